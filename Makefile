@@ -1,0 +1,85 @@
+# Slipway: short targets that say what they do. `make help` lists them.
+# Knobs: O (build folder), CC, CFLAGS, LDFLAGS, prefix, DESTDIR, V=1 (full commands), W=1 (-Werror), SAN=1 (ASan and UBSan).
+
+MAKEFLAGS += -rR
+.DELETE_ON_ERROR:
+.DEFAULT_GOAL := all
+
+CC := $(if $(filter default undefined,$(origin CC)),gcc,$(CC))
+AR := $(if $(filter default undefined,$(origin AR)),ar,$(AR))
+O ?= build
+prefix ?= /usr/local
+CFLAGS ?= -O2 -g
+Q := $(if $(V),,@)
+
+# What only the build side links is looked up when a build-side target is made: slipway-init is also
+# compiled in containers that have none of it.
+pkg_cflags = $(shell pkg-config --cflags $(1))
+pkg_libs = $(shell pkg-config --libs $(1))
+
+comma := ,
+base_cflags := -std=c11 -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -I. -Wall -Wextra -Wshadow \
+	-Wmissing-prototypes -Wstrict-prototypes -Wvla -Wformat=2 -Wpointer-arith -Wcast-qual \
+	-fstack-protector-strong -fPIE $(if $(W),-Werror) \
+	$(if $(SAN),-fsanitize=address$(comma)undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer,-D_FORTIFY_SOURCE=2)
+base_ldflags := -pie -Wl,-z,relro,-z,now -Wl,--as-needed $(if $(SAN),-fsanitize=address$(comma)undefined)
+
+include_dirs := common module entrypoint kernels cli
+common_sources := $(wildcard common/*.c)
+module_sources := $(wildcard module/*.c)
+entrypoint_sources := $(wildcard entrypoint/*.c)
+kernels_sources := $(wildcard kernels/*.c)
+cli_sources := $(wildcard cli/*.c)
+
+objects = $(patsubst %.c,$(O)/%.o,$(1))
+
+# slipway-init links what a node needs; libkmod is opened at run time by the process that loads
+# modules, never by the one that stays (see entrypoint/kmod_api.h).
+init_common := $(filter-out common/hash.c common/process.c,$(common_sources))
+init_objects := $(call objects,$(entrypoint_sources) $(module_sources) $(init_common))
+init_libs := -lelf -llzma -lzstd -lz -ldl
+
+cli_objects := $(call objects,$(cli_sources) $(kernels_sources) $(module_sources) $(common_sources))
+cli_libs = $(call pkg_libs,json-c libarchive libcrypto inih) -lelf -llzma -lzstd -lz
+
+.PHONY: all
+all: $(O)/slipway $(O)/slipway-init ## build slipway and slipway-init
+
+$(O)/slipway: $(cli_objects)
+	@echo "  LINK    $@"
+	$(Q)$(CC) $(base_ldflags) $(LDFLAGS) -o $@ $^ $(cli_libs)
+
+$(O)/slipway-init: $(init_objects)
+	@echo "  LINK    $@"
+	$(Q)$(CC) $(base_ldflags) $(LDFLAGS) -o $@ $^ $(init_libs)
+
+$(O)/%.o: %.c
+	@mkdir -p $(@D)
+	@echo "  CC      $<"
+	$(Q)$(CC) $(base_cflags) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
+
+-include $(shell find $(O) -name '*.d' 2>/dev/null)
+
+include tests/tests.mk
+
+.PHONY: install
+install: all ## install under $(DESTDIR)$(prefix)
+	install -D -m 755 $(O)/slipway $(DESTDIR)$(prefix)/bin/slipway
+	install -D -m 755 $(O)/slipway-init $(DESTDIR)$(prefix)/libexec/slipway/slipway-init
+	scripts/install-data $(DESTDIR)$(prefix)/share/slipway
+
+.PHONY: lint
+lint: ## clang-format, clang-tidy, cppcheck, shellcheck
+	scripts/lint
+
+.PHONY: quickstart
+quickstart: all ## build both images for the newest 6.1 kernel and run them in the test VM
+	scripts/quickstart --run
+
+.PHONY: clean
+clean: ## remove the build folder (caches under ~/.cache/slipway stay)
+	rm -rf $(O)
+
+.PHONY: help
+help: ## list the targets
+	@sed -n 's/^\([a-z-]*\):[^#]*## /\1\t/p' $(MAKEFILE_LIST) | sort | expand -t 14

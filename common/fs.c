@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "common/fs.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static int read_all(int fd, size_t limit, char **ret_text, size_t *ret_size)
+{
+	_cleanup_free_ char *text = NULL;
+	size_t capacity = 4096;
+	size_t size = 0;
+
+	for (;;) {
+		char *grown = realloc(text, capacity + 1);
+		ssize_t got;
+
+		if (!grown)
+			return -ENOMEM;
+		text = grown;
+		got = read(fd, text + size, capacity - size);
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0)
+			return -errno;
+		if (got == 0)
+			break;
+		size += (size_t) got;
+		if (limit && size > limit)
+			return -EFBIG;
+		if (size == capacity)
+			capacity *= 2;
+	}
+	text[size] = '\0';
+	*ret_text = TAKE_PTR(text);
+	if (ret_size)
+		*ret_size = size;
+	return 0;
+}
+
+int fs_read(int dir_fd, const char *path, size_t limit, char **ret_text, size_t *ret_size)
+{
+	_cleanup_close_ int fd = openat(dir_fd, path, O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		return -errno;
+	return read_all(fd, limit, ret_text, ret_size);
+}
+
+int fs_read_line(int dir_fd, const char *path, char **ret_line)
+{
+	char *line = NULL;
+	size_t size = 0;
+	int r = fs_read(dir_fd, path, 0, &line, &size);
+
+	if (r < 0)
+		return r;
+	while (size && strchr(" \t\r\n", line[size - 1]))
+		line[--size] = '\0';
+	*ret_line = line;
+	return 0;
+}
+
+static int write_all(int fd, const char *data, size_t size)
+{
+	while (size) {
+		ssize_t put = write(fd, data, size);
+
+		if (put < 0 && errno == EINTR)
+			continue;
+		if (put < 0)
+			return -errno;
+		data += put;
+		size -= (size_t) put;
+	}
+	return 0;
+}
+
+static int write_synced(int dir_fd, const char *path, const void *data, size_t size, mode_t mode)
+{
+	_cleanup_close_ int fd =
+		openat(dir_fd, path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, mode);
+	int r;
+
+	if (fd < 0)
+		return -errno;
+	r = write_all(fd, data, size);
+	if (r < 0)
+		return r;
+	return fsync(fd) < 0 ? -errno : 0;
+}
+
+int fs_write_atomic(int dir_fd, const char *path, const void *data, size_t size, mode_t mode)
+{
+	_cleanup_free_ char *temporary = NULL;
+	int r;
+
+	if (asprintf(&temporary, "%s.%d.tmp", path, (int) getpid()) < 0)
+		return -ENOMEM;
+	r = write_synced(dir_fd, temporary, data, size, mode);
+	if (r == 0 && renameat(dir_fd, temporary, dir_fd, path) < 0)
+		r = -errno;
+	if (r < 0)
+		(void) unlinkat(dir_fd, temporary, 0);
+	return r;
+}
+
+int fs_mkdir_parents(int dir_fd, const char *path, mode_t mode)
+{
+	_cleanup_free_ char *copy = strdup(path);
+
+	if (!copy)
+		return -ENOMEM;
+	for (char *slash = strchr(copy + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+		*slash = '\0';
+		if (mkdirat(dir_fd, copy, mode) < 0 && errno != EEXIST)
+			return -errno;
+		*slash = '/';
+	}
+	if (mkdirat(dir_fd, copy, mode) < 0 && errno != EEXIST)
+		return -errno;
+	return 0;
+}
+
+static int remove_children(int dir_fd)
+{
+	_cleanup_closedir_ DIR *dir = fdopendir(dir_fd);
+	const struct dirent *entry;
+
+	if (!dir) {
+		int r = -errno;
+
+		(void) close(dir_fd);
+		return r;
+	}
+	while ((entry = readdir(dir))) {
+		int r;
+
+		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
+			continue;
+		r = fs_remove_tree(dirfd(dir), entry->d_name);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+int fs_remove_tree(int dir_fd, const char *path)
+{
+	int child_fd;
+	int r;
+
+	if (unlinkat(dir_fd, path, 0) == 0 || errno == ENOENT)
+		return 0;
+	if (errno != EISDIR && errno != EPERM)
+		return -errno;
+	child_fd = openat(dir_fd, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (child_fd < 0)
+		return -errno;
+	r = remove_children(child_fd);
+	if (r < 0)
+		return r;
+	return unlinkat(dir_fd, path, AT_REMOVEDIR) < 0 ? -errno : 0;
+}
+
+bool fs_exists(int dir_fd, const char *path)
+{
+	return faccessat(dir_fd, path, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+int fs_list(int dir_fd, const char *path, struct strv *names)
+{
+	int fd = openat(dir_fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	_cleanup_closedir_ DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	const struct dirent *entry;
+
+	if (!dir) {
+		int r = -errno;
+
+		if (fd >= 0)
+			(void) close(fd);
+		return r;
+	}
+	while ((entry = readdir(dir))) {
+		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
+			continue;
+		if (strv_push(names, entry->d_name) < 0)
+			return -ENOMEM;
+	}
+	strv_sort(names);
+	return 0;
+}

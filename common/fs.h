@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Files and folders relative to a directory descriptor, so that tests pass a folder where the
+ * program passes "/". Every function returns 0 or a negative errno, and none of them logs.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+#include "common/cleanup.h"
+#include "common/strv.h"
+
+/*
+ * Reads a whole file of at most @limit bytes (0: no limit; more is -EFBIG) into a new,
+ * NUL-terminated buffer, which the caller frees. @ret_size may be NULL. Works for /proc and /sys,
+ * whose files have no size.
+ */
+int fs_read(
+	int dir_fd, const char *path, size_t limit, char **ret_text, size_t *ret_size) _must_check_;
+
+/* Like fs_read() for one-line files such as those of /sys, without the trailing white space. */
+int fs_read_line(int dir_fd, const char *path, char **ret_line) _must_check_;
+
+/*
+ * Replaces a file in one step: a temporary file beside it, synced, then renamed over it. A reader
+ * sees the old content or the new one, also after a crash.
+ */
+int fs_write_atomic(
+	int dir_fd, const char *path, const void *data, size_t size, mode_t mode) _must_check_;
+
+/* Creates the folder and its parents; one that exists is fine. */
+int fs_mkdir_parents(int dir_fd, const char *path, mode_t mode) _must_check_;
+
+/* Removes a file or a whole folder, never following links; one that is absent is fine. */
+int fs_remove_tree(int dir_fd, const char *path) _must_check_;
+
+bool fs_exists(int dir_fd, const char *path);
+
+/* Appends the sorted names in a folder, without "." and "..". */
+int fs_list(int dir_fd, const char *path, struct strv *names) _must_check_;

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "common/json_text.h"
+
+#include <string.h>
+
+/*
+ * Length of the valid UTF-8 sequence at @text, or 0. The bounds on the second byte refuse overlong
+ * forms, surrogates and what lies above U+10FFFF (Unicode 15, table 3-7).
+ */
+static size_t utf8_length(const unsigned char *text)
+{
+	unsigned char low = 0x80, high = 0xbf;
+	size_t length;
+
+	if (text[0] < 0x80)
+		return 1;
+	if (text[0] >= 0xc2 && text[0] <= 0xdf)
+		length = 2;
+	else if (text[0] >= 0xe0 && text[0] <= 0xef)
+		length = 3;
+	else if (text[0] >= 0xf0 && text[0] <= 0xf4)
+		length = 4;
+	else
+		return 0;
+	if (text[0] == 0xe0)
+		low = 0xa0;
+	else if (text[0] == 0xed)
+		high = 0x9f;
+	else if (text[0] == 0xf0)
+		low = 0x90;
+	else if (text[0] == 0xf4)
+		high = 0x8f;
+	if (text[1] < low || text[1] > high)
+		return 0;
+	for (size_t i = 2; i < length; i++)
+		if (text[i] < 0x80 || text[i] > 0xbf)
+			return 0;
+	return length;
+}
+
+static void write_ascii(FILE *file, unsigned char byte)
+{
+	if (byte == '"' || byte == '\\')
+		(void) fprintf(file, "\\%c", byte);
+	else if (byte == '\n')
+		(void) fputs("\\n", file);
+	else if (byte < 0x20 || byte == 0x7f)
+		(void) fprintf(file, "\\u%04x", byte);
+	else
+		(void) fputc(byte, file);
+}
+
+void json_text_string(FILE *file, const char *text)
+{
+	const unsigned char *next = (const unsigned char *) text;
+
+	(void) fputc('"', file);
+	while (*next) {
+		size_t length = utf8_length(next);
+
+		if (length == 1)
+			write_ascii(file, *next);
+		else if (length)
+			(void) fwrite(next, 1, length, file);
+		else
+			(void) fputs("\\ufffd", file);
+		next += length ? length : 1;
+	}
+	(void) fputc('"', file);
+}

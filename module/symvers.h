@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Module.symvers: who exports which symbol with which CRC. Format: Linux Documentation/kbuild/
+ * modules.rst, "CRC<TAB>symbol<TAB>module<TAB>export type<TAB>namespace", the last field since 5.4.
+ */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/error.h"
+
+struct symvers;
+
+struct symvers_entry {
+	const char *symbol;
+	const char
+		*module; /* "vmlinux" or the path of the .ko as the build saw it, without ".ko" */
+	const char *export;     /* "EXPORT_SYMBOL" or "EXPORT_SYMBOL_GPL" */
+	const char *name_space; /* "" for none */
+	uint32_t crc;           /* 0 where the kernel has no MODVERSIONS */
+};
+
+/*
+ * Reads a file. A malformed line is -EINVAL with path, line number and what is wrong in @error.
+ * Symbols stay in file order; a later file may be added with symvers_add().
+ */
+int symvers_open(int dir_fd, const char *path, struct symvers **ret, struct error *error);
+/* Adds another file; where both name a symbol, the later one wins, as modpost's -e does. */
+int symvers_add(struct symvers *symvers, int dir_fd, const char *path, struct error *error);
+/* NULL when nobody exports it. Borrowed until the next symvers_add() or symvers_close(). */
+const struct symvers_entry *symvers_find(const struct symvers *symvers, const char *symbol);
+size_t symvers_count(const struct symvers *symvers);
+void symvers_close(struct symvers **symvers);
+
+/* The last path component of an entry's module, as a module name ('-' is '_'). @size: of @name. */
+void symvers_module_name(const struct symvers_entry *entry, char *name, size_t size);

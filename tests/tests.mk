@@ -1,0 +1,1 @@
+# Tests: included by the top Makefile.
