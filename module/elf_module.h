@@ -49,5 +49,15 @@ const struct elf_symbol_version *elf_module_versions(
 /* Finds one of them, by name. */
 bool elf_module_version(const struct elf_module *module, const char *symbol, uint32_t *ret_crc);
 
+/*
+ * Whether the file has a section of symbol versions at all: an empty one differs from none, because
+ * the kernel then compares only the part of vermagic after the first space. The extended form alone
+ * (CONFIG_EXTENDED_MODVERSIONS, since 6.14) does not count for that: see @ret_basic, may be NULL.
+ */
+bool elf_module_has_versions(const struct elf_module *module, bool *ret_basic);
+
+/* The path that elf_module_open() was given, for messages. Borrowed. */
+const char *elf_module_path(const struct elf_module *module);
+
 /* Appends the names of undefined global symbols; weak ones too when @with_weak. */
 int elf_module_undefined(const struct elf_module *module, bool with_weak, struct strv *names);

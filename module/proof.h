@@ -13,7 +13,7 @@
 enum proof_verdict {
 	PROOF_WILL_LOAD,
 	PROOF_WILL_NOT_LOAD,
-	PROOF_CANNOT_TELL,
+	PROOF_CANNOT_TELL, /* it hangs on an option of the kernel: to be treated as a refusal */
 };
 
 struct proof {

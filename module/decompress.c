@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "module/decompress.h"
+
+#include <limits.h>
+#include <lzma.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+#define ZLIB_CONST /* next_in then points to const */
+#include <zlib.h>
+#include <zstd.h>
+
+#define FIRST_CAPACITY (256 * 1024)
+
+/* What xz -9 needs is half of this; a header may ask for 4 GiB. */
+#define XZ_MEMORY_LIMIT (128 * 1024 * 1024)
+
+/* A growing buffer that never holds more than limit + 1 bytes: one more tells "too large". */
+struct output {
+	char *data;
+	size_t size;
+	size_t capacity;
+	size_t limit;
+};
+
+struct input {
+	const unsigned char *data;
+	size_t size;
+	size_t used;
+};
+
+/* One step of a decoder: 1 at the end of the stream, 0 to go on, or a negative errno. */
+typedef int decoder_step(void *state, struct input *input, struct output *output);
+
+enum decompress_format decompress_detect(const void *data, size_t size)
+{
+	static const struct {
+		enum decompress_format format;
+		size_t length;
+		unsigned char bytes[DECOMPRESS_MAGIC_SIZE];
+	} magics[] = {
+		{ DECOMPRESS_XZ, 6, { 0xfd, '7', 'z', 'X', 'Z', 0x00 } },
+		{ DECOMPRESS_GZIP, 2, { 0x1f, 0x8b } },
+		{ DECOMPRESS_ZSTD, 4, { 0x28, 0xb5, 0x2f, 0xfd } },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(magics); i++)
+		if (size >= magics[i].length &&
+			memcmp(data, magics[i].bytes, magics[i].length) == 0)
+			return magics[i].format;
+	return DECOMPRESS_NONE;
+}
+
+/* Makes room for at least one more byte. */
+static int output_grow(struct output *output)
+{
+	size_t capacity = output->capacity ? output->capacity * 2 : FIRST_CAPACITY;
+	char *data;
+
+	if (output->size > output->limit)
+		return -EFBIG;
+	if (output->size < output->capacity)
+		return 0;
+	if (capacity > output->limit + 1)
+		capacity = output->limit + 1;
+	data = realloc(output->data, capacity);
+	if (!data)
+		return -ENOMEM;
+	output->data = data;
+	output->capacity = capacity;
+	return 0;
+}
+
+/* Calls the decoder until its stream ends. One that neither reads nor writes has no data left. */
+static int decode(decoder_step *step, void *state, struct input *input, struct output *output)
+{
+	for (;;) {
+		size_t used = input->used;
+		size_t size = output->size;
+		int r = output_grow(output);
+
+		if (r == 0)
+			r = step(state, input, output);
+		if (r < 0)
+			return r;
+		if (r > 0)
+			break;
+		if (input->used == used && output->size == size)
+			return -EINVAL;
+	}
+	if (output->size > output->limit)
+		return -EFBIG;
+	return input->used == input->size ? 0 : -EINVAL;
+}
+
+static int xz_step(void *state, struct input *input, struct output *output)
+{
+	lzma_stream *stream = state;
+	lzma_ret r;
+
+	stream->next_in = input->data + input->used;
+	stream->avail_in = input->size - input->used;
+	stream->next_out = (uint8_t *) output->data + output->size;
+	stream->avail_out = output->capacity - output->size;
+	r = lzma_code(stream, LZMA_RUN);
+	input->used = input->size - stream->avail_in;
+	output->size = output->capacity - stream->avail_out;
+	if (r == LZMA_STREAM_END)
+		return 1;
+	if (r == LZMA_MEM_ERROR)
+		return -ENOMEM;
+	return r == LZMA_OK ? 0 : -EINVAL;
+}
+
+static int unpack_xz(struct input *input, struct output *output)
+{
+	lzma_stream stream = LZMA_STREAM_INIT;
+	int r;
+
+	if (lzma_stream_decoder(&stream, XZ_MEMORY_LIMIT, 0) != LZMA_OK)
+		return -ENOMEM;
+	r = decode(xz_step, &stream, input, output);
+	lzma_end(&stream);
+	return r;
+}
+
+static unsigned int at_most_uint(size_t size)
+{
+	return size > UINT_MAX ? UINT_MAX : (unsigned int) size;
+}
+
+static int gzip_step(void *state, struct input *input, struct output *output)
+{
+	z_stream *stream = state;
+	unsigned int in = at_most_uint(input->size - input->used);
+	unsigned int out = at_most_uint(output->capacity - output->size);
+	int r;
+
+	stream->next_in = input->data + input->used;
+	stream->avail_in = in;
+	stream->next_out = (Bytef *) output->data + output->size;
+	stream->avail_out = out;
+	r = inflate(stream, Z_NO_FLUSH);
+	input->used += in - stream->avail_in;
+	output->size += out - stream->avail_out;
+	if (r == Z_STREAM_END)
+		return 1;
+	if (r == Z_MEM_ERROR)
+		return -ENOMEM;
+	return r == Z_OK || r == Z_BUF_ERROR ? 0 : -EINVAL;
+}
+
+static int unpack_gzip(struct input *input, struct output *output)
+{
+	z_stream stream = { 0 };
+	int r;
+
+	/* 16 on top of the window bits: gzip framing only. */
+	if (inflateInit2(&stream, MAX_WBITS + 16) != Z_OK)
+		return -ENOMEM;
+	r = decode(gzip_step, &stream, input, output);
+	(void) inflateEnd(&stream);
+	return r;
+}
+
+static int zstd_step(void *state, struct input *input, struct output *output)
+{
+	ZSTD_inBuffer in = { input->data, input->size, input->used };
+	ZSTD_outBuffer out = { output->data, output->capacity, output->size };
+	size_t left = ZSTD_decompressStream(state, &out, &in);
+
+	if (ZSTD_isError(left))
+		return -EINVAL;
+	input->used = in.pos;
+	output->size = out.pos;
+	return left == 0;
+}
+
+static int unpack_zstd(struct input *input, struct output *output)
+{
+	ZSTD_DCtx *context = ZSTD_createDCtx();
+	int r;
+
+	if (!context)
+		return -ENOMEM;
+	r = decode(zstd_step, context, input, output);
+	(void) ZSTD_freeDCtx(context);
+	return r;
+}
+
+static const struct {
+	const char *name;
+	int (*unpack)(struct input *input, struct output *output);
+} formats[] = {
+	[DECOMPRESS_XZ] = { "xz", unpack_xz },
+	[DECOMPRESS_GZIP] = { "gzip", unpack_gzip },
+	[DECOMPRESS_ZSTD] = { "zstd", unpack_zstd },
+};
+
+int decompress(enum decompress_format format, const void *data, size_t size, size_t limit,
+	char **ret_data, size_t *ret_size, struct error *error)
+{
+	struct input input = { .data = data, .size = size };
+	struct output output = { .limit = limit };
+	int r = formats[format].unpack(&input, &output);
+
+	if (r == 0) {
+		*ret_data = output.data;
+		*ret_size = output.size;
+		return 0;
+	}
+	free(output.data);
+	if (r == -EFBIG)
+		return error_set(error, r, "larger than %zu MiB when unpacked: not a kernel module",
+			limit >> 20);
+	if (r == -ENOMEM)
+		return error_set_errno(error, r, "cannot unpack %s data", formats[format].name);
+	return error_set(error, r, "damaged or cut short: its %s data ends at offset %zu of %zu",
+		formats[format].name, input.used, size);
+}

@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "module/symvers.h"
+
+#include <ctype.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/fs.h"
+
+/* A distribution's file has 25,000 lines and 1.5 MB. */
+#define FILE_SIZE_LIMIT ((size_t) 256 * 1024 * 1024)
+
+#define FIELD_COUNT 5
+
+/* The text of one file, cut into the strings that entries point to. */
+struct text {
+	struct text *next;
+	char *bytes;
+};
+
+struct entries {
+	struct symvers_entry *items;
+	size_t count;
+	size_t capacity;
+};
+
+/* Entries in file order, and an open-addressed index of them by symbol: 0 is free, else place + 1.
+ */
+struct symvers {
+	struct text *texts;
+	struct entries entries;
+	uint32_t *slots;
+	size_t slot_count; /* a power of two, at least twice entries.count */
+};
+
+/* 32-bit FNV-1a. */
+static uint32_t hash_symbol(const char *symbol)
+{
+	uint32_t hash = 2166136261U;
+
+	while (*symbol)
+		hash = (hash ^ (unsigned char) *symbol++) * 16777619U;
+	return hash;
+}
+
+/* The slot that holds @symbol, or the free one where it belongs. */
+static uint32_t *find_slot(const struct symvers *symvers, const char *symbol)
+{
+	size_t mask = symvers->slot_count - 1;
+	size_t place = hash_symbol(symbol) & mask;
+
+	while (symvers->slots[place]) {
+		const struct symvers_entry *entry =
+			&symvers->entries.items[symvers->slots[place] - 1];
+
+		if (strcmp(entry->symbol, symbol) == 0)
+			break;
+		place = (place + 1) & mask;
+	}
+	return &symvers->slots[place];
+}
+
+static void entries_free(struct entries *entries)
+{
+	free(entries->items);
+	*entries = (struct entries){ 0 };
+}
+
+static int entries_reserve(struct entries *entries, size_t capacity)
+{
+	struct symvers_entry *items;
+
+	if (capacity <= entries->capacity)
+		return 0;
+	items = reallocarray(entries->items, capacity, sizeof(*items));
+	if (!items)
+		return -ENOMEM;
+	entries->items = items;
+	entries->capacity = capacity;
+	return 0;
+}
+
+static bool known_export(const char *text)
+{
+	static const char *const known[] = { "EXPORT_SYMBOL", "EXPORT_SYMBOL_GPL",
+		"EXPORT_SYMBOL_GPL_FUTURE", "EXPORT_UNUSED_SYMBOL", "EXPORT_UNUSED_SYMBOL_GPL" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(known); i++)
+		if (strcmp(text, known[i]) == 0)
+			return true;
+	return false;
+}
+
+static bool parse_crc(const char *text, uint32_t *ret_crc)
+{
+	char *end;
+
+	if (text[0] != '0' || text[1] != 'x' || strlen(text) > strlen("0x12345678") ||
+		!isxdigit((unsigned char) text[2]))
+		return false;
+	*ret_crc = (uint32_t) strtoul(text + 2, &end, 16);
+	return *end == '\0';
+}
+
+/* Cuts @line at its tabs; an empty field stays a field. Returns how many there are. */
+static size_t split_fields(char *line, const char *fields[FIELD_COUNT])
+{
+	size_t count = 0;
+
+	while (line) {
+		char *tab = strchr(line, '\t');
+
+		if (tab)
+			*tab++ = '\0';
+		if (count < FIELD_COUNT)
+			fields[count] = line;
+		count++;
+		line = tab;
+	}
+	return count;
+}
+
+/* Says what is wrong with the line, or NULL when @entry is filled. */
+static const char *parse_line(char *line, struct symvers_entry *entry)
+{
+	const char *fields[FIELD_COUNT] = { "", "", "", "", "" };
+	size_t count = split_fields(line, fields);
+
+	if (count < FIELD_COUNT - 1 || count > FIELD_COUNT)
+		return "has not 4 or 5 fields between tabs";
+	if (!parse_crc(fields[0], &entry->crc))
+		return "does not begin with a CRC such as 0x8e6daf35";
+	/* Linux 5.4 to 5.5 put the name space in front of the module (until 5190044c2965). */
+	if (count == FIELD_COUNT && !known_export(fields[3]) && known_export(fields[4])) {
+		const char *name_space = fields[2];
+
+		fields[2] = fields[3];
+		fields[3] = fields[4];
+		fields[4] = name_space;
+	}
+	if (!known_export(fields[3]))
+		return "has no export type such as EXPORT_SYMBOL_GPL";
+	if (!*fields[1] || !*fields[2])
+		return "names no symbol or no module";
+	entry->symbol = fields[1];
+	entry->module = fields[2];
+	entry->export = fields[3];
+	entry->name_space = fields[4];
+	return NULL;
+}
+
+static int parse_text(char *text, struct entries *entries, struct error *error)
+{
+	char *line = text;
+
+	for (size_t number = 1; *line; number++) {
+		char *end = line + strcspn(line, "\n");
+		bool last = *end == '\0';
+		struct symvers_entry entry;
+		const char *wrong;
+
+		*end = '\0';
+		wrong = parse_line(line, &entry);
+		if (wrong)
+			return error_set(error, -EINVAL,
+				"line %zu %s: not a Module.symvers, or a damaged one", number,
+				wrong);
+		if (entries->count == entries->capacity &&
+			entries_reserve(entries, entries->capacity ? entries->capacity * 2 : 1024) <
+				0)
+			return error_set_errno(error, -ENOMEM, "line %zu", number);
+		entries->items[entries->count++] = entry;
+		line = last ? end : end + 1;
+	}
+	return 0;
+}
+
+static int reserve_slots(struct symvers *symvers, size_t entry_count)
+{
+	size_t slot_count = 1024;
+	uint32_t *slots;
+
+	while (slot_count < entry_count * 2)
+		slot_count *= 2;
+	if (slot_count <= symvers->slot_count)
+		return 0;
+	slots = calloc(slot_count, sizeof(*slots));
+	if (!slots)
+		return -ENOMEM;
+	free(symvers->slots);
+	symvers->slots = slots;
+	symvers->slot_count = slot_count;
+	for (size_t i = 0; i < symvers->entries.count; i++)
+		*find_slot(symvers, symvers->entries.items[i].symbol) = (uint32_t) i + 1;
+	return 0;
+}
+
+/* Cannot fail half-way: room is made first. */
+static int merge(struct symvers *symvers, const struct entries *added)
+{
+	size_t count = symvers->entries.count + added->count;
+
+	if (entries_reserve(&symvers->entries, count) < 0 || reserve_slots(symvers, count) < 0)
+		return -ENOMEM;
+	for (size_t i = 0; i < added->count; i++) {
+		uint32_t *slot = find_slot(symvers, added->items[i].symbol);
+
+		if (!*slot)
+			*slot = (uint32_t) ++symvers->entries.count;
+		symvers->entries.items[*slot - 1] = added->items[i];
+	}
+	return 0;
+}
+
+static int add_text(struct symvers *symvers, char *bytes, size_t size, struct error *error)
+{
+	_cleanup_(entries_free) struct entries added = { 0 };
+	struct text *text;
+	int r;
+
+	if (strlen(bytes) != size)
+		return error_set(error, -EINVAL,
+			"has a NUL byte at offset %zu: not a Module.symvers", strlen(bytes));
+	r = parse_text(bytes, &added, error);
+	if (r < 0)
+		return r;
+	text = calloc(1, sizeof(*text));
+	if (!text || merge(symvers, &added) < 0) {
+		free(text);
+		return error_set_errno(error, -ENOMEM, "%zu symbols", added.count);
+	}
+	text->bytes = bytes;
+	text->next = symvers->texts;
+	symvers->texts = text;
+	return 0;
+}
+
+int symvers_add(struct symvers *symvers, int dir_fd, const char *path, struct error *error)
+{
+	_cleanup_free_ char *bytes = NULL;
+	size_t size = 0;
+	int r = fs_read(dir_fd, path, FILE_SIZE_LIMIT, &bytes, &size);
+
+	if (r < 0)
+		return error_set_errno(error, r, "%s: cannot read symbol versions", path);
+	r = add_text(symvers, bytes, size, error);
+	if (r < 0)
+		return error_prefix(error, r, "%s", path);
+	(void) TAKE_PTR(bytes); /* symvers->texts has it now */
+	return 0;
+}
+
+int symvers_open(int dir_fd, const char *path, struct symvers **ret, struct error *error)
+{
+	_cleanup_(symvers_close) struct symvers *symvers = calloc(1, sizeof(*symvers));
+	int r;
+
+	if (!symvers)
+		return error_set_errno(error, -ENOMEM, "%s", path);
+	r = symvers_add(symvers, dir_fd, path, error);
+	if (r < 0)
+		return r;
+	*ret = TAKE_PTR(symvers);
+	return 0;
+}
+
+const struct symvers_entry *symvers_find(const struct symvers *symvers, const char *symbol)
+{
+	uint32_t place = *find_slot(symvers, symbol);
+
+	return place ? &symvers->entries.items[place - 1] : NULL;
+}
+
+size_t symvers_count(const struct symvers *symvers)
+{
+	return symvers->entries.count;
+}
+
+void symvers_close(struct symvers **symvers)
+{
+	struct symvers *closing = TAKE_PTR(*symvers);
+
+	if (!closing)
+		return;
+	while (closing->texts) {
+		struct text *text = closing->texts;
+
+		closing->texts = text->next;
+		free(text->bytes);
+		free(text);
+	}
+	entries_free(&closing->entries);
+	free(closing->slots);
+	free(closing);
+}
+
+void symvers_module_name(const struct symvers_entry *entry, char *name, size_t size)
+{
+	const char *slash = strrchr(entry->module, '/');
+
+	(void) snprintf(name, size, "%s", slash ? slash + 1 : entry->module);
+	for (char *dash = name; (dash = strchr(dash, '-'));)
+		*dash = '_';
+}
