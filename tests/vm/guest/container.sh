@@ -1,0 +1,215 @@
+# shellcheck shell=dash
+# SPDX-License-Identifier: Apache-2.0
+# Runs one container as a kubelet and containerd do for the operators' DaemonSets: used by lib.sh only.
+# What is one role's own (mounts, name spaces, command, hooks, probes) is in /test/roles/ROLE.conf and
+# ROLE.mounts.
+
+role_value() {
+    sed -n "s/^$2=//p" "/test/roles/$1.conf"
+}
+
+role_prestop() {
+    role_value "$1" prestop
+}
+
+role_probe() {
+    role_value "$1" "$2"
+}
+
+container_role() {
+    cat "/vm/containers/$1/role"
+}
+
+# One JSON string for each line of the input, with commas between.
+json_strings() {
+    sed -e 's/[\\"]/\\&/g' -e 's/^/"/' -e 's/$/"/' | paste -s -d, -
+}
+
+# Kubernetes' DirectoryOrCreate and FileOrCreate.
+create_sources() {
+    local source kind
+    awk '{ print $3, $1 }' | while read -r kind source; do
+        case $kind in
+        dir) mkdir -p "$source" ;;
+        file)
+            mkdir -p "${source%/*}"
+            [ -e "$source" ] || : >"$source"
+            ;;
+        esac
+    done
+}
+
+json_mounts() {
+    awk '{ printf ",{\"type\":\"bind\",\"source\":\"%s\",\"destination\":\"%s\",\"options\":[", $1, $2
+           count = split($4, option, ",")
+           for (i = 1; i <= count; i++) printf "%s\"%s\"", i > 1 ? "," : "", option[i]
+           print "]}" }'
+}
+
+# A privileged container has a /dev of its own, filled once, when it starts, with the host's nodes:
+# a node that the host makes later does not appear in it.
+json_devices() {
+    find /dev -xdev \( -type c -o -type b \) ! -name 'tty[0-9S]*' ! -name 'vcs*' ! -name console \
+        -exec stat -c '%n %t %T %a %F' '{}' + |
+        awk '{ type = $5 == "block" ? "b" : "c"
+               printf "%s{\"path\":\"%s\",\"type\":\"%s\",\"major\":%d,\"minor\":%d,\"fileMode\":%d,\"uid\":0,\"gid\":0}\n",
+                      NR > 1 ? "," : "", $1, type, hex($2), hex($3), octal($4) }
+             function number(digits, base,    i, value) {
+               for (i = 1; i <= length(digits); i++)
+                 value = value * base + index("0123456789abcdef", substr(digits, i, 1)) - 1
+               return value }
+             function hex(digits) { return number(digits, 16) }
+             function octal(digits) { return number(digits, 8) }'
+}
+
+json_namespaces() {
+    local space separator=
+    for space in $(role_value "$1" namespaces); do
+        printf '%s{"type":"%s"}' "$separator" "$space"
+        separator=,
+    done
+}
+
+capabilities() {
+    tr ' ' '\n' <<WORDS
+CAP_CHOWN CAP_DAC_OVERRIDE CAP_DAC_READ_SEARCH CAP_FOWNER CAP_FSETID CAP_KILL CAP_SETGID CAP_SETUID CAP_SETPCAP
+CAP_LINUX_IMMUTABLE CAP_NET_BIND_SERVICE CAP_NET_BROADCAST CAP_NET_ADMIN CAP_NET_RAW CAP_IPC_LOCK CAP_IPC_OWNER
+CAP_SYS_MODULE CAP_SYS_RAWIO CAP_SYS_CHROOT CAP_SYS_PTRACE CAP_SYS_PACCT CAP_SYS_ADMIN CAP_SYS_BOOT CAP_SYS_NICE
+CAP_SYS_RESOURCE CAP_SYS_TIME CAP_SYS_TTY_CONFIG CAP_MKNOD CAP_LEASE CAP_AUDIT_WRITE CAP_AUDIT_CONTROL CAP_SETFCAP
+CAP_MAC_OVERRIDE CAP_MAC_ADMIN CAP_SYSLOG CAP_WAKE_ALARM CAP_BLOCK_SUSPEND CAP_AUDIT_READ CAP_PERFMON CAP_BPF
+CAP_CHECKPOINT_RESTORE
+WORDS
+}
+
+# write_config ROLE ATTEMPT_FOLDER: from its files env, args, cwd and mounts makes bundle/config.json.
+write_config() {
+    local role=$1 folder=$2 caps
+    caps=$(capabilities | json_strings)
+    cat >"$folder/bundle/config.json" <<JSON
+{
+"ociVersion": "1.0.0",
+"hostname": "vm-node",
+"process": {
+ "terminal": false, "user": {"uid": 0, "gid": 0}, "cwd": "$(cat "$folder/cwd")",
+ "env": [$(json_strings <"$folder/env")],
+ "args": [$(json_strings <"$folder/args")],
+ "capabilities": {"bounding": [$caps], "effective": [$caps], "permitted": [$caps]},
+ "oomScoreAdj": 1000, "noNewPrivileges": false
+},
+"root": {"path": "rootfs", "readonly": false},
+"mounts": [
+ {"type": "proc", "source": "proc", "destination": "/proc", "options": ["nosuid", "noexec", "nodev"]},
+ {"type": "tmpfs", "source": "tmpfs", "destination": "/dev", "options": ["nosuid", "strictatime", "mode=755", "size=65536k"]},
+ {"type": "devpts", "source": "devpts", "destination": "/dev/pts", "options": ["nosuid", "noexec", "newinstance", "ptmxmode=0666", "mode=0620", "gid=5"]},
+ {"type": "mqueue", "source": "mqueue", "destination": "/dev/mqueue", "options": ["nosuid", "noexec", "nodev"]},
+ {"type": "tmpfs", "source": "shm", "destination": "/dev/shm", "options": ["nosuid", "noexec", "nodev", "mode=1777", "size=65536k"]},
+ {"type": "sysfs", "source": "sysfs", "destination": "/sys", "options": ["nosuid", "noexec", "nodev", "rw"]},
+ {"type": "cgroup", "source": "cgroup", "destination": "/sys/fs/cgroup", "options": ["nosuid", "noexec", "nodev", "relatime", "rw"]}
+$(json_mounts <"$folder/mounts")
+],
+"linux": {
+ "rootfsPropagation": "$(role_value "$role" propagation)",
+ "namespaces": [$(json_namespaces "$role")],
+ "resources": {"devices": [{"allow": true, "access": "rwm"}]${memory_limit:+, "memory": {"limit": $memory_limit}}},
+ "devices": [$(json_devices)]
+}
+}
+JSON
+}
+
+# The DaemonSet's command and args when it gives them, else the image's ENTRYPOINT and CMD; ARG… of the
+# case replace args or CMD.
+write_args() {
+    local role=$1 image=$2 command
+    shift 2
+    command=$(role_value "$role" command)
+    if [ -n "$command" ]; then
+        echo "$command"
+    else
+        cat "/images/$image/entrypoint"
+    fi
+    if [ $# -gt 0 ]; then
+        printf '%s\n' "$@"
+    elif [ -n "$command" ]; then
+        role_value "$role" args
+    else
+        cat "/images/$image/cmd"
+    fi
+}
+
+write_mounts() {
+    local role=$1 folder=$2
+    sed -e '/^#/d' -e '/^$/d' -e "s|@CONTAINER@|$folder|" "/test/roles/$role.mounts"
+    if [ "$role" = gpu ] && [ -e /case/startup-probe.sh ]; then
+        echo "/case/startup-probe.sh /usr/local/bin/startup-probe.sh file rbind,rprivate,ro"
+    fi
+}
+
+mount_root() {
+    local image=$1 folder=$2
+    mkdir -p "$folder/upper" "$folder/work" "$folder/bundle/rootfs"
+    mount -t overlay -o "lowerdir=/images/$image/rootfs,upperdir=$folder/upper,workdir=$folder/work" \
+        overlay "$folder/bundle/rootfs"
+}
+
+# crun stays as the parent, so that the exit code reaches someone; what it leaves behind, a kubelet would
+# have the runtime remove.
+run_bundle() {
+    local name=$1 folder=$2 status=0
+    crun run --bundle "$folder/bundle" --pid-file "$folder/pid" "$name" \
+        >"$folder/log" 2>&1 </dev/null || status=$?
+    crun delete --force "$name" 2>/dev/null || true
+    umount -l "$folder/bundle/rootfs" || true
+    echo "$status" >"$folder/exit.new"
+    mv "$folder/exit.new" "$folder/exit"
+}
+
+next_attempt() {
+    local base=$1 number=1
+    while [ -e "$base/$number" ]; do
+        number=$((number + 1))
+    done
+    mkdir -p "$base/$number"
+    ln -sfn "$number" "$base/now"
+    echo "$base/$number"
+}
+
+started_or_ended() {
+    [ -s "$1/pid" ] || [ -e "$1/exit" ]
+}
+
+start() {
+    local role=${1%%:*} image name folder
+    image=$(role_value "$role" image)
+    [ "$1" = "$role" ] || image=${1#*:}
+    [ -d "/images/$image" ] || fail "the images disk has no $image"
+    shift
+
+    name=$role
+    case ${1:-} in
+    '' | -- | *=*) ;;
+    *) name=$1 && shift ;;
+    esac
+    [ ! -e "/vm/containers/$name/now" ] || [ -e "/vm/containers/$name/now/exit" ] || fail "$name is running"
+    folder=$(next_attempt "/vm/containers/$name")
+    echo "$role" >"/vm/containers/$name/role"
+
+    cat "/images/$image/env" >"$folder/env"
+    role_value "$role" env >>"$folder/env"
+    while [ $# -gt 0 ] && [ "$1" != -- ]; do
+        echo "$1" >>"$folder/env"
+        shift
+    done
+    [ $# -eq 0 ] || shift
+    write_args "$role" "$image" "$@" >"$folder/args"
+    cat "/images/$image/cwd" >"$folder/cwd"
+    write_mounts "$role" "$folder" >"$folder/mounts"
+
+    : >"$folder/log"
+    : >"$folder/termination-log"
+    mount_root "$image" "$folder"
+    create_sources <"$folder/mounts"
+    write_config "$role" "$folder"
+    run_bundle "$name" "$folder" &
+    poll 20 started_or_ended "$folder" || fail "$name: crun has not started it"
+}

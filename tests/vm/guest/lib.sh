@@ -1,0 +1,163 @@
+# shellcheck shell=dash disable=SC1091,SC2034,SC2217
+# SPDX-License-Identifier: Apache-2.0
+# What a case script can say. Sourced by the guest's init with `set -eu`; it runs under busybox sh.
+#
+#   simulate [gpu=0|1] [nic=0|1]        create the simulated PCI functions
+#   start ROLE[:IMAGE] [NAME] [KEY=VALUE…] [-- ARG…]
+#                                       run an image as the operator's DaemonSet does; ROLE is gpu, nic or
+#                                       peermem, IMAGE the name it was given on the images disk (default:
+#                                       gpu, nic, gpu), NAME the container's (default: ROLE). Starting a
+#                                       NAME that has exited is a kubelet's restart: a fresh root and
+#                                       termination message, the same host folders.
+#   stop NAME                           the preStop hook if the DaemonSet has one, then SIGTERM
+#   kill_hard NAME                      SIGKILL of the container's first process
+#   wait_exit NAME SECONDS              prints its exit code
+#   wait_file PATH SECONDS              wait_gone PATH SECONDS
+#   wait_log NAME PATTERN SECONDS       until its log has a line that matches (grep -E)
+#   exec_in NAME COMMAND…               run a command in it, as a probe does
+#   probe NAME startup|liveness         the very command of the DaemonSet's probe
+#   container_pid NAME                  the first process, as the host sees it
+#   container_log NAME [ATTEMPT]        termination_message NAME
+#   loaded MODULE                       is it in /proc/modules?
+#   host_load MODULE [KEY=VALUE…]       load one of the kernel's own modules, as the host would
+#   pin MODULE / unpin                  take / give back a reference that no holder explains
+#   device_node DRIVER PATH [MINOR]     make a node for a driver of /proc/devices
+#   hold PATH                           keep PATH open in a background process; its pid is in $held_pid
+#   expect WORDS COMMAND…               run it; when it fails, say WORDS and end the case
+#   fail WORDS
+. /test/container.sh
+
+simulate() {
+    insmod /test/modules/simdev.ko "$@"
+}
+
+fail() {
+    echo "FAILED: $*" >&2
+    exit 1
+}
+
+expect() {
+    local words=$1
+    shift
+    "$@" || fail "$words (exit $?): $*"
+}
+
+# poll SECONDS COMMAND…: true as soon as COMMAND is, false when SECONDS are over.
+poll() {
+    local end=$(($(date +%s) + $1))
+    shift
+    until "$@"; do
+        [ "$(date +%s)" -le "$end" ] || return 1
+        sleep 0.1
+    done
+}
+
+stop() {
+    local hook
+    hook=$(role_prestop "$(container_role "$1")")
+    if [ -n "$hook" ] && is_running "$1"; then
+        exec_in "$1" /bin/sh -c "$hook" || echo "preStop hook of $1 failed with $?" >&2
+    fi
+    crun kill "$1" TERM
+}
+
+kill_hard() {
+    kill -KILL "$(container_pid "$1")"
+}
+
+is_running() {
+    [ ! -e "/vm/containers/$1/now/exit" ]
+}
+
+wait_exit() {
+    poll "$2" test -e "/vm/containers/$1/now/exit" || fail "$1 has not ended within $2 s"
+    cat "/vm/containers/$1/now/exit"
+}
+
+wait_file() {
+    poll "$2" test -e "$1" || fail "$1 has not appeared within $2 s"
+}
+
+wait_gone() {
+    poll "$2" test ! -e "$1" || fail "$1 is still there after $2 s"
+}
+
+log_matches_or_ended() {
+    grep -qE -- "$2" "/vm/containers/$1/now/log" || [ -e "/vm/containers/$1/now/exit" ]
+}
+
+# A container that has ended will say nothing more: there is no use in waiting on.
+wait_log() {
+    poll "$3" log_matches_or_ended "$1" "$2" || true
+    grep -qE -- "$2" "/vm/containers/$1/now/log" || fail "log of $1 has no line like '$2' ($3 s)"
+}
+
+exec_in() {
+    local name=$1
+    shift
+    crun exec "$name" "$@"
+}
+
+probe() {
+    local command
+    command=$(role_probe "$(container_role "$1")" "$2")
+    exec_in "$1" sh -c "$command"
+}
+
+container_pid() {
+    cat "/vm/containers/$1/now/pid"
+}
+
+container_log() {
+    cat "/vm/containers/$1/${2:-now}/log"
+}
+
+termination_message() {
+    cat "/vm/containers/$1/now/termination-log"
+}
+
+loaded() {
+    grep -q "^$1 " /proc/modules
+}
+
+host_load() {
+    modprobe "$@"
+}
+
+pin() {
+    insmod /test/modules/pin.ko "module=$1"
+}
+
+unpin() {
+    rmmod pin
+}
+
+device_node() {
+    local major
+    major=$(awk -v driver="$1" '$2 == driver { print $1; exit }' /proc/devices)
+    [ -n "$major" ] || fail "/proc/devices has no $1"
+    rm -f "$2"
+    mknod -m 666 "$2" c "$major" "${3:-0}"
+}
+
+hold() {
+    sleep 1000 <"$1" &
+    held_pid=$!
+}
+
+# Runs when the case ends; after a failure the console gets what one wants to know first.
+report_end() {
+    local status=$? log
+    [ "$status" -ne 0 ] || return 0
+    for log in /vm/containers/*/*/log; do
+        case $log in
+        */now/log | */\*/*) continue ;;
+        esac
+        echo "==> ${log#/vm/containers/}"
+        tail -n 40 "$log"
+    done
+    echo "==> kernel log"
+    dmesg | tail -n 40
+    echo "==> modules"
+    cut -d' ' -f1-4 /proc/modules | grep -vE '^(virtio|ext4|jbd2|mbcache|crc|overlay)' || true
+}
