@@ -4,8 +4,9 @@
 #include <string.h>
 
 /* The exporter of module_layout has to be asked for by name: no module has it as an undefined. */
-#define LAYOUT_SYMBOL    "module_layout"
-#define MODULE_NAME_SIZE 64
+#define LAYOUT_SYMBOL     "module_layout"
+#define MODULE_NAME_SIZE  64
+#define MODULE_NAME_SPACE "module:"
 
 /* One proof while it is made. */
 struct trial {
@@ -140,22 +141,35 @@ static int judge_layout(struct trial *trial)
 	return judge_version(trial, layout);
 }
 
+/* Compares like the kernel's mod_strncmp(): '-' and '_' are one. */
+static bool same_module_name(const char *left, const char *right, size_t length)
+{
+	for (size_t i = 0; i < length; i++) {
+		char l = left[i] == '-' ? '_' : left[i];
+		char r = right[i] == '-' ? '_' : right[i];
+
+		if (l != r)
+			return false;
+	}
+	return true;
+}
+
 /*
- * Whether a "module:a,b*" name space, which needs no import (since 6.16), names the module; a star
- * stands for any end.
+ * Whether a "module:a,b*" name space, which nobody can import (since 6.16), names the module; a
+ * star stands for any end.
  */
 static bool name_space_names_module(const char *name_space, const char *module)
 {
-	static const char prefix[] = "module:";
+	const char *next = name_space + strlen(MODULE_NAME_SPACE);
+	size_t module_length = strlen(module);
 
-	if (strncmp(name_space, prefix, strlen(prefix)) != 0)
-		return false;
-	for (const char *next = name_space + strlen(prefix); *next;) {
+	while (*next) {
 		size_t field = strcspn(next, ",");
 		bool star = field && next[field - 1] == '*';
 		size_t length = star ? field - 1 : field;
 
-		if (strncmp(next, module, length) == 0 && (star || !module[length]))
+		if (length <= module_length && (star || length == module_length) &&
+			same_module_name(next, module, length))
 			return true;
 		next += field;
 		next += *next == ',';
@@ -167,8 +181,17 @@ static int judge_name_space(struct trial *trial, const struct symvers_entry *ent
 {
 	_cleanup_strv_ struct strv imports = { 0 };
 
-	if (!*entry->name_space || name_space_names_module(entry->name_space, trial->name))
+	if (!*entry->name_space)
 		return 0;
+	if (strncmp(entry->name_space, MODULE_NAME_SPACE, strlen(MODULE_NAME_SPACE)) == 0) {
+		if (name_space_names_module(entry->name_space, trial->name))
+			return 0;
+		return strv_pushf(&trial->doubts,
+			"%s: uses %s, which is exported to %s only: only a kernel with "
+			"CONFIG_MODULE_ALLOW_MISSING_NAMESPACE_IMPORTS takes it: use a driver "
+			"source that does without that symbol",
+			trial->name, entry->symbol, entry->name_space + strlen(MODULE_NAME_SPACE));
+	}
 	if (elf_module_info_all(trial->module, "import_ns", &imports) < 0)
 		return -ENOMEM;
 	if (strv_contains(&imports, entry->name_space))
