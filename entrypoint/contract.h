@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Every path, variable and file name that an operator defines: here and nowhere else.
+ * Sources: NVIDIA gpu-operator (manifests/state-driver/0500_daemonset.yaml, v26.7), its
+ * k8s-driver-manager, Mellanox network-operator (manifests/state-ofed-driver, v26.7).
+ * Paths have no leading slash: they are opened relative to a root descriptor.
+ */
+#pragma once
+
+/* GPU operator: mounted at the same place on the host, Bidirectional. */
+#define CONTRACT_NVIDIA_RUN "run/nvidia"
+/* Where every GPU operand looks for libraries, programs and devices. */
+#define CONTRACT_DRIVER_ROOT "run/nvidia/driver"
+/* Single instance: flock and pid; the driver manager deletes it. */
+#define CONTRACT_GPU_PID_FILE "run/nvidia/nvidia-driver.pid"
+#define CONTRACT_VALIDATIONS  "run/nvidia/validations"
+/* "NotReady" or "Ready", without a newline: read by the startup probe since v26.7. */
+#define CONTRACT_DAEMONS_STATUS "run/nvidia/validations/.driver-daemons-status"
+/* Written by the startup probe; a crash leaves it stale, so the init removes it first thing. */
+#define CONTRACT_DRIVER_CTR_READY "run/nvidia/validations/.driver-ctr-ready"
+/* Where the kernel looks for firmware first; bind-mounted writable into the GPU container. */
+#define CONTRACT_FIRMWARE_PATH       "sys/module/firmware_class/parameters/path"
+#define CONTRACT_FIRMWARE_PATH_VALUE "/run/nvidia/driver/lib/firmware"
+
+/* Network operator: mounted at the same place on the host, Bidirectional in the NIC container. */
+#define CONTRACT_OFED_RUN "run/mellanox/drivers"
+/* An empty file: OFED is loaded and serves. Read by the GPU operator's pods too. */
+#define CONTRACT_OFED_READY "run/mellanox/drivers/.driver-ready"
+#define CONTRACT_OFED_LOCK  "run/mellanox/drivers/.lock"
+/* The NIC container's /usr/src, bind-mounted: headers and symvers for nvidia-peermem. */
+#define CONTRACT_OFED_SOURCES "run/mellanox/drivers/usr/src"
+/* The host's modules, in the NIC container. */
+#define CONTRACT_HOST_MODULES_ROOT "host"
+
+/* Where a kubelet takes a container's last word from; cut at 4096 bytes there. */
+#define CONTRACT_TERMINATION_LOG      "dev/termination-log"
+#define CONTRACT_TERMINATION_LOG_SIZE 4096
+
+/* Environment of the GPU driver pod. */
+#define CONTRACT_ENV_RDMA      "GPU_DIRECT_RDMA_ENABLED"
+#define CONTRACT_ENV_HOST_OFED "USE_HOST_MOFED"
+/* Environment of the NIC driver pod. */
+#define CONTRACT_ENV_RESTORE "RESTORE_DRIVER_ON_POD_TERMINATION"
+
+/* The peer-memory interface that nvidia-peermem needs from OFED. */
+#define CONTRACT_PEER_REGISTER "ib_register_peer_memory_client"
+
+/* PCI vendor ids (pci.ids). */
+#define CONTRACT_PCI_NVIDIA 0x10de

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "entrypoint/image.h"
+
+#include <limits.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include "common/fs.h"
+#include "entrypoint/conf.h"
+
+void image_read(int root_fd, struct image *image)
+{
+	_cleanup_free_ char *text = NULL;
+
+	*image = (struct image){ 0 };
+	if (fs_read(root_fd, IMAGE_CONF, 65536, &text, NULL) < 0)
+		return;
+	conf_value(text, "version", image->version, sizeof(image->version));
+	conf_value(text, "os", image->os, sizeof(image->os));
+	conf_value(text, "ofed_exporter", image->ofed_exporter, sizeof(image->ofed_exporter));
+	conf_value(text, "ofed_version", image->ofed_version, sizeof(image->ofed_version));
+}
+
+static bool has_index(int root_fd, const char *krel)
+{
+	char path[PATH_MAX];
+
+	(void) snprintf(path, sizeof(path), "lib/modules/%s/modules.dep", krel);
+	return fs_exists(root_fd, path);
+}
+
+int image_has_kernel(int root_fd, const struct image *image, const char *krel, struct error *error)
+{
+	_cleanup_strv_ struct strv folders = { 0 };
+	_cleanup_strv_ struct strv kernels = { 0 };
+	_cleanup_free_ char *list = NULL;
+
+	if (has_index(root_fd, krel))
+		return 0;
+	if (fs_list(root_fd, "lib/modules", &folders) < 0)
+		strv_free(&folders); /* no folder: no kernel at all, which the message says */
+	for (size_t i = 0; i < folders.count; i++)
+		if (has_index(root_fd, folders.items[i]) &&
+			strv_push(&kernels, folders.items[i]) < 0)
+			return error_set_errno(error, -ENOMEM, "lib/modules");
+	list = strv_join(&kernels, ", ");
+	return error_set(error, -ENOENT,
+		"the running kernel is %s; this image (driver %s) has modules for: %s. Use the "
+		"image "
+		"that was built for it, or build one: slipway build --kernel %s%s%s",
+		krel, *image->version ? image->version : "unknown",
+		list && *list ? list : "no kernel at all", krel, *image->os ? " --os " : "",
+		image->os);
+}
+
+/* "updates/nvidia/nvidia-uvm.ko: updates/nvidia/nvidia.ko" → "nvidia_uvm". */
+static int push_module_name(struct strv *names, const char *line)
+{
+	size_t length = strcspn(line, ":\n");
+	const char *base = line;
+	char name[NAME_MAX];
+
+	for (size_t i = 0; i < length; i++)
+		if (line[i] == '/')
+			base = line + i + 1;
+	(void) snprintf(name, sizeof(name), "%.*s", (int) (line + length - base), base);
+	name[strcspn(name, ".")] = '\0';
+	for (char *c = name; *c; c++)
+		if (*c == '-')
+			*c = '_';
+	return strv_push_unique(names, name);
+}
+
+int image_driver_modules(int root_fd, const char *krel, struct strv *names, struct error *error)
+{
+	_cleanup_free_ char *index = NULL;
+	char path[PATH_MAX];
+	int r;
+
+	(void) snprintf(path, sizeof(path), "lib/modules/%s/modules.dep", krel);
+	r = fs_read(root_fd, path, 0, &index, NULL);
+	if (r < 0)
+		return error_set_errno(error, r, "/%s", path);
+	for (const char *line = index; *line;) {
+		if (strncmp(line, "updates/", strlen("updates/")) == 0 &&
+			push_module_name(names, line) < 0)
+			return error_set_errno(error, -ENOMEM, "/%s", path);
+		line += strcspn(line, "\n");
+		line += *line == '\n';
+	}
+	return 0;
+}

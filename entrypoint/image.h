@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the image that the init runs in was made for: /etc/slipway/image.conf and /lib/modules. */
+#pragma once
+
+#include "common/error.h"
+#include "common/strv.h"
+
+#define IMAGE_CONF "etc/slipway/image.conf"
+
+struct image {
+	char version[64];       /* of the driver */
+	char os[32];            /* "debian12" */
+	char ofed_exporter[64]; /* GPU: the module that exported the peer-memory symbols to peermem
+				 */
+	char ofed_version[64];  /* GPU: the OFED that peermem was bound to */
+};
+
+/* Reads image.conf. An image without one has empty fields: its modules may still serve. */
+void image_read(int root_fd, struct image *image);
+
+/*
+ * 0 when the image has modules (with depmod's index) for @krel; else -ENOENT with a message that
+ * names the kernels it has and the image to ask for.
+ */
+int image_has_kernel(int root_fd, const struct image *image, const char *krel, struct error *error);
+
+/*
+ * Appends the names ('_') of the driver's own modules for @krel: the .ko files under
+ * lib/modules/<krel>/updates, without the kernel's that they depend on.
+ */
+int image_driver_modules(int root_fd, const char *krel, struct strv *names, struct error *error);

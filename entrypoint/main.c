@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which role: by the name that the operator calls, and by the verb. */
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/cleanup.h"
+#include "entrypoint/reason.h"
+#include "entrypoint/roles.h"
+#include "entrypoint/status.h"
+
+#define VERSION "0.1.0"
+
+static const char usage[] =
+	"slipway-init: loads, serves and unloads a node's drivers; the entrypoint of Slipway's "
+	"images\n"
+	"\n"
+	"  nvidia-driver init                    load the GPU drivers, serve, unload on SIGTERM\n"
+	"  nvidia-driver reload_nvidia_peermem   load nvidia-peermem once OFED and nvidia are "
+	"there\n"
+	"  nvidia-driver probe_nvidia_peermem    exit 0 when nvidia-peermem is loaded or OFED is "
+	"not\n"
+	"  nic-driver precompiled                load OFED in place of the inbox drivers, and so "
+	"on\n"
+	"  slipway-init gpu|nic|peermem          the same roles by their names\n"
+	"  slipway-init status [--json]          what the roles say; exit 0 when all are ready\n"
+	"  slipway-init --help | --version\n"
+	"\n"
+	"Environment: GPU_DIRECT_RDMA_ENABLED, USE_HOST_MOFED, RESTORE_DRIVER_ON_POD_TERMINATION,\n"
+	"SLIPWAY_OFED_DEADLINE_SECONDS (1200), SLIPWAY_UNLOAD_DEADLINE_SECONDS (20).\n"
+	"Exit codes and reasons: docs/reasons.md.\n";
+
+struct verb {
+	const char *program; /* the name it is called by, or NULL: any */
+	const char *name;
+	int (*run)(int root_fd);
+};
+
+static const struct verb verbs[] = {
+	{ "nvidia-driver", "init", gpu_main },
+	{ "nvidia-driver", "reload_nvidia_peermem", peermem_main },
+	{ "nvidia-driver", "probe_nvidia_peermem", peermem_probe },
+	{ "nic-driver", "precompiled", nic_main },
+	{ "slipway-init", "gpu", gpu_main },
+	{ "slipway-init", "nic", nic_main },
+	{ "slipway-init", "peermem", peermem_main },
+	{ "slipway-init", "probe-peermem", peermem_probe },
+};
+
+static const char *program_name(const char *path)
+{
+	const char *slash = path ? strrchr(path, '/') : NULL;
+
+	return slash ? slash + 1 : path ? path : "";
+}
+
+static const struct verb *find_verb(const char *program, const char *name)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(verbs); i++)
+		if (strcmp(verbs[i].program, program) == 0 && strcmp(verbs[i].name, name) == 0)
+			return &verbs[i];
+	return NULL;
+}
+
+static bool is_option(const char *argument, const char *option)
+{
+	return argument && strcmp(argument, option) == 0;
+}
+
+int main(int argc, char **argv)
+{
+	const char *program = program_name(argv[0]);
+	const char *name = argc > 1 ? argv[1] : "";
+	_cleanup_close_ int root_fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	const struct verb *verb = find_verb(program, name);
+
+	if (is_option(name, "--help") || is_option(name, "-h"))
+		return fputs(usage, stdout) < 0;
+	if (is_option(name, "--version"))
+		return puts("slipway-init " VERSION) < 0;
+	if (is_option(name, "status") && (argc == 2 || is_option(argv[2], "--json")))
+		return status_main(root_fd, argc > 2);
+	if (!verb || root_fd < 0) {
+		(void) fprintf(stderr, "%s: no verb \"%s\"\n\n%s", program, name, usage);
+		return reason_entry(REASON_USAGE)->exit_code;
+	}
+	return verb->run(root_fd);
+}

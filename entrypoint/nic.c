@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The NIC driver container, with modules for the running kernel in the image ("precompiled"). */
+#include <fcntl.h>
+#include <string.h>
+
+#include "common/fs.h"
+#include "entrypoint/contract.h"
+#include "entrypoint/prove.h"
+#include "entrypoint/role.h"
+#include "entrypoint/roles.h"
+#include "entrypoint/rootfs.h"
+
+/* mlx5_core waits for each card's firmware, one after the other. */
+#define LOAD_DEADLINE_MS (600 * 1000)
+
+static const char *const nic_devices[] = { "/dev/infiniband/", NULL };
+
+/* What OFED's own start script loads; libkmod adds what they depend on. */
+static const char *const nic_modules[] = { "mlx5_core", "mlx5_ib", "ib_umad", "ib_uverbs",
+	"ib_ipoib", "rdma_cm", "rdma_ucm" };
+
+static int clear_stale(struct action *action)
+{
+	const struct role *role = action->role;
+
+	(void) unlinkat(role->root_fd, CONTRACT_OFED_READY, 0);
+	if (rootfs_detach(CONTRACT_OFED_SOURCES, &action->error) < 0)
+		return action_reason(action, REASON_MOUNT_FAILED, -EIO);
+	return 0;
+}
+
+static int load(struct action *action)
+{
+	return role_load(action, nic_modules, ARRAY_SIZE(nic_modules));
+}
+
+/*
+ * A start that failed gives the node its old driver back. A stop does so only when the operator
+ * asks for it.
+ */
+static int give_back(struct action *action)
+{
+	const struct role *role = action->role;
+
+	if (role->plan.reason == REASON_NONE && !role->options.restore_inbox)
+		return 0;
+	return role_restore_replaced(action);
+}
+
+static int export_sources(struct action *action)
+{
+	int r = rootfs_bind("/usr/src", CONTRACT_OFED_SOURCES, &action->error);
+
+	return r < 0 ? action_reason(action, REASON_MOUNT_FAILED, r) : 0;
+}
+
+static int detach_sources(struct action *action)
+{
+	int r = rootfs_detach(CONTRACT_OFED_SOURCES, &action->error);
+
+	return r < 0 ? action_reason(action, REASON_MOUNT_FAILED, r) : 0;
+}
+
+static int tell_ready(struct action *action)
+{
+	const struct role *role = action->role;
+
+	if (fs_write_atomic(role->root_fd, CONTRACT_OFED_READY, "", 0, 0644) < 0)
+		return action_fail(action, REASON_MOUNT_FAILED, -EIO, "/%s: %s",
+			CONTRACT_OFED_READY, strerror(errno));
+	return 0;
+}
+
+static int clear_flag(struct action *action)
+{
+	const struct role *role = action->role;
+
+	(void) unlinkat(role->root_fd, CONTRACT_OFED_READY, 0);
+	return 0;
+}
+
+/* The flag comes last and goes first. */
+static const struct step nic_steps[] = {
+	{ .name = "lock", .perform = role_lock, .undo = role_unlock },
+	{ .name = "clear-stale", .perform = clear_stale },
+	{ .name = "identify-kernel", .perform = role_identify },
+	{ .name = "prove",
+		.kind = STEP_WORKER,
+		.perform = prove_modules,
+		.deadline_ms = 60 * 1000 },
+	{ .name = "make-room",
+		.kind = STEP_WORKER,
+		.perform = role_make_room,
+		.deadline_ms = LOAD_DEADLINE_MS,
+		.undo_kind = STEP_WORKER,
+		.undo = give_back },
+	{ .name = "load",
+		.kind = STEP_WORKER,
+		.perform = load,
+		.deadline_ms = LOAD_DEADLINE_MS,
+		.undo_kind = STEP_WORKER,
+		.undo = role_unload },
+	{ .name = "export-sources", .perform = export_sources, .undo = detach_sources },
+	{ .name = "tell-ready", .perform = tell_ready, .undo = clear_flag },
+};
+
+int nic_main(int root_fd)
+{
+	struct role role = {
+		.name = "nic",
+		.state_folder = NIC_STATE_FOLDER,
+		.lock_path = CONTRACT_OFED_LOCK,
+		.devices = nic_devices,
+		.root_fd = root_fd,
+	};
+
+	return role_run(&role, nic_steps, ARRAY_SIZE(nic_steps));
+}

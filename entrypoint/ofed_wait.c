@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "entrypoint/ofed_wait.h"
+
+#include <stdarg.h>
+
+#include "common/fs.h"
+#include "entrypoint/contract.h"
+#include "entrypoint/role.h"
+#include "entrypoint/symbols.h"
+#include "entrypoint/sysmodule.h"
+
+/* Newer OFED exports the peer-memory interface from ib_uverbs, older OFED from ib_core. */
+#define EXPORTER_UNLESS_TOLD "ib_uverbs"
+
+static int missing(struct action *action, const char *format, ...) _printf_(2, 3);
+
+static int missing(struct action *action, const char *format, ...)
+{
+	va_list arguments;
+
+	va_start(arguments, format);
+	(void) vsnprintf(action->error.text, sizeof(action->error.text), format, arguments);
+	va_end(arguments);
+	action->reason = REASON_OFED_NOT_READY; /* of the deadline, should it pass */
+	return 1;
+}
+
+int ofed_wait(struct action *action)
+{
+	struct role *role = action->role;
+	const char *exporter =
+		*role->image.ofed_exporter ? role->image.ofed_exporter : EXPORTER_UNLESS_TOLD;
+	char owner[64];
+
+	/* Watch first, look then: what comes in between is an event. */
+	if (!role->options.host_ofed) {
+		(void) events_watch_file(&role->events, "/" CONTRACT_OFED_READY);
+		if (!fs_exists(role->root_fd, CONTRACT_OFED_READY))
+			return missing(action, "the NIC driver container has not written /%s",
+				CONTRACT_OFED_READY);
+	}
+	if (!sysmodule_is_live(role->root_fd, exporter))
+		return missing(action, "the module %s, which has to export %s, is not loaded",
+			exporter, CONTRACT_PEER_REGISTER);
+	if (symbols_exporter(role->root_fd, CONTRACT_PEER_REGISTER, owner, sizeof(owner)) < 0)
+		return missing(action,
+			"%s is loaded but nobody exports %s: this RDMA stack has no peer-memory "
+			"interface (OFED has; without OFED, use dma-buf, which needs no "
+			"nvidia-peermem, "
+			"and leave %s unset)",
+			exporter, CONTRACT_PEER_REGISTER, CONTRACT_ENV_RDMA);
+	return 0;
+}

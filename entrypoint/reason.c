@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "entrypoint/reason.h"
+
+static const struct reason_entry reasons[REASON_COUNT] = {
+	[REASON_NONE] = { "OK", 0, "nothing is wrong" },
+	[REASON_USAGE] = { "USAGE", 2, "the command line is not one that slipway-init knows" },
+	[REASON_ALREADY_RUNNING] = { "ALREADY_RUNNING", 10, "another instance holds the lock" },
+	[REASON_NO_MODULES_FOR_KERNEL] = { "NO_MODULES_FOR_KERNEL", 11,
+		"the image has no modules for the running kernel" },
+	[REASON_NO_NVIDIA_DEVICE] = { "NO_NVIDIA_DEVICE", 12, "the node has no NVIDIA PCI device" },
+	[REASON_OFED_NOT_READY] = { "OFED_NOT_READY", 13,
+		"OFED did not come up before the deadline" },
+	[REASON_PEERMEM_OTHER_OFED] = { "PEERMEM_OTHER_OFED", 14,
+		"nvidia-peermem was built against another OFED than the one loaded" },
+	[REASON_WILL_NOT_LOAD] = { "WILL_NOT_LOAD", 15,
+		"a module of the image will not load on the running kernel" },
+	[REASON_MODULE_IN_USE] = { "MODULE_IN_USE", 16,
+		"a module that has to go is in use; nothing was unloaded" },
+	[REASON_LOAD_FAILED] = { "LOAD_FAILED", 17, "the kernel refused a module" },
+	[REASON_UNLOAD_FAILED] = { "UNLOAD_FAILED", 18, "the kernel refused to unload a module" },
+	[REASON_MOUNT_FAILED] = { "MOUNT_FAILED", 19, "a mount or a file could not be made" },
+	[REASON_DEADLINE] = { "DEADLINE", 20, "a step took longer than its deadline" },
+	[REASON_STOPPED] = { "STOPPED", 0, "stopped by a signal; all is undone" },
+	[REASON_INTERNAL] = { "INTERNAL", 70, "slipway-init itself failed" },
+};
+
+const struct reason_entry *reason_entry(enum reason reason)
+{
+	return &reasons[reason < REASON_COUNT ? reason : REASON_INTERNAL];
+}

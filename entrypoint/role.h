@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the three roles share: the life of the process around a plan, and the actions that more than
+ * one of them needs. A role file (gpu.c, nic.c, peermem.c) holds its steps and little else.
+ */
+#pragma once
+
+#include "entrypoint/image.h"
+#include "entrypoint/options.h"
+#include "entrypoint/plan.h"
+
+#define ROLE_KREL_SIZE 65 /* struct utsname's release */
+
+struct role {
+	const char *name;           /* "gpu", "nic", "peermem" */
+	const char *state_folder;   /* relative to the root: events, status, what has to survive */
+	const char *lock_path;      /* relative to the root, or NULL: many may run */
+	const char *const *devices; /* prefixes of the device paths whose users keep modules busy */
+	int root_fd;
+	int lock_fd;
+	char krel[ROLE_KREL_SIZE];
+	struct options options;
+	struct image image;
+	struct strv driver_modules; /* the image's own, for this kernel */
+	struct events events;
+	struct journal journal;
+	struct plan plan;
+};
+
+/*
+ * Runs the steps, serves until a stop signal, undoes them. @role's first five fields are set by the
+ * caller. Returns the process's exit code.
+ */
+int role_run(struct role *role, const struct step *steps, size_t step_count);
+
+/* Sets an action's failure: reason and message. Returns @code. */
+int action_fail(struct action *action, enum reason reason, int code, const char *format, ...)
+	_printf_(4, 5);
+/* Gives a failure whose message is in action->error already its reason. Returns @code. */
+int action_reason(struct action *action, enum reason reason, int code);
+
+/* STEP_DIRECT: takes the lock and writes our pid into it; undo lets it go and removes the file. */
+int role_lock(struct action *action);
+int role_unlock(struct action *action);
+
+/* STEP_DIRECT: finds the running kernel and the image's modules for it. */
+int role_identify(struct action *action);
+
+/*
+ * STEP_WORKER: when a module of the image is loaded in another build, unloads all that the image
+ * replaces. Modules that are the image's very own stay: an earlier life of the container loaded
+ * them. The names of what was unloaded go to <state_folder>/<role>.replaced before the first goes.
+ */
+int role_make_room(struct action *action);
+/* STEP_WORKER: loads what role_make_room() unloaded again, from the host's tree. */
+int role_restore_replaced(struct action *action);
+
+/*
+ * To be called in a worker before the first load: keeps the list of modules that were there before
+ * us in <state_folder>/<role>.before, unless an earlier life of the container left one.
+ */
+int role_remember_before(const struct role *role, struct error *error);
+
+/*
+ * STEP_WORKER: unloads the image's modules, all or none, then the dependencies of theirs that were
+ * not there before us and that nobody else uses by now.
+ */
+int role_unload(struct action *action);
+
+/* Loads the modules with their dependencies, in this order; those the image lacks are passed over.
+ */
+int role_load(struct action *action, const char *const *modules, size_t count);

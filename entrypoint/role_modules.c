@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The actions of role.h that load and unload. All of them run in workers. */
+#include <string.h>
+
+#include "common/fs.h"
+#include "entrypoint/contract.h"
+#include "entrypoint/load.h"
+#include "entrypoint/role.h"
+#include "entrypoint/sysmodule.h"
+#include "entrypoint/unload.h"
+
+#define LIST_PATH_SIZE 128
+
+static void list_path(const struct role *role, const char *list, char path[LIST_PATH_SIZE])
+{
+	(void) snprintf(path, LIST_PATH_SIZE, "%s/%s.%s", role->state_folder, role->name, list);
+}
+
+/* A list of modules that survives us: a name a line. */
+static int list_write(
+	const struct role *role, const char *list, const struct strv *names, struct error *error)
+{
+	_cleanup_free_ char *text = strv_join(names, "\n");
+	char path[LIST_PATH_SIZE];
+	int r = -ENOMEM;
+
+	list_path(role, list, path);
+	if (text)
+		r = fs_write_atomic(role->root_fd, path, text, strlen(text), 0644);
+	return r < 0 ? error_set_errno(error, r, "/%s", path) : 0;
+}
+
+/* -ENOENT without such a list. */
+static int list_read(const struct role *role, const char *list, struct strv *names)
+{
+	_cleanup_free_ char *text = NULL;
+	char path[LIST_PATH_SIZE];
+	int r;
+
+	list_path(role, list, path);
+	r = fs_read(role->root_fd, path, 0, &text, NULL);
+	return r < 0 ? r : strv_split(names, text, "\n");
+}
+
+static void list_remove(const struct role *role, const char *list)
+{
+	char path[LIST_PATH_SIZE];
+
+	list_path(role, list, path);
+	(void) unlinkat(role->root_fd, path, 0);
+}
+
+int role_remember_before(const struct role *role, struct error *error)
+{
+	_cleanup_strv_ struct strv names = { 0 };
+	int r = list_read(role, "before", &names);
+
+	if (r != -ENOENT)
+		return r < 0 ? error_set_errno(error, r, "list of modules before us") : 0;
+	r = sysmodule_list(role->root_fd, &names);
+	if (r < 0)
+		return error_set_errno(error, r, "/sys/module");
+	return list_write(role, "before", &names, error);
+}
+
+/* Is the loaded module the very file that the image has? */
+static int is_ours(const struct role *role, struct loader *loader, const char *name, bool *ret,
+	struct error *error)
+{
+	_cleanup_(elf_module_close) struct elf_module *module = NULL;
+	char loaded_id[BUILD_ID_HEX_SIZE];
+	char our_id[BUILD_ID_HEX_SIZE];
+	_cleanup_free_ char *path = NULL;
+	int r = loader_file(loader, name, &path, error);
+
+	if (r == 0)
+		r = elf_module_open(role->root_fd, path, &module, error);
+	if (r < 0)
+		return r;
+	elf_module_build_id(module, our_id);
+	sysmodule_build_id(role->root_fd, name, loaded_id);
+	*ret = *our_id && strcmp(our_id, loaded_id) == 0;
+	return 0;
+}
+
+/* Which of the image's modules are loaded, and whether one of them is another build. */
+static int compare_loaded(
+	const struct role *role, struct strv *present, bool *ret_foreign, struct error *error)
+{
+	_cleanup_(loader_close) struct loader *loader = NULL;
+	int r = loader_open(role->root_fd, "", role->krel, &loader, error);
+
+	*ret_foreign = false;
+	for (size_t i = 0; r == 0 && i < role->driver_modules.count; i++) {
+		const char *name = role->driver_modules.items[i];
+		bool ours = false;
+
+		if (!sysmodule_exists(role->root_fd, name))
+			continue;
+		r = is_ours(role, loader, name, &ours, error);
+		if (r == 0 && !ours)
+			*ret_foreign = true;
+		if (r == 0 && strv_push(present, name) < 0)
+			r = error_set_errno(error, -ENOMEM, "%s", name);
+	}
+	return r;
+}
+
+static int unload_refused(struct action *action, int code)
+{
+	return action_reason(
+		action, code == -EBUSY ? REASON_MODULE_IN_USE : REASON_UNLOAD_FAILED, code);
+}
+
+/*
+ * Loads modules again that a refused unload took away, last gone first. @prefix is the tree that
+ * they came from.
+ */
+static int load_again(const struct role *role, struct worker *worker, const char *prefix,
+	const struct strv *removed, struct error *error)
+{
+	_cleanup_(loader_close) struct loader *loader = NULL;
+	enum reason reason;
+	int r = loader_open(role->root_fd, prefix, role->krel, &loader, error);
+
+	for (size_t i = removed->count; r == 0 && i-- > 0;)
+		r = loader_load(loader, worker, removed->items[i], &reason, error);
+	return r;
+}
+
+/* When the kernel refused in mid-course: what went before comes back, so that nothing is half gone.
+ */
+static int take_back(
+	struct action *action, const char *prefix, const struct strv *removed, int code)
+{
+	struct error again = { "" };
+
+	if (removed->count && load_again(action->role, action->worker, prefix, removed, &again) < 0)
+		worker_tell(action->worker, WORKER_NOTE, 0, "could not be loaded again: %s",
+			again.text);
+	return unload_refused(action, code);
+}
+
+int role_make_room(struct action *action)
+{
+	const struct role *role = action->role;
+	_cleanup_strv_ struct strv removed = { 0 };
+	_cleanup_strv_ struct strv present = { 0 };
+	_cleanup_strv_ struct strv order = { 0 };
+	const struct unload unload = { role->root_fd, &present, role->devices };
+	bool foreign;
+	int r = compare_loaded(role, &present, &foreign, &action->error);
+
+	if (r < 0)
+		return action_reason(action, REASON_INTERNAL, r);
+	if (!foreign)
+		return 0;
+	r = unload_order(&unload, action->worker, &order, &action->error);
+	if (r < 0)
+		return unload_refused(action, r);
+	r = list_write(role, "replaced", &order, &action->error);
+	if (r < 0)
+		return action_reason(action, REASON_MOUNT_FAILED, r);
+	r = unload_modules(&unload, action->worker, &removed, &action->error);
+	return r < 0 ? take_back(action, "/" CONTRACT_HOST_MODULES_ROOT, &removed, r) : 0;
+}
+
+int role_restore_replaced(struct action *action)
+{
+	const struct role *role = action->role;
+	_cleanup_strv_ struct strv replaced = { 0 };
+	int r = list_read(role, "replaced", &replaced);
+
+	if (r == -ENOENT)
+		return 0;
+	if (r == 0)
+		r = load_again(role, action->worker, "/" CONTRACT_HOST_MODULES_ROOT, &replaced,
+			&action->error);
+	if (r < 0)
+		return action_reason(action, REASON_LOAD_FAILED, r);
+	list_remove(role, "replaced");
+	return 0;
+}
+
+int role_load(struct action *action, const char *const *modules, size_t count)
+{
+	const struct role *role = action->role;
+	_cleanup_(loader_close) struct loader *loader = NULL;
+	int r = role_remember_before(role, &action->error);
+
+	if (r < 0)
+		return action_reason(action, REASON_MOUNT_FAILED, r);
+	r = loader_open(role->root_fd, "", role->krel, &loader, &action->error);
+	if (r < 0)
+		return action_reason(action, REASON_INTERNAL, r);
+	for (size_t i = 0; r == 0 && i < count; i++)
+		if (strv_contains(&role->driver_modules, modules[i]))
+			r = loader_load(loader, action->worker, modules[i], &action->reason,
+				&action->error);
+	return r;
+}
+
+/* What the image's modules depend on and what was not there before us, dependencies last. */
+static int list_added_dependencies(const struct role *role, struct strv *added, struct error *error)
+{
+	_cleanup_(loader_close) struct loader *loader = NULL;
+	_cleanup_strv_ struct strv before = { 0 };
+	_cleanup_strv_ struct strv all = { 0 };
+	int r = list_read(role, "before", &before);
+
+	if (r == -ENOENT)
+		return 0; /* nothing was ever loaded */
+	if (r == 0)
+		r = loader_open(role->root_fd, "", role->krel, &loader, error);
+	for (size_t i = 0; r == 0 && i < role->driver_modules.count; i++)
+		r = loader_resolve(loader, role->driver_modules.items[i], &all, error);
+	for (size_t i = all.count; r == 0 && i-- > 0;)
+		if (!strv_contains(&before, all.items[i]) &&
+			!strv_contains(&role->driver_modules, all.items[i]) &&
+			sysmodule_exists(role->root_fd, all.items[i]))
+			r = strv_push(added, all.items[i]);
+	return r;
+}
+
+/* One by one, for someone else may use one by now: that one then stays, and is theirs. */
+static void unload_dependencies(struct action *action, const struct strv *dependencies)
+{
+	const struct role *role = action->role;
+	bool progress = true;
+
+	while (progress) {
+		progress = false;
+		for (size_t i = 0; i < dependencies->count; i++) {
+			const struct strv one = { .items = &dependencies->items[i], .count = 1 };
+			const struct unload unload = { role->root_fd, &one, NULL };
+			_cleanup_strv_ struct strv removed = { 0 };
+			struct error ignored;
+
+			if (sysmodule_references(role->root_fd, dependencies->items[i]) == 0 &&
+				unload_modules(&unload, action->worker, &removed, &ignored) == 0)
+				progress = true;
+		}
+	}
+}
+
+int role_unload(struct action *action)
+{
+	const struct role *role = action->role;
+	const struct unload unload = { role->root_fd, &role->driver_modules, role->devices };
+	_cleanup_strv_ struct strv dependencies = { 0 };
+	_cleanup_strv_ struct strv removed = { 0 };
+	int r = list_added_dependencies(role, &dependencies, &action->error);
+
+	if (r < 0)
+		return action_reason(action, REASON_INTERNAL, r);
+	r = unload_modules(&unload, action->worker, &removed, &action->error);
+	if (r < 0)
+		return take_back(action, "", &removed, r);
+	unload_dependencies(action, &dependencies);
+	list_remove(role, "before");
+	return 0;
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "entrypoint/rootfs.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <sys/mount.h>
+
+#include "common/fs.h"
+
+static void absolute(char path[PATH_MAX], const char *relative)
+{
+	(void) snprintf(path, PATH_MAX, "/%s", relative);
+}
+
+int rootfs_detach(const char *target, struct error *error)
+{
+	char path[PATH_MAX];
+
+	absolute(path, target);
+	while (umount2(path, MNT_DETACH | UMOUNT_NOFOLLOW) == 0)
+		;
+	if (errno != EINVAL && errno != ENOENT)
+		return error_set_errno(error, -errno, "unmount %s", path);
+	return 0;
+}
+
+static int bind_mount(
+	const char *source, const char *target, unsigned long flags, struct error *error)
+{
+	int r = fs_mkdir_parents(AT_FDCWD, target, 0755);
+
+	if (r < 0)
+		return error_set_errno(error, r, "folder %s", target);
+	if (mount(source, target, NULL, MS_BIND | flags, NULL) < 0)
+		return error_set_errno(error, -errno, "bind %s at %s", source, target);
+	return 0;
+}
+
+int rootfs_bind(const char *source, const char *target, struct error *error)
+{
+	char path[PATH_MAX];
+
+	absolute(path, target);
+	return bind_mount(source, path, 0, error);
+}
+
+int rootfs_export(const char *target, struct error *error)
+{
+	static const char *const live[] = { "/dev", "/proc", "/sys" };
+	char path[PATH_MAX];
+	int r;
+
+	absolute(path, target);
+	r = bind_mount("/", path, 0, error);
+	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(live); i++) {
+		char below[PATH_MAX];
+
+		(void) snprintf(below, sizeof(below), "/%s%s", target, live[i]);
+		r = bind_mount(live[i], below, MS_REC, error);
+	}
+	return r;
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a container shows to others through a mount under a shared host folder: the driver root of
+ * the GPU container, the sources of the NIC container.
+ */
+#pragma once
+
+#include "common/error.h"
+
+/*
+ * Detaches whatever is mounted at @target (relative to the root), as often as something is, also
+ * what an earlier life of the container left there. Nothing there is fine. The detach reaches the
+ * host, because the folder above is shared.
+ */
+int rootfs_detach(const char *target, struct error *error);
+
+/* Binds the folder @source over @target, which is made. One mount, without those below @source. */
+int rootfs_bind(const char *source, const char *target, struct error *error);
+
+/*
+ * Exports the container's root at @target: the root file system itself, and in it the live /dev,
+ * /proc and /sys. What is mounted elsewhere below the root (the host's shared folders above all) is
+ * left out, so that the export does not contain itself.
+ */
+int rootfs_export(const char *target, struct error *error);

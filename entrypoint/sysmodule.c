@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "entrypoint/sysmodule.h"
+
+#include <limits.h>
+#include <string.h>
+
+#include "common/fs.h"
+
+#define BUILD_ID_NOTE "notes/.note.gnu.build-id"
+
+static void module_path(char path[PATH_MAX], const char *name, const char *file)
+{
+	(void) snprintf(
+		path, PATH_MAX, "sys/module/%s%s%s", name, file ? "/" : "", file ? file : "");
+}
+
+bool sysmodule_exists(int root_fd, const char *name)
+{
+	char path[PATH_MAX];
+
+	module_path(path, name, NULL);
+	return fs_exists(root_fd, path);
+}
+
+bool sysmodule_is_live(int root_fd, const char *name)
+{
+	_cleanup_free_ char *state = NULL;
+	char path[PATH_MAX];
+	int r;
+
+	module_path(path, name, "initstate");
+	r = fs_read_line(root_fd, path, &state);
+	if (r == -ENOENT) /* a built-in module has a folder (for its parameters) but no state */
+		return sysmodule_exists(root_fd, name);
+	return r == 0 && strcmp(state, "live") == 0;
+}
+
+int sysmodule_references(int root_fd, const char *name)
+{
+	_cleanup_free_ char *count = NULL;
+	char path[PATH_MAX];
+	int r;
+
+	module_path(path, name, "refcnt");
+	r = fs_read_line(root_fd, path, &count);
+	return r < 0 ? r : (int) strtol(count, NULL, 10);
+}
+
+int sysmodule_holders(int root_fd, const char *name, struct strv *holders)
+{
+	char path[PATH_MAX];
+	int r;
+
+	module_path(path, name, "holders");
+	r = fs_list(root_fd, path, holders);
+	return r == -ENOENT ? 0 : r;
+}
+
+int sysmodule_list(int root_fd, struct strv *names)
+{
+	_cleanup_strv_ struct strv all = { 0 };
+	int r = fs_list(root_fd, "sys/module", &all);
+
+	for (size_t i = 0; r == 0 && i < all.count; i++) {
+		char path[PATH_MAX];
+
+		module_path(path, all.items[i], "initstate");
+		if (fs_exists(root_fd, path))
+			r = strv_push(names, all.items[i]);
+	}
+	return r;
+}
+
+/*
+ * An ELF note (System V gABI, "Note Section"): three 32-bit words (name size, description size,
+ * type), the name padded to four bytes ("GNU"), then the description: the id.
+ */
+void sysmodule_build_id(int root_fd, const char *name, char hex[BUILD_ID_HEX_SIZE])
+{
+	_cleanup_free_ char *note = NULL;
+	uint32_t name_size, id_size;
+	char path[PATH_MAX];
+	size_t offset;
+	size_t size;
+
+	hex[0] = '\0';
+	module_path(path, name, BUILD_ID_NOTE);
+	if (fs_read(root_fd, path, 4096, &note, &size) < 0 || size < 12)
+		return;
+	memcpy(&name_size, note, sizeof(name_size));
+	memcpy(&id_size, note + 4, sizeof(id_size));
+	if (name_size > 64)
+		return;
+	offset = 12 + ((size_t) name_size + 3) / 4 * 4;
+	if (id_size > (BUILD_ID_HEX_SIZE - 1) / 2 || size < offset || size - offset < id_size)
+		return;
+	for (uint32_t i = 0; i < id_size; i++)
+		(void) snprintf(hex + (size_t) 2 * i, 3, "%02x", (unsigned char) note[offset + i]);
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the running kernel says of its modules in /sys/module: state, use, holders, identity.
+ * All of it is relative to a root descriptor. Names use '_'.
+ */
+#pragma once
+
+#include <stdbool.h>
+
+#include "common/strv.h"
+#include "module/elf_module.h"
+
+/* Present and done with its init function ("live"); a built-in one counts as live. */
+bool sysmodule_is_live(int root_fd, const char *name);
+/* There in any state: coming, live or going. Built-in ones too. */
+bool sysmodule_exists(int root_fd, const char *name);
+
+/* References to the module, holders included; -ENOENT without the module or MODULE_UNLOAD. */
+int sysmodule_references(int root_fd, const char *name);
+
+/* Appends the modules that use it, sorted; an absent module has none. */
+int sysmodule_holders(int root_fd, const char *name, struct strv *holders) _must_check_;
+
+/* Appends the loaded modules (those with an initstate), sorted. */
+int sysmodule_list(int root_fd, struct strv *names) _must_check_;
+
+/*
+ * The GNU build id of the loaded module in lower-case hex, from its notes, or "" when it cannot be
+ * told. It identifies the very file that was loaded, also where srcversion is missing (that needs
+ * MODULE_VERSION or CONFIG_MODULE_SRCVERSION_ALL).
+ */
+void sysmodule_build_id(int root_fd, const char *name, char hex[BUILD_ID_HEX_SIZE]);
