@@ -1,0 +1,29 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Called by base.sh: turns the unpacked packages in folder $1 into a runtime root file system.
+set -euo pipefail
+root=$1
+
+# One /usr, as Debian merges it: drivers, libraries and probes are looked for on both sides.
+for name in bin sbin lib lib64; do
+    if [[ -d $root/$name && ! -L $root/$name ]]; then
+        mkdir -p "$root/usr/$name"
+        cp -a "$root/$name/." "$root/usr/$name/"
+        rm -rf "${root:?}/$name"
+    fi
+    [[ -e $root/$name ]] || ln -s "usr/$name" "$root/$name"
+done
+
+# kmod's modprobe and lsmod stay; busybox fills in the rest. It cannot be asked for its list before it is run.
+chroot "$root" /bin/busybox --list-full | while read -r path; do
+    target=$root/usr/${path#usr/}
+    [[ -e $target || -L $target ]] || ln -s /usr/bin/busybox "$target"
+done
+
+# Package data that nothing reads in an image without apt and dpkg.
+rm -rf "$root"/var/lib/apt "$root"/var/cache/apt "$root"/var/lib/dpkg "$root"/etc/apt "$root"/usr/share/doc \
+    "$root"/usr/share/man "$root"/usr/share/common-licenses "$root"/usr/share/base-files \
+    "$root"/usr/share/initramfs-tools "$root"/etc/initramfs-tools "$root"/usr/share/lintian \
+    "$root"/usr/lib/x86_64-linux-gnu/gconv "$root"/usr/share/info "$root"/usr/share/locale
+mkdir -p "$root"/{run,tmp,proc,sys,dev,var/log,var/run,usr/src,usr/lib/modules,usr/lib/firmware,etc/modprobe.d}
+chmod 1777 "$root/tmp"

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash
+# What every recipe shares. Sourced, by recipes only: see seam 1 in docs/architecture.md.
+
+# A line that slipway shows as progress.
+step() { echo "==> $*"; }
+
+die() {
+    echo "$(basename "$0"): $*" >&2
+    exit 1
+}
+
+# Every recipe starts with this: each variable named here is set, and the kernel tree is the one asked for.
+require_inputs() {
+    local name
+    for name in SLIPWAY_KREL SLIPWAY_ARCH SLIPWAY_KERNEL SLIPWAY_SOURCE SLIPWAY_OUTPUT SLIPWAY_WORK \
+        SLIPWAY_CC SLIPWAY_JOBS; do
+        [[ -n ${!name:-} ]] || die "$name is not set: a recipe is run by slipway build"
+    done
+    command -v "$SLIPWAY_CC" >/dev/null ||
+        die "no $SLIPWAY_CC in the build container: build it with --build-arg COMPILER=$SLIPWAY_CC"
+    unset ARCH KBUILD_OUTPUT MAKEFLAGS
+    export LC_ALL=C.UTF-8 TZ=UTC KBUILD_BUILD_USER=slipway KBUILD_BUILD_HOST=slipway KBUILD_BUILD_TIMESTAMP=@0
+}
+
+# Sets kernel_build and kernel_source, the two folders of the kernel tree.
+require_kernel_tree() {
+    kernel_build=$SLIPWAY_KERNEL/lib/modules/$SLIPWAY_KREL/build
+    kernel_source=$SLIPWAY_KERNEL/lib/modules/$SLIPWAY_KREL/source
+    [[ -e $kernel_source ]] || kernel_source=$kernel_build
+    [[ -f $kernel_build/Module.symvers ]] ||
+        die "no lib/modules/$SLIPWAY_KREL/build/Module.symvers in the kernel tree: it holds $(echo "$SLIPWAY_KERNEL"/lib/modules/*)"
+    local found
+    # Debian's include/config/kernel.release holds another version: what modules get is utsrelease.h.
+    found=$(sed -n 's/^#define UTS_RELEASE "\(.*\)"$/\1/p' "$kernel_build/include/generated/utsrelease.h")
+    [[ $found == "$SLIPWAY_KREL" ]] ||
+        die "the kernel tree is configured for '$found', not for $SLIPWAY_KREL"
+}
+
+# copy_source DIR: a writable copy of the source. Owner and modes of the build machine mean nothing here.
+copy_source() {
+    mkdir -p "$1"
+    cp -r --preserve=mode,timestamps,links "$SLIPWAY_SOURCE/." "$1/"
+    chmod -R u+rwX "$1"
+}
+
+# install_modules_flat NAME FILE…: strips each .ko into lib/modules/<krel>/updates/NAME of the output.
+install_modules_flat() {
+    local folder=$SLIPWAY_OUTPUT/lib/modules/$SLIPWAY_KREL/updates/$1 file
+    shift
+    (($#)) || die "the build left no .ko file"
+    mkdir -p "$folder"
+    for file in "$@"; do
+        [[ ! -e $folder/${file##*/} ]] || die "two modules are called ${file##*/}"
+        strip --strip-debug -o "$folder/${file##*/}" "$file"
+        chmod 644 "$folder/${file##*/}"
+    done
+    for file in "$folder"/*.ko; do
+        [[ $(modinfo -F vermagic "$file") == "$SLIPWAY_KREL "* ]] ||
+            die "${file##*/} was built for '$(modinfo -F vermagic "$file")', not for $SLIPWAY_KREL"
+    done
+    step "$# modules, $(du -sk "$folder" | cut -f1) KiB stripped"
+}
+
+# set_conf KEY=VALUE…: writes set.conf.
+set_conf() { printf '%s\n' "$@" >"$SLIPWAY_OUTPUT/set.conf"; }
+
+# Same input, same output: no time of this run stays in the set.
+settle_output() { find "$SLIPWAY_OUTPUT" -mindepth 1 -exec touch -h -d @0 {} +; }

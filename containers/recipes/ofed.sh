@@ -1,0 +1,88 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Recipe: an mlnx-ofed-kernel tree (MLNX_OFED, DOCA-OFED or the reference OFED) for one kernel.
+set -euo pipefail
+# shellcheck source-path=SCRIPTDIR source=lib.sh
+. "$(dirname "$(readlink -f "$0")")/lib.sh"
+
+tree=$SLIPWAY_WORK/ofed
+options=(--with-core-mod --with-user_mad-mod --with-user_access-mod --with-addr_trans-mod
+    --with-mlx5-mod --with-mlxfw-mod --with-ipoib-mod)
+
+# A case-folding file system keeps one of the two makefiles; what is left is told apart by its content.
+require_both_makefiles() {
+    local lost="unpack or check out the source on a case-sensitive file system"
+    [[ -f $tree/configure ]] || die "no configure in the source: its top level must be an mlnx-ofed-kernel tree"
+    [[ -f $tree/makefile ]] || die "the source has lost 'makefile' (the targets; 'Makefile' is kbuild's): $lost"
+    [[ -f $tree/Makefile ]] || die "the source has lost 'Makefile' (kbuild's; 'makefile' has the targets): $lost"
+    grep -q '^install_modules:' "$tree/makefile" ||
+        die "'makefile' of the source has no target install_modules: it is a copy of kbuild's 'Makefile', so the one with the targets was lost: $lost"
+    grep -q '^obj-' "$tree/Makefile" ||
+        die "'Makefile' of the source has no obj- lines: it is a copy of 'makefile', so kbuild's was lost: $lost"
+}
+
+# 24.07.OFED.24.07.0.6.0.1-1 in debian/changelog is what the vendor calls 24.07-0.6.0.1.
+source_version() {
+    local full
+    full=$(sed -n '1s/^[^(]*(\([^)]*\)).*/\1/p' "$tree/debian/changelog" 2>/dev/null || true)
+    [[ -n $full ]] || die "no version in debian/changelog of the source"
+    if [[ $full =~ ^([0-9]+\.[0-9]+)\.OFED\.([0-9.]+)-[0-9]+$ && ${BASH_REMATCH[2]} == "${BASH_REMATCH[1]}."* ]]; then
+        full=${BASH_REMATCH[1]}-${BASH_REMATCH[2]#"${BASH_REMATCH[1]}."}
+    fi
+    echo "$full"
+}
+
+configure_tree() {
+    # A checkout gives generated files the time of the checkout: equal, old times stop automake from running again.
+    find "$tree/compat" -type f -exec touch -d 2000-01-01 {} +
+    if [[ -f $tree/compat/configure.ac && ! -x $tree/compat/configure ]]; then
+        step "generate compat/configure, which the source lacks"
+        (cd "$tree/compat" && ./autogen.sh)
+    fi
+    step "configure for $SLIPWAY_KREL"
+    (cd "$tree" && CC=$SLIPWAY_CC ./configure --kernel-version="$SLIPWAY_KREL" \
+        --kernel-sources="$kernel_source" --with-linux-obj="$kernel_build" \
+        --modules-dir="/lib/modules/$SLIPWAY_KREL/updates" --with-njobs="$SLIPWAY_JOBS" "${options[@]}")
+    [[ -f $tree/configure.mk.kernel && -f $tree/compat/config.h ]] ||
+        die "configure ended well but wrote no configure.mk.kernel or no compat/config.h: see the log above"
+}
+
+compile_tree() {
+    step "compile with $SLIPWAY_CC, $SLIPWAY_JOBS at a time"
+    make -C "$tree" -f makefile -j"$SLIPWAY_JOBS" CC="$SLIPWAY_CC" kernel
+    step "install modules"
+    # The kernel's own signing key is in no header package: signing is a step of its own, after the strip.
+    make -C "$tree" -f makefile CC="$SLIPWAY_CC" CONFIG_MODULE_SIG_ALL= DEPMOD=true \
+        INSTALL_MOD_PATH="$SLIPWAY_WORK/stage" INSTALL_MOD_DIR=updates install_modules
+    mapfile -d '' -t built < <(find "$SLIPWAY_WORK/stage" -name '*.ko' -print0 | LC_ALL=C sort -z)
+    install_modules_flat ofed "${built[@]}"
+}
+
+# What nvidia-peermem and other out-of-tree RDMA modules compile against.
+install_headers() {
+    local folder=$SLIPWAY_OUTPUT/usr/src/ofa_kernel/$SLIPWAY_ARCH/$SLIPWAY_KREL
+    step "install headers and Module.symvers"
+    mkdir -p "$folder/compat"
+    cp -r --preserve=mode,links "$tree/include" "$folder/"
+    cp "$tree/configure.mk.kernel" "$folder/"
+    cp "$tree/compat/config.h" "$folder/compat/"
+    find "$folder" -type f \( -name '*.o' -o -name '.*.cmd' \) -delete
+    find "$tree" -name 'Module*.symvers' -exec cat {} + | LC_ALL=C sort -u >"$folder/Module.symvers"
+    ln -s "$SLIPWAY_ARCH/$SLIPWAY_KREL" "$SLIPWAY_OUTPUT/usr/src/ofa_kernel/default"
+    [[ -f $folder/include/rdma/peer_mem.h ]] ||
+        echo "no include/rdma/peer_mem.h in this source: peer-memory clients bring their own" >&2
+    exporter=$(awk '$2 == "ib_register_peer_memory_client" { sub(".*/", "", $3); print $3 }' "$folder/Module.symvers")
+}
+
+require_inputs
+require_kernel_tree
+step "copy the source"
+copy_source "$tree"
+require_both_makefiles
+version=$(source_version)
+configure_tree
+compile_tree
+install_headers
+set_conf source=ofed "version=$version" "exporter=$exporter"
+settle_output
+step "OFED $version for $SLIPWAY_KREL: peer memory is exported by ${exporter:-no module}"
