@@ -42,7 +42,7 @@ create_sources() {
 json_mounts() {
     awk '{ printf ",{\"type\":\"bind\",\"source\":\"%s\",\"destination\":\"%s\",\"options\":[", $1, $2
            count = split($4, option, ",")
-           for (i = 1; i <= count; i++) printf "%s\"%s\"", i > 1 ? "," : "", option[i]
+           for (i = 1; i <= count; i++) printf "%s\"%s\"", (i > 1 ? "," : ""), option[i]
            print "]}" }'
 }
 
@@ -53,7 +53,7 @@ json_devices() {
         -exec stat -c '%n %t %T %a %F' '{}' + |
         awk '{ type = $5 == "block" ? "b" : "c"
                printf "%s{\"path\":\"%s\",\"type\":\"%s\",\"major\":%d,\"minor\":%d,\"fileMode\":%d,\"uid\":0,\"gid\":0}\n",
-                      NR > 1 ? "," : "", $1, type, hex($2), hex($3), octal($4) }
+                      (NR > 1 ? "," : ""), $1, type, hex($2), hex($3), octal($4) }
              function number(digits, base,    i, value) {
                for (i = 1; i <= length(digits); i++)
                  value = value * base + index("0123456789abcdef", substr(digits, i, 1)) - 1
@@ -68,6 +68,18 @@ json_namespaces() {
         printf '%s{"type":"%s"}' "$separator" "$space"
         separator=,
     done
+}
+
+# With the host's network goes the host's name.
+json_hostname() {
+    case $(role_value "$1" namespaces) in
+    *uts*) echo '"hostname": "vm-node",' ;;
+    esac
+}
+
+# A case that wants the DaemonSet's memory limit sets memory_limit to bytes before it says start.
+json_memory() {
+    [ -z "${memory_limit:-}" ] || printf ', "memory": {"limit": %d}' "$memory_limit"
 }
 
 capabilities() {
@@ -88,8 +100,7 @@ write_config() {
     cat >"$folder/bundle/config.json" <<JSON
 {
 "ociVersion": "1.0.0",
-"hostname": "vm-node",
-"process": {
+$(json_hostname "$role")"process": {
  "terminal": false, "user": {"uid": 0, "gid": 0}, "cwd": "$(cat "$folder/cwd")",
  "env": [$(json_strings <"$folder/env")],
  "args": [$(json_strings <"$folder/args")],
@@ -110,7 +121,7 @@ $(json_mounts <"$folder/mounts")
 "linux": {
  "rootfsPropagation": "$(role_value "$role" propagation)",
  "namespaces": [$(json_namespaces "$role")],
- "resources": {"devices": [{"allow": true, "access": "rwm"}]${memory_limit:+, "memory": {"limit": $memory_limit}}},
+ "resources": {"devices": [{"allow": true, "access": "rwm"}]$(json_memory)},
  "devices": [$(json_devices)]
 }
 }

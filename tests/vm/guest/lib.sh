@@ -140,9 +140,12 @@ device_node() {
     mknod -m 666 "$2" c "$major" "${3:-0}"
 }
 
+# Opened here and handed on, so that it is open when hold returns.
 hold() {
-    sleep 1000 <"$1" &
+    exec 8<"$1"
+    sleep 1000 <&8 &
     held_pid=$!
+    exec 8<&-
 }
 
 # Runs when the case ends; after a failure the console gets what one wants to know first.
@@ -157,7 +160,7 @@ report_end() {
         tail -n 40 "$log"
     done
     echo "==> kernel log"
-    dmesg | tail -n 40
+    dmesg | sed '1,/case starts$/d' | tail -n 60
     echo "==> modules"
     cut -d' ' -f1-4 /proc/modules | grep -vE '^(virtio|ext4|jbd2|mbcache|crc|overlay)' || true
 }

@@ -1,0 +1,71 @@
+# shellcheck shell=bash disable=SC2154
+# SPDX-License-Identifier: Apache-2.0
+# For BATS files that run something in the test VM. In a file:
+#
+#   load helpers
+#   setup_file() { use_guest; use_images gpu=IMAGE nic=IMAGE; }
+#   @test "…" {
+#       run_case <<'CASE'
+#       simulate
+#       start gpu
+#   CASE
+#       [ "$status" -eq 0 ]
+#   }
+#
+# Variables that the caller of BATS may set:
+#   VM_KREL         kernel release (default: the newest linux-image-amd64 that apt knows)
+#   VM_KERNEL_TREE  its unpacked headers (default: make-guest downloads them)
+#   VM_BUILD        where guests, disks and logs are kept (default: build/vm)
+
+vm_folder=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+VM_BUILD=${VM_BUILD:-$(realpath -m "$vm_folder/../../build/vm")}
+export VM_BUILD
+
+# The release that the kernel's meta package stands for.
+newest_krel() {
+    apt-cache depends linux-image-amd64 | sed -n 's/^ *Depends: linux-image-\([0-9]\)/\1/p' | head -n 1
+}
+
+# use_guest [KREL]: makes the guest unless it is there.
+use_guest() {
+    VM_KREL=${1:-${VM_KREL:-$(newest_krel)}}
+    export VM_KREL
+    [ -n "$VM_KREL" ] || {
+        echo "no kernel release: run apt-get update, or set VM_KREL" >&2
+        return 1
+    }
+    "$vm_folder/make-guest" --build "$VM_BUILD" ${VM_KERNEL_TREE:+--kernel-tree "$VM_KERNEL_TREE"} "$VM_KREL"
+}
+
+# use_images NAME=IMAGE…: makes the disk of this BATS file unless it is there.
+use_images() {
+    VM_IMAGES=$VM_BUILD/images/$(basename "${BATS_TEST_FILENAME%.bats}").ext4
+    export VM_IMAGES
+    "$vm_folder/make-images-disk" "$VM_IMAGES" "$@"
+}
+
+# run_case [OPTION of run-vm…] <SCRIPT: boots, runs the script, leaves the console in $output and the
+# script's exit code in $status.
+run_case() {
+    local script=$BATS_TEST_TMPDIR/case
+    cat >"$script"
+    run "$vm_folder/run-vm" --build "$VM_BUILD" ${VM_IMAGES:+--images "$VM_IMAGES"} "$@" "$VM_KREL" "$script"
+    if [ "$status" -ne 0 ]; then
+        echo "case exit $status; the end of the console:"
+        printf '%s\n' "${lines[@]}" | tail -n "${VM_TAIL_LINES:-120}"
+    fi
+}
+
+# startup_probe: the file of the operator's startup probe, taken from its manifest, for
+# `run_case --add "$(startup_probe)"`.
+startup_probe() {
+    local manifest=$vm_folder/../../../shared/operator-manifests/driver-rdma.yaml
+    local script=$BATS_FILE_TMPDIR/startup-probe.sh
+    [ -e "$manifest" ] || {
+        echo "the operator's manifest $manifest is not there" >&2
+        return 1
+    }
+    awk '/^  startup-probe.sh: /{ take = 1; next } /^kind:/{ take = 0 } take { sub(/^    /, ""); print }' \
+        "$manifest" >"$script"
+    echo "$script"
+}
