@@ -10,10 +10,10 @@
 #include <zlib.h>
 #include <zstd.h>
 
-#define FIRST_CAPACITY (256 * 1024)
+#define FIRST_CAPACITY ((size_t) 256 * 1024)
 
 /* What xz -9 needs is half of this; a header may ask for 4 GiB. */
-#define XZ_MEMORY_LIMIT (128 * 1024 * 1024)
+#define XZ_MEMORY_LIMIT ((uint64_t) 128 * 1024 * 1024)
 
 /* A growing buffer that never holds more than limit + 1 bytes: one more tells "too large". */
 struct output {

@@ -1,1 +1,89 @@
-# Tests: included by the top Makefile.
+# Tests: included by the top Makefile. tests/run-all shows what a layer prints and counts it.
+
+unit_dir := $(O)/unit
+unit_cc := $(CC)
+sanitize := -fsanitize=address$(comma)undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
+
+# Fortified functions hide reads from ASan, hence no _FORTIFY_SOURCE.
+unit_cflags = $(filter-out -D_FORTIFY_SOURCE=2,$(base_cflags)) $(sanitize) \
+	-DFIXTURES='"$(abspath $(unit_dir)/fixtures)"'
+unit_libs = $(cli_libs) $(init_libs) -lcmocka
+
+# Every object of both programs but their main.c, sanitised, for whatever a test needs of them.
+library_sources := $(filter-out %/main.c,$(common_sources) $(module_sources) $(kernels_sources) \
+	$(entrypoint_sources) $(cli_sources))
+unit_library := $(unit_dir)/libslipway.a
+unit_sources := $(wildcard tests/unit/test_*.c)
+unit_programs := $(patsubst tests/unit/%.c,$(unit_dir)/%,$(unit_sources))
+fixtures := $(patsubst tests/unit/fixtures/%.c,$(unit_dir)/fixtures/%.ko,$(wildcard tests/unit/fixtures/*.c))
+
+$(unit_dir)/obj/%.o: %.c
+	@mkdir -p $(@D)
+	@echo "  CC      $@"
+	$(Q)$(unit_cc) $(unit_cflags) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
+
+$(unit_library): $(patsubst %.c,$(unit_dir)/obj/%.o,$(library_sources))
+	@echo "  AR      $@"
+	$(Q)rm -f $@ && $(AR) rcs $@ $^
+
+$(unit_programs): $(unit_dir)/%: $(unit_dir)/obj/tests/unit/%.o $(unit_dir)/obj/tests/unit/support.o $(unit_library)
+	@echo "  LINK    $@"
+	$(Q)$(unit_cc) -pie $(sanitize) $(LDFLAGS) -o $@ $^ $(unit_libs)
+
+# Small module files: objects with the sections that modpost writes, relinked to carry a build id.
+$(unit_dir)/fixtures/%.ko: tests/unit/fixtures/%.c tests/unit/fixtures/module_sections.h
+	@mkdir -p $(@D)
+	@echo "  KO      $@"
+	$(Q)$(CC) -std=c11 -I. -O1 -ffreestanding -fno-pic -fno-stack-protector -fno-asynchronous-unwind-tables \
+		-r -nostdlib -Wl$(comma)--build-id=0x0123456789abcdef0123456789abcdef01234567 -o $@ $<
+
+.PHONY: unit-programs
+unit-programs: $(unit_programs) $(fixtures)
+
+# ---- fuzzing: clang only, the code under test instrumented with it
+
+fuzz_dir := $(O)/fuzz
+fuzz_cc ?= clang
+fuzz_flags := -fsanitize=fuzzer$(comma)address$(comma)undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
+fuzz_sources := $(wildcard tests/fuzz/fuzz_*.c)
+fuzz_programs := $(patsubst tests/fuzz/%.c,$(fuzz_dir)/%,$(fuzz_sources))
+fuzz_tested := $(module_sources) $(init_common)
+
+$(fuzz_dir)/%: tests/fuzz/%.c $(fuzz_tested) $(wildcard common/*.h module/*.h)
+	@mkdir -p $(@D)
+	@echo "  FUZZ    $@"
+	$(Q)$(fuzz_cc) $(filter-out -D_FORTIFY_SOURCE=2,$(base_cflags)) $(fuzz_flags) -O1 -g -o $@ $< $(fuzz_tested) \
+		$(init_libs)
+
+.PHONY: fuzz-programs
+fuzz-programs: $(fuzz_programs) $(fixtures)
+
+# ---- images for the VM tests
+
+images_options ?= --kernel newest --ofed reference
+
+.PHONY: images
+images: all ## build both images for the newest kernel, for the VM tests
+	$(O)/slipway build $(images_options) --output $(O)/images
+
+# ---- what a developer calls
+
+run_all = O='$(O)' MAKE='$(MAKE)' tests/run-all
+
+.PHONY: check check-unit check-cli check-vm check-fuzz check-full
+check: ## lint, unit, CLI and VM tests; the last line counts them all
+	+@$(run_all) build lint unit cli vm
+check-unit: ## cmocka tests under ASan and UBSan
+	+@$(run_all) unit
+check-cli: ## BATS tests of both programs' verbs
+	+@$(run_all) build cli
+check-vm: ## BATS tests of the built images in the VM
+	+@$(run_all) vm
+check-fuzz: ## every fuzz target for 10 seconds (FUZZ_SECONDS)
+	+@$(run_all) fuzz
+check-full: ## check, with what takes longer: more kernels, fuzzing
+	+@SLIPWAY_CHECK_FULL=1 $(run_all) build lint unit cli vm fuzz
+
+.PHONY: bench
+bench: images ## times against the floor and against a stock-like script, sizes, memory
+	tests/bench/run
