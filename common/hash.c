@@ -60,12 +60,13 @@ int hash_add_file(struct hash *hash, int dir_fd, const char *path)
 static int hash_add_link(struct hash *hash, int dir_fd, const char *path)
 {
 	char target[4096];
-	ssize_t length = readlinkat(dir_fd, path, target, sizeof(target));
+	ssize_t length = readlinkat(dir_fd, path, target, sizeof(target) - 1);
 
 	if (length < 0)
 		return -errno;
+	target[length] = '\0';
 	hash_add_text(hash, "link");
-	hash_add(hash, target, (size_t) length);
+	hash_add_text(hash, target); /* with its NUL: the next name must not run into it */
 	return 0;
 }
 

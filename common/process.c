@@ -8,8 +8,6 @@
 #include <string.h>
 #include <sys/wait.h>
 
-extern char **environ;
-
 static void file_actions_done(posix_spawn_file_actions_t *actions)
 {
 	(void) posix_spawn_file_actions_destroy(actions);
@@ -43,7 +41,8 @@ static char **merged_environment(const struct strv *extra)
 		if (!replaced)
 			merged[count++] = environ[i];
 	}
-	memcpy(merged + count, extra->items, extra->count * sizeof(*merged));
+	for (size_t i = 0; i < extra->count; i++)
+		merged[count++] = extra->items[i];
 	return merged;
 }
 
