@@ -26,7 +26,7 @@ $(unit_library): $(patsubst %.c,$(unit_dir)/obj/%.o,$(library_sources))
 	@echo "  AR      $@"
 	$(Q)rm -f $@ && $(AR) rcs $@ $^
 
-$(unit_programs): $(unit_dir)/%: $(unit_dir)/obj/tests/unit/%.o $(unit_dir)/obj/tests/unit/support.o $(unit_library)
+$(unit_programs): $(unit_dir)/%: $(unit_dir)/obj/tests/unit/%.o $(unit_dir)/obj/tests/unit/support.o $(unit_dir)/obj/tests/unit/tree.o $(unit_library)
 	@echo "  LINK    $@"
 	$(Q)$(unit_cc) -pie $(sanitize) $(LDFLAGS) -o $@ $^ $(unit_libs)
 

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/fs.h"
+#include "entrypoint/reason.h"
+
+/* The page is what people look a code up in: each row has the code and its exit code. */
+static void the_page_and_the_table_agree(void **state)
+{
+	_cleanup_free_ char *page = NULL;
+	size_t rows = 0;
+
+	(void) state;
+	assert_int_equal(fs_read(AT_FDCWD, "docs/reasons.md", 0, &page, NULL), 0);
+	for (int reason = 0; reason < REASON_COUNT; reason++) {
+		const struct reason_entry *entry = reason_entry((enum reason) reason);
+		char row[64];
+
+		assert_non_null(entry->code);
+		(void) snprintf(row, sizeof(row), "\n| %s | %d | ", entry->code, entry->exit_code);
+		if (!strstr(page, row))
+			fail_msg("docs/reasons.md has no row for %s with exit code %d", entry->code,
+				entry->exit_code);
+	}
+	for (const char *line = strstr(page, "\n| "); line; line = strstr(line + 1, "\n| "))
+		rows++;
+	assert_int_equal(rows, REASON_COUNT + 2); /* the heading and its rule */
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_page_and_the_table_agree),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
