@@ -67,3 +67,24 @@ set_conf() { printf '%s\n' "$@" >"$SLIPWAY_OUTPUT/set.conf"; }
 
 # Same input, same output: no time of this run stays in the set.
 settle_output() { find "$SLIPWAY_OUTPUT" -mindepth 1 -exec touch -h -d @0 {} +; }
+
+# apply_patches TREE: each folder of $SLIPWAY_PATCHES is a fix (fix.patch, -p1 in TREE) and its condition, a program
+# "applies KERNEL_SOURCE TREE" that says by exit 0 or 1 whether this kernel and this source call for it.
+apply_patches() {
+    local tree=$1 folder name status
+    for folder in "$SLIPWAY_PATCHES"/*/; do
+        [[ -f $folder/fix.patch ]] || continue
+        name=$(basename "$folder")
+        status=0
+        "$folder/applies" "$kernel_source" "$tree" || status=$?
+        case $status in
+            0)
+                step "apply $name"
+                patch -d "$tree" -p1 --forward --batch <"$folder/fix.patch" ||
+                    die "patch $name is called for by this kernel but does not fit this source"
+                ;;
+            1) echo "patch $name: not called for" ;;
+            *) die "the condition of patch $name failed with exit status $status" ;;
+        esac
+    done
+}

@@ -40,7 +40,8 @@ configure_tree() {
         (cd "$tree/compat" && ./autogen.sh)
     fi
     step "configure for $SLIPWAY_KREL"
-    (cd "$tree" && CC=$SLIPWAY_CC ./configure --kernel-version="$SLIPWAY_KREL" \
+    # Run by bash: checkouts lose the x bit of this one.
+    (cd "$tree" && CC=$SLIPWAY_CC bash ./configure --kernel-version="$SLIPWAY_KREL" \
         --kernel-sources="$kernel_source" --with-linux-obj="$kernel_build" \
         --modules-dir="/lib/modules/$SLIPWAY_KREL/updates" --with-njobs="$SLIPWAY_JOBS" "${options[@]}")
     [[ -f $tree/configure.mk.kernel && -f $tree/compat/config.h ]] ||
@@ -67,7 +68,9 @@ install_headers() {
     cp "$tree/configure.mk.kernel" "$folder/"
     cp "$tree/compat/config.h" "$folder/compat/"
     find "$folder" -type f \( -name '*.o' -o -name '.*.cmd' \) -delete
-    find "$tree" -name 'Module*.symvers' -exec cat {} + | LC_ALL=C sort -u >"$folder/Module.symvers"
+    # Symbol lines name the module by its path in this container: from the top of the tree says as much.
+    find "$tree" -name 'Module*.symvers' -exec cat {} + | sed "s#\t$tree/#\t#" | LC_ALL=C sort -u \
+        >"$folder/Module.symvers"
     ln -s "$SLIPWAY_ARCH/$SLIPWAY_KREL" "$SLIPWAY_OUTPUT/usr/src/ofa_kernel/default"
     [[ -f $folder/include/rdma/peer_mem.h ]] ||
         echo "no include/rdma/peer_mem.h in this source: peer-memory clients bring their own" >&2

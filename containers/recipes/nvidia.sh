@@ -1,0 +1,116 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Recipe: NVIDIA's open kernel modules for one kernel, nvidia-peermem bound to the OFED in $SLIPWAY_OFED.
+set -euo pipefail
+# shellcheck source-path=SCRIPTDIR source=lib.sh
+. "$(dirname "$(readlink -f "$0")")/lib.sh"
+
+tree=$SLIPWAY_WORK/nvidia
+
+# Sets top (where make runs) and modules (the folder with Kbuild). Three layouts: an open-gpu-kernel-modules tree
+# (kernel-open/ and src/), what NVIDIA's installer unpacks (kernel-open/ alone), and Debian's package (flat).
+find_layout() {
+    local folder
+    for folder in "$tree" "$tree/modules/nvidia-open-kernel"; do
+        if [[ -f $folder/kernel-open/Kbuild ]]; then
+            modules=$folder/kernel-open
+            top=$modules
+            [[ ! -f $folder/src/nvidia/Makefile ]] || top=$folder
+            return
+        fi
+        if [[ -f $folder/Kbuild && -f $folder/conftest.sh ]]; then
+            modules=$folder
+            top=$folder
+            return
+        fi
+    done
+    die "no kernel-open/Kbuild and no Kbuild with conftest.sh in the source: not NVIDIA's open kernel modules"
+}
+
+source_version() {
+    local found
+    found=$(sed -n 's/.*NV_VERSION_STRING=\\"\([0-9.]*\)\\".*/\1/p' "$modules/Kbuild" | head -n 1)
+    [[ -n $found ]] || die "no NV_VERSION_STRING in Kbuild of the source"
+    echo "$found"
+}
+
+# NVIDIA's build looks for OFED under /usr/src/ofa_kernel and nowhere else. Sets ofed_symvers, ofed_version and ofed_exporter.
+bind_ofed() {
+    ofed_symvers=
+    ofed_version=
+    ofed_exporter=
+    [[ -n ${SLIPWAY_OFED:-} ]] || return 0
+    ofed_symvers=$SLIPWAY_OFED/usr/src/ofa_kernel/$SLIPWAY_ARCH/$SLIPWAY_KREL/Module.symvers
+    [[ -f $ofed_symvers ]] || die "the OFED module set has no symvers for $SLIPWAY_KREL ($ofed_symvers)"
+    ofed_version=$(sed -n 's/^version=//p' "$SLIPWAY_OFED/set.conf")
+    ofed_exporter=$(sed -n 's/^exporter=//p' "$SLIPWAY_OFED/set.conf")
+    [[ -n $ofed_exporter ]] ||
+        die "OFED $ofed_version exports no ib_register_peer_memory_client: nvidia-peermem cannot be bound to it"
+    rm -rf /usr/src/ofa_kernel
+    ln -s "$SLIPWAY_OFED/usr/src/ofa_kernel" /usr/src/ofa_kernel
+}
+
+compile_modules() {
+    step "compile with $SLIPWAY_CC, $SLIPWAY_JOBS at a time"
+    # SYSSRC and SYSOUT by their real paths: the tree below lib/modules is links.
+    make -C "$top" -j"$SLIPWAY_JOBS" CC="$SLIPWAY_CC" SYSSRC="$(readlink -f "$kernel_source")" \
+        SYSOUT="$(readlink -f "$kernel_build")" ${ofed_symvers:+KBUILD_EXTRA_SYMBOLS="$ofed_symvers"} modules
+}
+
+# The CRC that file $1 lists for symbol $2, or nothing.
+wanted_crc() { modprobe --dump-modversions "$1" | awk -v name="$2" '$2 == name { print $1 }'; }
+
+# A nvidia-peermem without the peer symbols builds well, and then refuses to load on every node.
+check_peermem() {
+    local file=$modules/nvidia-peermem.ko name crc offered
+    peermem=
+    [[ -f $file ]] || die "the build left no nvidia-peermem.ko"
+    if ! nm --undefined-only "$file" | grep -qw ib_register_peer_memory_client; then
+        [[ -z $ofed_symvers ]] ||
+            die "nvidia-peermem came out without the peer-memory symbols although OFED $ofed_version exports them from $ofed_exporter: its conftest did not see $ofed_symvers"
+        step "no OFED was given and this kernel exports no peer-memory interface: nvidia-peermem is left out"
+        rm "$file"
+        return
+    fi
+    peermem=1
+    [[ -n $ofed_symvers ]] || return 0
+    [[ ",$(modinfo -F depends "$file")," == *",$ofed_exporter,"* ]] ||
+        die "nvidia-peermem depends on '$(modinfo -F depends "$file")', not on $ofed_exporter"
+    for name in ib_register_peer_memory_client ib_unregister_peer_memory_client; do
+        crc=$(wanted_crc "$file" "$name")
+        offered=$(awk -v name="$name" '$2 == name { print $1 }' "$ofed_symvers")
+        # A kernel without MODVERSIONS lists no CRC: there is nothing to compare.
+        [[ -z $crc || $((crc)) -eq $((offered)) ]] ||
+            die "nvidia-peermem was built for $name CRC $crc, OFED $ofed_version has $offered"
+    done
+    step "nvidia-peermem is bound to $ofed_exporter of OFED $ofed_version"
+}
+
+# What GPUDirect Storage and GDRCopy compile against.
+install_headers() {
+    local folder=$SLIPWAY_OUTPUT/usr/src/nvidia-$version file
+    step "install headers and Module.symvers"
+    mkdir -p "$folder/nvidia"
+    (cd "$modules" && find common nvidia/nv-p2p.h nvidia-peermem -name '*.h' -print0 | LC_ALL=C sort -z |
+        xargs -0 cp --parents --preserve=mode -t "$folder")
+    file=$modules/Module.symvers
+    [[ -f $file ]] || die "the build left no Module.symvers"
+    sed "s#\t$modules/#\t#" "$file" | LC_ALL=C sort -u >"$folder/Module.symvers"
+}
+
+require_inputs
+require_kernel_tree
+step "copy the source"
+copy_source "$tree"
+find_layout
+version=$(source_version)
+apply_patches "$modules"
+bind_ofed
+compile_modules
+check_peermem
+install_modules_flat nvidia "$modules"/*.ko
+install_headers
+set_conf source=nvidia "version=$version" "peermem=${peermem:+yes}" "ofed_version=$ofed_version" \
+    "ofed_exporter=$ofed_exporter"
+settle_output
+step "NVIDIA $version for $SLIPWAY_KREL"
