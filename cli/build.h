@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One build: what was asked, what was found, and the arrows from the kernel release to the images.
+ * An arrow reads the outputs of earlier arrows and files of ours or the user's, and leaves one
+ * output folder in the cache, under a key that hashes all of that.
+ */
+#pragma once
+
+#include <stdint.h>
+
+#include "cli/cache.h"
+#include "cli/exit_code.h"
+#include "cli/options.h"
+#include "cli/progress.h"
+#include "cli/source.h"
+#include "kernels/apt.h"
+#include "kernels/catalogue.h"
+#include "kernels/lock.h"
+#include "kernels/tree.h"
+
+/* In the order in which they are made. */
+enum arrow_id {
+	ARROW_KERNEL,  /* the kernel tree */
+	ARROW_MODULES, /* the kernel's own modules */
+	ARROW_OFED_SOURCE,
+	ARROW_NVIDIA_SOURCE,
+	ARROW_BUILD_BASE,   /* image that the build container starts from */
+	ARROW_TOOLCHAIN,    /* the build container's image, with the kernel's compiler */
+	ARROW_RUNTIME_BASE, /* image that the driver images start from */
+	ARROW_OFED,
+	ARROW_NVIDIA,
+	ARROW_INIT,
+	ARROW_PROOF,
+	ARROW_NIC,
+	ARROW_GPU,
+	ARROW_COUNT,
+};
+
+#define ARROW_BIT(id) (1u << (id))
+
+struct build;
+
+/* Where an arrow's run writes. */
+struct arrow_place {
+	const char *folder; /* the output, absolute; renamed to its place when run() succeeds */
+	const char *log;    /* a file for what the programs print */
+	const char *key;
+};
+
+struct arrow {
+	const char *name;                           /* in the cache and in messages */
+	enum exit_code failure;                     /* where the errno does not tell more */
+	unsigned int inputs;                        /* ARROW_BIT()s of outputs that it reads */
+	bool (*applies)(const struct build *build); /* NULL: always */
+	/* Adds all that goes in beside other arrows' outputs; NULL: nothing. */
+	int (*add_inputs)(const struct build *build, struct hash *hash, struct error *error);
+	int (*run)(struct build *build, const struct arrow_place *place, struct error *error);
+	/* Is what the output stands for outside the cache (an image) still there? NULL: yes. */
+	bool (*still_there)(const struct build *build, const char *output);
+};
+
+struct arrow_state {
+	char key[HASH_HEX_SIZE];
+	char *output; /* absolute path in the cache */
+	bool ran;     /* in this run of the program */
+};
+
+struct build {
+	struct build_options options;
+	struct cache cache;
+	struct progress progress;
+	struct catalogue os;
+	char *data; /* folder of recipes and the like */
+	struct apt *apt;
+	struct lock lock;
+	struct source ofed;
+	struct source nvidia;
+	struct kernel_tree tree; /* its fields are NULL until ARROW_KERNEL is made */
+	struct arrow_state states[ARROW_COUNT];
+	enum exit_code failure;
+};
+
+/*
+ * Makes the arrows in @goals, and of the others only what those need that is not in the cache.
+ * On failure build->failure is the exit code.
+ */
+int arrows_make(struct build *build, unsigned int goals, struct error *error) _must_check_;
+
+const struct arrow *arrow_get(enum arrow_id id);
+const char *arrow_output(const struct build *build, enum arrow_id id);
+bool arrow_applies(const struct build *build, enum arrow_id id);
+
+/* Opens an output folder. The caller closes it. */
+int arrow_open(
+	const struct build *build, enum arrow_id id, int *ret_fd, struct error *error) _must_check_;
+
+/* The verb. Returns an exit code. */
+int build_command(int argc, char **argv);

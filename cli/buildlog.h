@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The first error of a build log: what a person would scroll back to. */
+#pragma once
+
+#include <stdbool.h>
+
+#include "common/error.h"
+
+struct buildlog_error {
+	char *file; /* as the compiler names it; NULL where the error has no place */
+	unsigned long line;
+	char *message; /* the error itself, without its place */
+	char *step;    /* the recipe's step ("==> ") that it happened in; NULL before the first */
+};
+
+/*
+ * Finds the first compiler, modpost, linker, make or recipe error. The last step is searched first:
+ * steps before it went well, and feature tests print errors that mean nothing. -ENODATA when the
+ * log has none. The caller frees it.
+ */
+int buildlog_first_error(const char *text, struct buildlog_error *ret) _must_check_;
+void buildlog_error_free(struct buildlog_error *found);
+
+/* What to try about it: one sentence. */
+const char *buildlog_hint(const struct buildlog_error *found);

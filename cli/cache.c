@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/cache.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+
+#include "common/fs.h"
+
+#define KEY_IN_NAME 24 /* hex digits: 96 bits tell any two outputs of a cache apart */
+
+static char *default_path(void)
+{
+	const char *named = getenv("SLIPWAY_CACHE");
+	const char *xdg = getenv("XDG_CACHE_HOME");
+	const char *home = getenv("HOME");
+	char *path = NULL;
+
+	if (named && *named)
+		return strdup(named);
+	if (xdg && *xdg == '/')
+		return asprintf(&path, "%s/slipway", xdg) < 0 ? NULL : path;
+	return asprintf(&path, "%s/.cache/slipway", home && *home ? home : "/root") < 0 ? NULL
+											: path;
+}
+
+int cache_open(const char *path, struct cache *ret, struct error *error)
+{
+	static const char *const folders[] = { "arrows", "blobs/sha256", "apt", "resolved", "logs",
+		"failed", "locks", "runs" };
+	_cleanup_(cache_close) struct cache cache = { .fd = -1, .run_lock_fd = -1 };
+	_cleanup_free_ char *wanted = path ? strdup(path) : default_path();
+	int r = wanted ? fs_mkdir_parents(AT_FDCWD, wanted, 0755) : -ENOMEM;
+
+	if (r < 0)
+		return error_set_errno(error, r, "cache %s", wanted ? wanted : "");
+	cache.path = realpath(wanted, NULL);
+	cache.fd = cache.path ? open(cache.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+	if (cache.fd < 0)
+		return error_set_errno(error, -errno, "cache %s", wanted);
+	for (size_t i = 0; i < ARRAY_SIZE(folders) && r == 0; i++)
+		r = fs_mkdir_parents(cache.fd, folders[i], 0755);
+	if (r < 0)
+		return error_set_errno(error, r, "cache %s", cache.path);
+	*ret = cache;
+	cache = (struct cache){ .fd = -1, .run_lock_fd = -1 };
+	return 0;
+}
+
+void cache_close(struct cache *cache)
+{
+	cleanup_close(&cache->fd);
+	cleanup_close(&cache->run_lock_fd);
+	free(cache->path);
+	free(cache->run_path);
+	*cache = (struct cache){ .fd = -1, .run_lock_fd = -1 };
+}
+
+/* A run holds a lock on its folder while it lives: one that can be locked belongs to nobody. */
+static void sweep_dead_runs(const struct cache *cache)
+{
+	_cleanup_strv_ struct strv names = { 0 };
+
+	if (fs_list(cache->fd, "runs", &names) < 0)
+		return;
+	for (size_t i = 0; i < names.count; i++) {
+		_cleanup_free_ char *path = NULL;
+		_cleanup_close_ int fd = -1;
+
+		if (asprintf(&path, "runs/%s", names.items[i]) < 0)
+			return;
+		fd = openat(cache->fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0 &&
+			fs_remove_tree(cache->fd, path) < 0)
+			return; /* the next run tries again */
+	}
+}
+
+int cache_start_run(struct cache *cache, struct error *error)
+{
+	int r;
+
+	sweep_dead_runs(cache);
+	if (asprintf(&cache->run_path, "%s/runs/%d", cache->path, (int) getpid()) < 0)
+		return error_set_errno(error, -ENOMEM, "cache");
+	r = fs_remove_tree(AT_FDCWD, cache->run_path);
+	if (r == 0)
+		r = fs_mkdir_parents(AT_FDCWD, cache->run_path, 0755);
+	if (r < 0)
+		return error_set_errno(error, r, "%s", cache->run_path);
+	cache->run_lock_fd = open(cache->run_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (cache->run_lock_fd < 0 || flock(cache->run_lock_fd, LOCK_EX) < 0)
+		return error_set_errno(error, -errno, "%s", cache->run_path);
+	return 0;
+}
+
+void cache_end_run(struct cache *cache)
+{
+	/* What cannot be removed now is removed by the next run's sweep. */
+	if (cache->run_path)
+		(void) !fs_remove_tree(AT_FDCWD, cache->run_path);
+}
+
+char *cache_output_path(const struct cache *cache, const char *name, const char *key)
+{
+	char *path;
+
+	return asprintf(&path, "%s/arrows/%s-%.*s", cache->path, name, KEY_IN_NAME, key) < 0 ? NULL
+											     : path;
+}
+
+char *cache_log_path(const struct cache *cache, const char *name, const char *key)
+{
+	char *path;
+
+	return asprintf(&path, "%s/logs/%s-%.*s.log", cache->path, name, KEY_IN_NAME, key) < 0
+		       ? NULL
+		       : path;
+}
+
+int cache_lock(
+	const struct cache *cache, const char *name, const char *key, int *ret_fd, bool *ret_waited)
+{
+	_cleanup_free_ char *path = NULL;
+	_cleanup_close_ int fd = -1;
+
+	if (asprintf(&path, "locks/%s-%.*s", name, KEY_IN_NAME, key) < 0)
+		return -ENOMEM;
+	fd = openat(cache->fd, path, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+	if (fd < 0)
+		return -errno;
+	*ret_waited = flock(fd, LOCK_EX | LOCK_NB) < 0;
+	while (*ret_waited && flock(fd, LOCK_EX) < 0)
+		if (errno != EINTR)
+			return -errno;
+	*ret_fd = TAKE_FD(fd);
+	return 0;
+}
+
+int cache_new_folder(const struct cache *cache, const char *name, char **ret_path)
+{
+	_cleanup_free_ char *path = NULL;
+	int r;
+
+	if (asprintf(&path, "%s/%s", cache->run_path, name) < 0)
+		return -ENOMEM;
+	r = fs_remove_tree(AT_FDCWD, path);
+	if (r == 0)
+		r = fs_mkdir_parents(AT_FDCWD, path, 0755);
+	if (r == 0)
+		*ret_path = TAKE_PTR(path);
+	return r;
+}
+
+int cache_keep(const struct cache *cache, const char *folder, const char *output_path)
+{
+	(void) cache;
+	if (rename(folder, output_path) == 0)
+		return 0;
+	return errno == ENOTEMPTY || errno == EEXIST ? 0 : -errno;
+}
+
+char *cache_keep_failed(const struct cache *cache, const char *folder, const char *name)
+{
+	_cleanup_free_ char *path = NULL;
+
+	if (asprintf(&path, "%s/failed/%s", cache->path, name) < 0 ||
+		fs_remove_tree(AT_FDCWD, path) < 0 || rename(folder, path) < 0)
+		return NULL;
+	return TAKE_PTR(path);
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What slipway's exit status means. The numbers are stable; docs/exit-codes.md explains them. */
+#pragma once
+
+enum exit_code {
+	EXIT_CODE_OK = 0,
+	EXIT_CODE_INTERNAL = 1,      /* a file, the disk or the memory of this machine */
+	EXIT_CODE_USAGE = 2,         /* the command line */
+	EXIT_CODE_WILL_NOT_LOAD = 3, /* compiled, but the kernel would refuse it */
+	EXIT_CODE_KERNEL = 5,        /* no such kernel in the package lists */
+	EXIT_CODE_SOURCE = 6,        /* a driver source that is not there or not one */
+	EXIT_CODE_COMPILE = 7,       /* a recipe failed */
+	EXIT_CODE_IMAGE = 8,         /* making a base, build or driver image failed */
+	EXIT_CODE_OUTPUT = 9,        /* the images are built but could not be put where asked */
+	EXIT_CODE_TOOL = 10,         /* a program that slipway drives is missing */
+	EXIT_CODE_NETWORK = 11,      /* package lists or packages could not be fetched */
+	EXIT_CODE_CONTENT = 12,      /* a file is damaged or is not what the lock names */
+	EXIT_CODE_INTERRUPTED = 130, /* Ctrl-C; 143 for SIGTERM */
+};
+
+/*
+ * The code for a negative errno of the build side; @otherwise where the errno alone does not tell:
+ * the code of the arrow that failed.
+ */
+enum exit_code exit_code_for(int error_number, enum exit_code otherwise);
+
+/* One line that says what a code means, for --help and the JSON result. */
+const char *exit_code_text(int code);

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is said about a driver image: in the cache beside its archive, and in images.json. */
+#pragma once
+
+#include <json-c/json.h>
+#include <stdint.h>
+
+#include "common/error.h"
+
+#define IMAGE_ARCHIVE   "image.oci.tar"
+#define IMAGE_TAG_LIMIT 128 /* OCI distribution specification */
+
+struct image {
+	char *role;    /* "nic" or "gpu" */
+	char *version; /* of the driver */
+	char *tag;
+	char *reference;     /* name in the local storage */
+	char *digest;        /* of the manifest */
+	uint64_t size_bytes; /* of the archive */
+};
+
+/* Writes image.json in @folder. */
+int image_write(const char *folder, const struct image *image, struct error *error) _must_check_;
+/* Reads it. The caller frees the image. */
+int image_read(const char *folder, struct image *ret, struct error *error) _must_check_;
+/* A new object with all fields, or NULL. */
+json_object *image_to_json(const struct image *image);
+void image_free(struct image *image);

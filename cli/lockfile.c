@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/lockfile.h"
+
+#include <fcntl.h>
+#include <string.h>
+
+#include "cli/step.h"
+#include "common/fs.h"
+#include "kernels/resolve.h"
+
+static int open_apt(struct build *build, struct error *error)
+{
+	_cleanup_free_ char *folder = NULL;
+	struct apt_options options = { .os = &build->os, .refresh = build->options.refresh };
+	int r;
+
+	if (asprintf(&folder, "%s/apt/%s", build->cache.path, build->os.os) < 0)
+		return error_set_errno(error, -ENOMEM, "apt");
+	options.folder = folder;
+	r = apt_open(&options, &build->apt, error);
+	if (r == 0 && apt_warning(build->apt))
+		progress_note(&build->progress, apt_warning(build->apt));
+	return r;
+}
+
+/* The same question to the same lists has the same answer. */
+static int question_path(
+	const struct build *build, const struct resolve_request *request, char **ret_path)
+{
+	struct hash *hash = hash_new();
+	char key[HASH_HEX_SIZE];
+
+	if (!hash)
+		return -ENOMEM;
+	hash_add_text(hash, "resolve-1");
+	hash_add_text(hash, apt_stamp(build->apt));
+	hash_add_text(hash, request->krel);
+	hash_add_text(hash, request->os->os);
+	hash_add_text(hash, request->os->series);
+	hash_add_text(hash, request->os->flavour);
+	for (size_t i = 0; i < request->extra_count; i++) {
+		hash_add_text(hash, request->extras[i].name);
+		hash_add_text(hash, request->extras[i].purpose);
+	}
+	hash_finish(hash, key);
+	return asprintf(ret_path, "resolved/%s.json", key) < 0 ? -ENOMEM : 0;
+}
+
+static bool read_answer(struct build *build, const char *path)
+{
+	_cleanup_free_ char *text = NULL;
+	struct error ignored = { 0 };
+
+	/* An unreadable answer is asked for again. */
+	return fs_read(build->cache.fd, path, 0, &text, NULL) == 0 &&
+	       lock_read(text, &build->lock, &ignored) == 0;
+}
+
+static int ask(struct build *build, const struct resolve_request *request, struct error *error)
+{
+	_cleanup_free_ char *path = NULL;
+	_cleanup_free_ char *text = NULL;
+	int r = question_path(build, request, &path);
+
+	if (r < 0)
+		return error_set_errno(error, r, "resolve");
+	if (read_answer(build, path))
+		return 0;
+	r = resolve(build->apt, request, &build->lock, error);
+	if (r < 0)
+		return r;
+	/* The lists may have been refreshed on the way. */
+	free(TAKE_PTR(path));
+	r = question_path(build, request, &path);
+	text = lock_write(&build->lock);
+	if (r == 0)
+		r = text ? fs_write_atomic(build->cache.fd, path, text, strlen(text), 0644)
+			 : -ENOMEM;
+	return r < 0 ? error_set_errno(error, r, "resolve") : 0;
+}
+
+int lockfile_make(struct build *build, struct error *error)
+{
+	struct resolve_extra extras[2];
+	struct resolve_request request = {
+		.krel = build->options.krel, .os = &build->os, .extras = extras
+	};
+	int r;
+
+	if (build->nvidia.kind == SOURCE_PACKAGE)
+		extras[request.extra_count++] =
+			(struct resolve_extra){ .name = build->os.nvidia_package,
+				.purpose = LOCK_NVIDIA_SOURCE };
+	if (build->ofed.kind == SOURCE_PACKAGE)
+		extras[request.extra_count++] =
+			(struct resolve_extra){ .name = build->os.linux_source_package,
+				.purpose = LOCK_OFED_SOURCE };
+	progress_begin(&build->progress, "resolve");
+	r = open_apt(build, error);
+	if (r == 0)
+		r = ask(build, &request, error);
+	if (r == 0)
+		progress_step(&build->progress, build->lock.krel);
+	progress_end(&build->progress, r < 0 ? "failed" : "done");
+	if (r == -ENODATA)
+		build->failure = EXIT_CODE_KERNEL;
+	else if (r < 0)
+		build->failure = exit_code_for(r, EXIT_CODE_NETWORK);
+	return r;
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* slipway: the verbs and nothing else. */
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/build.h"
+
+#define VERSION "0.1.0"
+
+static const struct {
+	const char *name;
+	int (*run)(int argc, char **argv);
+	const char *text;
+} verbs[] = {
+	{ "build", build_command, "build both driver images for a kernel release" },
+};
+
+static void usage(FILE *file)
+{
+	(void) fputs("Usage: slipway VERB [options]\n\n"
+		     "Driver images for the kernel that a node really runs.\n\nVerbs:\n",
+		file);
+	for (size_t i = 0; i < ARRAY_SIZE(verbs); i++)
+		(void) fprintf(file, "  %-10s %s\n", verbs[i].name, verbs[i].text);
+	(void) fputs("\n  slipway VERB --help   a verb's options\n"
+		     "  slipway --version\n\n"
+		     "Exit codes: docs/exit-codes.md\n",
+		file);
+}
+
+int main(int argc, char **argv)
+{
+	if (argc < 2) {
+		usage(stderr);
+		return EXIT_CODE_USAGE;
+	}
+	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
+		usage(stdout);
+		return EXIT_CODE_OK;
+	}
+	if (strcmp(argv[1], "--version") == 0) {
+		(void) puts("slipway " VERSION);
+		return EXIT_CODE_OK;
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(verbs); i++)
+		if (strcmp(argv[1], verbs[i].name) == 0)
+			return verbs[i].run(argc - 1, argv + 1);
+	(void) fprintf(stderr, "slipway: %s: no such verb; slipway --help lists them\n", argv[1]);
+	return EXIT_CODE_USAGE;
+}

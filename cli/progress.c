@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/progress.h"
+
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+#include "common/json_text.h"
+
+#define REDRAW_MS 100
+
+void progress_start(struct progress *progress, bool json)
+{
+	*progress = (struct progress){
+		.text = json ? NULL : stderr,
+		.json = json ? stdout : NULL,
+		.terminal = !json && isatty(STDERR_FILENO),
+		.first_ms = clock_monotonic_ms(),
+	};
+}
+
+static void event(
+	const struct progress *progress, const char *kind, const char *key, const char *value)
+{
+	if (!progress->json)
+		return;
+	(void) fprintf(progress->json, "{\"event\":\"%s\",\"stage\":", kind);
+	json_text_string(progress->json, progress->stage ? progress->stage : "");
+	(void) fprintf(progress->json, ",\"elapsed_ms\":%llu",
+		(unsigned long long) (clock_monotonic_ms() -
+				      (progress->stage ? progress->started_ms
+						       : progress->first_ms)));
+	if (key) {
+		(void) fprintf(progress->json, ",\"%s\":", key);
+		json_text_string(progress->json, value);
+	}
+	(void) fputs("}\n", progress->json);
+	(void) fflush(progress->json);
+}
+
+static int columns(void)
+{
+	struct winsize size;
+
+	if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) < 0 || size.ws_col < 40)
+		return 80;
+	return size.ws_col;
+}
+
+static void draw(struct progress *progress, const char *tail)
+{
+	uint64_t now_ms = clock_monotonic_ms();
+	double seconds = (double) (now_ms - progress->started_ms) / 1000;
+	int room = columns() - 28;
+
+	(void) fprintf(progress->text, "\r\033[K%-14s %7.1f s  %.*s", progress->stage, seconds,
+		room > 0 ? room : 0, tail);
+	(void) fflush(progress->text);
+	progress->drawn_ms = now_ms;
+}
+
+void progress_begin(struct progress *progress, const char *stage)
+{
+	progress->stage = stage;
+	progress->started_ms = clock_monotonic_ms();
+	progress->step[0] = '\0';
+	event(progress, "begin", NULL, NULL);
+	if (progress->terminal)
+		draw(progress, "");
+}
+
+void progress_step(struct progress *progress, const char *text)
+{
+	(void) snprintf(progress->step, sizeof(progress->step), "%s", text);
+	event(progress, "step", "step", text);
+	if (progress->terminal)
+		draw(progress, progress->step);
+	else if (progress->text)
+		(void) fprintf(progress->text, "%-14s            %s\n", progress->stage, text);
+}
+
+void progress_tick(struct progress *progress)
+{
+	if (progress->terminal && progress->stage &&
+		clock_monotonic_ms() - progress->drawn_ms >= REDRAW_MS)
+		draw(progress, progress->step);
+}
+
+void progress_end(struct progress *progress, const char *result)
+{
+	const char *tail = strcmp(result, "done") == 0 ? "" : result;
+
+	event(progress, "end", "result", result);
+	if (progress->terminal) {
+		draw(progress, tail);
+		(void) fputc('\n', progress->text);
+	} else if (progress->text) {
+		(void) fprintf(progress->text, "%-14s %7.1f s  %s\n", progress->stage,
+			(double) (clock_monotonic_ms() - progress->started_ms) / 1000, result);
+	}
+	progress->stage = NULL;
+}
+
+void progress_note(struct progress *progress, const char *text)
+{
+	event(progress, "note", "text", text);
+	if (!progress->text)
+		return;
+	if (progress->terminal && progress->stage)
+		(void) fputs("\r\033[K", progress->text);
+	(void) fprintf(progress->text, "%s\n", text);
+}
+
+uint64_t progress_elapsed_ms(const struct progress *progress)
+{
+	return clock_monotonic_ms() - progress->first_ms;
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a person or a program sees while a build runs. On a terminal: one line a stage, with its
+ * elapsed time, updated in place. Elsewhere: one plain line a change. With JSON: one object a line
+ * on stdout and nothing of this on stderr.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+struct progress {
+	FILE *text; /* people's lines; NULL with JSON */
+	FILE *json; /* events; NULL without */
+	bool terminal;
+	const char *stage;   /* the one that runs, or NULL */
+	char step[160];      /* what it is at */
+	uint64_t started_ms; /* of the stage */
+	uint64_t first_ms;   /* of the whole */
+	uint64_t drawn_ms;   /* when the terminal's line was last drawn */
+};
+
+void progress_start(struct progress *progress, bool json);
+
+/* @stage is borrowed until the stage ends. */
+void progress_begin(struct progress *progress, const char *stage);
+/* The stage's next step. */
+void progress_step(struct progress *progress, const char *text);
+/* Something is still going on: keeps the elapsed time on a terminal moving. */
+void progress_tick(struct progress *progress);
+/* @result: "done", "there already" or "failed". */
+void progress_end(struct progress *progress, const char *result);
+
+/* A line beside the stages: a warning, or where things are. */
+void progress_note(struct progress *progress, const char *text);
+
+uint64_t progress_elapsed_ms(const struct progress *progress);

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/step.h"
+
+#include <fcntl.h>
+#include <string.h>
+
+#include "common/fs.h"
+#include "kernels/fetch.h"
+
+static void on_missing(void *context, size_t count, uint64_t size_bytes)
+{
+	struct build *build = context;
+	char text[80];
+
+	(void) snprintf(text, sizeof(text), "fetching %zu package%s, %.1f MB", count,
+		count == 1 ? "" : "s", (double) size_bytes / 1e6);
+	progress_step(&build->progress, text);
+}
+
+int step_fetch(struct build *build, const char *purpose, struct error *error)
+{
+	_cleanup_free_ char *folder = NULL;
+	_cleanup_close_ int store_fd =
+		openat(build->cache.fd, "blobs/sha256", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	struct fetch fetch = { .apt = build->apt, .store_fd = store_fd };
+	int r = store_fd < 0 ? -errno : cache_new_folder(&build->cache, "fetch", &folder);
+
+	if (r < 0)
+		return error_set_errno(error, r, "%s/blobs", build->cache.path);
+	fetch.folder = folder;
+	return fetch_packages(&fetch, &build->lock, purpose, on_missing, build, error);
+}
+
+void step_add_packages(const struct build *build, const char *purpose, struct hash *hash)
+{
+	for (size_t i = 0; i < build->lock.count; i++) {
+		const struct lock_package *package = &build->lock.packages[i];
+
+		if (strcmp(package->purpose, purpose) != 0)
+			continue;
+		hash_add_text(hash, package->name);
+		hash_add_text(hash, package->sha256);
+	}
+}
+
+int step_add_data(
+	const struct build *build, const char *path, struct hash *hash, struct error *error)
+{
+	_cleanup_free_ char *full = NULL;
+	int r;
+
+	if (asprintf(&full, "%s/%s", build->data, path) < 0)
+		return error_set_errno(error, -ENOMEM, "%s", path);
+	hash_add_text(hash, path);
+	r = hash_add_tree(hash, AT_FDCWD, full);
+	if (r == -ENOENT)
+		r = 0;
+	return r < 0 ? error_set_errno(error, r, "%s", full) : 0;
+}
+
+int step_conf_value(const struct build *build, enum arrow_id arrow, const char *file,
+	const char *key, char **ret_value, struct error *error)
+{
+	_cleanup_strv_ struct strv lines = { 0 };
+	_cleanup_free_ char *path = NULL;
+	_cleanup_free_ char *text = NULL;
+	size_t length = strlen(key);
+	int r;
+
+	if (asprintf(&path, "%s/%s", arrow_output(build, arrow), file) < 0)
+		return error_set_errno(error, -ENOMEM, "%s", file);
+	r = fs_read(AT_FDCWD, path, 0, &text, NULL);
+	if (r == 0)
+		r = strv_split(&lines, text, "\n");
+	if (r < 0)
+		return error_set_errno(error, r, "%s", path);
+	for (size_t i = 0; i < lines.count; i++) {
+		if (strncmp(lines.items[i], key, length) != 0 || lines.items[i][length] != '=')
+			continue;
+		*ret_value = strdup(lines.items[i] + length + 1);
+		return *ret_value ? 0 : error_set_errno(error, -ENOMEM, "%s", path);
+	}
+	return error_set(error, -EINVAL, "%s: no %s= line in it", path, key);
+}
+
+static void on_line(void *context, const char *line)
+{
+	struct build *build = context;
+
+	if (strncmp(line, "==> ", 4) == 0)
+		progress_step(&build->progress, line + 4);
+	else
+		progress_tick(&build->progress);
+}
+
+int step_buildah(struct build *build, const struct arrow_place *place, struct buildah *ret,
+	struct error *error)
+{
+	int fd = open(place->log, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0644);
+
+	if (fd < 0)
+		return error_set_errno(error, -errno, "%s", place->log);
+	*ret = (struct buildah){
+		.log_fd = fd,
+		.on_line = on_line,
+		.context = build,
+		.run_path = build->cache.run_path,
+	};
+	return 0;
+}
+
+void step_buildah_done(struct buildah *buildah)
+{
+	cleanup_close(&buildah->log_fd);
+}

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Images that live in Buildah's storage: the two bases and the build container's. An output folder
+ * holds their name, which has the key in it.
+ */
+#include <fcntl.h>
+#include <string.h>
+
+#include "cli/step.h"
+#include "common/fs.h"
+#include "kernels/tool.h"
+
+#define NAME_FILE "image"
+
+static int read_name(const char *output, char **ret_name)
+{
+	_cleanup_free_ char *path = NULL;
+
+	if (asprintf(&path, "%s/" NAME_FILE, output) < 0)
+		return -ENOMEM;
+	return fs_read_line(AT_FDCWD, path, ret_name);
+}
+
+bool image_still_there(const struct build *build, const char *output)
+{
+	_cleanup_free_ char *name = NULL;
+
+	(void) build;
+	return read_name(output, &name) == 0 && buildah_has_image(name);
+}
+
+int image_name(const struct build *build, enum arrow_id arrow, char **ret_name, struct error *error)
+{
+	int r = read_name(arrow_output(build, arrow), ret_name);
+
+	return r < 0 ? error_set_errno(error, r, "%s", arrow_output(build, arrow)) : 0;
+}
+
+static int write_name(const struct arrow_place *place, const char *name, struct error *error)
+{
+	_cleanup_free_ char *path = NULL;
+	int r = asprintf(&path, "%s/" NAME_FILE, place->folder) < 0
+			? -ENOMEM
+			: fs_write_atomic(AT_FDCWD, path, name, strlen(name), 0644);
+
+	return r < 0 ? error_set_errno(error, r, "%s", place->folder) : 0;
+}
+
+static int add_base_inputs(
+	const struct build *build, const char *kind, struct hash *hash, struct error *error)
+{
+	hash_add_text(hash, kind);
+	hash_add_text(hash, build->options.os);
+	return step_add_data(build, "containers/debian/base.sh", hash, error);
+}
+
+int build_base_add_inputs(const struct build *build, struct hash *hash, struct error *error)
+{
+	return add_base_inputs(build, "build", hash, error);
+}
+
+int runtime_base_add_inputs(const struct build *build, struct hash *hash, struct error *error)
+{
+	int r;
+
+	if (build->options.base) {
+		hash_add_text(hash, build->options.base);
+		return 0;
+	}
+	r = add_base_inputs(build, "runtime", hash, error);
+	return r < 0 ? r : step_add_data(build, "containers/debian/trim-runtime.sh", hash, error);
+}
+
+static int make_tar(
+	struct build *build, const char *kind, const char *tar_path, struct error *error)
+{
+	_cleanup_strv_ struct strv argv = { 0 };
+	int r = strv_pushf(&argv, "%s/containers/debian/base.sh", build->data);
+
+	if (r == 0)
+		r = strv_push(&argv, kind);
+	if (r == 0)
+		r = strv_push(&argv, "--output");
+	if (r == 0)
+		r = strv_push(&argv, tar_path);
+	if (r == 0)
+		r = strv_push(&argv, "--suite");
+	if (r == 0)
+		r = strv_push(&argv, build->os.codename);
+	if (r < 0)
+		return error_set_errno(error, r, "base.sh");
+	progress_step(&build->progress, "a minimal root file system by mmdebstrap");
+	return tool_run(&argv, NULL, error);
+}
+
+static int make_base(
+	struct build *build, const char *kind, const struct arrow_place *place, struct error *error)
+{
+	_cleanup_(step_buildah_done) struct buildah buildah = { .log_fd = -1 };
+	_cleanup_free_ char *folder = NULL;
+	_cleanup_free_ char *tar_path = NULL;
+	_cleanup_free_ char *name = NULL;
+	int r = cache_new_folder(&build->cache, "base", &folder);
+
+	if (r < 0 || asprintf(&tar_path, "%s/root.tar", folder) < 0 ||
+		asprintf(&name, "localhost/slipway/%s-base-%s:%.16s", kind, build->options.os,
+			place->key) < 0)
+		return error_set_errno(error, r < 0 ? r : -ENOMEM, "base image");
+	r = step_buildah(build, place, &buildah, error);
+	if (r == 0)
+		r = make_tar(build, kind, tar_path, error);
+	if (r == 0)
+		r = buildah_import(&buildah, tar_path, name, error);
+	return r < 0 ? r : write_name(place, name, error);
+}
+
+int build_base_run(struct build *build, const struct arrow_place *place, struct error *error)
+{
+	return make_base(build, "build", place, error);
+}
+
+/* The user's own base is taken as it is; its digest is not part of any key but its name is. */
+int runtime_base_run(struct build *build, const struct arrow_place *place, struct error *error)
+{
+	const char *base = build->options.base;
+
+	if (!base)
+		return make_base(build, "runtime", place, error);
+	if (!buildah_has_image(base))
+		return error_set(error, -ENOENT,
+			"--base %s: not in the local storage: run `buildah pull %s` first", base,
+			base);
+	return write_name(place, base, error);
+}
+
+int toolchain_add_inputs(const struct build *build, struct hash *hash, struct error *error)
+{
+	hash_add_text(hash, build->tree.compiler ? build->tree.compiler : "");
+	return step_add_data(build, "containers/debian/Containerfile.build", hash, error);
+}
+
+int toolchain_run(struct build *build, const struct arrow_place *place, struct error *error)
+{
+	_cleanup_(step_buildah_done) struct buildah buildah = { .log_fd = -1 };
+	_cleanup_strv_ struct strv arguments = { 0 };
+	_cleanup_strv_ struct strv labels = { 0 };
+	_cleanup_free_ char *base = NULL;
+	_cleanup_free_ char *file = NULL;
+	_cleanup_free_ char *folder = NULL;
+	_cleanup_free_ char *name = NULL;
+	int r = image_name(build, ARROW_BUILD_BASE, &base, error);
+
+	if (r < 0)
+		return r;
+	if (asprintf(&file, "%s/containers/debian/Containerfile.build", build->data) < 0 ||
+		asprintf(&name, "localhost/slipway/build-%s-%s:%.16s", build->options.os,
+			build->tree.compiler, place->key) < 0 ||
+		strv_pushf(&arguments, "BASE=%s", base) < 0 ||
+		strv_pushf(&arguments, "COMPILER=%s", build->tree.compiler) < 0 ||
+		cache_new_folder(&build->cache, "toolchain-context", &folder) < 0)
+		return error_set_errno(error, -ENOMEM, "toolchain");
+	r = step_buildah(build, place, &buildah, error);
+	if (r < 0)
+		return r;
+	progress_step(&build->progress, build->tree.compiler);
+	r = buildah_build(&buildah, file, folder, &arguments, &labels, name, error);
+	if (r < 0)
+		return error_prefix(error, r, "log %s", place->log);
+	return write_name(place, name, error);
+}

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The kernel's packages unpacked: its tree to compile against, and its own modules. */
+#include <fcntl.h>
+#include <string.h>
+
+#include "cli/step.h"
+#include "kernels/unpack.h"
+
+int kernel_add_inputs(const struct build *build, struct hash *hash, struct error *error)
+{
+	(void) error;
+	hash_add_text(hash, build->lock.krel);
+	step_add_packages(build, LOCK_HEADERS, hash);
+	return 0;
+}
+
+int modules_add_inputs(const struct build *build, struct hash *hash, struct error *error)
+{
+	(void) error;
+	hash_add_text(hash, build->lock.krel);
+	step_add_packages(build, LOCK_MODULES, hash);
+	return 0;
+}
+
+/* Everything below lib/modules; the boot image and documentation are nobody's input here. */
+static bool is_of_modules(void *context, const char *path)
+{
+	(void) context;
+	if (strncmp(path, "usr/", 4) == 0)
+		path += 4;
+	return strcmp(path, "lib") == 0 || strcmp(path, "lib/modules") == 0 ||
+	       strncmp(path, "lib/modules/", 12) == 0;
+}
+
+static bool is_no_documentation(void *context, const char *path)
+{
+	(void) context;
+	return strncmp(path, "usr/share/", 10) != 0;
+}
+
+static int unpack_packages(
+	struct build *build, const char *purpose, const struct unpack *unpack, struct error *error)
+{
+	for (size_t i = 0; i < build->lock.count; i++) {
+		const struct lock_package *package = &build->lock.packages[i];
+		_cleanup_free_ char *path = NULL;
+		int r;
+
+		if (strcmp(package->purpose, purpose) != 0)
+			continue;
+		if (asprintf(&path, "blobs/sha256/%s", package->sha256) < 0)
+			return error_set_errno(error, -ENOMEM, "%s", package->name);
+		progress_step(&build->progress, package->name);
+		r = unpack_deb(unpack, build->cache.fd, path, error);
+		if (r < 0)
+			return error_prefix(error, r, "%s", package->name);
+	}
+	return 0;
+}
+
+int kernel_run(struct build *build, const struct arrow_place *place, struct error *error)
+{
+	struct unpack unpack = { .folder = place->folder, .wanted = is_no_documentation };
+	_cleanup_(kernel_tree_free) struct kernel_tree tree = { 0 };
+	_cleanup_close_ int fd = -1;
+	int r = step_fetch(build, LOCK_HEADERS, error);
+
+	if (r == 0)
+		r = unpack_packages(build, LOCK_HEADERS, &unpack, error);
+	if (r < 0)
+		return r;
+	fd = open(place->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return error_set_errno(error, -errno, "%s", place->folder);
+	r = kernel_tree_relocate(fd, build->lock.krel, error);
+	return r < 0 ? r : kernel_tree_read(fd, build->lock.krel, &tree, error);
+}
+
+int modules_run(struct build *build, const struct arrow_place *place, struct error *error)
+{
+	struct unpack unpack = { .folder = place->folder, .wanted = is_of_modules };
+	int r = step_fetch(build, LOCK_MODULES, error);
+
+	return r < 0 ? r : unpack_packages(build, LOCK_MODULES, &unpack, error);
+}

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Ctrl-C and SIGTERM without signal handlers: the work is done in a child with its own process
+ * group, so that what it started ends with it, and this process stays to clear up after it.
+ */
+#pragma once
+
+/*
+ * Runs @work in a child. Returns its exit status, or 128 + N when signal N ended it or arrived
+ * here. Negative errno when the child could not be started.
+ */
+int supervise(int (*work)(void *context), void *context);

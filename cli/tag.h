@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Tags as the two operators compute them for precompiled drivers. Sources: gpu-operator
+ * api/nvidia/v1alpha1/nvidiadriver_types.go (GetPrecompiledImagePath), internal/state/nodepool.go;
+ * network-operator pkg/state/state_ofed.go; node-feature-discovery, which turns the kernel release
+ * into a label value. Each returns a new string, or NULL without memory.
+ */
+#pragma once
+
+/*
+ * The release as the node's label has it: what is none of [-A-Za-z0-9_.] becomes "_", and "-", "_"
+ * and "." at either end go.
+ */
+char *tag_kernel(const char *krel);
+
+/* "<version>-<kernel>-<id><version_id>-<arch>"; @arch as Debian names it. */
+char *tag_nic(const char *version, const char *krel, const char *os_id, const char *os_version,
+	const char *arch);
+
+/* "<branch>-<kernel>-<os tag>": "535-6.1.0-56-amd64-debian12". */
+char *tag_gpu(const char *version, const char *krel, const char *os_id, const char *os_version);
+
+/* "535" of "535.261.03". */
+char *tag_branch(const char *version);
+
+/* RHEL, Rocky and Oracle Linux go by their major version only in the GPU operator. */
+char *tag_gpu_os(const char *os_id, const char *os_version);

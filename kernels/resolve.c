@@ -1,0 +1,369 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "kernels/resolve.h"
+
+#include <ctype.h>
+#include <string.h>
+
+#include "kernels/version.h"
+
+#define HEADERS_PREFIX    "linux-headers-"
+#define NEAREST_EACH_SIDE 3
+
+/*
+ * The release that a headers package is for: "6.1.0-56-amd64", not "6.1.0-56-common" (shared by
+ * flavours) and not "amd64" or "6.12-amd64" (which only depend on the newest).
+ */
+static const char *release_of(const char *package)
+{
+	const char *krel = package + strlen(HEADERS_PREFIX);
+	const char *flavour;
+	int dots = 0;
+
+	if (strncmp(package, HEADERS_PREFIX, strlen(HEADERS_PREFIX)) != 0 ||
+		!isdigit((unsigned char) *krel) || strstr(krel, "-common"))
+		return NULL;
+	flavour = strchr(krel, '-');
+	if (!flavour)
+		return NULL;
+	for (const char *c = krel; c < flavour; c++)
+		dots += *c == '.';
+	return dots >= 2 ? krel : NULL;
+}
+
+/* What follows the last part that starts with a digit: "cloud-amd64" of 6.1.0-56-cloud-amd64. */
+static const char *flavour_of(const char *krel)
+{
+	const char *flavour = strchr(krel, '-');
+
+	while (flavour && isdigit((unsigned char) flavour[1]))
+		flavour = strchr(flavour + 1, '-');
+	return flavour ? flavour + 1 : "";
+}
+
+static bool is_of_series(const char *krel, const char *series)
+{
+	size_t length = strlen(series);
+
+	return strncmp(krel, series, length) == 0 && krel[length] == '.';
+}
+
+const char *resolve_newest(const struct strv *names, const struct catalogue *os)
+{
+	const char *newest = NULL;
+
+	for (size_t i = 0; i < names->count; i++) {
+		const char *krel = release_of(names->items[i]);
+
+		if (!krel || !is_of_series(krel, os->series) ||
+			strcmp(flavour_of(krel), os->flavour) != 0)
+			continue;
+		if (!newest || version_compare(krel, newest) > 0)
+			newest = krel;
+	}
+	return newest;
+}
+
+static int releases(const struct strv *names, const char *flavour, struct strv *krels)
+{
+	for (size_t i = 0; i < names->count; i++) {
+		const char *krel = release_of(names->items[i]);
+
+		if (!krel || (flavour && strcmp(flavour_of(krel), flavour) != 0))
+			continue;
+		if (strv_push_unique(krels, krel) < 0)
+			return -ENOMEM;
+	}
+	if (krels->count)
+		qsort(krels->items, krels->count, sizeof(*krels->items), version_compare_items);
+	return 0;
+}
+
+int resolve_nearest(const struct strv *names, const char *krel, struct strv *nearest)
+{
+	_cleanup_strv_ struct strv krels = { 0 };
+	size_t place = 0, first, last;
+	int r = releases(names, flavour_of(krel), &krels);
+
+	if (r == 0 && krels.count == 0)
+		r = releases(names, NULL, &krels);
+	if (r < 0)
+		return r;
+	while (place < krels.count && version_compare(krels.items[place], krel) < 0)
+		place++;
+	first = place > NEAREST_EACH_SIDE ? place - NEAREST_EACH_SIDE : 0;
+	last = place + NEAREST_EACH_SIDE < krels.count ? place + NEAREST_EACH_SIDE : krels.count;
+	for (size_t i = first; i < last && r == 0; i++)
+		r = strv_push(nearest, krels.items[i]);
+	return r;
+}
+
+static int no_such_kernel(
+	const struct strv *names, const struct resolve_request *request, struct error *error)
+{
+	_cleanup_strv_ struct strv nearest = { 0 };
+	_cleanup_free_ char *joined = NULL;
+
+	if (resolve_nearest(names, request->krel, &nearest) == 0 && nearest.count)
+		joined = strv_join(&nearest, ", ");
+	return error_set(error, -ENODATA,
+		"kernel %s: no package " HEADERS_PREFIX
+		"%s in %s's lists; the nearest there are: %s",
+		request->krel, request->krel, request->os->os, joined ? joined : "none");
+}
+
+/* Is the release named in the lists? Fills @ret_krel with it. */
+static int look_up(const struct strv *names, const struct resolve_request *request, char **ret_krel)
+{
+	_cleanup_free_ char *package = NULL;
+	const char *krel = request->krel;
+
+	if (strcmp(krel, "newest") == 0)
+		krel = resolve_newest(names, request->os);
+	if (!krel || asprintf(&package, HEADERS_PREFIX "%s", krel) < 0)
+		return krel ? -ENOMEM : -ENODATA;
+	if (!release_of(package) || !strv_contains(names, package))
+		return -ENODATA;
+	*ret_krel = strdup(krel);
+	return *ret_krel ? 0 : -ENOMEM;
+}
+
+/* A name that is not there may be younger than our lists: they are fetched once before giving up.
+ */
+static int find_krel(struct apt *apt, const struct resolve_request *request, char **ret_krel,
+	struct error *error)
+{
+	for (int attempt = 0;; attempt++) {
+		_cleanup_strv_ struct strv names = { 0 };
+		int r = apt_names(apt, HEADERS_PREFIX, &names, error);
+
+		if (r < 0)
+			return r;
+		r = look_up(&names, request, ret_krel);
+		if (r == -ENODATA && attempt > 0)
+			return no_such_kernel(&names, request, error);
+		if (r < 0 && r != -ENODATA)
+			return error_set_errno(error, r, "kernel %s", request->krel);
+		if (r == 0)
+			return 0;
+		r = apt_refresh(apt, error);
+		if (r < 0)
+			return r;
+	}
+}
+
+/* The version of the headers' own source where the lists still have it, or else the newest. */
+static int show_near(const struct apt *apt, const char *name, const char *version,
+	struct apt_package *ret, struct error *error)
+{
+	int r = version ? apt_show(apt, name, version, ret, error) : -ENODATA;
+
+	return r == -ENODATA ? apt_show(apt, name, NULL, ret, error) : r;
+}
+
+static int add_package(
+	struct lock *lock, struct apt_package *found, const char *purpose, struct error *error)
+{
+	_cleanup_(lock_package_free) struct lock_package package = {
+		.name = TAKE_PTR(found->name),
+		.version = TAKE_PTR(found->version),
+		.architecture = TAKE_PTR(found->architecture),
+		.sha256 = TAKE_PTR(found->sha256),
+		.purpose = strdup(purpose),
+		.url = NULL,
+		.size_bytes = found->size_bytes,
+	};
+
+	if (!package.purpose || lock_add(lock, &package) < 0)
+		return error_set_errno(error, -ENOMEM, "lock");
+	return 0;
+}
+
+static bool has_package(const struct lock *lock, const char *name)
+{
+	for (size_t i = 0; i < lock->count; i++)
+		if (strcmp(lock->packages[i].name, name) == 0)
+			return true;
+	return false;
+}
+
+/* First alternatives of a Depends field, without versions and architecture marks. */
+static int depends_names(const char *depends, struct strv *names)
+{
+	int r = strv_split(names, depends, ",");
+
+	for (size_t i = 0; i < names->count && r == 0; i++) {
+		char *item = names->items[i];
+		size_t blanks = strspn(item, " ");
+
+		memmove(item, item + blanks, strlen(item + blanks) + 1);
+		item[strcspn(item, " |(:[")] = '\0';
+	}
+	return r;
+}
+
+struct walk {
+	const struct apt *apt;
+	const char
+		*source; /* of the headers: what is not of it is the build container's business */
+	const char *version; /* of the headers */
+	struct lock *lock;
+};
+
+static int walk_depends(const struct walk *walk, const char *depends, struct error *error);
+
+/* "linux-compiler-gcc-12-x86" holds nothing; its name and its Depends name the compiler. */
+static int take_compiler(struct lock *lock, const char *depends, struct error *error)
+{
+	_cleanup_strv_ struct strv names = { 0 };
+
+	if (depends_names(depends, &names) < 0 || names.count == 0)
+		return error_set(error, -EBADMSG, "linux-compiler package without a compiler");
+	free(lock->compiler);
+	lock->compiler = strdup(names.items[0]);
+	return lock->compiler ? 0 : error_set_errno(error, -ENOMEM, "compiler");
+}
+
+static int walk_one(const struct walk *walk, const char *name, struct error *error)
+{
+	_cleanup_(apt_package_free) struct apt_package package = { 0 };
+	_cleanup_free_ char *depends = NULL;
+	int r;
+
+	if (strncmp(name, "linux-", 6) != 0 || strncmp(name, "linux-image", 11) == 0 ||
+		has_package(walk->lock, name))
+		return 0;
+	r = show_near(walk->apt, name, walk->version, &package, error);
+	if (r < 0)
+		return r;
+	if (strcmp(package.source, walk->source) != 0)
+		return 0;
+	if (strncmp(name, "linux-compiler-", 15) == 0)
+		return take_compiler(walk->lock, package.depends, error);
+	depends = TAKE_PTR(package.depends);
+	r = add_package(walk->lock, &package, LOCK_HEADERS, error);
+	return r < 0 ? r : walk_depends(walk, depends, error);
+}
+
+static int walk_depends(const struct walk *walk, const char *depends, struct error *error)
+{
+	_cleanup_strv_ struct strv names = { 0 };
+	int r = depends_names(depends, &names);
+
+	if (r < 0)
+		return error_set_errno(error, r, "Depends");
+	for (size_t i = 0; i < names.count && r == 0; i++)
+		r = walk_one(walk, names.items[i], error);
+	return r;
+}
+
+/* Adds the headers with what they depend on in their own source, then the kernel's image. */
+static int add_kernel(
+	const struct apt *apt, struct lock *lock, char **ret_version, struct error *error)
+{
+	_cleanup_(apt_package_free) struct apt_package headers = { 0 };
+	_cleanup_(apt_package_free) struct apt_package image = { 0 };
+	_cleanup_free_ char *name = NULL;
+	_cleanup_free_ char *version = NULL;
+	struct walk walk = { .apt = apt, .lock = lock };
+	int r;
+
+	if (asprintf(&name, HEADERS_PREFIX "%s", lock->krel) < 0)
+		return error_set_errno(error, -ENOMEM, "lock");
+	r = apt_show(apt, name, NULL, &headers, error);
+	if (r < 0)
+		return r;
+	walk.source = headers.source;
+	walk.version = version = TAKE_PTR(headers.version);
+	headers.version = strdup(version);
+	if (!headers.version)
+		return error_set_errno(error, -ENOMEM, "lock");
+	r = add_package(lock, &headers, LOCK_HEADERS, error);
+	if (r == 0)
+		r = walk_depends(&walk, headers.depends, error);
+	free(TAKE_PTR(name));
+	if (r == 0 && asprintf(&name, "linux-image-%s", lock->krel) < 0)
+		return error_set_errno(error, -ENOMEM, "lock");
+	if (r == 0)
+		r = show_near(apt, name, version, &image, error);
+	if (r == 0)
+		r = add_package(lock, &image, LOCK_MODULES, error);
+	if (r == 0)
+		*ret_version = TAKE_PTR(version);
+	return r;
+}
+
+static int add_extras(const struct apt *apt, const struct resolve_request *request,
+	const char *version, struct lock *lock, struct error *error)
+{
+	for (size_t i = 0; i < request->extra_count; i++) {
+		const struct resolve_extra *extra = &request->extras[i];
+		_cleanup_(apt_package_free) struct apt_package package = { 0 };
+		int r = show_near(apt, extra->name,
+			strcmp(extra->purpose, LOCK_OFED_SOURCE) == 0 ? version : NULL, &package,
+			error);
+
+		if (r == 0)
+			r = add_package(lock, &package, extra->purpose, error);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+static int take_url(struct lock_package *package, const struct strv *lines)
+{
+	for (size_t i = 0; i < lines->count; i++) {
+		const char *blank = strrchr(lines->items[i], ' ');
+
+		if (strcmp(blank + 1, package->sha256) != 0)
+			continue;
+		package->url = strndup(lines->items[i], (size_t) (blank - lines->items[i]));
+		return package->url ? 0 : -ENOMEM;
+	}
+	return -ENODATA;
+}
+
+static int add_urls(const struct apt *apt, struct lock *lock, struct error *error)
+{
+	_cleanup_strv_ struct strv wanted = { 0 };
+	_cleanup_strv_ struct strv lines = { 0 };
+	int r = 0;
+
+	for (size_t i = 0; i < lock->count && r == 0; i++)
+		r = strv_pushf(&wanted, "%s=%s", lock->packages[i].name, lock->packages[i].version);
+	if (r < 0)
+		return error_set_errno(error, r, "lock");
+	r = apt_locate(apt, &wanted, &lines, error);
+	for (size_t i = 0; i < lock->count && r == 0; i++) {
+		r = take_url(&lock->packages[i], &lines);
+		if (r < 0)
+			error_set_errno(error, r, "%s: apt-get names no URL with its SHA-256",
+				lock->packages[i].name);
+	}
+	return r;
+}
+
+int resolve(struct apt *apt, const struct resolve_request *request, struct lock *ret,
+	struct error *error)
+{
+	_cleanup_(lock_free) struct lock lock = { 0 };
+	_cleanup_free_ char *version = NULL;
+	int r = find_krel(apt, request, &lock.krel, error);
+
+	if (r < 0)
+		return r;
+	lock.os = strdup(request->os->os);
+	lock.arch = strdup("amd64");
+	if (!lock.os || !lock.arch)
+		return error_set_errno(error, -ENOMEM, "lock");
+	r = add_kernel(apt, &lock, &version, error);
+	if (r == 0)
+		r = add_extras(apt, request, version, &lock, error);
+	if (r == 0)
+		r = add_urls(apt, &lock, error);
+	if (r < 0)
+		return r;
+	*ret = lock;
+	lock = (struct lock){ 0 };
+	return 0;
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "kernels/tool.h"
+
+#include <string.h>
+#include <sys/mman.h>
+
+#include "common/process.h"
+
+/* The lines that say why: those marked as errors where the program marks them, else the last one.
+ */
+static char *why(int log_fd)
+{
+	char text[8192];
+	ssize_t size;
+	char *line, *next, *last = NULL;
+	off_t end = lseek(log_fd, 0, SEEK_END);
+	off_t from = end > (off_t) sizeof(text) - 1 ? end - (off_t) sizeof(text) + 1 : 0;
+
+	size = pread(log_fd, text, sizeof(text) - 1, from);
+	if (size <= 0)
+		return NULL;
+	text[size] = '\0';
+	for (line = strtok_r(text, "\n", &next); line; line = strtok_r(NULL, "\n", &next)) {
+		last = line;
+		if (strncmp(line, "E: ", 3) == 0 || strncmp(line, "Error: ", 7) == 0)
+			break;
+	}
+	return last ? strdup(last) : NULL;
+}
+
+int tool_run_in(const char *folder, const struct strv *argv, char **ret_output, struct error *error)
+{
+	_cleanup_close_ int log_fd = memfd_create("stderr", MFD_CLOEXEC);
+	_cleanup_free_ char *output = NULL;
+	_cleanup_free_ char *reason = NULL;
+	struct process process = {
+		.argv = argv, .folder = folder, .stdin_fd = -1, .log_fd = log_fd
+	};
+	int status;
+
+	if (log_fd < 0)
+		return error_set_errno(error, -errno, "%s", argv->items[0]);
+	status = process_run(&process, &output, error);
+	if (status == -ENOENT)
+		return -ENOPKG;
+	if (status < 0)
+		return status;
+	if (status > 128)
+		return error_set(
+			error, -EINTR, "%s: ended by signal %d", argv->items[0], status - 128);
+	if (status > 0) {
+		reason = why(log_fd);
+		return error_set(error, -EIO, "%s %s: exit status %d: %s", argv->items[0],
+			argv->count > 1 ? argv->items[argv->count - 1] : "", status,
+			reason ? reason : "it gave no reason");
+	}
+	if (ret_output)
+		*ret_output = TAKE_PTR(output);
+	return 0;
+}
+
+int tool_run(const struct strv *argv, char **ret_output, struct error *error)
+{
+	return tool_run_in(NULL, argv, ret_output, error);
+}

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Running the programs that the build side drives (apt-get, buildah, depmod …) for their answer. */
+#pragma once
+
+#include "common/error.h"
+#include "common/strv.h"
+
+/*
+ * Runs it to its end. Returns 0 with stdout in *ret_output (may be NULL; the caller frees it).
+ * -ENOPKG: there is no such program; -EINTR: a signal ended it; -EIO: it failed, and @error holds
+ * what it last said on stderr.
+ */
+int tool_run(const struct strv *argv, char **ret_output, struct error *error) _must_check_;
+
+/* The same, in the folder @folder. */
+int tool_run_in(const char *folder, const struct strv *argv, char **ret_output,
+	struct error *error) _must_check_;

@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "kernels/unpack.h"
+
+#include <archive.h>
+#include <archive_entry.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "common/strv.h"
+
+#define BLOCK_BYTES ((size_t) 128 << 10)
+
+static void reader_free(struct archive **reader)
+{
+	if (*reader)
+		(void) archive_read_free(*reader);
+}
+
+static void writer_free(struct archive **writer)
+{
+	if (*writer)
+		(void) archive_write_free(*writer);
+}
+
+struct job {
+	const struct unpack *unpack;
+	const char *name; /* of the archive, for messages */
+	char *folder;     /* resolved: libarchive checks every component for links */
+	struct archive *reader;
+	struct archive *writer;
+	uint64_t left_bytes;
+};
+
+static void job_done(struct job *job)
+{
+	free(job->folder);
+	writer_free(&job->writer);
+	reader_free(&job->reader);
+}
+
+static int damaged(const struct job *job, struct archive *archive, struct error *error)
+{
+	const char *why = archive_error_string(archive);
+
+	return error_set(
+		error, -EBADMSG, "%s: cannot be unpacked: %s", job->name, why ? why : "damaged");
+}
+
+static const char *without_dot(const char *path)
+{
+	while (path[0] == '.' && path[1] == '/')
+		path += 2 + strspn(path + 2, "/");
+	return path;
+}
+
+static bool leads_out(const char *path)
+{
+	const char *part = path;
+
+	if (*path == '/')
+		return true;
+	for (;;) {
+		size_t length = strcspn(part, "/");
+
+		if (length == 2 && part[0] == '.' && part[1] == '.')
+			return true;
+		if (!part[length])
+			return false;
+		part += length + 1;
+	}
+}
+
+/* Does a relative link at @path stay within the folder? Counts how deep each component is. */
+static bool link_leads_out(const char *path, const char *target)
+{
+	long depth = 0;
+
+	for (const char *c = path; *c; c++)
+		depth += *c == '/';
+	for (const char *part = target; *part;) {
+		size_t length = strcspn(part, "/");
+
+		if (length == 2 && part[0] == '.' && part[1] == '.')
+			depth--;
+		else if (length > 0 && !(length == 1 && part[0] == '.'))
+			depth++;
+		if (depth < 0)
+			return true;
+		part += length + (part[length] == '/');
+	}
+	return false;
+}
+
+char *unpack_relative_link(const char *path, const char *target)
+{
+	_cleanup_strv_ struct strv from = { 0 };
+	_cleanup_strv_ struct strv to = { 0 };
+	_cleanup_strv_ struct strv link = { 0 };
+	size_t same = 0;
+	int r = strv_split(&from, path, "/");
+
+	if (r == 0)
+		r = strv_split(&to, target, "/");
+	if (r < 0 || from.count == 0)
+		return NULL;
+	while (same + 1 < from.count && same < to.count &&
+		strcmp(from.items[same], to.items[same]) == 0)
+		same++;
+	for (size_t i = same; i + 1 < from.count && r == 0; i++)
+		r = strv_push(&link, "..");
+	for (size_t i = same; i < to.count && r == 0; i++)
+		r = strv_push(&link, to.items[i]);
+	if (r == 0 && link.count == 0)
+		r = strv_push(&link, ".");
+	return r < 0 ? NULL : strv_join(&link, "/");
+}
+
+static int refuse(const struct job *job, const char *path, const char *target, struct error *error)
+{
+	return error_set(error, -EXDEV, "%s: %s%s%s leads out of the archive: it is not unpacked",
+		job->name, path, target ? " -> " : "", target ? target : "");
+}
+
+/* Rewrites the entry's own path and what it links to; refuses what leads out. */
+static int confine(
+	const struct job *job, struct archive_entry *entry, const char *path, struct error *error)
+{
+	_cleanup_free_ char *full = NULL;
+	_cleanup_free_ char *target_full = NULL;
+	const char *symlink = archive_entry_symlink(entry);
+	const char *hardlink = archive_entry_hardlink(entry);
+
+	if (leads_out(path))
+		return refuse(job, path, NULL, error);
+	if (hardlink && leads_out(without_dot(hardlink)))
+		return refuse(job, path, hardlink, error);
+	if (hardlink) {
+		if (asprintf(&target_full, "%s/%s", job->folder, without_dot(hardlink)) < 0)
+			return error_set_errno(error, -ENOMEM, "%s", path);
+		archive_entry_set_hardlink(entry, target_full);
+	}
+	if (symlink && *symlink == '/') {
+		target_full = unpack_relative_link(path, symlink);
+		if (!target_full)
+			return error_set_errno(error, -ENOMEM, "%s", path);
+		symlink = target_full;
+		archive_entry_set_symlink(entry, target_full);
+	}
+	if (symlink && link_leads_out(path, symlink))
+		return refuse(job, path, symlink, error);
+	if (asprintf(&full, "%s/%s", job->folder, path) < 0)
+		return error_set_errno(error, -ENOMEM, "%s", path);
+	archive_entry_set_pathname(entry, full);
+	archive_entry_set_perm(entry, archive_entry_perm(entry) & (mode_t) ~(S_ISUID | S_ISGID));
+	return 0;
+}
+
+static int copy_data(struct job *job, struct error *error)
+{
+	for (;;) {
+		const void *block;
+		size_t size;
+		la_int64_t offset;
+		int r = archive_read_data_block(job->reader, &block, &size, &offset);
+
+		if (r == ARCHIVE_EOF)
+			return 0;
+		if (r < ARCHIVE_WARN)
+			return damaged(job, job->reader, error);
+		if (size > job->left_bytes)
+			return error_set(error, -EFBIG,
+				"%s: unpacks to more than the limit: refused", job->name);
+		job->left_bytes -= size;
+		if (archive_write_data_block(job->writer, block, size, offset) < ARCHIVE_WARN)
+			return damaged(job, job->writer, error);
+	}
+}
+
+static bool is_wanted(const struct unpack *unpack, struct archive_entry *entry, const char *path)
+{
+	mode_t type = archive_entry_filetype(entry);
+
+	if (!*path || strcmp(path, ".") == 0)
+		return false;
+	if (type == AE_IFBLK || type == AE_IFCHR || type == AE_IFIFO || type == AE_IFSOCK)
+		return false; /* no source or kernel tree has one */
+	return !unpack->wanted || unpack->wanted(unpack->context, path);
+}
+
+static int unpack_entry(struct job *job, struct archive_entry *entry, struct error *error)
+{
+	const char *name = archive_entry_pathname(entry);
+	_cleanup_free_ char *path = name ? strdup(without_dot(name)) : NULL;
+	int r;
+
+	if (!path)
+		return damaged(job, job->reader, error);
+	if (!is_wanted(job->unpack, entry, path))
+		return 0;
+	r = confine(job, entry, path, error);
+	if (r < 0)
+		return r;
+	if (archive_write_header(job->writer, entry) < ARCHIVE_WARN)
+		return damaged(job, job->writer, error);
+	r = archive_entry_size(entry) > 0 ? copy_data(job, error) : 0;
+	if (r == 0 && archive_write_finish_entry(job->writer) < ARCHIVE_WARN)
+		return damaged(job, job->writer, error);
+	return r;
+}
+
+static int unpack_entries(struct job *job, struct error *error)
+{
+	for (;;) {
+		struct archive_entry *entry;
+		int r = archive_read_next_header(job->reader, &entry);
+
+		if (r == ARCHIVE_EOF)
+			break;
+		if (r < ARCHIVE_WARN)
+			return damaged(job, job->reader, error);
+		r = unpack_entry(job, entry, error);
+		if (r < 0)
+			return r;
+	}
+	if (archive_write_close(job->writer) < ARCHIVE_WARN)
+		return damaged(job, job->writer, error);
+	return 0;
+}
+
+static int job_start(
+	struct job *job, const struct unpack *unpack, const char *name, struct error *error)
+{
+	job->unpack = unpack;
+	job->name = name;
+	job->left_bytes = unpack->limit_bytes ? unpack->limit_bytes : UNPACK_LIMIT_BYTES;
+	job->folder = realpath(unpack->folder, NULL);
+	if (!job->folder)
+		return error_set_errno(error, -errno, "%s", unpack->folder);
+	job->reader = archive_read_new();
+	job->writer = archive_write_disk_new();
+	if (!job->reader || !job->writer)
+		return error_set_errno(error, -ENOMEM, "%s", name);
+	(void) archive_read_support_format_tar(job->reader);
+	(void) archive_read_support_filter_all(job->reader);
+	(void) archive_write_disk_set_options(job->writer,
+		ARCHIVE_EXTRACT_PERM | ARCHIVE_EXTRACT_TIME | ARCHIVE_EXTRACT_SECURE_SYMLINKS |
+			ARCHIVE_EXTRACT_SECURE_NODOTDOT | ARCHIVE_EXTRACT_UNLINK);
+	return 0;
+}
+
+static int open_input(int dir_fd, const char *path, int *ret_fd, struct error *error)
+{
+	int fd = openat(dir_fd, path, O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		return error_set_errno(error, -errno, "%s", path);
+	*ret_fd = fd;
+	return 0;
+}
+
+int unpack_tar(const struct unpack *unpack, int dir_fd, const char *path, struct error *error)
+{
+	_cleanup_(job_done) struct job job = { 0 };
+	_cleanup_close_ int fd = -1;
+	int r = open_input(dir_fd, path, &fd, error);
+
+	if (r == 0)
+		r = job_start(&job, unpack, path, error);
+	if (r < 0)
+		return r;
+	if (archive_read_open_fd(job.reader, fd, BLOCK_BYTES) < ARCHIVE_WARN)
+		return damaged(&job, job.reader, error);
+	return unpack_entries(&job, error);
+}
+
+struct inner {
+	struct archive *outer;
+	char block[16384];
+};
+
+static la_ssize_t read_inner(struct archive *archive, void *context, const void **ret_block)
+{
+	struct inner *inner = context;
+	la_ssize_t size = archive_read_data(inner->outer, inner->block, sizeof(inner->block));
+
+	(void) archive;
+	*ret_block = inner->block;
+	return size;
+}
+
+/* Moves the outer archive to its "data.tar.*" member. */
+static int find_data(struct archive *outer, const char *path, struct error *error)
+{
+	struct archive_entry *entry;
+	int r;
+
+	while ((r = archive_read_next_header(outer, &entry)) >= ARCHIVE_WARN && r != ARCHIVE_EOF) {
+		const char *name = archive_entry_pathname(entry);
+
+		if (name && strncmp(name, "data.tar", 8) == 0)
+			return 0;
+	}
+	return error_set(error, -EBADMSG, "%s: no Debian package: it has no data.tar", path);
+}
+
+int unpack_deb(const struct unpack *unpack, int dir_fd, const char *path, struct error *error)
+{
+	_cleanup_(reader_free) struct archive *outer = archive_read_new();
+	_cleanup_(job_done) struct job job = { 0 };
+	struct inner inner = { .outer = outer };
+	_cleanup_close_ int fd = -1;
+	int r = open_input(dir_fd, path, &fd, error);
+
+	if (r == 0)
+		r = job_start(&job, unpack, path, error);
+	if (r < 0)
+		return r;
+	if (!outer)
+		return error_set_errno(error, -ENOMEM, "%s", path);
+	(void) archive_read_support_format_ar(outer);
+	if (archive_read_open_fd(outer, fd, BLOCK_BYTES) < ARCHIVE_WARN)
+		return damaged(&job, outer, error);
+	r = find_data(outer, path, error);
+	if (r < 0)
+		return r;
+	if (archive_read_open(job.reader, &inner, NULL, read_inner, NULL) < ARCHIVE_WARN)
+		return damaged(&job, job.reader, error);
+	return unpack_entries(&job, error);
+}

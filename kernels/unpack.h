@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Archives from outside, into a folder and never beyond it. An absolute path, a ".." component or a
+ * link that leads out is refused; absolute links, which Debian's packages have, become relative
+ * ones to the same place below the folder. Owners are not restored, and set-id bits are dropped.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/error.h"
+
+#define UNPACK_LIMIT_BYTES ((uint64_t) 32 << 30)
+
+struct unpack {
+	const char *folder; /* absolute or relative to the working directory; must exist */
+	/* Which entries to take, by their path without a leading "./"; NULL takes all. */
+	bool (*wanted)(void *context, const char *path);
+	void *context;
+	uint64_t
+		limit_bytes; /* an archive that unpacks to more is refused; 0: UNPACK_LIMIT_BYTES */
+};
+
+/* A .deb file's data (deb(5)). -EBADMSG for a damaged file, -EXDEV for one that leads out. */
+int unpack_deb(const struct unpack *unpack, int dir_fd, const char *path,
+	struct error *error) _must_check_;
+
+/* A tarball in any compression that libarchive knows. */
+int unpack_tar(const struct unpack *unpack, int dir_fd, const char *path,
+	struct error *error) _must_check_;
+
+/* Writes the link text that leads from @path (relative) to the absolute @target, or NULL. */
+char *unpack_relative_link(const char *path, const char *target);
