@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tests/unit/support.h"
+
+#include "common/fs.h"
+
+int folder_make(void **state)
+{
+	struct folder *folder = calloc(1, sizeof(*folder));
+
+	if (!folder)
+		return -1;
+	(void) snprintf(folder->path, sizeof(folder->path), "/tmp/slipway-unit-XXXXXX");
+	if (!mkdtemp(folder->path)) {
+		free(folder);
+		return -1;
+	}
+	folder->fd = open(folder->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	*state = folder;
+	return folder->fd < 0 ? -1 : 0;
+}
+
+int folder_remove(void **state)
+{
+	struct folder *folder = *state;
+	int r = fs_remove_tree(AT_FDCWD, folder->path);
+
+	cleanup_close(&folder->fd);
+	free(folder);
+	return r;
+}
+
+void folder_write(const struct folder *folder, const char *path, const void *data, size_t size)
+{
+	_cleanup_close_ int fd =
+		openat(folder->fd, path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, data, size), (ssize_t) size);
+}
+
+void folder_write_text(const struct folder *folder, const char *path, const char *text)
+{
+	folder_write(folder, path, text, strlen(text));
+}
+
+char *folder_read_text(const struct folder *folder, const char *path)
+{
+	char *text = NULL;
+
+	assert_int_equal(fs_read(folder->fd, path, 0, &text, NULL), 0);
+	return text;
+}
+
+void assert_contains(const char *text, const char *part)
+{
+	if (!strstr(text, part))
+		fail_msg("\"%s\" is not in \"%s\"", part, text);
+}

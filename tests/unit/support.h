@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What unit tests share: cmocka with the headers it wants first, and a folder of their own. */
+#pragma once
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "common/cleanup.h"
+
+/* A temporary folder: the state of tests that are listed with folder_make and folder_remove. */
+struct folder {
+	char path[64];
+	int fd;
+};
+
+int folder_make(void **state);
+int folder_remove(void **state);
+
+#define folder_test(function) cmocka_unit_test_setup_teardown(function, folder_make, folder_remove)
+
+/* Each fails the test when it cannot do its work. */
+void folder_write(const struct folder *folder, const char *path, const void *data, size_t size);
+void folder_write_text(const struct folder *folder, const char *path, const char *text);
+/* The caller frees the text. */
+char *folder_read_text(const struct folder *folder, const char *path);
+
+/* Fails the test, showing both, unless @text contains @part. */
+void assert_contains(const char *text, const char *part);

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tests/unit/support.h"
+
+#include "common/fs.h"
+
+static void read_gives_content_size_and_terminator(void **state)
+{
+	const struct folder *folder = *state;
+	_cleanup_free_ char *text = NULL;
+	char data[10000];
+	size_t size = 0;
+
+	memset(data, 'x', sizeof(data));
+	folder_write(folder, "file", data, sizeof(data));
+	assert_int_equal(fs_read(folder->fd, "file", 0, &text, &size), 0);
+	assert_int_equal(size, sizeof(data));
+	assert_memory_equal(text, data, sizeof(data));
+	assert_int_equal(text[size], '\0');
+}
+
+static void read_refuses_more_than_the_limit(void **state)
+{
+	const struct folder *folder = *state;
+	_cleanup_free_ char *text = NULL;
+
+	folder_write_text(folder, "file", "12345");
+	assert_int_equal(fs_read(folder->fd, "file", 4, &text, NULL), -EFBIG);
+	assert_null(text);
+	assert_int_equal(fs_read(folder->fd, "file", 5, &text, NULL), 0);
+}
+
+static void read_works_for_files_without_a_size(void **state)
+{
+	_cleanup_free_ char *text = NULL;
+
+	(void) state;
+	assert_int_equal(fs_read(AT_FDCWD, "/proc/self/status", 0, &text, NULL), 0);
+	assert_contains(text, "Pid:");
+}
+
+static void read_reports_what_is_missing(void **state)
+{
+	const struct folder *folder = *state;
+	char *text = NULL;
+
+	assert_int_equal(fs_read(folder->fd, "absent", 0, &text, NULL), -ENOENT);
+	assert_int_equal(fs_read(folder->fd, ".", 0, &text, NULL), -EISDIR);
+	assert_null(text);
+}
+
+static void read_line_cuts_white_space_at_the_end_only(void **state)
+{
+	const struct folder *folder = *state;
+	_cleanup_free_ char *line = NULL;
+	_cleanup_free_ char *empty = NULL;
+
+	folder_write_text(folder, "file", "  live \t\r\n\n");
+	assert_int_equal(fs_read_line(folder->fd, "file", &line), 0);
+	assert_string_equal(line, "  live");
+	folder_write_text(folder, "empty", "\n");
+	assert_int_equal(fs_read_line(folder->fd, "empty", &empty), 0);
+	assert_string_equal(empty, "");
+}
+
+static void write_atomic_replaces_and_leaves_nothing_beside(void **state)
+{
+	const struct folder *folder = *state;
+	_cleanup_strv_ struct strv names = { 0 };
+	_cleanup_free_ char *text = NULL;
+	struct stat status;
+
+	folder_write_text(folder, "file", "a longer old content");
+	assert_int_equal(fs_write_atomic(folder->fd, "file", "new", 3, 0600), 0);
+	text = folder_read_text(folder, "file");
+	assert_string_equal(text, "new");
+	assert_int_equal(fstatat(folder->fd, "file", &status, 0), 0);
+	assert_int_equal(status.st_mode & 0777, 0600);
+	assert_int_equal(fs_list(folder->fd, ".", &names), 0);
+	assert_int_equal(names.count, 1);
+}
+
+static void write_atomic_replaces_a_link_not_its_target(void **state)
+{
+	const struct folder *folder = *state;
+	_cleanup_free_ char *text = NULL;
+
+	folder_write_text(folder, "target", "kept");
+	assert_int_equal(symlinkat("target", folder->fd, "link"), 0);
+	assert_int_equal(fs_write_atomic(folder->fd, "link", "new", 3, 0644), 0);
+	text = folder_read_text(folder, "target");
+	assert_string_equal(text, "kept");
+}
+
+static void write_atomic_fails_without_leaving_a_temporary_file(void **state)
+{
+	const struct folder *folder = *state;
+	_cleanup_strv_ struct strv names = { 0 };
+
+	assert_int_equal(mkdirat(folder->fd, "folder", 0755), 0);
+	assert_int_equal(fs_write_atomic(folder->fd, "folder", "x", 1, 0644), -EISDIR);
+	assert_int_equal(fs_write_atomic(folder->fd, "absent/file", "x", 1, 0644), -ENOENT);
+	assert_int_equal(fs_list(folder->fd, ".", &names), 0);
+	assert_int_equal(names.count, 1);
+}
+
+static void mkdir_parents_makes_the_chain_and_accepts_it(void **state)
+{
+	const struct folder *folder = *state;
+	_cleanup_free_ char *absolute = NULL;
+
+	assert_int_equal(fs_mkdir_parents(folder->fd, "a/b/c", 0755), 0);
+	assert_int_equal(fs_mkdir_parents(folder->fd, "a/b/c", 0755), 0);
+	assert_true(fs_exists(folder->fd, "a/b/c"));
+	assert_true(asprintf(&absolute, "%s/x/y", folder->path) > 0);
+	assert_int_equal(fs_mkdir_parents(AT_FDCWD, absolute, 0755), 0);
+	assert_true(fs_exists(folder->fd, "x/y"));
+}
+
+static void mkdir_parents_does_not_go_through_a_file(void **state)
+{
+	const struct folder *folder = *state;
+
+	folder_write_text(folder, "file", "");
+	assert_int_equal(fs_mkdir_parents(folder->fd, "file/b", 0755), -ENOTDIR);
+}
+
+static void remove_tree_takes_all_but_what_links_point_to(void **state)
+{
+	const struct folder *folder = *state;
+
+	assert_int_equal(fs_mkdir_parents(folder->fd, "outside", 0755), 0);
+	folder_write_text(folder, "outside/kept", "");
+	assert_int_equal(fs_mkdir_parents(folder->fd, "tree/a/b", 0755), 0);
+	folder_write_text(folder, "tree/a/b/file", "");
+	assert_int_equal(symlinkat("../outside", folder->fd, "tree/link"), 0);
+	assert_int_equal(symlinkat("nowhere", folder->fd, "tree/dangling"), 0);
+	assert_int_equal(fs_remove_tree(folder->fd, "tree"), 0);
+	assert_false(fs_exists(folder->fd, "tree"));
+	assert_true(fs_exists(folder->fd, "outside/kept"));
+}
+
+static void remove_tree_accepts_absence_and_removes_a_link_itself(void **state)
+{
+	const struct folder *folder = *state;
+
+	assert_int_equal(fs_remove_tree(folder->fd, "absent"), 0);
+	assert_int_equal(fs_mkdir_parents(folder->fd, "kept", 0755), 0);
+	assert_int_equal(symlinkat("kept", folder->fd, "link"), 0);
+	assert_int_equal(fs_remove_tree(folder->fd, "link"), 0);
+	assert_false(fs_exists(folder->fd, "link"));
+	assert_true(fs_exists(folder->fd, "kept"));
+}
+
+static void exists_sees_a_dangling_link(void **state)
+{
+	const struct folder *folder = *state;
+
+	assert_int_equal(symlinkat("nowhere", folder->fd, "dangling"), 0);
+	assert_true(fs_exists(folder->fd, "dangling"));
+	assert_false(fs_exists(folder->fd, "nowhere"));
+}
+
+static void list_is_sorted_and_appends(void **state)
+{
+	const struct folder *folder = *state;
+	_cleanup_strv_ struct strv names = { 0 };
+
+	folder_write_text(folder, "b", "");
+	folder_write_text(folder, "a", "");
+	folder_write_text(folder, ".hidden", "");
+	assert_int_equal(fs_list(folder->fd, ".", &names), 0);
+	assert_int_equal(names.count, 3);
+	assert_string_equal(names.items[0], ".hidden");
+	assert_string_equal(names.items[1], "a");
+	assert_int_equal(fs_list(folder->fd, "absent", &names), -ENOENT);
+	assert_int_equal(fs_list(folder->fd, "a", &names), -ENOTDIR);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		folder_test(read_gives_content_size_and_terminator),
+		folder_test(read_refuses_more_than_the_limit),
+		cmocka_unit_test(read_works_for_files_without_a_size),
+		folder_test(read_reports_what_is_missing),
+		folder_test(read_line_cuts_white_space_at_the_end_only),
+		folder_test(write_atomic_replaces_and_leaves_nothing_beside),
+		folder_test(write_atomic_replaces_a_link_not_its_target),
+		folder_test(write_atomic_fails_without_leaving_a_temporary_file),
+		folder_test(mkdir_parents_makes_the_chain_and_accepts_it),
+		folder_test(mkdir_parents_does_not_go_through_a_file),
+		folder_test(remove_tree_takes_all_but_what_links_point_to),
+		folder_test(remove_tree_accepts_absence_and_removes_a_link_itself),
+		folder_test(exists_sees_a_dangling_link),
+		folder_test(list_is_sorted_and_appends),
+	};
+
+	return cmocka_run_group_tests_name("fs", tests, NULL, NULL);
+}

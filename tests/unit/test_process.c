@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tests/unit/support.h"
+
+#include <signal.h>
+
+#include "common/process.h"
+
+/* Runs words split at '|' with @process filled by the caller but for its argv. */
+static int run(struct process process, const char *words, char **ret_output, struct error *error)
+{
+	_cleanup_strv_ struct strv argv = { 0 };
+
+	assert_int_equal(strv_split(&argv, words, "|"), 0);
+	process.argv = &argv;
+	return process_run(&process, ret_output, error);
+}
+
+static const struct process plain = { .stdin_fd = -1, .log_fd = -1 };
+
+static void exit_status_is_returned(void **state)
+{
+	struct error error = { 0 };
+
+	(void) state;
+	assert_int_equal(run(plain, "true", NULL, &error), 0);
+	assert_int_equal(run(plain, "sh|-c|exit 7", NULL, &error), 7);
+	assert_string_equal(error.text, "");
+}
+
+static void a_signal_is_128_and_its_number(void **state)
+{
+	struct error error = { 0 };
+
+	(void) state;
+	assert_int_equal(run(plain, "sh|-c|kill -KILL $$", NULL, &error), 128 + SIGKILL);
+}
+
+static void a_program_that_is_not_there_is_named(void **state)
+{
+	struct error error = { 0 };
+
+	(void) state;
+	assert_int_equal(run(plain, "slipway-no-such-program", NULL, &error), -ENOENT);
+	assert_contains(error.text, "slipway-no-such-program");
+}
+
+static void output_is_stdout_alone(void **state)
+{
+	const struct folder *folder = *state;
+	struct process process = plain;
+	_cleanup_free_ char *output = NULL;
+	_cleanup_free_ char *log = NULL;
+	struct error error = { 0 };
+
+	process.log_fd = openat(folder->fd, "log", O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+	assert_int_equal(run(process, "sh|-c|echo out; echo err >&2", &output, &error), 0);
+	cleanup_close(&process.log_fd);
+	assert_string_equal(output, "out\n");
+	log = folder_read_text(folder, "log");
+	assert_string_equal(log, "err\n");
+}
+
+static void empty_output_is_an_empty_text(void **state)
+{
+	_cleanup_free_ char *output = NULL;
+	struct error error = { 0 };
+
+	(void) state;
+	assert_int_equal(run(plain, "true", &output, &error), 0);
+	assert_string_equal(output, "");
+}
+
+static void push_line(void *context, const char *line)
+{
+	assert_int_equal(strv_push(context, line), 0);
+}
+
+static void lines_come_from_both_streams_and_reach_the_log(void **state)
+{
+	const struct folder *folder = *state;
+	_cleanup_strv_ struct strv lines = { 0 };
+	struct process process = plain;
+	_cleanup_free_ char *log = NULL;
+	struct error error = { 0 };
+
+	process.on_line = push_line;
+	process.context = &lines;
+	process.log_fd = openat(folder->fd, "log", O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+	assert_int_equal(
+		run(process, "sh|-c|echo one; echo two >&2; printf last; exit 3", NULL, &error), 3);
+	cleanup_close(&process.log_fd);
+	assert_int_equal(lines.count, 3);
+	assert_string_equal(lines.items[0], "one");
+	assert_string_equal(lines.items[1], "two");
+	assert_string_equal(lines.items[2], "last");
+	log = folder_read_text(folder, "log");
+	assert_string_equal(log, "one\ntwo\nlast");
+}
+
+static void folder_and_environment_are_the_childs(void **state)
+{
+	const struct folder *folder = *state;
+	_cleanup_strv_ struct strv extra = { 0 };
+	struct process process = plain;
+	_cleanup_free_ char *output = NULL;
+	_cleanup_free_ char *expected = NULL;
+	struct error error = { 0 };
+
+	assert_int_equal(setenv("SLIPWAY_TEST", "ours", 1), 0);
+	assert_int_equal(setenv("SLIPWAY_TEST_KEPT", "kept", 1), 0);
+	assert_int_equal(strv_push(&extra, "SLIPWAY_TEST=theirs"), 0);
+	process.extra_env = &extra;
+	process.folder = folder->path;
+	assert_int_equal(
+		run(process, "sh|-c|pwd; echo $SLIPWAY_TEST $SLIPWAY_TEST_KEPT", &output, &error),
+		0);
+	assert_true(asprintf(&expected, "%s\ntheirs kept\n", folder->path) > 0);
+	assert_string_equal(output, expected);
+	assert_string_equal(getenv("SLIPWAY_TEST"), "ours");
+}
+
+static void stdin_is_empty_unless_given(void **state)
+{
+	const struct folder *folder = *state;
+	struct process process = plain;
+	_cleanup_free_ char *nothing = NULL;
+	_cleanup_free_ char *given = NULL;
+	struct error error = { 0 };
+
+	assert_int_equal(run(plain, "cat", &nothing, &error), 0);
+	assert_string_equal(nothing, "");
+	folder_write_text(folder, "in", "text");
+	process.stdin_fd = openat(folder->fd, "in", O_RDONLY | O_CLOEXEC);
+	assert_int_equal(run(process, "cat", &given, &error), 0);
+	cleanup_close(&process.stdin_fd);
+	assert_string_equal(given, "text");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(exit_status_is_returned),
+		cmocka_unit_test(a_signal_is_128_and_its_number),
+		cmocka_unit_test(a_program_that_is_not_there_is_named),
+		folder_test(output_is_stdout_alone),
+		cmocka_unit_test(empty_output_is_an_empty_text),
+		folder_test(lines_come_from_both_streams_and_reach_the_log),
+		folder_test(folder_and_environment_are_the_childs),
+		folder_test(stdin_is_empty_unless_given),
+	};
+
+	return cmocka_run_group_tests_name("process", tests, NULL, NULL);
+}
