@@ -42,7 +42,9 @@ static int give_back(struct action *action)
 {
 	const struct role *role = action->role;
 
-	if (role->plan.reason == REASON_NONE && !role->options.restore_inbox)
+	if (role->plan.stop_failed) /* OFED could not be unloaded: it is the node's driver */
+		return 0;
+	if (!role->plan.start_failed && !role->options.restore_inbox)
 		return 0;
 	return role_restore_replaced(action);
 }

@@ -49,7 +49,7 @@ static int call_once(struct call *call)
 }
 
 /* What is waited for goes to the journal when it is new, not at every event. */
-static void tell_waiting(const struct call *call)
+static void tell_waiting(const struct call *call, uint64_t give_up_ms)
 {
 	struct journal *journal = call->plan->journal;
 	uint64_t now_ms = clock_monotonic_ms();
@@ -57,12 +57,12 @@ static void tell_waiting(const struct call *call)
 
 	if (strncmp(journal->detail, call->action.error.text, strlen(call->action.error.text)) == 0)
 		return;
-	if (call->deadline_ms == EVENTS_NEVER)
+	if (give_up_ms == EVENTS_NEVER)
 		(void) snprintf(text, sizeof(text), "%.900s", call->action.error.text);
 	else
 		(void) snprintf(text, sizeof(text), "%.900s (at most %llu s more)",
 			call->action.error.text,
-			(unsigned long long) (call->deadline_ms - now_ms + 999) / 1000);
+			(unsigned long long) (give_up_ms - now_ms + 999) / 1000);
 	journal_event(journal, "waiting", call->step->name, 0, REASON_NONE, text);
 	journal_detail(journal, journal->reason, text);
 }
@@ -86,7 +86,7 @@ static int run_wait(struct call *call)
 	while ((r = call_once(call)) > 0) {
 		if (events->stop_count && !call->undoing)
 			return -EINTR;
-		tell_waiting(call);
+		tell_waiting(call, call->deadline_ms);
 		if (events_wait(call->plan->events, call->deadline_ms) & EVENT_TIME)
 			return wait_is_over(call, begun_ms);
 	}
@@ -100,14 +100,15 @@ static int run_wait(struct call *call)
 static int run_undo(struct call *call)
 {
 	const struct events *events = call->plan->events;
+	uint64_t give_up_ms = clock_monotonic_ms() + call->plan->busy_ms;
 	unsigned stops_seen = events->stop_count;
 	int r;
 
 	while ((r = call_once(call)) == -EBUSY) {
 		unsigned happened;
 
-		tell_waiting(call);
-		happened = events_wait(call->plan->events, call->deadline_ms);
+		tell_waiting(call, give_up_ms);
+		happened = events_wait(call->plan->events, give_up_ms);
 		events_forget_pids(call->plan->events);
 		if (happened & EVENT_TIME || events->stop_count > stops_seen)
 			return r;
@@ -174,8 +175,10 @@ int plan_start(struct plan *plan)
 							    : step->deadline_ms);
 		plan->begun++;
 		r = run_call(&call);
-		if (r < 0 && r != -EINTR)
+		if (r < 0 && r != -EINTR) {
+			plan->start_failed = true;
 			remember_failure(plan, &call);
+		}
 		if (r < 0)
 			return r;
 	}
@@ -203,6 +206,7 @@ int plan_stop(struct plan *plan)
 		r = run_call(&call);
 		if (r >= 0)
 			continue;
+		plan->stop_failed = true;
 		remember_failure(plan, &call);
 		if (!first_failure)
 			first_failure = r;

@@ -46,10 +46,14 @@ struct plan {
 	struct events *events;
 	struct journal *journal;
 	worker_listener *listener; /* gets workers' messages, with the role */
+	/* How long an undo that finds something in use (-EBUSY) is tried again. */
+	uint32_t busy_ms;
 	/* Overrides a step's deadline, or NULL. */
 	uint32_t (*deadline_ms)(const void *role, const struct step *step);
 	/* What went wrong first; REASON_NONE as long as nothing did. */
 	enum reason reason;
+	bool start_failed;
+	bool stop_failed; /* an undo did: what comes after it may have to leave things alone */
 	struct error error;
 };
 

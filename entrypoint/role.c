@@ -169,6 +169,7 @@ int role_run(struct role *role, const struct step *steps, size_t step_count)
 		.events = &role->events,
 		.journal = &role->journal,
 		.listener = hear_worker,
+		.busy_ms = role->options.unload_ms,
 		.deadline_ms = step_deadline,
 	};
 	exit_code = role_live(role);

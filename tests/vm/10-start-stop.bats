@@ -1,0 +1,156 @@
+#!/usr/bin/env bats
+# shellcheck disable=SC2154
+# SPDX-License-Identifier: Apache-2.0
+# Both driver images on a real kernel: they start in any order, serve, and leave nothing behind.
+
+load drivers
+
+setup_file() {
+    use_drivers
+}
+
+@test "GPU container first: it waits for OFED, then loads everything, and both unload" {
+    run_case <<'CASE'
+. /test/drivers.sh
+simulate
+start gpu GPU_DIRECT_RDMA_ENABLED=true
+wait_log gpu 'waiting wait-ofed: the NIC driver container has not written' 30
+expect_unloaded nvidia
+start nic
+wait_ready nic 90
+wait_ready gpu 90
+expect_nic_serves
+expect_gpu_serves
+expect_loaded nvidia_peermem
+[ "$(mounts_at /run/mellanox/drivers/usr/src)" = 1 ]
+exec_in gpu slipway-init status
+exec_in gpu slipway-init status --json
+exec_in gpu nvidia-driver probe_nvidia_peermem
+probe nic startup
+probe nic liveness
+stop_clean gpu
+stop_clean nic
+expect_nothing_left
+CASE
+    [ "$status" -eq 0 ]
+    [[ $output == *'"role":"gpu","state":"ready"'* ]]
+}
+
+@test "NIC container first: the GPU container does not wait" {
+    run_case <<'CASE'
+. /test/drivers.sh
+simulate
+start nic
+wait_ready nic 90
+start gpu GPU_DIRECT_RDMA_ENABLED=true
+wait_ready gpu 90
+! container_log gpu | grep 'waiting wait-ofed'
+expect_gpu_serves
+expect_loaded nvidia_peermem
+stop_clean gpu
+stop_clean nic
+expect_nothing_left
+CASE
+    [ "$status" -eq 0 ]
+}
+
+@test "without RDMA the GPU container needs no OFED and loads no peermem" {
+    run_case <<'CASE'
+. /test/drivers.sh
+simulate
+start gpu
+wait_ready gpu 60
+expect_gpu_serves
+expect_unloaded nvidia_peermem ib_core
+stop_clean gpu
+expect_nothing_left
+CASE
+    [ "$status" -eq 0 ]
+}
+
+@test "the peermem container loads what the driver container has not, and its probe tells" {
+    run_case <<'CASE'
+. /test/drivers.sh
+simulate
+start peermem
+wait_log peermem 'waiting wait-ofed' 30
+start nic
+wait_log peermem 'waiting wait-nvidia' 90
+! exec_in peermem nvidia-driver probe_nvidia_peermem
+start gpu
+wait_ready peermem 90
+expect_loaded nvidia_peermem
+exec_in peermem nvidia-driver probe_nvidia_peermem
+wait_ready gpu 90
+stop_clean peermem
+stop_clean gpu
+stop_clean nic
+expect_nothing_left
+CASE
+    [ "$status" -eq 0 ]
+}
+
+@test "inbox RDMA modules make room for OFED's, which are told apart by build id" {
+    run_case <<'CASE'
+. /test/drivers.sh
+simulate
+host_load mlx5_ib
+host_load rdma_cm
+inbox=$(hexdump -ve '1/1 "%02x"' /sys/module/ib_core/notes/.note.gnu.build-id)
+start nic
+wait_ready nic 90
+expect_nic_serves
+[ "$(hexdump -ve '1/1 "%02x"' /sys/module/ib_core/notes/.note.gnu.build-id)" != "$inbox" ]
+container_log nic | grep 'unloaded ib_core'
+stop_clean nic
+expect_nothing_left
+CASE
+    [ "$status" -eq 0 ]
+}
+
+@test "with RESTORE_DRIVER_ON_POD_TERMINATION the inbox modules come back" {
+    run_case <<'CASE'
+. /test/drivers.sh
+simulate
+host_load mlx5_ib
+inbox=$(hexdump -ve '1/1 "%02x"' /sys/module/mlx5_core/notes/.note.gnu.build-id)
+start nic RESTORE_DRIVER_ON_POD_TERMINATION=true
+wait_ready nic 90
+[ "$(hexdump -ve '1/1 "%02x"' /sys/module/mlx5_core/notes/.note.gnu.build-id)" != "$inbox" ]
+stop_clean nic
+expect_loaded mlx5_core mlx5_ib ib_core
+[ "$(hexdump -ve '1/1 "%02x"' /sys/module/mlx5_core/notes/.note.gnu.build-id)" = "$inbox" ]
+CASE
+    [ "$status" -eq 0 ]
+}
+
+@test "ten cycles of both leave the same modules and the same free memory" {
+    run_case --timeout 400 <<'CASE'
+. /test/drivers.sh
+free_kib() {
+    sync
+    echo 3 >/proc/sys/vm/drop_caches
+    awk '$1 == "MemFree:" { print $2 }' /proc/meminfo
+}
+simulate
+for cycle in 1 2 3 4 5 6 7 8 9 10; do
+    start gpu GPU_DIRECT_RDMA_ENABLED=true
+    start nic
+    wait_ready gpu 90
+    stop_clean gpu
+    stop_clean nic
+    expect_nothing_left
+    cut -d' ' -f1 /proc/modules | sort >"/tmp/modules.$cycle"
+    free_kib >"/tmp/free.$cycle"
+    echo "cycle $cycle: $(cat "/tmp/free.$cycle") KiB free"
+    # What the first cycle allocates once (caches, per-CPU areas) is the start of the comparison.
+    [ "$cycle" = 1 ] || cmp "/tmp/modules.2" "/tmp/modules.$cycle" || fail "the module list changed in cycle $cycle"
+done
+lost=$(($(cat /tmp/free.2) - $(cat /tmp/free.10)))
+echo "lost from cycle 2 to cycle 10: $lost KiB"
+# 512 KiB a cycle: container roots and logs stay in this machine's tmpfs.
+[ "$lost" -lt 4096 ] || fail "eight cycles cost $lost KiB"
+CASE
+    [ "$status" -eq 0 ]
+    printf '%s\n' "${lines[@]}" | grep -E '^(cycle|lost)' >&3 || true
+}

@@ -1,0 +1,135 @@
+#!/usr/bin/env bats
+# shellcheck disable=SC2154
+# SPDX-License-Identifier: Apache-2.0
+# What the driver images refuse, and that they say why: cause, next step, stable reason, exit code.
+
+load drivers
+
+setup_file() {
+    use_drivers
+}
+
+@test "no NVIDIA device: told before anything is loaded" {
+    run_case <<'CASE'
+. /test/drivers.sh
+simulate gpu=0
+start gpu
+exits gpu 12 30
+termination_message gpu
+expect_unloaded nvidia
+expect_nothing_left
+CASE
+    [ "$status" -eq 0 ]
+    [[ $output == *"NO_NVIDIA_DEVICE: none of the node's "*"PCI devices has NVIDIA's vendor id 10de"* ]]
+}
+
+@test "no modules for the running kernel: the kernels that the image has are named" {
+    run_case <<'CASE'
+. /test/drivers.sh
+simulate
+start gpu:gpu-elsewhere
+exits gpu 11 30
+termination_message gpu
+expect_nothing_left
+CASE
+    [ "$status" -eq 0 ]
+    [[ $output == *"NO_MODULES_FOR_KERNEL: the running kernel is $VM_KREL; this image (driver "*") has modules for: 6.1.0-1-elsewhere. "* ]]
+    [[ $output == *"slipway build --kernel $VM_KREL --os debian12"* ]]
+}
+
+@test "peermem built against another OFED: refused before the load, with both CRCs" {
+    run_case <<'CASE'
+. /test/drivers.sh
+simulate
+start nic:nic-other
+wait_ready nic 90
+start gpu GPU_DIRECT_RDMA_ENABLED=true
+exits gpu 14 60
+termination_message gpu
+expect_unloaded nvidia nvidia_peermem
+stop_clean nic
+expect_nothing_left
+CASE
+    [ "$status" -eq 0 ]
+    [[ $output =~ PEERMEM_OTHER_OFED:\ nvidia_peermem:\ built\ for\ ib_register_peer_memory_client\ CRC\ (0x[0-9a-f]{8}).*"ib_uverbs exports "(0x[0-9a-f]{8}) ]]
+    [ "${BASH_REMATCH[1]}" != "${BASH_REMATCH[2]}" ]
+}
+
+@test "OFED does not come: the deadline's message says what is missing" {
+    run_case <<'CASE'
+. /test/drivers.sh
+simulate
+start gpu GPU_DIRECT_RDMA_ENABLED=true SLIPWAY_OFED_DEADLINE_SECONDS=2
+exits gpu 13 30
+termination_message gpu
+expect_nothing_left
+CASE
+    [ "$status" -eq 0 ]
+    [[ $output == *"OFED_NOT_READY: gave up after 2 s: the NIC driver container has not written /run/mellanox/drivers/.driver-ready"* ]]
+}
+
+@test "an inbox RDMA stack has no peer-memory interface, and that is said" {
+    run_case <<'CASE'
+. /test/drivers.sh
+simulate
+host_load ib_uverbs
+start gpu GPU_DIRECT_RDMA_ENABLED=true USE_HOST_MOFED=true SLIPWAY_OFED_DEADLINE_SECONDS=2
+exits gpu 13 30
+termination_message gpu
+expect_unloaded nvidia
+CASE
+    [ "$status" -eq 0 ]
+    [[ $output == *"ib_uverbs is loaded but nobody exports ib_register_peer_memory_client"*"dma-buf"* ]]
+}
+
+@test "a second GPU container on the node is refused, and the first one goes on" {
+    run_case <<'CASE'
+. /test/drivers.sh
+simulate
+start gpu
+wait_ready gpu 60
+start gpu second
+exits second 10 30
+termination_message second
+expect_gpu_serves
+stop_clean gpu
+expect_nothing_left
+CASE
+    [ "$status" -eq 0 ]
+    [[ $output == *"ALREADY_RUNNING: another gpu driver container holds /run/nvidia/nvidia-driver.pid"* ]]
+}
+
+@test "an inbox module that something holds: named, and no module goes" {
+    run_case <<'CASE'
+. /test/drivers.sh
+simulate
+host_load mlx5_ib
+pin ib_core
+before=$(cut -d' ' -f1 /proc/modules)
+start nic
+exits nic 16 60
+termination_message nic
+[ "$(cut -d' ' -f1 /proc/modules)" = "$before" ]
+unpin
+start nic
+wait_ready nic 90
+expect_nic_serves
+stop_clean nic
+CASE
+    [ "$status" -eq 0 ]
+    [[ $output == *"MODULE_IN_USE: ib_core is in use: 1 reference(s)"* ]]
+}
+
+@test "the image's set cannot replace a module that it does not have" {
+    run_case <<'CASE'
+. /test/drivers.sh
+simulate
+host_load mlx5_ib
+start nic:nic-other
+exits nic 16 60
+termination_message nic
+expect_loaded mlx5_ib mlx5_core ib_core
+CASE
+    [ "$status" -eq 0 ]
+    [[ $output == *"is held by the module mlx5_ib: unload that first"* ]]
+}

@@ -1,0 +1,45 @@
+# shellcheck shell=bash disable=SC2154
+# SPDX-License-Identifier: Apache-2.0
+# The driver images that the VM tests run, and what is derived from them. `make images` has built gpu and nic.
+load helpers
+
+images_folder=$(realpath -m "$vm_folder/../../${O:-build}/images")
+
+# The kernel release that the images were built for.
+images_krel() {
+    jq -r .krel "$images_folder/images.json"
+}
+
+# derive NAME FROM COMMAND…: an image that differs from another in what COMMAND does to its root folder, $root.
+derive_image() {
+    local name=$1 from=$2 container root
+    shift 2
+    container=$(buildah from --pull-never "oci-archive:$from")
+    root=$(buildah mount "$container")
+    root=$root "$@"
+    buildah commit -q "$container" "localhost/slipway-test-$name" >/dev/null
+    buildah rm "$container" >/dev/null
+}
+
+rename_kernel() {
+    mv "$root/lib/modules/$(images_krel)" "$root/lib/modules/6.1.0-1-elsewhere"
+}
+
+# The same GPU image with modules for a kernel that is not the running one.
+gpu_elsewhere() {
+    derive_image gpu-elsewhere "$images_folder/gpu.oci.tar" rename_kernel
+    echo localhost/slipway-test-gpu-elsewhere
+}
+
+# Makes the guest, and one disk with all images for every file of driver tests.
+use_drivers() {
+    [ -f "$images_folder/images.json" ] || {
+        echo "no images in $images_folder: run make images" >&2
+        return 1
+    }
+    use_guest "$(images_krel)"
+    VM_IMAGES=$VM_BUILD/images/drivers.ext4
+    export VM_IMAGES
+    "$vm_folder/make-images-disk" "$VM_IMAGES" gpu="$images_folder/gpu.oci.tar" nic="$images_folder/nic.oci.tar" \
+        nic-other="$images_folder/other/nic.oci.tar" gpu-elsewhere="$(gpu_elsewhere)"
+}
