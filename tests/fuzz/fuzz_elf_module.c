@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Any bytes as a .ko file: it is opened by the path of a memory file, as the programs open theirs,
+ * and everything that can be read is read. The seeds are the unit tests' fixtures, plain and
+ * packed.
+ */
+#include <fcntl.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/mman.h>
+
+#include "common/cleanup.h"
+#include "module/elf_module.h"
+#include "module/proof.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void read_everything(const struct elf_module *module)
+{
+	_cleanup_strv_ struct strv list = { 0 };
+	char hex[BUILD_ID_HEX_SIZE];
+	uint32_t crc;
+	size_t count;
+	const struct elf_symbol_version *versions = elf_module_versions(module, &count);
+
+	for (size_t i = 0; i < count; i++)
+		if (!elf_module_version(module, versions[i].name, &crc))
+			abort();
+	elf_module_build_id(module, hex);
+	(void) elf_module_name(module);
+	if (elf_module_info_all(module, "alias", &list) < 0 ||
+		elf_module_depends(module, &list) < 0 ||
+		elf_module_undefined(module, true, &list) < 0)
+		abort();
+}
+
+/* /dev/null is the Module.symvers of a kernel that exports nothing. */
+static void judge(const struct elf_module *module)
+{
+	_cleanup_(symvers_close) struct symvers *symvers = NULL;
+	_cleanup_(proof_free) struct proof proof = { 0 };
+	struct error error;
+
+	if (symvers_open(AT_FDCWD, "/dev/null", &symvers, &error) < 0 ||
+		proof_module(module, "6.1.0 SMP mod_unload modversions ", symvers, &proof) < 0)
+		abort();
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	_cleanup_close_ int fd = memfd_create("module", MFD_CLOEXEC);
+	_cleanup_(elf_module_close) struct elf_module *module = NULL;
+	struct error error = { 0 };
+	char path[64];
+
+	if (fd < 0 || write(fd, data, size) != (ssize_t) size)
+		abort();
+	(void) snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	if (elf_module_open(AT_FDCWD, path, &module, &error) < 0) {
+		if (!error.text[0])
+			abort();
+		return 0;
+	}
+	read_everything(module);
+	judge(module);
+	return 0;
+}
