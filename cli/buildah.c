@@ -140,7 +140,7 @@ int buildah_build(const struct buildah *buildah, const char *containerfile, cons
 	const struct strv *arguments, const struct strv *labels, const char *name,
 	struct error *error)
 {
-	const char *const list[] = { "build", "--layers=false", "--pull-never", "--timestamp", "0",
+	const char *const list[] = { "build", "--layers", "--pull-never", "--timestamp", "0",
 		"--format", "oci", "-f", containerfile, "-t", name, NULL };
 	_cleanup_strv_ struct strv argv = { 0 };
 	int r = words(&argv, list);

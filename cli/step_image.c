@@ -118,11 +118,16 @@ static int make_image(struct build *build, const struct arrow_place *place, stru
 	_cleanup_(image_free) struct image image = { .role = strdup(stage->role) };
 	_cleanup_free_ char *context = NULL;
 	_cleanup_free_ char *root = NULL;
+	_cleanup_free_ char *userspace = NULL;
 	int r = cache_new_folder(&build->cache, "context", &context);
 
-	if (r < 0 || !image.role || asprintf(&root, "%s/rootfs", context) < 0)
+	if (r < 0 || !image.role || asprintf(&root, "%s/rootfs", context) < 0 ||
+		asprintf(&userspace, "%s/userspace", context) < 0)
 		return error_set_errno(error, r < 0 ? r : -ENOMEM, "%s image", stage->role);
 	r = fs_mkdir_parents(AT_FDCWD, root, 0755);
+	/* Containerfile.gpu copies it, empty or not. */
+	if (r == 0)
+		r = fs_mkdir_parents(AT_FDCWD, userspace, 0755);
 	if (r < 0)
 		return error_set_errno(error, r, "%s", root);
 	r = step_conf_value(build, stage->set, "set.conf", "version", &image.version, error);
