@@ -9,10 +9,10 @@ unit_cflags = $(filter-out -D_FORTIFY_SOURCE=2,$(base_cflags)) $(sanitize) \
 	-DFIXTURES='"$(abspath $(unit_dir)/fixtures)"'
 unit_libs = $(cli_libs) $(init_libs) -lcmocka
 
-# Every object of both programs but their main.c, sanitised, for whatever a test needs of them.
-library_sources := $(filter-out %/main.c,$(common_sources) $(module_sources) $(kernels_sources) \
-	$(entrypoint_sources) $(cli_sources))
-unit_library := $(unit_dir)/libslipway.a
+# Every object of a program but its main.c, sanitised, for whatever a test needs of it. The programs
+# share names (both read images), so a test gets the library of the one whose headers it includes.
+libraries := $(unit_dir)/libslipway.a $(unit_dir)/libinit.a $(unit_dir)/libsupport.a
+not_main = $(patsubst %.c,$(unit_dir)/obj/%.o,$(filter-out %/main.c,$(1)))
 unit_sources := $(wildcard tests/unit/test_*.c)
 unit_programs := $(patsubst tests/unit/%.c,$(unit_dir)/%,$(unit_sources))
 fixtures := $(patsubst tests/unit/fixtures/%.c,$(unit_dir)/fixtures/%.ko,$(wildcard tests/unit/fixtures/*.c))
@@ -22,13 +22,23 @@ $(unit_dir)/obj/%.o: %.c
 	@echo "  CC      $@"
 	$(Q)$(unit_cc) $(unit_cflags) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
 
-$(unit_library): $(patsubst %.c,$(unit_dir)/obj/%.o,$(library_sources))
+$(unit_dir)/libslipway.a: $(call not_main,$(common_sources) $(module_sources) $(kernels_sources) $(cli_sources))
+$(unit_dir)/libinit.a: $(call not_main,$(common_sources) $(module_sources) $(entrypoint_sources))
+# What tests share: whatever in tests/unit is not a test itself.
+$(unit_dir)/libsupport.a: $(call not_main,$(filter-out $(unit_sources),$(wildcard tests/unit/*.c)))
+# q, not r: two objects from different folders may have one name.
+$(libraries):
 	@echo "  AR      $@"
-	$(Q)rm -f $@ && $(AR) rcs $@ $^
+	$(Q)rm -f $@ && $(AR) qcs $@ $^
 
-$(unit_programs): $(unit_dir)/%: $(unit_dir)/obj/tests/unit/%.o $(unit_dir)/obj/tests/unit/support.o $(unit_dir)/obj/tests/unit/tree.o $(unit_library)
+init_tests := $(patsubst tests/unit/%.c,$(unit_dir)/%,$(shell grep -l '"entrypoint/' tests/unit/test_*.c))
+$(init_tests): $(unit_dir)/libinit.a
+$(filter-out $(init_tests),$(unit_programs)): $(unit_dir)/libslipway.a
+
+$(unit_programs): $(unit_dir)/%: $(unit_dir)/obj/tests/unit/%.o $(unit_dir)/libsupport.a
 	@echo "  LINK    $@"
-	$(Q)$(unit_cc) -pie $(sanitize) $(LDFLAGS) -o $@ $^ $(unit_libs)
+	$(Q)$(unit_cc) -pie $(sanitize) $(LDFLAGS) -o $@ $(filter %.o,$^) \
+		$(unit_dir)/libsupport.a $(filter-out %/libsupport.a %.o,$^) $(unit_libs)
 
 # Small module files: objects with the sections that modpost writes, relinked to carry a build id.
 $(unit_dir)/fixtures/%.ko: tests/unit/fixtures/%.c tests/unit/fixtures/module_sections.h
