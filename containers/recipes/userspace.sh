@@ -1,12 +1,14 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Recipe: the userspace driver and the firmware of exactly the version of the kernel modules, from Debian's packages.
-# Only Debian's source of the modules says which packages fit; for any other, set.conf says that there is no userspace.
+# $SLIPWAY_SOURCE is either a folder of those packages (.deb, fetched and checked before), or Debian's source of the
+# modules, which says which packages fit: then they are downloaded here. For any other source of the modules, set.conf
+# says that there is no userspace.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
 
-packages=(nvidia-smi libnvidia-ml1 libcuda1 libnvidia-ptxjitcompiler1 firmware-nvidia-gsp)
+mapfile -t packages < <(grep -v '^#' "$(dirname "$(readlink -f "$0")")/userspace.packages")
 
 # Ends the recipe: a set without userspace is complete, and says why it has none.
 without_userspace() {
@@ -32,6 +34,8 @@ find_package() {
 
 download() {
     local name wanted=()
+    step "read Debian's package lists"
+    apt-get update -qq
     for name in "${packages[@]}"; do
         find_package "$driver" "$name"
         [[ -n $package_version ]] || without_userspace "Debian has no $name $driver"
@@ -40,17 +44,25 @@ download() {
     step "download ${wanted[*]}"
     mkdir "$SLIPWAY_WORK/packages"
     (cd "$SLIPWAY_WORK/packages" && apt-get -o APT::Sandbox::User=root download -qq "${wanted[@]}")
-    for name in "$SLIPWAY_WORK"/packages/*.deb; do
-        dpkg-deb --extract "$name" "$SLIPWAY_WORK/root"
+}
+
+# Unpacks the packages in folder $1; sets unpacked to what they are.
+unpack() {
+    local file found
+    unpacked=()
+    for file in "$1"/*.deb; do
+        found=$(dpkg-deb --field "$file" Version)
+        [[ ${found#*:} == "$driver"-* ]] || die "${file##*/} is of version $found, not of driver $driver"
+        unpacked+=("$(dpkg-deb --field "$file" Package)=$found")
+        dpkg-deb --extract "$file" "$SLIPWAY_WORK/root"
     done
-    printf '%s\n' "${wanted[@]}" >"$SLIPWAY_WORK/packages.list"
 }
 
 # place PATTERN DIR: puts the one file below the unpacked packages whose path matches PATTERN into DIR of the set.
 place() {
     local found
     found=$(find "$SLIPWAY_WORK/root" -type f -path "*/$1" | LC_ALL=C sort | head -n 1)
-    [[ -n $found ]] || die "the packages hold no $1: $(tr '\n' ' ' <"$SLIPWAY_WORK/packages.list")"
+    [[ -n $found ]] || die "the packages hold no $1: ${unpacked[*]}"
     install -D -t "$SLIPWAY_OUTPUT/$2" "$found"
 }
 
@@ -72,14 +84,20 @@ arrange() {
 }
 
 require_inputs
-packaged=$(debian_version)
-[[ -n $packaged ]] || without_userspace "the module source is not Debian's"
+folder=$SLIPWAY_SOURCE
+if compgen -G "$SLIPWAY_SOURCE/nvidia-smi_*.deb" >/dev/null; then
+    packaged=$(dpkg-deb --field "$SLIPWAY_SOURCE"/nvidia-smi_*.deb Version)
+else
+    packaged=$(debian_version)
+    [[ -n $packaged ]] || without_userspace "the module source is not Debian's"
+    folder=$SLIPWAY_WORK/packages
+fi
 driver=${packaged#*:}
 driver=${driver%-*}
-step "read Debian's package lists"
-apt-get update -qq
-download
+[[ $folder == "$SLIPWAY_SOURCE" ]] || download
+step "arrange driver $driver"
+unpack "$folder"
 arrange
-set_conf source=userspace "version=$driver" "packages=$(paste -sd' ' "$SLIPWAY_WORK/packages.list")"
+set_conf source=userspace "version=$driver" "packages=${unpacked[*]}"
 settle_output
 step "userspace $driver, $(du -sk "$SLIPWAY_OUTPUT" | cut -f1) KiB"
