@@ -29,11 +29,24 @@ int folder_remove(void **state)
 	return r;
 }
 
+void folder_subfolder(const struct folder *folder, const char *path)
+{
+	assert_int_equal(fs_mkdir_parents(folder->fd, path, 0755), 0);
+}
+
 void folder_write(const struct folder *folder, const char *path, const void *data, size_t size)
 {
-	_cleanup_close_ int fd =
-		openat(folder->fd, path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+	_cleanup_free_ char *parent = strdup(path);
+	_cleanup_close_ int fd = -1;
+	char *slash;
 
+	assert_non_null(parent);
+	slash = strrchr(parent, '/');
+	if (slash) {
+		*slash = '\0';
+		folder_subfolder(folder, parent);
+	}
+	fd = openat(folder->fd, path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
 	assert_true(fd >= 0);
 	assert_int_equal(write(fd, data, size), (ssize_t) size);
 }
@@ -49,6 +62,21 @@ char *folder_read_text(const struct folder *folder, const char *path)
 
 	assert_int_equal(fs_read(folder->fd, path, 0, &text, NULL), 0);
 	return text;
+}
+
+void folder_module(const struct folder *folder, const char *name, const char *references,
+	const char *const *holders)
+{
+	char path[256];
+
+	(void) snprintf(path, sizeof(path), "sys/module/%s/initstate", name);
+	folder_write_text(folder, path, "live\n");
+	(void) snprintf(path, sizeof(path), "sys/module/%s/refcnt", name);
+	folder_write_text(folder, path, references);
+	for (; holders && *holders; holders++) {
+		(void) snprintf(path, sizeof(path), "sys/module/%s/holders/%s", name, *holders);
+		folder_subfolder(folder, path);
+	}
 }
 
 void assert_contains(const char *text, const char *part)

@@ -26,11 +26,17 @@ int folder_remove(void **state);
 
 #define folder_test(function) cmocka_unit_test_setup_teardown(function, folder_make, folder_remove)
 
-/* Each fails the test when it cannot do its work. */
+/* Each fails the test when it cannot do its work. Parent folders are made. */
 void folder_write(const struct folder *folder, const char *path, const void *data, size_t size);
 void folder_write_text(const struct folder *folder, const char *path, const char *text);
+void folder_subfolder(const struct folder *folder, const char *path);
 /* The caller frees the text. */
 char *folder_read_text(const struct folder *folder, const char *path);
+
+/* A module as /sys/module shows it: live, with references, held by @holders (NULL-terminated, or
+ * NULL). */
+void folder_module(const struct folder *folder, const char *name, const char *references,
+	const char *const *holders);
 
 /* Fails the test, showing both, unless @text contains @part. */
 void assert_contains(const char *text, const char *part);

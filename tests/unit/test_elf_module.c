@@ -253,12 +253,12 @@ static void a_file_damaged_anywhere_is_an_error_or_harmless(void **state)
 	assert_true(refused > 0 && refused < size);
 }
 
-/* Puts bytes into a copy of the peer module at the place where @needle stands. */
-static void write_changed(
-	const struct folder *folder, const char *needle, size_t needle_size, char with)
+/* Puts bytes into a copy of a fixture at the place where @needle stands. */
+static void write_changed(const struct folder *folder, const char *fixture, const char *needle,
+	size_t needle_size, char with)
 {
 	size_t size;
-	_cleanup_free_ char *data = read_fixture(PEER, &size);
+	_cleanup_free_ char *data = read_fixture(fixture, &size);
 	char *place = memmem(data, size, needle, needle_size);
 
 	assert_non_null(place);
@@ -271,8 +271,19 @@ static void a_version_name_without_an_end_is_an_error(void **state)
 	const struct folder *folder = *state;
 	char name[64 - sizeof(long)] = "module_layout";
 
-	write_changed(folder, name, sizeof(name), 'x');
+	write_changed(folder, PEER, name, sizeof(name), 'x');
 	expect_refusal(folder, "changed.ko", "in __versions at offset 0 has no end");
+}
+
+static void fewer_extended_names_than_crcs_are_an_error(void **state)
+{
+	const struct folder *folder = *state;
+	const char *extended = FIXTURES "/extended.ko";
+
+	write_changed(folder, extended, "__version_ext_names", strlen("__version_ext_names"), 'x');
+	expect_refusal(folder, "changed.ko", "__version_ext_names ends at offset 0, before name 1");
+	write_changed(folder, extended, "printk", sizeof("printk"), 'x');
+	expect_refusal(folder, "changed.ko", "ends at offset 21, before name 2 of 2");
 }
 
 static void modinfo_without_an_end_is_an_error(void **state)
@@ -281,7 +292,7 @@ static void modinfo_without_an_end_is_an_error(void **state)
 
 	/* GCC puts the strings in reverse order, so the first one in the source ends the section.
 	 */
-	write_changed(folder, "license=Dual MIT/GPL", sizeof("license=Dual MIT/GPL"), 'x');
+	write_changed(folder, PEER, "license=Dual MIT/GPL", sizeof("license=Dual MIT/GPL"), 'x');
 	expect_refusal(folder, "changed.ko", ".modinfo section of 169 bytes does not end");
 }
 
@@ -316,6 +327,7 @@ int main(void)
 		folder_test(a_file_cut_anywhere_is_an_error),
 		folder_test(a_file_damaged_anywhere_is_an_error_or_harmless),
 		folder_test(a_version_name_without_an_end_is_an_error),
+		folder_test(fewer_extended_names_than_crcs_are_an_error),
 		folder_test(modinfo_without_an_end_is_an_error),
 		folder_test(a_stripped_module_is_refused_with_the_right_advice),
 	};

@@ -295,5 +295,5 @@ int main(void)
 			every_event_is_one_json_object_a_line, set_up, tear_down),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("plan", tests, NULL, NULL);
 }

@@ -41,5 +41,5 @@ int main(void)
 		cmocka_unit_test(the_page_and_the_table_agree),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("reason", tests, NULL, NULL);
 }
