@@ -82,13 +82,15 @@ static int read_extended(struct elf_versions *versions, const struct elf_version
 	if (r < 0)
 		return r;
 	for (size_t i = 0; i < count; i++) {
-		const char *name = names->data + offset;
+		size_t left = names->size - offset;
+		const char *name;
 
-		if (offset >= names->size || !memchr(name, '\0', names->size - offset))
+		if (!left || !memchr(names->data + offset, '\0', left))
 			return error_set(error, -EINVAL,
 				"damaged: __version_ext_names ends at offset %zu, before name %zu "
 				"of %zu",
 				names->size, i + 1, count);
+		name = names->data + offset;
 		versions->items[i] = (struct elf_symbol_version){ name,
 			read_number(
 				crcs->data + i * EXT_CRC_SIZE, EXT_CRC_SIZE, layout->big_endian) };
