@@ -44,19 +44,39 @@ int rootfs_bind(const char *source, const char *target, struct error *error)
 	return bind_mount(source, path, 0, error);
 }
 
-int rootfs_export(const char *target, struct error *error)
+/*
+ * The tree is put together at a private place and shown in one step. Were it put together at the
+ * target, each mount below would also appear in the container's own root: a bind of a shared root
+ * shares with it.
+ */
+#define STAGE "/run/slipway-root"
+
+static int stage_root(struct error *error)
 {
 	static const char *const live[] = { "/dev", "/proc", "/sys" };
+	int r = bind_mount("/", STAGE, 0, error);
+
+	if (r == 0 && mount(NULL, STAGE, NULL, MS_PRIVATE, NULL) < 0)
+		r = error_set_errno(error, -errno, "make %s private", STAGE);
+	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(live); i++) {
+		char below[PATH_MAX];
+
+		(void) snprintf(below, sizeof(below), "%s%s", STAGE, live[i]);
+		r = bind_mount(live[i], below, MS_REC, error);
+	}
+	return r;
+}
+
+int rootfs_export(const char *target, struct error *error)
+{
 	char path[PATH_MAX];
 	int r;
 
 	absolute(path, target);
-	r = bind_mount("/", path, 0, error);
-	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(live); i++) {
-		char below[PATH_MAX];
-
-		(void) snprintf(below, sizeof(below), "/%s%s", target, live[i]);
-		r = bind_mount(live[i], below, MS_REC, error);
-	}
+	r = stage_root(error);
+	if (r == 0)
+		r = bind_mount(STAGE, path, MS_REC, error);
+	(void) umount2(STAGE, MNT_DETACH);
+	(void) rmdir(STAGE);
 	return r;
 }

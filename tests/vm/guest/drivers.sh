@@ -60,6 +60,8 @@ expect_gpu_serves() {
     [ "$(mounts_at /run/nvidia/driver)" = 1 ] || fail "/run/nvidia/driver has $(mounts_at /run/nvidia/driver) mounts, not 1"
     [ -d /run/nvidia/driver/usr/src ] || fail "the driver root has no /usr/src"
     [ -e /run/nvidia/driver/dev/null ] || fail "the driver root has no live /dev"
+    [ "$(exec_in gpu sh -c "grep -c ' /dev ' /proc/self/mountinfo")" = 1 ] || fail "the export mounted /dev over the container's own"
+    [ "$(ls /run/nvidia/driver/run/nvidia)" = "" ] || fail "the driver root contains itself"
     [ -x /run/nvidia/driver/usr/bin/slipway-init ] || fail "the driver root is not the image"
 }
 
