@@ -46,6 +46,11 @@ bind_ofed() {
     ofed_exporter=$(sed -n 's/^exporter=//p' "$SLIPWAY_OFED/set.conf")
     [[ -n $ofed_exporter ]] ||
         die "OFED $ofed_version exports no ib_register_peer_memory_client: nvidia-peermem cannot be bound to it"
+    local name
+    for name in ib_register_peer_memory_client ib_unregister_peer_memory_client; do
+        awk -v name="$name" '$2 == name { found = 1 } END { exit !found }' "$ofed_symvers" ||
+            die "Module.symvers of OFED $ofed_version has no $name, although its set.conf names $ofed_exporter: build the OFED set again"
+    done
     rm -rf /usr/src/ofa_kernel
     ln -s "$SLIPWAY_OFED/usr/src/ofa_kernel" /usr/src/ofa_kernel
 }
