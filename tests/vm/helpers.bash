@@ -15,6 +15,7 @@
 # Variables that the caller of BATS may set:
 #   VM_KREL         kernel release (default: the newest linux-image-amd64 that apt knows)
 #   VM_KERNEL_TREE  its unpacked headers (default: make-guest downloads them)
+#   VM_TIMEOUT      seconds that a case may take, booting included (default: 180)
 #   VM_BUILD        where guests, disks and logs are kept (default: build/vm)
 
 vm_folder=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -49,7 +50,7 @@ use_images() {
 run_case() {
     local script=$BATS_TEST_TMPDIR/case
     cat >"$script"
-    run "$vm_folder/run-vm" --build "$VM_BUILD" ${VM_IMAGES:+--images "$VM_IMAGES"} "$@" "$VM_KREL" "$script"
+    run "$vm_folder/run-vm" --build "$VM_BUILD" --timeout "${VM_TIMEOUT:-180}" ${VM_IMAGES:+--images "$VM_IMAGES"} "$@" "$VM_KREL" "$script"
     if [ "$status" -ne 0 ]; then
         echo "case exit $status; the end of the console:"
         printf '%s\n' "${lines[@]}" | tail -n "${VM_TAIL_LINES:-120}"

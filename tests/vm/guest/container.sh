@@ -163,10 +163,21 @@ mount_root() {
         overlay "$folder/bundle/rootfs"
 }
 
-# crun stays as the parent, so that the exit code reaches someone; what it leaves behind, a kubelet would
-# have the runtime remove.
+# Without a pid name space of its own, a container's other processes outlive its first one: containerd
+# kills them then. crun would wait for them.
+kill_rest() {
+    local name=$1 folder=$2
+    poll 20 started_or_ended "$folder" || return 0
+    while [ -s "$folder/pid" ] && kill -0 "$(cat "$folder/pid")" 2>/dev/null; do
+        sleep 0.2
+    done
+    [ ! -e "/sys/fs/cgroup/$name/cgroup.kill" ] || echo 1 >"/sys/fs/cgroup/$name/cgroup.kill"
+}
+
+# crun stays as the parent, so that the exit code reaches someone.
 run_bundle() {
     local name=$1 folder=$2 status=0
+    kill_rest "$name" "$folder" &
     crun run --bundle "$folder/bundle" --pid-file "$folder/pid" "$name" \
         >"$folder/log" 2>&1 </dev/null || status=$?
     crun delete --force "$name" 2>/dev/null || true

@@ -20,12 +20,21 @@
 #   container_log NAME [ATTEMPT]        termination_message NAME
 #   loaded MODULE                       is it in /proc/modules?
 #   host_load MODULE [KEY=VALUE…]       load one of the kernel's own modules, as the host would
+#   host_load_file FILE [KEY=VALUE…]    load a module from a file, after those of the kernel's that it needs
 #   pin MODULE / unpin                  take / give back a reference that no holder explains
 #   device_node DRIVER PATH [MINOR]     make a node for a driver of /proc/devices
 #   hold PATH                           keep PATH open in a background process; its pid is in $held_pid
 #   expect WORDS COMMAND…               run it; when it fails, say WORDS and end the case
+#   refute WORDS COMMAND…               the same for a command that must fail (`! COMMAND` never ends a case)
 #   fail WORDS
 . /test/container.sh
+
+# busybox sh prefers its own applets to what PATH names; kmod's read options and compressed modules.
+insmod() { /usr/sbin/insmod "$@"; }
+rmmod() { /usr/sbin/rmmod "$@"; }
+modprobe() { /usr/sbin/modprobe "$@"; }
+modinfo() { /usr/sbin/modinfo "$@"; }
+depmod() { /usr/sbin/depmod "$@"; }
 
 simulate() {
     insmod /test/modules/simdev.ko "$@"
@@ -40,6 +49,14 @@ expect() {
     local words=$1
     shift
     "$@" || fail "$words (exit $?): $*"
+}
+
+refute() {
+    local words=$1
+    shift
+    if "$@"; then
+        fail "$words: $*"
+    fi
 }
 
 # poll SECONDS COMMAND…: true as soon as COMMAND is, false when SECONDS are over.
@@ -122,6 +139,14 @@ loaded() {
 
 host_load() {
     modprobe "$@"
+}
+
+host_load_file() {
+    local needed
+    for needed in $(modinfo -F depends "$1" | tr , ' '); do
+        loaded "$(echo "$needed" | tr - _)" || modprobe "$needed"
+    done
+    insmod "$@"
 }
 
 pin() {
