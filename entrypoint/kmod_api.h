@@ -27,6 +27,7 @@
 	X(kmod_module_insert_module)
 
 struct kmod_api {
+/* NOLINTNEXTLINE(bugprone-macro-parentheses): the name of a member takes none */
 #define KMOD_MEMBER(name) __typeof__(&name) name;
 	KMOD_API(KMOD_MEMBER)
 #undef KMOD_MEMBER

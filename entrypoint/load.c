@@ -181,7 +181,7 @@ int loader_load(struct loader *loader, struct worker *worker, const char *name, 
 	struct error *error)
 {
 	struct load_call call = { loader, worker, reason, error, NULL };
-	struct kmod_module *module;
+	struct kmod_module *module = NULL;
 	int r;
 
 	*reason = REASON_LOAD_FAILED;
@@ -196,7 +196,7 @@ int loader_load(struct loader *loader, struct worker *worker, const char *name, 
 int loader_resolve(struct loader *loader, const char *name, struct strv *names, struct error *error)
 {
 	struct load_call call = { loader, NULL, NULL, error, names };
-	struct kmod_module *module;
+	struct kmod_module *module = NULL;
 	int r = find(loader, name, &module, error);
 
 	if (r < 0)
@@ -208,7 +208,7 @@ int loader_resolve(struct loader *loader, const char *name, struct strv *names, 
 
 int loader_file(struct loader *loader, const char *name, char **ret_path, struct error *error)
 {
-	struct kmod_module *module;
+	struct kmod_module *module = NULL;
 	const char *path;
 	char *copy;
 	int r = find(loader, name, &module, error);

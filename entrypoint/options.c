@@ -15,7 +15,7 @@
 /* A pod has 30 s from SIGTERM to SIGKILL unless it says otherwise; 5 of them for the unloading. */
 #define UNLOAD_DEADLINE_SECONDS 20
 
-#define SECONDS_MAX (7 * 24 * 3600)
+#define SECONDS_MAX (7L * 24 * 3600)
 
 static bool is_true(const char *name)
 {
@@ -34,7 +34,7 @@ static int read_seconds(const char *name, long otherwise, uint32_t *ret_ms, stru
 		errno = 0;
 		seconds = strtol(value, &end, 10);
 		if (errno || *end || seconds < 1 || seconds > SECONDS_MAX)
-			return error_set(error, -EINVAL, "%s=%s: give whole seconds from 1 to %d",
+			return error_set(error, -EINVAL, "%s=%s: give whole seconds from 1 to %ld",
 				name, value, SECONDS_MAX);
 	}
 	*ret_ms = (uint32_t) seconds * 1000;

@@ -11,7 +11,7 @@
 #include "common/hash.h"
 #include "kernels/tool.h"
 
-#define LISTS_MAX_AGE_S (6 * 60 * 60)
+#define LISTS_MAX_AGE_S (6L * 60 * 60)
 
 struct apt {
 	char *folder;

@@ -164,15 +164,14 @@ static int add_package(
 	struct lock *lock, struct apt_package *found, const char *purpose, struct error *error)
 {
 	_cleanup_(lock_package_free) struct lock_package package = {
-		.name = TAKE_PTR(found->name),
-		.version = TAKE_PTR(found->version),
-		.architecture = TAKE_PTR(found->architecture),
-		.sha256 = TAKE_PTR(found->sha256),
 		.purpose = strdup(purpose),
-		.url = NULL,
 		.size_bytes = found->size_bytes,
 	};
 
+	package.name = TAKE_PTR(found->name);
+	package.version = TAKE_PTR(found->version);
+	package.architecture = TAKE_PTR(found->architecture);
+	package.sha256 = TAKE_PTR(found->sha256);
 	if (!package.purpose || lock_add(lock, &package) < 0)
 		return error_set_errno(error, -ENOMEM, "lock");
 	return 0;

@@ -267,7 +267,7 @@ int unpack_tar(const struct unpack *unpack, int dir_fd, const char *path, struct
 
 	if (r == 0)
 		r = job_start(&job, unpack, path, error);
-	if (r < 0)
+	if (r != 0)
 		return r;
 	if (archive_read_open_fd(job.reader, fd, BLOCK_BYTES) < ARCHIVE_WARN)
 		return damaged(&job, job.reader, error);
@@ -314,7 +314,7 @@ int unpack_deb(const struct unpack *unpack, int dir_fd, const char *path, struct
 
 	if (r == 0)
 		r = job_start(&job, unpack, path, error);
-	if (r < 0)
+	if (r != 0)
 		return r;
 	if (!outer)
 		return error_set_errno(error, -ENOMEM, "%s", path);
