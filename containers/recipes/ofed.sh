@@ -46,6 +46,9 @@ configure_tree() {
         --modules-dir="/lib/modules/$SLIPWAY_KREL/updates" --with-njobs="$SLIPWAY_JOBS" "${options[@]}")
     [[ -f $tree/configure.mk.kernel && -f $tree/compat/config.h ]] ||
         die "configure ended well but wrote no configure.mk.kernel or no compat/config.h: see the log above"
+    # A feature test that cannot compile anything says "no" and nothing else: only the sum of them shows it.
+    [[ ! -f $tree/compat/configure.ac ]] || grep -q '^#define HAVE_' "$tree/compat/config.h" ||
+        die "no feature test of configure succeeded: the kernel tree or the compiler is broken, see $tree/compat/config.log"
 }
 
 compile_tree() {
