@@ -74,11 +74,11 @@ static int find_device(struct action *action)
 		devices.count);
 }
 
-static int wait_ofed(struct action *action)
+static bool wants_rdma(const void *context)
 {
-	const struct role *role = action->role;
+	const struct role *role = context;
 
-	return role->options.rdma ? ofed_wait(action) : 0;
+	return role->options.rdma;
 }
 
 static int load(struct action *action)
@@ -157,7 +157,7 @@ static const struct step gpu_steps[] = {
 	{ .name = "clear-stale", .perform = clear_stale, .undo = clear_flags },
 	{ .name = "identify-kernel", .perform = role_identify },
 	{ .name = "find-device", .perform = find_device },
-	{ .name = "wait-ofed", .kind = STEP_WAIT, .perform = wait_ofed },
+	{ .name = "wait-ofed", .wanted = wants_rdma, .kind = STEP_WAIT, .perform = ofed_wait },
 	{ .name = "prove",
 		.kind = STEP_WORKER,
 		.perform = prove_modules,

@@ -174,6 +174,8 @@ int plan_start(struct plan *plan)
 			absolute_deadline(plan->deadline_ms ? plan->deadline_ms(plan->role, step)
 							    : step->deadline_ms);
 		plan->begun++;
+		if (step->wanted && !step->wanted(plan->role))
+			continue;
 		r = run_call(&call);
 		if (r < 0 && r != -EINTR) {
 			plan->start_failed = true;
@@ -201,7 +203,7 @@ int plan_stop(struct plan *plan)
 		};
 		int r;
 
-		if (!step->undo)
+		if (!step->undo || (step->wanted && !step->wanted(plan->role)))
 			continue;
 		r = run_call(&call);
 		if (r >= 0)

@@ -30,6 +30,7 @@ typedef int action_function(struct action *action);
 
 struct step {
 	const char *name; /* stable: in the events, the status and the documentation */
+	bool (*wanted)(const void *role); /* NULL: always; a step that is not wanted is not begun */
 	enum step_kind kind;
 	action_function *perform;
 	uint32_t deadline_ms; /* 0: none */

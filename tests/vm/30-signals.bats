@@ -196,3 +196,19 @@ expect_nothing_left
 CASE
     [ "$status" -eq 0 ]
 }
+
+@test "as process 1 the init reaps orphans that are not its own" {
+    run_case <<'CASE'
+. /test/drivers.sh
+simulate
+start nic
+wait_ready nic 90
+[ "$(exec_in nic sh -c 'readlink /proc/1/exe')" = /usr/bin/slipway-init ]
+for orphan in 1 2 3 4 5; do exec_in nic sh -c '(sh -c "sleep 0.2; exit 3" &)'; done
+sleep 1
+! exec_in nic sh -c 'cat /proc/[0-9]*/stat' | grep ' Z '
+expect_nic_serves
+stop_clean nic
+CASE
+    [ "$status" -eq 0 ]
+}
