@@ -12,7 +12,8 @@
 #   stop NAME                           the preStop hook if the DaemonSet has one, then SIGTERM
 #   kill_hard NAME                      SIGKILL of the container's first process
 #   wait_exit NAME SECONDS              prints its exit code
-#   wait_file PATH SECONDS              wait_gone PATH SECONDS
+#   wait_file PATH SECONDS [NAME]       until PATH is there; fails at once when container NAME has ended
+#   wait_gone PATH SECONDS
 #   wait_log NAME PATTERN SECONDS       until its log has a line that matches (grep -E)
 #   exec_in NAME COMMAND…               run a command in it, as a probe does
 #   probe NAME startup|liveness         the very command of the DaemonSet's probe
@@ -71,8 +72,9 @@ poll() {
 
 stop() {
     local hook
+    is_running "$1" || fail "$1 has ended already, with $(cat "/vm/containers/$1/now/exit")"
     hook=$(role_prestop "$(container_role "$1")")
-    if [ -n "$hook" ] && is_running "$1"; then
+    if [ -n "$hook" ]; then
         exec_in "$1" /bin/sh -c "$hook" || echo "preStop hook of $1 failed with $?" >&2
     fi
     crun kill "$1" TERM
@@ -91,8 +93,13 @@ wait_exit() {
     cat "/vm/containers/$1/now/exit"
 }
 
+exists_or_ended() {
+    [ -e "$1" ] || { [ -n "$2" ] && ! is_running "$2"; }
+}
+
 wait_file() {
-    poll "$2" test -e "$1" || fail "$1 has not appeared within $2 s"
+    poll "$2" exists_or_ended "$1" "${3:-}" || fail "$1 has not appeared within $2 s"
+    [ -e "$1" ] || fail "$3 has ended without $1"
 }
 
 wait_gone() {
