@@ -44,7 +44,7 @@ start nic
 wait_ready nic 90
 start gpu GPU_DIRECT_RDMA_ENABLED=true
 wait_ready gpu 90
-! container_log gpu | grep 'waiting wait-ofed'
+refute "it waited" container_log_has gpu "waiting wait-ofed"
 expect_gpu_serves
 expect_loaded nvidia_peermem
 stop_clean gpu
@@ -76,7 +76,7 @@ start peermem
 wait_log peermem 'waiting wait-ofed' 30
 start nic
 wait_log peermem 'waiting wait-nvidia' 90
-! exec_in peermem nvidia-driver probe_nvidia_peermem
+refute "the probe says that peermem is there" exec_in peermem nvidia-driver probe_nvidia_peermem
 start gpu
 wait_ready peermem 90
 expect_loaded nvidia_peermem

@@ -10,6 +10,10 @@ wait_ready() {
     wait_log "$1" '^[a-z]+ +[0-9.]+ s  ready' "$2"
 }
 
+container_log_has() {
+    container_log "$1" | grep -q -- "$2"
+}
+
 # exits NAME CODE SECONDS
 exits() {
     local code
