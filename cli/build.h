@@ -30,6 +30,7 @@ enum arrow_id {
 	ARROW_OFED,
 	ARROW_NVIDIA,
 	ARROW_INIT,
+	ARROW_USERSPACE, /* nvidia-smi, libcuda, firmware … */
 	ARROW_PROOF,
 	ARROW_NIC,
 	ARROW_GPU,

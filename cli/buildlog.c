@@ -47,7 +47,7 @@ static enum kind kind_of(const char *line)
 {
 	if (is_compiler_error(line) || starts_with(line, "ERROR: modpost:") ||
 		strstr(line, "undefined reference to") || strstr(line, "Error: ") ||
-		strstr(line, "internal compiler error"))
+		strstr(line, "internal compiler error") || starts_with(line, "Cannot create "))
 		return KIND_ERROR;
 	if (is_recipe_error(line))
 		return KIND_RECIPE;

@@ -75,6 +75,14 @@ static const struct arrow arrows[ARROW_COUNT] = {
 		.add_inputs = init_add_inputs,
 		.run = init_run,
 	},
+	[ARROW_USERSPACE] = {
+		.name = "userspace",
+		.failure = EXIT_CODE_COMPILE,
+		.inputs = ARROW_BIT(ARROW_KERNEL) | ARROW_BIT(ARROW_TOOLCHAIN),
+		.applies = userspace_applies,
+		.add_inputs = userspace_add_inputs,
+		.run = userspace_run,
+	},
 	[ARROW_PROOF] = {
 		.name = "proof",
 		.failure = EXIT_CODE_WILL_NOT_LOAD,
@@ -96,7 +104,7 @@ static const struct arrow arrows[ARROW_COUNT] = {
 		.failure = EXIT_CODE_IMAGE,
 		.inputs = ARROW_BIT(ARROW_MODULES) | ARROW_BIT(ARROW_RUNTIME_BASE) |
 			ARROW_BIT(ARROW_OFED) | ARROW_BIT(ARROW_NVIDIA) | ARROW_BIT(ARROW_INIT) |
-			ARROW_BIT(ARROW_PROOF),
+			ARROW_BIT(ARROW_USERSPACE) | ARROW_BIT(ARROW_PROOF),
 		.add_inputs = gpu_add_inputs,
 		.run = gpu_run,
 	},

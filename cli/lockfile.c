@@ -79,26 +79,72 @@ static int ask(struct build *build, const struct resolve_request *request, struc
 	return r < 0 ? error_set_errno(error, r, "resolve") : 0;
 }
 
-int lockfile_make(struct build *build, struct error *error)
+/* The userspace packages, which only fit beside the same driver version. */
+static int read_userspace_names(const struct build *build, struct strv *names)
 {
-	struct resolve_extra extras[2];
-	struct resolve_request request = {
-		.krel = build->options.krel, .os = &build->os, .extras = extras
-	};
+	_cleanup_free_ char *path = NULL;
+	_cleanup_free_ char *text = NULL;
+	_cleanup_strv_ struct strv lines = { 0 };
 	int r;
 
-	if (build->nvidia.kind == SOURCE_PACKAGE)
-		extras[request.extra_count++] =
-			(struct resolve_extra){ .name = build->os.nvidia_package,
-				.purpose = LOCK_NVIDIA_SOURCE };
-	if (build->ofed.kind == SOURCE_PACKAGE)
-		extras[request.extra_count++] =
-			(struct resolve_extra){ .name = build->os.linux_source_package,
-				.purpose = LOCK_OFED_SOURCE };
-	progress_begin(&build->progress, "resolve");
-	r = open_apt(build, error);
+	if (asprintf(&path, "%s/containers/recipes/userspace.packages", build->data) < 0)
+		return -ENOMEM;
+	r = fs_read(AT_FDCWD, path, 0, &text, NULL);
 	if (r == 0)
-		r = ask(build, &request, error);
+		r = strv_split(&lines, text, "\n");
+	for (size_t i = 0; i < lines.count && r == 0; i++)
+		if (*lines.items[i] != '#')
+			r = strv_push(names, lines.items[i]);
+	return r;
+}
+
+/* Fills @extras, which has room for all. Returns how many. */
+static size_t list_extras(
+	const struct build *build, const struct strv *userspace, struct resolve_extra *extras)
+{
+	const struct catalogue *os = &build->os;
+	size_t count = 0;
+
+	if (build->ofed.kind == SOURCE_PACKAGE)
+		extras[count++] = (struct resolve_extra){ .name = os->linux_source_package,
+			.purpose = LOCK_OFED_SOURCE };
+	if (build->nvidia.kind != SOURCE_PACKAGE)
+		return count;
+	extras[count++] =
+		(struct resolve_extra){ .name = os->nvidia_package, .purpose = LOCK_NVIDIA_SOURCE };
+	for (size_t i = 0; i < userspace->count; i++)
+		extras[count++] = (struct resolve_extra){
+			.name = userspace->items[i],
+			.purpose = LOCK_NVIDIA_USERSPACE,
+			.same_upstream_as = os->nvidia_package,
+		};
+	return count;
+}
+
+static int open_and_ask(struct build *build, struct error *error)
+{
+	_cleanup_free_ struct resolve_extra *extras = NULL;
+	_cleanup_strv_ struct strv userspace = { 0 };
+	struct resolve_request request = { .krel = build->options.krel, .os = &build->os };
+	int r = read_userspace_names(build, &userspace);
+
+	if (r < 0)
+		return error_set_errno(error, r, "containers/recipes/userspace.packages");
+	extras = calloc(userspace.count + 2, sizeof(*extras));
+	if (!extras)
+		return error_set_errno(error, -ENOMEM, "resolve");
+	request.extras = extras;
+	request.extra_count = list_extras(build, &userspace, extras);
+	r = open_apt(build, error);
+	return r < 0 ? r : ask(build, &request, error);
+}
+
+int lockfile_make(struct build *build, struct error *error)
+{
+	int r;
+
+	progress_begin(&build->progress, "resolve");
+	r = open_and_ask(build, error);
 	if (r == 0)
 		progress_step(&build->progress, build->lock.krel);
 	progress_end(&build->progress, r < 0 ? "failed" : "done");

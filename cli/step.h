@@ -42,6 +42,9 @@ int nvidia_add_inputs(const struct build *build, struct hash *hash, struct error
 int nvidia_run(struct build *build, const struct arrow_place *place, struct error *error);
 int init_add_inputs(const struct build *build, struct hash *hash, struct error *error);
 int init_run(struct build *build, const struct arrow_place *place, struct error *error);
+bool userspace_applies(const struct build *build);
+int userspace_add_inputs(const struct build *build, struct hash *hash, struct error *error);
+int userspace_run(struct build *build, const struct arrow_place *place, struct error *error);
 
 /* step_proof.c */
 int proof_run(struct build *build, const struct arrow_place *place, struct error *error);

@@ -10,6 +10,7 @@
 #include "cli/step.h"
 #include "cli/tag.h"
 #include "common/fs.h"
+#include "kernels/copy.h"
 
 static int add_image_inputs(const struct build *build, const char *containerfile, struct hash *hash,
 	struct error *error)
@@ -112,6 +113,18 @@ static int build_image(struct build *build, const struct arrow_place *place, con
 	return archive_image(place, &buildah, image, error);
 }
 
+/* Its own folder in the context: a layer that the images of all kernels share. */
+static int stage_userspace(struct build *build, const char *folder, struct error *error)
+{
+	_cleanup_close_ int fd = -1;
+	int r = arrow_open(build, ARROW_USERSPACE, &fd, error);
+
+	if (r < 0)
+		return r;
+	r = copy_tree(fd, "usr", AT_FDCWD, folder);
+	return r < 0 ? error_set_errno(error, r, "%s", folder) : 0;
+}
+
 static int make_image(struct build *build, const struct arrow_place *place, struct stage *stage,
 	struct error *error)
 {
@@ -119,10 +132,12 @@ static int make_image(struct build *build, const struct arrow_place *place, stru
 	_cleanup_free_ char *context = NULL;
 	_cleanup_free_ char *root = NULL;
 	_cleanup_free_ char *userspace = NULL;
+	_cleanup_free_ char *userspace_usr = NULL;
 	int r = cache_new_folder(&build->cache, "context", &context);
 
 	if (r < 0 || !image.role || asprintf(&root, "%s/rootfs", context) < 0 ||
-		asprintf(&userspace, "%s/userspace", context) < 0)
+		asprintf(&userspace, "%s/userspace", context) < 0 ||
+		asprintf(&userspace_usr, "%s/usr", userspace) < 0)
 		return error_set_errno(error, r < 0 ? r : -ENOMEM, "%s image", stage->role);
 	r = fs_mkdir_parents(AT_FDCWD, root, 0755);
 	/* Containerfile.gpu copies it, empty or not. */
@@ -134,6 +149,8 @@ static int make_image(struct build *build, const struct arrow_place *place, stru
 	if (r == 0)
 		r = make_reference(build, stage->role, image.version, &image, error);
 	stage->folder = root;
+	if (r == 0 && stage->set == ARROW_NVIDIA && arrow_applies(build, ARROW_USERSPACE))
+		r = stage_userspace(build, userspace_usr, error);
 	if (r == 0)
 		r = stage_root(build, stage, error);
 	return r < 0 ? r : build_image(build, place, context, &image, error);

@@ -6,6 +6,7 @@
 #include "cli/buildlog.h"
 #include "cli/step.h"
 #include "common/fs.h"
+#include "kernels/copy.h"
 
 struct recipe {
 	const char *name;
@@ -57,6 +58,21 @@ int init_add_inputs(const struct build *build, struct hash *hash, struct error *
 
 	for (size_t i = 0; i < ARRAY_SIZE(sources) && r == 0; i++)
 		r = step_add_data(build, sources[i], hash, error);
+	return r;
+}
+
+bool userspace_applies(const struct build *build)
+{
+	return lock_find(&build->lock, LOCK_NVIDIA_USERSPACE) != NULL;
+}
+
+int userspace_add_inputs(const struct build *build, struct hash *hash, struct error *error)
+{
+	int r = step_add_data(build, "containers/recipes/userspace.sh", hash, error);
+
+	if (r == 0)
+		r = step_add_data(build, "containers/recipes/lib.sh", hash, error);
+	step_add_packages(build, LOCK_NVIDIA_USERSPACE, hash);
 	return r;
 }
 
@@ -223,4 +239,38 @@ int init_run(struct build *build, const struct arrow_place *place, struct error 
 	const struct recipe recipe = { .name = "init", .source = build->data };
 
 	return run_recipe(build, &recipe, place, error);
+}
+
+/* The recipe tells packages by their file names, as apt-get download gives them. */
+static int link_package(const struct build *build, const struct lock_package *package,
+	const char *folder, struct error *error)
+{
+	_cleanup_free_ char *blob = NULL;
+	_cleanup_free_ char *file = NULL;
+	int r;
+
+	if (asprintf(&blob, "blobs/sha256/%s", package->sha256) < 0 ||
+		asprintf(&file, "%s/%s_%s_%s.deb", folder, package->name, package->version,
+			package->architecture) < 0)
+		return error_set_errno(error, -ENOMEM, "%s", package->name);
+	r = copy_tree(build->cache.fd, blob, AT_FDCWD, file);
+	return r < 0 ? error_set_errno(error, r, "%s", file) : 0;
+}
+
+int userspace_run(struct build *build, const struct arrow_place *place, struct error *error)
+{
+	struct recipe recipe = { .name = "userspace" };
+	_cleanup_free_ char *folder = NULL;
+	int r = step_fetch(build, LOCK_NVIDIA_USERSPACE, error);
+
+	if (r < 0)
+		return r;
+	r = cache_new_folder(&build->cache, "packages", &folder);
+	if (r < 0)
+		return error_set_errno(error, r, "packages");
+	for (size_t i = 0; i < build->lock.count && r == 0; i++)
+		if (strcmp(build->lock.packages[i].purpose, LOCK_NVIDIA_USERSPACE) == 0)
+			r = link_package(build, &build->lock.packages[i], folder, error);
+	recipe.source = folder;
+	return r < 0 ? r : run_recipe(build, &recipe, place, error);
 }

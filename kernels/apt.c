@@ -47,7 +47,10 @@ static const char config_format[] =
 	"Dir::State \"%1$s/state\";\n"
 	"Dir::State::lists \"%1$s/lists\";\n"
 	"Dir::State::status \"%1$s/status\";\n"
-	"Dir::Cache \"%1$s/cache\";\n";
+	"Dir::Cache \"%1$s/cache\";\n"
+	/* Container images turn these off; without them each answer costs a second. */
+	"Dir::Cache::pkgcache \"pkgcache.bin\";\n"
+	"Dir::Cache::srcpkgcache \"srcpkgcache.bin\";\n";
 
 /* Starts an argv of one of apt's programs with our configuration. */
 static int apt_argv(const struct apt *apt, const char *program, const char *verb, struct strv *argv)
@@ -293,6 +296,30 @@ int apt_show(const struct apt *apt, const char *name, const char *version, struc
 		return error_set(error, -ENODATA, "%s%s%s: not in the package lists", name,
 			version ? "=" : "", version ? version : "");
 	return r < 0 ? r : apt_package_parse(output, ret, error);
+}
+
+int apt_versions(
+	const struct apt *apt, const char *name, struct strv *versions, struct error *error)
+{
+	static const char field[] = "Version: ";
+	_cleanup_strv_ struct strv argv = { 0 };
+	_cleanup_strv_ struct strv lines = { 0 };
+	_cleanup_free_ char *output = NULL;
+	int r = apt_argv(apt, "apt-cache", "show", &argv);
+
+	if (r == 0)
+		r = strv_push(&argv, name);
+	if (r < 0)
+		return error_set_errno(error, r, "apt-cache");
+	r = tool_run(&argv, &output, error);
+	if (r == -EIO)
+		return 0; /* not in the lists: no versions */
+	if (r == 0 && strv_split(&lines, output, "\n") < 0)
+		r = -ENOMEM;
+	for (size_t i = 0; i < lines.count && r == 0; i++)
+		if (strncmp(lines.items[i], field, strlen(field)) == 0)
+			r = strv_push(versions, lines.items[i] + strlen(field));
+	return r;
 }
 
 static int download_argv(const struct apt *apt, const struct strv *wanted, struct strv *argv)

@@ -60,6 +60,10 @@ int apt_show(const struct apt *apt, const char *name, const char *version, struc
 	struct error *error) _must_check_;
 void apt_package_free(struct apt_package *package);
 
+/* Appends every version of a package that the lists have, as they order them: newest first. */
+int apt_versions(const struct apt *apt, const char *name, struct strv *versions,
+	struct error *error) _must_check_;
+
 /* Appends "URL SHA256" for each "name=version" in @wanted. */
 int apt_locate(const struct apt *apt, const struct strv *wanted, struct strv *lines,
 	struct error *error) _must_check_;

@@ -11,6 +11,11 @@
 struct resolve_extra {
 	const char *name; /* a package that the build needs beside the kernel's */
 	const char *purpose;
+	/*
+	 * Where set: only the packaging of the same upstream version as this package's will do, and
+	 * when one extra of the purpose has none, all of the purpose are left out.
+	 */
+	const char *same_upstream_as;
 };
 
 struct resolve_request {
@@ -26,6 +31,9 @@ struct resolve_request {
  */
 int resolve(struct apt *apt, const struct resolve_request *request, struct lock *ret,
 	struct error *error) _must_check_;
+
+/* The upstream part of a Debian version: without epoch and revision. The caller frees it. */
+char *resolve_upstream(const char *version);
 
 /*
  * The newest release of the distribution's series and flavour among package names; NULL when there

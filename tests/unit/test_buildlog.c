@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tests/unit/support.h"
+
+#include "cli/buildlog.h"
+
+#define _cleanup_found_ _cleanup_(buildlog_error_free)
+
+static void a_compiler_error_has_file_line_and_step(void **state)
+{
+	_cleanup_found_ struct buildlog_error found = { 0 };
+	const char *log = "==> copy the source\n"
+			  "==> compile with gcc-12\n"
+			  "  CC [M]  nvidia/nv-pci.o\n"
+			  "nvidia/nv-pci.c:195:20: warning: unused variable\n"
+			  "nvidia/nv-pci.c:200:9: error: too few arguments to function "
+			  "'pci_resize_resource'\n"
+			  "nvidia/os.c:1:1: error: a later one\n"
+			  "make[2]: *** [Makefile:1: nvidia/nv-pci.o] Error 1\n";
+
+	(void) state;
+	assert_int_equal(buildlog_first_error(log, &found), 0);
+	assert_string_equal(found.file, "nvidia/nv-pci.c");
+	assert_int_equal(found.line, 200);
+	assert_string_equal(found.message, "too few arguments to function 'pci_resize_resource'");
+	assert_string_equal(found.step, "compile with gcc-12");
+	assert_contains(buildlog_hint(&found), "does not know this kernel");
+}
+
+static void feature_tests_of_earlier_steps_do_not_count(void **state)
+{
+	_cleanup_found_ struct buildlog_error found = { 0 };
+	const char *log =
+		"==> configure\n"
+		"conftest.c:3:1: error: unknown type name 'x'\n"
+		"==> compile\n"
+		"core/device.c:12:10: fatal error: linux/gone.h: No such file or directory\n";
+
+	(void) state;
+	assert_int_equal(buildlog_first_error(log, &found), 0);
+	assert_string_equal(found.file, "core/device.c");
+	assert_int_equal(found.line, 12);
+	assert_contains(found.message, "linux/gone.h");
+	assert_contains(buildlog_hint(&found), "a header that this kernel does not have");
+}
+
+static void modpost_errors_have_no_place(void **state)
+{
+	_cleanup_found_ struct buildlog_error found = { 0 };
+	const char *log = "==> compile\n"
+			  "ERROR: modpost: \"ib_register_peer_memory_client\" "
+			  "[nvidia-peermem.ko] undefined!\n"
+			  "make: *** [Makefile:1: modules] Error 2\n";
+
+	(void) state;
+	assert_int_equal(buildlog_first_error(log, &found), 0);
+	assert_null(found.file);
+	assert_contains(found.message, "ib_register_peer_memory_client");
+	assert_contains(buildlog_hint(&found), "not exported");
+}
+
+static void the_recipes_own_words_win_over_makes(void **state)
+{
+	_cleanup_found_ struct buildlog_error found = { 0 };
+
+	(void) state;
+	assert_int_equal(buildlog_first_error("==> copy the source\n"
+					      "make: *** [x] Error 2\n"
+					      "ofed.sh: no version in debian/changelog\n",
+				 &found),
+		0);
+	assert_string_equal(found.message, "ofed.sh: no version in debian/changelog");
+}
+
+static void make_is_the_last_resort(void **state)
+{
+	_cleanup_found_ struct buildlog_error found = { 0 };
+
+	(void) state;
+	assert_int_equal(buildlog_first_error(
+				 "a\nmake[1]: *** No rule to make target 'x'.  Stop.\n", &found),
+		0);
+	assert_contains(found.message, "No rule to make target");
+	assert_null(found.step);
+}
+
+static void a_tool_that_died_is_named_before_make(void **state)
+{
+	_cleanup_found_ struct buildlog_error found = { 0 };
+
+	(void) state;
+	assert_int_equal(
+		buildlog_first_error("==> compile\nCannot create temporary file in /tmp/: No such "
+				     "file or directory\nAborted\nmake[3]: *** [x.o] Error 134\n",
+			&found),
+		0);
+	assert_contains(found.message, "Cannot create temporary file");
+}
+
+static void a_log_without_errors_says_so(void **state)
+{
+	struct buildlog_error found = { 0 };
+
+	(void) state;
+	assert_int_equal(buildlog_first_error("==> compile\nall is well\n", &found), -ENODATA);
+	assert_int_equal(buildlog_first_error("", &found), -ENODATA);
+	assert_null(found.message);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_compiler_error_has_file_line_and_step),
+		cmocka_unit_test(feature_tests_of_earlier_steps_do_not_count),
+		cmocka_unit_test(modpost_errors_have_no_place),
+		cmocka_unit_test(the_recipes_own_words_win_over_makes),
+		cmocka_unit_test(make_is_the_last_resort),
+		cmocka_unit_test(a_tool_that_died_is_named_before_make),
+		cmocka_unit_test(a_log_without_errors_says_so),
+	};
+
+	return cmocka_run_group_tests_name("buildlog", tests, NULL, NULL);
+}
