@@ -80,8 +80,8 @@ static struct peer *add_peer(const struct peer_memory_client *client)
 	if (!peer)
 		return NULL;
 	peer->client = client;
-	if (kobject_init_and_add(&peer->kobj, (struct kobj_type *)&peer_type, peers_dir, "%.*s",
-				 IB_PEER_MEMORY_NAME_MAX, client->name)) {
+	if (kobject_init_and_add(&peer->kobj, (struct kobj_type *) &peer_type, peers_dir, "%.*s",
+		    IB_PEER_MEMORY_NAME_MAX, client->name)) {
 		kobject_put(&peer->kobj);
 		return NULL;
 	}
@@ -89,8 +89,8 @@ static struct peer *add_peer(const struct peer_memory_client *client)
 	return peer;
 }
 
-void *ib_register_peer_memory_client(const struct peer_memory_client *client,
-				     invalidate_peer_memory *invalidate_callback)
+void *ib_register_peer_memory_client(
+	const struct peer_memory_client *client, invalidate_peer_memory *invalidate_callback)
 {
 	struct peer *peer = NULL;
 

@@ -11,7 +11,7 @@
 #include <linux/types.h>
 
 #define IB_PEER_MEMORY_NAME_MAX 64
-#define IB_PEER_MEMORY_VER_MAX 16
+#define IB_PEER_MEMORY_VER_MAX  16
 
 /* Clients test this to learn that core_context is a u64 and no pointer. */
 #define PEER_MEM_U64_CORE_CONTEXT
@@ -22,13 +22,12 @@ struct peer_memory_client {
 	char version[IB_PEER_MEMORY_VER_MAX];
 	/* 1: the whole range is the client's; 0: it is not. The two middle arguments are unused. */
 	int (*acquire)(unsigned long addr, size_t size, void *peer_mem_private_data,
-		       char *peer_mem_name, void **client_context);
+		char *peer_mem_name, void **client_context);
 	int (*get_pages)(unsigned long addr, size_t size, int write, int force,
-			 struct sg_table *sg_head, void *client_context, u64 core_context);
+		struct sg_table *sg_head, void *client_context, u64 core_context);
 	int (*dma_map)(struct sg_table *sg_head, void *client_context, struct device *dma_device,
-		       int dmasync, int *nmap);
-	int (*dma_unmap)(struct sg_table *sg_head, void *client_context,
-			 struct device *dma_device);
+		int dmasync, int *nmap);
+	int (*dma_unmap)(struct sg_table *sg_head, void *client_context, struct device *dma_device);
 	void (*put_pages)(struct sg_table *sg_head, void *client_context);
 	unsigned long (*get_page_size)(void *client_context);
 	void (*release)(void *client_context);
@@ -49,9 +48,10 @@ struct peer_memory_client_ex {
 /* Called by the client when the range behind core_context is going away. */
 typedef int (*invalidate_peer_memory)(void *reg_handle, u64 core_context);
 
-/* Returns a handle, or NULL. invalidate_callback may be NULL: the client never takes memory back. */
-void *ib_register_peer_memory_client(const struct peer_memory_client *peer_client,
-				     invalidate_peer_memory *invalidate_callback);
+/* Returns a handle, or NULL. invalidate_callback may be NULL: the client never takes memory back.
+ */
+void *ib_register_peer_memory_client(
+	const struct peer_memory_client *peer_client, invalidate_peer_memory *invalidate_callback);
 void ib_unregister_peer_memory_client(void *reg_handle);
 
 #endif

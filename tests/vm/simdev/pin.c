@@ -2,10 +2,10 @@
 /*
  * pin: a test double for "something in the kernel uses this module".
  *
- * Loaded with module=NAME it takes a reference on NAME and gives it back when it is itself unloaded. On
- * a real node such a reference comes from an open device file or from a driver that a test machine
- * cannot run; what the code under test sees, a refcnt above zero that no holder explains, is the same.
- * It is loaded in the test VM only.
+ * Loaded with module=NAME it takes a reference on NAME and gives it back when it is itself
+ * unloaded. On a real node such a reference comes from an open device file or from a driver that a
+ * test machine cannot run; what the code under test sees, a refcnt above zero that no holder
+ * explains, is the same. It is loaded in the test VM only.
  */
 #include <linux/kprobes.h>
 #include <linux/module.h>
@@ -25,7 +25,7 @@ static find_module_fn locate_find_module(void)
 	find_module_fn found = NULL;
 
 	if (register_kprobe(&probe) == 0) {
-		found = (find_module_fn)(unsigned long)probe.addr;
+		found = (find_module_fn) (unsigned long) probe.addr;
 		unregister_kprobe(&probe);
 	}
 	return found;

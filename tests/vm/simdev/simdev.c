@@ -3,11 +3,11 @@
  * simdev: a test double for one GPU and one NIC on the PCI bus.
  *
  * A test machine has neither, and a driver looks for its device when it loads: nvidia.ko refuses to
- * stay without a PCI function of its vendor. This module creates a PCI root bus (40 by default) whose
- * functions answer configuration cycles from an array and whose BARs lie in memory that the guest's
- * kernel was told not to use ("-m 2048" with "mem=1792M"). It answers nothing else: there is no
- * firmware behind it, so a driver binds to the GPU and can be loaded, counted and unloaded, but no
- * work can be done on it, and mlx5_core gives up on the NIC with an error.
+ * stay without a PCI function of its vendor. This module creates a PCI root bus (40 by default)
+ * whose functions answer configuration cycles from an array and whose BARs lie in memory that the
+ * guest's kernel was told not to use ("-m 2048" with "mem=1792M"). It answers nothing else: there
+ * is no firmware behind it, so a driver binds to the GPU and can be loaded, counted and unloaded,
+ * but no work can be done on it, and mlx5_core gives up on the NIC with an error.
  *
  * It is loaded in the test VM only and is part of no image. The licence is the kernel's, because it
  * uses symbols that are exported to GPL modules only.
@@ -34,12 +34,12 @@ MODULE_PARM_DESC(base, "where the memory that the kernel leaves alone begins");
 
 #define WINDOW_SIZE 0x0e000000UL
 #define CONFIG_SIZE 256
-#define SLOT_COUNT 2
+#define SLOT_COUNT  2
 
 /* What nvidia.ko reads before it believes in a GA100: PMC_BOOT_0 and PMC_BOOT_42. */
-#define PMC_BOOT_0 0x000
-#define PMC_BOOT_0_GA100 0x170000a1
-#define PMC_BOOT_42 0xa00
+#define PMC_BOOT_0        0x000
+#define PMC_BOOT_0_GA100  0x170000a1
+#define PMC_BOOT_42       0xa00
 #define PMC_BOOT_42_GA100 0x17000000
 
 struct bar {
@@ -92,7 +92,7 @@ static int config_read(struct pci_bus *on, unsigned int devfn, int where, int si
 		return PCIBIOS_DEVICE_NOT_FOUND;
 	}
 	for (i = 0; i < size; i++)
-		result |= (u32)function->config[where + i] << (8 * i);
+		result |= (u32) function->config[where + i] << (8 * i);
 	*value = result;
 	return PCIBIOS_SUCCESSFUL;
 }
@@ -137,7 +137,8 @@ static void add_bar(struct function *function, const struct bar *bar)
 		put(function->writable, where + 4, 4, ~0U);
 }
 
-static void add_function(struct function *function, u32 id, u32 class, const struct bar *bars, size_t count)
+static void add_function(
+	struct function *function, u32 id, u32 class, const struct bar *bars, size_t count)
 {
 	size_t i;
 
@@ -148,7 +149,7 @@ static void add_function(struct function *function, u32 id, u32 class, const str
 	put(function->config, PCI_INTERRUPT_LINE, 1, 10);
 	put(function->config, PCI_INTERRUPT_PIN, 1, 1);
 	put(function->writable, PCI_COMMAND, 2,
-	    PCI_COMMAND_MEMORY | PCI_COMMAND_MASTER | PCI_COMMAND_INTX_DISABLE);
+		PCI_COMMAND_MEMORY | PCI_COMMAND_MASTER | PCI_COMMAND_INTX_DISABLE);
 	put(function->writable, PCI_CACHE_LINE_SIZE, 2, 0xffff);
 	put(function->writable, PCI_INTERRUPT_LINE, 1, 0xff);
 	for (i = 0; i < count; i++)
@@ -156,8 +157,8 @@ static void add_function(struct function *function, u32 id, u32 class, const str
 }
 
 /*
- * The registers that a driver reads first. The mapping stays uncached: the driver maps the same range
- * uncached as well, and two mappings of one range must agree.
+ * The registers that a driver reads first. The mapping stays uncached: the driver maps the same
+ * range uncached as well, and two mappings of one range must agree.
  */
 static int fill_registers(int slot)
 {
