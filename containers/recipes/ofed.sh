@@ -72,7 +72,9 @@ install_headers() {
     cp "$tree/compat/config.h" "$folder/compat/"
     find "$folder" -type f \( -name '*.o' -o -name '.*.cmd' \) -delete
     # Symbol lines name the module by its path in this container: from the top of the tree says as much.
-    find "$tree" -name 'Module*.symvers' -exec cat {} + | sed "s#\t$tree/#\t#" | LC_ALL=C sort -u \
+    # The inbox modules have these very paths in the kernel's own Module.symvers, and modpost takes two modules of one
+    # path for one that exports its symbols twice: OFED's get a folder of their own.
+    find "$tree" -name 'Module*.symvers' -exec cat {} + | sed "s#\t$tree/#\tofed/#" | LC_ALL=C sort -u \
         >"$folder/Module.symvers"
     ln -s "$SLIPWAY_ARCH/$SLIPWAY_KREL" "$SLIPWAY_OUTPUT/usr/src/ofa_kernel/default"
     [[ -f $folder/include/rdma/peer_mem.h ]] ||
