@@ -103,19 +103,24 @@ install_headers() {
     sed "s#\t$modules/#\t#" "$file" | LC_ALL=C sort -u >"$folder/Module.symvers"
 }
 
-require_inputs
-require_kernel_tree
-step "copy the source"
-copy_source "$tree"
-find_layout
-version=$(source_version)
-apply_patches "$modules"
-bind_ofed
-compile_modules
-check_peermem
-install_modules_flat nvidia "$modules"/*.ko
-install_headers
-set_conf source=nvidia "version=$version" "peermem=${peermem:+yes}" "ofed_version=$ofed_version" \
-    "ofed_exporter=$ofed_exporter"
-settle_output
-step "NVIDIA $version for $SLIPWAY_KREL"
+# bash reads a script while it runs it: in a function, all of it is read before the first step.
+main() {
+    require_inputs
+    require_kernel_tree
+    step "copy the source"
+    copy_source "$tree"
+    find_layout
+    version=$(source_version)
+    apply_patches "$modules"
+    bind_ofed
+    compile_modules
+    check_peermem
+    install_modules_flat nvidia "$modules"/*.ko
+    install_headers
+    set_conf source=nvidia "version=$version" "peermem=${peermem:+yes}" "ofed_version=$ofed_version" \
+        "ofed_exporter=$ofed_exporter"
+    settle_output
+    step "NVIDIA $version for $SLIPWAY_KREL"
+}
+
+main; exit

@@ -82,15 +82,20 @@ install_headers() {
     exporter=$(awk '$2 == "ib_register_peer_memory_client" { sub(".*/", "", $3); print $3 }' "$folder/Module.symvers")
 }
 
-require_inputs
-require_kernel_tree
-step "copy the source"
-copy_source "$tree"
-require_both_makefiles
-version=$(source_version)
-configure_tree
-compile_tree
-install_headers
-set_conf source=ofed "version=$version" "exporter=$exporter"
-settle_output
-step "OFED $version for $SLIPWAY_KREL: peer memory is exported by ${exporter:-no module}"
+# bash reads a script while it runs it: in a function, all of it is read before the first step.
+main() {
+    require_inputs
+    require_kernel_tree
+    step "copy the source"
+    copy_source "$tree"
+    require_both_makefiles
+    version=$(source_version)
+    configure_tree
+    compile_tree
+    install_headers
+    set_conf source=ofed "version=$version" "exporter=$exporter"
+    settle_output
+    step "OFED $version for $SLIPWAY_KREL: peer memory is exported by ${exporter:-no module}"
+}
+
+main; exit

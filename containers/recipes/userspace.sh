@@ -83,21 +83,26 @@ arrange() {
     [[ -n $(ls -A "$SLIPWAY_OUTPUT/usr/lib/firmware/nvidia/$driver") ]] || die "the packages hold no GSP firmware of $driver"
 }
 
-require_inputs
-folder=$SLIPWAY_SOURCE
-if compgen -G "$SLIPWAY_SOURCE/nvidia-smi_*.deb" >/dev/null; then
-    packaged=$(dpkg-deb --field "$SLIPWAY_SOURCE"/nvidia-smi_*.deb Version)
-else
-    packaged=$(debian_version)
-    [[ -n $packaged ]] || without_userspace "the module source is not Debian's"
-    folder=$SLIPWAY_WORK/packages
-fi
-driver=${packaged#*:}
-driver=${driver%-*}
-[[ $folder == "$SLIPWAY_SOURCE" ]] || download
-step "arrange driver $driver"
-unpack "$folder"
-arrange
-set_conf source=userspace "version=$driver" "packages=${unpacked[*]}"
-settle_output
-step "userspace $driver, $(du -sk "$SLIPWAY_OUTPUT" | cut -f1) KiB"
+# bash reads a script while it runs it: in a function, all of it is read before the first step.
+main() {
+    require_inputs
+    folder=$SLIPWAY_SOURCE
+    if compgen -G "$SLIPWAY_SOURCE/nvidia-smi_*.deb" >/dev/null; then
+        packaged=$(dpkg-deb --field "$SLIPWAY_SOURCE"/nvidia-smi_*.deb Version)
+    else
+        packaged=$(debian_version)
+        [[ -n $packaged ]] || without_userspace "the module source is not Debian's"
+        folder=$SLIPWAY_WORK/packages
+    fi
+    driver=${packaged#*:}
+    driver=${driver%-*}
+    [[ $folder == "$SLIPWAY_SOURCE" ]] || download
+    step "arrange driver $driver"
+    unpack "$folder"
+    arrange
+    set_conf source=userspace "version=$driver" "packages=${unpacked[*]}"
+    settle_output
+    step "userspace $driver, $(du -sk "$SLIPWAY_OUTPUT" | cut -f1) KiB"
+}
+
+main; exit
