@@ -150,6 +150,8 @@ int lockfile_make(struct build *build, struct error *error)
 	progress_end(&build->progress, r < 0 ? "failed" : "done");
 	if (r == -ENODATA)
 		build->failure = EXIT_CODE_KERNEL;
+	else if (r == -ENOENT)
+		build->failure = EXIT_CODE_SOURCE;
 	else if (r < 0)
 		build->failure = exit_code_for(r, EXIT_CODE_NETWORK);
 	return r;

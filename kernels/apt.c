@@ -19,7 +19,6 @@ struct apt {
 	char *warning;
 	char stamp[HASH_HEX_SIZE];
 	int folder_fd;
-	int lock_fd; /* flock()ed while we are open: apt's own locks only cover single commands */
 	bool refreshed;
 };
 
@@ -38,6 +37,7 @@ static const char config_format[] =
 	"Acquire::Languages \"none\";\n"
 	"Acquire::GzipIndexes \"false\";\n"
 	"Acquire::Retries \"3\";\n"
+	"Acquire::ForceHash \"SHA256\";\n"
 	"Acquire::IndexTargets::deb::Contents-deb::DefaultEnabled \"false\";\n"
 	"Acquire::IndexTargets::deb::DEP-11::DefaultEnabled \"false\";\n"
 	"Dir::Etc::SourceList \"%1$s/sources.list\";\n"
@@ -99,7 +99,7 @@ static int write_state(
 		return r;
 	r = apt_sources_text(targets, os, &sources, error);
 	if (r < 0)
-		return r;
+		return r == -ENODATA ? -EHOSTUNREACH : r;
 	if (asprintf(&config, config_format, apt->folder) < 0)
 		return error_set_errno(error, -ENOMEM, "apt.conf");
 	for (size_t i = 0; i < ARRAY_SIZE(folders) && r == 0; i++)
@@ -151,13 +151,11 @@ static bool read_stamp(struct apt *apt, bool *ret_old)
 	return true;
 }
 
-int apt_refresh(struct apt *apt, struct error *error)
+static int update(struct apt *apt, struct error *error)
 {
 	_cleanup_strv_ struct strv argv = { 0 };
 	int r;
 
-	if (apt->refreshed)
-		return 0;
 	r = apt_argv(apt, "apt-get", "update", &argv);
 	if (r == 0)
 		r = strv_push(&argv, "--error-on=any");
@@ -187,7 +185,7 @@ static int refresh_when_due(
 
 	if (have && !old && !changed && !options->refresh)
 		return 0;
-	r = apt_refresh(apt, error);
+	r = update(apt, error);
 	if (r != -EHOSTUNREACH || !have || changed || options->refresh)
 		return r;
 	apt->warning = strdup(error->text);
@@ -206,24 +204,47 @@ static int open_folder(struct apt *apt, const char *folder)
 	apt->folder_fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (apt->folder_fd < 0)
 		return -errno;
-	apt->lock_fd = openat(apt->folder_fd, "lock", O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-	if (apt->lock_fd < 0 || flock(apt->lock_fd, LOCK_EX) < 0)
-		return -errno;
 	return 0;
+}
+
+/* One run at a time writes the state: apt's own locks would make the second one fail. */
+static int lock_state(const struct apt *apt, int *ret_fd, struct error *error)
+{
+	_cleanup_close_ int fd = openat(apt->folder_fd, "lock", O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+
+	if (fd < 0 || flock(fd, LOCK_EX) < 0)
+		return error_set_errno(error, -errno, "%s/lock", apt->folder);
+	*ret_fd = TAKE_FD(fd);
+	return 0;
+}
+
+int apt_refresh(struct apt *apt, struct error *error)
+{
+	_cleanup_close_ int lock_fd = -1;
+	int r;
+
+	if (apt->refreshed)
+		return 0;
+	r = lock_state(apt, &lock_fd, error);
+	return r < 0 ? r : update(apt, error);
 }
 
 int apt_open(const struct apt_options *options, struct apt **ret, struct error *error)
 {
 	_cleanup_(apt_close) struct apt *apt = calloc(1, sizeof(*apt));
+	_cleanup_close_ int lock_fd = -1;
 	bool changed = false;
 	int r;
 
 	if (!apt)
 		return error_set_errno(error, -ENOMEM, "apt");
-	apt->folder_fd = apt->lock_fd = -1;
+	apt->folder_fd = -1;
 	r = open_folder(apt, options->folder);
 	if (r < 0)
 		return error_set_errno(error, r, "%s", options->folder);
+	r = lock_state(apt, &lock_fd, error);
+	if (r < 0)
+		return r;
 	r = write_state(apt, options->os, &changed, error);
 	if (r < 0)
 		return r;
@@ -238,7 +259,6 @@ void apt_close(struct apt **apt)
 {
 	if (!*apt)
 		return;
-	cleanup_close(&(*apt)->lock_fd);
 	cleanup_close(&(*apt)->folder_fd);
 	free((*apt)->folder);
 	free((*apt)->config);

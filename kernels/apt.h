@@ -33,8 +33,8 @@ struct apt_options {
 
 /*
  * Prepares the state and refreshes lists that are older than six hours. -EHOSTUNREACH when that
- * fails and there is no older list to go on with; -ENODATA when the system's sources have none of
- * this distribution; -ENOPKG without apt. The caller closes it.
+ * fails and there is no older list to go on with, or when the system's sources have nothing of this
+ * distribution; -ENOPKG without apt. The caller closes it.
  */
 int apt_open(const struct apt_options *options, struct apt **ret, struct error *error);
 void apt_close(struct apt **apt);

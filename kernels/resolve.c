@@ -220,6 +220,8 @@ static int add_extra(const struct apt *apt, const struct resolve_extra *extra,
 	if (!version && strcmp(extra->purpose, LOCK_OFED_SOURCE) == 0)
 		version = strdup(kernel_version);
 	r = resolve_show_near(apt, extra->name, version, &package, error);
+	if (r == -ENODATA)
+		return error_prefix(error, -ENOENT, "package for %s", extra->purpose);
 	return r < 0 ? r : resolve_add_package(lock, &package, extra->purpose, error);
 }
 

@@ -27,7 +27,8 @@ struct resolve_request {
 
 /*
  * Fills a lock. -ENODATA when no package is for this kernel, with the nearest releases that there
- * are in @error. The caller frees the lock with lock_free().
+ * are in @error; -ENOENT when an extra package is not in the lists. The caller frees the lock with
+ * lock_free().
  */
 int resolve(struct apt *apt, const struct resolve_request *request, struct lock *ret,
 	struct error *error) _must_check_;

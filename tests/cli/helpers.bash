@@ -1,0 +1,28 @@
+# shellcheck shell=bash disable=SC2034,SC2154
+# SPDX-License-Identifier: Apache-2.0
+# What the BATS files of this folder share. SLIPWAY is the program under test.
+
+repository=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+SLIPWAY=${SLIPWAY:-$(realpath -m "$repository/${O:-build}/slipway")}
+[[ ${O:-build} != /* ]] || SLIPWAY=$(realpath -m "$O/slipway")
+
+# run_slipway CODE ARGUMENT…: runs it with a cache of the test's own, and wants this exit code.
+run_slipway() {
+    local code=$1
+    shift
+    run env SLIPWAY_DATADIR="${SLIPWAY_DATADIR:-$repository}" SLIPWAY_CACHE="$BATS_TEST_TMPDIR/cache" "$SLIPWAY" "$@"
+    echo "slipway $* -> $status"
+    echo "$output"
+    [ "$status" -eq "$code" ]
+}
+
+# says TEXT…: the output holds each of them.
+says() {
+    local text
+    for text in "$@"; do
+        [[ $output == *"$text"* ]] || {
+            echo "the output does not say: $text"
+            return 1
+        }
+    done
+}
