@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# shellcheck disable=SC2016,SC2154
 # SPDX-License-Identifier: Apache-2.0
 # --kernel: which package it finds, what is said when there is none, and when a mirror misbehaves.
 

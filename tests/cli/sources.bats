@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# shellcheck disable=SC2016,SC2154
 # SPDX-License-Identifier: Apache-2.0
 # --ofed and --nvidia: what is no source is refused at once, with what is missing in it.
 
