@@ -78,13 +78,18 @@ static int write_text(struct outputs *outputs, int dir_fd, const char *name, con
 	return fs_write_atomic(dir_fd, name, text, strlen(text), 0644);
 }
 
-static bool same_file(int a_fd, const char *a, int b_fd, const char *b)
+/*
+ * The copy carries the time of what it was made of: that tells whether it is current. A hard link
+ * into the cache is not a copy: who writes to it would write to the cache.
+ */
+static bool is_current(int a_fd, const char *a, int b_fd, const char *b)
 {
 	struct stat left, right;
 
 	return fstatat(a_fd, a, &left, 0) == 0 && fstatat(b_fd, b, &right, 0) == 0 &&
-	       left.st_size == right.st_size &&
-	       (left.st_ino == right.st_ino || left.st_mtime == right.st_mtime);
+	       left.st_ino != right.st_ino && left.st_size == right.st_size &&
+	       left.st_mtim.tv_sec == right.st_mtim.tv_sec &&
+	       left.st_mtim.tv_nsec == right.st_mtim.tv_nsec;
 }
 
 /* Puts a copy beside its final name and renames it: no half archive is ever seen under it. */
@@ -92,20 +97,13 @@ static int place_file(
 	struct outputs *outputs, int from_fd, const char *from, int to_fd, const char *to)
 {
 	_cleanup_free_ char *temporary = NULL;
-	struct stat status;
 	int r;
 
-	if (same_file(from_fd, from, to_fd, to))
+	if (is_current(from_fd, from, to_fd, to))
 		return 0;
 	if (asprintf(&temporary, "%s.%d.tmp", to, (int) getpid()) < 0)
 		return -ENOMEM;
-	r = copy_tree(from_fd, from, to_fd, temporary);
-	if (r == 0 && fstatat(from_fd, from, &status, 0) == 0) {
-		const struct timespec times[] = { status.st_atim, status.st_mtim };
-
-		/* On another file system the time is what tells that the copy is current. */
-		(void) utimensat(to_fd, temporary, times, 0);
-	}
+	r = copy_apart(from_fd, from, to_fd, temporary);
 	if (r == 0 && renameat(to_fd, temporary, to_fd, to) < 0)
 		r = -errno;
 	if (r < 0)

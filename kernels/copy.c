@@ -26,6 +26,22 @@ static int copy_content(int from_fd, const char *from, int to_fd, const char *to
 	return sent < 0 ? -errno : 0;
 }
 
+int copy_apart(int from_fd, const char *from, int to_fd, const char *to)
+{
+	struct timespec times[2];
+	struct stat status;
+	int r;
+
+	if (fstatat(from_fd, from, &status, AT_SYMLINK_NOFOLLOW) < 0)
+		return -errno;
+	r = copy_content(from_fd, from, to_fd, to, status.st_mode);
+	if (r < 0)
+		return r;
+	times[0] = status.st_atim;
+	times[1] = status.st_mtim;
+	return utimensat(to_fd, to, times, 0) < 0 ? -errno : 0;
+}
+
 static int copy_file(int from_fd, const char *from, int to_fd, const char *to, mode_t mode)
 {
 	if (unlinkat(to_fd, to, 0) < 0 && errno != ENOENT)

@@ -10,3 +10,9 @@
  * place. Devices and sockets are left out. Parents of @to are created.
  */
 int copy_tree(int from_fd, const char *from, int to_fd, const char *to) _must_check_;
+
+/*
+ * Copies one file's content and modification time to a new file: for what leaves our hands, which
+ * others may write to. -EEXIST when @to is there.
+ */
+int copy_apart(int from_fd, const char *from, int to_fd, const char *to) _must_check_;
