@@ -94,6 +94,18 @@ check-fuzz: ## every fuzz target for 10 seconds (FUZZ_SECONDS)
 check-full: ## check, with what takes longer: more kernels, fuzzing
 	+@SLIPWAY_CHECK_FULL=1 $(run_all) build lint unit cli vm fuzz
 
-.PHONY: bench
-bench: images ## times against the floor and against a stock-like script, sizes, memory
-	tests/bench/run
+# ---- what `make bench` runs in the guest: static, for they run in the driver image's root
+
+bench_dir := $(O)/bench
+bench_programs := $(bench_dir)/stopwatch $(bench_dir)/floor
+
+$(bench_dir)/%: tests/bench/%.c common/fs.c common/strv.c $(wildcard common/*.h)
+	@mkdir -p $(@D)
+	@echo "  BENCH   $@"
+	$(Q)$(CC) $(filter-out -fsanitize% -fno-sanitize%,$(base_cflags)) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -static -o $@ \
+		$(filter %.c,$^)
+
+.PHONY: bench-programs bench
+bench-programs: $(bench_programs)
+bench: images bench-programs ## times against the floor and against a stock-like script, sizes, memory
+	O=$(O) tests/bench/run $(bench_options)

@@ -1,0 +1,94 @@
+# shellcheck shell=dash disable=SC1091,SC2154
+# SPDX-License-Identifier: Apache-2.0
+# What runs in the guest: `. /case/guest.sh`, then `measure slipway-init|floor|stock-like`. One subject is measured
+# per boot: started with OFED there, stopped, then started before OFED's flag comes. All subjects run the same way:
+# chrooted into the GPU image with the node's /proc, /sys, /dev and operators' folders, the stopwatch beside them.
+. /test/drivers.sh
+
+root=/vm/bench/root
+ready=/run/nvidia/validations/.driver-daemons-status
+flag=/run/mellanox/drivers/.driver-ready
+events=/run/nvidia/slipway/gpu.events.jsonl
+
+# bind_below ROOT PATH PROPAGATION
+bind_below() {
+    mkdir -p "$1$2"
+    mount --rbind "$2" "$1$2"
+    mount "--make-$3" "$1$2"
+}
+
+# Mounts with the propagation that the DaemonSet gives them: the stock-like script binds / into itself, and what it
+# unmounts lazily there would otherwise go from the node as well.
+prepare_root() {
+    local folder
+    mkdir -p "$root" /vm/bench/upper /vm/bench/work /run/nvidia/validations
+    mount -t overlay -o "lowerdir=/images/gpu/rootfs,upperdir=/vm/bench/upper,workdir=/vm/bench/work" overlay "$root"
+    mount --make-private "$root"
+    for folder in /proc /sys /dev; do
+        bind_below "$root" "$folder" rprivate
+    done
+    bind_below "$root" /run/nvidia rshared
+    bind_below "$root" /run/mellanox/drivers rslave
+    mkdir "$root/bench"
+    cp /case/stopwatch /case/floor /case/stock-like.sh /case/modules "$root/bench/"
+}
+
+# in_root PROGRAM ARG…: with the environment that the DaemonSet gives, in the image.
+in_root() {
+    env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin GPU_DIRECT_RDMA_ENABLED=true \
+        DRIVER_CONFIG_DIGEST=3271748789 chroot "$root" "$@"
+}
+
+# stopwatch_on SUBJECT OPTION…: floor is told of the flag that the others look for by themselves.
+stopwatch_on() {
+    local subject=$1 waits=''
+    shift
+    case " $* " in
+    *' --flag '*) waits=$flag ;;
+    esac
+    set -- /bench/stopwatch --ready "$ready" --text Ready --log /bench/log "$@" --
+    case $subject in
+    slipway-init) set -- "$@" /usr/bin/nvidia-driver init ;;
+    floor) set -- "$@" /bench/floor /bench/modules "$ready" Ready ${waits:+"$waits"} ;;
+    stock-like) set -- "$@" /bin/busybox sh /bench/stock-like.sh init ;;
+    *) fail "no subject $subject" ;;
+    esac
+    in_root "$@"
+}
+
+# print_results LAUNCH FILE: lines that tests/bench/run picks out of the console.
+print_results() {
+    sed "s/^/@bench $1 /" "$2"
+}
+
+launch() {
+    local subject=$1 name=$2 status=0
+    shift 2
+    stopwatch_on "$subject" "$@" >/vm/bench/result || status=$?
+    print_results "$name" /vm/bench/result
+    if [ "$status" -ne 0 ]; then
+        cat "$root/bench/log"
+        fail "$subject, $name"
+    fi
+    expect_unloaded nvidia nvidia_uvm nvidia_modeset nvidia_peermem
+    [ "$(mounts_at /run/nvidia/driver)" = 0 ] || fail "$subject left /run/nvidia/driver mounted"
+}
+
+# print_events SUBJECT LAUNCH
+print_events() {
+    [ "$1" != slipway-init ] || sed "s/^/@event $2 /" "$events"
+}
+
+measure() {
+    simulate
+    start nic
+    wait_ready nic 120
+    prepare_root
+    launch "$1" ofed-first
+    print_events "$1" ofed-first
+    launch "$1" gpu-first --flag "$flag" --after 3000 --sample 5
+    print_events "$1" gpu-first
+    echo "@bench image init_bytes=$(stat -c %s /images/gpu/rootfs/usr/bin/slipway-init)"
+    sed "s/^/@dep /" "/images/gpu/rootfs/lib/modules/$(uname -r)/modules.dep"
+    stop_clean nic
+}
