@@ -115,6 +115,18 @@ static int usage_error(const struct error *error)
 	return EXIT_CODE_USAGE;
 }
 
+static void say_interrupted(const struct build_options *options, int signal_number)
+{
+	(void) fprintf(stderr,
+		"slipway build: interrupted by signal %d; what was half made is removed, what was "
+		"finished is kept\n",
+		signal_number);
+	if (options->json)
+		(void) printf(
+			"{\"event\":\"failed\",\"exit_code\":%d,\"reason\":\"interrupted\"}\n",
+			128 + signal_number);
+}
+
 int build_command(int argc, char **argv)
 {
 	struct build build = { .cache = { .fd = -1, .run_lock_fd = -1 } };
@@ -138,6 +150,8 @@ int build_command(int argc, char **argv)
 	if (r != 0)
 		buildah_sweep(build.cache.run_path);
 	cache_end_run(&build.cache);
+	if (r > 128)
+		say_interrupted(&build.options, r - 128);
 	cache_close(&build.cache);
 	return r < 0 ? EXIT_CODE_INTERNAL : r;
 }

@@ -76,6 +76,15 @@ int userspace_add_inputs(const struct build *build, struct hash *hash, struct er
 	return r;
 }
 
+/* The container's path of the work folder means nothing outside: the rest is below what was kept.
+ */
+static const char *below_work(const char *file)
+{
+	static const char work[] = "/slipway/work/";
+
+	return strncmp(file, work, strlen(work)) == 0 ? file + strlen(work) : file;
+}
+
 /* Says what a person would scroll back to, where the whole log is, and what to try. */
 static int compile_failed(const struct recipe *recipe, int status, const char *log,
 	const char *work, struct error *error)
@@ -88,7 +97,7 @@ static int compile_failed(const struct recipe *recipe, int status, const char *l
 		return error_set(error, -EIO,
 			"recipe %s: exit status %d, and its log names no error\n  log: %s",
 			recipe->name, status, log);
-	if (found.file && asprintf(&place, "%s:%lu: ", found.file, found.line) < 0)
+	if (found.file && asprintf(&place, "%s:%lu: ", below_work(found.file), found.line) < 0)
 		return error_set_errno(error, -ENOMEM, "recipe %s", recipe->name);
 	return error_set(error, -EIO,
 		"recipe %s failed%s%s\n  first error: %s%s\n  log: %s\n  work folder: %s\n  try: "

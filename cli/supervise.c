@@ -16,6 +16,10 @@ static void run_child(int (*work)(void *context), void *context, const sigset_t 
 	int status;
 
 	(void) setpgid(0, 0);
+	/* A shell starts background jobs with these ignored; here they end the work at once. */
+	(void) signal(SIGINT, SIG_DFL);
+	(void) signal(SIGTERM, SIG_DFL);
+	(void) signal(SIGHUP, SIG_DFL);
 	/* Should the supervisor be killed, nobody would clear up: end with it. */
 	(void) prctl(PR_SET_PDEATHSIG, SIGTERM);
 	(void) sigprocmask(SIG_SETMASK, old_mask, NULL);
