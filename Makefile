@@ -24,7 +24,6 @@ base_cflags := -std=c11 -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -I. -Wall -Wextra -
 	$(if $(SAN),-fsanitize=address$(comma)undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer,-D_FORTIFY_SOURCE=2)
 base_ldflags := -pie -Wl,-z,relro,-z,now -Wl,--as-needed $(if $(SAN),-fsanitize=address$(comma)undefined)
 
-include_dirs := common module entrypoint kernels cli
 common_sources := $(wildcard common/*.c)
 module_sources := $(wildcard module/*.c)
 entrypoint_sources := $(wildcard entrypoint/*.c)

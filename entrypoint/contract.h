@@ -29,8 +29,11 @@
 #define CONTRACT_OFED_LOCK  "run/mellanox/drivers/.lock"
 /* The NIC container's /usr/src, bind-mounted: headers and symvers for nvidia-peermem. */
 #define CONTRACT_OFED_SOURCES "run/mellanox/drivers/usr/src"
-/* The host's modules, in the NIC container. */
-#define CONTRACT_HOST_MODULES_ROOT "host"
+/* What is shown there. */
+#define CONTRACT_SOURCES "/usr/src"
+/* Where the host's lib/modules is seen: a mount of the NIC container; hostPID of the GPU pod. */
+#define CONTRACT_NIC_HOST_ROOT "host"
+#define CONTRACT_GPU_HOST_ROOT "proc/1/root"
 
 /* Where a kubelet takes a container's last word from; cut at 4096 bytes there. */
 #define CONTRACT_TERMINATION_LOG      "dev/termination-log"

@@ -209,13 +209,13 @@ unsigned events_wait(struct events *events, uint64_t deadline_ms)
 		{ .fd = events->worker_fd, .events = POLLIN },
 	};
 	unsigned happened = 0;
-	int ready;
 
 	for (unsigned i = 0; i < events->pid_count; i++)
 		fds[4 + i] = (struct pollfd){ .fd = events->pid_fds[i], .events = POLLIN };
-	ready = poll(fds, 4 + events->pid_count, timeout_until(deadline_ms));
-	if (ready == 0)
-		return EVENT_TIME;
+	(void) poll(fds, 4 + events->pid_count, timeout_until(deadline_ms));
+	/* A flood of events does not put a deadline off. */
+	if (timeout_until(deadline_ms) == 0)
+		happened |= EVENT_TIME;
 	if (fds[0].revents)
 		happened |= read_signals(events);
 	if (fds[1].revents)
@@ -224,8 +224,13 @@ unsigned events_wait(struct events *events, uint64_t deadline_ms)
 		happened |= read_uevents(events);
 	if (fds[3].revents)
 		happened |= EVENT_WORKER;
-	for (unsigned i = 0; i < events->pid_count; i++)
-		if (fds[4 + i].revents)
-			happened |= EVENT_PID;
+	for (unsigned i = events->pid_count; i-- > 0;) {
+		if (!fds[4 + i].revents)
+			continue;
+		happened |= EVENT_PID;
+		/* A pidfd stays readable for ever once its process ended. */
+		(void) close(events->pid_fds[i]);
+		events->pid_fds[i] = events->pid_fds[--events->pid_count];
+	}
 	return happened;
 }

@@ -37,8 +37,8 @@ struct events {
 
 /*
  * Blocks the signals and opens the descriptors. To be called before anything else, so that no
- * signal is lost. Without uevents (a network namespace of a container's own has none) uevent_fd is
- * -1 and EVENT_KERNEL never comes.
+ * signal is lost. Uevents reach every network namespace of the initial user namespace; where the
+ * socket cannot be had, uevent_fd is -1 and EVENT_KERNEL never comes.
  */
 int events_open(struct events *events, struct error *error);
 void events_close(struct events *events);

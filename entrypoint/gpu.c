@@ -17,6 +17,9 @@
 /* A module that is loading nvidia.ko's GSP or probing several GPUs is given this long. */
 #define LOAD_DEADLINE_MS (300 * 1000)
 
+/* One try at unloading; a pod that has less grace time is killed before. */
+#define UNLOAD_DEADLINE_MS (120 * 1000)
+
 static const char *const gpu_devices[] = { "/dev/nvidia", NULL };
 
 /* In load order; libkmod puts what they depend on before each. */
@@ -26,16 +29,17 @@ static const char *const gpu_modules[] = { "nvidia", "nvidia_uvm", "nvidia_modes
 /* Flags of an earlier life would tell others that we are ready; its mount would hide our root. */
 static int clear_stale(struct action *action)
 {
-	struct role *role = action->role;
+	const struct role *role = action->role;
+	int r;
 
 	(void) unlinkat(role->root_fd, CONTRACT_DRIVER_CTR_READY, 0);
 	if (rootfs_detach(CONTRACT_DRIVER_ROOT, &action->error) < 0)
 		return action_reason(action, REASON_MOUNT_FAILED, -EIO);
-	if (fs_mkdir_parents(role->root_fd, CONTRACT_VALIDATIONS, 0755) < 0 ||
-		fs_write_atomic(role->root_fd, CONTRACT_DAEMONS_STATUS, "NotReady", 8, 0644) < 0)
-		return action_fail(action, REASON_MOUNT_FAILED, -EIO, "/%s: %s",
-			CONTRACT_DAEMONS_STATUS, strerror(errno));
-	return 0;
+	r = fs_mkdir_parents(role->root_fd, CONTRACT_VALIDATIONS, 0755);
+	if (r < 0)
+		return action_fail(action, REASON_MOUNT_FAILED, r, "/%s: %s", CONTRACT_VALIDATIONS,
+			strerror(-r));
+	return action_write(action, CONTRACT_DAEMONS_STATUS, "NotReady");
 }
 
 static int clear_flags(struct action *action)
@@ -86,7 +90,7 @@ static int load(struct action *action)
 	const struct role *role = action->role;
 	size_t count = ARRAY_SIZE(gpu_modules) - !role->options.rdma; /* peermem is the last */
 
-	return role_load(action, gpu_modules, count);
+	return role_load(action, gpu_modules, count, count);
 }
 
 /* The kernel looks for firmware in its own mount namespace: in the root that we export. */
@@ -140,12 +144,7 @@ static int detach_root(struct action *action)
 
 static int tell_ready(struct action *action)
 {
-	const struct role *role = action->role;
-
-	if (fs_write_atomic(role->root_fd, CONTRACT_DAEMONS_STATUS, "Ready", 5, 0644) < 0)
-		return action_fail(action, REASON_MOUNT_FAILED, -EIO, "/%s: %s",
-			CONTRACT_DAEMONS_STATUS, strerror(errno));
-	return 0;
+	return action_write(action, CONTRACT_DAEMONS_STATUS, "Ready");
 }
 
 /*
@@ -153,7 +152,6 @@ static int tell_ready(struct action *action)
  * Nothing is unloaded or loaded before "prove" holds.
  */
 static const struct step gpu_steps[] = {
-	{ .name = "lock", .perform = role_lock, .undo = role_unlock },
 	{ .name = "clear-stale", .perform = clear_stale, .undo = clear_flags },
 	{ .name = "identify-kernel", .perform = role_identify },
 	{ .name = "find-device", .perform = find_device },
@@ -165,14 +163,18 @@ static const struct step gpu_steps[] = {
 	{ .name = "make-room",
 		.kind = STEP_WORKER,
 		.perform = role_make_room,
-		.deadline_ms = LOAD_DEADLINE_MS },
+		.deadline_ms = LOAD_DEADLINE_MS,
+		.undo_kind = STEP_WORKER,
+		.undo = role_give_back,
+		.undo_deadline_ms = LOAD_DEADLINE_MS },
 	{ .name = "firmware-path", .perform = set_firmware_path, .undo = clear_firmware_path },
 	{ .name = "load",
 		.kind = STEP_WORKER,
 		.perform = load,
 		.deadline_ms = LOAD_DEADLINE_MS,
 		.undo_kind = STEP_WORKER,
-		.undo = role_unload },
+		.undo = role_unload,
+		.undo_deadline_ms = UNLOAD_DEADLINE_MS },
 	{ .name = "export-root", .perform = export_root, .undo = detach_root },
 	{ .name = "tell-ready", .perform = tell_ready, .undo = clear_flags },
 };
@@ -183,6 +185,7 @@ int gpu_main(int root_fd)
 		.name = "gpu",
 		.state_folder = GPU_STATE_FOLDER,
 		.lock_path = CONTRACT_GPU_PID_FILE,
+		.host_root = "/" CONTRACT_GPU_HOST_ROOT,
 		.devices = gpu_devices,
 		.root_fd = root_fd,
 	};

@@ -16,12 +16,8 @@ static void state_path(const struct journal *journal, const char *suffix, char *
 		path, JOURNAL_PATH_SIZE, "%s/%s.%s", journal->folder, journal->role, suffix);
 }
 
-void journal_open(struct journal *journal, int root_fd, const char *role, const char *folder)
+void journal_prepare(struct journal *journal, int root_fd, const char *role, const char *folder)
 {
-	char previous[JOURNAL_PATH_SIZE];
-	char path[JOURNAL_PATH_SIZE];
-	int r;
-
 	*journal = (struct journal){
 		.root_fd = root_fd,
 		.role = role,
@@ -31,17 +27,26 @@ void journal_open(struct journal *journal, int root_fd, const char *role, const 
 		.state = "starting",
 		.step = "",
 	};
+}
+
+void journal_open(struct journal *journal)
+{
+	char previous[JOURNAL_PATH_SIZE];
+	char path[JOURNAL_PATH_SIZE];
+	int r;
+
 	state_path(journal, "events.jsonl", path);
 	state_path(journal, "events.jsonl.1", previous);
-	r = fs_mkdir_parents(root_fd, folder, 0755);
+	r = fs_mkdir_parents(journal->root_fd, journal->folder, 0755);
 	if (r == 0) {
-		(void) renameat(root_fd, path, root_fd, previous);
-		journal->events_fd = openat(
-			root_fd, path, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0644);
+		(void) renameat(journal->root_fd, path, journal->root_fd, previous);
+		journal->events_fd = openat(journal->root_fd, path,
+			O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0644);
+		r = journal->events_fd < 0 ? -errno : 0;
 	}
-	if (journal->events_fd < 0)
+	if (r < 0)
 		(void) fprintf(stderr, "%s: /%s cannot be written (%s): events go to stderr only\n",
-			role, path, strerror(r < 0 ? -r : errno));
+			journal->role, path, strerror(-r));
 }
 
 void journal_close(struct journal *journal)
@@ -114,6 +119,7 @@ static void write_status(const struct journal *journal)
 	char path[JOURNAL_PATH_SIZE];
 	size_t size = 0;
 	FILE *file;
+	int r;
 
 	file = open_memstream(&text, &size);
 	if (!file)
@@ -128,9 +134,10 @@ static void write_status(const struct journal *journal)
 	if (fclose(file) != 0)
 		return;
 	state_path(journal, "status", path);
-	if (fs_write_atomic(journal->root_fd, path, text, size, 0644) < 0)
+	r = fs_write_atomic(journal->root_fd, path, text, size, 0644);
+	if (r < 0)
 		(void) fprintf(stderr, "%s: /%s cannot be written: %s\n", journal->role, path,
-			strerror(errno));
+			strerror(-r));
 }
 
 void journal_state(struct journal *journal, const char *state, const char *step)

@@ -28,9 +28,11 @@ struct journal {
 	uint64_t ready_us; /* from start to ready, or 0 */
 };
 
-/* Opens the event file of @role in @folder, which is made; the previous start's file is kept as
- * ".1". */
-void journal_open(struct journal *journal, int root_fd, const char *role, const char *folder);
+/* Says whose journal it will be; the clock starts. No file is touched. The strings are borrowed. */
+void journal_prepare(struct journal *journal, int root_fd, const char *role, const char *folder);
+/* Opens the event file in the folder, which is made; the file of the start before is kept as ".1".
+ */
+void journal_open(struct journal *journal);
 void journal_close(struct journal *journal);
 
 /* Something happened in a step. @event is a short verb phrase that stays stable; @message may be

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/cleanup.h"
+#include "entrypoint/journal.h"
 #include "entrypoint/reason.h"
 #include "entrypoint/roles.h"
 #include "entrypoint/status.h"
@@ -32,7 +33,7 @@ static const char usage[] =
 	"Exit codes and reasons: docs/reasons.md.\n";
 
 struct verb {
-	const char *program; /* the name it is called by, or NULL: any */
+	const char *program; /* the name it is called by */
 	const char *name;
 	int (*run)(int root_fd);
 };
@@ -68,6 +69,26 @@ static bool is_option(const char *argument, const char *option)
 	return argument && strcmp(argument, option) == 0;
 }
 
+static int no_verb(int root_fd, const char *program, const char *name)
+{
+	struct journal journal;
+	char text[256];
+
+	if (strcmp(name, "sources") == 0 || strcmp(name, "dtk-build") == 0)
+		(void) snprintf(text, sizeof(text),
+			"the mode %s compiles on the node, which this image cannot: it holds "
+			"finished "
+			"modules: leave the container's arguments unset, or set them to "
+			"precompiled",
+			name);
+	else
+		(void) snprintf(text, sizeof(text), "%s: no verb \"%.64s\"", program, name);
+	(void) fprintf(stderr, "%s\n\n%s", text, usage);
+	journal_prepare(&journal, root_fd, program, "");
+	journal_termination(&journal, REASON_USAGE, text);
+	return reason_entry(REASON_USAGE)->exit_code;
+}
+
 int main(int argc, char **argv)
 {
 	const char *program = program_name(argv[0]);
@@ -81,9 +102,5 @@ int main(int argc, char **argv)
 		return puts("slipway-init " VERSION) < 0;
 	if (is_option(name, "status") && (argc == 2 || is_option(argv[2], "--json")))
 		return status_main(root_fd, argc > 2);
-	if (!verb || root_fd < 0) {
-		(void) fprintf(stderr, "%s: no verb \"%s\"\n\n%s", program, name, usage);
-		return reason_entry(REASON_USAGE)->exit_code;
-	}
-	return verb->run(root_fd);
+	return verb && root_fd >= 0 ? verb->run(root_fd) : no_verb(root_fd, program, name);
 }

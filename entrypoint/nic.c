@@ -13,11 +13,17 @@
 /* mlx5_core waits for each card's firmware, one after the other. */
 #define LOAD_DEADLINE_MS (600 * 1000)
 
+/* One try at unloading; a pod that has less grace time is killed before. */
+#define UNLOAD_DEADLINE_MS (120 * 1000)
+
 static const char *const nic_devices[] = { "/dev/infiniband/", NULL };
 
-/* What OFED's own start script loads; libkmod adds what they depend on. */
-static const char *const nic_modules[] = { "mlx5_core", "mlx5_ib", "ib_umad", "ib_uverbs",
-	"ib_ipoib", "rdma_cm", "rdma_ucm" };
+/*
+ * What OFED's own start script loads; libkmod adds what they depend on. The RDMA core comes before
+ * mlx5_core, whose devices make udev ask for mlx5_ib: it would bring the host's core otherwise.
+ */
+static const char *const nic_modules[] = { "ib_uverbs", "ib_umad", "rdma_ucm", "mlx5_core",
+	"mlx5_ib", "ib_ipoib", "rdma_cm" };
 
 static int clear_stale(struct action *action)
 {
@@ -31,27 +37,12 @@ static int clear_stale(struct action *action)
 
 static int load(struct action *action)
 {
-	return role_load(action, nic_modules, ARRAY_SIZE(nic_modules));
-}
-
-/*
- * A start that failed gives the node its old driver back. A stop does so only when the operator
- * asks for it.
- */
-static int give_back(struct action *action)
-{
-	const struct role *role = action->role;
-
-	if (role->plan.stop_failed) /* OFED could not be unloaded: it is the node's driver */
-		return 0;
-	if (!role->plan.start_failed && !role->options.restore_inbox)
-		return 0;
-	return role_restore_replaced(action);
+	return role_load(action, nic_modules, ARRAY_SIZE(nic_modules), 1);
 }
 
 static int export_sources(struct action *action)
 {
-	int r = rootfs_bind("/usr/src", CONTRACT_OFED_SOURCES, &action->error);
+	int r = rootfs_bind(CONTRACT_SOURCES, CONTRACT_OFED_SOURCES, &action->error);
 
 	return r < 0 ? action_reason(action, REASON_MOUNT_FAILED, r) : 0;
 }
@@ -65,12 +56,7 @@ static int detach_sources(struct action *action)
 
 static int tell_ready(struct action *action)
 {
-	const struct role *role = action->role;
-
-	if (fs_write_atomic(role->root_fd, CONTRACT_OFED_READY, "", 0, 0644) < 0)
-		return action_fail(action, REASON_MOUNT_FAILED, -EIO, "/%s: %s",
-			CONTRACT_OFED_READY, strerror(errno));
-	return 0;
+	return action_write(action, CONTRACT_OFED_READY, "");
 }
 
 static int clear_flag(struct action *action)
@@ -83,7 +69,6 @@ static int clear_flag(struct action *action)
 
 /* The flag comes last and goes first. */
 static const struct step nic_steps[] = {
-	{ .name = "lock", .perform = role_lock, .undo = role_unlock },
 	{ .name = "clear-stale", .perform = clear_stale },
 	{ .name = "identify-kernel", .perform = role_identify },
 	{ .name = "prove",
@@ -95,13 +80,15 @@ static const struct step nic_steps[] = {
 		.perform = role_make_room,
 		.deadline_ms = LOAD_DEADLINE_MS,
 		.undo_kind = STEP_WORKER,
-		.undo = give_back },
+		.undo = role_give_back,
+		.undo_deadline_ms = LOAD_DEADLINE_MS },
 	{ .name = "load",
 		.kind = STEP_WORKER,
 		.perform = load,
 		.deadline_ms = LOAD_DEADLINE_MS,
 		.undo_kind = STEP_WORKER,
-		.undo = role_unload },
+		.undo = role_unload,
+		.undo_deadline_ms = UNLOAD_DEADLINE_MS },
 	{ .name = "export-sources", .perform = export_sources, .undo = detach_sources },
 	{ .name = "tell-ready", .perform = tell_ready, .undo = clear_flag },
 };
@@ -112,6 +99,7 @@ int nic_main(int root_fd)
 		.name = "nic",
 		.state_folder = NIC_STATE_FOLDER,
 		.lock_path = CONTRACT_OFED_LOCK,
+		.host_root = "/" CONTRACT_NIC_HOST_ROOT,
 		.devices = nic_devices,
 		.root_fd = root_fd,
 	};

@@ -2,6 +2,7 @@
 #include "entrypoint/ofed_wait.h"
 
 #include <stdarg.h>
+#include <string.h>
 
 #include "common/fs.h"
 #include "entrypoint/contract.h"
@@ -25,12 +26,36 @@ static int missing(struct action *action, const char *format, ...)
 	return 1;
 }
 
+static int missing_interface(struct action *action, const char *exporter)
+{
+	return missing(action,
+		"%s is loaded but nobody exports %s: this RDMA stack has no peer-memory interface "
+		"(OFED "
+		"has; without OFED, use dma-buf, which needs no nvidia-peermem, and leave %s "
+		"unset)",
+		exporter, CONTRACT_PEER_REGISTER, CONTRACT_ENV_RDMA);
+}
+
+/* The kernel's list of symbols is long: a module that once had none is not asked again. */
+static bool exports_peer_memory(struct role *role, const char *exporter)
+{
+	char build_id[BUILD_ID_HEX_SIZE];
+	char owner[64];
+
+	sysmodule_build_id(role->root_fd, exporter, build_id);
+	if (*build_id && strcmp(build_id, role->without_peer_memory) == 0)
+		return false;
+	if (symbols_exporter(role->root_fd, CONTRACT_PEER_REGISTER, owner, sizeof(owner)) == 0)
+		return true;
+	memcpy(role->without_peer_memory, build_id, sizeof(build_id));
+	return false;
+}
+
 int ofed_wait(struct action *action)
 {
 	struct role *role = action->role;
 	const char *exporter =
 		*role->image.ofed_exporter ? role->image.ofed_exporter : EXPORTER_UNLESS_TOLD;
-	char owner[64];
 
 	/* Watch first, look then: what comes in between is an event. */
 	if (!role->options.host_ofed) {
@@ -42,12 +67,5 @@ int ofed_wait(struct action *action)
 	if (!sysmodule_is_live(role->root_fd, exporter))
 		return missing(action, "the module %s, which has to export %s, is not loaded",
 			exporter, CONTRACT_PEER_REGISTER);
-	if (symbols_exporter(role->root_fd, CONTRACT_PEER_REGISTER, owner, sizeof(owner)) < 0)
-		return missing(action,
-			"%s is loaded but nobody exports %s: this RDMA stack has no peer-memory "
-			"interface (OFED has; without OFED, use dma-buf, which needs no "
-			"nvidia-peermem, "
-			"and leave %s unset)",
-			exporter, CONTRACT_PEER_REGISTER, CONTRACT_ENV_RDMA);
-	return 0;
+	return exports_peer_memory(role, exporter) ? 0 : missing_interface(action, exporter);
 }

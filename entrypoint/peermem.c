@@ -27,7 +27,7 @@ static int load(struct action *action)
 
 	if (sysmodule_is_live(role->root_fd, modules[0]))
 		return 0; /* the driver container loaded it, and will unload it */
-	return role_load(action, modules, ARRAY_SIZE(modules));
+	return role_load(action, modules, ARRAY_SIZE(modules), ARRAY_SIZE(modules));
 }
 
 /* The driver container unloads all of its modules itself: this one only waits, proves and loads. */

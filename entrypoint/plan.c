@@ -53,6 +53,7 @@ static void tell_waiting(const struct call *call, uint64_t give_up_ms)
 {
 	struct journal *journal = call->plan->journal;
 	uint64_t now_ms = clock_monotonic_ms();
+	uint64_t left_ms = give_up_ms > now_ms ? give_up_ms - now_ms : 0;
 	char text[ERROR_TEXT_SIZE];
 
 	if (strncmp(journal->detail, call->action.error.text, strlen(call->action.error.text)) == 0)
@@ -61,8 +62,7 @@ static void tell_waiting(const struct call *call, uint64_t give_up_ms)
 		(void) snprintf(text, sizeof(text), "%.900s", call->action.error.text);
 	else
 		(void) snprintf(text, sizeof(text), "%.900s (at most %llu s more)",
-			call->action.error.text,
-			(unsigned long long) (give_up_ms - now_ms + 999) / 1000);
+			call->action.error.text, (unsigned long long) (left_ms + 999) / 1000);
 	journal_event(journal, "waiting", call->step->name, 0, REASON_NONE, text);
 	journal_detail(journal, journal->reason, text);
 }

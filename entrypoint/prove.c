@@ -51,6 +51,17 @@ static int refuse_unbound(struct action *action, const struct role *role)
 		CONTRACT_PEER_REGISTER, role->krel, CONTRACT_ENV_RDMA);
 }
 
+/* 1: it does, 0: it does not. */
+static int asks_for_peer_memory(const struct elf_module *peermem, struct error *error)
+{
+	_cleanup_strv_ struct strv undefined = { 0 };
+	int r = elf_module_undefined(peermem, true, &undefined);
+
+	if (r < 0)
+		return error_set_errno(error, r, "symbols of nvidia_peermem");
+	return strv_contains(&undefined, CONTRACT_PEER_REGISTER);
+}
+
 static int compare_peer_crc(struct action *action, const struct role *role, uint32_t wanted,
 	const struct symvers_entry *exported)
 {
@@ -80,8 +91,12 @@ static int check_peermem(struct action *action, struct loader *loader)
 
 	if (r < 0)
 		return action_reason(action, REASON_WILL_NOT_LOAD, r);
+	r = asks_for_peer_memory(peermem, &action->error);
+	if (r <= 0)
+		return r < 0 ? action_reason(action, REASON_INTERNAL, r)
+			     : refuse_unbound(action, role);
 	if (!elf_module_version(peermem, CONTRACT_PEER_REGISTER, &wanted))
-		return refuse_unbound(action, role);
+		return 0; /* a kernel without MODVERSIONS: there is nothing to compare */
 	r = open_ofed_symvers(role, &symvers, &error);
 	exported = r < 0 ? NULL : symvers_find(symvers, CONTRACT_PEER_REGISTER);
 	if (exported)

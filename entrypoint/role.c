@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "entrypoint/role.h"
 
-#include <fcntl.h>
 #include <stdarg.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/utsname.h>
 
 #include "common/fs.h"
+#include "entrypoint/lock.h"
 
 int action_fail(struct action *action, enum reason reason, int code, const char *format, ...)
 {
@@ -25,52 +24,16 @@ int action_reason(struct action *action, enum reason reason, int code)
 	return code;
 }
 
-/*
- * The file stays locked as long as the descriptor is open: the kernel lets go also when we are
- * killed. It is removed before that, so that a newcomer never locks a file without a name.
- */
-int role_lock(struct action *action)
+int action_write(struct action *action, const char *path, const char *text)
 {
-	struct role *role = action->role;
-	_cleanup_close_ int fd = -1;
-	char pid[16];
-	int length;
-	char *slash;
-	char folder[128];
+	const struct role *role = action->role;
+	int r = fs_write_atomic(role->root_fd, path, text, strlen(text), 0644);
 
-	(void) snprintf(folder, sizeof(folder), "%s", role->lock_path);
-	slash = strrchr(folder, '/');
-	if (slash)
-		*slash = '\0';
-	if (fs_mkdir_parents(role->root_fd, folder, 0755) < 0)
-		return action_fail(action, REASON_MOUNT_FAILED, -EIO,
-			"/%s cannot be made: is the host's folder mounted there, writable?",
-			folder);
-	fd = openat(role->root_fd, role->lock_path, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-	if (fd < 0)
-		return action_fail(action, REASON_MOUNT_FAILED, -errno, "/%s: %s", role->lock_path,
-			strerror(errno));
-	if (flock(fd, LOCK_EX | LOCK_NB) < 0)
-		return action_fail(action, REASON_ALREADY_RUNNING, -EBUSY,
-			"another %s driver container holds /%s: two must not drive one node",
-			role->name, role->lock_path);
-	length = snprintf(pid, sizeof(pid), "%d\n", (int) getpid());
-	if (ftruncate(fd, 0) < 0 || pwrite(fd, pid, (size_t) length, 0) != length)
-		return action_fail(action, REASON_MOUNT_FAILED, -EIO, "/%s: %s", role->lock_path,
-			strerror(errno));
-	role->lock_fd = TAKE_FD(fd);
-	return 0;
-}
-
-int role_unlock(struct action *action)
-{
-	struct role *role = action->role;
-
-	if (role->lock_fd < 0)
-		return 0; /* the lock is another one's */
-	(void) unlinkat(role->root_fd, role->lock_path, 0);
-	(void) close(role->lock_fd);
-	role->lock_fd = -1;
+	if (r < 0)
+		return action_fail(action, REASON_MOUNT_FAILED, r,
+			"/%s cannot be written: %s: is the operator's host folder mounted there, "
+			"writable?",
+			path, strerror(-r));
 	return 0;
 }
 
@@ -120,9 +83,9 @@ static int finish(struct role *role)
 	struct plan *plan = &role->plan;
 	bool stopped = plan->reason == REASON_NONE;
 
-	if (stopped)
-		journal_detail(&role->journal, REASON_STOPPED, "");
-	else
+	journal_detail(&role->journal, stopped ? REASON_STOPPED : plan->reason,
+		stopped ? "" : plan->error.text);
+	if (!stopped)
 		journal_termination(&role->journal, plan->reason, plan->error.text);
 	journal_state(&role->journal, stopped ? "stopped" : "failed", "");
 	journal_event(&role->journal, stopped ? "stopped" : "gave up", "", 0,
@@ -138,10 +101,12 @@ static void serve(struct role *role)
 		(void) events_wait(&role->events, EVENTS_NEVER);
 }
 
-static int role_live(struct role *role)
+static int live(struct role *role)
 {
-	int r = plan_start(&role->plan);
+	int r;
 
+	journal_open(&role->journal);
+	r = plan_start(&role->plan);
 	if (r == 0)
 		serve(role);
 	if (role->events.stop_count)
@@ -151,17 +116,31 @@ static int role_live(struct role *role)
 	return finish(role);
 }
 
+/* What goes wrong before the role is ours touches no state file: another instance may own them. */
+static int refuse(const struct role *role, enum reason reason, const struct error *error)
+{
+	(void) fprintf(
+		stderr, "%s: [%s] %s\n", role->name, reason_entry(reason)->code, error->text);
+	journal_termination(&role->journal, reason, error->text);
+	return reason_entry(reason)->exit_code;
+}
+
 int role_run(struct role *role, const struct step *steps, size_t step_count)
 {
 	struct error error = { "" };
 	int exit_code;
+	int r;
 
 	role->lock_fd = -1;
-	if (events_open(&role->events, &error) < 0 || options_read(&role->options, &error) < 0) {
-		(void) fprintf(stderr, "%s: %s\n", role->name, error.text);
-		return reason_entry(REASON_USAGE)->exit_code;
-	}
-	journal_open(&role->journal, role->root_fd, role->name, role->state_folder);
+	journal_prepare(&role->journal, role->root_fd, role->name, role->state_folder);
+	if (events_open(&role->events, &error) < 0)
+		return refuse(role, REASON_INTERNAL, &error);
+	if (options_read(&role->options, &error) < 0)
+		return refuse(role, REASON_USAGE, &error);
+	r = role->lock_path ? lock_take(role->root_fd, role->lock_path, &role->lock_fd, &error) : 0;
+	if (r < 0)
+		return refuse(
+			role, r == -EBUSY ? REASON_ALREADY_RUNNING : REASON_MOUNT_FAILED, &error);
 	role->plan = (struct plan){
 		.steps = steps,
 		.step_count = step_count,
@@ -172,8 +151,12 @@ int role_run(struct role *role, const struct step *steps, size_t step_count)
 		.busy_ms = role->options.unload_ms,
 		.deadline_ms = step_deadline,
 	};
-	exit_code = role_live(role);
+	exit_code = live(role);
 	journal_close(&role->journal);
+	/* A worker that hangs in the kernel shares the lock: its file stays, and keeps others out.
+	 */
+	if (role->lock_path && !role->events.worker_pid)
+		lock_let_go(role->root_fd, role->lock_path, role->lock_fd);
 	events_close(&role->events);
 	strv_free(&role->driver_modules);
 	return exit_code;

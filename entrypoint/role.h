@@ -8,28 +8,31 @@
 #include "entrypoint/image.h"
 #include "entrypoint/options.h"
 #include "entrypoint/plan.h"
+#include "module/elf_module.h"
 
 #define ROLE_KREL_SIZE 65 /* struct utsname's release */
 
 struct role {
-	const char *name;           /* "gpu", "nic", "peermem" */
-	const char *state_folder;   /* relative to the root: events, status, what has to survive */
-	const char *lock_path;      /* relative to the root, or NULL: many may run */
+	const char *name;         /* "gpu", "nic", "peermem" */
+	const char *state_folder; /* relative to the root: events, status, what has to survive */
+	const char *lock_path;    /* relative to the root, or NULL: many may run */
+	const char *host_root; /* where the host's root is seen from here: its modules lie below */
 	const char *const *devices; /* prefixes of the device paths whose users keep modules busy */
 	int root_fd;
 	int lock_fd;
 	char krel[ROLE_KREL_SIZE];
 	struct options options;
 	struct image image;
-	struct strv driver_modules; /* the image's own, for this kernel */
+	char without_peer_memory[BUILD_ID_HEX_SIZE]; /* of an RDMA core that lacks the interface */
+	struct strv driver_modules;                  /* the image's own, for this kernel */
 	struct events events;
 	struct journal journal;
 	struct plan plan;
 };
 
 /*
- * Runs the steps, serves until a stop signal, undoes them. @role's first five fields are set by the
- * caller. Returns the process's exit code.
+ * Takes the role's lock, runs the steps, serves until a stop signal, undoes them. @role's fields up
+ * to root_fd are set by the caller. Returns the process's exit code.
  */
 int role_run(struct role *role, const struct step *steps, size_t step_count);
 
@@ -39,9 +42,8 @@ int action_fail(struct action *action, enum reason reason, int code, const char 
 /* Gives a failure whose message is in action->error already its reason. Returns @code. */
 int action_reason(struct action *action, enum reason reason, int code);
 
-/* STEP_DIRECT: takes the lock and writes our pid into it; undo lets it go and removes the file. */
-int role_lock(struct action *action);
-int role_unlock(struct action *action);
+/* Replaces a flag file, or fails the action with what to look at. */
+int action_write(struct action *action, const char *path, const char *text);
 
 /* STEP_DIRECT: finds the running kernel and the image's modules for it. */
 int role_identify(struct action *action);
@@ -52,8 +54,11 @@ int role_identify(struct action *action);
  * them. The names of what was unloaded go to <state_folder>/<role>.replaced before the first goes.
  */
 int role_make_room(struct action *action);
-/* STEP_WORKER: loads what role_make_room() unloaded again, from the host's tree. */
-int role_restore_replaced(struct action *action);
+/*
+ * STEP_WORKER, the undo of role_make_room(): loads what was unloaded again, from the host's tree,
+ * when the start failed or the operator wants the old driver back.
+ */
+int role_give_back(struct action *action);
 
 /*
  * To be called in a worker before the first load: keeps the list of modules that were there before
@@ -67,6 +72,9 @@ int role_remember_before(const struct role *role, struct error *error);
  */
 int role_unload(struct action *action);
 
-/* Loads the modules with their dependencies, in this order; those the image lacks are passed over.
+/*
+ * Loads the modules with their dependencies, in this order. The first @required of them must be in
+ * the image; others that it lacks are passed over. Afterwards every loaded module of the image's
+ * set has to be the image's very own: udev may have been quicker with the host's.
  */
-int role_load(struct action *action, const char *const *modules, size_t count);
+int role_load(struct action *action, const char *const *modules, size_t count, size_t required);

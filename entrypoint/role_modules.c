@@ -83,14 +83,16 @@ static int is_ours(const struct role *role, struct loader *loader, const char *n
 	return 0;
 }
 
-/* Which of the image's modules are loaded, and whether one of them is another build. */
-static int compare_loaded(
-	const struct role *role, struct strv *present, bool *ret_foreign, struct error *error)
+/*
+ * Which of the image's modules are loaded, and the first that is another build: "" when none is.
+ * Both live and not yet live ones count.
+ */
+static int compare_loaded(const struct role *role, struct loader *loader, struct strv *present,
+	char foreign[64], struct error *error)
 {
-	_cleanup_(loader_close) struct loader *loader = NULL;
-	int r = loader_open(role->root_fd, "", role->krel, &loader, error);
+	int r = 0;
 
-	*ret_foreign = false;
+	foreign[0] = '\0';
 	for (size_t i = 0; r == 0 && i < role->driver_modules.count; i++) {
 		const char *name = role->driver_modules.items[i];
 		bool ours = false;
@@ -98,8 +100,8 @@ static int compare_loaded(
 		if (!sysmodule_exists(role->root_fd, name))
 			continue;
 		r = is_ours(role, loader, name, &ours, error);
-		if (r == 0 && !ours)
-			*ret_foreign = true;
+		if (r == 0 && !ours && !*foreign)
+			(void) snprintf(foreign, 64, "%s", name);
 		if (r == 0 && strv_push(present, name) < 0)
 			r = error_set_errno(error, -ENOMEM, "%s", name);
 	}
@@ -113,19 +115,29 @@ static int unload_refused(struct action *action, int code)
 }
 
 /*
- * Loads modules again that a refused unload took away, last gone first. @prefix is the tree that
- * they came from.
+ * Loads modules again, last gone first, from the tree below @prefix. One that the tree does not
+ * have (another OFED's own, say) is told and passed over: the others are worth having.
  */
 static int load_again(const struct role *role, struct worker *worker, const char *prefix,
 	const struct strv *removed, struct error *error)
 {
 	_cleanup_(loader_close) struct loader *loader = NULL;
-	enum reason reason;
-	int r = loader_open(role->root_fd, prefix, role->krel, &loader, error);
+	int first_failure = loader_open(role->root_fd, prefix, role->krel, &loader, error);
 
-	for (size_t i = removed->count; r == 0 && i-- > 0;)
-		r = loader_load(loader, worker, removed->items[i], &reason, error);
-	return r;
+	for (size_t i = removed->count; loader && i-- > 0;) {
+		struct error why = { "" };
+		enum reason reason;
+		int r = loader_load(loader, worker, removed->items[i], &reason, &why);
+
+		if (r < 0)
+			worker_tell(worker, WORKER_NOTE, 0, "%s does not come back: %s",
+				removed->items[i], why.text);
+		if (r < 0 && r != -ENOENT && !first_failure) {
+			first_failure = r;
+			*error = why;
+		}
+	}
+	return first_failure;
 }
 
 /* When the kernel refused in mid-course: what went before comes back, so that nothing is half gone.
@@ -136,53 +148,114 @@ static int take_back(
 	struct error again = { "" };
 
 	if (removed->count && load_again(action->role, action->worker, prefix, removed, &again) < 0)
-		worker_tell(action->worker, WORKER_NOTE, 0, "could not be loaded again: %s",
-			again.text);
+		worker_tell(action->worker, WORKER_NOTE, 0, "not all came back: %s", again.text);
 	return unload_refused(action, code);
+}
+
+/* An earlier life's list names the node's own driver: it stays. */
+static int remember_replaced(struct action *action, const struct strv *order)
+{
+	const struct role *role = action->role;
+	_cleanup_strv_ struct strv earlier = { 0 };
+	int r = list_read(role, "replaced", &earlier);
+
+	if (r == -ENOENT)
+		r = list_write(role, "replaced", order, &action->error);
+	return r < 0 ? action_reason(action, REASON_MOUNT_FAILED, r) : 0;
+}
+
+static int replace(struct action *action, const struct strv *present)
+{
+	const struct role *role = action->role;
+	const struct unload unload = { role->root_fd, present, role->devices };
+	_cleanup_strv_ struct strv removed = { 0 };
+	_cleanup_strv_ struct strv order = { 0 };
+	int r = unload_order(&unload, action->worker, &order, &action->error);
+
+	if (r < 0)
+		return unload_refused(action, r);
+	r = remember_replaced(action, &order);
+	if (r < 0)
+		return r;
+	r = unload_modules(&unload, action->worker, &removed, &action->error);
+	return r < 0 ? take_back(action, role->host_root, &removed, r) : 0;
 }
 
 int role_make_room(struct action *action)
 {
 	const struct role *role = action->role;
-	_cleanup_strv_ struct strv removed = { 0 };
+	_cleanup_(loader_close) struct loader *loader = NULL;
 	_cleanup_strv_ struct strv present = { 0 };
-	_cleanup_strv_ struct strv order = { 0 };
-	const struct unload unload = { role->root_fd, &present, role->devices };
-	bool foreign;
-	int r = compare_loaded(role, &present, &foreign, &action->error);
+	char foreign[64] = "";
+	int r = loader_open(role->root_fd, "", role->krel, &loader, &action->error);
 
+	if (r == 0)
+		r = compare_loaded(role, loader, &present, foreign, &action->error);
 	if (r < 0)
 		return action_reason(action, REASON_INTERNAL, r);
-	if (!foreign)
-		return 0;
-	r = unload_order(&unload, action->worker, &order, &action->error);
-	if (r < 0)
-		return unload_refused(action, r);
-	r = list_write(role, "replaced", &order, &action->error);
-	if (r < 0)
-		return action_reason(action, REASON_MOUNT_FAILED, r);
-	r = unload_modules(&unload, action->worker, &removed, &action->error);
-	return r < 0 ? take_back(action, "/" CONTRACT_HOST_MODULES_ROOT, &removed, r) : 0;
+	return *foreign ? replace(action, &present) : 0;
 }
 
-int role_restore_replaced(struct action *action)
+int role_give_back(struct action *action)
 {
 	const struct role *role = action->role;
 	_cleanup_strv_ struct strv replaced = { 0 };
-	int r = list_read(role, "replaced", &replaced);
+	int r;
 
+	if (role->plan.stop_failed) /* ours could not be unloaded: it is the node's driver */
+		return 0;
+	if (!role->plan.start_failed && !role->options.restore_inbox)
+		return 0;
+	r = list_read(role, "replaced", &replaced);
 	if (r == -ENOENT)
 		return 0;
 	if (r == 0)
-		r = load_again(role, action->worker, "/" CONTRACT_HOST_MODULES_ROOT, &replaced,
-			&action->error);
+		r = load_again(role, action->worker, role->host_root, &replaced, &action->error);
 	if (r < 0)
 		return action_reason(action, REASON_LOAD_FAILED, r);
 	list_remove(role, "replaced");
 	return 0;
 }
 
-int role_load(struct action *action, const char *const *modules, size_t count)
+static int load_all(struct action *action, struct loader *loader, const char *const *modules,
+	size_t count, size_t required)
+{
+	const struct role *role = action->role;
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < count; i++) {
+		if (strv_contains(&role->driver_modules, modules[i]))
+			r = loader_load(loader, action->worker, modules[i], &action->reason,
+				&action->error);
+		else if (i < required)
+			return action_fail(action, REASON_WILL_NOT_LOAD, -ENOENT,
+				"the image has no module %s for %s: build it again with slipway "
+				"build "
+				"--kernel %s",
+				modules[i], role->krel, role->krel);
+	}
+	return r;
+}
+
+static int expect_ours(struct action *action, struct loader *loader)
+{
+	const struct role *role = action->role;
+	_cleanup_strv_ struct strv present = { 0 };
+	char foreign[64];
+	int r = compare_loaded(role, loader, &present, foreign, &action->error);
+
+	if (r < 0)
+		return action_reason(action, REASON_INTERNAL, r);
+	if (*foreign)
+		return action_fail(action, REASON_LOAD_FAILED, -EEXIST,
+			"%s is loaded, but not the image's: the host loaded its own meanwhile "
+			"(udev?): "
+			"keep it from that with a blacklist line in its modprobe.d",
+			foreign);
+	return 0;
+}
+
+int role_load(struct action *action, const char *const *modules, size_t count, size_t required)
 {
 	const struct role *role = action->role;
 	_cleanup_(loader_close) struct loader *loader = NULL;
@@ -193,11 +266,8 @@ int role_load(struct action *action, const char *const *modules, size_t count)
 	r = loader_open(role->root_fd, "", role->krel, &loader, &action->error);
 	if (r < 0)
 		return action_reason(action, REASON_INTERNAL, r);
-	for (size_t i = 0; r == 0 && i < count; i++)
-		if (strv_contains(&role->driver_modules, modules[i]))
-			r = loader_load(loader, action->worker, modules[i], &action->reason,
-				&action->error);
-	return r;
+	r = load_all(action, loader, modules, count, required);
+	return r < 0 ? r : expect_ours(action, loader);
 }
 
 /* What the image's modules depend on and what was not there before us, dependencies last. */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "entrypoint/status.h"
 
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/utsname.h>
@@ -9,16 +8,19 @@
 #include "common/fs.h"
 #include "common/json_text.h"
 #include "entrypoint/conf.h"
+#include "entrypoint/contract.h"
+#include "entrypoint/lock.h"
 #include "entrypoint/roles.h"
 #include "entrypoint/sysmodule.h"
 
 static const struct {
 	const char *role;
 	const char *path;
+	const char *lock; /* held as long as the role lives; NULL: it has none */
 } sources[] = {
-	{ "gpu", GPU_STATE_FOLDER "/gpu.status" },
-	{ "peermem", GPU_STATE_FOLDER "/peermem.status" },
-	{ "nic", NIC_STATE_FOLDER "/nic.status" },
+	{ "gpu", GPU_STATE_FOLDER "/gpu.status", CONTRACT_GPU_PID_FILE },
+	{ "peermem", GPU_STATE_FOLDER "/peermem.status", NULL },
+	{ "nic", NIC_STATE_FOLDER "/nic.status", CONTRACT_OFED_LOCK },
 };
 
 /* The modules that tell how far a node is, in the order that they come. */
@@ -35,6 +37,12 @@ struct role_status {
 	char detail[1024];
 };
 
+/* A killed init leaves its last word behind. */
+static bool has_life(const struct role_status *status)
+{
+	return strcmp(status->state, "stopped") != 0 && strcmp(status->state, "failed") != 0;
+}
+
 static bool read_role(int root_fd, size_t index, struct role_status *status)
 {
 	_cleanup_free_ char *text = NULL;
@@ -48,6 +56,8 @@ static bool read_role(int root_fd, size_t index, struct role_status *status)
 	conf_value(text, "pid", status->pid, sizeof(status->pid));
 	conf_value(text, "ready_ms", status->ready_ms, sizeof(status->ready_ms));
 	conf_value(text, "detail", status->detail, sizeof(status->detail));
+	if (sources[index].lock && has_life(status) && !lock_is_held(root_fd, sources[index].lock))
+		(void) snprintf(status->state, sizeof(status->state), "dead");
 	return true;
 }
 

@@ -118,6 +118,32 @@ static int remove_module(const char *module)
 	}
 }
 
+/*
+ * delete_module(2): EWOULDBLOCK when there are references or modules that depend on it, EBUSY when
+ * it has no exit function or is on its way already.
+ */
+static int refuse_removal(const struct unload *unload, struct worker *worker, char *module,
+	int code, struct error *error)
+{
+	_cleanup_strv_ struct strv order = { 0 };
+	const struct strv one = { .items = &module, .count = 1 };
+	const struct unload again = { unload->root_fd, &one, unload->device_prefixes };
+
+	if (code == -EBUSY)
+		return error_set(error, -EPERM,
+			"%s cannot be unloaded: it has no exit function, or is being unloaded by "
+			"someone "
+			"else: reboot the node to change the driver",
+			module);
+	if (code != -EAGAIN)
+		return error_set_errno(error, code, "the kernel refused to unload %s", module);
+	/* Who took it since the check? */
+	if (unload_order(&again, worker, &order, error) == -EBUSY)
+		return -EBUSY;
+	return error_set(
+		error, -EBUSY, "%s was taken into use while it was being unloaded", module);
+}
+
 int unload_modules(const struct unload *unload, struct worker *worker, struct strv *removed,
 	struct error *error)
 {
@@ -131,8 +157,7 @@ int unload_modules(const struct unload *unload, struct worker *worker, struct st
 		if (r == -ENOENT)
 			r = 0; /* someone else was quicker */
 		if (r < 0)
-			return error_set_errno(
-				error, r, "the kernel refused to unload %s", order.items[i]);
+			return refuse_removal(unload, worker, order.items[i], r, error);
 		worker_tell(worker, WORKER_UNLOADED, (uint32_t) (clock_monotonic_ms() - begun_ms),
 			"%s", order.items[i]);
 		if (strv_push(removed, order.items[i]) < 0)

@@ -30,8 +30,7 @@ int unload_order(const struct unload *unload, struct worker *worker, struct strv
 /*
  * Checks, then removes, telling @worker of each module that went. -EBUSY, with nothing removed, as
  * unload_order() says. When the kernel refuses one in mid-course (someone took a reference after
- * the check), the modules that are gone are the first @ret_removed of the order, which the caller
- * can load again.
+ * the check), the modules that are gone are in @removed, in order, which the caller can load again.
  */
 int unload_modules(const struct unload *unload, struct worker *worker, struct strv *removed,
 	struct error *error);

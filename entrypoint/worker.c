@@ -8,6 +8,8 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 
+#include "common/clock.h"
+
 static void worker_send(const struct worker *worker, const struct worker_message *message)
 {
 	/* The init reads until the socket closes; when it is gone, PR_SET_PDEATHSIG ends us. */
@@ -34,23 +36,20 @@ void worker_tell_holder(struct worker *worker, pid_t pid)
 	worker_send(worker, &message);
 }
 
-static _Noreturn void worker_child(int fd, worker_function *function, void *context)
+static _Noreturn void worker_child(pid_t init_pid, int fd, worker_function *function, void *context)
 {
 	struct worker worker = { .fd = fd };
 	struct worker_message result = { .kind = WORKER_RESULT, .reason = REASON_NONE };
-	sigset_t none;
 
 	/*
 	 * A worker that outlived its init would race with the one of the next start. Module system
-	 * calls finish before the signal takes effect, so no module is torn.
+	 * calls finish before the signal takes effect, so no module is torn. All other signals stay
+	 * blocked: one to the process group is for the init to act on.
 	 */
 	(void) prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != init_pid)
+		_exit(1);
 	(void) prctl(PR_SET_NAME, "slipway-worker");
-	(void) sigemptyset(&none);
-	(void) sigprocmask(SIG_SETMASK, &none, NULL);
-	(void) signal(
-		SIGTERM, SIG_IGN); /* a signal to the process group is for the init to act on */
-	(void) signal(SIGINT, SIG_IGN);
 	result.code = function(context, &worker, &result.reason, &result.text);
 	worker_send(&worker, &result);
 	_exit(0);
@@ -92,6 +91,26 @@ static int worker_outcome(const struct events *events, const struct worker_messa
 	return result->code;
 }
 
+/* How long a killed worker may take to leave the system call that it is in. */
+#define WORKER_KILL_MS 5000
+
+static int worker_overdue(struct events *events, enum reason *reason, struct error *error)
+{
+	uint64_t give_up_ms = clock_monotonic_ms() + WORKER_KILL_MS;
+	pid_t pid = events->worker_pid;
+
+	(void) kill(pid, SIGKILL);
+	while (events->worker_pid && !(events_wait(events, give_up_ms) & EVENT_TIME))
+		;
+	*reason = REASON_DEADLINE;
+	if (!events->worker_pid)
+		return error_set(error, -ETIMEDOUT, "not finished in time: ended");
+	return error_set(error, -ETIMEDOUT,
+		"not finished in time, and process %d does not end: the kernel holds it (see "
+		"/proc/%d/stack on the node)",
+		(int) pid, (int) pid);
+}
+
 static int worker_wait(struct events *events, int fd, uint64_t deadline_ms,
 	worker_listener *listener, void *context, enum reason *reason, struct error *error)
 {
@@ -100,18 +119,16 @@ static int worker_wait(struct events *events, int fd, uint64_t deadline_ms,
 
 	events->worker_fd = fd;
 	while (!done || events->worker_pid) {
-		if (events_wait(events, deadline_ms) & EVENT_TIME) {
-			*reason = REASON_DEADLINE;
-			events->worker_fd = -1;
-			return error_set(error, -ETIMEDOUT,
-				"not finished in time: the kernel holds process %d (see its "
-				"/proc/%d/stack)",
-				(int) events->worker_pid, (int) events->worker_pid);
-		}
+		unsigned happened = events_wait(events, deadline_ms);
+
 		if (!done)
 			done = worker_receive(fd, listener, context, &result);
 		if (done)
 			events->worker_fd = -1;
+		if (happened & EVENT_TIME && events->worker_pid) {
+			events->worker_fd = -1;
+			return worker_overdue(events, reason, error);
+		}
 	}
 	return worker_outcome(events, &result, reason, error);
 }
@@ -120,10 +137,17 @@ int worker_run(struct events *events, uint64_t deadline_ms, worker_function *fun
 	worker_listener *listener, void *context, enum reason *reason, struct error *error)
 {
 	_cleanup_close_ int our_end = -1;
+	const pid_t init_pid = getpid();
 	int ends[2];
 	pid_t pid;
 
 	*reason = REASON_INTERNAL;
+	if (events->worker_pid) {
+		*reason = REASON_DEADLINE;
+		return error_set(error, -EDEADLK,
+			"not tried: process %d of an earlier step still hangs in the kernel",
+			(int) events->worker_pid);
+	}
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
 		return error_set_errno(error, -errno, "socketpair");
 	our_end = ends[0];
@@ -135,7 +159,7 @@ int worker_run(struct events *events, uint64_t deadline_ms, worker_function *fun
 		return error_set_errno(error, r, "fork");
 	}
 	if (pid == 0)
-		worker_child(ends[1], function, context);
+		worker_child(init_pid, ends[1], function, context);
 	(void) close(ends[1]);
 	events->worker_pid = pid;
 	return worker_wait(events, our_end, deadline_ms, listener, context, reason, error);

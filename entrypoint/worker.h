@@ -46,8 +46,9 @@ typedef void worker_listener(void *context, const struct worker_message *message
 
 /*
  * Runs @function in a child and waits for its end. Stop signals are counted in @events but do not
- * interrupt it: a module that is half loaded cannot be let go. A child that is still running when
- * CLOCK_MONOTONIC passes @deadline_ms is left to the kernel: -ETIMEDOUT, REASON_DEADLINE.
+ * interrupt it: a module that is half loaded cannot be let go. When CLOCK_MONOTONIC passes
+ * @deadline_ms the child is killed: -ETIMEDOUT, REASON_DEADLINE. One that does not even die then
+ * hangs in the kernel; events->worker_pid keeps naming it, and no other worker can be run.
  */
 int worker_run(struct events *events, uint64_t deadline_ms, worker_function *function,
 	worker_listener *listener, void *context, enum reason *reason, struct error *error);

@@ -146,10 +146,14 @@ for cycle in 1 2 3 4 5 6 7 8 9 10; do
     # What the first cycle allocates once (caches, per-CPU areas) is the start of the comparison.
     [ "$cycle" = 1 ] || cmp "/tmp/modules.2" "/tmp/modules.$cycle" || fail "the module list changed in cycle $cycle"
 done
-lost=$(($(cat /tmp/free.2) - $(cat /tmp/free.10)))
-echo "lost from cycle 2 to cycle 10: $lost KiB"
-# 512 KiB a cycle: container roots and logs stay in this machine's tmpfs.
-[ "$lost" -lt 4096 ] || fail "eight cycles cost $lost KiB"
+# The kernel frees late, by some MiB more or less: what counts is how much can be free, early and late.
+most_free() {
+    cat "$@" | sort -n | tail -n 1
+}
+lost=$(($(most_free /tmp/free.[2345]) - $(most_free /tmp/free.[6789] /tmp/free.10)))
+echo "lost from cycles 2-5 to cycles 6-10: $lost KiB"
+# Container roots and logs stay in this machine's tmpfs: some 200 KiB a cycle.
+[ "$lost" -lt 2048 ] || fail "five cycles cost $lost KiB"
 CASE
     [ "$status" -eq 0 ]
     printf '%s\n' "${lines[@]}" | grep -E '^(cycle|lost)' >&3 || true

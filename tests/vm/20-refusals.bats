@@ -92,11 +92,13 @@ start gpu second
 exits second 10 30
 termination_message second
 expect_gpu_serves
+exec_in gpu slipway-init status | grep 'gpu      ready'
+grep -q '"event":"ready"' /run/nvidia/slipway/gpu.events.jsonl
 stop_clean gpu
 expect_nothing_left
 CASE
     [ "$status" -eq 0 ]
-    [[ $output == *"ALREADY_RUNNING: another gpu driver container holds /run/nvidia/nvidia-driver.pid"* ]]
+    [[ $output == *"ALREADY_RUNNING: another driver container holds /run/nvidia/nvidia-driver.pid"* ]]
 }
 
 @test "an inbox module that something holds: named, and no module goes" {

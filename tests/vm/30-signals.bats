@@ -32,10 +32,9 @@ wait_ready nic 90
 start gpu GPU_DIRECT_RDMA_ENABLED=true
 wait_ready gpu 90
 stop gpu
-crun kill gpu TERM || true
+crun kill gpu TERM
 exits gpu 0 60
 stop nic
-crun kill nic TERM || true
 exits nic 0 60
 expect_nothing_left
 CASE
@@ -50,6 +49,8 @@ start gpu
 wait_log gpu 'begin load' 30
 crun kill gpu TERM
 exits gpu 0 60
+refute "the signal came too late for this test" container_log_has gpu ' ready '
+container_log_has gpu 'unloaded nvidia'
 expect_nothing_left
 CASE
     [ "$status" -eq 0 ]
@@ -148,9 +149,14 @@ start nic
 wait_ready nic 90
 start gpu GPU_DIRECT_RDMA_ENABLED=true
 wait_ready gpu 90
+start peermem
+wait_ready peermem 60
 address=$(cat /sys/module/nvidia/sections/.text)
 kill_hard gpu
 wait_exit gpu 10
+exec_in peermem slipway-init status >/tmp/status && fail "status says that all is well after a SIGKILL"
+grep -q '^gpu      dead' /tmp/status
+stop_clean peermem
 : >/run/nvidia/validations/.driver-ctr-ready
 start gpu GPU_DIRECT_RDMA_ENABLED=true
 wait_ready gpu 90

@@ -58,7 +58,7 @@ expect_nothing_left() {
 expect_gpu_serves() {
     # shellcheck disable=SC2086
     expect_loaded $nvidia_modules
-    [ -s /proc/driver/nvidia/version ] || fail "no /proc/driver/nvidia/version"
+    grep -q NVRM /proc/driver/nvidia/version || fail "no /proc/driver/nvidia/version"
     [ -d /proc/driver/nvidia/gpus/0000:40:00.0 ] || fail "nvidia does not drive the simulated GPU"
     [ "$(cat /run/nvidia/validations/.driver-daemons-status)" = Ready ] || fail "the daemons' status is not Ready"
     [ "$(mounts_at /run/nvidia/driver)" = 1 ] || fail "/run/nvidia/driver has $(mounts_at /run/nvidia/driver) mounts, not 1"
@@ -74,5 +74,5 @@ expect_nic_serves() {
     expect_loaded $ofed_modules
     [ -e /run/mellanox/drivers/.driver-ready ] || fail "no .driver-ready"
     [ "$(mounts_at /run/mellanox/drivers/usr/src)" = 1 ] || fail "OFED's sources are not mounted once"
-    [ -s "/run/mellanox/drivers/usr/src/ofa_kernel/default/Module.symvers" ] || fail "no symvers for the GPU side"
+    [ -s /run/mellanox/drivers/usr/src/ofa_kernel/default/Module.symvers ] || fail "no symvers for the GPU side"
 }

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tests/unit/support.h"
+
+#include <unistd.h>
+
+#include "entrypoint/lock.h"
+
+static void one_holder_at_a_time(void **state)
+{
+	const struct folder *folder = *state;
+	struct error error;
+	int first = -1;
+	int second = -1;
+
+	assert_int_equal(lock_take(folder->fd, "run/lock", &first, &error), 0);
+	assert_true(lock_is_held(folder->fd, "run/lock"));
+	assert_int_equal(lock_take(folder->fd, "run/lock", &second, &error), -EBUSY);
+	assert_contains(error.text, "another driver container holds /run/lock");
+	lock_let_go(folder->fd, "run/lock", first);
+	assert_false(lock_is_held(folder->fd, "run/lock"));
+	assert_int_equal(lock_take(folder->fd, "run/lock", &second, &error), 0);
+	lock_let_go(folder->fd, "run/lock", second);
+}
+
+static void a_killed_holder_leaves_it_free(void **state)
+{
+	const struct folder *folder = *state;
+	struct error error;
+	int fd = -1;
+
+	assert_int_equal(lock_take(folder->fd, "lock", &fd, &error), 0);
+	assert_int_equal(close(fd), 0); /* what the kernel does for a killed process */
+	assert_false(lock_is_held(folder->fd, "lock"));
+	assert_int_equal(lock_take(folder->fd, "lock", &fd, &error), 0);
+	lock_let_go(folder->fd, "lock", fd);
+}
+
+static void the_file_names_its_holder(void **state)
+{
+	const struct folder *folder = *state;
+	_cleanup_free_ char *text = NULL;
+	struct error error;
+	char pid[16];
+	int fd = -1;
+
+	assert_int_equal(lock_take(folder->fd, "lock", &fd, &error), 0);
+	text = folder_read_text(folder, "lock");
+	(void) snprintf(pid, sizeof(pid), "%d\n", (int) getpid());
+	assert_string_equal(text, pid);
+	lock_let_go(folder->fd, "lock", fd);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		folder_test(one_holder_at_a_time),
+		folder_test(a_killed_holder_leaves_it_free),
+		folder_test(the_file_names_its_holder),
+	};
+
+	return cmocka_run_group_tests_name("lock_file", tests, NULL, NULL);
+}
