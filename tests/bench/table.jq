@@ -13,9 +13,12 @@ def row($name; $cells; $aim): ($name | pad(34)) + ([$cells[] | lpad(11) + "  "] 
 . as $b
 | ["slipway-init", "floor", "stock-like"] as $names
 | def of($metric): [$names[] | $b.subjects[.][$metric].median];
+  def spread($metric): [$names[] | $b.subjects[.][$metric].all
+    | if (. // [] | length) < 2 then "" else "\(min / 1e6 | fixed(2))–\(max / 1e6 | fixed(2)) s" end];
   def times($name; $metric; $aim):
     of($metric) as $v
     | row($name; [$v[] | seconds]; null),
+      (if $b.repeat > 1 then row("  smallest and largest"; spread($metric); null) else empty end),
       row("  of the floor"; [$v[] | ratio($v[1])]; $aim);
   def memory($name; $metric; $aim): row($name; [of($metric)[] | if . then . * 1024 else null end | megabytes]; $aim);
   "Kernel \(.krel), one processor (\(.machine)); medians of \(.repeat) boot(s). MB is 1,000,000 bytes.",
