@@ -46,19 +46,27 @@ static int run_logged(const struct buildah *buildah, const struct strv *argv, st
 	return r == -ENOENT ? -ENOPKG : r;
 }
 
-bool buildah_has_image(const char *name)
+/* The hex digits of an ID as the different commands print it: "sha256:" and a newline go. */
+static char *plain_id(const char *text)
+{
+	static const char algorithm[] = "sha256:";
+
+	if (strncmp(text, algorithm, strlen(algorithm)) == 0)
+		text += strlen(algorithm);
+	return strndup(text, strcspn(text, "\n"));
+}
+
+char *buildah_image_id(const char *name)
 {
 	const char *const list[] = { "inspect", "--type", "image", "--format", "{{.FromImageID}}",
 		name, NULL };
 	_cleanup_strv_ struct strv argv = { 0 };
+	_cleanup_free_ char *output = NULL;
 	struct error ignored = { 0 };
 
-	return words(&argv, list) == 0 && tool_run(&argv, NULL, &ignored) == 0;
-}
-
-static void strip_newline(char *text)
-{
-	text[strcspn(text, "\n")] = '\0';
+	if (words(&argv, list) < 0 || tool_run(&argv, &output, &ignored) < 0)
+		return NULL;
+	return plain_id(output);
 }
 
 /* Written down before it is made, so that a killed run's containers can be found. */
@@ -75,18 +83,27 @@ static int note_container(const struct buildah *buildah, const char *container)
 	return fprintf(file, "%s\n", container) < 0 ? -EIO : 0;
 }
 
-static int from(const struct buildah *buildah, const char *image, const char *container,
-	struct error *error)
+/* Runs in other containers that share the storage have our process IDs, but not our folder. */
+static int from(const struct buildah *buildah, const char *image, const char *what,
+	char **ret_container, struct error *error)
 {
-	const char *const list[] = { "from", "--pull-never", "--name", container, image, NULL };
+	_cleanup_free_ char *container = NULL;
 	_cleanup_strv_ struct strv argv = { 0 };
-	int r = note_container(buildah, container);
+	int r;
 
+	if (asprintf(&container, "slipway-%s-%s", what, strrchr(buildah->run_path, '/') + 1) < 0)
+		return error_set_errno(error, -ENOMEM, "buildah from");
+	r = note_container(buildah, container);
 	if (r == 0)
-		r = words(&argv, list);
-	return r < 0 ? error_set_errno(error, r, "buildah from") : tool_run(&argv, NULL, error);
+		r = words(&argv, (const char *const[]){ "from", "--pull-never", "--name", container,
+					 image, NULL });
+	if (r < 0)
+		return error_set_errno(error, r, "buildah from");
+	r = tool_run(&argv, NULL, error);
+	if (r == 0)
+		*ret_container = TAKE_PTR(container);
+	return r;
 }
-
 static void remove_container(const char *container)
 {
 	const char *const list[] = { "rm", container, NULL };
@@ -106,9 +123,7 @@ int buildah_import(
 	_cleanup_strv_ struct strv commit = { 0 };
 	int r;
 
-	if (asprintf(&container, "slipway-import-%d", (int) getpid()) < 0)
-		return error_set_errno(error, -ENOMEM, "buildah");
-	r = from(buildah, "scratch", container, error);
+	r = from(buildah, "scratch", "import", &container, error);
 	if (r < 0)
 		return r;
 	r = words(&add, (const char *const[]){ "add", "--quiet", container, tar_path, "/", NULL });
@@ -136,15 +151,29 @@ static int add_options(struct strv *argv, const char *option, const struct strv 
 	return r;
 }
 
-int buildah_build(const struct buildah *buildah, const char *containerfile, const char *folder,
-	const struct strv *arguments, const struct strv *labels, const char *name,
-	struct error *error)
+static int read_id(const char *path, char **ret_id)
 {
-	const char *const list[] = { "build", "--layers", "--pull-never", "--timestamp", "0",
-		"--format", "oci", "-f", containerfile, "-t", name, NULL };
-	_cleanup_strv_ struct strv argv = { 0 };
-	int r = words(&argv, list);
+	_cleanup_free_ char *text = NULL;
+	int r = fs_read(AT_FDCWD, path, 0, &text, NULL);
 
+	if (r < 0)
+		return r;
+	*ret_id = plain_id(text);
+	return *ret_id ? 0 : -ENOMEM;
+}
+
+int buildah_build(const struct buildah *buildah, const char *containerfile, const char *folder,
+	const struct strv *arguments, const struct strv *labels, char **ret_id, struct error *error)
+{
+	_cleanup_free_ char *id_path = NULL;
+	_cleanup_strv_ struct strv argv = { 0 };
+	int r;
+
+	if (asprintf(&id_path, "%s/image-id", buildah->run_path) < 0)
+		return error_set_errno(error, -ENOMEM, "buildah");
+	r = words(&argv,
+		(const char *const[]){ "build", "--layers", "--pull-never", "--timestamp", "0",
+			"--format", "oci", "-f", containerfile, "--iidfile", id_path, NULL });
 	if (r == 0)
 		r = add_options(&argv, "--build-arg", arguments);
 	if (r == 0)
@@ -157,7 +186,18 @@ int buildah_build(const struct buildah *buildah, const char *containerfile, cons
 	if (r > 0)
 		return error_set(
 			error, -EIO, "buildah build -f %s: exit status %d", containerfile, r);
-	return r;
+	if (r < 0)
+		return r;
+	r = read_id(id_path, ret_id);
+	return r < 0 ? error_set_errno(error, r, "%s", id_path) : 0;
+}
+
+int buildah_tag(const char *id, const char *name, struct error *error)
+{
+	_cleanup_strv_ struct strv argv = { 0 };
+	int r = words(&argv, (const char *const[]){ "tag", id, name, NULL });
+
+	return r < 0 ? error_set_errno(error, r, "buildah tag") : tool_run(&argv, NULL, error);
 }
 
 static int add_mounts(struct strv *argv, const struct buildah_mount *mounts, size_t count)
@@ -173,34 +213,42 @@ static int add_mounts(struct strv *argv, const struct buildah_mount *mounts, siz
 	return r;
 }
 
-int buildah_run(const struct buildah *buildah, const char *image, const char *container,
+/* The command line of a run in @container. */
+static int run_argv(const char *container, const struct buildah_mount *mounts, size_t mount_count,
+	const struct strv *variables, const struct strv *argv, struct strv *all)
+{
+	int r = words(all, (const char *const[]){ "run", "--network", "none", NULL });
+
+	if (r == 0)
+		r = add_mounts(all, mounts, mount_count);
+	if (r == 0)
+		r = add_options(all, "--env", variables);
+	if (r == 0)
+		r = strv_push(all, container);
+	if (r == 0)
+		r = strv_push(all, "--");
+	for (size_t i = 0; i < argv->count && r == 0; i++)
+		r = strv_push(all, argv->items[i]);
+	return r;
+}
+
+int buildah_run(const struct buildah *buildah, const char *image, const char *what,
 	const struct buildah_mount *mounts, size_t mount_count, const struct strv *variables,
 	const struct strv *argv, struct error *error)
 {
+	_cleanup_free_ char *container = NULL;
 	_cleanup_strv_ struct strv all = { 0 };
-	int r = words(&all, (const char *const[]){ "run", "--network", "none", NULL });
+	int r = from(buildah, image, what, &container, error);
 
-	if (r == 0)
-		r = add_mounts(&all, mounts, mount_count);
-	if (r == 0)
-		r = add_options(&all, "--env", variables);
-	if (r == 0)
-		r = strv_push(&all, container);
-	if (r == 0)
-		r = strv_push(&all, "--");
-	for (size_t i = 0; i < argv->count && r == 0; i++)
-		r = strv_push(&all, argv->items[i]);
-	if (r < 0)
-		return error_set_errno(error, r, "buildah run");
-	r = from(buildah, image, container, error);
 	if (r < 0)
 		return r;
-	r = run_logged(buildah, &all, error);
+	r = run_argv(container, mounts, mount_count, variables, argv, &all);
+	r = r < 0 ? error_set_errno(error, r, "buildah run") : run_logged(buildah, &all, error);
 	remove_container(container);
 	return r;
 }
 
-int buildah_push(const struct buildah *buildah, const char *name, const char *destination,
+int buildah_push(const struct buildah *buildah, const char *id, const char *destination,
 	char **ret_digest, struct error *error)
 {
 	_cleanup_free_ char *digest_path = NULL;
@@ -209,8 +257,8 @@ int buildah_push(const struct buildah *buildah, const char *name, const char *de
 
 	if (asprintf(&digest_path, "%s/digest", buildah->run_path) < 0)
 		return error_set_errno(error, -ENOMEM, "buildah push");
-	r = words(&argv, (const char *const[]){ "push", "--quiet", "--digestfile", digest_path,
-				 name, destination, NULL });
+	r = words(&argv, (const char *const[]){ "push", "--quiet", "--digestfile", digest_path, id,
+				 destination, NULL });
 	if (r < 0)
 		return error_set_errno(error, r, "buildah push");
 	r = tool_run(&argv, NULL, error);
@@ -220,23 +268,19 @@ int buildah_push(const struct buildah *buildah, const char *name, const char *de
 	return r < 0 ? error_set_errno(error, r, "%s", digest_path) : 0;
 }
 
-int buildah_pull(
-	const struct buildah *buildah, const char *source, const char *name, struct error *error)
+int buildah_pull(const char *source, char **ret_id, struct error *error)
 {
-	_cleanup_strv_ struct strv pull = { 0 };
-	_cleanup_strv_ struct strv tag = { 0 };
-	_cleanup_free_ char *id = NULL;
-	int r = words(&pull, (const char *const[]){ "pull", "--quiet", source, NULL });
+	_cleanup_strv_ struct strv argv = { 0 };
+	_cleanup_free_ char *output = NULL;
+	int r = words(&argv, (const char *const[]){ "pull", "--quiet", source, NULL });
 
-	(void) buildah;
 	if (r < 0)
 		return error_set_errno(error, r, "buildah pull");
-	r = tool_run(&pull, &id, error);
+	r = tool_run(&argv, &output, error);
 	if (r < 0)
 		return r;
-	strip_newline(id);
-	r = words(&tag, (const char *const[]){ "tag", id, name, NULL });
-	return r < 0 ? error_set_errno(error, r, "buildah tag") : tool_run(&tag, NULL, error);
+	*ret_id = plain_id(output);
+	return *ret_id ? 0 : error_set_errno(error, -ENOMEM, "buildah pull");
 }
 
 void buildah_sweep(const char *run_path)

@@ -26,6 +26,7 @@ json_object *image_to_json(const struct image *image)
 	add_text(object, "reference", image->reference);
 	add_text(object, "version", image->version);
 	add_text(object, "tag", image->tag);
+	add_text(object, "id", image->id);
 	add_text(object, "digest", image->digest);
 	(void) json_object_object_add(
 		object, "size_bytes", json_object_new_uint64(image->size_bytes));
@@ -57,6 +58,7 @@ static int take_fields(json_object *object, struct image *image)
 		{ "version", &image->version },
 		{ "tag", &image->tag },
 		{ "reference", &image->reference },
+		{ "id", &image->id },
 		{ "digest", &image->digest },
 	};
 	json_object *value;
@@ -102,6 +104,7 @@ void image_free(struct image *image)
 	free(image->version);
 	free(image->tag);
 	free(image->reference);
+	free(image->id);
 	free(image->digest);
 	*image = (struct image){ 0 };
 }

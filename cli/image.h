@@ -15,6 +15,7 @@ struct image {
 	char *version; /* of the driver */
 	char *tag;
 	char *reference;     /* name in the local storage */
+	char *id;            /* of the image in the storage, 64 hex digits */
 	char *digest;        /* of the manifest */
 	uint64_t size_bytes; /* of the archive */
 };

@@ -158,20 +158,44 @@ static int to_folder(const struct build *build, struct outputs *outputs, struct 
 }
 
 /* An image that someone removed from the storage comes back from its archive in the cache. */
+static int bring_back(const char *folder, const struct image *image, struct error *error)
+{
+	_cleanup_free_ char *there = buildah_image_id(image->id);
+	_cleanup_free_ char *source = NULL;
+	_cleanup_free_ char *id = NULL;
+	int r;
+
+	if (there)
+		return 0;
+	if (asprintf(&source, ARCHIVE "%s/" IMAGE_ARCHIVE, folder) < 0)
+		return error_set_errno(error, -ENOMEM, "storage");
+	r = buildah_pull(source, &id, error);
+	if (r < 0)
+		return r;
+	if (strcmp(id, image->id) != 0)
+		return error_set(error, -EBADMSG,
+			"%s: holds image %.12s, not %.12s that image.json beside it names: remove "
+			"the folder and run again",
+			source + strlen(ARCHIVE), id, image->id);
+	return 0;
+}
+
+/*
+ * A tag does not say which OFED an image was bound to, so the images of two OFEDs share one: it is
+ * made to stand for this build's image, whatever it stood for before.
+ */
 static int to_storage(const struct build *build, struct outputs *outputs, struct error *error)
 {
-	const struct buildah buildah = { .log_fd = -1, .run_path = build->cache.run_path };
-
 	for (size_t i = 0; i < outputs->count; i++) {
-		_cleanup_free_ char *source = NULL;
+		const struct image *image = &outputs->images[i];
+		_cleanup_free_ char *id = buildah_image_id(image->reference);
 		int r;
 
-		if (buildah_has_image(outputs->images[i].reference))
+		if (id && strcmp(id, image->id) == 0)
 			continue;
-		if (asprintf(&source, ARCHIVE "%s/" IMAGE_ARCHIVE,
-			    arrow_output(build, outputs->arrows[i])) < 0)
-			return error_set_errno(error, -ENOMEM, "storage");
-		r = buildah_pull(&buildah, source, outputs->images[i].reference, error);
+		r = bring_back(arrow_output(build, outputs->arrows[i]), image, error);
+		if (r == 0)
+			r = buildah_tag(image->id, image->reference, error);
 		if (r < 0)
 			return r;
 		outputs->changed = true;

@@ -24,9 +24,13 @@ static int read_name(const char *output, char **ret_name)
 bool image_still_there(const struct build *build, const char *output)
 {
 	_cleanup_free_ char *name = NULL;
+	_cleanup_free_ char *id = NULL;
 
 	(void) build;
-	return read_name(output, &name) == 0 && buildah_has_image(name);
+	if (read_name(output, &name) < 0)
+		return false;
+	id = buildah_image_id(name);
+	return id != NULL;
 }
 
 int image_name(const struct build *build, enum arrow_id arrow, char **ret_name, struct error *error)
@@ -123,10 +127,12 @@ int build_base_run(struct build *build, const struct arrow_place *place, struct 
 int runtime_base_run(struct build *build, const struct arrow_place *place, struct error *error)
 {
 	const char *base = build->options.base;
+	_cleanup_free_ char *id = NULL;
 
 	if (!base)
 		return make_base(build, "runtime", place, error);
-	if (!buildah_has_image(base))
+	id = buildah_image_id(base);
+	if (!id)
 		return error_set(error, -ENOENT,
 			"--base %s: not in the local storage: run `buildah pull %s` first", base,
 			base);
@@ -148,6 +154,7 @@ int toolchain_run(struct build *build, const struct arrow_place *place, struct e
 	_cleanup_free_ char *file = NULL;
 	_cleanup_free_ char *folder = NULL;
 	_cleanup_free_ char *name = NULL;
+	_cleanup_free_ char *id = NULL;
 	int r = image_name(build, ARROW_BUILD_BASE, &base, error);
 
 	if (r < 0)
@@ -163,8 +170,9 @@ int toolchain_run(struct build *build, const struct arrow_place *place, struct e
 	if (r < 0)
 		return r;
 	progress_step(&build->progress, build->tree.compiler);
-	r = buildah_build(&buildah, file, folder, &arguments, &labels, name, error);
+	r = buildah_build(&buildah, file, folder, &arguments, &labels, &id, error);
 	if (r < 0)
 		return error_prefix(error, r, "log %s", place->log);
-	return write_name(place, name, error);
+	r = buildah_tag(id, name, error);
+	return r < 0 ? r : write_name(place, name, error);
 }

@@ -12,9 +12,12 @@
 #include "common/fs.h"
 #include "kernels/copy.h"
 
+#define IMAGE_RECORD "image-2" /* what is kept of an image: one of an older form is made anew */
+
 static int add_image_inputs(const struct build *build, const char *containerfile, struct hash *hash,
 	struct error *error)
 {
+	hash_add_text(hash, IMAGE_RECORD);
 	hash_add_text(hash, build->lock.krel);
 	hash_add_text(hash, build->os.os);
 	return step_add_data(build, containerfile, hash, error);
@@ -74,7 +77,7 @@ static int archive_image(const struct arrow_place *place, const struct buildah *
 	if (asprintf(&path, "%s/%s", place->folder, IMAGE_ARCHIVE) < 0 ||
 		asprintf(&destination, "oci-archive:%s:%s", path, image->tag) < 0)
 		return error_set_errno(error, -ENOMEM, "%s image", image->role);
-	r = buildah_push(buildah, image->reference, destination, &image->digest, error);
+	r = buildah_push(buildah, image->id, destination, &image->digest, error);
 	if (r < 0)
 		return r;
 	if (stat(path, &status) < 0)
@@ -106,7 +109,7 @@ static int build_image(struct build *build, const struct arrow_place *place, con
 	if (r < 0)
 		return r;
 	progress_step(&build->progress, image->tag);
-	r = buildah_build(&buildah, file, context, &arguments, &labels, image->reference, error);
+	r = buildah_build(&buildah, file, context, &arguments, &labels, &image->id, error);
 	if (r < 0)
 		return error_prefix(error, r, "log %s", place->log);
 	progress_step(&build->progress, "write the OCI archive");

@@ -182,17 +182,15 @@ static int start_container(const struct build *build, struct buildah *buildah,
 	};
 	_cleanup_strv_ struct strv environment = { 0 };
 	_cleanup_strv_ struct strv argv = { 0 };
-	_cleanup_free_ char *container = NULL;
 	_cleanup_free_ char *image = NULL;
 	int r = image_name(build, ARROW_TOOLCHAIN, &image, error);
 
 	if (r < 0)
 		return r;
-	if (asprintf(&container, "slipway-%s-%d", recipe->name, (int) getpid()) < 0 ||
-		strv_pushf(&argv, "/slipway/recipes/%s.sh", recipe->name) < 0 ||
+	if (strv_pushf(&argv, "/slipway/recipes/%s.sh", recipe->name) < 0 ||
 		recipe_environment(build, recipe, &environment) < 0)
 		return error_set_errno(error, -ENOMEM, "recipe %s", recipe->name);
-	return buildah_run(buildah, image, container, mounts,
+	return buildah_run(buildah, image, recipe->name, mounts,
 		ARRAY_SIZE(mounts) - (recipe->ofed ? 0 : 1), &environment, &argv, error);
 }
 
