@@ -57,7 +57,7 @@ $(O)/%.o: %.c
 	@echo "  CC      $<"
 	$(Q)$(CC) $(base_cflags) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
 
--include $(shell find $(O) -name '*.d' 2>/dev/null)
+-include $(shell find $(O) -path '$(O)/vm' -prune -o -name '*.d' -type f -print 2>/dev/null)
 
 include tests/tests.mk
 
