@@ -28,7 +28,7 @@ static char *default_path(void)
 int cache_open(const char *path, struct cache *ret, struct error *error)
 {
 	static const char *const folders[] = { "arrows", "blobs/sha256", "apt", "resolved", "logs",
-		"failed", "locks", "runs" };
+		"failed", "locks", "refreshed", "runs" };
 	_cleanup_(cache_close) struct cache cache = { .fd = -1, .run_lock_fd = -1 };
 	_cleanup_free_ char *wanted = path ? strdup(path) : default_path();
 	int r = wanted ? fs_mkdir_parents(AT_FDCWD, wanted, 0755) : -ENOMEM;
@@ -136,6 +136,29 @@ int cache_lock(
 			return -errno;
 	*ret_fd = TAKE_FD(fd);
 	return 0;
+}
+
+int cache_refreshed(const struct cache *cache, const char *os, char **ret_stamp)
+{
+	_cleanup_free_ char *path = NULL;
+	int r;
+
+	if (asprintf(&path, "refreshed/%s", os) < 0)
+		return -ENOMEM;
+	r = fs_read_line(cache->fd, path, ret_stamp);
+	if (r != -ENOENT)
+		return r;
+	*ret_stamp = strdup("");
+	return *ret_stamp ? 0 : -ENOMEM;
+}
+
+int cache_set_refreshed(const struct cache *cache, const char *os, const char *stamp)
+{
+	_cleanup_free_ char *path = NULL;
+
+	if (asprintf(&path, "refreshed/%s", os) < 0)
+		return -ENOMEM;
+	return fs_write_atomic(cache->fd, path, stamp, strlen(stamp), 0644);
 }
 
 int cache_new_folder(const struct cache *cache, const char *name, char **ret_path)

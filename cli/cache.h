@@ -10,6 +10,7 @@
  *     logs/<name>-<key>.log   one a recipe
  *     failed/<name>/          the work folder of the last failure
  *     locks/                  held while an output is made
+ *     refreshed/<os>          the package lists that the last --refresh found
  *     runs/<pid>/             unfinished
  */
 #pragma once
@@ -48,6 +49,14 @@ char *cache_log_path(const struct cache *cache, const char *name, const char *ke
  */
 int cache_lock(const struct cache *cache, const char *name, const char *key, int *ret_fd,
 	bool *ret_waited) _must_check_;
+
+/*
+ * The stamp of the package lists that the last --refresh of @os found, "" before the first; the
+ * caller frees it. The base images have it in their keys, so that --refresh brings the updates of
+ * the distribution into them.
+ */
+int cache_refreshed(const struct cache *cache, const char *os, char **ret_stamp) _must_check_;
+int cache_set_refreshed(const struct cache *cache, const char *os, const char *stamp) _must_check_;
 
 /* An empty folder of this run, absolute; the caller frees the path. */
 int cache_new_folder(const struct cache *cache, const char *name, char **ret_path) _must_check_;

@@ -18,9 +18,13 @@ static int open_apt(struct build *build, struct error *error)
 		return error_set_errno(error, -ENOMEM, "apt");
 	options.folder = folder;
 	r = apt_open(&options, &build->apt, error);
-	if (r == 0 && apt_warning(build->apt))
+	if (r < 0)
+		return r;
+	if (apt_warning(build->apt))
 		progress_note(&build->progress, apt_warning(build->apt));
-	return r;
+	if (options.refresh)
+		r = cache_set_refreshed(&build->cache, build->os.os, apt_stamp(build->apt));
+	return r < 0 ? error_set_errno(error, r, "%s", build->cache.path) : 0;
 }
 
 /* The same question to the same lists has the same answer. */

@@ -22,7 +22,8 @@ static const char usage_text[] =
 	"                   FILE.gpu where both are built [containers-storage:]\n"
 	"  --base REF       image that the driver images start from [a minimal one is made]\n"
 	"  --cache DIR      downloads and finished steps [~/.cache/slipway]\n"
-	"  --refresh        fetch the package lists anew\n"
+	"  --refresh        fetch the package lists anew, and make the base images anew when they\n"
+	"                   have changed: brings the distribution's updates into the images\n"
 	"  --json           events and the result as JSON lines on stdout\n"
 	"  -h, --help       this text\n";
 

@@ -53,8 +53,18 @@ static int write_name(const struct arrow_place *place, const char *name, struct 
 static int add_base_inputs(
 	const struct build *build, const char *kind, struct hash *hash, struct error *error)
 {
+	const struct catalogue *os = &build->os;
+	_cleanup_free_ char *refreshed = NULL;
+	int r = cache_refreshed(&build->cache, os->os, &refreshed);
+
+	if (r < 0)
+		return error_set_errno(error, r, "%s", build->cache.path);
 	hash_add_text(hash, kind);
-	hash_add_text(hash, build->options.os);
+	hash_add_text(hash, os->os);
+	hash_add_text(hash, os->codename);
+	hash_add_text(hash, os->id);
+	hash_add_text(hash, os->version_id);
+	hash_add_text(hash, refreshed);
 	return step_add_data(build, "containers/debian/base.sh", hash, error);
 }
 
@@ -63,13 +73,28 @@ int build_base_add_inputs(const struct build *build, struct hash *hash, struct e
 	return add_base_inputs(build, "build", hash, error);
 }
 
+/* The image that --base names now: the name may stand for another one tomorrow. */
+static int find_user_base(const struct build *build, char **ret_id, struct error *error)
+{
+	const char *base = build->options.base;
+
+	*ret_id = buildah_image_id(base);
+	return *ret_id ? 0
+		       : error_set(error, -ENOENT,
+				 "--base %s: not in the local storage: run `buildah pull %s` first",
+				 base, base);
+}
+
 int runtime_base_add_inputs(const struct build *build, struct hash *hash, struct error *error)
 {
+	_cleanup_free_ char *id = NULL;
 	int r;
 
 	if (build->options.base) {
-		hash_add_text(hash, build->options.base);
-		return 0;
+		r = find_user_base(build, &id, error);
+		if (r == 0)
+			hash_add_text(hash, id);
+		return r;
 	}
 	r = add_base_inputs(build, "runtime", hash, error);
 	return r < 0 ? r : step_add_data(build, "containers/debian/trim-runtime.sh", hash, error);
@@ -123,20 +148,15 @@ int build_base_run(struct build *build, const struct arrow_place *place, struct 
 	return make_base(build, "build", place, error);
 }
 
-/* The user's own base is taken as it is; its digest is not part of any key but its name is. */
 int runtime_base_run(struct build *build, const struct arrow_place *place, struct error *error)
 {
-	const char *base = build->options.base;
 	_cleanup_free_ char *id = NULL;
+	int r;
 
-	if (!base)
+	if (!build->options.base)
 		return make_base(build, "runtime", place, error);
-	id = buildah_image_id(base);
-	if (!id)
-		return error_set(error, -ENOENT,
-			"--base %s: not in the local storage: run `buildah pull %s` first", base,
-			base);
-	return write_name(place, base, error);
+	r = find_user_base(build, &id, error);
+	return r < 0 ? r : write_name(place, id, error);
 }
 
 int toolchain_add_inputs(const struct build *build, struct hash *hash, struct error *error)

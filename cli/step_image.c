@@ -14,12 +14,16 @@
 
 #define IMAGE_RECORD "image-2" /* what is kept of an image: one of an older form is made anew */
 
+/* With the version, which is in the key of the set, all that the tag is made of. */
 static int add_image_inputs(const struct build *build, const char *containerfile, struct hash *hash,
 	struct error *error)
 {
 	hash_add_text(hash, IMAGE_RECORD);
 	hash_add_text(hash, build->lock.krel);
+	hash_add_text(hash, build->lock.arch);
 	hash_add_text(hash, build->os.os);
+	hash_add_text(hash, build->os.id);
+	hash_add_text(hash, build->os.version_id);
 	return step_add_data(build, containerfile, hash, error);
 }
 
