@@ -85,7 +85,8 @@ static int run_into(struct build *build, enum arrow_id id, struct error *error)
 	r = arrow->run(build, &place, error);
 	if (r < 0)
 		return r;
-	r = fs_remove_tree(AT_FDCWD, state->output);
+	/* One that is there stands for an image that is not; nobody has such a folder mounted. */
+	r = cache_set_aside(&build->cache, state->output);
 	if (r == 0)
 		r = cache_keep(&build->cache, folder, state->output);
 	return r < 0 ? error_set_errno(error, r, "%s", state->output) : 0;
@@ -95,14 +96,14 @@ static int make_one(struct build *build, enum arrow_id id, struct error *error)
 {
 	const struct arrow *arrow = arrow_get(id);
 	_cleanup_close_ int lock_fd = -1;
-	bool waited = false;
 	int r;
 
 	progress_begin(&build->progress, arrow->name);
-	r = cache_lock(&build->cache, arrow->name, build->states[id].key, &lock_fd, &waited);
+	r = cache_lock(&build->cache, arrow->name, build->states[id].key, &lock_fd);
 	if (r < 0)
 		return error_set_errno(error, r, "%s: lock in the cache", arrow->name);
-	if (waited && is_there(build, id)) {
+	/* Another run may have made it since we looked, and others may use it already. */
+	if (is_there(build, id)) {
 		progress_end(&build->progress, "made by another run");
 		return 0;
 	}

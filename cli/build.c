@@ -141,7 +141,7 @@ int build_command(int argc, char **argv)
 	}
 	r = cache_open(build.options.cache, &build.cache, &error);
 	if (r == 0)
-		r = cache_start_run(&build.cache, &error);
+		r = cache_start_run(&build.cache, buildah_sweep, &error);
 	if (r < 0) {
 		(void) fprintf(stderr, "slipway build: %s\n", error.text);
 		return EXIT_CODE_INTERNAL;

@@ -58,7 +58,7 @@ void cache_close(struct cache *cache)
 }
 
 /* A run holds a lock on its folder while it lives: one that can be locked belongs to nobody. */
-static void sweep_dead_runs(const struct cache *cache)
+static void sweep_dead_runs(const struct cache *cache, void (*clear)(const char *run_path))
 {
 	_cleanup_strv_ struct strv names = { 0 };
 
@@ -68,31 +68,62 @@ static void sweep_dead_runs(const struct cache *cache)
 		_cleanup_free_ char *path = NULL;
 		_cleanup_close_ int fd = -1;
 
-		if (asprintf(&path, "runs/%s", names.items[i]) < 0)
+		if (asprintf(&path, "%s/runs/%s", cache->path, names.items[i]) < 0)
 			return;
-		fd = openat(cache->fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-		if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0 &&
-			fs_remove_tree(cache->fd, path) < 0)
+		fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0)
+			continue;
+		clear(path);
+		if (fs_remove_tree(AT_FDCWD, path) < 0)
 			return; /* the next run tries again */
 	}
 }
 
-int cache_start_run(struct cache *cache, struct error *error)
+static bool is_same_folder(const char *path, int fd)
+{
+	struct stat named, opened;
+
+	return stat(path, &named) == 0 && fstat(fd, &opened) == 0 &&
+	       named.st_dev == opened.st_dev && named.st_ino == opened.st_ino;
+}
+
+/*
+ * Another run's sweep may see the folder before we hold its lock and take it for a dead run's: then
+ * it is gone, and -EAGAIN says so.
+ */
+static int make_run_folder(const struct cache *cache, char **ret_path, int *ret_fd)
+{
+	_cleanup_free_ char *path = NULL;
+	_cleanup_close_ int fd = -1;
+
+	if (asprintf(&path, "%s/runs/%d-XXXXXX", cache->path, (int) getpid()) < 0)
+		return -ENOMEM;
+	if (!mkdtemp(path))
+		return -errno;
+	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return errno == ENOENT ? -EAGAIN : -errno;
+	if (flock(fd, LOCK_EX) < 0)
+		return -errno;
+	if (!is_same_folder(path, fd))
+		return -EAGAIN;
+	/* Recipes may drop their privileges, and what they work on is below. */
+	if (fchmod(fd, 0755) < 0)
+		return -errno;
+	*ret_path = TAKE_PTR(path);
+	*ret_fd = TAKE_FD(fd);
+	return 0;
+}
+
+int cache_start_run(struct cache *cache, void (*clear)(const char *run_path), struct error *error)
 {
 	int r;
 
-	sweep_dead_runs(cache);
-	if (asprintf(&cache->run_path, "%s/runs/%d", cache->path, (int) getpid()) < 0)
-		return error_set_errno(error, -ENOMEM, "cache");
-	r = fs_remove_tree(AT_FDCWD, cache->run_path);
-	if (r == 0)
-		r = fs_mkdir_parents(AT_FDCWD, cache->run_path, 0755);
-	if (r < 0)
-		return error_set_errno(error, r, "%s", cache->run_path);
-	cache->run_lock_fd = open(cache->run_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (cache->run_lock_fd < 0 || flock(cache->run_lock_fd, LOCK_EX) < 0)
-		return error_set_errno(error, -errno, "%s", cache->run_path);
-	return 0;
+	sweep_dead_runs(cache, clear);
+	do
+		r = make_run_folder(cache, &cache->run_path, &cache->run_lock_fd);
+	while (r == -EAGAIN);
+	return r < 0 ? error_set_errno(error, r, "%s/runs", cache->path) : 0;
 }
 
 void cache_end_run(struct cache *cache)
@@ -119,8 +150,7 @@ char *cache_log_path(const struct cache *cache, const char *name, const char *ke
 		       : path;
 }
 
-int cache_lock(
-	const struct cache *cache, const char *name, const char *key, int *ret_fd, bool *ret_waited)
+int cache_lock(const struct cache *cache, const char *name, const char *key, int *ret_fd)
 {
 	_cleanup_free_ char *path = NULL;
 	_cleanup_close_ int fd = -1;
@@ -130,8 +160,7 @@ int cache_lock(
 	fd = openat(cache->fd, path, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
 	if (fd < 0)
 		return -errno;
-	*ret_waited = flock(fd, LOCK_EX | LOCK_NB) < 0;
-	while (*ret_waited && flock(fd, LOCK_EX) < 0)
+	while (flock(fd, LOCK_EX) < 0)
 		if (errno != EINTR)
 			return -errno;
 	*ret_fd = TAKE_FD(fd);
@@ -174,6 +203,15 @@ int cache_new_folder(const struct cache *cache, const char *name, char **ret_pat
 	if (r == 0)
 		*ret_path = TAKE_PTR(path);
 	return r;
+}
+
+int cache_set_aside(const struct cache *cache, const char *output_path)
+{
+	_cleanup_free_ char *path = NULL;
+
+	if (asprintf(&path, "%s/replaced-%s", cache->run_path, strrchr(output_path, '/') + 1) < 0)
+		return -ENOMEM;
+	return rename(output_path, path) < 0 && errno != ENOENT ? -errno : 0;
 }
 
 int cache_keep(const struct cache *cache, const char *folder, const char *output_path)

@@ -11,7 +11,7 @@
  *     failed/<name>/          the work folder of the last failure
  *     locks/                  held while an output is made
  *     refreshed/<os>          the package lists that the last --refresh found
- *     runs/<pid>/             unfinished
+ *     runs/<pid>-XXXXXX/      unfinished
  */
 #pragma once
 
@@ -34,8 +34,12 @@ struct cache {
 int cache_open(const char *path, struct cache *ret, struct error *error) _must_check_;
 void cache_close(struct cache *cache);
 
-/* Makes this run's own folder and removes those of runs that were killed. */
-int cache_start_run(struct cache *cache, struct error *error) _must_check_;
+/*
+ * Makes this run's own folder, with a name that no other run has, also none in another container
+ * that shares the cache. Folders of runs that were killed are removed, after @clear has had them.
+ */
+int cache_start_run(
+	struct cache *cache, void (*clear)(const char *run_path), struct error *error) _must_check_;
 /* Removes this run's folder. */
 void cache_end_run(struct cache *cache);
 
@@ -45,10 +49,10 @@ char *cache_log_path(const struct cache *cache, const char *name, const char *ke
 
 /*
  * Waits until no other run makes this output, and keeps others from it until the descriptor is
- * closed. *ret_waited says whether it had to wait.
+ * closed.
  */
-int cache_lock(const struct cache *cache, const char *name, const char *key, int *ret_fd,
-	bool *ret_waited) _must_check_;
+int cache_lock(
+	const struct cache *cache, const char *name, const char *key, int *ret_fd) _must_check_;
 
 /*
  * The stamp of the package lists that the last --refresh of @os found, "" before the first; the
@@ -60,6 +64,9 @@ int cache_set_refreshed(const struct cache *cache, const char *os, const char *s
 
 /* An empty folder of this run, absolute; the caller frees the path. */
 int cache_new_folder(const struct cache *cache, const char *name, char **ret_path) _must_check_;
+
+/* Moves an output that is to be replaced, if there is one, to this run's folder. */
+int cache_set_aside(const struct cache *cache, const char *output_path) _must_check_;
 
 /* Moves a finished folder to its place. One that is there already stays and wins. */
 int cache_keep(const struct cache *cache, const char *folder, const char *output_path) _must_check_;

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tests/unit/support.h"
+
+#include "cli/cache.h"
+#include "common/fs.h"
+
+#define KEY "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+
+static void open_cache(const struct folder *folder, struct cache *cache)
+{
+	struct error error = { 0 };
+
+	assert_int_equal(cache_open(folder->path, cache, &error), 0);
+}
+
+/* What a run leaves outside its folder is cleared by the list in it: so the folder is there yet. */
+static void clear(const char *run_path)
+{
+	_cleanup_free_ char *path = NULL;
+
+	assert_true(fs_exists(AT_FDCWD, run_path));
+	assert_true(asprintf(&path, "%s/../../cleared", run_path) > 0);
+	assert_int_equal(fs_write_atomic(AT_FDCWD, path, "", 0, 0644), 0);
+}
+
+static void start(struct cache *cache)
+{
+	struct error error = { 0 };
+
+	assert_int_equal(cache_start_run(cache, clear, &error), 0);
+}
+
+static void each_run_has_a_folder_that_lives_as_long_as_it(void **state)
+{
+	const struct folder *folder = *state;
+	_cleanup_(cache_close) struct cache first = { .fd = -1, .run_lock_fd = -1 };
+	_cleanup_(cache_close) struct cache second = { .fd = -1, .run_lock_fd = -1 };
+	_cleanup_(cache_close) struct cache third = { .fd = -1, .run_lock_fd = -1 };
+
+	open_cache(folder, &first);
+	open_cache(folder, &second);
+	open_cache(folder, &third);
+	start(&first);
+	start(&second);
+	assert_string_not_equal(first.run_path, second.run_path);
+	assert_true(fs_exists(AT_FDCWD, first.run_path));
+	assert_false(fs_exists(folder->fd, "cleared"));
+
+	/* A killed run's lock goes with its process. */
+	cleanup_close(&first.run_lock_fd);
+	first.run_lock_fd = -1;
+	start(&third);
+	assert_true(fs_exists(folder->fd, "cleared"));
+	assert_false(fs_exists(AT_FDCWD, first.run_path));
+	assert_true(fs_exists(AT_FDCWD, second.run_path));
+	cache_end_run(&second);
+	assert_false(fs_exists(AT_FDCWD, second.run_path));
+}
+
+static char *make_output(const struct cache *cache, const char *text)
+{
+	_cleanup_free_ char *file = NULL;
+	char *path = NULL;
+
+	assert_int_equal(cache_new_folder(cache, "kernel", &path), 0);
+	assert_true(asprintf(&file, "%s/file", path) > 0);
+	assert_int_equal(fs_write_atomic(AT_FDCWD, file, text, strlen(text), 0644), 0);
+	return path;
+}
+
+static void expect_output(const char *output, const char *text)
+{
+	_cleanup_free_ char *file = NULL;
+	_cleanup_free_ char *found = NULL;
+
+	assert_true(asprintf(&file, "%s/file", output) > 0);
+	assert_int_equal(fs_read(AT_FDCWD, file, 0, &found, NULL), 0);
+	assert_string_equal(found, text);
+}
+
+static void an_output_that_is_there_stays_unless_it_is_set_aside(void **state)
+{
+	const struct folder *folder = *state;
+	_cleanup_(cache_close) struct cache cache = { .fd = -1, .run_lock_fd = -1 };
+	_cleanup_free_ char *output = NULL;
+	_cleanup_free_ char *first = NULL;
+	_cleanup_free_ char *second = NULL;
+
+	open_cache(folder, &cache);
+	start(&cache);
+	output = cache_output_path(&cache, "kernel", KEY);
+	assert_int_equal(cache_set_aside(&cache, output), 0);
+	first = make_output(&cache, "first");
+	assert_int_equal(cache_keep(&cache, first, output), 0);
+	second = make_output(&cache, "second");
+	assert_int_equal(cache_keep(&cache, second, output), 0);
+	expect_output(output, "first");
+	assert_int_equal(cache_set_aside(&cache, output), 0);
+	assert_false(fs_exists(AT_FDCWD, output));
+	assert_int_equal(cache_keep(&cache, second, output), 0);
+	expect_output(output, "second");
+}
+
+static void a_refresh_is_remembered_by_distribution(void **state)
+{
+	const struct folder *folder = *state;
+	_cleanup_(cache_close) struct cache cache = { .fd = -1, .run_lock_fd = -1 };
+	_cleanup_free_ char *none = NULL;
+	_cleanup_free_ char *stamp = NULL;
+
+	open_cache(folder, &cache);
+	assert_int_equal(cache_set_refreshed(&cache, "debian12", "abc"), 0);
+	assert_int_equal(cache_refreshed(&cache, "debian12", &stamp), 0);
+	assert_string_equal(stamp, "abc");
+	assert_int_equal(cache_refreshed(&cache, "debian13", &none), 0);
+	assert_string_equal(none, "");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		folder_test(each_run_has_a_folder_that_lives_as_long_as_it),
+		folder_test(an_output_that_is_there_stays_unless_it_is_set_aside),
+		folder_test(a_refresh_is_remembered_by_distribution),
+	};
+
+	return cmocka_run_group_tests_name("cache", tests, NULL, NULL);
+}
