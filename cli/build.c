@@ -32,7 +32,7 @@ static int prepare(struct build *build, struct error *error)
 		return fail(build, EXIT_CODE_USAGE, r);
 	if (options->ofed)
 		r = source_identify("--ofed", options->ofed, "reference", &build->ofed, error);
-	if (r == 0)
+	if (r == 0 && strcmp(options->nvidia, "none") != 0)
 		r = source_identify("--nvidia", options->nvidia, "debian", &build->nvidia, error);
 	if (r == 0 && build->ofed.kind == SOURCE_TREE)
 		r = source_check_ofed(build->ofed.path, error);
@@ -58,7 +58,8 @@ static int read_tree(struct build *build, struct error *error)
 
 static int run(struct build *build, struct error *error)
 {
-	unsigned int goals = ARROW_BIT(ARROW_GPU) | ARROW_BIT(ARROW_PROOF);
+	const unsigned int goals =
+		ARROW_BIT(ARROW_NIC) | ARROW_BIT(ARROW_GPU) | ARROW_BIT(ARROW_PROOF);
 	int r = prepare(build, error);
 
 	if (r < 0)
@@ -67,8 +68,8 @@ static int run(struct build *build, struct error *error)
 		progress_note(&build->progress,
 			"no --ofed: there will be no NIC image, and no nvidia-peermem in the GPU "
 			"image");
-	else
-		goals |= ARROW_BIT(ARROW_NIC);
+	if (build->nvidia.kind == SOURCE_NONE)
+		progress_note(&build->progress, "--nvidia none: there will be no GPU image");
 	r = lockfile_make(build, error);
 	if (r == 0)
 		r = read_tree(build, error);

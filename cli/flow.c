@@ -65,6 +65,7 @@ static const struct arrow arrows[ARROW_COUNT] = {
 		.failure = EXIT_CODE_COMPILE,
 		.inputs = ARROW_BIT(ARROW_KERNEL) | ARROW_BIT(ARROW_NVIDIA_SOURCE) |
 			ARROW_BIT(ARROW_TOOLCHAIN) | ARROW_BIT(ARROW_OFED),
+		.applies = nvidia_applies,
 		.add_inputs = nvidia_add_inputs,
 		.run = nvidia_run,
 	},
@@ -105,6 +106,7 @@ static const struct arrow arrows[ARROW_COUNT] = {
 		.inputs = ARROW_BIT(ARROW_MODULES) | ARROW_BIT(ARROW_RUNTIME_BASE) |
 			ARROW_BIT(ARROW_OFED) | ARROW_BIT(ARROW_NVIDIA) | ARROW_BIT(ARROW_INIT) |
 			ARROW_BIT(ARROW_USERSPACE) | ARROW_BIT(ARROW_PROOF),
+		.applies = nvidia_applies,
 		.add_inputs = gpu_add_inputs,
 		.run = gpu_run,
 	},

@@ -8,14 +8,16 @@
 static const char usage_text[] =
 	"Usage: slipway build --kernel KREL|newest [options]\n"
 	"\n"
-	"Builds the NIC and the GPU driver image for one kernel release.\n"
+	"Builds the NIC and the GPU driver image, or one of them, for one kernel release.\n"
 	"\n"
 	"  --kernel KREL    what uname -r prints on the node, or newest: the newest of the\n"
 	"                   distribution's own series\n"
 	"  --ofed SRC       OFED kernel sources: a tree, a tarball, or reference (made from "
 	"Debian's\n"
 	"                   kernel source); without it there is no NIC image\n"
-	"  --nvidia SRC     NVIDIA's open kernel modules: a tree, a tarball, or debian [debian]\n"
+	"  --nvidia SRC     NVIDIA's open kernel modules: a tree, a tarball, or debian; with none "
+	"there\n"
+	"                   is no GPU image [debian]\n"
 	"  --os ID          the node's distribution [debian12]\n"
 	"  --jobs N         compile jobs at once [the processors of this machine]\n"
 	"  --output WHERE   DIR, containers-storage: or oci-archive:FILE, which is FILE.nic and\n"
@@ -122,6 +124,9 @@ static int check(const struct build_options *options, struct error *error)
 			"newest");
 	if (options->ofed && !*options->ofed)
 		return error_set(error, -EINVAL, "--ofed: the source is empty");
+	if (!options->ofed && strcmp(options->nvidia, "none") == 0)
+		return error_set(error, -EINVAL,
+			"--nvidia none without --ofed: there would be no image at all");
 	if (!*options->output)
 		return error_set(error, -EINVAL, "--output: the place is empty");
 	if (strcmp(options->output, "oci-archive:") == 0)

@@ -10,7 +10,7 @@
 struct build_options {
 	const char *krel;   /* or "newest" */
 	const char *ofed;   /* tree, tarball or "reference"; NULL: no NIC image */
-	const char *nvidia; /* tree, tarball or "debian" */
+	const char *nvidia; /* tree, tarball, "debian"; "none": no GPU image */
 	const char *os;
 	const char *output; /* folder, "containers-storage:" or "oci-archive:FILE" */
 	const char *base;   /* image that the driver images start from; NULL: one is made */

@@ -16,6 +16,7 @@ bool ofed_applies(const struct build *build);
 bool ofed_source_applies(const struct build *build);
 int ofed_source_add_inputs(const struct build *build, struct hash *hash, struct error *error);
 int ofed_source_run(struct build *build, const struct arrow_place *place, struct error *error);
+bool nvidia_applies(const struct build *build);
 bool nvidia_source_applies(const struct build *build);
 int nvidia_source_add_inputs(const struct build *build, struct hash *hash, struct error *error);
 int nvidia_source_run(struct build *build, const struct arrow_place *place, struct error *error);

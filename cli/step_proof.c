@@ -188,7 +188,7 @@ int proof_run(struct build *build, const struct arrow_place *place, struct error
 
 	if (r == 0 && arrow_applies(build, ARROW_OFED))
 		r = prove_ofed(build, &proving, error);
-	if (r == 0)
+	if (r == 0 && arrow_applies(build, ARROW_NVIDIA))
 		r = prove_nvidia(build, &proving, error);
 	if (r == 0)
 		r = write_report(place, &proving, error);

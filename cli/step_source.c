@@ -14,6 +14,11 @@ bool ofed_applies(const struct build *build)
 	return build->ofed.kind != SOURCE_NONE;
 }
 
+bool nvidia_applies(const struct build *build)
+{
+	return build->nvidia.kind != SOURCE_NONE;
+}
+
 /* A tree is used where it lies: nothing is made of it. */
 bool ofed_source_applies(const struct build *build)
 {

@@ -55,6 +55,14 @@ build() {
     says "nvidia-open-kernel-source: not in the package lists"
 }
 
+@test "with --nvidia none no package of NVIDIA's is looked for" {
+    mkdir "$BATS_TEST_TMPDIR/ofed"
+    touch "$BATS_TEST_TMPDIR/ofed"/{configure,makefile,Makefile}
+    run_slipway 12 build --kernel newest --ofed "$BATS_TEST_TMPDIR/ofed" --nvidia none
+    says "--nvidia none: there will be no GPU image" "6.1.0-56-amd64"
+    [[ $output != *nvidia-open-kernel-source* ]]
+}
+
 @test "an index that was changed after signing is refused" {
     echo >>"$mirror/dists/bookworm/main/binary-amd64/Packages"
     build newest 11

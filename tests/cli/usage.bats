@@ -58,6 +58,11 @@ load helpers
     done
 }
 
+@test "no OFED and no NVIDIA source: there would be nothing to build" {
+    run_slipway 2 build --kernel newest --nvidia none
+    says "--nvidia none without --ofed: there would be no image at all"
+}
+
 @test "an unknown --os lists the known ones" {
     run_slipway 2 build --kernel newest --os debian7
     says "--os debian7: not known" debian12
