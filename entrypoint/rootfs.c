@@ -63,6 +63,10 @@ static int stage_root(struct error *error)
 
 		(void) snprintf(below, sizeof(below), "%s%s", STAGE, live[i]);
 		r = bind_mount(live[i], below, MS_REC, error);
+		/* What comes there appears in the export; detaching the export takes nothing away.
+		 */
+		if (r == 0 && mount(NULL, below, NULL, MS_REC | MS_SLAVE, NULL) < 0)
+			r = error_set_errno(error, -errno, "make %s a slave", below);
 	}
 	return r;
 }
