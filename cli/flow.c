@@ -89,6 +89,7 @@ static const struct arrow arrows[ARROW_COUNT] = {
 		.failure = EXIT_CODE_WILL_NOT_LOAD,
 		.inputs = ARROW_BIT(ARROW_KERNEL) | ARROW_BIT(ARROW_MODULES) |
 			ARROW_BIT(ARROW_OFED) | ARROW_BIT(ARROW_NVIDIA),
+		.add_inputs = proof_add_inputs,
 		.run = proof_run,
 	},
 	[ARROW_NIC] = {

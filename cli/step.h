@@ -47,7 +47,11 @@ bool userspace_applies(const struct build *build);
 int userspace_add_inputs(const struct build *build, struct hash *hash, struct error *error);
 int userspace_run(struct build *build, const struct arrow_place *place, struct error *error);
 
-/* step_proof.c */
+/*
+ * step_proof.c: -ENOEXEC when a module would be refused, -ENOMSG when that cannot be told; then the
+ * report is in the log.
+ */
+int proof_add_inputs(const struct build *build, struct hash *hash, struct error *error);
 int proof_run(struct build *build, const struct arrow_place *place, struct error *error);
 
 /* step_image.c */

@@ -9,12 +9,20 @@
 #include "kernels/depends.h"
 #include "module/proof.h"
 
+#define PROOF_RULES "proof-2" /* what passes: sets that older rules let pass are proven anew */
+
+/* The modules with one verdict, and the first finding. */
+struct tally {
+	size_t count;
+	char first[512];
+};
+
 struct proving {
 	char *vermagic;
 	struct symvers *symvers;
 	json_object *report; /* a list, one object a module */
-	size_t modules, refused, unknown;
-	char first[512]; /* the first finding that refuses a module */
+	size_t modules;
+	struct tally refused, unknown;
 };
 
 static void proving_done(struct proving *proving)
@@ -82,6 +90,13 @@ static void add_text(json_object *object, const char *key, const char *value)
 	(void) json_object_object_add(object, key, json_object_new_string(value));
 }
 
+static void count(struct tally *tally, const char *path, const struct proof *proof)
+{
+	if (tally->count++ == 0)
+		(void) snprintf(tally->first, sizeof(tally->first), "%s: %s", path,
+			proof->findings.count ? proof->findings.items[0] : "no reason given");
+}
+
 static void report(
 	struct proving *proving, const char *set, const char *path, const struct proof *proof)
 {
@@ -97,12 +112,10 @@ static void report(
 	(void) json_object_object_add(object, "findings", findings);
 	(void) json_object_array_add(proving->report, object);
 	proving->modules++;
-	proving->unknown += proof->verdict == PROOF_CANNOT_TELL;
-	if (proof->verdict != PROOF_WILL_NOT_LOAD)
-		return;
-	if (proving->refused++ == 0)
-		(void) snprintf(proving->first, sizeof(proving->first), "%s: %s", path,
-			proof->findings.count ? proof->findings.items[0] : "no reason given");
+	if (proof->verdict == PROOF_CANNOT_TELL)
+		count(&proving->unknown, path, proof);
+	if (proof->verdict == PROOF_WILL_NOT_LOAD)
+		count(&proving->refused, path, proof);
 }
 
 static int prove_file(
@@ -175,9 +188,30 @@ static int write_report(
 		return error_set_errno(error, -ENOMEM, "proof");
 	r = fs_write_atomic(AT_FDCWD, path, text, strlen(text), 0644);
 	/* The report of a refusal is wanted most, and its folder goes with the run. */
-	if (r == 0 && proving->refused)
+	if (r == 0 && (proving->refused.count || proving->unknown.count))
 		r = fs_write_atomic(AT_FDCWD, place->log, text, strlen(text), 0644);
 	return r < 0 ? error_set_errno(error, r, "%s", path) : 0;
+}
+
+int proof_add_inputs(const struct build *build, struct hash *hash, struct error *error)
+{
+	(void) build;
+	(void) error;
+	hash_add_text(hash, PROOF_RULES);
+	return 0;
+}
+
+static int refuse(const struct build *build, const struct proving *proving, const char *log,
+	struct error *error)
+{
+	bool refused = proving->refused.count;
+	const struct tally *tally = refused ? &proving->refused : &proving->unknown;
+
+	return error_set(error, refused ? -ENOEXEC : -ENOMSG,
+		"%zu of %zu modules: %s %s: no image is made\n  first: %s\n  all: %s", tally->count,
+		proving->modules,
+		refused ? "will not load on" : "it cannot be told whether they load on",
+		build->lock.krel, tally->first, log);
 }
 
 int proof_run(struct build *build, const struct arrow_place *place, struct error *error)
@@ -194,14 +228,9 @@ int proof_run(struct build *build, const struct arrow_place *place, struct error
 		r = write_report(place, &proving, error);
 	if (r < 0)
 		return r;
-	if (proving.refused)
-		return error_set(error, -ENOEXEC,
-			"%zu of %zu modules will not load on %s: no image is made\n  first: %s\n  "
-			"all: %s",
-			proving.refused, proving.modules, build->lock.krel, proving.first,
-			place->log);
-	(void) snprintf(text, sizeof(text), "%zu modules: %zu will load, %zu cannot be told",
-		proving.modules, proving.modules - proving.unknown, proving.unknown);
+	if (proving.refused.count || proving.unknown.count)
+		return refuse(build, &proving, place->log, error);
+	(void) snprintf(text, sizeof(text), "%zu modules will load", proving.modules);
 	progress_step(&build->progress, text);
 	return 0;
 }
