@@ -72,9 +72,17 @@ fuzz-programs: $(fuzz_programs) $(fixtures)
 
 images_options ?= --kernel newest --ofed reference
 
+# The other NIC image has an OFED of another CRC for the peer-memory interface, without mlx5: a minute's work.
+other_ofed := $(O)/ofed-other
+
+$(other_ofed)/reference-ofed:
+	scripts/reference-ofed --variant other --without-mlx5 --output $(other_ofed)
+
 .PHONY: images
-images: all ## build both images for the newest kernel, for the VM tests
+images: all $(other_ofed)/reference-ofed ## build the images for the newest kernel, for the VM tests
 	$(O)/slipway build $(images_options) --output $(O)/images
+	$(O)/slipway build --kernel "$$(jq -r .krel $(O)/images/images.json)" --ofed $(other_ofed) --nvidia none \
+		--output $(O)/images/other
 
 # ---- what a developer calls
 
