@@ -2,6 +2,7 @@
 #include "cli/build.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <string.h>
 
 #include "cli/data.h"
@@ -9,6 +10,7 @@
 #include "cli/output.h"
 #include "cli/step.h"
 #include "cli/supervise.h"
+#include "common/process.h"
 
 static int fail(struct build *build, enum exit_code code, int r)
 {
@@ -128,6 +130,23 @@ static void say_interrupted(const struct build_options *options, int signal_numb
 			128 + signal_number);
 }
 
+/* The work itself was ended by a signal that nobody sends to interrupt it. */
+static int say_killed(const struct build_options *options, int signal_number)
+{
+	const char *advice = signal_number == SIGKILL
+				     ? "; a kernel does that when memory runs out: try a smaller "
+				       "--jobs"
+				     : "";
+
+	(void) fprintf(stderr, "slipway build: ended by signal %d (%s)%s\n", signal_number,
+		strsignal(signal_number), advice);
+	if (options->json)
+		(void) printf("{\"event\":\"failed\",\"exit_code\":%d,\"reason\":\"ended by signal "
+			      "%d\"}\n",
+			EXIT_CODE_INTERNAL, signal_number);
+	return EXIT_CODE_INTERNAL;
+}
+
 int build_command(int argc, char **argv)
 {
 	struct build build = { .cache = { .fd = -1, .run_lock_fd = -1 } };
@@ -151,8 +170,10 @@ int build_command(int argc, char **argv)
 	if (r != 0)
 		buildah_sweep(build.cache.run_path);
 	cache_end_run(&build.cache);
-	if (r > 128)
+	if (process_was_interrupted(r))
 		say_interrupted(&build.options, r - 128);
+	else if (r > 128)
+		r = say_killed(&build.options, r - 128);
 	cache_close(&build.cache);
 	return r < 0 ? EXIT_CODE_INTERNAL : r;
 }

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Recipes, run as seam 1 of docs/architecture.md has it, and what is said when one fails. */
 #include <fcntl.h>
+#include <signal.h>
 #include <string.h>
 
 #include "cli/buildlog.h"
 #include "cli/step.h"
 #include "common/fs.h"
+#include "common/process.h"
 #include "kernels/copy.h"
 
 struct recipe {
@@ -105,6 +107,17 @@ static int compile_failed(const struct recipe *recipe, int status, const char *l
 		recipe->name, found.step ? " at: " : "", found.step ? found.step : "",
 		place ? place : "", found.message, log, work ? work : "not kept",
 		buildlog_hint(&found));
+}
+
+/* A log says nothing of this: it just ends. */
+static int recipe_killed(const struct build *build, const struct recipe *recipe, const char *log,
+	const char *work, struct error *error)
+{
+	return error_set(error, -EIO,
+		"recipe %s: killed (SIGKILL), as the kernel does when memory runs out\n  log: %s\n "
+		" "
+		"work folder: %s\n  try: a smaller --jobs (it was %u), or more memory",
+		recipe->name, log, work ? work : "not kept", build->options.jobs);
 }
 
 static int recipe_environment(
@@ -207,12 +220,13 @@ static int run_recipe(struct build *build, const struct recipe *recipe,
 	r = step_buildah(build, place, &buildah, error);
 	if (r == 0)
 		r = start_container(build, &buildah, recipe, &folders, place->folder, error);
-	if (r > 128)
+	if (process_was_interrupted(r))
 		return error_set(
 			error, -EINTR, "recipe %s: ended by signal %d", recipe->name, r - 128);
 	if (r > 0) {
 		kept = cache_keep_failed(&build->cache, folders.work, recipe->name);
-		return compile_failed(recipe, r, place->log, kept, error);
+		return r == 128 + SIGKILL ? recipe_killed(build, recipe, place->log, kept, error)
+					  : compile_failed(recipe, r, place->log, kept, error);
 	}
 	if (r == 0 && fs_remove_tree(AT_FDCWD, folders.work) < 0)
 		progress_note(&build->progress, "a recipe's work folder could not be removed");

@@ -183,3 +183,8 @@ int process_run(const struct process *process, char **ret_output, struct error *
 		*ret_output = TAKE_PTR(output);
 	return r;
 }
+
+bool process_was_interrupted(int status)
+{
+	return status == 128 + SIGINT || status == 128 + SIGTERM || status == 128 + SIGHUP;
+}

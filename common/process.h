@@ -5,6 +5,8 @@
  */
 #pragma once
 
+#include <stdbool.h>
+
 #include "common/error.h"
 #include "common/strv.h"
 
@@ -25,3 +27,9 @@ struct process {
  * through a pipe; *ret_output (may be NULL) is then all of stdout, freed by the caller.
  */
 int process_run(const struct process *process, char **ret_output, struct error *error);
+
+/*
+ * Was the program with this exit status told to stop, by SIGINT, SIGTERM or SIGHUP? Other signals,
+ * such as the SIGKILL of a kernel that is out of memory, are failures.
+ */
+bool process_was_interrupted(int status);

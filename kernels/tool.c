@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/tool.h"
 
+#include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -28,6 +29,21 @@ static char *why(int log_fd)
 	return last ? strdup(last) : NULL;
 }
 
+static int ended_by_signal(const char *program, int status, struct error *error)
+{
+	int signal_number = status - 128;
+
+	if (process_was_interrupted(status))
+		return error_set(error, -EINTR, "%s: ended by signal %d", program, signal_number);
+	if (signal_number == SIGKILL)
+		return error_set(error, -ENOMEM,
+			"%s: killed (SIGKILL), as the kernel does when memory runs out: free some "
+			"and run again",
+			program);
+	return error_set(error, -ENOTRECOVERABLE, "%s: ended by signal %d (%s)", program,
+		signal_number, strsignal(signal_number));
+}
+
 int tool_run_in(const char *folder, const struct strv *argv, char **ret_output, struct error *error)
 {
 	_cleanup_close_ int log_fd = memfd_create("stderr", MFD_CLOEXEC);
@@ -46,8 +62,7 @@ int tool_run_in(const char *folder, const struct strv *argv, char **ret_output, 
 	if (status < 0)
 		return status;
 	if (status > 128)
-		return error_set(
-			error, -EINTR, "%s: ended by signal %d", argv->items[0], status - 128);
+		return ended_by_signal(argv->items[0], status, error);
 	if (status > 0) {
 		reason = why(log_fd);
 		return error_set(error, -EIO, "%s %s: exit status %d: %s", argv->items[0],

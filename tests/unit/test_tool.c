@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tests/unit/support.h"
+
+#include "kernels/tool.h"
+
+static int run(const char *script, char **ret_output, struct error *error)
+{
+	_cleanup_strv_ struct strv argv = { 0 };
+
+	assert_int_equal(strv_push(&argv, "sh"), 0);
+	assert_int_equal(strv_push(&argv, "-c"), 0);
+	assert_int_equal(strv_push(&argv, script), 0);
+	return tool_run(&argv, ret_output, error);
+}
+
+static void the_answer_is_stdout(void **state)
+{
+	_cleanup_free_ char *output = NULL;
+	struct error error = { 0 };
+
+	(void) state;
+	assert_int_equal(run("echo out; echo err >&2", &output, &error), 0);
+	assert_string_equal(output, "out\n");
+}
+
+static void a_failure_has_the_reason_that_was_marked_as_one(void **state)
+{
+	struct error error = { 0 };
+
+	(void) state;
+	assert_int_equal(run("echo 'E: no disk' >&2; echo bye >&2; exit 3", NULL, &error), -EIO);
+	assert_contains(error.text, "exit status 3: E: no disk");
+}
+
+static void only_what_was_told_to_stop_is_interrupted(void **state)
+{
+	static const struct {
+		const char *script;
+		int result;
+		const char *text;
+	} cases[] = {
+		{ "kill -INT $$", -EINTR, "ended by signal 2" },
+		{ "kill -TERM $$", -EINTR, "ended by signal 15" },
+		{ "kill -HUP $$", -EINTR, "ended by signal 1" },
+		{ "kill -KILL $$", -ENOMEM, "memory" },
+		{ "kill -SEGV $$", -ENOTRECOVERABLE, "ended by signal 11" },
+	};
+
+	(void) state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct error error = { 0 };
+
+		assert_int_equal(run(cases[i].script, NULL, &error), cases[i].result);
+		assert_contains(error.text, cases[i].text);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_answer_is_stdout),
+		cmocka_unit_test(a_failure_has_the_reason_that_was_marked_as_one),
+		cmocka_unit_test(only_what_was_told_to_stop_is_interrupted),
+	};
+
+	return cmocka_run_group_tests_name("tool", tests, NULL, NULL);
+}
