@@ -5,6 +5,7 @@
 
 #include "common/fs.h"
 #include "entrypoint/contract.h"
+#include "entrypoint/fingerprint.h"
 #include "entrypoint/prove.h"
 #include "entrypoint/role.h"
 #include "entrypoint/roles.h"
@@ -90,6 +91,11 @@ static const struct step nic_steps[] = {
 		.undo = role_unload,
 		.undo_deadline_ms = UNLOAD_DEADLINE_MS },
 	{ .name = "export-sources", .perform = export_sources, .undo = detach_sources },
+	{ .name = "fingerprint",
+		.kind = STEP_WORKER,
+		.perform = fingerprint_write,
+		.deadline_ms = 60 * 1000,
+		.undo = fingerprint_remove },
 	{ .name = "tell-ready", .perform = tell_ready, .undo = clear_flag },
 };
 

@@ -6,6 +6,7 @@
 
 #include "common/fs.h"
 #include "entrypoint/contract.h"
+#include "entrypoint/fingerprint.h"
 #include "entrypoint/role.h"
 #include "entrypoint/symbols.h"
 #include "entrypoint/sysmodule.h"
@@ -51,21 +52,33 @@ static bool exports_peer_memory(struct role *role, const char *exporter)
 	return false;
 }
 
-int ofed_wait(struct action *action)
+/* The NIC container's word about the very module that is live, or the kernel's own list. */
+static int find_peer_memory(struct action *action)
 {
 	struct role *role = action->role;
 	const char *exporter =
 		*role->image.ofed_exporter ? role->image.ofed_exporter : EXPORTER_UNLESS_TOLD;
+	struct fingerprint fingerprint;
 
-	/* Watch first, look then: what comes in between is an event. */
-	if (!role->options.host_ofed) {
-		(void) events_watch_file(&role->events, "/" CONTRACT_OFED_READY);
-		if (!fs_exists(role->root_fd, CONTRACT_OFED_READY))
-			return missing(action, "the NIC driver container has not written /%s",
-				CONTRACT_OFED_READY);
-	}
+	if (fingerprint_read(role->root_fd, &fingerprint) &&
+		sysmodule_is_live(role->root_fd, fingerprint.exporter))
+		return 0;
 	if (!sysmodule_is_live(role->root_fd, exporter))
 		return missing(action, "the module %s, which has to export %s, is not loaded",
 			exporter, CONTRACT_PEER_REGISTER);
 	return exports_peer_memory(role, exporter) ? 0 : missing_interface(action, exporter);
+}
+
+int ofed_wait(struct action *action)
+{
+	struct role *role = action->role;
+
+	if (role->options.host_ofed)
+		return find_peer_memory(action);
+	/* Watch first, look then: what comes in between is an event. */
+	(void) events_watch_file(&role->events, "/" CONTRACT_OFED_READY);
+	if (!fs_exists(role->root_fd, CONTRACT_OFED_READY))
+		return missing(action, "the NIC driver container has not written /%s",
+			CONTRACT_OFED_READY);
+	return find_peer_memory(action);
 }

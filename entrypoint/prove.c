@@ -7,6 +7,7 @@
 
 #include "common/fs.h"
 #include "entrypoint/contract.h"
+#include "entrypoint/fingerprint.h"
 #include "entrypoint/load.h"
 #include "entrypoint/role.h"
 #include "entrypoint/sysmodule.h"
@@ -62,49 +63,66 @@ static int asks_for_peer_memory(const struct elf_module *peermem, struct error *
 	return strv_contains(&undefined, CONTRACT_PEER_REGISTER);
 }
 
-static int compare_peer_crc(struct action *action, const struct role *role, uint32_t wanted,
-	const struct symvers_entry *exported)
+static int compare_peer_crc(struct action *action, uint32_t wanted, const struct fingerprint *ofed)
 {
-	char exporter[128];
+	const struct role *role = action->role;
 
-	if (exported->crc == wanted)
+	if (ofed->crc == wanted)
 		return 0;
-	symvers_module_name(exported, exporter, sizeof(exporter));
 	return action_fail(action, REASON_PEERMEM_OTHER_OFED, -ENOEXEC,
 		"nvidia_peermem: built for %s CRC 0x%08x (OFED %s), but the loaded OFED's %s "
 		"exports "
 		"0x%08x: build the GPU image again with --ofed set to the OFED that is loaded",
 		CONTRACT_PEER_REGISTER, wanted,
 		*role->image.ofed_version ? role->image.ofed_version : "of unknown version",
-		exporter, exported->crc);
+		ofed->exporter, ofed->crc);
+}
+
+/* What the loaded OFED exports: by the NIC container's word, else by the symvers that are shown. */
+static int find_exported(const struct role *role, struct fingerprint *ret, struct error *error)
+{
+	_cleanup_(symvers_close) struct symvers *symvers = NULL;
+	const struct symvers_entry *entry;
+	int r;
+
+	if (fingerprint_read(role->root_fd, ret))
+		return 0;
+	r = open_ofed_symvers(role, &symvers, error);
+	if (r < 0)
+		return r;
+	entry = symvers_find(symvers, CONTRACT_PEER_REGISTER);
+	if (!entry)
+		return error_set(error, -ENOENT, "OFED's Module.symvers does not list %s",
+			CONTRACT_PEER_REGISTER);
+	symvers_module_name(entry, ret->exporter, sizeof(ret->exporter));
+	ret->crc = entry->crc;
+	return 0;
 }
 
 static int check_peermem(struct action *action, struct loader *loader)
 {
 	const struct role *role = action->role;
 	_cleanup_(elf_module_close) struct elf_module *peermem = NULL;
-	_cleanup_(symvers_close) struct symvers *symvers = NULL;
-	const struct symvers_entry *exported;
 	struct error error = { "" };
+	struct fingerprint ofed;
 	uint32_t wanted;
 	int r = open_module(role, loader, "nvidia_peermem", &peermem, &action->error);
 
 	if (r < 0)
 		return action_reason(action, REASON_WILL_NOT_LOAD, r);
 	r = asks_for_peer_memory(peermem, &action->error);
-	if (r <= 0)
-		return r < 0 ? action_reason(action, REASON_INTERNAL, r)
-			     : refuse_unbound(action, role);
+	if (r < 0)
+		return action_reason(action, REASON_INTERNAL, r);
+	if (r == 0)
+		return refuse_unbound(action, role);
 	if (!elf_module_version(peermem, CONTRACT_PEER_REGISTER, &wanted))
 		return 0; /* a kernel without MODVERSIONS: there is nothing to compare */
-	r = open_ofed_symvers(role, &symvers, &error);
-	exported = r < 0 ? NULL : symvers_find(symvers, CONTRACT_PEER_REGISTER);
-	if (exported)
-		return compare_peer_crc(action, role, wanted, exported);
+	if (find_exported(role, &ofed, &error) == 0)
+		return compare_peer_crc(action, wanted, &ofed);
 	worker_tell(action->worker, WORKER_NOTE, 0,
-		"cannot tell whether nvidia_peermem fits the loaded OFED: %s; the kernel will "
+		"cannot tell whether nvidia_peermem fits the loaded OFED (%s): the kernel will "
 		"judge",
-		r < 0 ? error.text : "its Module.symvers does not list " CONTRACT_PEER_REGISTER);
+		error.text);
 	return 0;
 }
 

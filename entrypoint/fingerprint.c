@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "entrypoint/fingerprint.h"
+
+#include <string.h>
+
+#include "common/fs.h"
+#include "entrypoint/conf.h"
+#include "entrypoint/contract.h"
+#include "entrypoint/role.h"
+#include "entrypoint/roles.h"
+#include "entrypoint/sysmodule.h"
+#include "module/symvers.h"
+
+#define FINGERPRINT_PATH NIC_STATE_FOLDER "/ofed.fingerprint"
+
+/* The image's own symvers: what its modules were built with. */
+#define SYMVERS_PATH "usr/src/ofa_kernel/default/Module.symvers"
+
+static int write_entry(struct action *action, const struct symvers_entry *entry)
+{
+	const struct role *role = action->role;
+	char build_id[BUILD_ID_HEX_SIZE];
+	char exporter[64];
+	char text[256];
+
+	symvers_module_name(entry, exporter, sizeof(exporter));
+	sysmodule_build_id(role->root_fd, exporter, build_id);
+	(void) snprintf(text, sizeof(text), "exporter=%s\nbuild_id=%s\ncrc=0x%08x\n", exporter,
+		build_id, entry->crc);
+	return action_write(action, FINGERPRINT_PATH, text);
+}
+
+int fingerprint_write(struct action *action)
+{
+	const struct role *role = action->role;
+	_cleanup_(symvers_close) struct symvers *symvers = NULL;
+	const struct symvers_entry *entry;
+	struct error error = { "" };
+	int r = symvers_open(role->root_fd, SYMVERS_PATH, &symvers, &error);
+
+	entry = r < 0 ? NULL : symvers_find(symvers, CONTRACT_PEER_REGISTER);
+	if (entry)
+		return write_entry(action, entry);
+	worker_tell(action->worker, WORKER_NOTE, 0,
+		"this OFED exports no %s, so nvidia-peermem will not load: %s",
+		CONTRACT_PEER_REGISTER, r < 0 ? error.text : "its Module.symvers does not list it");
+	return 0;
+}
+
+int fingerprint_remove(struct action *action)
+{
+	const struct role *role = action->role;
+
+	(void) unlinkat(role->root_fd, FINGERPRINT_PATH, 0);
+	return 0;
+}
+
+bool fingerprint_read(int root_fd, struct fingerprint *ret)
+{
+	char loaded_id[BUILD_ID_HEX_SIZE];
+	_cleanup_free_ char *text = NULL;
+	struct fingerprint found;
+	char crc[16];
+
+	if (fs_read(root_fd, FINGERPRINT_PATH, 4096, &text, NULL) < 0)
+		return false;
+	conf_value(text, "exporter", found.exporter, sizeof(found.exporter));
+	conf_value(text, "build_id", found.build_id, sizeof(found.build_id));
+	conf_value(text, "crc", crc, sizeof(crc));
+	found.crc = (uint32_t) strtoul(crc, NULL, 16);
+	if (!*found.exporter || !*found.build_id || strchr(found.exporter, '/'))
+		return false;
+	sysmodule_build_id(root_fd, found.exporter, loaded_id);
+	if (strcmp(loaded_id, found.build_id) != 0)
+		return false;
+	*ret = found;
+	return true;
+}

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tests/unit/support.h"
+
+#include "entrypoint/fingerprint.h"
+#include "entrypoint/roles.h"
+
+#define PATH NIC_STATE_FOLDER "/ofed.fingerprint"
+
+static void load(const struct folder *folder, const char *name, unsigned char id)
+{
+	const unsigned char note[] = { 4, 0, 0, 0, 1, 0, 0, 0, 3, 0, 0, 0, 'G', 'N', 'U', 0, id };
+	char path[128];
+
+	(void) snprintf(path, sizeof(path), "sys/module/%s/notes/.note.gnu.build-id", name);
+	folder_write(folder, path, note, sizeof(note));
+}
+
+static void speaks_of_the_module_that_is_loaded(void **state)
+{
+	const struct folder *folder = *state;
+	struct fingerprint found;
+
+	load(folder, "ib_uverbs", 0xab);
+	folder_write_text(folder, PATH, "exporter=ib_uverbs\nbuild_id=ab\ncrc=0x8e6daf35\n");
+	assert_true(fingerprint_read(folder->fd, &found));
+	assert_string_equal(found.exporter, "ib_uverbs");
+	assert_int_equal(found.crc, 0x8e6daf35);
+}
+
+static void another_build_of_the_module_voids_it(void **state)
+{
+	const struct folder *folder = *state;
+	struct fingerprint found;
+
+	load(folder, "ib_uverbs", 0xac);
+	folder_write_text(folder, PATH, "exporter=ib_uverbs\nbuild_id=ab\ncrc=0x8e6daf35\n");
+	assert_false(fingerprint_read(folder->fd, &found));
+}
+
+static void without_file_module_or_build_id_there_is_none(void **state)
+{
+	const struct folder *folder = *state;
+	struct fingerprint found;
+
+	assert_false(fingerprint_read(folder->fd, &found));
+	folder_write_text(folder, PATH, "exporter=ib_uverbs\nbuild_id=ab\ncrc=0x1\n");
+	assert_false(fingerprint_read(folder->fd, &found));
+	folder_write_text(folder, PATH, "exporter=ib_uverbs\nbuild_id=\ncrc=0x1\n");
+	assert_false(fingerprint_read(folder->fd, &found));
+	folder_write_text(folder, PATH, "exporter=../../etc\nbuild_id=ab\ncrc=0x1\n");
+	assert_false(fingerprint_read(folder->fd, &found));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		folder_test(speaks_of_the_module_that_is_loaded),
+		folder_test(another_build_of_the_module_voids_it),
+		folder_test(without_file_module_or_build_id_there_is_none),
+	};
+
+	return cmocka_run_group_tests_name("fingerprint", tests, NULL, NULL);
+}
