@@ -5,9 +5,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "cli/buildah.h"
 #include "cli/image.h"
 #include "cli/step.h"
+#include "cli/storage.h"
 #include "cli/tag.h"
 #include "common/fs.h"
 #include "common/json_text.h"
@@ -157,48 +157,16 @@ static int to_folder(const struct build *build, struct outputs *outputs, struct 
 	return r < 0 ? error_set_errno(error, r, "--output %s", folder) : 0;
 }
 
-/* An image that someone removed from the storage comes back from its archive in the cache. */
-static int bring_back(const char *folder, const struct image *image, struct error *error)
-{
-	_cleanup_free_ char *there = buildah_image_id(image->id);
-	_cleanup_free_ char *source = NULL;
-	_cleanup_free_ char *id = NULL;
-	int r;
-
-	if (there)
-		return 0;
-	if (asprintf(&source, ARCHIVE "%s/" IMAGE_ARCHIVE, folder) < 0)
-		return error_set_errno(error, -ENOMEM, "storage");
-	r = buildah_pull(source, &id, error);
-	if (r < 0)
-		return r;
-	if (strcmp(id, image->id) != 0)
-		return error_set(error, -EBADMSG,
-			"%s: holds image %.12s, not %.12s that image.json beside it names: remove "
-			"the folder and run again",
-			source + strlen(ARCHIVE), id, image->id);
-	return 0;
-}
-
-/*
- * A tag does not say which OFED an image was bound to, so the images of two OFEDs share one: it is
- * made to stand for this build's image, whatever it stood for before.
- */
 static int to_storage(const struct build *build, struct outputs *outputs, struct error *error)
 {
 	for (size_t i = 0; i < outputs->count; i++) {
-		const struct image *image = &outputs->images[i];
-		_cleanup_free_ char *id = buildah_image_id(image->reference);
-		int r;
+		bool changed = false;
+		int r = storage_place(arrow_output(build, outputs->arrows[i]), &outputs->images[i],
+			&changed, error);
 
-		if (id && strcmp(id, image->id) == 0)
-			continue;
-		r = bring_back(arrow_output(build, outputs->arrows[i]), image, error);
-		if (r == 0)
-			r = buildah_tag(image->id, image->reference, error);
 		if (r < 0)
 			return r;
-		outputs->changed = true;
+		outputs->changed |= changed;
 	}
 	return 0;
 }
