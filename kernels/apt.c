@@ -72,16 +72,32 @@ static int write_when_changed(int dir_fd, const char *name, const char *text, bo
 	return *ret_changed ? fs_write_atomic(dir_fd, name, text, strlen(text), 0644) : 0;
 }
 
-static int system_targets(char **ret_text, struct error *error)
+static int index_targets(bool released, char **ret_text, struct error *error)
 {
 	static const char *const words[] = { "apt-get", "indextargets", "--format",
 		"$(REPO_URI)|$(RELEASE)|$(CODENAME)|$(ORIGIN)", "Created-By: Packages" };
 	_cleanup_strv_ struct strv argv = { 0 };
+	int r = 0;
 
-	for (size_t i = 0; i < ARRAY_SIZE(words); i++)
-		if (strv_push(&argv, words[i]) < 0)
-			return error_set_errno(error, -ENOMEM, "apt-get");
-	return tool_run(&argv, ret_text, error);
+	for (size_t i = 0; i < ARRAY_SIZE(words) && r == 0; i++)
+		r = strv_push(&argv, words[i]);
+	if (r == 0 && !released)
+		r = strv_push(&argv, "--no-release-info");
+	return r < 0 ? error_set_errno(error, r, "apt-get") : tool_run(&argv, ret_text, error);
+}
+
+/* Where no list was ever fetched, apt tells of its sources only what their own lines say. */
+static int system_targets(char **ret_text, struct error *error)
+{
+	_cleanup_free_ char *text = NULL;
+	int r = index_targets(true, &text, error);
+
+	if (r < 0)
+		return r;
+	if (!*text)
+		return index_targets(false, ret_text, error);
+	*ret_text = TAKE_PTR(text);
+	return 0;
 }
 
 static int write_state(

@@ -106,6 +106,14 @@ build() {
     says "kernel tree: lib/modules/6.1.0-50-amd64/build"
 }
 
+@test "a system that never ran apt-get update is enough" {
+    rm -rf "$BATS_TEST_TMPDIR/apt/lists"
+    mkdir -p "$BATS_TEST_TMPDIR/apt/lists/partial"
+    [ -z "$(apt-get indextargets)" ]
+    build 6.1.0-56-amd64 12
+    says "kernel tree: lib/modules/6.1.0-56-amd64/build"
+}
+
 @test "apt sources without the distribution are an error that says what to add" {
     : >"$BATS_TEST_TMPDIR/apt/sources.list"
     build newest 11
