@@ -89,8 +89,8 @@ images: all $(other_ofed)/reference-ofed ## build the images for the newest kern
 run_all = O='$(O)' MAKE='$(MAKE)' tests/run-all
 
 .PHONY: check check-unit check-cli check-vm check-fuzz check-full
-check: ## lint, unit, CLI and VM tests; the last line counts them all
-	+@$(run_all) build lint unit cli vm
+check: ## lint, unit, fuzz, CLI and VM tests; the last line counts them all
+	+@$(run_all) build lint unit fuzz cli vm
 check-unit: ## cmocka tests under ASan and UBSan
 	+@$(run_all) unit
 check-cli: ## BATS tests of both programs' verbs
@@ -99,8 +99,8 @@ check-vm: ## BATS tests of the built images in the VM
 	+@$(run_all) vm
 check-fuzz: ## every fuzz target for 10 seconds (FUZZ_SECONDS)
 	+@$(run_all) fuzz
-check-full: ## check, with what takes longer: more kernels, fuzzing
-	+@SLIPWAY_CHECK_FULL=1 $(run_all) build lint unit cli vm fuzz
+check-full: ## check, and images for other kernels, built and booted
+	+@$(run_all) build lint unit fuzz cli vm vm_full
 
 # ---- what `make bench` runs in the guest: static, for they run in the driver image's root
 

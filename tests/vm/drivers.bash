@@ -1,7 +1,8 @@
 # shellcheck shell=bash disable=SC2154
 # SPDX-License-Identifier: Apache-2.0
 # The driver images that the VM tests run, and what is derived from them. `make images` has built gpu and nic.
-load helpers
+# shellcheck source-path=SCRIPTDIR source=helpers.bash
+. "$(dirname "${BASH_SOURCE[0]}")/helpers.bash"
 
 images_folder=$(realpath -m "$vm_folder/../../${O:-build}/images")
 
