@@ -15,7 +15,7 @@ images_krel() {
 derive_image() {
     local name=$1 from=$2 container root
     shift 2
-    container=$(buildah from --pull-never "oci-archive:$from")
+    container=$(buildah from --quiet --pull-never "oci-archive:$from")
     root=$(buildah mount "$container")
     root=$root "$@"
     buildah commit -q "$container" "localhost/slipway-test-$name" >/dev/null
