@@ -87,24 +87,46 @@ static void print_role_json(const struct role_status *status, bool first)
 	(void) putchar('}');
 }
 
+/* References cannot be told of a built-in module, or where the kernel has no CONFIG_MODULE_UNLOAD.
+ */
+static void print_module(int root_fd, const char *name)
+{
+	int references = sysmodule_references(root_fd, name);
+
+	if (sysmodule_is_built_in(root_fd, name))
+		(void) printf(" %s(built in)", name);
+	else if (references < 0)
+		(void) printf(" %s(cannot be unloaded)", name);
+	else
+		(void) printf(" %s(%d)", name, references);
+}
+
+static void print_module_json(int root_fd, const char *name, bool first)
+{
+	int references = sysmodule_references(root_fd, name);
+	char build_id[BUILD_ID_HEX_SIZE];
+	char count[16] = "null";
+
+	sysmodule_build_id(root_fd, name, build_id);
+	if (references >= 0)
+		(void) snprintf(count, sizeof(count), "%d", references);
+	(void) printf("%s{\"name\":\"%s\",\"built_in\":%s,\"build_id\":\"%s\",\"references\":%s}",
+		first ? "" : ",", name, sysmodule_is_built_in(root_fd, name) ? "true" : "false",
+		build_id, count);
+}
+
 static void print_modules(int root_fd, bool json)
 {
 	bool first = true;
 
 	(void) printf(json ? "],\"modules\":[" : "modules ");
 	for (size_t i = 0; i < ARRAY_SIZE(told_modules); i++) {
-		char build_id[BUILD_ID_HEX_SIZE];
-		int references;
-
 		if (!sysmodule_exists(root_fd, told_modules[i]))
 			continue;
-		sysmodule_build_id(root_fd, told_modules[i], build_id);
-		references = sysmodule_references(root_fd, told_modules[i]);
 		if (json)
-			(void) printf("%s{\"name\":\"%s\",\"build_id\":\"%s\",\"references\":%d}",
-				first ? "" : ",", told_modules[i], build_id, references);
+			print_module_json(root_fd, told_modules[i], first);
 		else
-			(void) printf(" %s(%d)", told_modules[i], references);
+			print_module(root_fd, told_modules[i]);
 		first = false;
 	}
 	(void) printf(json ? "]}\n" : "%s\n", first ? " none" : "");

@@ -22,6 +22,14 @@ bool sysmodule_exists(int root_fd, const char *name)
 	return fs_exists(root_fd, path);
 }
 
+bool sysmodule_is_built_in(int root_fd, const char *name)
+{
+	char path[PATH_MAX];
+
+	module_path(path, name, "initstate");
+	return sysmodule_exists(root_fd, name) && !fs_exists(root_fd, path);
+}
+
 bool sysmodule_is_live(int root_fd, const char *name)
 {
 	_cleanup_free_ char *state = NULL;

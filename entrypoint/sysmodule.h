@@ -14,6 +14,8 @@
 bool sysmodule_is_live(int root_fd, const char *name);
 /* There in any state: coming, live or going. Built-in ones too. */
 bool sysmodule_exists(int root_fd, const char *name);
+/* Part of the kernel itself: it has a folder (for its parameters) but no state. */
+bool sysmodule_is_built_in(int root_fd, const char *name);
 
 /* References to the module, holders included; -ENOENT without the module or MODULE_UNLOAD. */
 int sysmodule_references(int root_fd, const char *name);
