@@ -144,6 +144,11 @@ void buildlog_error_free(struct buildlog_error *found)
 	*found = (struct buildlog_error){ 0 };
 }
 
+bool buildlog_says_killed(const char *text)
+{
+	return strstr(text, "\nsubprocess exited on killed\n") != NULL;
+}
+
 const char *buildlog_hint(const struct buildlog_error *found)
 {
 	static const struct {

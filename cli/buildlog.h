@@ -21,5 +21,8 @@ struct buildlog_error {
 int buildlog_first_error(const char *text, struct buildlog_error *ret) _must_check_;
 void buildlog_error_free(struct buildlog_error *found);
 
+/* Was the recipe itself ended by SIGKILL? Buildah then exits with 1, and says so in the log. */
+bool buildlog_says_killed(const char *text);
+
 /* What to try about it: one sentence. */
 const char *buildlog_hint(const struct buildlog_error *found);

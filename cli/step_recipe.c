@@ -109,7 +109,15 @@ static int compile_failed(const struct recipe *recipe, int status, const char *l
 		buildlog_hint(&found));
 }
 
-/* A log says nothing of this: it just ends. */
+static bool was_killed(int status, const char *log)
+{
+	_cleanup_free_ char *text = NULL;
+
+	return status == 128 + SIGKILL ||
+	       (fs_read(AT_FDCWD, log, 0, &text, NULL) == 0 && buildlog_says_killed(text));
+}
+
+/* The log has no error of the compiler's then: it just ends. */
 static int recipe_killed(const struct build *build, const struct recipe *recipe, const char *log,
 	const char *work, struct error *error)
 {
@@ -225,8 +233,9 @@ static int run_recipe(struct build *build, const struct recipe *recipe,
 			error, -EINTR, "recipe %s: ended by signal %d", recipe->name, r - 128);
 	if (r > 0) {
 		kept = cache_keep_failed(&build->cache, folders.work, recipe->name);
-		return r == 128 + SIGKILL ? recipe_killed(build, recipe, place->log, kept, error)
-					  : compile_failed(recipe, r, place->log, kept, error);
+		return was_killed(r, place->log)
+			       ? recipe_killed(build, recipe, place->log, kept, error)
+			       : compile_failed(recipe, r, place->log, kept, error);
 	}
 	if (r == 0 && fs_remove_tree(AT_FDCWD, folders.work) < 0)
 		progress_note(&build->progress, "a recipe's work folder could not be removed");

@@ -106,6 +106,16 @@ static void a_log_without_errors_says_so(void **state)
 	assert_null(found.message);
 }
 
+static void a_killed_recipe_is_told_from_one_that_names_a_kill(void **state)
+{
+	(void) state;
+	assert_true(
+		buildlog_says_killed("==> compile\nsubprocess exited on killed\n"
+				     "subprocess exited with status 1\nError: exit status 1\n"));
+	assert_false(buildlog_says_killed("==> compile\necho subprocess exited on killed\n"));
+	assert_false(buildlog_says_killed("==> compile\nsubprocess exited with status 2\n"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -116,6 +126,7 @@ int main(void)
 		cmocka_unit_test(make_is_the_last_resort),
 		cmocka_unit_test(a_tool_that_died_is_named_before_make),
 		cmocka_unit_test(a_log_without_errors_says_so),
+		cmocka_unit_test(a_killed_recipe_is_told_from_one_that_names_a_kill),
 	};
 
 	return cmocka_run_group_tests_name("buildlog", tests, NULL, NULL);
