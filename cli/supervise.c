@@ -57,8 +57,13 @@ static int wait_for_child(pid_t pid, const sigset_t *signals)
 		int status;
 		int signal_number;
 
-		if (has_ended(pid, &status))
-			return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+		if (has_ended(pid, &status)) {
+			if (!WIFSIGNALED(status))
+				return WEXITSTATUS(status);
+			/* It could not end what it had started. */
+			(void) kill(-pid, SIGKILL);
+			return 128 + WTERMSIG(status);
+		}
 		signal_number = sigwaitinfo(signals, NULL);
 		if (signal_number > 0 && signal_number != SIGCHLD) {
 			end_group(pid, signal_number, signals);
