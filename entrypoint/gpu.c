@@ -130,16 +130,14 @@ static int clear_firmware_path(struct action *action)
 
 static int export_root(struct action *action)
 {
-	int r = rootfs_export(CONTRACT_DRIVER_ROOT, &action->error);
-
-	return r < 0 ? action_reason(action, REASON_MOUNT_FAILED, r) : 0;
+	return action_reason(
+		action, REASON_MOUNT_FAILED, rootfs_export(CONTRACT_DRIVER_ROOT, &action->error));
 }
 
 static int detach_root(struct action *action)
 {
-	int r = rootfs_detach(CONTRACT_DRIVER_ROOT, &action->error);
-
-	return r < 0 ? action_reason(action, REASON_MOUNT_FAILED, r) : 0;
+	return action_reason(
+		action, REASON_MOUNT_FAILED, rootfs_detach(CONTRACT_DRIVER_ROOT, &action->error));
 }
 
 static int tell_ready(struct action *action)

@@ -43,16 +43,14 @@ static int load(struct action *action)
 
 static int export_sources(struct action *action)
 {
-	int r = rootfs_bind(CONTRACT_SOURCES, CONTRACT_OFED_SOURCES, &action->error);
-
-	return r < 0 ? action_reason(action, REASON_MOUNT_FAILED, r) : 0;
+	return action_reason(action, REASON_MOUNT_FAILED,
+		rootfs_bind(CONTRACT_SOURCES, CONTRACT_OFED_SOURCES, &action->error));
 }
 
 static int detach_sources(struct action *action)
 {
-	int r = rootfs_detach(CONTRACT_OFED_SOURCES, &action->error);
-
-	return r < 0 ? action_reason(action, REASON_MOUNT_FAILED, r) : 0;
+	return action_reason(
+		action, REASON_MOUNT_FAILED, rootfs_detach(CONTRACT_OFED_SOURCES, &action->error));
 }
 
 static int tell_ready(struct action *action)

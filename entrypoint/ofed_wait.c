@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "entrypoint/ofed_wait.h"
 
-#include <stdarg.h>
 #include <string.h>
 
 #include "common/fs.h"
@@ -14,22 +13,9 @@
 /* Newer OFED exports the peer-memory interface from ib_uverbs, older OFED from ib_core. */
 #define EXPORTER_UNLESS_TOLD "ib_uverbs"
 
-static int missing(struct action *action, const char *format, ...) _printf_(2, 3);
-
-static int missing(struct action *action, const char *format, ...)
-{
-	va_list arguments;
-
-	va_start(arguments, format);
-	(void) vsnprintf(action->error.text, sizeof(action->error.text), format, arguments);
-	va_end(arguments);
-	action->reason = REASON_OFED_NOT_READY; /* of the deadline, should it pass */
-	return 1;
-}
-
 static int missing_interface(struct action *action, const char *exporter)
 {
-	return missing(action,
+	return action_missing(action, REASON_OFED_NOT_READY,
 		"%s is loaded but nobody exports %s: this RDMA stack has no peer-memory interface "
 		"(OFED "
 		"has; without OFED, use dma-buf, which needs no nvidia-peermem, and leave %s "
@@ -64,8 +50,9 @@ static int find_peer_memory(struct action *action)
 		sysmodule_is_live(role->root_fd, fingerprint.exporter))
 		return 0;
 	if (!sysmodule_is_live(role->root_fd, exporter))
-		return missing(action, "the module %s, which has to export %s, is not loaded",
-			exporter, CONTRACT_PEER_REGISTER);
+		return action_missing(action, REASON_OFED_NOT_READY,
+			"the module %s, which has to export %s, is not loaded", exporter,
+			CONTRACT_PEER_REGISTER);
 	return exports_peer_memory(role, exporter) ? 0 : missing_interface(action, exporter);
 }
 
@@ -78,7 +65,7 @@ int ofed_wait(struct action *action)
 	/* Watch first, look then: what comes in between is an event. */
 	(void) events_watch_file(&role->events, "/" CONTRACT_OFED_READY);
 	if (!fs_exists(role->root_fd, CONTRACT_OFED_READY))
-		return missing(action, "the NIC driver container has not written /%s",
-			CONTRACT_OFED_READY);
+		return action_missing(action, REASON_OFED_NOT_READY,
+			"the NIC driver container has not written /%s", CONTRACT_OFED_READY);
 	return find_peer_memory(action);
 }

@@ -15,9 +15,8 @@ static int wait_nvidia(struct action *action)
 
 	if (sysmodule_is_live(role->root_fd, "nvidia"))
 		return 0;
-	(void) action_fail(action, REASON_DEADLINE, 1,
+	return action_missing(action, REASON_DEADLINE,
 		"the module nvidia is not loaded: the driver container has not come that far");
-	return 1;
 }
 
 static int load(struct action *action)

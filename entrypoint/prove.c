@@ -150,7 +150,7 @@ static int open_tree(struct action *action, struct loader **ret)
 	const struct role *role = action->role;
 	int r = loader_open(role->root_fd, "", role->krel, ret, &action->error);
 
-	return r < 0 ? action_reason(action, REASON_INTERNAL, r) : 0;
+	return action_reason(action, REASON_INTERNAL, r);
 }
 
 int prove_modules(struct action *action)

@@ -18,9 +18,21 @@ int action_fail(struct action *action, enum reason reason, int code, const char 
 	return action_reason(action, reason, code);
 }
 
+int action_missing(struct action *action, enum reason reason, const char *format, ...)
+{
+	va_list arguments;
+
+	va_start(arguments, format);
+	(void) vsnprintf(action->error.text, sizeof(action->error.text), format, arguments);
+	va_end(arguments);
+	action->reason = reason;
+	return 1;
+}
+
 int action_reason(struct action *action, enum reason reason, int code)
 {
-	action->reason = reason;
+	if (code < 0)
+		action->reason = reason;
 	return code;
 }
 
@@ -50,7 +62,7 @@ int role_identify(struct action *action)
 	if (r == 0)
 		r = image_driver_modules(
 			role->root_fd, role->krel, &role->driver_modules, &action->error);
-	return r < 0 ? action_reason(action, REASON_NO_MODULES_FOR_KERNEL, r) : 0;
+	return action_reason(action, REASON_NO_MODULES_FOR_KERNEL, r);
 }
 
 static void hear_worker(void *context, const struct worker_message *message)

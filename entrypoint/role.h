@@ -39,7 +39,10 @@ int role_run(struct role *role, const struct step *steps, size_t step_count);
 /* Sets an action's failure: reason and message. Returns @code. */
 int action_fail(struct action *action, enum reason reason, int code, const char *format, ...)
 	_printf_(4, 5);
-/* Gives a failure whose message is in action->error already its reason. Returns @code. */
+/* For a STEP_WAIT: says what is missing, and the reason should its deadline pass. Returns 1. */
+int action_missing(struct action *action, enum reason reason, const char *format, ...)
+	_printf_(3, 4);
+/* Gives a failure whose message is in action->error its reason; passes success (0 or more) on. */
 int action_reason(struct action *action, enum reason reason, int code);
 
 /* Replaces a flag file, or fails the action with what to look at. */

@@ -161,7 +161,7 @@ static int remember_replaced(struct action *action, const struct strv *order)
 
 	if (r == -ENOENT)
 		r = list_write(role, "replaced", order, &action->error);
-	return r < 0 ? action_reason(action, REASON_MOUNT_FAILED, r) : 0;
+	return action_reason(action, REASON_MOUNT_FAILED, r);
 }
 
 static int replace(struct action *action, const struct strv *present)

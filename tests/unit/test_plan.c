@@ -137,8 +137,7 @@ static int work_hangs(struct action *action)
 
 static int never(struct action *action)
 {
-	(void) action_fail(action, REASON_OFED_NOT_READY, 0, "the thing is missing");
-	return 1;
+	return action_missing(action, REASON_OFED_NOT_READY, "the thing is missing");
 }
 
 static void undoes_in_reverse(void **state)

@@ -28,9 +28,7 @@ exec_in gpu slipway-init status --json
 exec_in gpu nvidia-driver probe_nvidia_peermem
 probe nic startup
 probe nic liveness
-stop_clean gpu
-stop_clean nic
-expect_nothing_left
+stop_both
 CASE
     [ "$status" -eq 0 ]
     [[ $output == *'"role":"gpu","state":"ready"'* ]]
@@ -40,16 +38,11 @@ CASE
     run_case <<'CASE'
 . /test/drivers.sh
 simulate
-start nic
-wait_ready nic 90
-start gpu GPU_DIRECT_RDMA_ENABLED=true
-wait_ready gpu 90
+start_both
 refute "it waited" container_log_has gpu "waiting wait-ofed"
 expect_gpu_serves
 expect_loaded nvidia_peermem
-stop_clean gpu
-stop_clean nic
-expect_nothing_left
+stop_both
 CASE
     [ "$status" -eq 0 ]
 }
@@ -83,9 +76,7 @@ expect_loaded nvidia_peermem
 exec_in peermem nvidia-driver probe_nvidia_peermem
 wait_ready gpu 90
 stop_clean peermem
-stop_clean gpu
-stop_clean nic
-expect_nothing_left
+stop_both
 CASE
     [ "$status" -eq 0 ]
 }

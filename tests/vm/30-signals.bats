@@ -27,10 +27,7 @@ CASE
     run_case <<'CASE'
 . /test/drivers.sh
 simulate
-start nic
-wait_ready nic 90
-start gpu GPU_DIRECT_RDMA_ENABLED=true
-wait_ready gpu 90
+start_both
 stop gpu
 crun kill gpu TERM
 exits gpu 0 60
@@ -145,10 +142,7 @@ CASE
     run_case <<'CASE'
 . /test/drivers.sh
 simulate
-start nic
-wait_ready nic 90
-start gpu GPU_DIRECT_RDMA_ENABLED=true
-wait_ready gpu 90
+start_both
 start peermem
 wait_ready peermem 60
 address=$(cat /sys/module/nvidia/sections/.text)
@@ -168,9 +162,7 @@ wait_exit nic 10
 start nic
 wait_ready nic 90
 expect_nic_serves
-stop_clean gpu
-stop_clean nic
-expect_nothing_left
+stop_both
 CASE
     [ "$status" -eq 0 ]
 }
@@ -196,9 +188,7 @@ wait_exit gpu 10
 start gpu GPU_DIRECT_RDMA_ENABLED=true
 wait_ready gpu 90
 expect_gpu_serves
-stop_clean gpu
-stop_clean nic
-expect_nothing_left
+stop_both
 CASE
     [ "$status" -eq 0 ]
 }

@@ -28,9 +28,7 @@ uname -r
 expect_nic_serves
 expect_gpu_serves
 expect_loaded nvidia_peermem
-stop_clean gpu
-stop_clean nic
-expect_nothing_left
+stop_both
 CASE
     [ "$status" -eq 0 ]
     [[ $output == *"$krel"* ]]

@@ -44,6 +44,20 @@ mounts_at() {
     awk -v at="$1" '$5 == at' /proc/self/mountinfo | wc -l
 }
 
+# The NIC container, then the GPU container with RDMA.
+start_both() {
+    start nic
+    wait_ready nic 90
+    start gpu GPU_DIRECT_RDMA_ENABLED=true
+    wait_ready gpu 90
+}
+
+stop_both() {
+    stop_clean gpu
+    stop_clean nic
+    expect_nothing_left
+}
+
 # Nothing of either container is left on the node but its event log and status.
 expect_nothing_left() {
     expect_unloaded nvidia nvidia_uvm nvidia_modeset nvidia_peermem ib_core ib_uverbs mlx5_core mlx5_ib
