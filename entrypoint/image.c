@@ -46,8 +46,7 @@ int image_has_kernel(int root_fd, const struct image *image, const char *krel, s
 	list = strv_join(&kernels, ", ");
 	return error_set(error, -ENOENT,
 		"the running kernel is %s; this image (driver %s) has modules for: %s. Use the "
-		"image "
-		"that was built for it, or build one: slipway build --kernel %s%s%s",
+		"image that was built for it, or build one: slipway build --kernel %s%s%s",
 		krel, *image->version ? image->version : "unknown",
 		list && *list ? list : "no kernel at all", krel, *image->os ? " --os " : "",
 		image->os);

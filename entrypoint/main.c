@@ -77,8 +77,7 @@ static int no_verb(int root_fd, const char *program, const char *name)
 	if (strcmp(name, "sources") == 0 || strcmp(name, "dtk-build") == 0)
 		(void) snprintf(text, sizeof(text),
 			"the mode %s compiles on the node, which this image cannot: it holds "
-			"finished "
-			"modules: leave the container's arguments unset, or set them to "
+			"finished modules: leave the container's arguments unset, or set them to "
 			"precompiled",
 			name);
 	else

@@ -16,10 +16,9 @@
 static int missing_interface(struct action *action, const char *exporter)
 {
 	return action_missing(action, REASON_OFED_NOT_READY,
-		"%s is loaded but nobody exports %s: this RDMA stack has no peer-memory interface "
-		"(OFED "
-		"has; without OFED, use dma-buf, which needs no nvidia-peermem, and leave %s "
-		"unset)",
+		"%s is loaded but nobody exports %s: this RDMA stack has no peer-memory "
+		"interface (OFED has; without OFED, use dma-buf, which needs no nvidia-peermem, "
+		"and leave %s unset)",
 		exporter, CONTRACT_PEER_REGISTER, CONTRACT_ENV_RDMA);
 }
 

@@ -47,8 +47,8 @@ static int refuse_unbound(struct action *action, const struct role *role)
 {
 	return action_fail(action, REASON_PEERMEM_OTHER_OFED, -ENOEXEC,
 		"nvidia_peermem asks for no %s: it was built without OFED. Build the GPU image "
-		"with "
-		"slipway build --kernel %s --ofed <the OFED of the NIC image>, or leave %s unset",
+		"with slipway build --kernel %s --ofed <the OFED of the NIC image>, or leave %s "
+		"unset",
 		CONTRACT_PEER_REGISTER, role->krel, CONTRACT_ENV_RDMA);
 }
 
@@ -71,8 +71,8 @@ static int compare_peer_crc(struct action *action, uint32_t wanted, const struct
 		return 0;
 	return action_fail(action, REASON_PEERMEM_OTHER_OFED, -ENOEXEC,
 		"nvidia_peermem: built for %s CRC 0x%08x (OFED %s), but the loaded OFED's %s "
-		"exports "
-		"0x%08x: build the GPU image again with --ofed set to the OFED that is loaded",
+		"exports 0x%08x: build the GPU image again with --ofed set to the OFED that is "
+		"loaded",
 		CONTRACT_PEER_REGISTER, wanted,
 		*role->image.ofed_version ? role->image.ofed_version : "of unknown version",
 		ofed->exporter, ofed->crc);

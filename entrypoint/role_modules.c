@@ -230,8 +230,7 @@ static int load_all(struct action *action, struct loader *loader, const char *co
 		else if (i < required)
 			return action_fail(action, REASON_WILL_NOT_LOAD, -ENOENT,
 				"the image has no module %s for %s: build it again with slipway "
-				"build "
-				"--kernel %s",
+				"build --kernel %s",
 				modules[i], role->krel, role->krel);
 	}
 	return r;

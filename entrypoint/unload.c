@@ -47,8 +47,7 @@ static int refuse_references(const struct unload *unload, struct worker *worker,
 	if (count <= 0)
 		return error_set(error, -EBUSY,
 			"%s is in use: %d reference(s) that belong to no other module and to no "
-			"process "
-			"seen from here: stop the workload that uses it, then try again",
+			"process seen from here: stop the workload that uses it, then try again",
 			module, references);
 	return error_set(error, -EBUSY, "%s is in use by %s: stop it, then try again", module, who);
 }
@@ -79,8 +78,7 @@ static int visit(const struct unload *unload, struct worker *worker, const char 
 	if (references < 0)
 		return error_set(error, -EOPNOTSUPP,
 			"%s cannot be unloaded: it is built in, or the kernel has no module "
-			"unloading "
-			"(CONFIG_MODULE_UNLOAD): reboot the node to change the driver",
+			"unloading (CONFIG_MODULE_UNLOAD): reboot the node to change the driver",
 			module);
 	if ((size_t) references > holders.count)
 		return refuse_references(
@@ -132,8 +130,7 @@ static int refuse_removal(const struct unload *unload, struct worker *worker, ch
 	if (code == -EBUSY)
 		return error_set(error, -EPERM,
 			"%s cannot be unloaded: it has no exit function, or is being unloaded by "
-			"someone "
-			"else: reboot the node to change the driver",
+			"someone else: reboot the node to change the driver",
 			module);
 	if (code != -EAGAIN)
 		return error_set_errno(error, code, "the kernel refused to unload %s", module);
