@@ -94,7 +94,7 @@ static int system_targets(char **ret_text, struct error *error)
 
 	if (r < 0)
 		return r;
-	if (!*text)
+	if (!text || !*text)
 		return index_targets(false, ret_text, error);
 	*ret_text = TAKE_PTR(text);
 	return 0;

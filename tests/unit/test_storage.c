@@ -29,11 +29,13 @@ static void make_buildah(const struct folder *folder, const char *pulled)
 static int place(const struct folder *folder, bool *ret_changed, struct error *error)
 {
 	_cleanup_free_ char *path = NULL;
-	_cleanup_free_ char *old = strdup(getenv("PATH"));
+	const char *programs = getenv("PATH");
+	_cleanup_free_ char *old = strdup(programs ? programs : "/usr/bin:/bin");
 	char id[] = OURS, reference[] = REFERENCE;
 	const struct image image = { .id = id, .reference = reference };
 	int r;
 
+	assert_non_null(old);
 	assert_true(asprintf(&path, "%s:%s", folder->path, old) > 0);
 	assert_int_equal(setenv("PATH", path, 1), 0);
 	r = storage_place("/cache/gpu", &image, ret_changed, error);
