@@ -8,7 +8,7 @@
 #include "cli/data.h"
 #include "cli/lockfile.h"
 #include "cli/output.h"
-#include "cli/step.h"
+#include "cli/arrow_tools.h"
 #include "cli/supervise.h"
 #include "common/process.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The flow of a build: every arrow, with what it reads and what it is called. */
-#include "cli/step.h"
+#include "cli/arrow_tools.h"
 
 static const struct arrow arrows[ARROW_COUNT] = {
 	[ARROW_KERNEL] = {

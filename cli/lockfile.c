@@ -4,7 +4,7 @@
 #include <fcntl.h>
 #include <string.h>
 
-#include "cli/step.h"
+#include "cli/arrow_tools.h"
 #include "common/fs.h"
 #include "kernels/resolve.h"
 

@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 
 #include "cli/image.h"
-#include "cli/step.h"
+#include "cli/arrow_tools.h"
 #include "cli/storage.h"
 #include "cli/tag.h"
 #include "common/fs.h"

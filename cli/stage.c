@@ -4,7 +4,7 @@
 #include <fcntl.h>
 #include <string.h>
 
-#include "cli/step.h"
+#include "cli/arrow_tools.h"
 #include "common/fs.h"
 #include "kernels/copy.h"
 #include "kernels/depends.h"
@@ -79,10 +79,10 @@ static int add_ofed_lines(const struct build *build, struct strv *lines, struct 
 {
 	_cleanup_free_ char *exporter = NULL;
 	_cleanup_free_ char *version = NULL;
-	int r = step_conf_value(build, ARROW_OFED, "set.conf", "exporter", &exporter, error);
+	int r = arrow_conf_value(build, ARROW_OFED, "set.conf", "exporter", &exporter, error);
 
 	if (r == 0)
-		r = step_conf_value(build, ARROW_OFED, "set.conf", "version", &version, error);
+		r = arrow_conf_value(build, ARROW_OFED, "set.conf", "version", &version, error);
 	if (r < 0)
 		return r;
 	if (strv_pushf(lines, "ofed_exporter=%s", exporter) < 0 ||
@@ -98,7 +98,7 @@ static int write_conf(
 	_cleanup_free_ char *version = NULL;
 	_cleanup_free_ char *joined = NULL;
 	_cleanup_free_ char *text = NULL;
-	int r = step_conf_value(build, stage->set, "set.conf", "version", &version, error);
+	int r = arrow_conf_value(build, stage->set, "set.conf", "version", &version, error);
 
 	if (r < 0)
 		return r;

@@ -3,14 +3,14 @@
 #include <fcntl.h>
 #include <string.h>
 
-#include "cli/step.h"
+#include "cli/arrow_tools.h"
 #include "kernels/unpack.h"
 
 int kernel_add_inputs(const struct build *build, struct hash *hash, struct error *error)
 {
 	(void) error;
 	hash_add_text(hash, build->lock.krel);
-	step_add_packages(build, LOCK_HEADERS, hash);
+	arrow_add_packages(build, LOCK_HEADERS, hash);
 	return 0;
 }
 
@@ -18,7 +18,7 @@ int modules_add_inputs(const struct build *build, struct hash *hash, struct erro
 {
 	(void) error;
 	hash_add_text(hash, build->lock.krel);
-	step_add_packages(build, LOCK_MODULES, hash);
+	arrow_add_packages(build, LOCK_MODULES, hash);
 	return 0;
 }
 
@@ -63,7 +63,7 @@ int kernel_run(struct build *build, const struct arrow_place *place, struct erro
 	struct unpack unpack = { .folder = place->folder, .wanted = is_no_documentation };
 	_cleanup_(kernel_tree_free) struct kernel_tree tree = { 0 };
 	_cleanup_close_ int fd = -1;
-	int r = step_fetch(build, LOCK_HEADERS, error);
+	int r = arrow_fetch(build, LOCK_HEADERS, error);
 
 	if (r == 0)
 		r = unpack_packages(build, LOCK_HEADERS, &unpack, error);
@@ -79,7 +79,7 @@ int kernel_run(struct build *build, const struct arrow_place *place, struct erro
 int modules_run(struct build *build, const struct arrow_place *place, struct error *error)
 {
 	struct unpack unpack = { .folder = place->folder, .wanted = is_of_modules };
-	int r = step_fetch(build, LOCK_MODULES, error);
+	int r = arrow_fetch(build, LOCK_MODULES, error);
 
 	return r < 0 ? r : unpack_packages(build, LOCK_MODULES, &unpack, error);
 }

@@ -4,7 +4,7 @@
 #include <fcntl.h>
 #include <string.h>
 
-#include "cli/step.h"
+#include "cli/arrow_tools.h"
 #include "common/fs.h"
 #include "kernels/tool.h"
 #include "kernels/unpack.h"
@@ -36,16 +36,16 @@ int ofed_source_add_inputs(const struct build *build, struct hash *hash, struct 
 
 	if (build->ofed.kind == SOURCE_ARCHIVE)
 		return source_add_content(&build->ofed, hash, error);
-	step_add_packages(build, LOCK_OFED_SOURCE, hash);
-	r = step_add_data(build, "scripts/reference-ofed", hash, error);
-	return r < 0 ? r : step_add_data(build, "scripts/reference-ofed.d", hash, error);
+	arrow_add_packages(build, LOCK_OFED_SOURCE, hash);
+	r = arrow_add_data(build, "scripts/reference-ofed", hash, error);
+	return r < 0 ? r : arrow_add_data(build, "scripts/reference-ofed.d", hash, error);
 }
 
 int nvidia_source_add_inputs(const struct build *build, struct hash *hash, struct error *error)
 {
 	if (build->nvidia.kind == SOURCE_ARCHIVE)
 		return source_add_content(&build->nvidia, hash, error);
-	step_add_packages(build, LOCK_NVIDIA_SOURCE, hash);
+	arrow_add_packages(build, LOCK_NVIDIA_SOURCE, hash);
 	return 0;
 }
 
@@ -82,7 +82,7 @@ static int package_tarball(
 	_cleanup_free_ char *folder = NULL;
 	_cleanup_free_ char *blob = NULL;
 	struct unpack unpack = { .wanted = is_tarball };
-	int r = step_fetch(build, purpose, error);
+	int r = arrow_fetch(build, purpose, error);
 
 	if (r < 0)
 		return r;

@@ -4,7 +4,7 @@
 #include <json-c/json.h>
 #include <string.h>
 
-#include "cli/step.h"
+#include "cli/arrow_tools.h"
 #include "common/fs.h"
 #include "kernels/depends.h"
 #include "module/proof.h"
@@ -166,7 +166,7 @@ static int prove_nvidia(const struct build *build, struct proving *proving, stru
 {
 	_cleanup_free_ char *version = NULL;
 	_cleanup_free_ char *path = NULL;
-	int r = step_conf_value(build, ARROW_NVIDIA, "set.conf", "version", &version, error);
+	int r = arrow_conf_value(build, ARROW_NVIDIA, "set.conf", "version", &version, error);
 
 	if (r < 0)
 		return r;

@@ -6,7 +6,7 @@
 #include <fcntl.h>
 #include <string.h>
 
-#include "cli/step.h"
+#include "cli/arrow_tools.h"
 #include "common/fs.h"
 #include "kernels/tool.h"
 
@@ -65,7 +65,7 @@ static int add_base_inputs(
 	hash_add_text(hash, os->id);
 	hash_add_text(hash, os->version_id);
 	hash_add_text(hash, refreshed);
-	return step_add_data(build, "containers/debian/base.sh", hash, error);
+	return arrow_add_data(build, "containers/debian/base.sh", hash, error);
 }
 
 int build_base_add_inputs(const struct build *build, struct hash *hash, struct error *error)
@@ -97,7 +97,7 @@ int runtime_base_add_inputs(const struct build *build, struct hash *hash, struct
 		return r;
 	}
 	r = add_base_inputs(build, "runtime", hash, error);
-	return r < 0 ? r : step_add_data(build, "containers/debian/trim-runtime.sh", hash, error);
+	return r < 0 ? r : arrow_add_data(build, "containers/debian/trim-runtime.sh", hash, error);
 }
 
 static int make_tar(
@@ -125,7 +125,7 @@ static int make_tar(
 static int make_base(
 	struct build *build, const char *kind, const struct arrow_place *place, struct error *error)
 {
-	_cleanup_(step_buildah_done) struct buildah buildah = { .log_fd = -1 };
+	_cleanup_(arrow_buildah_done) struct buildah buildah = { .log_fd = -1 };
 	_cleanup_free_ char *folder = NULL;
 	_cleanup_free_ char *tar_path = NULL;
 	_cleanup_free_ char *name = NULL;
@@ -135,7 +135,7 @@ static int make_base(
 		asprintf(&name, "localhost/slipway/%s-base-%s:%.16s", kind, build->options.os,
 			place->key) < 0)
 		return error_set_errno(error, r < 0 ? r : -ENOMEM, "base image");
-	r = step_buildah(build, place, &buildah, error);
+	r = arrow_buildah(build, place, &buildah, error);
 	if (r == 0)
 		r = make_tar(build, kind, tar_path, error);
 	if (r == 0)
@@ -162,12 +162,12 @@ int runtime_base_run(struct build *build, const struct arrow_place *place, struc
 int toolchain_add_inputs(const struct build *build, struct hash *hash, struct error *error)
 {
 	hash_add_text(hash, build->tree.compiler ? build->tree.compiler : "");
-	return step_add_data(build, "containers/debian/Containerfile.build", hash, error);
+	return arrow_add_data(build, "containers/debian/Containerfile.build", hash, error);
 }
 
 int toolchain_run(struct build *build, const struct arrow_place *place, struct error *error)
 {
-	_cleanup_(step_buildah_done) struct buildah buildah = { .log_fd = -1 };
+	_cleanup_(arrow_buildah_done) struct buildah buildah = { .log_fd = -1 };
 	_cleanup_strv_ struct strv arguments = { 0 };
 	_cleanup_strv_ struct strv labels = { 0 };
 	_cleanup_free_ char *base = NULL;
@@ -186,7 +186,7 @@ int toolchain_run(struct build *build, const struct arrow_place *place, struct e
 		strv_pushf(&arguments, "COMPILER=%s", build->tree.compiler) < 0 ||
 		cache_new_folder(&build->cache, "toolchain-context", &folder) < 0)
 		return error_set_errno(error, -ENOMEM, "toolchain");
-	r = step_buildah(build, place, &buildah, error);
+	r = arrow_buildah(build, place, &buildah, error);
 	if (r < 0)
 		return r;
 	progress_step(&build->progress, build->tree.compiler);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/step.h"
+#include "cli/arrow_tools.h"
 
 #include <fcntl.h>
 #include <string.h>
@@ -17,7 +17,7 @@ static void on_missing(void *context, size_t count, uint64_t size_bytes)
 	progress_step(&build->progress, text);
 }
 
-int step_fetch(struct build *build, const char *purpose, struct error *error)
+int arrow_fetch(struct build *build, const char *purpose, struct error *error)
 {
 	_cleanup_free_ char *folder = NULL;
 	_cleanup_close_ int store_fd =
@@ -31,7 +31,7 @@ int step_fetch(struct build *build, const char *purpose, struct error *error)
 	return fetch_packages(&fetch, &build->lock, purpose, on_missing, build, error);
 }
 
-void step_add_packages(const struct build *build, const char *purpose, struct hash *hash)
+void arrow_add_packages(const struct build *build, const char *purpose, struct hash *hash)
 {
 	for (size_t i = 0; i < build->lock.count; i++) {
 		const struct lock_package *package = &build->lock.packages[i];
@@ -43,7 +43,7 @@ void step_add_packages(const struct build *build, const char *purpose, struct ha
 	}
 }
 
-int step_add_data(
+int arrow_add_data(
 	const struct build *build, const char *path, struct hash *hash, struct error *error)
 {
 	_cleanup_free_ char *full = NULL;
@@ -58,7 +58,7 @@ int step_add_data(
 	return r < 0 ? error_set_errno(error, r, "%s", full) : 0;
 }
 
-int step_conf_value(const struct build *build, enum arrow_id arrow, const char *file,
+int arrow_conf_value(const struct build *build, enum arrow_id arrow, const char *file,
 	const char *key, char **ret_value, struct error *error)
 {
 	_cleanup_strv_ struct strv lines = { 0 };
@@ -93,7 +93,7 @@ static void on_line(void *context, const char *line)
 		progress_tick(&build->progress);
 }
 
-int step_buildah(struct build *build, const struct arrow_place *place, struct buildah *ret,
+int arrow_buildah(struct build *build, const struct arrow_place *place, struct buildah *ret,
 	struct error *error)
 {
 	int fd = open(place->log, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0644);
@@ -109,7 +109,7 @@ int step_buildah(struct build *build, const struct arrow_place *place, struct bu
 	return 0;
 }
 
-void step_buildah_done(struct buildah *buildah)
+void arrow_buildah_done(struct buildah *buildah)
 {
 	cleanup_close(&buildah->log_fd);
 }

@@ -7,7 +7,7 @@
 
 #include "cli/image.h"
 #include "cli/stage.h"
-#include "cli/step.h"
+#include "cli/arrow_tools.h"
 #include "cli/tag.h"
 #include "common/fs.h"
 #include "kernels/copy.h"
@@ -24,7 +24,7 @@ static int add_image_inputs(const struct build *build, const char *containerfile
 	hash_add_text(hash, build->os.os);
 	hash_add_text(hash, build->os.id);
 	hash_add_text(hash, build->os.version_id);
-	return step_add_data(build, containerfile, hash, error);
+	return arrow_add_data(build, containerfile, hash, error);
 }
 
 int nic_add_inputs(const struct build *build, struct hash *hash, struct error *error)
@@ -93,7 +93,7 @@ static int archive_image(const struct arrow_place *place, const struct buildah *
 static int build_image(struct build *build, const struct arrow_place *place, const char *context,
 	struct image *image, struct error *error)
 {
-	_cleanup_(step_buildah_done) struct buildah buildah = { .log_fd = -1 };
+	_cleanup_(arrow_buildah_done) struct buildah buildah = { .log_fd = -1 };
 	_cleanup_strv_ struct strv arguments = { 0 };
 	_cleanup_strv_ struct strv labels = { 0 };
 	_cleanup_free_ char *file = NULL;
@@ -109,7 +109,7 @@ static int build_image(struct build *build, const struct arrow_place *place, con
 		strv_pushf(&arguments, "VERSION=%s", image->version) < 0 ||
 		add_labels(build, image, &labels) < 0)
 		return error_set_errno(error, -ENOMEM, "%s image", image->role);
-	r = step_buildah(build, place, &buildah, error);
+	r = arrow_buildah(build, place, &buildah, error);
 	if (r < 0)
 		return r;
 	progress_step(&build->progress, image->tag);
@@ -152,7 +152,7 @@ static int make_image(struct build *build, const struct arrow_place *place, stru
 		r = fs_mkdir_parents(AT_FDCWD, userspace, 0755);
 	if (r < 0)
 		return error_set_errno(error, r, "%s", root);
-	r = step_conf_value(build, stage->set, "set.conf", "version", &image.version, error);
+	r = arrow_conf_value(build, stage->set, "set.conf", "version", &image.version, error);
 	if (r == 0)
 		r = make_reference(build, stage->role, image.version, &image, error);
 	stage->folder = root;

@@ -5,13 +5,13 @@
 #include "cli/build.h"
 #include "cli/buildah.h"
 
-/* step_kernel.c */
+/* arrow_kernel.c */
 int kernel_add_inputs(const struct build *build, struct hash *hash, struct error *error);
 int kernel_run(struct build *build, const struct arrow_place *place, struct error *error);
 int modules_add_inputs(const struct build *build, struct hash *hash, struct error *error);
 int modules_run(struct build *build, const struct arrow_place *place, struct error *error);
 
-/* step_source.c */
+/* arrow_source.c */
 bool ofed_applies(const struct build *build);
 bool ofed_source_applies(const struct build *build);
 int ofed_source_add_inputs(const struct build *build, struct hash *hash, struct error *error);
@@ -24,7 +24,7 @@ int nvidia_source_run(struct build *build, const struct arrow_place *place, stru
 int source_tree(const struct build *build, const struct source *source, enum arrow_id arrow,
 	char **ret_path, struct error *error) _must_check_;
 
-/* step_base.c */
+/* arrow_base.c */
 int build_base_add_inputs(const struct build *build, struct hash *hash, struct error *error);
 int build_base_run(struct build *build, const struct arrow_place *place, struct error *error);
 int toolchain_add_inputs(const struct build *build, struct hash *hash, struct error *error);
@@ -36,7 +36,7 @@ bool image_still_there(const struct build *build, const char *output);
 int image_name(const struct build *build, enum arrow_id arrow, char **ret_name,
 	struct error *error) _must_check_;
 
-/* step_recipe.c */
+/* arrow_recipe.c */
 int ofed_add_inputs(const struct build *build, struct hash *hash, struct error *error);
 int ofed_run(struct build *build, const struct arrow_place *place, struct error *error);
 int nvidia_add_inputs(const struct build *build, struct hash *hash, struct error *error);
@@ -48,33 +48,33 @@ int userspace_add_inputs(const struct build *build, struct hash *hash, struct er
 int userspace_run(struct build *build, const struct arrow_place *place, struct error *error);
 
 /*
- * step_proof.c: -ENOEXEC when a module would be refused, -ENOMSG when that cannot be told; then the
- * report is in the log.
+ * arrow_proof.c: -ENOEXEC when a module would be refused, -ENOMSG when that cannot be told; then
+ * the report is in the log.
  */
 int proof_add_inputs(const struct build *build, struct hash *hash, struct error *error);
 int proof_run(struct build *build, const struct arrow_place *place, struct error *error);
 
-/* step_image.c */
+/* arrow_image.c */
 int nic_add_inputs(const struct build *build, struct hash *hash, struct error *error);
 int nic_run(struct build *build, const struct arrow_place *place, struct error *error);
 int gpu_add_inputs(const struct build *build, struct hash *hash, struct error *error);
 int gpu_run(struct build *build, const struct arrow_place *place, struct error *error);
 
 /* Makes the packages of one purpose present in the cache's store, with progress. */
-int step_fetch(struct build *build, const char *purpose, struct error *error) _must_check_;
+int arrow_fetch(struct build *build, const char *purpose, struct error *error) _must_check_;
 
 /* Adds the packages of one purpose to a key. */
-void step_add_packages(const struct build *build, const char *purpose, struct hash *hash);
+void arrow_add_packages(const struct build *build, const char *purpose, struct hash *hash);
 
 /* Adds a file or folder below the data folder to a key; one that is absent counts as such. */
-int step_add_data(const struct build *build, const char *path, struct hash *hash,
+int arrow_add_data(const struct build *build, const char *path, struct hash *hash,
 	struct error *error) _must_check_;
 
 /* A value of a "key=value" file in an arrow's output; the caller frees it. */
-int step_conf_value(const struct build *build, enum arrow_id arrow, const char *file,
+int arrow_conf_value(const struct build *build, enum arrow_id arrow, const char *file,
 	const char *key, char **ret_value, struct error *error) _must_check_;
 
 /* Buildah with its output in the arrow's log and its steps shown as progress. */
-int step_buildah(struct build *build, const struct arrow_place *place, struct buildah *ret,
+int arrow_buildah(struct build *build, const struct arrow_place *place, struct buildah *ret,
 	struct error *error) _must_check_;
-void step_buildah_done(struct buildah *buildah);
+void arrow_buildah_done(struct buildah *buildah);

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "cli/buildlog.h"
-#include "cli/step.h"
+#include "cli/arrow_tools.h"
 #include "common/fs.h"
 #include "common/process.h"
 #include "kernels/copy.h"
@@ -27,10 +27,10 @@ static int add_recipe(
 		asprintf(&patches, "containers/patches/%s", name) < 0)
 		return error_set_errno(error, -ENOMEM, "%s", name);
 	hash_add_text(hash, build->lock.krel);
-	r = step_add_data(build, script, hash, error);
+	r = arrow_add_data(build, script, hash, error);
 	if (r == 0)
-		r = step_add_data(build, "containers/recipes/lib.sh", hash, error);
-	return r < 0 ? r : step_add_data(build, patches, hash, error);
+		r = arrow_add_data(build, "containers/recipes/lib.sh", hash, error);
+	return r < 0 ? r : arrow_add_data(build, patches, hash, error);
 }
 
 int ofed_add_inputs(const struct build *build, struct hash *hash, struct error *error)
@@ -59,7 +59,7 @@ int init_add_inputs(const struct build *build, struct hash *hash, struct error *
 	int r = 0;
 
 	for (size_t i = 0; i < ARRAY_SIZE(sources) && r == 0; i++)
-		r = step_add_data(build, sources[i], hash, error);
+		r = arrow_add_data(build, sources[i], hash, error);
 	return r;
 }
 
@@ -70,11 +70,11 @@ bool userspace_applies(const struct build *build)
 
 int userspace_add_inputs(const struct build *build, struct hash *hash, struct error *error)
 {
-	int r = step_add_data(build, "containers/recipes/userspace.sh", hash, error);
+	int r = arrow_add_data(build, "containers/recipes/userspace.sh", hash, error);
 
 	if (r == 0)
-		r = step_add_data(build, "containers/recipes/lib.sh", hash, error);
-	step_add_packages(build, LOCK_NVIDIA_USERSPACE, hash);
+		r = arrow_add_data(build, "containers/recipes/lib.sh", hash, error);
+	arrow_add_packages(build, LOCK_NVIDIA_USERSPACE, hash);
 	return r;
 }
 
@@ -218,14 +218,14 @@ static int start_container(const struct build *build, struct buildah *buildah,
 static int run_recipe(struct build *build, const struct recipe *recipe,
 	const struct arrow_place *place, struct error *error)
 {
-	_cleanup_(step_buildah_done) struct buildah buildah = { .log_fd = -1 };
+	_cleanup_(arrow_buildah_done) struct buildah buildah = { .log_fd = -1 };
 	_cleanup_(folders_free) struct folders folders = { 0 };
 	_cleanup_free_ char *kept = NULL;
 	int r = make_folders(build, recipe, &folders);
 
 	if (r < 0)
 		return error_set_errno(error, r, "recipe %s", recipe->name);
-	r = step_buildah(build, place, &buildah, error);
+	r = arrow_buildah(build, place, &buildah, error);
 	if (r == 0)
 		r = start_container(build, &buildah, recipe, &folders, place->folder, error);
 	if (process_was_interrupted(r))
@@ -291,7 +291,7 @@ int userspace_run(struct build *build, const struct arrow_place *place, struct e
 {
 	struct recipe recipe = { .name = "userspace" };
 	_cleanup_free_ char *folder = NULL;
-	int r = step_fetch(build, LOCK_NVIDIA_USERSPACE, error);
+	int r = arrow_fetch(build, LOCK_NVIDIA_USERSPACE, error);
 
 	if (r < 0)
 		return r;
