@@ -215,7 +215,10 @@ static int need(struct closure *closure, const char *name, const char *wanted_by
 	return add_module(closure, closure->kernel_fd, path, error);
 }
 
-/* "pre: a b post: c": both kinds are loaded with the module where they exist. */
+/*
+ * "pre: a b post: c": hints, not needs. They are for the modprobe of whoever works in the exported
+ * root; slipway-init loads what a module depends on.
+ */
 static int need_soft(
 	struct closure *closure, const char *softdep, const char *wanted_by, struct error *error)
 {
