@@ -75,6 +75,7 @@ static int spawn(const struct process *process, int out_fd, pid_t *ret_pid)
 	static const struct strv nothing = { 0 };
 	const struct strv *extra = process->extra_env ? process->extra_env : &nothing;
 	_cleanup_free_ char **environment = merged_environment(extra);
+	sigset_t defaults;
 	sigset_t none;
 	int r;
 
@@ -84,7 +85,15 @@ static int spawn(const struct process *process, int out_fd, pid_t *ret_pid)
 	(void) posix_spawn_file_actions_init(&actions);
 	(void) posix_spawnattr_init(&attributes);
 	(void) posix_spawnattr_setsigmask(&attributes, &none);
-	(void) posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
+	/* A shell starts background jobs with SIGINT and SIGQUIT ignored, which children would
+	 * inherit. */
+	(void) sigemptyset(&defaults);
+	(void) sigaddset(&defaults, SIGINT);
+	(void) sigaddset(&defaults, SIGQUIT);
+	(void) sigaddset(&defaults, SIGPIPE);
+	(void) posix_spawnattr_setsigdefault(&attributes, &defaults);
+	(void) posix_spawnattr_setflags(
+		&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
 	r = wire(&actions, process, out_fd);
 	if (r < 0)
 		return r;
