@@ -73,7 +73,7 @@ lint: ## clang-format, clang-tidy, cppcheck, shellcheck
 
 .PHONY: quickstart
 quickstart: all ## build both images for the newest 6.1 kernel and run them in the test VM
-	O=$(O) scripts/demo
+	@O=$(O) scripts/demo
 
 .PHONY: clean
 clean: ## remove the build folder (caches under ~/.cache/slipway stay)

@@ -227,6 +227,14 @@ static void say_use(const struct build *build, const struct image *image)
 	(void) build;
 }
 
+static bool any_ran(const struct build *build)
+{
+	for (size_t i = 0; i < ARROW_COUNT; i++)
+		if (build->states[i].ran)
+			return true;
+	return false;
+}
+
 static void say_text(const struct build *build, const struct outputs *outputs, bool nothing)
 {
 	const char *output = build->options.output;
@@ -236,6 +244,9 @@ static void say_text(const struct build *build, const struct outputs *outputs, b
 	if (nothing)
 		(void) printf("Nothing to do: all is there already (%.1f s).\n",
 			(double) progress_elapsed_ms(&build->progress) / 1000);
+	else if (!any_ran(build))
+		(void) printf("Nothing to build: files or tags that were missing were put in their "
+			      "places.\n");
 	for (size_t i = 0; i < outputs->count; i++) {
 		const struct image *image = &outputs->images[i];
 
@@ -248,14 +259,6 @@ static void say_text(const struct build *build, const struct outputs *outputs, b
 	if (strcmp(output, STORAGE) != 0 && strncmp(output, ARCHIVE, strlen(ARCHIVE)) != 0)
 		(void) printf(
 			"Archives, lock.json, images.json and proof.json are in %s\n", output);
-}
-
-static bool any_ran(const struct build *build)
-{
-	for (size_t i = 0; i < ARROW_COUNT; i++)
-		if (build->states[i].ran)
-			return true;
-	return false;
 }
 
 int output_write(struct build *build, struct error *error)

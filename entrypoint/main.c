@@ -80,8 +80,10 @@ static int no_verb(int root_fd, const char *program, const char *name)
 			"finished modules: leave the container's arguments unset, or set them to "
 			"precompiled",
 			name);
-	else
+	else if (*name)
 		(void) snprintf(text, sizeof(text), "%s: no verb \"%.64s\"", program, name);
+	else
+		(void) snprintf(text, sizeof(text), "%s: say what to do", program);
 	(void) fprintf(stderr, "%s\n\n%s", text, usage);
 	journal_prepare(&journal, root_fd, program, "");
 	journal_termination(&journal, REASON_USAGE, text);
