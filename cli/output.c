@@ -211,7 +211,7 @@ static void say_result(const struct build *build, const struct outputs *outputs,
 }
 
 /* What to put into the operators' values for this image. */
-static void say_use(const struct build *build, const struct image *image)
+static void say_use(const struct image *image)
 {
 	_cleanup_free_ char *branch = tag_branch(image->version);
 
@@ -224,7 +224,6 @@ static void say_use(const struct build *build, const struct image *image)
 			      "driver.repository=REGISTRY, driver.image=driver, "
 			      "driver.version=\"%s\"\n",
 			branch ? branch : image->version);
-	(void) build;
 }
 
 static bool any_ran(const struct build *build)
@@ -254,7 +253,7 @@ static void say_text(const struct build *build, const struct outputs *outputs, b
 			(double) image->size_bytes / 1e6);
 		(void) printf("  buildah push %s docker://REGISTRY/%s\n", image->reference,
 			strrchr(image->reference, '/') + 1);
-		say_use(build, image);
+		say_use(image);
 	}
 	if (strcmp(output, STORAGE) != 0 && strncmp(output, ARCHIVE, strlen(ARCHIVE)) != 0)
 		(void) printf(
