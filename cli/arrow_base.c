@@ -61,7 +61,7 @@ static int add_base_inputs(
 		return error_set_errno(error, r, "%s", build->cache.path);
 	hash_add_text(hash, kind);
 	hash_add_text(hash, os->os);
-	hash_add_text(hash, os->codename);
+	hash_add_text(hash, os->image.codename);
 	hash_add_text(hash, os->id);
 	hash_add_text(hash, os->version_id);
 	hash_add_text(hash, refreshed);
@@ -115,7 +115,7 @@ static int make_tar(
 	if (r == 0)
 		r = strv_push(&argv, "--suite");
 	if (r == 0)
-		r = strv_push(&argv, build->os.codename);
+		r = strv_push(&argv, build->os.image.codename);
 	if (r < 0)
 		return error_set_errno(error, r, "base.sh");
 	progress_step(&build->progress, "a minimal root file system by mmdebstrap");

@@ -40,8 +40,8 @@ static int question_path(
 	hash_add_text(hash, apt_stamp(build->apt));
 	hash_add_text(hash, request->krel);
 	hash_add_text(hash, request->os->os);
-	hash_add_text(hash, request->os->series);
-	hash_add_text(hash, request->os->flavour);
+	hash_add_text(hash, request->os->kernel.series);
+	hash_add_text(hash, request->os->kernel.flavour);
 	for (size_t i = 0; i < request->extra_count; i++) {
 		hash_add_text(hash, request->extras[i].name);
 		hash_add_text(hash, request->extras[i].purpose);
@@ -110,17 +110,17 @@ static size_t list_extras(
 	size_t count = 0;
 
 	if (build->ofed.kind == SOURCE_PACKAGE)
-		extras[count++] = (struct resolve_extra){ .name = os->linux_source_package,
+		extras[count++] = (struct resolve_extra){ .name = os->image.linux_source_package,
 			.purpose = LOCK_OFED_SOURCE };
 	if (build->nvidia.kind != SOURCE_PACKAGE)
 		return count;
 	extras[count++] =
-		(struct resolve_extra){ .name = os->nvidia_package, .purpose = LOCK_NVIDIA_SOURCE };
+		(struct resolve_extra){ .name = os->image.nvidia_package, .purpose = LOCK_NVIDIA_SOURCE };
 	for (size_t i = 0; i < userspace->count; i++)
 		extras[count++] = (struct resolve_extra){
 			.name = userspace->items[i],
 			.purpose = LOCK_NVIDIA_USERSPACE,
-			.same_upstream_as = os->nvidia_package,
+			.same_upstream_as = os->image.nvidia_package,
 		};
 	return count;
 }

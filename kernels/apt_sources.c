@@ -30,9 +30,9 @@ static bool is_of(const struct target *target, const struct catalogue *os)
 {
 	const char *name = is_known(target->codename) ? target->codename : target->release;
 
-	if (is_known(target->origin) && strcmp(target->origin, os->origin) != 0)
+	if (is_known(target->origin) && strcmp(target->origin, os->repositories[0].origin) != 0)
 		return false;
-	return starts_with_word(name, os->codename);
+	return starts_with_word(name, os->image.codename);
 }
 
 static int add_entry(struct strv *entries, const struct target *target, const struct catalogue *os)
@@ -40,11 +40,11 @@ static int add_entry(struct strv *entries, const struct target *target, const st
 	_cleanup_free_ char *option = NULL;
 	_cleanup_free_ char *entry = NULL;
 
-	if (fs_exists(AT_FDCWD, os->keyring) &&
-		asprintf(&option, "[signed-by=%s] ", os->keyring) < 0)
+	if (fs_exists(AT_FDCWD, os->repositories[0].keyrings.items[0]) &&
+		asprintf(&option, "[signed-by=%s] ", os->repositories[0].keyrings.items[0]) < 0)
 		return -ENOMEM;
 	if (asprintf(&entry, "deb %s%s %s %s", option ? option : "", target->uri, target->release,
-		    os->components) < 0)
+		    os->repositories[0].components) < 0)
 		return -ENOMEM;
 	return strv_push_unique(entries, entry);
 }
@@ -79,7 +79,7 @@ int apt_sources_text(
 		return error_set(error, -ENODATA,
 			"the system's apt sources have no %s %s repository: add one under "
 			"/etc/apt/sources.list.d and run apt-get update",
-			os->origin, os->codename);
+			os->repositories[0].origin, os->image.codename);
 	strv_sort(&entries);
 	joined = strv_join(&entries, "\n");
 	if (!joined || asprintf(ret_text, "%s\n", joined) < 0)

@@ -1,30 +1,121 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is known of a distribution: kernels/catalogue/<os>.ini, data only. An unknown key is an
- * error with its line number: a misspelt one would otherwise be passed over in silence.
+ * What is known of a distribution: kernels/catalogue/<os>.ini, data only, so that a new
+ * distribution is a new file and no code. docs/catalogue.md explains every key. An unknown key or
+ * section is an error with its line number: a misspelt one would otherwise be passed over.
+ *
+ * No file names a host: where a repository's mirror is comes from the machine (kernels/mirrors.h).
  */
 #pragma once
 
-#include "common/error.h"
+#include <stdbool.h>
 
-struct catalogue {
-	char *os; /* the file's name: "debian12" */
-	char *id; /* ID and VERSION_ID of os-release */
-	char *version_id;
-	char *origin;               /* Origin of the repository's Release file */
-	char *codename;             /* its Codename, without "-security" and the like */
-	char *keyring;              /* whose OpenPGP keys sign it, where that file exists */
-	char *components;           /* separated by blanks */
-	char *series;               /* kernel series of "newest": "6.1" */
-	char *flavour;              /* and its flavour: "amd64" */
+#include "common/error.h"
+#include "common/strv.h"
+
+enum repository_kind {
+	REPOSITORY_APT,    /* InRelease and Packages: apt(8) */
+	REPOSITORY_RPM_MD, /* repodata/repomd.xml and primary: createrepo_c(8) */
+};
+
+enum repository_trust {
+	TRUST_INDEX,    /* InRelease, or repomd.xml.asc, carries a good signature */
+	TRUST_PACKAGES, /* the index is not signed by its publisher: each .rpm carries a signature
+			 */
+};
+
+/* One place to look. In the file's order: [repository NAME]. Strings are "" where not given. */
+struct repository {
+	char *name;
+	enum repository_kind kind;
+	enum repository_trust trust;
+	char *mirror;             /* below whose base URL it lies: a name of kernels/mirrors.h */
+	char *path;               /* below that base; may hold {arch}, {version_id}, {snapshot} */
+	char *origin;             /* apt: Origin and Label of its Release file, */
+	char *label;              /* by which the system's own apt sources are recognised */
+	char *suite;              /* apt: "bookworm-security" */
+	char *components;         /* apt: separated by blanks */
+	struct strv keyrings;     /* OpenPGP keys that may sign it: files, the first that exists */
+	char *client_certificate; /* PEM with key, or a glob(7) pattern of such files */
+	char *certificate_authority; /* PEM */
+	bool archive;                /* only looked in when no other repository has the kernel */
+};
+
+/* How a krel leads to packages. */
+enum kernel_match {
+	MATCH_NAME,     /* a package is named after it: "linux-headers-{krel}" */
+	MATCH_PROVIDES, /* a package provides "<capability> = <krel>": "kernel-devel-uname-r" */
+	MATCH_VERSION,  /* a package of the flavour has its version: "linux{-flavour}-devel" */
+};
+
+/*
+ * Words of @headers, @modules and @modules_optional: package names, or with MATCH_PROVIDES
+ * fnmatch(3) patterns of capability names. {krel}, {version}, {flavour} and {-flavour} ("-rt", or
+ * "" where the krel has none) are replaced. A krel itself is never a pattern.
+ */
+struct kernel_rules {
+	enum kernel_match match;
+	struct strv headers;          /* what modules compile against: all are wanted */
+	struct strv modules;          /* the kernel's own modules: all are wanted */
+	struct strv modules_optional; /* and those that some releases have */
+	struct strv
+		follow; /* Depends with these prefixes, of the headers' source, belong to them */
+	struct strv flavours;  /* MATCH_VERSION: what may follow the version in a krel */
+	bool build_counter;    /* MATCH_VERSION: the package's version has one more number than the
+				* krel
+				*/
+	struct strv keep;      /* prefixes of package names that are worth remembering of a list */
+	char *compiler;        /* "gcc-11" where the packages do not tell; "" else */
+	char *compiler_prefix; /* "linux-compiler-": a package whose Depends names the compiler */
+	char *series;          /* kernel series of "newest": "6.1"; "": any */
+	char *flavour;         /* and its flavour: "amd64" */
+};
+
+/* What a build of images takes from the distribution; containers is "" where there is none yet. */
+struct image_rules {
+	char *containers;           /* folder below containers/: "debian" */
+	char *codename;             /* suite that the base images are made of */
 	char *nvidia_package;       /* NVIDIA's open kernel modules as source */
 	char *linux_source_package; /* the kernel's source, for the reference OFED */
 };
 
+struct catalogue {
+	char *os;          /* the file's name: "debian12" */
+	char *name;        /* for people: "Debian 12 (bookworm)" */
+	char *id;          /* ID and VERSION_ID of os-release */
+	char *version_id;  /* "" for rolling ones */
+	struct strv krels; /* fnmatch(3) patterns of its kernel releases, for guessing --os */
+	struct repository *repositories;
+	size_t repository_count;
+	struct kernel_rules kernel;
+	struct image_rules image;
+};
+
 /*
- * Reads @folder/<os>.ini. -ENODATA with the known names in @error when there is none. The caller
- * frees it with catalogue_free().
+ * Reads @folder/<os>.ini. -ENODATA with the known names in @error when there is none; -EINVAL with
+ * file and line for what is wrong in it. The caller frees it with catalogue_free().
  */
 int catalogue_open(const char *folder, const char *os, struct catalogue *ret,
 	struct error *error) _must_check_;
 void catalogue_free(struct catalogue *catalogue);
+
+/* Appends the names of all catalogues in @folder, sorted. */
+int catalogue_names(const char *folder, struct strv *names, struct error *error) _must_check_;
+
+/*
+ * Which distribution makes kernels with such a release? The caller frees *ret_os. -ENODATA when
+ * none does; -ENOTUNIQ when several do (their names are in @error): then the user must say.
+ */
+int catalogue_guess(
+	const char *folder, const char *krel, char **ret_os, struct error *error) _must_check_;
+
+/*
+ * Splits a krel as the catalogue's rules want it: flavour ("" for none) and version. The caller
+ * frees both.
+ */
+int catalogue_split_krel(const struct catalogue *catalogue, const char *krel, char **ret_version,
+	char **ret_flavour) _must_check_;
+
+/* A template's text for a krel; the caller frees it. */
+int catalogue_expand(const struct catalogue *catalogue, const char *template, const char *krel,
+	char **ret_text) _must_check_;

@@ -55,8 +55,8 @@ const char *resolve_newest(const struct strv *names, const struct catalogue *os)
 	for (size_t i = 0; i < names->count; i++) {
 		const char *krel = release_of(names->items[i]);
 
-		if (!krel || !is_of_series(krel, os->series) ||
-			strcmp(flavour_of(krel), os->flavour) != 0)
+		if (!krel || !is_of_series(krel, os->kernel.series) ||
+			strcmp(flavour_of(krel), os->kernel.flavour) != 0)
 			continue;
 		if (!newest || version_compare(krel, newest) > 0)
 			newest = krel;
