@@ -39,7 +39,7 @@ init_objects := $(call objects,$(entrypoint_sources) $(module_sources) $(init_co
 init_libs := -lelf -llzma -lzstd -lz -ldl
 
 cli_objects := $(call objects,$(cli_sources) $(kernels_sources) $(module_sources) $(common_sources))
-cli_libs = $(call pkg_libs,json-c libarchive libcrypto inih) -lelf -llzma -lzstd -lz
+cli_libs = $(call pkg_libs,json-c libarchive libcrypto inih libcurl expat) -lelf -llzma -lzstd -lz
 
 .PHONY: all
 all: $(O)/slipway $(O)/slipway-init ## build slipway and slipway-init
