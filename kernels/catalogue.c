@@ -2,11 +2,11 @@
 #include "kernels/catalogue.h"
 
 #include <fcntl.h>
-#include <ini.h>
 #include <stddef.h>
 #include <string.h>
 
 #include "common/fs.h"
+#include "kernels/ini_file.h"
 
 enum value_kind { VALUE_TEXT, VALUE_WORDS, VALUE_FLAG, VALUE_WORD_OF };
 
@@ -38,6 +38,7 @@ static const struct key keys[] = {
 	{ "kernel", "modules_optional", VALUE_WORDS, false, OF_OS(kernel.modules_optional), NULL },
 	{ "kernel", "follow", VALUE_WORDS, false, OF_OS(kernel.follow), NULL },
 	{ "kernel", "flavours", VALUE_WORDS, false, OF_OS(kernel.flavours), NULL },
+	{ "kernel", "drop", VALUE_WORDS, false, OF_OS(kernel.drop), NULL },
 	{ "kernel", "build_counter", VALUE_FLAG, false, OF_OS(kernel.build_counter), NULL },
 	{ "kernel", "keep", VALUE_WORDS, true, OF_OS(kernel.keep), NULL },
 	{ "kernel", "compiler", VALUE_TEXT, false, OF_OS(kernel.compiler), NULL },
@@ -62,6 +63,7 @@ static const struct key keys[] = {
 		NULL },
 	{ "repository", "certificate_authority", VALUE_TEXT, false,
 		OF_REPOSITORY(certificate_authority), NULL },
+	{ "repository", "krel", VALUE_WORDS, false, OF_REPOSITORY(krels), NULL },
 	{ "repository", "archive", VALUE_FLAG, false, OF_REPOSITORY(archive), NULL },
 };
 
@@ -92,7 +94,8 @@ static int take_flag(const char *value, bool *slot)
 
 static int take_text(const char *value, char **slot)
 {
-	free(*slot);
+	if (*slot)
+		return -EINVAL;
 	*slot = strdup(value);
 	return *slot ? 0 : -ENOMEM;
 }
@@ -143,22 +146,22 @@ static int on_key(void *user, const char *section, const char *name, const char 
 	if (strncmp(section, prefix, sizeof(prefix) - 1) == 0) {
 		repository = repository_named(catalogue, section + sizeof(prefix) - 1);
 		if (!repository)
-			return 0;
+			return -ENOMEM;
 		kind = "repository";
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
 		if (strcmp(keys[i].section, kind) != 0 || strcmp(keys[i].name, name) != 0 ||
 			(strcmp(kind, "repository") == 0 && !repository))
 			continue;
-		return take(&keys[i], value, slot_of(&keys[i], catalogue, repository)) == 0;
+		return take(&keys[i], value, slot_of(&keys[i], catalogue, repository));
 	}
-	return 0;
+	return -EINVAL;
 }
 
 static bool is_empty(const struct key *key, void *slot)
 {
 	if (key->kind == VALUE_TEXT)
-		return !*(char **) slot;
+		return !*(char **) slot || !**(char **) slot;
 	return key->kind == VALUE_WORDS && ((struct strv *) slot)->count == 0;
 }
 
@@ -178,7 +181,7 @@ static int complete_section(struct catalogue *catalogue, struct repository *repo
 			return error_set(error, -EINVAL, "%s: [%s%s%s] has no %s", path,
 				keys[i].section, repository ? " " : "",
 				repository ? repository->name : "", keys[i].name);
-		if (keys[i].kind == VALUE_TEXT && take_text("", slot) < 0)
+		if (keys[i].kind == VALUE_TEXT && !*(char **) slot && take_text("", slot) < 0)
 			return error_set_errno(error, -ENOMEM, "%s", path);
 	}
 	return 0;
@@ -230,7 +233,6 @@ int catalogue_open(const char *folder, const char *os, struct catalogue *ret, st
 {
 	_cleanup_(catalogue_free) struct catalogue catalogue = { 0 };
 	_cleanup_free_ char *path = NULL;
-	int line;
 	int r;
 
 	if (strchr(os, '/') || *os == '.' || !*os)
@@ -239,12 +241,9 @@ int catalogue_open(const char *folder, const char *os, struct catalogue *ret, st
 		return error_set_errno(error, -ENOMEM, "%s", os);
 	if (!fs_exists(AT_FDCWD, path))
 		return unknown_os(folder, os, error);
-	line = ini_parse(path, on_key, &catalogue);
-	if (line)
-		return error_set(error, -EINVAL,
-			"%s:%d: unknown section or key, a value that the key cannot have, or a "
-			"broken line",
-			path, line);
+	r = ini_file_read(path, on_key, &catalogue, error);
+	if (r < 0)
+		return r;
 	r = complete(&catalogue, path, error);
 	if (r < 0)
 		return r;

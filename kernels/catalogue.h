@@ -38,7 +38,9 @@ struct repository {
 	struct strv keyrings;     /* OpenPGP keys that may sign it: files, the first that exists */
 	char *client_certificate; /* PEM with key, or a glob(7) pattern of such files */
 	char *certificate_authority; /* PEM */
-	bool archive;                /* only looked in when no other repository has the kernel */
+	struct strv krels; /* fnmatch(3) patterns: it only has such kernels. None: it may have any
+			    */
+	bool archive;      /* only looked in when no other repository has the kernel */
 };
 
 /* How a krel leads to packages. */
@@ -50,8 +52,9 @@ enum kernel_match {
 
 /*
  * Words of @headers, @modules and @modules_optional: package names, or with MATCH_PROVIDES
- * fnmatch(3) patterns of capability names. {krel}, {version}, {flavour} and {-flavour} ("-rt", or
- * "" where the krel has none) are replaced. A krel itself is never a pattern.
+ * fnmatch(3) patterns of capability names, where every package that provides a matching one is
+ * taken. {krel}, {version}, {flavour} and {-flavour} ("-rt", or "" where the krel has none) are
+ * replaced. A krel itself is never a pattern.
  */
 struct kernel_rules {
 	enum kernel_match match;
@@ -60,7 +63,10 @@ struct kernel_rules {
 	struct strv modules_optional; /* and those that some releases have */
 	struct strv
 		follow; /* Depends with these prefixes, of the headers' source, belong to them */
-	struct strv flavours;  /* MATCH_VERSION: what may follow the version in a krel */
+	struct strv flavours;  /* what may follow the version in a krel, after '-' or '+' */
+	struct strv drop;      /* fnmatch(3) patterns of parts between dashes of a krel that the
+				* packages' version lacks: Photon's "rt28"
+				*/
 	bool build_counter;    /* MATCH_VERSION: the package's version has one more number than the
 				* krel
 				*/
@@ -104,18 +110,22 @@ int catalogue_names(const char *folder, struct strv *names, struct error *error)
 
 /*
  * Which distribution makes kernels with such a release? The caller frees *ret_os. -ENODATA when
- * none does; -ENOTUNIQ when several do (their names are in @error): then the user must say.
+ * none does; -ENOTUNIQ when several do (their names are in @error): then the user must say. A
+ * catalogue that cannot be read is an error, also when it is another distribution's.
  */
 int catalogue_guess(
 	const char *folder, const char *krel, char **ret_os, struct error *error) _must_check_;
 
+/* May a repository have this kernel? By its @krels; whether it does, only its list can tell. */
+bool repository_concerns(const struct repository *repository, const char *krel);
+
 /*
- * Splits a krel as the catalogue's rules want it: flavour ("" for none) and version. The caller
- * frees both.
+ * Splits a krel as the catalogue's rules want it: flavour ("" for none of those it knows) and
+ * version. The caller frees both; -ENOMEM.
  */
 int catalogue_split_krel(const struct catalogue *catalogue, const char *krel, char **ret_version,
 	char **ret_flavour) _must_check_;
 
-/* A template's text for a krel; the caller frees it. */
+/* A template's text for a krel; the caller frees it. -EINVAL for a {word} that nobody knows. */
 int catalogue_expand(const struct catalogue *catalogue, const char *template, const char *krel,
 	char **ret_text) _must_check_;
