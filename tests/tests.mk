@@ -54,16 +54,25 @@ unit-programs: $(unit_programs) $(fixtures)
 
 fuzz_dir := $(O)/fuzz
 fuzz_cc ?= clang
-fuzz_flags := -fsanitize=fuzzer$(comma)address$(comma)undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
+fuzz_flags := -fsanitize=fuzzer-no-link$(comma)address$(comma)undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 fuzz_sources := $(wildcard tests/fuzz/fuzz_*.c)
 fuzz_programs := $(patsubst tests/fuzz/%.c,$(fuzz_dir)/%,$(fuzz_sources))
-fuzz_tested := $(module_sources) $(init_common)
+# Compiled once for all targets; a target links what it needs of it.
+fuzz_tested := $(patsubst %.c,$(fuzz_dir)/obj/%.o,$(common_sources) $(module_sources) $(kernels_sources))
 
-$(fuzz_dir)/%: tests/fuzz/%.c $(fuzz_tested) $(wildcard common/*.h module/*.h)
+$(fuzz_dir)/obj/%.o: %.c
 	@mkdir -p $(@D)
+	@echo "  CC      $@"
+	$(Q)$(fuzz_cc) $(filter-out -D_FORTIFY_SOURCE=2,$(base_cflags)) $(fuzz_flags) -O1 -g -MMD -MP -c -o $@ $<
+
+$(fuzz_dir)/libtested.a: $(fuzz_tested)
+	@echo "  AR      $@"
+	$(Q)rm -f $@ && $(AR) qcs $@ $^
+
+$(fuzz_programs): $(fuzz_dir)/%: $(fuzz_dir)/obj/tests/fuzz/%.o $(fuzz_dir)/libtested.a
 	@echo "  FUZZ    $@"
-	$(Q)$(fuzz_cc) $(filter-out -D_FORTIFY_SOURCE=2,$(base_cflags)) $(fuzz_flags) -O1 -g -o $@ $< $(fuzz_tested) \
-		$(init_libs)
+	$(Q)$(fuzz_cc) $(subst -fsanitize=fuzzer-no-link,-fsanitize=fuzzer,$(fuzz_flags)) -pie -o $@ $^ \
+		$(cli_libs) $(init_libs)
 
 .PHONY: fuzz-programs
 fuzz-programs: $(fuzz_programs) $(fixtures)
