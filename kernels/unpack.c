@@ -1,21 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/unpack.h"
 
-#include <archive.h>
-#include <archive_entry.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "common/strv.h"
-
-#define BLOCK_BYTES ((size_t) 128 << 10)
-
-static void reader_free(struct archive **reader)
-{
-	if (*reader)
-		(void) archive_read_free(*reader);
-}
+#include "kernels/archive_input.h"
 
 static void writer_free(struct archive **writer)
 {
@@ -27,7 +18,7 @@ struct job {
 	const struct unpack *unpack;
 	const char *name; /* of the archive, for messages */
 	char *folder;     /* resolved: libarchive checks every component for links */
-	struct archive *reader;
+	struct archive_input input;
 	struct archive *writer;
 	uint64_t left_bytes;
 };
@@ -36,15 +27,12 @@ static void job_done(struct job *job)
 {
 	free(job->folder);
 	writer_free(&job->writer);
-	reader_free(&job->reader);
+	archive_input_close(&job->input);
 }
 
 static int damaged(const struct job *job, struct archive *archive, struct error *error)
 {
-	const char *why = archive_error_string(archive);
-
-	return error_set(
-		error, -EBADMSG, "%s: cannot be unpacked: %s", job->name, why ? why : "damaged");
+	return archive_input_damaged(job->name, archive, error);
 }
 
 static const char *without_dot(const char *path)
@@ -162,12 +150,12 @@ static int copy_data(struct job *job, struct error *error)
 		const void *block;
 		size_t size;
 		la_int64_t offset;
-		int r = archive_read_data_block(job->reader, &block, &size, &offset);
+		int r = archive_read_data_block(job->input.reader, &block, &size, &offset);
 
 		if (r == ARCHIVE_EOF)
 			return 0;
 		if (r < ARCHIVE_WARN)
-			return damaged(job, job->reader, error);
+			return damaged(job, job->input.reader, error);
 		if (size > job->left_bytes)
 			return error_set(error, -EFBIG,
 				"%s: unpacks to more than the limit: refused", job->name);
@@ -190,12 +178,12 @@ static bool is_wanted(const struct unpack *unpack, struct archive_entry *entry, 
 
 static int unpack_entry(struct job *job, struct archive_entry *entry, struct error *error)
 {
-	const char *name = archive_entry_pathname(entry);
-	_cleanup_free_ char *path = name ? strdup(without_dot(name)) : NULL;
+	const char *name = archive_input_path(entry);
+	_cleanup_free_ char *path = name ? strdup(name) : NULL;
 	int r;
 
 	if (!path)
-		return damaged(job, job->reader, error);
+		return damaged(job, job->input.reader, error);
 	if (!is_wanted(job->unpack, entry, path))
 		return 0;
 	r = confine(job, entry, path, error);
@@ -213,12 +201,12 @@ static int unpack_entries(struct job *job, struct error *error)
 {
 	for (;;) {
 		struct archive_entry *entry;
-		int r = archive_read_next_header(job->reader, &entry);
+		int r = archive_read_next_header(job->input.reader, &entry);
 
 		if (r == ARCHIVE_EOF)
 			break;
 		if (r < ARCHIVE_WARN)
-			return damaged(job, job->reader, error);
+			return damaged(job, job->input.reader, error);
 		r = unpack_entry(job, entry, error);
 		if (r < 0)
 			return r;
@@ -237,94 +225,43 @@ static int job_start(
 	job->folder = realpath(unpack->folder, NULL);
 	if (!job->folder)
 		return error_set_errno(error, -errno, "%s", unpack->folder);
-	job->reader = archive_read_new();
 	job->writer = archive_write_disk_new();
-	if (!job->reader || !job->writer)
+	if (!job->writer)
 		return error_set_errno(error, -ENOMEM, "%s", name);
-	(void) archive_read_support_format_tar(job->reader);
-	(void) archive_read_support_filter_all(job->reader);
 	(void) archive_write_disk_set_options(job->writer,
 		ARCHIVE_EXTRACT_PERM | ARCHIVE_EXTRACT_TIME | ARCHIVE_EXTRACT_SECURE_SYMLINKS |
 			ARCHIVE_EXTRACT_SECURE_NODOTDOT | ARCHIVE_EXTRACT_UNLINK);
 	return 0;
 }
 
-static int open_input(int dir_fd, const char *path, int *ret_fd, struct error *error)
+static int unpack_kind(const struct unpack *unpack, enum archive_kind kind, int dir_fd,
+	const char *path, const char *member, struct error *error)
 {
-	int fd = openat(dir_fd, path, O_RDONLY | O_CLOEXEC);
+	_cleanup_(job_done) struct job job = { .input = { .fd = -1 } };
+	int r = archive_input_open(&job.input, kind, dir_fd, path, member, error);
 
-	if (fd < 0)
-		return error_set_errno(error, -errno, "%s", path);
-	*ret_fd = fd;
-	return 0;
+	if (r == 0)
+		r = job_start(&job, unpack, path, error);
+	return r < 0 ? r : unpack_entries(&job, error);
 }
 
 int unpack_tar(const struct unpack *unpack, int dir_fd, const char *path, struct error *error)
 {
-	_cleanup_(job_done) struct job job = { 0 };
-	_cleanup_close_ int fd = -1;
-	int r = open_input(dir_fd, path, &fd, error);
-
-	if (r == 0)
-		r = job_start(&job, unpack, path, error);
-	if (r != 0)
-		return r;
-	if (archive_read_open_fd(job.reader, fd, BLOCK_BYTES) < ARCHIVE_WARN)
-		return damaged(&job, job.reader, error);
-	return unpack_entries(&job, error);
+	return unpack_kind(unpack, ARCHIVE_KIND_TAR, dir_fd, path, NULL, error);
 }
 
-struct inner {
-	struct archive *outer;
-	char block[16384];
-};
-
-static la_ssize_t read_inner(struct archive *archive, void *context, const void **ret_block)
+int unpack_tar_member(const struct unpack *unpack, int dir_fd, const char *path, const char *member,
+	struct error *error)
 {
-	struct inner *inner = context;
-	la_ssize_t size = archive_read_data(inner->outer, inner->block, sizeof(inner->block));
-
-	(void) archive;
-	*ret_block = inner->block;
-	return size;
-}
-
-/* Moves the outer archive to its "data.tar.*" member. */
-static int find_data(struct archive *outer, const char *path, struct error *error)
-{
-	struct archive_entry *entry;
-	int r;
-
-	while ((r = archive_read_next_header(outer, &entry)) >= ARCHIVE_WARN && r != ARCHIVE_EOF) {
-		const char *name = archive_entry_pathname(entry);
-
-		if (name && strncmp(name, "data.tar", 8) == 0)
-			return 0;
-	}
-	return error_set(error, -EBADMSG, "%s: no Debian package: it has no data.tar", path);
+	return unpack_kind(unpack, ARCHIVE_KIND_TAR, dir_fd, path, member, error);
 }
 
 int unpack_deb(const struct unpack *unpack, int dir_fd, const char *path, struct error *error)
 {
-	_cleanup_(reader_free) struct archive *outer = archive_read_new();
-	_cleanup_(job_done) struct job job = { 0 };
-	struct inner inner = { .outer = outer };
-	_cleanup_close_ int fd = -1;
-	int r = open_input(dir_fd, path, &fd, error);
+	return unpack_kind(unpack, ARCHIVE_KIND_DEB, dir_fd, path, NULL, error);
+}
 
-	if (r == 0)
-		r = job_start(&job, unpack, path, error);
-	if (r != 0)
-		return r;
-	if (!outer)
-		return error_set_errno(error, -ENOMEM, "%s", path);
-	(void) archive_read_support_format_ar(outer);
-	if (archive_read_open_fd(outer, fd, BLOCK_BYTES) < ARCHIVE_WARN)
-		return damaged(&job, outer, error);
-	r = find_data(outer, path, error);
-	if (r < 0)
-		return r;
-	if (archive_read_open(job.reader, &inner, NULL, read_inner, NULL) < ARCHIVE_WARN)
-		return damaged(&job, job.reader, error);
-	return unpack_entries(&job, error);
+int unpack_rpm(const struct unpack *unpack, int dir_fd, const char *path, struct error *error)
+{
+	return unpack_kind(unpack, ARCHIVE_KIND_RPM, dir_fd, path, NULL, error);
 }

@@ -26,8 +26,16 @@ struct unpack {
 int unpack_deb(const struct unpack *unpack, int dir_fd, const char *path,
 	struct error *error) _must_check_;
 
+/* An .rpm file's data, likewise. Its own digests are not looked at: hash the whole file first. */
+int unpack_rpm(const struct unpack *unpack, int dir_fd, const char *path,
+	struct error *error) _must_check_;
+
 /* A tarball in any compression that libarchive knows. */
 int unpack_tar(const struct unpack *unpack, int dir_fd, const char *path,
+	struct error *error) _must_check_;
+
+/* The archive that is the entry @member of a tarball: a layer of an image's archive. */
+int unpack_tar_member(const struct unpack *unpack, int dir_fd, const char *path, const char *member,
 	struct error *error) _must_check_;
 
 /* Writes the link text that leads from @path (relative) to the absolute @target, or NULL. */
