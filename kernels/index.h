@@ -30,7 +30,10 @@ struct index_options {
 	struct download *download; /* knows about offline, proxies and progress */
 	int folder_fd;             /* the cache's "indexes" */
 	bool refresh;
-	bool allow_unsigned; /* a missing signature is a warning; a wrong one never is */
+	bool allow_unsigned; /* a signature that is missing, or of a key that we do not have, is a
+			      * warning; a wrong one never is
+			      */
+	bool allow_expired;  /* so is the Valid-Until of a live suite when it has passed */
 	const char *keyring; /* --keyring: instead of the catalogue's; or NULL */
 };
 
