@@ -11,6 +11,7 @@
 #include "cli/tag.h"
 #include "common/fs.h"
 #include "kernels/copy.h"
+#include "kernels/krel.h"
 
 #define IMAGE_RECORD "image-2" /* what is kept of an image: one of an older form is made anew */
 
@@ -20,7 +21,7 @@ static int add_image_inputs(const struct build *build, const char *containerfile
 {
 	hash_add_text(hash, IMAGE_RECORD);
 	hash_add_text(hash, build->lock.krel);
-	hash_add_text(hash, build->lock.arch);
+	hash_add_text(hash, arch_debian(build->lock.arch));
 	hash_add_text(hash, build->os.os);
 	hash_add_text(hash, build->os.id);
 	hash_add_text(hash, build->os.version_id);
@@ -44,7 +45,7 @@ static int make_reference(const struct build *build, const char *role, const cha
 	bool nic = strcmp(role, "nic") == 0;
 
 	image->tag = nic ? tag_nic(version, build->lock.krel, build->os.id, build->os.version_id,
-				   build->lock.arch)
+				   arch_debian(build->lock.arch))
 			 : tag_gpu(version, build->lock.krel, build->os.id, build->os.version_id);
 	if (!image->tag || asprintf(&image->reference, "localhost/slipway/%s:%s",
 				   nic ? "doca-driver" : "driver", image->tag) < 0)

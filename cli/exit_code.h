@@ -16,6 +16,19 @@ enum exit_code {
 	EXIT_CODE_TOOL = 10,         /* a program that slipway drives is missing */
 	EXIT_CODE_NETWORK = 11,      /* package lists or packages could not be fetched */
 	EXIT_CODE_CONTENT = 12,      /* a file is damaged or is not what the lock names */
+	EXIT_CODE_SIGNATURE = 13,    /* of a package list: wrong, missing, or no key to check it */
+	EXIT_CODE_LIST = 14,         /* a package list is cut short or malformed */
+	EXIT_CODE_NOT_THERE = 15,    /* the server has no such file: 404 */
+	EXIT_CODE_TIMEOUT = 16,      /* a server is slow or dead */
+	EXIT_CODE_DISK_FULL = 17,
+	EXIT_CODE_CACHE = 18,           /* a file in the cache is damaged */
+	EXIT_CODE_ARCHIVE_ESCAPES = 19, /* an archive has paths or links that lead out of it */
+	EXIT_CODE_TOO_BIG = 20,         /* an archive or list is bigger than it may be */
+	EXIT_CODE_OFFLINE = 21,         /* offline, and not in the cache */
+	EXIT_CODE_KREL = 22,            /* a text that no kernel release can be */
+	EXIT_CODE_REFUSED = 23,   /* a mirror wants credentials: 401, 403, a client certificate */
+	EXIT_CODE_LINT = 24,      /* the kernel has what makes a build useless */
+	EXIT_CODE_NO_MIRROR = 25, /* nothing says where the distribution's mirrors are */
 	EXIT_CODE_INTERRUPTED = 130, /* Ctrl-C; 143 for SIGTERM */
 };
 

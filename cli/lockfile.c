@@ -6,7 +6,7 @@
 
 #include "cli/arrow_tools.h"
 #include "common/fs.h"
-#include "kernels/resolve.h"
+#include "kernels/resolve_apt.h"
 
 static int open_apt(struct build *build, struct error *error)
 {

@@ -275,7 +275,9 @@ int output_write(struct build *build, struct error *error)
 	else if (r == 0 && strcmp(output, STORAGE) != 0)
 		r = to_folder(build, &outputs, error);
 	if (r < 0) {
-		build->failure = exit_code_for(r, EXIT_CODE_OUTPUT);
+		/* No mirror is asked here: what is refused is ours. */
+		build->failure =
+			r == -EACCES ? EXIT_CODE_OUTPUT : exit_code_for(r, EXIT_CODE_OUTPUT);
 		return r;
 	}
 	nothing = !any_ran(build) && !outputs.changed;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "kernels/resolve.h"
+#include "kernels/resolve_apt.h"
 
 #include <ctype.h>
 #include <string.h>
@@ -290,7 +290,7 @@ int resolve(struct apt *apt, const struct resolve_request *request, struct lock 
 	if (r < 0)
 		return r;
 	lock.os = strdup(request->os->os);
-	lock.arch = strdup("amd64");
+	lock.arch = strdup("x86_64");
 	if (!lock.os || !lock.arch)
 		return error_set_errno(error, -ENOMEM, "lock");
 	r = resolve_add_kernel(apt, &lock, &version, error);

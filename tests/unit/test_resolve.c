@@ -2,7 +2,7 @@
 #include "tests/unit/support.h"
 
 #include "kernels/apt.h"
-#include "kernels/resolve.h"
+#include "kernels/resolve_apt.h"
 #include "kernels/version.h"
 
 static char debian[] = "Debian", bookworm[] = "bookworm", no_keyring[] = "/nonexistent",

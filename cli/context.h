@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What every verb works with: the cache, the data folder, the distribution with its mirrors, and
+ * the downloads. Opened in steps, so that a verb pays for what it uses: context_open(), then
+ * context_choose_os(), then context_download() when something may have to be fetched.
+ */
+#pragma once
+
+#include "cli/cache.h"
+#include "cli/common_options.h"
+#include "cli/progress.h"
+#include "kernels/catalogue.h"
+#include "kernels/download.h"
+#include "kernels/index.h"
+#include "kernels/mirrors.h"
+#include "kernels/resolve.h"
+
+struct context {
+	const struct common_options *options; /* borrowed */
+	struct cache cache;
+	struct progress progress;
+	char *data;                /* folder of recipes and the like */
+	char *catalogues;          /* data/kernels/catalogue */
+	const char *arch;          /* of the target, as uname -m prints it */
+	struct catalogue os;       /* its os is NULL until context_choose_os() */
+	struct mirrors mirrors;    /* of that os */
+	struct download *download; /* NULL until context_download() */
+};
+
+#define CONTEXT_CLOSED                                                                             \
+	{                                                                                          \
+		.cache = {.fd = -1, .run_lock_fd = -1 }                                            \
+	}
+
+/* Finds the data folder and opens the cache. */
+int context_open(const struct common_options *options, struct context *ret,
+	struct error *error) _must_check_;
+void context_close(struct context *context);
+
+/*
+ * The distribution of --os, else @os, else the one that makes kernels such as @krel; either may be
+ * NULL. -ENOTUNIQ when the release does not tell. -ENODATA when no distribution makes such, or for
+ * an --os that is not known: both are the command line's fault.
+ */
+int context_choose_os(struct context *context, const char *os, const char *krel,
+	struct error *error) _must_check_;
+
+/* Opens the downloads; once. */
+int context_download(struct context *context, struct error *error) _must_check_;
+
+/*
+ * resolve() with this context's lists; opens the downloads. With --refresh the base images' stamp
+ * of the os is renewed too (cache_set_refreshed()).
+ */
+int context_resolve(struct context *context, struct resolve_request *request,
+	struct resolve_answer *ret, struct error *error) _must_check_;

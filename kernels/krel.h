@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Kernel releases as texts, and what machines are called: by uname -m, by Debian and in images. */
+#pragma once
+
+#include <stdbool.h>
+
+#include "common/error.h"
+
+#define KREL_MAX 64 /* __NEW_UTS_LEN of the kernel's include/uapi/linux/utsname.h */
+
+#define KREL_NEWEST "newest"
+
+/* Can uname -r print it? A digit, then letters, digits and . + _ - ~ ; at most KREL_MAX bytes. */
+bool krel_is_valid(const char *krel);
+
+/* 0, or -EILSEQ with the first byte that no release has. */
+int krel_check(const char *krel, struct error *error) _must_check_;
+
+/*
+ * What follows the last part that starts with a digit: "cloud-amd64" of 6.1.0-56-cloud-amd64, ""
+ * where nothing does. Borrowed.
+ */
+const char *krel_flavour(const char *krel);
+
+/* "amd64" for "x86_64", as Debian and the OCI call it; a name that is the same in both as it is. */
+const char *arch_debian(const char *machine);
+/* "x86_64" for "amd64"; a uname -m name is returned as it is. */
+const char *arch_machine(const char *debian);
