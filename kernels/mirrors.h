@@ -18,7 +18,7 @@ struct mirror {
 	char *name;
 	char *url;    /* ends without a slash */
 	char *source; /* where that was said, for messages: "--mirror", a file, "apt sources" */
-	char *client_certificate; /* PEM files, or NULL: the catalogue's */
+	char *client_certificate; /* as mirrors.ini has them: mirrors_credentials(); or NULL */
 	char *client_key;
 	char *certificate_authority;
 };
@@ -31,14 +31,35 @@ struct mirrors {
 struct mirrors_request {
 	const struct strv *options; /* each --mirror as given */
 	const struct catalogue *os;
-	int cache_fd; /* what the system's apt said is remembered here, until its sources change */
-	const char *config; /* mirrors.ini to read instead of the usual two; NULL: those */
+	int cache_fd; /* what the system's apt said is remembered here, until its sources change;
+		       * -1: nowhere
+		       */
+	const char *config; /* mirrors.ini to read instead of the usual two; NULL: those, or what
+			     * $SLIPWAY_MIRRORS names
+			     */
 };
 
 /* -EINVAL for an option or a file that cannot be read, with the line. The caller frees it. */
 int mirrors_open(const struct mirrors_request *request, struct mirrors *ret,
 	struct error *error) _must_check_;
 void mirrors_free(struct mirrors *mirrors);
+
+/* Files to show and to believe, for download.h; NULL where there is none. */
+struct mirror_credentials {
+	char *client_certificate;
+	char *client_key;
+	char *certificate_authority;
+};
+
+/*
+ * What the mirror's server wants to see of us: what mirrors.ini says, else what the catalogue does
+ * where such files exist. Both may be patterns (glob(7)): of several certificates the newest is
+ * taken, and its key is X-key.pem beside X.pem, or in the same file. -EACCES when mirrors.ini names
+ * a file that is not there. The caller frees it with mirror_credentials_free().
+ */
+int mirrors_credentials(const struct mirror *mirror, const struct repository *repository,
+	struct mirror_credentials *ret, struct error *error) _must_check_;
+void mirror_credentials_free(struct mirror_credentials *credentials);
 
 /* The mirror of a repository, or NULL: then nothing on this machine says where it is. */
 const struct mirror *mirrors_find(

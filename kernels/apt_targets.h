@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The package lists that this system's apt is set up for (apt-get indextargets, apt-get(8)). Asking
+ * takes apt nearly half a second, so the answer is remembered, with the sizes and times of all
+ * files that it came from: as long as they stay, no program is started.
+ */
+#pragma once
+
+#include <stddef.h>
+
+#include "common/error.h"
+
+/* Every string is there; "" where apt has no answer, as for lists that were never fetched. */
+struct apt_target {
+	char *uri;      /* of the repository, ends with a slash: "…/debian/" */
+	char *release;  /* as the source names it: "bookworm", "stable" */
+	char *codename; /* as its Release file does */
+	char *origin;
+	char *label;
+	char *component;
+};
+
+struct apt_targets {
+	struct apt_target *items;
+	size_t count;
+};
+
+/*
+ * None on a system without apt. @cache_fd (-1: none) is where the answer is remembered. -EIO when
+ * apt-get itself fails. The caller frees it with apt_targets_free().
+ */
+int apt_targets_read(int cache_fd, struct apt_targets *ret, struct error *error) _must_check_;
+void apt_targets_free(struct apt_targets *targets);

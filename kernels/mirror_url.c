@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "kernels/mirror_url.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "kernels/mirrors.h"
+
+static bool begins(const char *text, const char *prefix)
+{
+	return strncasecmp(text, prefix, strlen(prefix)) == 0;
+}
+
+static bool is_text(const char *text)
+{
+	for (; *text; text++)
+		if ((unsigned char) *text <= ' ' || *text == 0x7f)
+			return false;
+	return true;
+}
+
+int mirror_url_clean(const char *text, char **ret_url)
+{
+	_cleanup_free_ char *url = NULL;
+	const char *path = text;
+	size_t length;
+
+	if (begins(path, "file:"))
+		path += strlen("file:");
+	if (begins(path, "//localhost/"))
+		path += strlen("//localhost");
+	while (path[0] == '/' && path[1] == '/')
+		path++;
+	if (!is_text(text))
+		return -EINVAL;
+	if (*path == '/') {
+		if (asprintf(&url, "file://%s", path) < 0)
+			return -ENOMEM;
+	} else if ((begins(text, "http://") && text[7]) || (begins(text, "https://") && text[8])) {
+		url = strdup(text);
+		if (!url)
+			return -ENOMEM;
+	} else {
+		return -EINVAL;
+	}
+	for (length = strlen(url); length > 0 && url[length - 1] == '/'; length--)
+		url[length - 1] = '\0';
+	*ret_url = TAKE_PTR(url);
+	return 0;
+}
+
+static int unknown_word(const struct repository *repository, const char *word, struct error *error)
+{
+	return error_set(error, -EINVAL,
+		"repository %s: path %s: %.*s is neither {arch}, {version_id} nor {snapshot}",
+		repository->name, repository->path, (int) strcspn(word, "}") + 1, word);
+}
+
+static int put_path(FILE *text, const struct repository *repository, const struct catalogue *os,
+	const char *arch, const char *snapshot, struct error *error)
+{
+	static const char *const words[] = { "{arch}", "{version_id}", "{snapshot}" };
+	const char *const values[] = { arch, os->version_id, snapshot };
+
+	for (const char *c = repository->path; *c;) {
+		size_t i = 0;
+
+		if (*c != '{') {
+			(void) fputc(*c++, text);
+			continue;
+		}
+		while (i < ARRAY_SIZE(words) && !begins(c, words[i]))
+			i++;
+		if (i == ARRAY_SIZE(words))
+			return unknown_word(repository, c, error);
+		if (!values[i])
+			return error_set(error, -EINVAL,
+				"repository %s: it has one folder for each moment: say which with "
+				"--snapshot, as 20261121T080000Z",
+				repository->name);
+		(void) fputs(values[i], text);
+		c += strlen(words[i]);
+	}
+	return 0;
+}
+
+int mirrors_url(const struct mirror *mirror, const struct repository *repository,
+	const struct catalogue *os, const char *arch, const char *snapshot, char **ret_url,
+	struct error *error)
+{
+	_cleanup_free_ char *url = NULL;
+	_cleanup_fclose_ FILE *text = NULL;
+	size_t size = 0;
+	int r;
+
+	text = open_memstream(&url, &size);
+	if (!text)
+		return error_set_errno(error, -ENOMEM, "%s", repository->name);
+	(void) fprintf(text, "%s%s", mirror->url, *repository->path ? "/" : "");
+	r = put_path(text, repository, os, arch, snapshot, error);
+	if (r < 0)
+		return r;
+	if (fclose(TAKE_PTR(text)) != 0)
+		return error_set_errno(error, -ENOMEM, "%s", repository->name);
+	*ret_url = TAKE_PTR(url);
+	return 0;
+}
