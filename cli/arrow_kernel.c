@@ -50,8 +50,8 @@ static int unpack_packages(
 			continue;
 		if (asprintf(&path, "blobs/sha256/%s", package->sha256) < 0)
 			return error_set_errno(error, -ENOMEM, "%s", package->name);
-		progress_step(&build->progress, package->name);
-		r = unpack_deb(unpack, build->cache.fd, path, error);
+		progress_step(&build->context.progress, package->name);
+		r = unpack_deb(unpack, build->context.cache.fd, path, error);
 		if (r < 0)
 			return error_prefix(error, r, "%s", package->name);
 	}
@@ -79,7 +79,15 @@ int kernel_run(struct build *build, const struct arrow_place *place, struct erro
 int modules_run(struct build *build, const struct arrow_place *place, struct error *error)
 {
 	struct unpack unpack = { .folder = place->folder, .wanted = is_of_modules };
+	_cleanup_close_ int fd = -1;
 	int r = arrow_fetch(build, LOCK_MODULES, error);
 
-	return r < 0 ? r : unpack_packages(build, LOCK_MODULES, &unpack, error);
+	if (r == 0)
+		r = unpack_packages(build, LOCK_MODULES, &unpack, error);
+	if (r < 0)
+		return r;
+	fd = open(place->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return error_set_errno(error, -errno, "%s", place->folder);
+	return kernel_tree_settle_modules(fd, build->lock.krel, error);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A kernel tree: what modules compile against, and what its config says of the kernel. The tree
- * must work wherever it lies, so what a distribution made absolute is made relative here.
+ * A kernel tree: what modules compile against, as the packages of any distribution or a user's own
+ * build leave it. The tree must work wherever it lies, so what was made absolute is made relative
+ * here. A root holds lib/modules/<krel>/{build,source} and whatever they point to.
  */
 #pragma once
 
@@ -18,10 +19,49 @@ struct kernel_tree {
 };
 
 /*
- * Rewrites the absolute include of Debian's flavour Makefile; a tree without one is fine.
- * @root_fd holds lib/modules/<krel>/build.
+ * Makes the tree in @root_fd complete and movable:
+ * - lib/modules/<krel>/build is found where the packages bring no such link: Debian's, Ubuntu's
+ *   and Photon's usr/src/linux-headers-*, Enterprise Linux's usr/src/kernels/<krel>, SUSE's
+ *   usr/src/linux-*-obj/<arch>/<flavour>; usr/lib/modules counts as lib/modules;
+ * - absolute links become relative ones to the same place below the root; "source" links that
+ *   lead nowhere go;
+ * - absolute paths of a generated Makefile (Debian, SUSE, make O=) become relative.
+ * Doing it again changes nothing. -ENOENT when no tree of @krel is there, -EINVAL when the Makefile
+ * needs a source tree that is not.
  */
 int kernel_tree_relocate(int root_fd, const char *krel, struct error *error) _must_check_;
+
+/*
+ * Makes lib/modules/<krel> lead to usr/lib/modules/<krel> where only that is there: packages of
+ * distributions with a merged /usr. For the kernel's own modules too.
+ */
+int kernel_tree_settle_modules(int root_fd, const char *krel, struct error *error) _must_check_;
+
+/* Opens lib/modules/<krel>/build; links never lead out of the root. The caller closes it. */
+int kernel_tree_open(int root_fd, const char *krel, int *ret_fd, struct error *error) _must_check_;
+
+/*
+ * Opens a path below the root for reading, every link on its way taken as if the root were "/".
+ * Returns a descriptor or a negative errno.
+ */
+int kernel_tree_openat(int root_fd, const char *path, int flags) _must_check_;
+
+/* Where below the root an open file or folder lies; NULL when it is elsewhere. Freed by the caller.
+ */
+char *kernel_tree_path(int root_fd, int fd);
+
+/* The release that modules get (UTS_RELEASE), freed by the caller; NULL when not prepared. */
+char *kernel_tree_release(int build_fd);
+
+/*
+ * The architecture, as uname -m prints it, that the tree's own programs (fixdep, modpost, objtool)
+ * run on, freed by the caller; "" when there are none. -ENOMEM is its only error.
+ */
+int kernel_tree_tools_arch(int root_fd, int build_fd, char **ret_arch) _must_check_;
+
+/* tree_makefile.c: the Makefile's part of kernel_tree_relocate(). */
+int kernel_tree_relocate_makefile(
+	int root_fd, int build_fd, const char *krel, struct error *error) _must_check_;
 
 /*
  * Reads the record of a tree. -EINVAL when it is not prepared for compiling modules, when it is of
