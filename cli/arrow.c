@@ -57,7 +57,7 @@ static int compute_key(struct build *build, enum arrow_id id, struct error *erro
 	if (r < 0)
 		return r;
 	free(state->output);
-	state->output = cache_output_path(&build->cache, arrow_get(id)->name, state->key);
+	state->output = cache_output_path(&build->context.cache, arrow_get(id)->name, state->key);
 	return state->output ? 0 : error_set_errno(error, -ENOMEM, "key");
 }
 
@@ -75,9 +75,9 @@ static int run_into(struct build *build, enum arrow_id id, struct error *error)
 	const struct arrow *arrow = arrow_get(id);
 	struct arrow_state *state = &build->states[id];
 	_cleanup_free_ char *folder = NULL;
-	_cleanup_free_ char *log = cache_log_path(&build->cache, arrow->name, state->key);
+	_cleanup_free_ char *log = cache_log_path(&build->context.cache, arrow->name, state->key);
 	struct arrow_place place = { .log = log, .key = state->key };
-	int r = log ? cache_new_folder(&build->cache, arrow->name, &folder) : -ENOMEM;
+	int r = log ? cache_new_folder(&build->context.cache, arrow->name, &folder) : -ENOMEM;
 
 	if (r < 0)
 		return error_set_errno(error, r, "%s", arrow->name);
@@ -86,9 +86,9 @@ static int run_into(struct build *build, enum arrow_id id, struct error *error)
 	if (r < 0)
 		return r;
 	/* One that is there stands for an image that is not; nobody has such a folder mounted. */
-	r = cache_set_aside(&build->cache, state->output);
+	r = cache_set_aside(&build->context.cache, state->output);
 	if (r == 0)
-		r = cache_keep(&build->cache, folder, state->output);
+		r = cache_keep(&build->context.cache, folder, state->output);
 	return r < 0 ? error_set_errno(error, r, "%s", state->output) : 0;
 }
 
@@ -98,17 +98,17 @@ static int make_one(struct build *build, enum arrow_id id, struct error *error)
 	_cleanup_close_ int lock_fd = -1;
 	int r;
 
-	progress_begin(&build->progress, arrow->name);
-	r = cache_lock(&build->cache, arrow->name, build->states[id].key, &lock_fd);
+	progress_begin(&build->context.progress, arrow->name);
+	r = cache_lock(&build->context.cache, arrow->name, build->states[id].key, &lock_fd);
 	if (r < 0)
 		return error_set_errno(error, r, "%s: lock in the cache", arrow->name);
 	/* Another run may have made it since we looked, and others may use it already. */
 	if (is_there(build, id)) {
-		progress_end(&build->progress, "made by another run");
+		progress_end(&build->context.progress, "made by another run");
 		return 0;
 	}
 	r = run_into(build, id, error);
-	progress_end(&build->progress, r < 0 ? "failed" : "done");
+	progress_end(&build->context.progress, r < 0 ? "failed" : "done");
 	build->states[id].ran = r == 0;
 	return r;
 }

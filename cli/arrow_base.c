@@ -53,12 +53,12 @@ static int write_name(const struct arrow_place *place, const char *name, struct 
 static int add_base_inputs(
 	const struct build *build, const char *kind, struct hash *hash, struct error *error)
 {
-	const struct catalogue *os = &build->os;
+	const struct catalogue *os = &build->context.os;
 	_cleanup_free_ char *refreshed = NULL;
-	int r = cache_refreshed(&build->cache, os->os, &refreshed);
+	int r = cache_refreshed(&build->context.cache, os->os, &refreshed);
 
 	if (r < 0)
-		return error_set_errno(error, r, "%s", build->cache.path);
+		return error_set_errno(error, r, "%s", build->context.cache.path);
 	hash_add_text(hash, kind);
 	hash_add_text(hash, os->os);
 	hash_add_text(hash, os->image.codename);
@@ -104,7 +104,7 @@ static int make_tar(
 	struct build *build, const char *kind, const char *tar_path, struct error *error)
 {
 	_cleanup_strv_ struct strv argv = { 0 };
-	int r = strv_pushf(&argv, "%s/containers/debian/base.sh", build->data);
+	int r = strv_pushf(&argv, "%s/containers/debian/base.sh", build->context.data);
 
 	if (r == 0)
 		r = strv_push(&argv, kind);
@@ -115,10 +115,10 @@ static int make_tar(
 	if (r == 0)
 		r = strv_push(&argv, "--suite");
 	if (r == 0)
-		r = strv_push(&argv, build->os.image.codename);
+		r = strv_push(&argv, build->context.os.image.codename);
 	if (r < 0)
 		return error_set_errno(error, r, "base.sh");
-	progress_step(&build->progress, "a minimal root file system by mmdebstrap");
+	progress_step(&build->context.progress, "a minimal root file system by mmdebstrap");
 	return tool_run(&argv, NULL, error);
 }
 
@@ -129,10 +129,10 @@ static int make_base(
 	_cleanup_free_ char *folder = NULL;
 	_cleanup_free_ char *tar_path = NULL;
 	_cleanup_free_ char *name = NULL;
-	int r = cache_new_folder(&build->cache, "base", &folder);
+	int r = cache_new_folder(&build->context.cache, "base", &folder);
 
 	if (r < 0 || asprintf(&tar_path, "%s/root.tar", folder) < 0 ||
-		asprintf(&name, "localhost/slipway/%s-base-%s:%.16s", kind, build->options.os,
+		asprintf(&name, "localhost/slipway/%s-base-%s:%.16s", kind, build->context.os.os,
 			place->key) < 0)
 		return error_set_errno(error, r < 0 ? r : -ENOMEM, "base image");
 	r = arrow_buildah(build, place, &buildah, error);
@@ -179,17 +179,17 @@ int toolchain_run(struct build *build, const struct arrow_place *place, struct e
 
 	if (r < 0)
 		return r;
-	if (asprintf(&file, "%s/containers/debian/Containerfile.build", build->data) < 0 ||
-		asprintf(&name, "localhost/slipway/build-%s-%s:%.16s", build->options.os,
+	if (asprintf(&file, "%s/containers/debian/Containerfile.build", build->context.data) < 0 ||
+		asprintf(&name, "localhost/slipway/build-%s-%s:%.16s", build->context.os.os,
 			build->tree.compiler, place->key) < 0 ||
 		strv_pushf(&arguments, "BASE=%s", base) < 0 ||
 		strv_pushf(&arguments, "COMPILER=%s", build->tree.compiler) < 0 ||
-		cache_new_folder(&build->cache, "toolchain-context", &folder) < 0)
+		cache_new_folder(&build->context.cache, "toolchain-context", &folder) < 0)
 		return error_set_errno(error, -ENOMEM, "toolchain");
 	r = arrow_buildah(build, place, &buildah, error);
 	if (r < 0)
 		return r;
-	progress_step(&build->progress, build->tree.compiler);
+	progress_step(&build->context.progress, build->tree.compiler);
 	r = buildah_build(&buildah, file, folder, &arguments, &labels, &id, error);
 	if (r < 0)
 		return error_prefix(error, r, "log %s", place->log);

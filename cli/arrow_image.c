@@ -22,9 +22,9 @@ static int add_image_inputs(const struct build *build, const char *containerfile
 	hash_add_text(hash, IMAGE_RECORD);
 	hash_add_text(hash, build->lock.krel);
 	hash_add_text(hash, arch_debian(build->lock.arch));
-	hash_add_text(hash, build->os.os);
-	hash_add_text(hash, build->os.id);
-	hash_add_text(hash, build->os.version_id);
+	hash_add_text(hash, build->context.os.os);
+	hash_add_text(hash, build->context.os.id);
+	hash_add_text(hash, build->context.os.version_id);
 	return arrow_add_data(build, containerfile, hash, error);
 }
 
@@ -44,9 +44,10 @@ static int make_reference(const struct build *build, const char *role, const cha
 {
 	bool nic = strcmp(role, "nic") == 0;
 
-	image->tag = nic ? tag_nic(version, build->lock.krel, build->os.id, build->os.version_id,
-				   arch_debian(build->lock.arch))
-			 : tag_gpu(version, build->lock.krel, build->os.id, build->os.version_id);
+	image->tag = nic ? tag_nic(version, build->lock.krel, build->context.os.id,
+				   build->context.os.version_id, arch_debian(build->lock.arch))
+			 : tag_gpu(version, build->lock.krel, build->context.os.id,
+				   build->context.os.version_id);
 	if (!image->tag || asprintf(&image->reference, "localhost/slipway/%s:%s",
 				   nic ? "doca-driver" : "driver", image->tag) < 0)
 		return error_set_errno(error, -ENOMEM, "%s image", role);
@@ -66,7 +67,7 @@ static int add_labels(const struct build *build, const struct image *image, stru
 	if (r == 0)
 		r = strv_pushf(labels, "io.slipway.krel=%s", build->lock.krel);
 	if (r == 0)
-		r = strv_pushf(labels, "io.slipway.os=%s", build->os.os);
+		r = strv_pushf(labels, "io.slipway.os=%s", build->context.os.os);
 	return r;
 }
 
@@ -103,8 +104,8 @@ static int build_image(struct build *build, const struct arrow_place *place, con
 
 	if (r < 0)
 		return r;
-	if (asprintf(&file, "%s/containers/debian/Containerfile.%s", build->data, image->role) <
-			0 ||
+	if (asprintf(&file, "%s/containers/debian/Containerfile.%s", build->context.data,
+		    image->role) < 0 ||
 		strv_pushf(&arguments, "BASE=%s", base) < 0 ||
 		strv_pushf(&arguments, "KREL=%s", build->lock.krel) < 0 ||
 		strv_pushf(&arguments, "VERSION=%s", image->version) < 0 ||
@@ -113,11 +114,11 @@ static int build_image(struct build *build, const struct arrow_place *place, con
 	r = arrow_buildah(build, place, &buildah, error);
 	if (r < 0)
 		return r;
-	progress_step(&build->progress, image->tag);
+	progress_step(&build->context.progress, image->tag);
 	r = buildah_build(&buildah, file, context, &arguments, &labels, &image->id, error);
 	if (r < 0)
 		return error_prefix(error, r, "log %s", place->log);
-	progress_step(&build->progress, "write the OCI archive");
+	progress_step(&build->context.progress, "write the OCI archive");
 	return archive_image(place, &buildah, image, error);
 }
 
@@ -141,7 +142,7 @@ static int make_image(struct build *build, const struct arrow_place *place, stru
 	_cleanup_free_ char *root = NULL;
 	_cleanup_free_ char *userspace = NULL;
 	_cleanup_free_ char *userspace_usr = NULL;
-	int r = cache_new_folder(&build->cache, "context", &context);
+	int r = cache_new_folder(&build->context.cache, "context", &context);
 
 	if (r < 0 || !image.role || asprintf(&root, "%s/rootfs", context) < 0 ||
 		asprintf(&userspace, "%s/userspace", context) < 0 ||

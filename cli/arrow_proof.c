@@ -231,6 +231,6 @@ int proof_run(struct build *build, const struct arrow_place *place, struct error
 	if (proving.refused.count || proving.unknown.count)
 		return refuse(build, &proving, place->log, error);
 	(void) snprintf(text, sizeof(text), "%zu modules will load", proving.modules);
-	progress_step(&build->progress, text);
+	progress_step(&build->context.progress, text);
 	return 0;
 }

@@ -176,14 +176,14 @@ static int make_folders(
 	_cleanup_free_ char *work = NULL;
 	int r;
 
-	if (asprintf(&folders->recipes, "%s/containers/recipes", build->data) < 0 ||
-		asprintf(&folders->patches, "%s/containers/patches/%s", build->data, recipe->name) <
-			0 ||
+	if (asprintf(&folders->recipes, "%s/containers/recipes", build->context.data) < 0 ||
+		asprintf(&folders->patches, "%s/containers/patches/%s", build->context.data,
+			recipe->name) < 0 ||
 		asprintf(&work, "%s-work", recipe->name) < 0)
 		return -ENOMEM;
-	r = cache_new_folder(&build->cache, work, &folders->work);
+	r = cache_new_folder(&build->context.cache, work, &folders->work);
 	if (r == 0)
-		r = cache_new_folder(&build->cache, "empty", &folders->empty);
+		r = cache_new_folder(&build->context.cache, "empty", &folders->empty);
 	return r;
 }
 
@@ -232,13 +232,14 @@ static int run_recipe(struct build *build, const struct recipe *recipe,
 		return error_set(
 			error, -EINTR, "recipe %s: ended by signal %d", recipe->name, r - 128);
 	if (r > 0) {
-		kept = cache_keep_failed(&build->cache, folders.work, recipe->name);
+		kept = cache_keep_failed(&build->context.cache, folders.work, recipe->name);
 		return was_killed(r, place->log)
 			       ? recipe_killed(build, recipe, place->log, kept, error)
 			       : compile_failed(recipe, r, place->log, kept, error);
 	}
 	if (r == 0 && fs_remove_tree(AT_FDCWD, folders.work) < 0)
-		progress_note(&build->progress, "a recipe's work folder could not be removed");
+		progress_note(
+			&build->context.progress, "a recipe's work folder could not be removed");
 	return r;
 }
 
@@ -266,7 +267,7 @@ int nvidia_run(struct build *build, const struct arrow_place *place, struct erro
 
 int init_run(struct build *build, const struct arrow_place *place, struct error *error)
 {
-	const struct recipe recipe = { .name = "init", .source = build->data };
+	const struct recipe recipe = { .name = "init", .source = build->context.data };
 
 	return run_recipe(build, &recipe, place, error);
 }
@@ -283,7 +284,7 @@ static int link_package(const struct build *build, const struct lock_package *pa
 		asprintf(&file, "%s/%s_%s_%s.deb", folder, package->name, package->version,
 			package->architecture) < 0)
 		return error_set_errno(error, -ENOMEM, "%s", package->name);
-	r = copy_tree(build->cache.fd, blob, AT_FDCWD, file);
+	r = copy_tree(build->context.cache.fd, blob, AT_FDCWD, file);
 	return r < 0 ? error_set_errno(error, r, "%s", file) : 0;
 }
 
@@ -295,7 +296,7 @@ int userspace_run(struct build *build, const struct arrow_place *place, struct e
 
 	if (r < 0)
 		return r;
-	r = cache_new_folder(&build->cache, "packages", &folder);
+	r = cache_new_folder(&build->context.cache, "packages", &folder);
 	if (r < 0)
 		return error_set_errno(error, r, "packages");
 	for (size_t i = 0; i < build->lock.count && r == 0; i++)

@@ -87,11 +87,11 @@ static int package_tarball(
 	if (r < 0)
 		return r;
 	if (asprintf(&blob, "blobs/sha256/%s", package->sha256) < 0 ||
-		cache_new_folder(&build->cache, "package", &folder) < 0)
+		cache_new_folder(&build->context.cache, "package", &folder) < 0)
 		return error_set_errno(error, -ENOMEM, "%s", package->name);
 	unpack.folder = folder;
-	progress_step(&build->progress, package->name);
-	r = unpack_deb(&unpack, build->cache.fd, blob, error);
+	progress_step(&build->context.progress, package->name);
+	r = unpack_deb(&unpack, build->context.cache.fd, blob, error);
 	return r < 0 ? r : find_tarball(folder, ret_path, error);
 }
 
@@ -122,8 +122,8 @@ static int generate_reference(
 
 	if (r < 0)
 		return r;
-	progress_step(&build->progress, "generate the reference OFED");
-	r = strv_pushf(&argv, "%s/scripts/reference-ofed", build->data);
+	progress_step(&build->context.progress, "generate the reference OFED");
+	r = strv_pushf(&argv, "%s/scripts/reference-ofed", build->context.data);
 	if (r == 0)
 		r = strv_push(&argv, "--kernel-source");
 	if (r == 0)

@@ -14,19 +14,19 @@ static void on_missing(void *context, size_t count, uint64_t size_bytes)
 
 	(void) snprintf(text, sizeof(text), "fetching %zu package%s, %.1f MB", count,
 		count == 1 ? "" : "s", (double) size_bytes / 1e6);
-	progress_step(&build->progress, text);
+	progress_step(&build->context.progress, text);
 }
 
 int arrow_fetch(struct build *build, const char *purpose, struct error *error)
 {
 	_cleanup_free_ char *folder = NULL;
 	_cleanup_close_ int store_fd =
-		openat(build->cache.fd, "blobs/sha256", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		openat(build->context.cache.fd, "blobs/sha256", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	struct fetch fetch = { .apt = build->apt, .store_fd = store_fd };
-	int r = store_fd < 0 ? -errno : cache_new_folder(&build->cache, "fetch", &folder);
+	int r = store_fd < 0 ? -errno : cache_new_folder(&build->context.cache, "fetch", &folder);
 
 	if (r < 0)
-		return error_set_errno(error, r, "%s/blobs", build->cache.path);
+		return error_set_errno(error, r, "%s/blobs", build->context.cache.path);
 	fetch.folder = folder;
 	return fetch_packages(&fetch, &build->lock, purpose, on_missing, build, error);
 }
@@ -49,7 +49,7 @@ int arrow_add_data(
 	_cleanup_free_ char *full = NULL;
 	int r;
 
-	if (asprintf(&full, "%s/%s", build->data, path) < 0)
+	if (asprintf(&full, "%s/%s", build->context.data, path) < 0)
 		return error_set_errno(error, -ENOMEM, "%s", path);
 	hash_add_text(hash, path);
 	r = hash_add_tree(hash, AT_FDCWD, full);
@@ -88,9 +88,9 @@ static void on_line(void *context, const char *line)
 	struct build *build = context;
 
 	if (strncmp(line, "==> ", 4) == 0)
-		progress_step(&build->progress, line + 4);
+		progress_step(&build->context.progress, line + 4);
 	else
-		progress_tick(&build->progress);
+		progress_tick(&build->context.progress);
 }
 
 int arrow_buildah(struct build *build, const struct arrow_place *place, struct buildah *ret,
@@ -104,7 +104,7 @@ int arrow_buildah(struct build *build, const struct arrow_place *place, struct b
 		.log_fd = fd,
 		.on_line = on_line,
 		.context = build,
-		.run_path = build->cache.run_path,
+		.run_path = build->context.cache.run_path,
 	};
 	return 0;
 }

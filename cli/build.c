@@ -23,13 +23,13 @@ static int prepare(struct build *build, struct error *error)
 {
 	const struct build_options *options = &build->options;
 	_cleanup_free_ char *catalogue = NULL;
-	int r = data_find(&build->data, error);
+	int r = data_find(&build->context.data, error);
 
 	if (r < 0)
 		return fail(build, EXIT_CODE_INTERNAL, r);
-	if (asprintf(&catalogue, "%s/kernels/catalogue", build->data) < 0)
+	if (asprintf(&catalogue, "%s/kernels/catalogue", build->context.data) < 0)
 		return error_set_errno(error, fail(build, EXIT_CODE_INTERNAL, -ENOMEM), "slipway");
-	r = catalogue_open(catalogue, options->os, &build->os, error);
+	r = catalogue_open(catalogue, options->os, &build->context.os, error);
 	if (r < 0)
 		return fail(build, EXIT_CODE_USAGE, r);
 	if (options->ofed)
@@ -67,11 +67,12 @@ static int run(struct build *build, struct error *error)
 	if (r < 0)
 		return r;
 	if (build->ofed.kind == SOURCE_NONE)
-		progress_note(&build->progress,
+		progress_note(&build->context.progress,
 			"no --ofed: there will be no NIC image, and no nvidia-peermem in the GPU "
 			"image");
 	if (build->nvidia.kind == SOURCE_NONE)
-		progress_note(&build->progress, "--nvidia none: there will be no GPU image");
+		progress_note(
+			&build->context.progress, "--nvidia none: there will be no GPU image");
 	r = lockfile_make(build, error);
 	if (r == 0)
 		r = read_tree(build, error);
@@ -85,10 +86,10 @@ static void build_done(struct build *build)
 	apt_close(&build->apt);
 	lock_free(&build->lock);
 	kernel_tree_free(&build->tree);
-	catalogue_free(&build->os);
+	catalogue_free(&build->context.os);
 	source_free(&build->ofed);
 	source_free(&build->nvidia);
-	free(build->data);
+	free(build->context.data);
 	for (size_t i = 0; i < ARROW_COUNT; i++)
 		free(build->states[i].output);
 }
@@ -100,7 +101,7 @@ static int work(void *context)
 	struct error error = { 0 };
 	int r;
 
-	progress_start(&build->progress, build->options.json);
+	progress_start(&build->context.progress, build->options.json);
 	r = run(build, &error);
 	if (r < 0) {
 		if (build->failure == EXIT_CODE_OK)
@@ -149,7 +150,7 @@ static int say_killed(const struct build_options *options, int signal_number)
 
 int build_command(int argc, char **argv)
 {
-	struct build build = { .cache = { .fd = -1, .run_lock_fd = -1 } };
+	struct build build = { .context = CONTEXT_CLOSED };
 	struct error error = { 0 };
 	int r = build_options_parse(argc, argv, &build.options, &error);
 
@@ -159,21 +160,21 @@ int build_command(int argc, char **argv)
 		build_options_usage(stdout);
 		return EXIT_CODE_OK;
 	}
-	r = cache_open(build.options.cache, &build.cache, &error);
+	r = cache_open(build.options.cache, &build.context.cache, &error);
 	if (r == 0)
-		r = cache_start_run(&build.cache, buildah_sweep, &error);
+		r = cache_start_run(&build.context.cache, buildah_sweep, &error);
 	if (r < 0) {
 		(void) fprintf(stderr, "slipway build: %s\n", error.text);
 		return EXIT_CODE_INTERNAL;
 	}
 	r = supervise(work, &build);
 	if (r != 0)
-		buildah_sweep(build.cache.run_path);
-	cache_end_run(&build.cache);
+		buildah_sweep(build.context.cache.run_path);
+	cache_end_run(&build.context.cache);
 	if (process_was_interrupted(r))
 		say_interrupted(&build.options, r - 128);
 	else if (r > 128)
 		r = say_killed(&build.options, r - 128);
-	cache_close(&build.cache);
+	cache_close(&build.context.cache);
 	return r < 0 ? EXIT_CODE_INTERNAL : r;
 }

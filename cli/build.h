@@ -8,13 +8,11 @@
 
 #include <stdint.h>
 
-#include "cli/cache.h"
+#include "cli/context.h"
 #include "cli/exit_code.h"
 #include "cli/options.h"
-#include "cli/progress.h"
 #include "cli/source.h"
 #include "kernels/apt.h"
-#include "kernels/catalogue.h"
 #include "kernels/lock.h"
 #include "kernels/tree.h"
 
@@ -68,12 +66,10 @@ struct arrow_state {
 
 struct build {
 	struct build_options options;
-	struct cache cache;
-	struct progress progress;
-	struct catalogue os;
-	char *data; /* folder of recipes and the like */
+	struct context context;
 	struct apt *apt;
 	struct lock lock;
+	struct strv compilers; /* that the distribution's lists have; none when no list was read */
 	struct source ofed;
 	struct source nvidia;
 	struct kernel_tree tree; /* its fields are NULL until ARROW_KERNEL is made */

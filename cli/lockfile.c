@@ -11,20 +11,22 @@
 static int open_apt(struct build *build, struct error *error)
 {
 	_cleanup_free_ char *folder = NULL;
-	struct apt_options options = { .os = &build->os, .refresh = build->options.refresh };
+	struct apt_options options = { .os = &build->context.os,
+		.refresh = build->options.refresh };
 	int r;
 
-	if (asprintf(&folder, "%s/apt/%s", build->cache.path, build->os.os) < 0)
+	if (asprintf(&folder, "%s/apt/%s", build->context.cache.path, build->context.os.os) < 0)
 		return error_set_errno(error, -ENOMEM, "apt");
 	options.folder = folder;
 	r = apt_open(&options, &build->apt, error);
 	if (r < 0)
 		return r;
 	if (apt_warning(build->apt))
-		progress_note(&build->progress, apt_warning(build->apt));
+		progress_note(&build->context.progress, apt_warning(build->apt));
 	if (options.refresh)
-		r = cache_set_refreshed(&build->cache, build->os.os, apt_stamp(build->apt));
-	return r < 0 ? error_set_errno(error, r, "%s", build->cache.path) : 0;
+		r = cache_set_refreshed(
+			&build->context.cache, build->context.os.os, apt_stamp(build->apt));
+	return r < 0 ? error_set_errno(error, r, "%s", build->context.cache.path) : 0;
 }
 
 /* The same question to the same lists has the same answer. */
@@ -56,7 +58,7 @@ static bool read_answer(struct build *build, const char *path)
 	struct error ignored = { 0 };
 
 	/* An unreadable answer is asked for again. */
-	return fs_read(build->cache.fd, path, 0, &text, NULL) == 0 &&
+	return fs_read(build->context.cache.fd, path, 0, &text, NULL) == 0 &&
 	       lock_read(text, &build->lock, &ignored) == 0;
 }
 
@@ -78,7 +80,7 @@ static int ask(struct build *build, const struct resolve_request *request, struc
 	r = question_path(build, request, &path);
 	text = lock_write(&build->lock);
 	if (r == 0)
-		r = text ? fs_write_atomic(build->cache.fd, path, text, strlen(text), 0644)
+		r = text ? fs_write_atomic(build->context.cache.fd, path, text, strlen(text), 0644)
 			 : -ENOMEM;
 	return r < 0 ? error_set_errno(error, r, "resolve") : 0;
 }
@@ -91,7 +93,7 @@ static int read_userspace_names(const struct build *build, struct strv *names)
 	_cleanup_strv_ struct strv lines = { 0 };
 	int r;
 
-	if (asprintf(&path, "%s/containers/recipes/userspace.packages", build->data) < 0)
+	if (asprintf(&path, "%s/containers/recipes/userspace.packages", build->context.data) < 0)
 		return -ENOMEM;
 	r = fs_read(AT_FDCWD, path, 0, &text, NULL);
 	if (r == 0)
@@ -106,7 +108,7 @@ static int read_userspace_names(const struct build *build, struct strv *names)
 static size_t list_extras(
 	const struct build *build, const struct strv *userspace, struct resolve_extra *extras)
 {
-	const struct catalogue *os = &build->os;
+	const struct catalogue *os = &build->context.os;
 	size_t count = 0;
 
 	if (build->ofed.kind == SOURCE_PACKAGE)
@@ -114,8 +116,8 @@ static size_t list_extras(
 			.purpose = LOCK_OFED_SOURCE };
 	if (build->nvidia.kind != SOURCE_PACKAGE)
 		return count;
-	extras[count++] =
-		(struct resolve_extra){ .name = os->image.nvidia_package, .purpose = LOCK_NVIDIA_SOURCE };
+	extras[count++] = (struct resolve_extra){ .name = os->image.nvidia_package,
+		.purpose = LOCK_NVIDIA_SOURCE };
 	for (size_t i = 0; i < userspace->count; i++)
 		extras[count++] = (struct resolve_extra){
 			.name = userspace->items[i],
@@ -129,7 +131,7 @@ static int open_and_ask(struct build *build, struct error *error)
 {
 	_cleanup_free_ struct resolve_extra *extras = NULL;
 	_cleanup_strv_ struct strv userspace = { 0 };
-	struct resolve_request request = { .krel = build->options.krel, .os = &build->os };
+	struct resolve_request request = { .krel = build->options.krel, .os = &build->context.os };
 	int r = read_userspace_names(build, &userspace);
 
 	if (r < 0)
@@ -147,11 +149,11 @@ int lockfile_make(struct build *build, struct error *error)
 {
 	int r;
 
-	progress_begin(&build->progress, "resolve");
+	progress_begin(&build->context.progress, "resolve");
 	r = open_and_ask(build, error);
 	if (r == 0)
-		progress_step(&build->progress, build->lock.krel);
-	progress_end(&build->progress, r < 0 ? "failed" : "done");
+		progress_step(&build->context.progress, build->lock.krel);
+	progress_end(&build->context.progress, r < 0 ? "failed" : "done");
 	if (r == -ENODATA)
 		build->failure = EXIT_CODE_KERNEL;
 	else if (r == -ENOENT)

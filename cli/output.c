@@ -58,7 +58,7 @@ static json_object *images_to_json(const struct build *build, const struct outpu
 	json_object *list = json_object_new_array();
 
 	(void) json_object_object_add(root, "krel", json_object_new_string(build->lock.krel));
-	(void) json_object_object_add(root, "os", json_object_new_string(build->os.os));
+	(void) json_object_object_add(root, "os", json_object_new_string(build->context.os.os));
 	for (size_t i = 0; i < outputs->count; i++)
 		(void) json_object_array_add(list, image_to_json(&outputs->images[i]));
 	(void) json_object_object_add(root, "images", list);
@@ -198,13 +198,13 @@ static void say_result(const struct build *build, const struct outputs *outputs,
 {
 	_cleanup_(put_json) json_object *object = images_to_json(build, outputs);
 
-	if (!build->progress.json)
+	if (!build->context.progress.json)
 		return;
 	(void) json_object_object_add(object, "event", json_object_new_string("result"));
 	(void) json_object_object_add(object, "exit_code", json_object_new_int(EXIT_CODE_OK));
 	(void) json_object_object_add(object, "nothing_to_do", json_object_new_boolean(nothing));
 	(void) json_object_object_add(object, "elapsed_ms",
-		json_object_new_uint64(progress_elapsed_ms(&build->progress)));
+		json_object_new_uint64(progress_elapsed_ms(&build->context.progress)));
 	(void) printf("%s\n", json_object_to_json_string_ext(object,
 				      JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE));
 	(void) fflush(stdout);
@@ -238,11 +238,11 @@ static void say_text(const struct build *build, const struct outputs *outputs, b
 {
 	const char *output = build->options.output;
 
-	if (build->progress.json)
+	if (build->context.progress.json)
 		return;
 	if (nothing)
 		(void) printf("Nothing to do: all is there already (%.1f s).\n",
-			(double) progress_elapsed_ms(&build->progress) / 1000);
+			(double) progress_elapsed_ms(&build->context.progress) / 1000);
 	else if (!any_ran(build))
 		(void) printf("Nothing to build: files or tags that were missing were put in their "
 			      "places.\n");
@@ -290,7 +290,7 @@ void output_failure(const struct build *build, const struct error *error)
 {
 	(void) fflush(stdout);
 	(void) fprintf(stderr, "slipway build: %s\n", error->text);
-	if (!build->progress.json)
+	if (!build->context.progress.json)
 		return;
 	(void) printf("{\"event\":\"failed\",\"exit_code\":%d,\"reason\":", (int) build->failure);
 	json_text_string(stdout, exit_code_text((int) build->failure));

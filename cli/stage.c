@@ -104,7 +104,7 @@ static int write_conf(
 		return r;
 	if (strv_pushf(&lines, "role=%s", stage->role) < 0 ||
 		strv_pushf(&lines, "version=%s", version) < 0 ||
-		strv_pushf(&lines, "os=%s", build->os.os) < 0 ||
+		strv_pushf(&lines, "os=%s", build->context.os.os) < 0 ||
 		strv_pushf(&lines, "krel=%s", build->lock.krel) < 0)
 		return error_set_errno(error, -ENOMEM, "image.conf");
 	if (stage->other != ARROW_COUNT)
@@ -144,7 +144,7 @@ int stage_root(struct build *build, const struct stage *stage, struct error *err
 		return error_set_errno(error, -errno, "%s", stage->folder);
 	if (asprintf(&usr, "%s/usr", stage->folder) < 0)
 		return error_set_errno(error, -ENOMEM, "stage");
-	progress_step(&build->progress, "stage the root file system");
+	progress_step(&build->context.progress, "stage the root file system");
 	r = copy_set(build, stage, root_fd, error);
 	if (r == 0)
 		r = copy_into(build, ARROW_INIT, "usr", root_fd, "usr", error);

@@ -7,6 +7,15 @@
 
 #include "kernels/apt.h"
 #include "kernels/lock.h"
+#include "kernels/resolve.h"
+
+/* Of the resolver that this one gives way to. */
+#define resolve_extra    apt_resolve_extra
+#define resolve_request  apt_resolve_request
+#define resolve          apt_resolve
+#define resolve_upstream apt_resolve_upstream
+#define resolve_newest   apt_resolve_newest
+#define resolve_nearest  apt_resolve_nearest
 
 struct resolve_extra {
 	const char *name; /* a package that the build needs beside the kernel's */

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/context.h"
+
+#include <string.h>
+#include <sys/utsname.h>
+
+#include "cli/data.h"
+#include "kernels/krel.h"
+
+/* The machine's own architecture, as a text that lives as long as the program. */
+static const char *machine_arch(void)
+{
+	static const char *const known[] = { "x86_64", "aarch64", "ppc64le", "s390x", "riscv64",
+		"i686", "armv7l", "loongarch64" };
+	struct utsname names;
+
+	if (uname(&names) < 0)
+		return known[0];
+	for (size_t i = 0; i < ARRAY_SIZE(known); i++)
+		if (strcmp(known[i], names.machine) == 0)
+			return known[i];
+	return known[0];
+}
+
+int context_open(const struct common_options *options, struct context *ret, struct error *error)
+{
+	_cleanup_(context_close) struct context context = CONTEXT_CLOSED;
+	int r = data_find(&context.data, error);
+
+	if (r < 0)
+		return r;
+	context.options = options;
+	context.arch = options->arch ? options->arch : machine_arch();
+	if (asprintf(&context.catalogues, "%s/kernels/catalogue", context.data) < 0)
+		return error_set_errno(error, -ENOMEM, "slipway");
+	r = cache_open(options->cache, &context.cache, error);
+	if (r < 0)
+		return r;
+	*ret = context;
+	context = (struct context) CONTEXT_CLOSED;
+	return 0;
+}
+
+void context_close(struct context *context)
+{
+	download_close(&context->download);
+	mirrors_free(&context->mirrors);
+	catalogue_free(&context->os);
+	cache_close(&context->cache);
+	free(context->data);
+	free(context->catalogues);
+	*context = (struct context) CONTEXT_CLOSED;
+}
+
+static int open_mirrors(struct context *context, struct error *error)
+{
+	struct mirrors_request request = {
+		.options = &context->options->mirrors,
+		.os = &context->os,
+		.cache_fd = context->cache.fd,
+	};
+
+	return mirrors_open(&request, &context->mirrors, error);
+}
+
+int context_choose_os(
+	struct context *context, const char *os, const char *krel, struct error *error)
+{
+	_cleanup_free_ char *guessed = NULL;
+	int r;
+
+	if (context->options->os)
+		os = context->options->os;
+	if (!os && krel && strcmp(krel, KREL_NEWEST) != 0) {
+		r = krel_check(krel, error);
+		if (r == 0)
+			r = catalogue_guess(context->catalogues, krel, &guessed, error);
+		if (r < 0)
+			return r;
+		os = guessed;
+	}
+	if (!os)
+		return error_set(
+			error, -EINVAL, "--os is missing: nothing tells whose kernel is meant");
+	r = catalogue_open(context->catalogues, os, &context->os, error);
+	return r < 0 ? r : open_mirrors(context, error);
+}
+
+int context_download(struct context *context, struct error *error)
+{
+	struct download_options options = { .offline = context->options->offline };
+
+	return context->download ? 0 : download_open(&options, &context->download, error);
+}
