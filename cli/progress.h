@@ -10,6 +10,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "kernels/download.h"
+
 struct progress {
 	FILE *text; /* people's lines; NULL with JSON */
 	FILE *json; /* events; NULL without */
@@ -19,6 +21,7 @@ struct progress {
 	uint64_t started_ms; /* of the stage */
 	uint64_t first_ms;   /* of the whole */
 	uint64_t drawn_ms;   /* when the terminal's line was last drawn */
+	uint64_t told_ms;    /* when the bytes of a download were last told elsewhere */
 };
 
 void progress_start(struct progress *progress, bool json);
@@ -34,5 +37,13 @@ void progress_end(struct progress *progress, const char *result);
 
 /* A line beside the stages: a warning, or where things are. */
 void progress_note(struct progress *progress, const char *text);
+
+/*
+ * For struct download_options, with the progress as context: bytes, speed and time left in the
+ * terminal's line, once a second as an event, now and then as a plain line; and attempts that
+ * failed.
+ */
+void progress_on_download(void *progress, const struct download_progress *download);
+void progress_on_retry(void *progress, const char *url, const char *why, unsigned int wait_ms);
 
 uint64_t progress_elapsed_ms(const struct progress *progress);
