@@ -42,7 +42,7 @@ static const char *without_dot(const char *path)
 	return path;
 }
 
-static bool leads_out(const char *path)
+bool unpack_leads_out(const char *path)
 {
 	const char *part = path;
 
@@ -119,9 +119,9 @@ static int confine(
 	const char *symlink = archive_entry_symlink(entry);
 	const char *hardlink = archive_entry_hardlink(entry);
 
-	if (leads_out(path))
+	if (unpack_leads_out(path))
 		return refuse(job, path, NULL, error);
-	if (hardlink && leads_out(without_dot(hardlink)))
+	if (hardlink && unpack_leads_out(without_dot(hardlink)))
 		return refuse(job, path, hardlink, error);
 	if (hardlink) {
 		if (asprintf(&target_full, "%s/%s", job->folder, without_dot(hardlink)) < 0)

@@ -38,5 +38,8 @@ int unpack_tar(const struct unpack *unpack, int dir_fd, const char *path,
 int unpack_tar_member(const struct unpack *unpack, int dir_fd, const char *path, const char *member,
 	struct error *error) _must_check_;
 
+/* Is it absolute, or has it a ".." component? */
+bool unpack_leads_out(const char *path);
+
 /* Writes the link text that leads from @path (relative) to the absolute @target, or NULL. */
 char *unpack_relative_link(const char *path, const char *target);
