@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * OpenPGP signatures of package lists, checked by gpgv(1). Of a clear-signed file only what gpgv
+ * says is signed is read on: text around it would otherwise be taken for part of it.
+ */
+#pragma once
+
+#include <stdbool.h>
+
+#include "common/error.h"
+#include "common/strv.h"
+
+struct signature_request {
+	const char *name;            /* of what is signed, for messages: its URL */
+	int folder_fd;               /* holds the files below; temporary ones go there too */
+	const char *path;            /* the signed file */
+	const char *detached;        /* its signature's file, or NULL: @path is clear-signed */
+	const char *output;          /* clear-signed: where the signed text goes */
+	const struct strv *keyrings; /* files, binary or armoured: the first that exists is used */
+	const char *keyring;         /* instead of those; or NULL */
+	bool allow_unsigned; /* what cannot be checked is a warning: no signature, no key, or a
+			      * hash that can be forged. A signature that is wrong never is.
+			      */
+};
+
+struct signature {
+	char *signer;  /* fingerprint of the primary key, or "" */
+	char *warning; /* why it could not be checked, or NULL */
+};
+
+/*
+ * -EKEYREJECTED with a message of its own for: no signature; a key that the keyring does not have;
+ * an expired or revoked key or an expired signature; a signature over something else; MD5 or SHA-1;
+ * no keyring on this machine. The caller frees *ret with signature_free().
+ */
+int signature_check(const struct signature_request *request, struct signature *ret,
+	struct error *error) _must_check_;
+void signature_free(struct signature *signature);
+
+/* What gpgv's status lines (doc/DETAILS of GnuPG) say. */
+enum signature_verdict {
+	SIGNATURE_GOOD,
+	SIGNATURE_MISSING,
+	SIGNATURE_NO_KEY,
+	SIGNATURE_WEAK,
+	SIGNATURE_EXPIRED,
+	SIGNATURE_KEY_EXPIRED,
+	SIGNATURE_KEY_REVOKED,
+	SIGNATURE_BAD,
+};
+
+/*
+ * One good signature is enough, as apt has it, unless another is wrong. @ret_key, of 64 bytes, gets
+ * the fingerprint, or the id of the key that is at fault, or "".
+ */
+enum signature_verdict signature_judge(const char *status, char ret_key[64]);
