@@ -10,7 +10,7 @@
 #define LIST_LIMIT  (64UL * 1024)
 
 /* How sure it is that a source is the mirror: the surest is taken, of equals the first. */
-enum fit { FIT_NONE, FIT_SUITE, FIT_SUITE_AND_NAME, FIT_RELEASE };
+enum fit { FIT_NONE, FIT_SUITE, FIT_SUITE_AND_NAME, FIT_RELEASE, FIT_RELEASE_AND_POCKET };
 
 /* "-security" of "bookworm-security" and of "trixie-security"; "" of "trixie". */
 static const char *pocket_of(const char *suite)
@@ -74,8 +74,11 @@ static enum fit fit_of(
 
 	if (*target->origin && strcmp(target->origin, repository->origin) != 0)
 		return FIT_NONE;
+	if (*target->origin && *target->label && strcmp(target->label, repository->label) != 0)
+		return FIT_NONE;
+	/* Ubuntu's security mirror has the same label as the others, but not their suites. */
 	if (*target->origin && *target->label)
-		return strcmp(target->label, repository->label) == 0 ? FIT_RELEASE : FIT_NONE;
+		return same_pocket ? FIT_RELEASE_AND_POCKET : FIT_RELEASE;
 	if (!has_component(repository, target->component) ||
 		!(is_suite(repository, target) || (at_home && same_pocket)))
 		return FIT_NONE;

@@ -40,7 +40,7 @@ static void add_status(struct hash *hash, const char *name, const struct stat *s
 /* Of the folder with the package lists, only Release files matter for what is asked here. */
 static bool matters(const char *name)
 {
-	static const char packages[] = "Packages";
+	static const char packages[] = "_Packages";
 
 	return !strstr(name, packages) && strcmp(name, "lock") != 0 &&
 	       strcmp(name, "partial") != 0 && strcmp(name, "auxfiles") != 0;
@@ -144,12 +144,13 @@ static int ask_paths(struct strv *paths, struct error *error)
 	return r;
 }
 
-static int ask_targets(char **ret_output, struct error *error)
+/* apt leaves lists out that were never fetched, unless it may leave out what only they tell. */
+static int ask_targets(bool never_fetched_too, char **ret_output, struct error *error)
 {
-	static const char *const words[] = { "apt-get", "indextargets", "--format",
+	const char *const words[] = { "apt-get", "indextargets", "--format",
 		TARGET_PREFIX "$(REPO_URI)|$(RELEASE)|$(CODENAME)|$(ORIGIN)|$(LABEL)|$(COMPONENT)",
-		"Created-By: Packages" };
-	int r = run(words, ARRAY_SIZE(words), ret_output, error);
+		"Created-By: Packages", "--no-release-info" };
+	int r = run(words, ARRAY_SIZE(words) - !never_fetched_too, ret_output, error);
 
 	return r <= 0 ? r
 		      : error_set(error, -EIO,
@@ -160,7 +161,8 @@ static int ask_targets(char **ret_output, struct error *error)
 
 /* ---- what is remembered: a line with the stamp, the paths that it was made of, the targets */
 
-static int compose(const struct strv *paths, const char *targets, char **ret_record)
+static int compose(
+	const struct strv *paths, const char *fetched, const char *all, char **ret_record)
 {
 	_cleanup_strv_ struct strv lines = { 0 };
 	char stamp[HASH_HEX_SIZE];
@@ -171,7 +173,7 @@ static int compose(const struct strv *paths, const char *targets, char **ret_rec
 	for (size_t i = 0; i < paths->count && r == 0; i++)
 		r = strv_pushf(&lines, PATH_PREFIX "%s", paths->items[i]);
 	if (r == 0)
-		r = strv_push(&lines, targets);
+		r = strv_pushf(&lines, "%s%s", fetched, all);
 	if (r < 0)
 		return r;
 	*ret_record = strv_join(&lines, "\n");
@@ -212,15 +214,18 @@ static int recall(int cache_fd, char **ret_record)
 static int ask(int cache_fd, char **ret_record, struct error *error)
 {
 	_cleanup_strv_ struct strv paths = { 0 };
-	_cleanup_free_ char *targets = NULL;
+	_cleanup_free_ char *fetched = NULL;
+	_cleanup_free_ char *all = NULL;
 	_cleanup_free_ char *record = NULL;
 	int r = ask_paths(&paths, error);
 
 	if (r == 0)
-		r = ask_targets(&targets, error);
+		r = ask_targets(false, &fetched, error);
+	if (r == 0)
+		r = ask_targets(true, &all, error);
 	if (r < 0)
 		return r;
-	r = compose(&paths, targets, &record);
+	r = compose(&paths, fetched, all, &record);
 	if (r < 0)
 		return error_set_errno(error, r, "apt sources");
 	/* The answer is right all the same where it cannot be remembered: it is asked again. */
@@ -249,11 +254,24 @@ static void target_free(struct apt_target *target)
 	*target = (struct apt_target){ 0 };
 }
 
+static bool is_listed(const struct apt_targets *targets, const struct apt_target *target)
+{
+	for (size_t i = 0; i < targets->count; i++)
+		if (strcmp(targets->items[i].uri, target->uri) == 0 &&
+			strcmp(targets->items[i].release, target->release) == 0 &&
+			strcmp(targets->items[i].component, target->component) == 0)
+			return true;
+	return false;
+}
+
+/* What was fetched comes first; the second list has it again, with less to tell. */
 static int take_target(struct apt_targets *targets, char *line)
 {
 	struct apt_target target = { 0 };
-	struct apt_target *grown = reallocarray(targets->items, targets->count + 1, sizeof(*grown));
+	struct apt_target *grown;
+	bool whole;
 
+	grown = reallocarray(targets->items, targets->count + 1, sizeof(*grown));
 	if (!grown)
 		return -ENOMEM;
 	targets->items = grown;
@@ -263,11 +281,14 @@ static int take_target(struct apt_targets *targets, char *line)
 	target.origin = value_of(strsep(&line, "|"));
 	target.label = value_of(strsep(&line, "|"));
 	target.component = value_of(strsep(&line, "|"));
+	whole = target.uri && target.release && target.codename && target.origin && target.label &&
+		target.component;
+	if (!whole || is_listed(targets, &target)) {
+		target_free(&target);
+		return whole ? 0 : -ENOMEM;
+	}
 	grown[targets->count++] = target;
-	return target.uri && target.release && target.codename && target.origin && target.label &&
-			       target.component
-		       ? 0
-		       : -ENOMEM;
+	return 0;
 }
 
 static int take_record(char *record, struct apt_targets *targets)

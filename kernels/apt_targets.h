@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The package lists that this system's apt is set up for (apt-get indextargets, apt-get(8)). Asking
- * takes apt nearly half a second, so the answer is remembered, with the sizes and times of all
+ * takes apt about a second, so the answer is remembered, with the sizes and times of all
  * files that it came from: as long as they stay, no program is started.
  */
 #pragma once
