@@ -31,6 +31,7 @@ static const struct key keys[] = {
 	{ "os", "name", VALUE_TEXT, true, OF_OS(name), NULL },
 	{ "os", "id", VALUE_TEXT, true, OF_OS(id), NULL },
 	{ "os", "version_id", VALUE_TEXT, false, OF_OS(version_id), NULL },
+	{ "os", "minor_after", VALUE_TEXT, false, OF_OS(minor_after), NULL },
 	{ "os", "krel", VALUE_WORDS, true, OF_OS(krels), NULL },
 	{ "kernel", "match", VALUE_WORD_OF, true, OF_OS(kernel.match), matches },
 	{ "kernel", "headers", VALUE_WORDS, true, OF_OS(kernel.headers), NULL },

@@ -29,11 +29,11 @@ struct repository {
 	char *name;
 	enum repository_kind kind;
 	enum repository_trust trust;
-	char *mirror;             /* below whose base URL it lies: a name of kernels/mirrors.h */
-	char *path;               /* below that base; may hold {arch}, {version_id}, {snapshot} */
-	char *origin;             /* apt: Origin and Label of its Release file, */
-	char *label;              /* by which the system's own apt sources are recognised */
-	char *suite;              /* apt: "bookworm-security" */
+	char *mirror; /* below whose base URL it lies: a name of kernels/mirrors.h */
+	char *path;   /* below that base; may hold {arch}, {version_id}, {release}, {snapshot} */
+	char *origin; /* apt: Origin and Label of its Release file, */
+	char *label;  /* by which the system's own apt sources are recognised */
+	char *suite;  /* apt: "bookworm-security" */
 	char *components;         /* apt: separated by blanks */
 	struct strv keyrings;     /* OpenPGP keys that may sign it: files, the first that exists */
 	char *client_certificate; /* PEM with key, or a glob(7) pattern of such files */
@@ -90,6 +90,7 @@ struct catalogue {
 	char *name;        /* for people: "Debian 12 (bookworm)" */
 	char *id;          /* ID and VERSION_ID of os-release */
 	char *version_id;  /* "" for rolling ones */
+	char *minor_after; /* what stands before the minor release in a krel: ".el9_"; or "" */
 	struct strv krels; /* fnmatch(3) patterns of its kernel releases, for guessing --os */
 	struct repository *repositories;
 	size_t repository_count;

@@ -66,9 +66,10 @@ const struct mirror *mirrors_find(
 	const struct mirrors *mirrors, const struct repository *repository);
 
 /*
- * The base URL of a repository: mirror and path with {arch}, {version_id} and {snapshot} replaced.
- * -EINVAL when the path wants a {snapshot} and @snapshot is NULL. The caller frees it.
+ * The base URL of a repository: mirror and path with {arch}, {version_id}, {snapshot} and {release}
+ * replaced, where the release is "9.4" for a krel of el9_4. @krel and @snapshot may be NULL:
+ * -EINVAL when the path wants them. The caller frees it.
  */
 int mirrors_url(const struct mirror *mirror, const struct repository *repository,
-	const struct catalogue *os, const char *arch, const char *snapshot, char **ret_url,
-	struct error *error) _must_check_;
+	const struct catalogue *os, const char *krel, const char *arch, const char *snapshot,
+	char **ret_url, struct error *error) _must_check_;

@@ -15,7 +15,6 @@ static char debian[] = "debian", debian_security[] = "debian-security", past[] =
 static char origin[] = "Debian", label[] = "Debian", security_label[] = "Debian-Security";
 static char trixie[] = "trixie", trixie_security[] = "trixie-security", empty[] = "";
 static char components[] = "main contrib";
-static char past_path[] = "archive/{snapshot}/{version_id}/{arch}";
 
 static struct repository repositories[] = {
 	{ .name = main_name,
@@ -41,7 +40,7 @@ static struct repository repositories[] = {
 	{ .name = past_name,
 		.kind = REPOSITORY_APT,
 		.mirror = past,
-		.path = past_path,
+		.path = empty,
 		.origin = empty,
 		.label = empty,
 		.suite = trixie,
@@ -185,25 +184,40 @@ static void a_bad_file_is_named_with_its_line(void **state)
 	assert_contains(error.text, path);
 }
 
+static void expect_url(const char *path, const char *krel, const char *snapshot, const char *wanted)
+{
+	char base[] = "http://past.test", minor_after[] = ".el9_";
+	_cleanup_free_ char *template = strdup(path);
+	const struct mirror mirror = { .url = base };
+	struct repository repository = repositories[0];
+	struct catalogue catalogue = os;
+	_cleanup_free_ char *url = NULL;
+	struct error error = { 0 };
+	int r;
+
+	repository.path = template;
+	catalogue.minor_after = minor_after;
+	r = mirrors_url(&mirror, &repository, &catalogue, krel, "x86_64", snapshot, &url, &error);
+	assert_int_equal(r, wanted[0] == 'h' ? 0 : -EINVAL);
+	if (r == 0)
+		assert_string_equal(url, wanted);
+	else
+		assert_contains(error.text, wanted);
+}
+
 static void the_base_url_has_its_words_replaced(void **state)
 {
-	char url_text[] = "http://past.test";
-	const struct mirror mirror = { .url = url_text };
-	_cleanup_free_ char *url = NULL;
-	_cleanup_free_ char *plain = NULL;
-	struct error error = { 0 };
-
 	(void) state;
-	assert_int_equal(
-		mirrors_url(&mirror, &repositories[2], &os, "x86_64", NULL, &url, &error), -EINVAL);
-	assert_contains(error.text, "--snapshot");
-	assert_int_equal(mirrors_url(&mirror, &repositories[2], &os, "x86_64", "20260101T000000Z",
-				 &url, &error),
-		0);
-	assert_string_equal(url, "http://past.test/archive/20260101T000000Z/13/x86_64");
-	assert_int_equal(
-		mirrors_url(&mirror, &repositories[0], &os, "x86_64", NULL, &plain, &error), 0);
-	assert_string_equal(plain, "http://past.test");
+	expect_url("", NULL, NULL, "http://past.test");
+	expect_url("a/{version_id}/{arch}/os", NULL, NULL, "http://past.test/a/13/x86_64/os");
+	expect_url("a/{snapshot}", NULL, "20260101T000000Z", "http://past.test/a/20260101T000000Z");
+	expect_url("a/{snapshot}", "5.14.0-1.el9_4.x86_64", NULL, "--snapshot");
+	expect_url(
+		"{release}/os", "5.14.0-427.13.1.el9_4.x86_64", NULL, "http://past.test/13.4/os");
+	expect_url("{release}/os", "5.14.0-1.el9_10.x86_64", NULL, "http://past.test/13.10/os");
+	expect_url("{release}/os", "5.14.0-1.el9.x86_64", NULL, "minor release");
+	expect_url("{release}/os", NULL, NULL, "minor release");
+	expect_url("{krel}/os", "5.14.0-1.el9_4.x86_64", NULL, "{krel} is neither");
 }
 
 static struct apt_target target_of(char *uri, char *release, char *its_origin, char *its_label)
