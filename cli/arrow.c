@@ -66,7 +66,7 @@ static bool is_there(const struct build *build, enum arrow_id id)
 	const struct arrow *arrow = arrow_get(id);
 	const char *output = arrow_output(build, id);
 
-	return fs_exists(AT_FDCWD, output) &&
+	return cache_use(&build->context.cache, output) &&
 	       (!arrow->still_there || arrow->still_there(build, output));
 }
 

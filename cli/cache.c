@@ -167,6 +167,19 @@ int cache_lock(const struct cache *cache, const char *name, const char *key, int
 	return 0;
 }
 
+/* Under a lock that who tidies takes alone: an output that was seen here is not removed then. */
+bool cache_use(const struct cache *cache, const char *output_path)
+{
+	_cleanup_close_ int fd =
+		openat(cache->fd, "locks/tidy", O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+
+	if (fd >= 0)
+		while (flock(fd, LOCK_SH) < 0 && errno == EINTR)
+			;
+	(void) utimensat(AT_FDCWD, output_path, NULL, AT_SYMLINK_NOFOLLOW);
+	return fs_exists(AT_FDCWD, output_path);
+}
+
 int cache_refreshed(const struct cache *cache, const char *os, char **ret_stamp)
 {
 	_cleanup_free_ char *path = NULL;

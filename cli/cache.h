@@ -48,6 +48,12 @@ char *cache_output_path(const struct cache *cache, const char *name, const char 
 char *cache_log_path(const struct cache *cache, const char *name, const char *key);
 
 /*
+ * Is the output there? Then it counts as used now: `slipway cache prune` removes the longest unused
+ * first, and nothing that was used since the oldest living run began.
+ */
+bool cache_use(const struct cache *cache, const char *output_path);
+
+/*
  * Waits until no other run makes this output, and keeps others from it until the descriptor is
  * closed.
  */

@@ -61,6 +61,21 @@ static int sha256_of(int dir_fd, const char *name, char hex[HASH_HEX_SIZE])
 	return r;
 }
 
+/*
+ * Marks a file as used now. Under a lock that who tidies the store takes alone: what was seen here
+ * is not removed then.
+ */
+static bool is_there(const struct store *store, const char *name, struct stat *status)
+{
+	_cleanup_close_ int fd = openat(store->fd, "tidy", O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+
+	if (fd >= 0)
+		while (flock(fd, LOCK_SH) < 0 && errno == EINTR)
+			;
+	(void) utimensat(store->fd, name, NULL, AT_SYMLINK_NOFOLLOW);
+	return fstatat(store->fd, name, status, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
 int store_check(
 	const struct store *store, const char *sha256, uint64_t size_bytes, struct error *error)
 {
@@ -71,7 +86,7 @@ int store_check(
 
 	if (r < 0)
 		return error_set_errno(error, r, "%s", sha256);
-	if (fstatat(store->fd, name, &status, AT_SYMLINK_NOFOLLOW) < 0)
+	if (!is_there(store, name, &status))
 		return errno == ENOENT ? 0
 				       : error_set_errno(error, -errno, "%s/%s", store->path, name);
 	if (size_bytes && (uint64_t) status.st_size != size_bytes)
