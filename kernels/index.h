@@ -47,6 +47,8 @@ struct index {
 	char *date;               /* that it gives itself (RFC 2822 or seconds), or "" */
 	char *signer;             /* fingerprint of the key that signed it; "" for none */
 	uint64_t listed;          /* packages in the list; those below are the kept ones */
+	bool not_automatic;       /* "NotAutomatic: yes": for those who ask for it, as backports are
+				   */
 	struct package *packages; /* sorted by name, then version */
 	size_t count;
 };

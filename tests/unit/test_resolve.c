@@ -1,67 +1,458 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* From releases to packages, over lists made by hand: names as real distributions have them. */
 #include "tests/unit/support.h"
 
-#include "kernels/apt.h"
-#include "kernels/resolve_apt.h"
+#include "kernels/krel.h"
+#include "kernels/relation.h"
+#include "kernels/resolve.h"
+#include "kernels/resolve_kernel.h"
 #include "kernels/version.h"
 
-static char debian[] = "Debian", bookworm[] = "bookworm", no_keyring[] = "/nonexistent",
-	    components[] = "main contrib", series[] = "6.1", flavour[] = "amd64",
-	    os_name[] = "debian12";
+#define WORDS(...)                                                                                 \
+	{                                                                                          \
+		.items = (char *[]){ __VA_ARGS__ },                                                \
+		.count = sizeof((char *[]){ __VA_ARGS__ }) / sizeof(char *)                        \
+	}
 
-static const struct catalogue catalogue = {
-	.os = os_name,
-	.origin = debian,
-	.codename = bookworm,
-	.keyring = no_keyring,
-	.components = components,
-	.series = series,
-	.flavour = flavour,
+static char nothing[] = "";
+
+/* As kernels/catalogue/debian12.ini, ubuntu2204.ini, … have their rules. */
+static const struct catalogue debian = {
+	.os = (char[]){ "debian12" },
+	.kernel = {
+		.match = MATCH_NAME,
+		.headers = WORDS((char[]){ "linux-headers-{krel}" }),
+		.modules = WORDS((char[]){ "linux-image-{krel}" }),
+		.modules_optional = WORDS((char[]){ "linux-modules-{krel}" }),
+		.follow = WORDS((char[]){ "linux-headers-" }, (char[]){ "linux-kbuild-" }),
+		.compiler = nothing,
+		.compiler_prefix = (char[]){ "linux-compiler-" },
+		.series = (char[]){ "6.1" },
+		.flavour = (char[]){ "amd64" },
+	},
 };
 
-static void fill(struct strv *names)
-{
-	static const char *const all[] = { "linux-headers-6.1.0-9-amd64",
-		"linux-headers-6.1.0-47-amd64", "linux-headers-6.1.0-56-amd64",
-		"linux-headers-6.1.0-57-cloud-amd64", "linux-headers-6.1.0-58-rt-amd64",
-		"linux-headers-6.1.0-59-common", "linux-headers-6.12.107+deb12-amd64",
-		"linux-headers-6.12-amd64", "linux-headers-amd64",
-		"linux-headers-6.1.0-60-common-rt", "other" };
+static const struct catalogue rocky = {
+	.os = (char[]){ "rocky9" },
+	.kernel = {
+		.match = MATCH_PROVIDES,
+		.headers = WORDS((char[]){ "kernel*-devel-uname-r" }),
+		.modules = WORDS((char[]){ "kernel*-core-uname-r" }),
+		.modules_optional = WORDS((char[]){ "kernel*-modules-uname-r" }),
+		.flavours = WORDS((char[]){ "rt" }, (char[]){ "64k" }, (char[]){ "debug" }),
+		.compiler = (char[]){ "gcc-11" },
+		.compiler_prefix = nothing,
+		.series = nothing,
+		.flavour = nothing,
+	},
+};
 
-	for (size_t i = 0; i < ARRAY_SIZE(all); i++)
-		assert_int_equal(strv_push(names, all[i]), 0);
+static const struct catalogue sles = {
+	.os = (char[]){ "sles15" },
+	.kernel = {
+		.match = MATCH_VERSION,
+		.headers = WORDS((char[]){ "kernel-{flavour}-devel" }),
+		.modules = WORDS((char[]){ "kernel-{flavour}" }),
+		.follow = WORDS((char[]){ "kernel-devel" }, (char[]){ "kernel-macros" }),
+		.flavours = WORDS((char[]){ "default" }, (char[]){ "azure" }),
+		.build_counter = true,
+		.compiler = (char[]){ "gcc-7" },
+		.compiler_prefix = nothing,
+		.series = nothing,
+		.flavour = (char[]){ "default" },
+	},
+};
+
+#define PACKAGE(n, v, s, d, p, a)                                                                  \
+	{                                                                                          \
+		.name = (char[]){ n }, .version = (char[]){ v }, .architecture = (char[]){ a },    \
+		.source = (char[]){ s }, .depends = (char[]){ d }, .provides = (char[]){ p },      \
+		.path = (char[]){ "pool/" n "_" v }, .sha256 = (char[]){ "00" }, .size_bytes = 7   \
+	}
+#define DEB(n, v, s, d)    PACKAGE(n, v, s, d, "", "amd64")
+#define RPM(n, v, s, d, p) PACKAGE(n, v, s, d, p, "x86_64")
+
+static const struct repository repositories[] = {
+	{ .name = (char[]){ "main" }, .suite = (char[]){ "one" } },
+	{ .name = (char[]){ "security" }, .suite = (char[]){ "two" } },
+	{ .name = (char[]){ "backports" }, .suite = (char[]){ "three" } },
+};
+
+static const struct index_request requests[] = {
+	{ .repository = &repositories[0], .url = "http://main.example" },
+	{ .repository = &repositories[1], .url = "http://security.example" },
+	{ .repository = &repositories[2], .url = "http://backports.example" },
+};
+
+#define HEADERS_56                                                                                 \
+	"linux-headers-6.1.0-56-common (= 6.1.192-2), linux-image-6.1.0-56-amd64 | x, "            \
+	"linux-kbuild-6.1 (>= 6.1.192-2), linux-compiler-gcc-12-x86, libc6"
+
+/* 56 is in both, newer in security; its image of the newer version is not there. */
+static struct package main_packages[] = {
+	DEB("gcc-12", "12.2.0-14", "gcc-12", ""),
+	DEB("gcc-12-base", "12.2.0-14", "gcc-12", ""),
+	DEB("linux-compiler-gcc-12-x86", "6.1.190-1", "linux", "gcc-12, libc6"),
+	DEB("linux-headers-6.1.0-47-amd64", "6.1.170-1", "linux",
+		"linux-headers-6.1.0-47-common (= 6.1.170-1), linux-kbuild-6.1, gcc-12-for-host"),
+	DEB("linux-headers-6.1.0-47-common", "6.1.170-1", "linux", ""),
+	DEB("linux-headers-6.1.0-56-amd64", "6.1.192-2", "linux", HEADERS_56),
+	DEB("linux-headers-6.1.0-56-common", "6.1.192-2", "linux", ""),
+	DEB("linux-headers-6.1.0-9-amd64", "6.1.27-1", "linux",
+		"linux-headers-6.1.0-9-common (= 6.1.27-1)"),
+	DEB("linux-image-6.1.0-47-amd64", "6.1.170-1", "linux-signed-amd64", ""),
+	DEB("linux-image-6.1.0-56-amd64", "6.1.192-2", "linux-signed-amd64", ""),
+	DEB("linux-image-6.1.0-9-amd64", "6.1.27-1", "linux-signed-amd64", ""),
+	DEB("linux-kbuild-6.1", "6.1.190-1", "linux", ""),
+	DEB("linux-source-6.1", "6.1.190-1", "linux", ""),
+	DEB("nvidia-kernel-source", "535.1-1", "nvidia", ""),
+	DEB("nvidia-smi", "535.2-1", "nvidia", ""),
+};
+static struct package security_packages[] = {
+	DEB("linux-headers-6.1.0-56-amd64", "6.1.192-3", "linux", HEADERS_56),
+	DEB("linux-headers-6.1.0-56-common", "6.1.192-2", "other", ""),
+	DEB("linux-headers-6.1.0-57-cloud-amd64", "6.1.193-1", "linux", ""),
+	DEB("linux-image-6.1.0-57-cloud-amd64", "6.1.193-1", "linux-signed-amd64", ""),
+	DEB("linux-kbuild-6.1", "6.1.192-2", "linux", ""),
+	DEB("linux-source-6.1", "6.1.192-2", "linux", ""),
+};
+static struct package backports_packages[] = {
+	DEB("linux-headers-6.12-amd64", "6.12.107-1", "linux-meta", ""),
+	DEB("linux-headers-6.12.107+deb12-amd64", "6.12.107-1", "linux", "clang-16-x"),
+	DEB("linux-image-6.12-amd64", "6.12.107-1", "linux-meta", ""),
+	DEB("linux-image-6.12.107+deb12-amd64", "6.12.107-1", "linux-signed-amd64", ""),
+	DEB("linux-modules-6.12.107+deb12-amd64", "6.12.107-1", "linux", ""),
+	DEB("nvidia-kernel-source", "600.1-1", "nvidia", ""),
+	DEB("nvidia-smi", "535.1-7", "nvidia", ""),
+};
+
+#define INDEX(i, list)                                                                             \
+	{                                                                                          \
+		.request = &requests[i], .packages = (list), .count = ARRAY_SIZE(list),            \
+		.listed = 64120                                                                    \
+	}
+
+static const struct index debian_lists[] = {
+	INDEX(0, main_packages),
+	INDEX(1, security_packages),
+	{ .request = &requests[2],
+		.packages = backports_packages,
+		.count = ARRAY_SIZE(backports_packages),
+		.not_automatic = true },
+};
+
+struct answer {
+	struct lock lock;
+	struct trace trace;
+	struct error error;
+	int result;
+};
+
+static void answer_free(struct answer *answer)
+{
+	lock_free(&answer->lock);
+	trace_free(&answer->trace);
+}
+
+#define _cleanup_answer_ _cleanup_(answer_free)
+
+static struct answer ask(const struct catalogue *os, const struct index *lists, size_t count,
+	struct resolve_request request)
+{
+	struct answer answer = { 0 };
+
+	request.os = os;
+	request.arch = "x86_64";
+	answer.result =
+		resolve_in(lists, count, &request, &answer.lock, &answer.trace, &answer.error);
+	return answer;
+}
+
+static struct answer ask_debian(const char *krel)
+{
+	return ask(&debian, debian_lists, ARRAY_SIZE(debian_lists),
+		(struct resolve_request){ .krel = krel });
+}
+
+/* "name version repository purpose" of each, in the lock's order. */
+static void assert_packages(const struct lock *lock, const char *wanted)
+{
+	_cleanup_strv_ struct strv lines = { 0 };
+	_cleanup_free_ char *joined = NULL;
+
+	for (size_t i = 0; i < lock->count; i++)
+		assert_int_equal(strv_pushf(&lines, "%s %s %s %s", lock->packages[i].name,
+					 lock->packages[i].version, lock->packages[i].repository,
+					 lock->packages[i].purpose),
+			0);
+	joined = strv_join(&lines, "\n");
+	assert_string_equal(joined, wanted);
+}
+
+static void a_release_is_what_its_modules_are_there_for(void **state)
+{
+	_cleanup_answer_ struct answer answer = ask_debian("6.1.0-56-amd64");
+
+	(void) state;
+	assert_int_equal(answer.result, 0);
+	assert_packages(&answer.lock, "linux-headers-6.1.0-56-amd64 6.1.192-2 main headers\n"
+				      "linux-headers-6.1.0-56-common 6.1.192-2 main headers\n"
+				      "linux-image-6.1.0-56-amd64 6.1.192-2 main modules\n"
+				      "linux-kbuild-6.1 6.1.192-2 security headers");
+	assert_string_equal(answer.lock.compiler, "gcc-12");
+	assert_contains(answer.lock.compiler_evidence, "linux-compiler-gcc-12-x86");
+	assert_string_equal(answer.lock.packages[0].url,
+		"http://main.example/pool/linux-headers-6.1.0-56-amd64_6.1.192-2");
+	assert_int_equal(answer.lock.repository_count, 2);
+	assert_string_equal(answer.lock.repositories[1].name, "security");
+}
+
+static void the_compiler_may_stand_in_depends(void **state)
+{
+	_cleanup_answer_ struct answer host = ask_debian("6.1.0-47-amd64");
+	_cleanup_answer_ struct answer clang = ask_debian("6.12.107+deb12-amd64");
+
+	(void) state;
+	assert_int_equal(host.result, 0);
+	assert_string_equal(host.lock.compiler, "gcc-12");
+	assert_contains(host.lock.compiler_evidence, "depends on gcc-12-for-host");
+	assert_int_equal(clang.result, 0);
+	assert_string_equal(clang.lock.compiler, "clang-16");
+	/* And modules that are a package of their own are found. */
+	assert_non_null(lock_find_name(&clang.lock, "linux-modules-6.12.107+deb12-amd64"));
+}
+
+static void what_headers_depend_on_must_be_there(void **state)
+{
+	_cleanup_answer_ struct answer answer = ask_debian("6.1.0-9-amd64");
+
+	(void) state;
+	assert_int_equal(answer.result, -ENODATA);
+	assert_contains(answer.error.text, "depends on linux-headers-6.1.0-9-common");
+	assert_null(answer.lock.krel);
+}
+
+static void every_list_is_in_the_trace(void **state)
+{
+	struct index lists[3];
+	_cleanup_answer_ struct answer answer = { 0 };
+
+	(void) state;
+	memcpy(lists, debian_lists, sizeof(lists));
+	lists[1].result = -ETIMEDOUT;
+	answer = ask(&debian, lists, 3, (struct resolve_request){ .krel = "6.1.0-50-amd64" });
+	assert_int_equal(answer.result, -ENODATA);
+	assert_contains(answer.error.text, "no package linux-headers-6.1.0-50-amd64");
+	assert_int_equal(answer.trace.count, 2);
+	assert_int_equal(answer.trace.entries[0].outcome, TRACE_ABSENT);
+	assert_contains(answer.trace.entries[0].text, "64120");
+	assert_string_equal(answer.trace.entries[1].repository, "backports");
+}
+
+static void a_name_is_never_a_pattern(void **state)
+{
+	static const char *const names[] = { "6.1.0-5?-amd64", "6.1.0-.*", "*", "[0-9]*" };
+
+	(void) state;
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		_cleanup_answer_ struct answer answer = ask_debian(names[i]);
+
+		assert_int_equal(answer.result, -ENODATA);
+	}
+}
+
+static const struct resolve_extra extras[] = {
+	{ .name = "linux-source-6.1", .purpose = LOCK_OFED_SOURCE, .beside_kernel = true },
+	{ .name = "nvidia-kernel-source", .purpose = LOCK_NVIDIA_SOURCE },
+	{ .name = "nvidia-smi",
+		.purpose = LOCK_NVIDIA_USERSPACE,
+		.same_upstream_as = "nvidia-kernel-source" },
+};
+
+static void extras_fit_the_kernel_and_each_other(void **state)
+{
+	_cleanup_answer_ struct answer answer = ask(&debian, debian_lists, 3,
+		(struct resolve_request){ .krel = "6.1.0-56-amd64",
+			.has_headers = true,
+			.has_modules = true,
+			.extras = extras,
+			.extra_count = ARRAY_SIZE(extras) });
+
+	(void) state;
+	assert_int_equal(answer.result, 0);
+	/* 600.1 is only in backports, which nobody asked for; nvidia-smi 535.1 is only there. */
+	assert_packages(&answer.lock, "linux-source-6.1 6.1.192-2 security ofed-source\n"
+				      "nvidia-kernel-source 535.1-1 main nvidia-source\n"
+				      "nvidia-smi 535.1-7 backports nvidia-userspace");
+}
+
+static void userspace_of_another_version_is_left_out(void **state)
+{
+	_cleanup_answer_ struct answer answer = ask(&debian, debian_lists, 2,
+		(struct resolve_request){ .krel = "6.1.0-56-amd64",
+			.has_headers = true,
+			.extras = extras,
+			.extra_count = ARRAY_SIZE(extras) });
+
+	(void) state;
+	assert_int_equal(answer.result, 0);
+	assert_null(lock_find(&answer.lock, LOCK_NVIDIA_USERSPACE));
+	assert_non_null(lock_find(&answer.lock, LOCK_MODULES));
+}
+
+static void an_extra_that_nobody_has_is_named(void **state)
+{
+	static const struct resolve_extra missing = { .name = "gone", .purpose = "nvidia-source" };
+	_cleanup_answer_ struct answer answer = ask(&debian, debian_lists, 3,
+		(struct resolve_request){
+			.krel = "6.1.0-56-amd64", .extras = &missing, .extra_count = 1 });
+
+	(void) state;
+	assert_int_equal(answer.result, -ENOENT);
+	assert_contains(answer.error.text, "gone: the package for nvidia-source");
+}
+
+static void a_kernel_of_the_users_needs_no_modules_of_ours(void **state)
+{
+	_cleanup_answer_ struct answer answer = ask(&debian, debian_lists, 3,
+		(struct resolve_request){ .krel = "6.1.0-custom", .has_headers = true });
+
+	(void) state;
+	assert_int_equal(answer.result, 0);
+	assert_int_equal(answer.lock.count, 0);
+	assert_string_equal(answer.lock.krel, "6.1.0-custom");
+}
+
+#define EL "5.14.0-427.13.1.el9_4"
+
+static struct package rocky_packages[] = {
+	RPM("kernel-64k-devel", EL, "kernel", "",
+		"kernel-64k-devel-uname-r (= " EL ".x86_64+64k), kernel-devel (= " EL ")"),
+	RPM("kernel-core", EL, "kernel", "", "kernel-core-uname-r (= " EL ".x86_64)"),
+	RPM("kernel-debug-devel", EL, "kernel", "",
+		"kernel-debug-devel-uname-r (= " EL ".x86_64+debug)"),
+	RPM("kernel-devel", EL, "kernel", "perl", "kernel-devel-uname-r (= " EL ".x86_64)"),
+	RPM("kernel-devel", "5.14.0-362.el9", "kernel", "",
+		"kernel-devel-uname-r (= 5.14.0-362.el9.x86_64)"),
+	RPM("kernel-modules", EL, "kernel", "", "kernel-modules-uname-r (= " EL ".x86_64)"),
+	RPM("kernel-modules-core", EL, "kernel", "",
+		"kernel-modules-core-uname-r (= " EL ".x86_64)"),
+};
+
+static const struct index rocky_lists[] = { INDEX(0, rocky_packages) };
+
+static void provides_lead_to_rpms(void **state)
+{
+	_cleanup_answer_ struct answer answer =
+		ask(&rocky, rocky_lists, 1, (struct resolve_request){ .krel = EL ".x86_64" });
+	_cleanup_answer_ struct answer page =
+		ask(&rocky, rocky_lists, 1, (struct resolve_request){ .krel = EL ".x86_64+64k" });
+	_cleanup_answer_ struct answer none = ask(&rocky, rocky_lists, 1,
+		(struct resolve_request){ .krel = "5.14.0-427.13.1.el9_4" });
+
+	(void) state;
+	assert_int_equal(answer.result, 0);
+	assert_packages(&answer.lock, "kernel-core " EL " main modules\n"
+				      "kernel-devel " EL " main headers\n"
+				      "kernel-modules " EL " main modules\n"
+				      "kernel-modules-core " EL " main modules");
+	assert_string_equal(answer.lock.compiler, "gcc-11");
+	assert_contains(answer.lock.compiler_evidence, "catalogue of rocky9");
+	/* Its headers are there, its modules are not. */
+	assert_int_equal(page.result, -ENODATA);
+	assert_contains(page.error.text, "kernel*-core-uname-r");
+	assert_int_equal(none.result, -ENODATA);
+}
+
+#define SLE "5.14.21-150500.55.19"
+
+static struct package sles_packages[] = {
+	RPM("kernel-azure-devel", "5.14.21-150500.33.1.1", "kernel-azure", "", ""),
+	RPM("kernel-default", SLE ".1", "kernel-default", "", ""),
+	RPM("kernel-default", "5.14.21-150500.55.7.1", "kernel-default", "", ""),
+	RPM("kernel-default-devel", SLE ".1", "kernel-default", "kernel-devel (= " SLE "), perl",
+		""),
+	RPM("kernel-default-devel", "5.14.21-150500.55.7.1", "kernel-default", "", ""),
+	PACKAGE("kernel-devel", SLE ".2", "kernel-source", "kernel-macros", "", "noarch"),
+	PACKAGE("kernel-devel", "5.14.21-150500.55.7.1", "kernel-source", "", "", "noarch"),
+	PACKAGE("kernel-macros", SLE ".1", "kernel-source", "", "", "noarch"),
+};
+
+static const struct index sles_lists[] = { INDEX(0, sles_packages) };
+
+static void a_build_counter_is_no_part_of_the_release(void **state)
+{
+	_cleanup_answer_ struct answer answer =
+		ask(&sles, sles_lists, 1, (struct resolve_request){ .krel = SLE "-default" });
+	_cleanup_answer_ struct answer none = ask(&sles, sles_lists, 1,
+		(struct resolve_request){ .krel = "5.14.21-150500.55-default" });
+
+	(void) state;
+	assert_int_equal(answer.result, 0);
+	assert_packages(&answer.lock, "kernel-default " SLE ".1 main modules\n"
+				      "kernel-default-devel " SLE ".1 main headers\n"
+				      "kernel-devel " SLE ".2 main headers\n"
+				      "kernel-macros " SLE ".1 main headers");
+	assert_int_equal(none.result, -ENODATA);
+	assert_contains(none.error.text, "kernel-default-devel of version 5.14.21-150500.55.*");
+}
+
+static void assert_releases(
+	const struct catalogue *os, const struct index *lists, size_t count, const char *wanted)
+{
+	_cleanup_strv_ struct strv krels = { 0 };
+	_cleanup_free_ char *joined = NULL;
+
+	assert_int_equal(resolve_releases(lists, count, os, &krels), 0);
+	joined = strv_join(&krels, " ");
+	assert_string_equal(joined, wanted);
+}
+
+static void releases_are_listed(void **state)
+{
+	(void) state;
+	assert_releases(&debian, debian_lists, 3,
+		"6.1.0-9-amd64 6.1.0-47-amd64 6.1.0-56-amd64 6.1.0-57-cloud-amd64 "
+		"6.12.107+deb12-amd64");
+	assert_releases(&rocky, rocky_lists, 1,
+		"5.14.0-362.el9.x86_64 " EL ".x86_64 " EL ".x86_64+64k " EL ".x86_64+debug");
+	assert_releases(&sles, sles_lists, 1,
+		"5.14.21-150500.33.1-azure 5.14.21-150500.55.7-default " SLE "-default");
 }
 
 static void newest_is_of_the_series_and_the_plain_flavour(void **state)
 {
-	_cleanup_strv_ struct strv names = { 0 };
+	_cleanup_strv_ struct strv krels = { 0 };
+	_cleanup_strv_ struct strv enterprise = { 0 };
 	_cleanup_strv_ struct strv none = { 0 };
 
 	(void) state;
-	fill(&names);
-	assert_string_equal(resolve_newest(&names, &catalogue), "6.1.0-56-amd64");
-	assert_null(resolve_newest(&none, &catalogue));
+	assert_int_equal(resolve_releases(debian_lists, 3, &debian, &krels), 0);
+	assert_string_equal(resolve_newest(&krels, &debian), "6.1.0-56-amd64");
+	assert_int_equal(resolve_releases(rocky_lists, 1, &rocky, &enterprise), 0);
+	assert_string_equal(resolve_newest(&enterprise, &rocky), EL ".x86_64");
+	assert_null(resolve_newest(&none, &debian));
+}
+
+static void assert_nearest(const char *krel, const char *wanted)
+{
+	_cleanup_strv_ struct strv krels = { 0 };
+	_cleanup_strv_ struct strv nearest = { 0 };
+	_cleanup_free_ char *joined = NULL;
+
+	assert_int_equal(resolve_releases(debian_lists, 3, &debian, &krels), 0);
+	assert_int_equal(resolve_nearest(&krels, &debian, krel, &nearest), 0);
+	joined = strv_join(&nearest, " ");
+	assert_string_equal(joined, wanted);
 }
 
 static void the_nearest_are_of_the_same_flavour_and_in_order(void **state)
 {
-	_cleanup_strv_ struct strv names = { 0 };
-	_cleanup_strv_ struct strv near_plain = { 0 };
-	_cleanup_strv_ struct strv near_cloud = { 0 };
-	_cleanup_strv_ struct strv near_none = { 0 };
-	_cleanup_free_ char *joined = NULL;
-
 	(void) state;
-	fill(&names);
-	assert_int_equal(resolve_nearest(&names, "6.1.0-50-amd64", &near_plain), 0);
-	joined = strv_join(&near_plain, " ");
-	assert_string_equal(
-		joined, "6.1.0-9-amd64 6.1.0-47-amd64 6.1.0-56-amd64 6.12.107+deb12-amd64");
-	assert_int_equal(resolve_nearest(&names, "6.1.0-1-cloud-amd64", &near_cloud), 0);
-	assert_int_equal(near_cloud.count, 1);
-	assert_string_equal(near_cloud.items[0], "6.1.0-57-cloud-amd64");
-	assert_int_equal(resolve_nearest(&names, "$(reboot).*", &near_none), 0);
-	assert_true(near_none.count > 0);
+	assert_nearest("6.1.0-50-amd64",
+		"6.1.0-9-amd64 6.1.0-47-amd64 6.1.0-56-amd64 6.12.107+deb12-amd64");
+	assert_nearest("6.1.0-1-cloud-amd64", "6.1.0-57-cloud-amd64");
+	assert_nearest("0", "6.1.0-9-amd64 6.1.0-47-amd64 6.1.0-56-amd64");
 }
 
 static void versions_are_ordered_as_dpkg_orders_them(void **state)
@@ -75,6 +466,8 @@ static void versions_are_ordered_as_dpkg_orders_them(void **state)
 	assert_true(version_compare("1.00", "1.0") == 0);
 	assert_true(version_compare("", "~") > 0);
 	assert_true(version_compare("99999999999999999999", "100000000000000000000") < 0);
+	assert_true(match_compare_versions("1:1.0", "2.0") > 0);
+	assert_true(match_compare_versions("0:1.0", "1.0") == 0);
 }
 
 static void upstream_versions_lose_epoch_and_revision(void **state)
@@ -89,79 +482,66 @@ static void upstream_versions_lose_epoch_and_revision(void **state)
 	assert_string_equal(dashes, "24.07-0.6");
 }
 
-static void only_the_distributions_own_repositories_are_taken(void **state)
+static void relations_are_read_one_by_one(void **state)
 {
-	_cleanup_free_ char *text = NULL;
-	struct error error = { 0 };
+	static const char *const wanted[] = { "a", "b >= 1.2", "|c", "d = 1", "e" };
+	const char *cursor = "a:any, b (>=1.2) [amd64] | c,d(= 1) , , e <!nodoc>";
 
 	(void) state;
-	assert_int_equal(
-		apt_sources_text("http://m.example/debian/|stable|bookworm|Debian\n"
-				 "http://m.example/debian/|stable|bookworm|Debian\n"
-				 "http://m.example/sec/|bookworm-security|$(CODENAME)|$(ORIGIN)\n"
-				 "http://other.example/|bookworm|bookworm|Somebody\n"
-				 "http://m.example/debian/|trixie|trixie|Debian\nbroken line\n",
-			&catalogue, &text, &error),
-		0);
-	assert_string_equal(text, "deb http://m.example/debian/ stable main contrib\n"
-				  "deb http://m.example/sec/ bookworm-security main contrib\n");
+	for (size_t i = 0; i <= ARRAY_SIZE(wanted); i++) {
+		_cleanup_(relation_free) struct relation relation = { 0 };
+		_cleanup_free_ char *text = NULL;
+
+		assert_int_equal(relation_next(&cursor, &relation), i < ARRAY_SIZE(wanted));
+		if (i == ARRAY_SIZE(wanted))
+			break;
+		assert_true(asprintf(&text, "%s%s%s%s%s%s", relation.alternative ? "|" : "",
+				    relation.name, *relation.sign ? " " : "", relation.sign,
+				    *relation.sign ? " " : "", relation.version) > 0);
+		assert_string_equal(text, wanted[i]);
+	}
 }
 
-static void no_repository_of_the_distribution_is_an_error(void **state)
+static void compilers_are_told_by_their_names(void **state)
 {
-	char *text = NULL;
-	struct error error = { 0 };
+	static const struct {
+		const char *package, *compiler;
+	} cases[] = { { "gcc-12", "gcc-12" }, { "gcc-14-for-host", "gcc-14" },
+		{ "clang-16", "clang-16" }, { "gcc", NULL }, { "gcc-", NULL }, { "gcc-12x", NULL },
+		{ "libgcc-12-dev", NULL } };
 
 	(void) state;
-	assert_int_equal(apt_sources_text("http://m.example/|trixie|trixie|Debian\n", &catalogue,
-				 &text, &error),
-		-ENODATA);
-	assert_contains(error.text, "Debian bookworm");
-	assert_null(text);
-}
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		_cleanup_free_ char *name = resolve_compiler_name(cases[i].package);
 
-static void a_stanza_gives_its_fields(void **state)
-{
-	_cleanup_(apt_package_free) struct apt_package package = { 0 };
-	struct error error = { 0 };
-
-	(void) state;
-	assert_int_equal(apt_package_parse("Package: linux-image-6.1.0-56-amd64\n"
-					   "Source: linux-signed-amd64 (6.1.192+2)\n"
-					   "Version: 6.1.192-2\nArchitecture: amd64\n"
-					   "Description: x\n more\nSize: 70550672\nSHA256: a86e\n\n"
-					   "Package: another\n",
-				 &package, &error),
-		0);
-	assert_string_equal(package.source, "linux-signed-amd64");
-	assert_string_equal(package.depends, "");
-	assert_int_equal(package.size_bytes, 70550672);
-}
-
-static void a_stanza_without_a_digest_is_refused(void **state)
-{
-	struct apt_package package = { 0 };
-	struct error error = { 0 };
-
-	(void) state;
-	assert_int_equal(apt_package_parse("Package: a\nVersion: 1\nArchitecture: all\nSize: 1\n\n"
-					   "SHA256: of-another\n",
-				 &package, &error),
-		-EBADMSG);
-	assert_contains(error.text, "SHA256");
+		if (cases[i].compiler)
+			assert_string_equal(name, cases[i].compiler);
+		else
+			assert_null(name);
+	}
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_release_is_what_its_modules_are_there_for),
+		cmocka_unit_test(the_compiler_may_stand_in_depends),
+		cmocka_unit_test(what_headers_depend_on_must_be_there),
+		cmocka_unit_test(every_list_is_in_the_trace),
+		cmocka_unit_test(a_name_is_never_a_pattern),
+		cmocka_unit_test(extras_fit_the_kernel_and_each_other),
+		cmocka_unit_test(userspace_of_another_version_is_left_out),
+		cmocka_unit_test(an_extra_that_nobody_has_is_named),
+		cmocka_unit_test(a_kernel_of_the_users_needs_no_modules_of_ours),
+		cmocka_unit_test(provides_lead_to_rpms),
+		cmocka_unit_test(a_build_counter_is_no_part_of_the_release),
+		cmocka_unit_test(releases_are_listed),
 		cmocka_unit_test(newest_is_of_the_series_and_the_plain_flavour),
 		cmocka_unit_test(the_nearest_are_of_the_same_flavour_and_in_order),
 		cmocka_unit_test(versions_are_ordered_as_dpkg_orders_them),
 		cmocka_unit_test(upstream_versions_lose_epoch_and_revision),
-		cmocka_unit_test(only_the_distributions_own_repositories_are_taken),
-		cmocka_unit_test(no_repository_of_the_distribution_is_an_error),
-		cmocka_unit_test(a_stanza_gives_its_fields),
-		cmocka_unit_test(a_stanza_without_a_digest_is_refused),
+		cmocka_unit_test(relations_are_read_one_by_one),
+		cmocka_unit_test(compilers_are_told_by_their_names),
 	};
 
 	return cmocka_run_group_tests_name("resolve", tests, NULL, NULL);

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tests/unit/support.h"
+
+#include "kernels/krel.h"
+
+static void what_uname_prints_is_valid(void **state)
+{
+	static const char *const names[] = { "6.1.0-56-amd64", "6.12.107+deb13-cloud-amd64",
+		"5.14.0-427.13.1.el9_4.x86_64+64k", "3.10.0-1160.el7.x86_64.debug", "6.1.10-11.ph5",
+		"5.14.21-150500.55.19-default", "6.8.0-31-generic", "7",
+		"5.15.0-0.30.19.el8uek.x86_64", "6.10~rc1" };
+
+	(void) state;
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		assert_true(krel_is_valid(names[i]));
+}
+
+static void anything_else_is_refused_with_the_place(void **state)
+{
+	static const struct {
+		const char *krel, *why;
+	} cases[] = {
+		{ "", "it is empty" },
+		{ "amd64", "does not start with a digit" },
+		{ "6.1.0 amd64", "' ' at character 6" },
+		{ "6.1.0-$(reboot)", "'$' at character 7" },
+		{ "6.1.*", "'*' at character 5" },
+		{ "6.1/../x", "'/' at character 4" },
+		{ "6.1\n", "0x0a at character 4" },
+		{ "6.1\xc3\xa4", "0xc3 at character 4" },
+		{ "-o", "does not start with a digit" },
+		{ "6.1.0;true", "';' at character 6" },
+		{ "6123456789012345678901234567890123456789012345678901234567890.1.0", "longer" },
+	};
+
+	(void) state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct error error = { 0 };
+
+		assert_int_equal(krel_check(cases[i].krel, &error), -EILSEQ);
+		assert_contains(error.text, cases[i].why);
+	}
+}
+
+static void a_flavour_follows_the_last_number(void **state)
+{
+	(void) state;
+	assert_string_equal(krel_flavour("6.1.0-56-cloud-amd64"), "cloud-amd64");
+	assert_string_equal(krel_flavour("6.12.107+deb12-amd64"), "amd64");
+	assert_string_equal(krel_flavour("6.8.0-31-generic"), "generic");
+	assert_string_equal(krel_flavour("6.1.0"), "");
+	assert_string_equal(krel_flavour("5.14.0-427.el9.x86_64"), "");
+}
+
+static void machines_have_two_names(void **state)
+{
+	(void) state;
+	assert_string_equal(arch_debian("x86_64"), "amd64");
+	assert_string_equal(arch_debian("riscv64"), "riscv64");
+	assert_string_equal(arch_machine("arm64"), "aarch64");
+	assert_string_equal(arch_machine("x86_64"), "x86_64");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_uname_prints_is_valid),
+		cmocka_unit_test(anything_else_is_refused_with_the_place),
+		cmocka_unit_test(a_flavour_follows_the_last_number),
+		cmocka_unit_test(machines_have_two_names),
+	};
+
+	return cmocka_run_group_tests_name("krel", tests, NULL, NULL);
+}
