@@ -23,7 +23,7 @@
 #include "common/strv.h"
 
 enum local_kind {
-	LOCAL_FOLDER, /* a build folder, headers or a root: local_scan.h tells which */
+	LOCAL_FOLDER, /* a build folder, headers or a root */
 	LOCAL_TARBALL,
 	LOCAL_DEB,
 	LOCAL_RPM,
@@ -39,6 +39,7 @@ struct local_input {
 	enum local_kind kind;
 	struct local_scan *scan;    /* which kernels are in it: local_scan.h */
 	char sha256[HASH_HEX_SIZE]; /* of the file; of a folder: of all that is taken from it */
+	char *krel;                 /* that a probe bundle tells; NULL in others */
 	char *os;                   /* ID and VERSION_ID of the os-release in it, or NULL */
 	char *os_version;
 };

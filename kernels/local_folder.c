@@ -10,7 +10,7 @@
 #include "kernels/local_scan.h"
 
 #define TEXT_LIMIT ((size_t) 1 << 20)
-#define DEPTH_MAX  4 /* usr/src/linux-<version>-obj/<arch>/<flavour>, below usr/src */
+#define DEPTH_MAX  5 /* usr/src/linux-<version>-obj/<arch>/<flavour> */
 
 struct walk {
 	struct local_scan *scan;
@@ -63,21 +63,13 @@ static bool has(const struct walk *walk, const char *folder, const char *file)
 static int look_at_tree(const struct walk *walk, const char *folder, bool *ret_found)
 {
 	static const char *const files[] = { "include/generated/utsrelease.h", "Module.symvers",
-		"scripts/Kbuild.include", "init/main.c", "modules.builtin" };
-	_cleanup_free_ char *sources = NULL;
+		"scripts/Kbuild.include", "modules.builtin" };
 	int r = 0;
 
 	*ret_found = has(walk, folder, files[0]) || has(walk, folder, files[2]);
 	for (size_t i = 0; i < ARRAY_SIZE(files) && r == 0 && *ret_found; i++)
 		r = mark(walk, folder, files[i]);
-	/* What O= leaves beside the output. */
-	if (r == 0 && *ret_found && !has(walk, folder, "init/main.c") &&
-		has(walk, folder, "source/init/main.c")) {
-		if (asprintf(&sources, "%s%sinit/main.c", folder, *folder ? "/" : "") < 0)
-			return fail(walk, folder, -ENOMEM);
-		r = local_scan_add(walk->scan, sources, NULL);
-	}
-	return r < 0 ? fail(walk, folder, r) : 0;
+	return r;
 }
 
 /* Not through links: another name of the same folder, or another system's. */

@@ -17,7 +17,6 @@ static const struct {
 	{ MARK_RELEASE, true },
 	{ "Module.symvers", false },
 	{ "scripts/Kbuild.include", false },
-	{ "init/main.c", false },
 	{ "modules.builtin", false },
 };
 
@@ -111,6 +110,29 @@ static bool is_of_modules(const char *path, bool *ret_is_module)
 	       strcmp(rest, "kernel") == 0;
 }
 
+/* Debian's common folder and kbuild package: no kernel by themselves, but part of one. */
+static bool is_companion(const char *path)
+{
+	static const char *const starts[] = { "usr/src/linux", "usr/src/kernels/",
+		"usr/lib/linux-kbuild" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(starts); i++)
+		if (strncmp(path, starts[i], strlen(starts[i])) == 0)
+			return true;
+	return false;
+}
+
+static bool is_tree_mark(const char *path, bool *ret_content)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(tree_marks); i++) {
+		if (stem_length(path, tree_marks[i].end) < 0)
+			continue;
+		*ret_content = tree_marks[i].content;
+		return true;
+	}
+	return false;
+}
+
 bool local_scan_wants(const char *path, bool *ret_content)
 {
 	bool is_module;
@@ -127,13 +149,7 @@ bool local_scan_wants(const char *path, bool *ret_content)
 
 		return !is_module || depends_module_name(path, name, sizeof(name));
 	}
-	for (size_t i = 0; i < ARRAY_SIZE(tree_marks); i++) {
-		if (stem_length(path, tree_marks[i].end) < 0)
-			continue;
-		*ret_content = tree_marks[i].content;
-		return true;
-	}
-	return false;
+	return is_tree_mark(path, ret_content) || is_companion(path);
 }
 
 static int push_mark(struct local_scan *scan, const char *path, size_t length, const char *text)
@@ -162,10 +178,12 @@ static int push_mark(struct local_scan *scan, const char *path, size_t length, c
 
 int local_scan_add(struct local_scan *scan, const char *path, const char *text)
 {
-	bool is_module = false;
+	bool is_module = false, content;
 	size_t length = strlen(path);
 
-	if (is_of_modules(path, &is_module) && is_module)
+	if (!is_of_modules(path, &is_module) && !is_tree_mark(path, &content) && is_companion(path))
+		length = strlen("usr/src");
+	else if (is_module)
 		length = (size_t) (strstr(find_lib_modules(path), "/kernel/") - path) +
 			 strlen("/kernel");
 	return push_mark(scan, path, length, text);
@@ -320,8 +338,7 @@ static int finish_tree(struct local_scan *scan, const struct local_mark *mark)
 		if (i == 0 && !tree->krel)
 			tree->krel = release_of(mark->text);
 		tree->symvers |= i == 1;
-		tree->sources |= i == 3;
-		tree->builtin |= i == 4;
+		tree->builtin |= i == 3;
 		return 0;
 	}
 	return 0;

@@ -21,7 +21,6 @@ struct local_tree {
 	char *path;   /* below the input, "" for itself; or absolute, when a link led there */
 	char *krel;   /* NULL: it is a kernel's source, but not prepared */
 	bool symvers; /* it has Module.symvers */
-	bool sources; /* it has the kernel's own source, in it or by its link "source" */
 	bool builtin; /* it has modules.builtin: the modules were built in it */
 };
 
