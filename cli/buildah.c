@@ -283,6 +283,35 @@ int buildah_pull(const char *source, char **ret_id, struct error *error)
 	return *ret_id ? 0 : error_set_errno(error, -ENOMEM, "buildah pull");
 }
 
+int buildah_remove_image(const char *name)
+{
+	_cleanup_strv_ struct strv argv = { 0 };
+	struct error ignored = { 0 };
+	int r = words(&argv, (const char *const[]){ "rmi", name, NULL });
+
+	return r < 0 ? r : tool_run(&argv, NULL, &ignored);
+}
+
+int buildah_image_names(const char *prefix, struct strv *names)
+{
+	const char *const list[] = { "images", "--noheading", "--format", "{{.Name}}:{{.Tag}}",
+		NULL };
+	_cleanup_strv_ struct strv argv = { 0 };
+	_cleanup_strv_ struct strv lines = { 0 };
+	_cleanup_free_ char *output = NULL;
+	struct error ignored = { 0 };
+	int r = words(&argv, list);
+
+	if (r == 0)
+		r = tool_run(&argv, &output, &ignored);
+	if (r == 0)
+		r = strv_split(&lines, output, "\n");
+	for (size_t i = 0; i < lines.count && r == 0; i++)
+		if (strncmp(lines.items[i], prefix, strlen(prefix)) == 0)
+			r = strv_push(names, lines.items[i]);
+	return r;
+}
+
 void buildah_sweep(const char *run_path)
 {
 	_cleanup_strv_ struct strv containers = { 0 };

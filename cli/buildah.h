@@ -60,5 +60,11 @@ int buildah_push(const struct buildah *buildah, const char *id, const char *dest
 /* Takes an image from a transport and path into the storage. The caller frees its ID. */
 int buildah_pull(const char *source, char **ret_id, struct error *error) _must_check_;
 
+/* Takes away a name, and the image where it has no other and no container uses it. */
+int buildah_remove_image(const char *name) _must_check_;
+
+/* Appends the names of images in the storage that begin with @prefix. */
+int buildah_image_names(const char *prefix, struct strv *names) _must_check_;
+
 /* Removes the containers that a run which was ended left behind. */
 void buildah_sweep(const char *run_path);

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "cli/build.h"
-
-#define VERSION "0.1.0"
+#include "cli/slipway_version.h"
+#include "cli/verb_cache.h"
 
 static const struct {
 	const char *name;
@@ -13,6 +13,7 @@ static const struct {
 	const char *text;
 } verbs[] = {
 	{ "build", build_command, "build both driver images for a kernel release" },
+	{ "cache", cache_command, "list, prune or verify downloads and finished steps" },
 };
 
 static void usage(FILE *file)
@@ -39,7 +40,7 @@ int main(int argc, char **argv)
 		return EXIT_CODE_OK;
 	}
 	if (strcmp(argv[1], "--version") == 0) {
-		(void) puts("slipway " VERSION);
+		(void) puts("slipway " SLIPWAY_VERSION);
 		return EXIT_CODE_OK;
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(verbs); i++)

@@ -65,7 +65,7 @@ static int sha256_of(int dir_fd, const char *name, char hex[HASH_HEX_SIZE])
  * Marks a file as used now. Under a lock that who tidies the store takes alone: what was seen here
  * is not removed then.
  */
-static bool is_there(const struct store *store, const char *name, struct stat *status)
+static void mark_used(const struct store *store, const char *name)
 {
 	_cleanup_close_ int fd = openat(store->fd, "tidy", O_RDWR | O_CREAT | O_CLOEXEC, 0644);
 
@@ -73,10 +73,9 @@ static bool is_there(const struct store *store, const char *name, struct stat *s
 		while (flock(fd, LOCK_SH) < 0 && errno == EINTR)
 			;
 	(void) utimensat(store->fd, name, NULL, AT_SYMLINK_NOFOLLOW);
-	return fstatat(store->fd, name, status, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
-int store_check(
+int store_verify(
 	const struct store *store, const char *sha256, uint64_t size_bytes, struct error *error)
 {
 	_cleanup_free_ char *name = NULL;
@@ -86,7 +85,7 @@ int store_check(
 
 	if (r < 0)
 		return error_set_errno(error, r, "%s", sha256);
-	if (!is_there(store, name, &status))
+	if (fstatat(store->fd, name, &status, AT_SYMLINK_NOFOLLOW) < 0)
 		return errno == ENOENT ? 0
 				       : error_set_errno(error, -errno, "%s/%s", store->path, name);
 	if (size_bytes && (uint64_t) status.st_size != size_bytes)
@@ -101,6 +100,16 @@ int store_check(
 		return error_set(error, -EUCLEAN, "%s/%s: damaged on disk: its SHA-256 is %s",
 			store->path, name, hex);
 	return 1;
+}
+
+int store_check(
+	const struct store *store, const char *sha256, uint64_t size_bytes, struct error *error)
+{
+	_cleanup_free_ char *name = NULL;
+
+	if (name_in(WHOLE, sha256, "", &name) == 0)
+		mark_used(store, name);
+	return store_verify(store, sha256, size_bytes, error);
 }
 
 int store_set_aside(const struct store *store, const char *sha256)

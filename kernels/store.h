@@ -39,8 +39,12 @@ void store_close(struct store *store);
 
 /*
  * Is it there, with this content? 1 or 0, -EUCLEAN when what is there has another content,
- * negative errno when that cannot be read.
+ * negative errno when that cannot be read. @size_bytes 0: not known.
  */
+int store_verify(const struct store *store, const char *sha256, uint64_t size_bytes,
+	struct error *error) _must_check_;
+
+/* The same, and it counts as used now: what a run uses is not pruned while it lives. */
 int store_check(const struct store *store, const char *sha256, uint64_t size_bytes,
 	struct error *error) _must_check_;
 
