@@ -230,6 +230,8 @@ int cache_set_aside(const struct cache *cache, const char *output_path)
 int cache_keep(const struct cache *cache, const char *folder, const char *output_path)
 {
 	(void) cache;
+	/* It counts as used now, whatever time what made it has given its folder. */
+	(void) utimensat(AT_FDCWD, folder, NULL, 0);
 	if (rename(folder, output_path) == 0)
 		return 0;
 	return errno == ENOTEMPTY || errno == EEXIST ? 0 : -errno;
