@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The kernel's packages unpacked: its tree to compile against, and its own modules. */
+/*
+ * The kernel's packages unpacked: its tree to compile against, and its own modules. What
+ * --kernel-from names comes before what the lock names.
+ */
 #include <fcntl.h>
 #include <string.h>
 
@@ -10,7 +13,10 @@ int kernel_add_inputs(const struct build *build, struct hash *hash, struct error
 {
 	(void) error;
 	hash_add_text(hash, build->lock.krel);
-	arrow_add_packages(build, LOCK_HEADERS, hash);
+	if (build->local.has_headers)
+		local_add_inputs(&build->local, hash);
+	else
+		arrow_add_packages(build, LOCK_HEADERS, hash);
 	return 0;
 }
 
@@ -18,7 +24,10 @@ int modules_add_inputs(const struct build *build, struct hash *hash, struct erro
 {
 	(void) error;
 	hash_add_text(hash, build->lock.krel);
-	arrow_add_packages(build, LOCK_MODULES, hash);
+	if (build->local.has_modules)
+		local_add_inputs(&build->local, hash);
+	else
+		arrow_add_packages(build, LOCK_MODULES, hash);
 	return 0;
 }
 
@@ -58,15 +67,37 @@ static int unpack_packages(
 	return 0;
 }
 
-int kernel_run(struct build *build, const struct arrow_place *place, struct error *error)
+static int run_local(struct build *build, const char *folder,
+	int (*make)(const struct local_kernel *, const char *, const char *, struct error *),
+	struct error *error)
+{
+	_cleanup_free_ char *scratch = NULL;
+	int r = cache_new_folder(&build->context.cache, "local", &scratch);
+
+	if (r < 0)
+		return error_set_errno(error, r, "%s", build->context.cache.path);
+	for (size_t i = 0; i < build->local.count; i++)
+		progress_step(&build->context.progress, build->local.inputs[i].path);
+	return make(&build->local, scratch, folder, error);
+}
+
+static int unpack_tree(struct build *build, const struct arrow_place *place, struct error *error)
 {
 	struct unpack unpack = { .folder = place->folder, .wanted = is_no_documentation };
+	int r;
+
+	if (build->local.has_headers)
+		return run_local(build, place->folder, local_make_tree, error);
+	r = arrow_fetch(build, LOCK_HEADERS, error);
+	return r < 0 ? r : unpack_packages(build, LOCK_HEADERS, &unpack, error);
+}
+
+int kernel_run(struct build *build, const struct arrow_place *place, struct error *error)
+{
 	_cleanup_(kernel_tree_free) struct kernel_tree tree = { 0 };
 	_cleanup_close_ int fd = -1;
-	int r = arrow_fetch(build, LOCK_HEADERS, error);
+	int r = unpack_tree(build, place, error);
 
-	if (r == 0)
-		r = unpack_packages(build, LOCK_HEADERS, &unpack, error);
 	if (r < 0)
 		return r;
 	fd = open(place->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -13,6 +13,7 @@
 #include "cli/options.h"
 #include "cli/source.h"
 #include "kernels/apt.h"
+#include "kernels/local.h"
 #include "kernels/lock.h"
 #include "kernels/tree.h"
 
@@ -68,6 +69,7 @@ struct build {
 	struct build_options options;
 	struct context context;
 	struct apt *apt;
+	struct local_kernel local; /* what --kernel-from names; count is 0 without it */
 	struct lock lock;
 	struct strv compilers; /* that the distribution's lists have; none when no list was read */
 	struct source ofed;

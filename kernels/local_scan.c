@@ -182,8 +182,8 @@ int local_scan_add(struct local_scan *scan, const char *path, const char *text)
 	size_t length = strlen(path);
 
 	if (!is_of_modules(path, &is_module) && !is_tree_mark(path, &content) && is_companion(path))
-		length = strlen("usr/src");
-	else if (is_module)
+		return push_mark(scan, "usr/src", strlen("usr/src"), NULL);
+	if (is_module)
 		length = (size_t) (strstr(find_lib_modules(path), "/kernel/") - path) +
 			 strlen("/kernel");
 	return push_mark(scan, path, length, text);

@@ -265,3 +265,15 @@ int unpack_rpm(const struct unpack *unpack, int dir_fd, const char *path, struct
 {
 	return unpack_kind(unpack, ARCHIVE_KIND_RPM, dir_fd, path, NULL, error);
 }
+
+int unpack_package(const struct unpack *unpack, int dir_fd, const char *path, struct error *error)
+{
+	enum archive_kind kind;
+	int r = archive_input_kind(dir_fd, path, &kind);
+
+	if (r < 0)
+		return error_set_errno(error, r, "%s", path);
+	if (kind == ARCHIVE_KIND_TAR)
+		return error_set(error, -EBADMSG, "%s: neither a Debian nor an RPM package", path);
+	return unpack_kind(unpack, kind, dir_fd, path, NULL, error);
+}

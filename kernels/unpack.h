@@ -30,6 +30,10 @@ int unpack_deb(const struct unpack *unpack, int dir_fd, const char *path,
 int unpack_rpm(const struct unpack *unpack, int dir_fd, const char *path,
 	struct error *error) _must_check_;
 
+/* Either of them, told by its first bytes. */
+int unpack_package(const struct unpack *unpack, int dir_fd, const char *path,
+	struct error *error) _must_check_;
+
 /* A tarball in any compression that libarchive knows. */
 int unpack_tar(const struct unpack *unpack, int dir_fd, const char *path,
 	struct error *error) _must_check_;
