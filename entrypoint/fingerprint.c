@@ -8,7 +8,7 @@
 #include "entrypoint/contract.h"
 #include "entrypoint/role.h"
 #include "entrypoint/roles.h"
-#include "entrypoint/sysmodule.h"
+#include "module/sysmodule.h"
 #include "module/symvers.h"
 
 #define FINGERPRINT_PATH NIC_STATE_FOLDER "/ofed.fingerprint"

@@ -6,7 +6,7 @@
 #include "common/clock.h"
 #include "entrypoint/kmod_api.h"
 #include "entrypoint/kmsg.h"
-#include "entrypoint/sysmodule.h"
+#include "module/sysmodule.h"
 
 struct loader {
 	struct kmod_api api;

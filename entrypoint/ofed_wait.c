@@ -8,7 +8,7 @@
 #include "entrypoint/fingerprint.h"
 #include "entrypoint/role.h"
 #include "entrypoint/symbols.h"
-#include "entrypoint/sysmodule.h"
+#include "module/sysmodule.h"
 
 /* Newer OFED exports the peer-memory interface from ib_uverbs, older OFED from ib_core. */
 #define EXPORTER_UNLESS_TOLD "ib_uverbs"

@@ -7,7 +7,7 @@
 #include "entrypoint/prove.h"
 #include "entrypoint/role.h"
 #include "entrypoint/roles.h"
-#include "entrypoint/sysmodule.h"
+#include "module/sysmodule.h"
 
 static int wait_nvidia(struct action *action)
 {

@@ -10,7 +10,7 @@
 #include "entrypoint/fingerprint.h"
 #include "entrypoint/load.h"
 #include "entrypoint/role.h"
-#include "entrypoint/sysmodule.h"
+#include "module/sysmodule.h"
 #include "module/elf_module.h"
 #include "module/symvers.h"
 

@@ -6,7 +6,7 @@
 #include "entrypoint/contract.h"
 #include "entrypoint/load.h"
 #include "entrypoint/role.h"
-#include "entrypoint/sysmodule.h"
+#include "module/sysmodule.h"
 #include "entrypoint/unload.h"
 
 #define LIST_PATH_SIZE 128

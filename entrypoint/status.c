@@ -11,7 +11,7 @@
 #include "entrypoint/contract.h"
 #include "entrypoint/lock.h"
 #include "entrypoint/roles.h"
-#include "entrypoint/sysmodule.h"
+#include "module/sysmodule.h"
 
 static const struct {
 	const char *role;

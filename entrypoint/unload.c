@@ -7,7 +7,7 @@
 #include <sys/syscall.h>
 
 #include "common/clock.h"
-#include "entrypoint/sysmodule.h"
+#include "module/sysmodule.h"
 #include "entrypoint/users.h"
 
 #define USERS_NAMED 8

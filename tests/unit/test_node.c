@@ -5,7 +5,7 @@
 #include "entrypoint/image.h"
 #include "entrypoint/conf.h"
 #include "entrypoint/symbols.h"
-#include "entrypoint/sysmodule.h"
+#include "module/sysmodule.h"
 #include "tests/unit/support.h"
 
 static void names_the_kernels_that_it_has(void **state)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "entrypoint/sysmodule.h"
+#include "module/sysmodule.h"
 
 #include <limits.h>
 #include <string.h>
