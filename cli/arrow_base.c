@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "cli/arrow_tools.h"
+#include "cli/base_sources.h"
 #include "common/fs.h"
 #include "kernels/tool.h"
 
@@ -65,6 +66,7 @@ static int add_base_inputs(
 	hash_add_text(hash, os->id);
 	hash_add_text(hash, os->version_id);
 	hash_add_text(hash, refreshed);
+	base_sources_add_inputs(build, hash);
 	return arrow_add_data(build, "containers/debian/base.sh", hash, error);
 }
 
@@ -112,12 +114,11 @@ static int make_tar(
 		r = strv_push(&argv, "--output");
 	if (r == 0)
 		r = strv_push(&argv, tar_path);
-	if (r == 0)
-		r = strv_push(&argv, "--suite");
-	if (r == 0)
-		r = strv_push(&argv, build->context.os.image.codename);
 	if (r < 0)
 		return error_set_errno(error, r, "base.sh");
+	r = base_sources(build, &argv, error);
+	if (r < 0)
+		return r;
 	progress_step(&build->context.progress, "a minimal root file system by mmdebstrap");
 	return tool_run(&argv, NULL, error);
 }

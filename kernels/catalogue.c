@@ -48,6 +48,7 @@ static const struct key keys[] = {
 	{ "kernel", "flavour", VALUE_TEXT, false, OF_OS(kernel.flavour), NULL },
 	{ "image", "containers", VALUE_TEXT, false, OF_OS(image.containers), NULL },
 	{ "image", "codename", VALUE_TEXT, false, OF_OS(image.codename), NULL },
+	{ "image", "repositories", VALUE_WORDS, false, OF_OS(image.repositories), NULL },
 	{ "image", "nvidia_package", VALUE_TEXT, false, OF_OS(image.nvidia_package), NULL },
 	{ "image", "linux_source_package", VALUE_TEXT, false, OF_OS(image.linux_source_package),
 		NULL },

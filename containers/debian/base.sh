@@ -1,14 +1,17 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Makes a Debian base root file system as a tar file, from the suites and mirrors of this system's apt sources.
+# Makes a Debian base root file system as a tar file.
 #   build    a minimal Debian with apt: what Containerfile.build starts from
 #   runtime  what a driver image needs on a node and no more: no apt, no dpkg, no perl
+# slipway build names the repositories, from its catalogue and from what this machine says about mirrors.
 set -euo pipefail
 
 usage() {
     cat <<'EOF'
-Usage: containers/debian/base.sh build|runtime --output FILE.tar [--suite NAME]
-  --suite NAME  the Debian release [the one that the system's apt sources name]
+Usage: containers/debian/base.sh build|runtime --output FILE.tar --suite NAME --source LINE... [--keyring FILE...]
+  --suite NAME    the Debian release: bookworm, trixie, sid
+  --source LINE   a repository as sources.list(5) has it: "deb URI SUITE COMPONENT..."; may be repeated
+  --keyring FILE  OpenPGP keys that may sign the repositories [those that apt trusts]; may be repeated
 Needs mmdebstrap. The archive is the same for the same package versions (SOURCE_DATE_EPOCH is 0 where unset).
 EOF
 }
@@ -21,15 +24,21 @@ die() {
 kind=
 output=
 suite=
+sources=()
+keyrings=()
 while (($#)); do
     case $1 in
         build | runtime)
             kind=$1
             shift
             ;;
-        --output | --suite)
+        --output | --suite | --source | --keyring)
             (($# >= 2)) || die "$1 needs a value: see --help"
-            declare "${1#--}=$2"
+            case $1 in
+                --source) sources+=("$2") ;;
+                --keyring) keyrings+=("--keyring=$2") ;;
+                *) declare "${1#--}=$2" ;;
+            esac
             shift 2
             ;;
         -h | --help)
@@ -39,34 +48,13 @@ while (($#)); do
         *) die "unknown argument $1: see --help" ;;
     esac
 done
-[[ -n $kind && -n $output ]] || die "a kind (build or runtime) and --output are needed: see --help"
+[[ -n $kind && -n $output && -n $suite ]] || die "a kind (build or runtime), --output and --suite are needed: see --help"
+((${#sources[@]})) || die "no --source: name the repositories of $suite, see --help"
 command -v mmdebstrap >/dev/null || die "mmdebstrap is missing: apt-get install mmdebstrap"
-
-# Lines "deb URI CODENAME" of the Debian suites in the system's apt sources.
-debian_suites() {
-    # shellcheck disable=SC2016
-    apt-get indextargets --format '$(LABEL)|$(REPO_URI)|$(CODENAME)' 'Created-By: Packages' |
-        awk -F'|' '$1 ~ /^Debian/ { print "deb " $2 " " $3 }' | LC_ALL=C sort -u
-}
-
-mapfile -t suites < <(debian_suites)
-((${#suites[@]})) || die "the system's apt sources name no Debian suite: run apt-get update first"
-if [[ -z $suite ]]; then
-    suite=$(printf '%s\n' "${suites[@]}" | awk '{ sub(/-.*/, "", $3); print $3 }' | LC_ALL=C sort -u)
-    [[ $suite != *$'\n'* ]] || die "the system's apt sources name several releases ($(tr '\n' ' ' <<<"$suite")): pick one with --suite"
-fi
-
-# contrib and non-free hold NVIDIA's sources and userspace: a build container downloads from them.
-sources=()
-for line in "${suites[@]}"; do
-    [[ $line == *" $suite" || $line == *" $suite-"* ]] || continue
-    sources+=("$line main contrib non-free non-free-firmware")
-done
-((${#sources[@]})) || die "the system's apt sources have no suite $suite"
 
 export SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-0}
 common=(
-    --quiet --mode=root --architectures=amd64
+    --quiet --mode=root --architectures=amd64 "${keyrings[@]}"
     --dpkgopt='path-exclude=/usr/share/doc/*'
     --dpkgopt='path-exclude=/usr/share/man/*'
     --dpkgopt='path-exclude=/usr/share/info/*'
@@ -80,7 +68,8 @@ make_build() {
 }
 
 # busybox brings sh and the small programs that the operators' probes run; kmod brings modprobe and lsmod.
-# The packages are unpacked and not configured: their scripts do nothing that an image needs.
+# The packages are unpacked and not configured: their scripts do nothing that an image needs. libelf1 is libelf1t64 where
+# time_t has 64 bits; apt knows it by both names, and adds what the libraries themselves depend on.
 make_runtime() {
     scratch=$(mktemp -d)
     trap 'rm -rf "$scratch"' EXIT

@@ -55,8 +55,10 @@ compile_tree() {
     step "compile with $SLIPWAY_CC, $SLIPWAY_JOBS at a time"
     make -C "$tree" -f makefile -j"$SLIPWAY_JOBS" CC="$SLIPWAY_CC" kernel
     step "install modules"
-    # The kernel's own signing key is in no header package: signing is a step of its own, after the strip.
-    make -C "$tree" -f makefile CC="$SLIPWAY_CC" CONFIG_MODULE_SIG_ALL= DEPMOD=true \
+    # The kernel's own signing key is in no header package: signing is a step of its own, after the strip. Kernels that
+    # compress their modules would have these compressed before the strip.
+    make -C "$tree" -f makefile CC="$SLIPWAY_CC" CONFIG_MODULE_SIG_ALL= CONFIG_MODULE_COMPRESS_ALL= \
+        CONFIG_MODULE_COMPRESS_GZIP= CONFIG_MODULE_COMPRESS_XZ= CONFIG_MODULE_COMPRESS_ZSTD= DEPMOD=true \
         INSTALL_MOD_PATH="$SLIPWAY_WORK/stage" INSTALL_MOD_DIR=updates install_modules
     mapfile -d '' -t built < <(find "$SLIPWAY_WORK/stage" -name '*.ko' -print0 | LC_ALL=C sort -z)
     install_modules_flat ofed "${built[@]}"

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Registration of peer-memory clients, part of ib_uverbs. A registered client is listed under
- * /sys/kernel/mm/memory_peers/<name>/version, as MLNX_OFED lists it. The reference OFED registers
+ * /sys/kernel/mm/memory_peers/<name>/version, as MLNX_OFED lists it; kernels since 6.12 do not let
+ * modules in there, and it is /sys/kernel/memory_peers/<name>/version. The reference OFED registers
  * no memory region through a client: it has no hardware that could reach one.
  */
 #include <linux/export.h>
@@ -23,6 +24,12 @@ struct peer {
 static DEFINE_MUTEX(peers_lock);
 static LIST_HEAD(peers);
 static struct kobject *peers_dir;
+
+#ifdef HAVE_MM_KOBJ
+#define PEERS_PARENT mm_kobj
+#else
+#define PEERS_PARENT kernel_kobj
+#endif
 
 static ssize_t version_show(struct kobject *kobj, struct kobj_attribute *attr, char *buf)
 {
@@ -59,7 +66,7 @@ static int invalidate(void *reg_handle, u64 core_context)
 static bool have_dir(void)
 {
 	if (!peers_dir)
-		peers_dir = kobject_create_and_add("memory_peers", mm_kobj);
+		peers_dir = kobject_create_and_add("memory_peers", PEERS_PARENT);
 	return peers_dir;
 }
 
