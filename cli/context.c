@@ -83,12 +83,33 @@ int context_choose_os(
 		return error_set(
 			error, -EINVAL, "--os is missing: nothing tells whose kernel is meant");
 	r = catalogue_open(context->catalogues, os, &context->os, error);
+	if (r == -ENODATA) /* a distribution, not a kernel, is what is not known */
+		return -EINVAL;
 	return r < 0 ? r : open_mirrors(context, error);
 }
 
 int context_download(struct context *context, struct error *error)
 {
-	struct download_options options = { .offline = context->options->offline };
+	struct download_options options = {
+		.offline = context->options->offline,
+		.on_progress = progress_on_download,
+		.on_retry = progress_on_retry,
+		.context = &context->progress,
+	};
 
 	return context->download ? 0 : download_open(&options, &context->download, error);
+}
+
+enum exit_code context_exit_code(int error_number)
+{
+	switch (error_number) {
+	case -EINVAL:
+		return EXIT_CODE_USAGE;
+	case -ENODATA:
+		return EXIT_CODE_KERNEL;
+	case -ENOENT:
+		return EXIT_CODE_SOURCE;
+	default:
+		return exit_code_for(error_number, EXIT_CODE_INTERNAL);
+	}
 }

@@ -8,6 +8,7 @@
 
 #include "cli/cache.h"
 #include "cli/common_options.h"
+#include "cli/exit_code.h"
 #include "cli/progress.h"
 #include "kernels/catalogue.h"
 #include "kernels/download.h"
@@ -54,3 +55,10 @@ int context_download(struct context *context, struct error *error) _must_check_;
  */
 int context_resolve(struct context *context, struct resolve_request *request,
 	struct resolve_answer *ret, struct error *error) _must_check_;
+
+/* Every release that the os's lists have, oldest first: resolve_list(). */
+int context_list(struct context *context, struct strv *krels, struct resolve_answer *ret,
+	struct error *error) _must_check_;
+
+/* What the verb's exit code is when one of these functions failed. */
+enum exit_code context_exit_code(int error_number);
