@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "module/cms.h"
+
+#include <stdint.h>
+#include <string.h>
+
+#include "module/der.h"
+
+struct oid {
+	const char *bytes;
+	size_t size;
+	const char *name;
+};
+
+#define OID(bytes, name)                                                                           \
+	{                                                                                          \
+		bytes, sizeof(bytes) - 1, name                                                     \
+	}
+
+static const struct oid signed_data = OID("\x2a\x86\x48\x86\xf7\x0d\x01\x07\x02", "signedData");
+static const struct oid common_name = OID("\x55\x04\x03", "commonName");
+static const struct oid organisation = OID("\x55\x04\x0a", "organizationName");
+
+static const struct oid hashes[] = {
+	OID("\x2b\x0e\x03\x02\x1a", "sha1"),
+	OID("\x60\x86\x48\x01\x65\x03\x04\x02\x01", "sha256"),
+	OID("\x60\x86\x48\x01\x65\x03\x04\x02\x02", "sha384"),
+	OID("\x60\x86\x48\x01\x65\x03\x04\x02\x03", "sha512"),
+	OID("\x60\x86\x48\x01\x65\x03\x04\x02\x04", "sha224"),
+	OID("\x60\x86\x48\x01\x65\x03\x04\x02\x08", "sha3-256"),
+	OID("\x60\x86\x48\x01\x65\x03\x04\x02\x09", "sha3-384"),
+	OID("\x60\x86\x48\x01\x65\x03\x04\x02\x0a", "sha3-512"),
+	OID("\x2a\x86\x48\x86\xf7\x0d\x02\x05", "md5"),
+	OID("\x2a\x81\x1c\xcf\x55\x01\x83\x11", "sm3"),
+	OID("\x2a\x85\x03\x07\x01\x01\x02\x02", "streebog256"),
+	OID("\x2a\x85\x03\x07\x01\x01\x02\x03", "streebog512"),
+};
+
+static const struct oid algorithms[] = {
+	OID("\x2a\x86\x48\x86\xf7\x0d\x01\x01\x01", "rsa"),
+	OID("\x2a\x86\x48\x86\xf7\x0d\x01\x01\x0a", "rsassa-pss"),
+	OID("\x2a\x86\x48\x86\xf7\x0d\x01\x01\x05", "rsa"), /* with SHA-1, and so on */
+	OID("\x2a\x86\x48\x86\xf7\x0d\x01\x01\x0b", "rsa"),
+	OID("\x2a\x86\x48\x86\xf7\x0d\x01\x01\x0c", "rsa"),
+	OID("\x2a\x86\x48\x86\xf7\x0d\x01\x01\x0d", "rsa"),
+	OID("\x2a\x86\x48\xce\x3d\x04\x01", "ecdsa"), /* with SHA-1, and so on */
+	OID("\x2a\x86\x48\xce\x3d\x04\x03\x01", "ecdsa"),
+	OID("\x2a\x86\x48\xce\x3d\x04\x03\x02", "ecdsa"),
+	OID("\x2a\x86\x48\xce\x3d\x04\x03\x03", "ecdsa"),
+	OID("\x2a\x86\x48\xce\x3d\x04\x03\x04", "ecdsa"),
+	OID("\x60\x86\x48\x01\x65\x03\x04\x03\x0a", "ecdsa"), /* with SHA-3 */
+	OID("\x60\x86\x48\x01\x65\x03\x04\x03\x0b", "ecdsa"),
+	OID("\x60\x86\x48\x01\x65\x03\x04\x03\x0c", "ecdsa"),
+	OID("\x60\x86\x48\x01\x65\x03\x04\x03\x11", "ml-dsa-44"),
+	OID("\x60\x86\x48\x01\x65\x03\x04\x03\x12", "ml-dsa-65"),
+	OID("\x60\x86\x48\x01\x65\x03\x04\x03\x13", "ml-dsa-87"),
+	OID("\x2b\x65\x70", "ed25519"),
+};
+
+static bool is_oid(const struct der *value, const struct oid *oid)
+{
+	return value->size == oid->size && memcmp(value->data, oid->bytes, oid->size) == 0;
+}
+
+/* X.690, 8.19: seven bits a byte, the first two numbers in one. */
+static void print_numbers(const struct der *value, char *text, size_t size)
+{
+	size_t used = 0;
+	uint64_t number = 0;
+
+	text[0] = '\0';
+	for (size_t i = 0; i < value->size && used < size; i++) {
+		number = number << 7 | (value->data[i] & 0x7f);
+		if (value->data[i] & 0x80)
+			continue;
+		if (used == 0) {
+			uint64_t first = number < 80 ? number / 40 : 2;
+
+			used += (size_t) snprintf(text, size, "%llu.%llu",
+				(unsigned long long) first,
+				(unsigned long long) (number - first * 40));
+		} else {
+			used += (size_t) snprintf(
+				text + used, size - used, ".%llu", (unsigned long long) number);
+		}
+		number = 0;
+	}
+}
+
+static void name_oid(const struct der *value, const struct oid *known, size_t count,
+	char name[CMS_ALGORITHM_SIZE])
+{
+	for (size_t i = 0; i < count; i++)
+		if (is_oid(value, &known[i])) {
+			(void) snprintf(name, CMS_ALGORITHM_SIZE, "%s", known[i].name);
+			return;
+		}
+	print_numbers(value, name, CMS_ALGORITHM_SIZE);
+}
+
+static int read_algorithm(struct der *in, const char *what, const struct oid *known, size_t count,
+	char name[CMS_ALGORITHM_SIZE], struct error *error)
+{
+	struct der algorithm, value;
+	int r = der_expect(in, DER_SEQUENCE, what, &algorithm, error);
+
+	if (r == 0)
+		r = der_expect(&algorithm, DER_OID, what, &value, error);
+	if (r == 0)
+		name_oid(&value, known, count, name);
+	return r;
+}
+
+/* Ids that are longer than any certificate's may be (RFC 5280: 20 bytes) are cut. */
+static void print_hex(const struct der *value, char hex[CMS_ID_HEX_SIZE])
+{
+	for (size_t i = 0; i < value->size && i < (CMS_ID_HEX_SIZE - 1) / 2; i++)
+		(void) snprintf(hex + 2 * i, 3, "%02x", value->data[i]);
+}
+
+/* Bytes that a terminal would act on come out as '?'. */
+static void print_name(const struct der *value, char name[CMS_NAME_SIZE])
+{
+	size_t size = value->size < CMS_NAME_SIZE - 1 ? value->size : CMS_NAME_SIZE - 1;
+
+	for (size_t i = 0; i < size; i++)
+		name[i] = (char) (value->data[i] < ' ' || value->data[i] == 0x7f ? '?'
+										 : value->data[i]);
+	name[size] = '\0';
+}
+
+/* One attribute of a name: SET { SEQUENCE { type, value } }, the value some kind of string. */
+static int read_name_part(
+	struct der *in, struct der *ret_type, struct der *ret_value, struct error *error)
+{
+	struct der set, pair;
+	struct der_item value;
+	int r = der_expect(in, DER_SET, "the issuer's name", &set, error);
+
+	if (r == 0)
+		r = der_expect(&set, DER_SEQUENCE, "the issuer's name", &pair, error);
+	if (r == 0)
+		r = der_expect(&pair, DER_OID, "the issuer's name", ret_type, error);
+	if (r == 0)
+		r = der_next(&pair, &value, error);
+	if (r == 0)
+		*ret_value = value.content;
+	return r;
+}
+
+static int read_issuer(struct der name, char text[CMS_NAME_SIZE], struct error *error)
+{
+	bool is_common = false;
+
+	while (name.size) {
+		struct der type, value = { 0 };
+		int r = read_name_part(&name, &type, &value, error);
+
+		if (r < 0)
+			return r;
+		if (is_oid(&type, &common_name) || (!is_common && is_oid(&type, &organisation)))
+			print_name(&value, text);
+		is_common = is_common || is_oid(&type, &common_name);
+	}
+	return 0;
+}
+
+static int read_signer_id(struct der *signer, struct cms_facts *facts, struct error *error)
+{
+	struct der id, name, serial;
+	int r;
+
+	if (der_is_next(signer, DER_CONTEXT_0_PRIMITIVE)) {
+		r = der_expect(signer, DER_CONTEXT_0_PRIMITIVE, "the key id", &id, error);
+		if (r == 0)
+			print_hex(&id, facts->key_id);
+		return r;
+	}
+	r = der_expect(signer, DER_SEQUENCE, "the signer's id", &id, error);
+	if (r == 0)
+		r = der_expect(&id, DER_SEQUENCE, "the issuer's name", &name, error);
+	if (r == 0)
+		r = read_issuer(name, facts->issuer, error);
+	if (r == 0)
+		r = der_expect(&id, DER_INTEGER, "the serial number", &serial, error);
+	if (r == 0)
+		print_hex(&serial, facts->serial);
+	return r;
+}
+
+static int read_signer(struct der *in, struct cms_facts *facts, struct error *error)
+{
+	struct der signer, ignored;
+	int r = der_expect(in, DER_SEQUENCE, "the signer", &signer, error);
+
+	if (r == 0)
+		r = der_expect(&signer, DER_INTEGER, "the signer's version", &ignored, error);
+	if (r == 0)
+		r = read_signer_id(&signer, facts, error);
+	if (r == 0)
+		r = read_algorithm(
+			&signer, "the hash", hashes, ARRAY_SIZE(hashes), facts->hash, error);
+	facts->has_attributes = der_is_next(&signer, DER_CONTEXT_0);
+	if (r == 0 && facts->has_attributes)
+		r = der_expect(&signer, DER_CONTEXT_0, "the attributes", &ignored, error);
+	if (r == 0)
+		r = read_algorithm(&signer, "the signature's algorithm", algorithms,
+			ARRAY_SIZE(algorithms), facts->algorithm, error);
+	if (r == 0)
+		r = der_expect(&signer, DER_OCTETS, "the signature's value", &ignored, error);
+	return r;
+}
+
+static int read_signers(struct der signers, struct cms_facts *facts, struct error *error)
+{
+	if (signers.size == 0)
+		return error_set(error, -EBADMSG, "damaged signature: nobody signed at offset %zu",
+			signers.offset);
+	while (signers.size) {
+		struct cms_facts other = { 0 };
+		int r = read_signer(&signers, facts->signers ? &other : facts, error);
+
+		if (r < 0)
+			return r;
+		facts->signers++;
+	}
+	return 0;
+}
+
+static int read_content(struct der *data, struct cms_facts *facts, struct error *error)
+{
+	struct der content, type;
+	int r = der_expect(data, DER_SEQUENCE, "the content", &content, error);
+
+	if (r == 0)
+		r = der_expect(&content, DER_OID, "the content's type", &type, error);
+	facts->has_content = r == 0 && content.size;
+	return r;
+}
+
+/* Certificates and revocation lists may come in front of the signers. */
+static int read_signed_data(struct der data, struct cms_facts *facts, struct error *error)
+{
+	struct der ignored, signers;
+	int r = der_expect(&data, DER_INTEGER, "the version", &ignored, error);
+
+	if (r == 0)
+		r = der_expect(&data, DER_SET, "the hashes", &ignored, error);
+	if (r == 0)
+		r = read_content(&data, facts, error);
+	facts->has_certificates = der_is_next(&data, DER_CONTEXT_0);
+	for (unsigned int tag = DER_CONTEXT_0; tag <= DER_CONTEXT_1; tag++)
+		if (r == 0 && der_is_next(&data, tag))
+			r = der_expect(&data, tag, "the certificates", &ignored, error);
+	if (r == 0)
+		r = der_expect(&data, DER_SET, "the signers", &signers, error);
+	return r < 0 ? r : read_signers(signers, facts, error);
+}
+
+int cms_read(
+	const void *data, size_t size, size_t offset, struct cms_facts *ret, struct error *error)
+{
+	struct der in = { data, size, offset };
+	struct der info, type, wrapped, signed_content;
+	struct cms_facts facts = { 0 };
+	int r = der_expect(&in, DER_SEQUENCE, "a PKCS#7 message", &info, error);
+
+	if (r == 0 && in.size)
+		r = error_set(error, -EBADMSG,
+			"damaged signature: %zu bytes too many at offset %zu", in.size, in.offset);
+	if (r == 0)
+		r = der_expect(&info, DER_OID, "the message's type", &type, error);
+	if (r == 0 && !is_oid(&type, &signed_data))
+		r = error_set(error, -EBADMSG,
+			"damaged signature: at offset %zu is another kind of PKCS#7 message than a "
+			"signature",
+			type.offset);
+	if (r == 0)
+		r = der_expect(&info, DER_CONTEXT_0, "the signature", &wrapped, error);
+	if (r == 0)
+		r = der_expect(&wrapped, DER_SEQUENCE, "the signature", &signed_content, error);
+	if (r == 0)
+		r = read_signed_data(signed_content, &facts, error);
+	if (r == 0)
+		*ret = facts;
+	return r;
+}
