@@ -68,6 +68,8 @@ static int add_labels(const struct build *build, const struct image *image, stru
 		r = strv_pushf(labels, "io.slipway.krel=%s", build->lock.krel);
 	if (r == 0)
 		r = strv_pushf(labels, "io.slipway.os=%s", build->context.os.os);
+	if (r == 0 && build->options.compiler)
+		r = strv_pushf(labels, "io.slipway.compiler=%s", build->options.compiler);
 	return r;
 }
 

@@ -93,5 +93,17 @@ bool arrow_applies(const struct build *build, enum arrow_id id);
 int arrow_open(
 	const struct build *build, enum arrow_id id, int *ret_fd, struct error *error) _must_check_;
 
+/*
+ * Looks at what was asked: the lock, the user's own kernel, the distribution with its mirrors, the
+ * sources. On failure build->failure is the exit code.
+ */
+int build_prepare(struct build *build, struct error *error) _must_check_;
+
+/* Makes the kernel tree and reads it: the compiler that other keys need comes from there. */
+int build_read_tree(struct build *build, struct error *error) _must_check_;
+
+/* Frees what a build found; the context and the options are the caller's. */
+void build_done(struct build *build);
+
 /* The verb. Returns an exit code. */
 int build_command(int argc, char **argv);

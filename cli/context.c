@@ -63,6 +63,36 @@ static int open_mirrors(struct context *context, struct error *error)
 	return mirrors_open(&request, &context->mirrors, error);
 }
 
+/* Two releases of one distribution differ in VERSION_ID; RHEL's has a minor one after a dot. */
+static bool is_version(const char *version_id, const char *wanted)
+{
+	size_t length = strlen(version_id);
+
+	return strncmp(version_id, wanted, length) == 0 &&
+	       (!wanted[length] || (wanted[length] == '.' && !strchr(version_id, '.')));
+}
+
+int context_find_os(const struct context *context, const char *id, const char *version_id,
+	char **ret_os, struct error *error)
+{
+	_cleanup_strv_ struct strv names = { 0 };
+	int r = catalogue_names(context->catalogues, &names, error);
+
+	*ret_os = NULL;
+	for (size_t i = 0; i < names.count && r == 0 && !*ret_os; i++) {
+		_cleanup_(catalogue_free) struct catalogue os = { 0 };
+
+		r = catalogue_open(context->catalogues, names.items[i], &os, error);
+		if (r < 0 || strcmp(os.id, id) != 0 ||
+			!is_version(os.version_id, version_id ? version_id : ""))
+			continue;
+		*ret_os = strdup(names.items[i]);
+		if (!*ret_os)
+			r = error_set_errno(error, -ENOMEM, "%s", id);
+	}
+	return r;
+}
+
 int context_choose_os(
 	struct context *context, const char *os, const char *krel, struct error *error)
 {
@@ -71,6 +101,8 @@ int context_choose_os(
 
 	if (context->options->os)
 		os = context->options->os;
+	if (!context->options->arch && krel && krel_arch(krel))
+		context->arch = krel_arch(krel);
 	if (!os && krel && strcmp(krel, KREL_NEWEST) != 0) {
 		r = krel_check(krel, error);
 		if (r == 0)

@@ -46,6 +46,10 @@ void context_close(struct context *context);
 int context_choose_os(struct context *context, const char *os, const char *krel,
 	struct error *error) _must_check_;
 
+/* The catalogue for a system's ID and VERSION_ID, freed by the caller; NULL when there is none. */
+int context_find_os(const struct context *context, const char *id, const char *version_id,
+	char **ret_os, struct error *error) _must_check_;
+
 /* Opens the downloads; once. */
 int context_download(struct context *context, struct error *error) _must_check_;
 

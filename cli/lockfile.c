@@ -12,7 +12,7 @@ static int open_apt(struct build *build, struct error *error)
 {
 	_cleanup_free_ char *folder = NULL;
 	struct apt_options options = { .os = &build->context.os,
-		.refresh = build->options.refresh };
+		.refresh = build->options.common.refresh };
 	int r;
 
 	if (asprintf(&folder, "%s/apt/%s", build->context.cache.path, build->context.os.os) < 0)

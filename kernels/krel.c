@@ -73,6 +73,8 @@ static const struct {
 	{ "x86_64", "amd64" },
 	{ "aarch64", "arm64" },
 	{ "ppc64le", "ppc64el" },
+	{ "s390x", "s390x" },
+	{ "riscv64", "riscv64" },
 	{ "i686", "i386" },
 	{ "armv7l", "armhf" },
 };
@@ -91,4 +93,25 @@ const char *arch_machine(const char *debian)
 		if (strcmp(archs[i].debian, debian) == 0)
 			return archs[i].machine;
 	return debian;
+}
+
+/* A part between signs is the whole word: "x86_64" of 5.14.0-427.el9.x86_64+rt. */
+static bool has_part(const char *krel, const char *part)
+{
+	static const char signs[] = "-.+~";
+	size_t length = strlen(part);
+
+	for (const char *at = strstr(krel, part); at; at = strstr(at + 1, part))
+		if (at > krel && strchr(signs, at[-1]) &&
+			(!at[length] || strchr(signs, at[length])))
+			return true;
+	return false;
+}
+
+const char *krel_arch(const char *krel)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(archs); i++)
+		if (has_part(krel, archs[i].machine) || has_part(krel, archs[i].debian))
+			return archs[i].machine;
+	return NULL;
 }

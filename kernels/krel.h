@@ -22,6 +22,9 @@ int krel_check(const char *krel, struct error *error) _must_check_;
  */
 const char *krel_flavour(const char *krel);
 
+/* The machine that a release names, as uname -m prints it; NULL when it names none. */
+const char *krel_arch(const char *krel);
+
 /* "amd64" for "x86_64", as Debian and the OCI call it; a name that is the same in both as it is. */
 const char *arch_debian(const char *machine);
 /* "x86_64" for "amd64"; a uname -m name is returned as it is. */
