@@ -225,7 +225,7 @@ static int end_text(struct primary *primary, const char *element, const char *te
 	struct package *package = &primary->package;
 
 	if (strcmp(element, COMMON("name")) == 0) {
-		primary->skipped = !is_kept(primary, text);
+		primary->skipped = primary->skipped || !is_kept(primary, text);
 		return take_text(&package->name, text);
 	}
 	if (strcmp(element, COMMON("arch")) == 0) {

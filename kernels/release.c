@@ -175,12 +175,18 @@ static int take_texts(struct release *release, const struct stanza *stanza)
 	return 0;
 }
 
+static bool is_yes(const struct stanza *stanza, const char *field)
+{
+	const char *value = stanza_value(stanza, field);
+
+	return value && strcasecmp(value, "yes") == 0;
+}
+
 static int on_stanza(void *context, const struct stanza *stanza, struct error *error)
 {
 	struct job *job = context;
 	struct release *release = job->release;
 	const char *files = stanza_value(stanza, "SHA256");
-	const char *by_hash = stanza_value(stanza, "Acquire-By-Hash");
 
 	if (job->seen)
 		return error_set(error, -EPROTO, "%s: goes on after its end, at byte %llu",
@@ -200,7 +206,8 @@ static int on_stanza(void *context, const struct stanza *stanza, struct error *e
 		release_date(release->valid_until, &release->valid_until_s) < 0)
 		return error_set(error, -EPROTO, "%s: Valid-Until: \"%.80s\" is no date", job->name,
 			release->valid_until);
-	release->by_hash = by_hash && strcasecmp(by_hash, "yes") == 0;
+	release->by_hash = is_yes(stanza, "Acquire-By-Hash");
+	release->not_automatic = is_yes(stanza, "NotAutomatic");
 	return take_files(job, files, error);
 }
 

@@ -23,10 +23,11 @@ struct release {
 	char *label;
 	char *suite;
 	char *codename;
-	char *date;                 /* as it stands: RFC 2822 */
-	char *valid_until;          /* likewise */
-	int64_t valid_until_s;      /* seconds since 1970, or 0 for none */
-	bool by_hash;               /* lists are also served below by-hash/SHA256 */
+	char *date;            /* as it stands: RFC 2822 */
+	char *valid_until;     /* likewise */
+	int64_t valid_until_s; /* seconds since 1970, or 0 for none */
+	bool by_hash;          /* lists are also served below by-hash/SHA256 */
+	bool not_automatic;    /* its packages are only wanted by who asks for them: backports */
 	struct release_file *files; /* sorted by path */
 	size_t count;
 };
