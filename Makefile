@@ -41,8 +41,14 @@ init_libs := -lelf -llzma -lzstd -lz -ldl
 cli_objects := $(call objects,$(cli_sources) $(kernels_sources) $(module_sources) $(common_sources))
 cli_libs = $(call pkg_libs,json-c libarchive libcrypto inih libcurl expat) -lelf -llzma -lzstd -lz
 
+# `slipway probe` by itself, static, to be copied to any node of this architecture.
+probe_objects := $(call objects,probe/main.c cli/verb_probe.c cli/exit_code.c kernels/krel.c kernels/os_release.c \
+	kernels/pack.c kernels/local_files.c kernels/local_folder.c kernels/local_scan.c kernels/local_tree.c \
+	kernels/unpack_link.c module/sysmodule.c common/chase.c common/error.c common/fs.c common/json_text.c common/strv.c \
+	$(wildcard kernels/probe_*.c))
+
 .PHONY: all
-all: $(O)/slipway $(O)/slipway-init ## build slipway and slipway-init
+all: $(O)/slipway $(O)/slipway-init $(O)/slipway-probe ## build slipway, slipway-init and slipway-probe
 
 $(O)/slipway: $(cli_objects)
 	@echo "  LINK    $@"
@@ -51,6 +57,11 @@ $(O)/slipway: $(cli_objects)
 $(O)/slipway-init: $(init_objects)
 	@echo "  LINK    $@"
 	$(Q)$(CC) $(base_ldflags) $(LDFLAGS) -o $@ $^ $(init_libs)
+
+# A sanitised program cannot be static.
+$(O)/slipway-probe: $(probe_objects)
+	@echo "  LINK    $@"
+	$(Q)$(CC) $(filter-out -pie,$(base_ldflags)) $(if $(SAN),,-static) $(LDFLAGS) -o $@ $^ -lzstd -lz
 
 $(O)/%.o: %.c
 	@mkdir -p $(@D)
@@ -65,6 +76,7 @@ include tests/tests.mk
 install: all ## install under $(DESTDIR)$(prefix)
 	install -D -m 755 $(O)/slipway $(DESTDIR)$(prefix)/bin/slipway
 	install -D -m 755 $(O)/slipway-init $(DESTDIR)$(prefix)/libexec/slipway/slipway-init
+	install -D -m 755 $(O)/slipway-probe $(DESTDIR)$(prefix)/libexec/slipway/slipway-probe
 	scripts/install-data $(DESTDIR)$(prefix)/share/slipway
 
 .PHONY: lint

@@ -6,6 +6,7 @@
 #include "cli/build.h"
 #include "cli/slipway_version.h"
 #include "cli/verb_cache.h"
+#include "cli/verb_probe.h"
 
 static const struct {
 	const char *name;
@@ -14,6 +15,7 @@ static const struct {
 } verbs[] = {
 	{ "build", build_command, "build both driver images for a kernel release" },
 	{ "cache", cache_command, "list, prune or verify downloads and finished steps" },
+	{ "probe", probe_command, "collect on a node what a build for it has to know" },
 };
 
 static void usage(FILE *file)

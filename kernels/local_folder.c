@@ -82,6 +82,8 @@ static int look_below(const struct walk *walk, const char *folder, unsigned int 
 	if (r < 0 || found || depth == 0)
 		return r;
 	r = fs_list(walk->fd, *folder ? folder : ".", &names);
+	if (r == -EACCES && *folder) /* somebody else's folder in a big one */
+		return 0;
 	if (r < 0)
 		return fail(walk, folder, r);
 	for (size_t i = 0; i < names.count && r == 0; i++) {
@@ -140,11 +142,10 @@ static int look_at_modules(const struct walk *walk, const char *folder)
 	return r;
 }
 
-static int look(const struct walk *walk)
+static int look(const struct walk *walk, bool is_root)
 {
 	static const char *const modules[] = { "lib/modules", "usr/lib/modules" };
 	static const char *const files[] = { "etc/os-release", "usr/lib/os-release", "probe.json" };
-	bool is_root = false;
 	int r = 0;
 
 	for (size_t i = 0; i < ARRAY_SIZE(modules) && r == 0; i++) {
@@ -160,12 +161,22 @@ static int look(const struct walk *walk)
 	return r < 0 || is_root ? r : look_below(walk, "", DEPTH_MAX);
 }
 
-int local_scan_folder(struct local_scan *scan, const char *folder, struct error *error)
+static int scan_as(struct local_scan *scan, const char *folder, bool is_root, struct error *error)
 {
 	_cleanup_close_ int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	struct walk walk = { .scan = scan, .fd = fd, .folder = folder, .error = error };
 
 	if (fd < 0)
 		return error_set_errno(error, -errno, "%s", folder);
-	return look(&walk);
+	return look(&walk, is_root);
+}
+
+int local_scan_folder(struct local_scan *scan, const char *folder, struct error *error)
+{
+	return scan_as(scan, folder, false, error);
+}
+
+int local_scan_root(struct local_scan *scan, const char *folder, struct error *error)
+{
+	return scan_as(scan, folder, true, error);
 }

@@ -65,6 +65,9 @@ int local_scan_archive(struct local_scan *scan, struct archive_input *input, con
 int local_scan_folder(
 	struct local_scan *scan, const char *folder, struct error *error) _must_check_;
 
+/* The same of a folder that is a system's root: no kernel is looked for elsewhere in it. */
+int local_scan_root(struct local_scan *scan, const char *folder, struct error *error) _must_check_;
+
 /* Makes the lists of trees and modules from the marks; called once, after the last mark. */
 int local_scan_finish(struct local_scan *scan) _must_check_;
 

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Writing a .tar.zst with nothing but libzstd, for a program that runs on nodes: POSIX.1-2001 tar
+ * (pax headers where a name is too long for ustar's), no owners, no times.
+ */
+#pragma once
+
+#include <stdint.h>
+
+#include "common/error.h"
+
+struct pack;
+
+/* Starts an archive at @fd, which stays the caller's. NULL without memory. */
+struct pack *pack_new(int fd);
+/* Each adds one entry. Negative errno when it cannot be read, or not be written. */
+int pack_text(struct pack *pack, const char *path, const void *data, size_t size) _must_check_;
+int pack_file(struct pack *pack, const char *path, const char *from) _must_check_;
+int pack_link(struct pack *pack, const char *path, const char *target) _must_check_;
+/* Ends the archive. */
+int pack_finish(struct pack *pack) _must_check_;
+void pack_free(struct pack *pack);
+/* Bytes that have been written so far. */
+uint64_t pack_size(const struct pack *pack);
