@@ -5,6 +5,8 @@
 
 #define _cleanup_lock_ _cleanup_(lock_free)
 
+#define SHA "00ff00ff00ff00ff00ff00ff00ff00ff00ff00ff00ff00ff00ff00ff00ff00ff"
+
 static void add(struct lock *lock, const char *name, const char *version)
 {
 	struct lock_package package = {
@@ -12,8 +14,9 @@ static void add(struct lock *lock, const char *name, const char *version)
 		.version = strdup(version),
 		.architecture = strdup("amd64"),
 		.purpose = strdup(LOCK_HEADERS),
+		.repository = strdup("main"),
 		.url = strdup("http://mirror.example/a+b.deb"),
-		.sha256 = strdup("00ff"),
+		.sha256 = strdup(SHA),
 		.size_bytes = 5000000000,
 	};
 
@@ -21,17 +24,43 @@ static void add(struct lock *lock, const char *name, const char *version)
 	assert_null(package.name);
 }
 
-static void make_lock(struct lock *lock)
+static void add_repository(struct lock *lock, const char *name)
 {
-	lock->krel = strdup("6.1.0-56-amd64");
-	lock->os = strdup("debian12");
-	lock->arch = strdup("amd64");
-	lock->compiler = strdup("gcc-12");
-	add(lock, "linux-kbuild-6.1", "6.1.192-2");
-	add(lock, "linux-headers-6.1.0-56-amd64", "6.1.192-2");
+	struct lock_repository repository = {
+		.name = strdup(name),
+		.url = strdup("http://mirror.example"),
+		.suite = strdup("bookworm"),
+		.release_sha256 = strdup(SHA),
+		.date = strdup("Sat, 10 Oct 2026 10:00:00 UTC"),
+		.signer = strdup("0123456789ABCDEF"),
+	};
+
+	assert_int_equal(lock_add_repository(lock, &repository), 0);
+	assert_null(repository.name);
 }
 
-static void packages_are_sorted_by_name(void **state)
+static void make_lock(struct lock *lock)
+{
+	struct lock_local local = {
+		.kind = strdup("tarball"),
+		.name = strdup("headers.tar.xz"),
+		.sha256 = strdup(SHA),
+	};
+
+	lock->krel = strdup("6.1.0-56-amd64");
+	lock->os = strdup("debian12");
+	lock->arch = strdup("x86_64");
+	lock->compiler = strdup("gcc-12");
+	lock->compiler_evidence = strdup("a package says so");
+	add(lock, "linux-kbuild-6.1", "6.1.192-2");
+	add(lock, "linux-headers-6.1.0-56-amd64", "6.1.192-2");
+	add_repository(lock, "security");
+	add_repository(lock, "main");
+	add_repository(lock, "main");
+	assert_int_equal(lock_add_local(lock, &local), 0);
+}
+
+static void lists_are_sorted_by_name(void **state)
 {
 	_cleanup_lock_ struct lock lock = { 0 };
 
@@ -40,6 +69,10 @@ static void packages_are_sorted_by_name(void **state)
 	assert_string_equal(lock.packages[0].name, "linux-headers-6.1.0-56-amd64");
 	assert_string_equal(lock_find(&lock, LOCK_HEADERS)->name, lock.packages[0].name);
 	assert_null(lock_find(&lock, LOCK_MODULES));
+	assert_string_equal(lock_find_name(&lock, "linux-kbuild-6.1")->version, "6.1.192-2");
+	assert_null(lock_find_name(&lock, "linux-kbuild"));
+	assert_int_equal(lock.repository_count, 2);
+	assert_string_equal(lock.repositories[0].name, "main");
 }
 
 static void what_is_written_is_read_back(void **state)
@@ -57,8 +90,11 @@ static void what_is_written_is_read_back(void **state)
 	assert_contains(text, "\"url\":\"http://mirror.example/a+b.deb\"");
 	assert_int_equal(lock_read(text, &again, &error), 0);
 	assert_string_equal(again.compiler, "gcc-12");
+	assert_string_equal(again.compiler_evidence, "a package says so");
 	assert_int_equal(again.count, 2);
 	assert_int_equal(again.packages[1].size_bytes, 5000000000);
+	assert_string_equal(again.kernel_from[0].name, "headers.tar.xz");
+	assert_string_equal(again.repositories[1].signer, "0123456789ABCDEF");
 	second = lock_write(&again);
 	assert_string_equal(second, text);
 }
@@ -73,27 +109,62 @@ static void expect_refusal(const char *text, const char *why)
 	assert_null(lock.krel);
 }
 
+/* A good lock with its first @old replaced. */
+static void expect_refusal_of(const char *old, const char *new, const char *why)
+{
+	_cleanup_lock_ struct lock lock = { 0 };
+	_cleanup_free_ char *text = NULL;
+	_cleanup_free_ char *changed = NULL;
+	char *place;
+
+	make_lock(&lock);
+	text = lock_write(&lock);
+	place = strstr(text, old);
+	assert_non_null(place);
+	assert_true(asprintf(&changed, "%.*s%s%s", (int) (place - text), text, new,
+			    place + strlen(old)) > 0);
+	expect_refusal(changed, why);
+}
+
 static void a_broken_lock_is_refused_with_the_field(void **state)
 {
 	(void) state;
 	expect_refusal("", "no JSON");
-	expect_refusal("{\"schema\":2,\"packages\":[]}", "\"schema\" is not 1");
-	expect_refusal("{\"schema\":1}", "\"packages\"");
-	expect_refusal("{\"schema\":1,\"packages\":[]}", "\"arch\"");
-	expect_refusal("{\"schema\":1,\"packages\":[{\"name\":\"a\"}],\"arch\":\"amd64\","
-		       "\"compiler\":\"gcc\",\"krel\":\"6\",\"os\":\"x\"}",
-		"\"architecture\"");
-	expect_refusal("{\"schema\":1,\"packages\":[7],\"arch\":\"amd64\","
-		       "\"compiler\":\"gcc\",\"krel\":\"6\",\"os\":\"x\"}",
-		"\"architecture\"");
+	expect_refusal("[]", "no object");
+	expect_refusal("{\"schema\":1,\"packages\":[]}", "\"schema\" is not 2");
+	expect_refusal("{\"schema\":2}", "\"arch\"");
+	expect_refusal_of("\"krel\":\"6.1.0", "\"krel\":\"$(reboot)", "no kernel release");
+	expect_refusal_of("\"os\":\"debian12\"", "\"os\":\"../x\"", "without a slash");
+	expect_refusal_of("\"compiler\":{", "\"other\":{", "\"compiler\" is missing");
+	expect_refusal_of("\"sha256\":\"00ff", "\"sha256\":\"../f", "hex digits");
+	expect_refusal_of("\"sha256\":\"00ff", "\"sha256\":\"00FF", "hex digits");
+	expect_refusal_of("5000000000", "-1", "\"size_bytes\"");
+	expect_refusal_of("5000000000", "\"7\"", "\"size_bytes\"");
+	expect_refusal_of("\"packages\":[", "\"packages\":[7,", "\"packages\"[0] is no object");
+	expect_refusal_of("\"repositories\":[", "\"else\":[", "\"repositories\"");
+	expect_refusal_of("\"kind\":\"tarball\",", "", "\"kind\"");
+	expect_refusal_of("linux-headers", "a\\u0000b", "zero byte");
+}
+
+static void a_file_is_named_in_messages(void **state)
+{
+	struct folder *folder = *state;
+	struct lock lock = { 0 };
+	struct error error = { 0 };
+
+	folder_write_text(folder, "lock.json", "{");
+	assert_int_equal(lock_read_file(folder->fd, "lock.json", &lock, &error), -EBADMSG);
+	assert_contains(error.text, "lock lock.json: no JSON");
+	assert_int_equal(lock_read_file(folder->fd, "none.json", &lock, &error), -ENOENT);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(packages_are_sorted_by_name),
+		cmocka_unit_test(lists_are_sorted_by_name),
 		cmocka_unit_test(what_is_written_is_read_back),
 		cmocka_unit_test(a_broken_lock_is_refused_with_the_field),
+		folder_test(a_file_is_named_in_messages),
 	};
 
 	return cmocka_run_group_tests_name("lock", tests, NULL, NULL);
