@@ -17,18 +17,36 @@ static void on_missing(void *context, size_t count, uint64_t size_bytes)
 	progress_step(&build->context.progress, text);
 }
 
+static int fetch_into(
+	struct build *build, const struct store *store, const char *purpose, struct error *error)
+{
+	const struct common_options *options = &build->options.common;
+	_cleanup_close_ int scratch_fd =
+		open(build->context.cache.run_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	const struct fetch fetch = {
+		.store = store,
+		.download = build->context.download,
+		.os = &build->context.os,
+		.mirrors = &build->context.mirrors,
+		.scratch_fd = scratch_fd,
+		.keyring = options->keyring,
+		.allow_unsigned = options->allow_unsigned,
+		.trusted = build->options.bundle,
+	};
+
+	if (scratch_fd < 0)
+		return error_set_errno(error, -errno, "%s", build->context.cache.run_path);
+	return fetch_packages(&fetch, &build->lock, purpose, on_missing, build, error);
+}
+
 int arrow_fetch(struct build *build, const char *purpose, struct error *error)
 {
-	_cleanup_free_ char *folder = NULL;
-	_cleanup_close_ int store_fd =
-		openat(build->context.cache.fd, "blobs/sha256", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	struct fetch fetch = { .apt = build->apt, .store_fd = store_fd };
-	int r = store_fd < 0 ? -errno : cache_new_folder(&build->context.cache, "fetch", &folder);
+	_cleanup_(store_close) struct store store = { .fd = -1 };
+	int r = context_download(&build->context, error);
 
-	if (r < 0)
-		return error_set_errno(error, r, "%s/blobs", build->context.cache.path);
-	fetch.folder = folder;
-	return fetch_packages(&fetch, &build->lock, purpose, on_missing, build, error);
+	if (r == 0)
+		r = store_open(build->context.cache.fd, "blobs", &store, error);
+	return r < 0 ? r : fetch_into(build, &store, purpose, error);
 }
 
 void arrow_add_packages(const struct build *build, const char *purpose, struct hash *hash)

@@ -60,7 +60,7 @@ int nic_run(struct build *build, const struct arrow_place *place, struct error *
 int gpu_add_inputs(const struct build *build, struct hash *hash, struct error *error);
 int gpu_run(struct build *build, const struct arrow_place *place, struct error *error);
 
-/* Makes the packages of one purpose present in the cache's store, with progress. */
+/* Makes the packages of one purpose (NULL: all) present in the cache's store, with progress. */
 int arrow_fetch(struct build *build, const char *purpose, struct error *error) _must_check_;
 
 /* Adds the packages of one purpose to a key. */

@@ -1,25 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Packages of a lock in a content-addressed store: each file lies under its SHA-256, is checked
- * against it when it arrives, and appears by a rename.
- */
+/* The packages of a lock, brought into the store (kernels/store.h). */
 #pragma once
 
-#include <stdbool.h>
-
-#include "kernels/apt.h"
+#include "kernels/catalogue.h"
+#include "kernels/download.h"
 #include "kernels/lock.h"
+#include "kernels/mirrors.h"
+#include "kernels/store.h"
 
 struct fetch {
-	const struct apt *apt;
-	int store_fd;       /* blobs/sha256 */
-	const char *folder; /* where downloads land first: on the store's file system, ours alone */
+	const struct store *store;
+	struct download *download;
+	/* Who to be at the mirrors of a lock's repositories. */
+	const struct catalogue *os;
+	const struct mirrors *mirrors;
+	/* For repositories whose packages are signed, and not their lists (kernels/catalogue.h). */
+	int scratch_fd; /* a folder for files that are gone when it returns */
+	const char *keyring;
+	bool allow_unsigned;
+	bool trusted; /* whoever made the lock has looked at the signatures */
 };
 
 /*
- * Makes the packages present that are @wanted (by purpose; NULL: all). -EBADMSG when a file is not
- * what the lock says; -EHOSTUNREACH when apt cannot fetch it. @on_missing (may be NULL) is called
- * before the first download with how many packages and bytes are to come.
+ * Makes the packages present that are for @purpose (NULL: all). Errors and @on_missing as
+ * store_fetch()'s; -EKEYREJECTED for a package that has to carry a good signature and does not.
  */
 int fetch_packages(const struct fetch *fetch, const struct lock *lock, const char *purpose,
 	void (*on_missing)(void *context, size_t count, uint64_t size_bytes), void *context,
