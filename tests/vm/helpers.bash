@@ -15,6 +15,8 @@
 # Variables that the caller of BATS may set:
 #   VM_KREL         kernel release (default: the newest linux-image-amd64 that apt knows)
 #   VM_KERNEL_TREE  its unpacked headers (default: make-guest downloads them)
+#   VM_KERNEL_DEBS  its packages that hold boot image and modules, one a line (default: likewise)
+#   VM_MODULES      a folder with simdev.ko and pin.ko for it (default: make-guest compiles them)
 #   VM_TIMEOUT      seconds that a case may take, booting included (default: 180)
 #   VM_BUILD        where guests, disks and logs are kept (default: build/vm)
 
@@ -35,7 +37,13 @@ use_guest() {
         echo "no kernel release: run apt-get update, or set VM_KREL" >&2
         return 1
     }
-    "$vm_folder/make-guest" --build "$VM_BUILD" ${VM_KERNEL_TREE:+--kernel-tree "$VM_KERNEL_TREE"} "$VM_KREL"
+    local options=() deb
+    while read -r deb; do
+        [ -z "$deb" ] || options+=(--kernel-deb "$deb")
+    done <<<"${VM_KERNEL_DEBS:-}"
+    [ -z "${VM_KERNEL_TREE:-}" ] || options+=(--kernel-tree "$VM_KERNEL_TREE")
+    [ -z "${VM_MODULES:-}" ] || options+=(--modules "$VM_MODULES")
+    "$vm_folder/make-guest" --build "$VM_BUILD" "${options[@]}" "$VM_KREL"
 }
 
 # use_images NAME=IMAGE…: makes the disk of this BATS file unless it is there.
