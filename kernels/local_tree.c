@@ -232,6 +232,7 @@ static int add_path(struct selection *selection, const char *from, const char *t
 /* Where a tree's first Makefile goes on: Debian's flavour, SUSE's -obj and O= have one line. */
 static char *included_folder(const char *folder)
 {
+	static const char here[] = "$(dir $(lastword $(MAKEFILE_LIST)))"; /* of kernels/tree.h */
 	_cleanup_free_ char *path = NULL;
 	_cleanup_free_ char *text = NULL;
 	const char *line;
@@ -245,6 +246,8 @@ static char *included_folder(const char *folder)
 	if (!line)
 		return NULL;
 	line += strcspn(line, "i") + 8;
+	if (strncmp(line, here, strlen(here)) == 0)
+		line += strlen(here);
 	length = strcspn(line, " \t\n");
 	/* A kernel's own Makefile includes scripts/…: only another Makefile is meant here. */
 	if (length < 10 || strncmp(line + length - 9, "/Makefile", 9) != 0 ||
