@@ -6,6 +6,7 @@
 #include "cli/build.h"
 #include "cli/slipway_version.h"
 #include "cli/verb_cache.h"
+#include "cli/verb_resolve.h"
 #include "cli/verb_probe.h"
 
 static const struct {
@@ -13,6 +14,7 @@ static const struct {
 	int (*run)(int argc, char **argv);
 	const char *text;
 } verbs[] = {
+	{ "resolve", resolve_command, "find the packages of a kernel release, and lock them" },
 	{ "build", build_command, "build both driver images for a kernel release" },
 	{ "cache", cache_command, "list, prune or verify downloads and finished steps" },
 	{ "probe", probe_command, "collect on a node what a build for it has to know" },

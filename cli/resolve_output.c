@@ -19,12 +19,12 @@ static void say_trace(const struct trace *trace)
 		(void) putchar('\n');
 }
 
-static void say_size(uint64_t size_bytes)
+static void say_size(uint64_t size_bytes, int width)
 {
 	if (size_bytes >= 1000000)
-		(void) printf("%8.1f MB", (double) size_bytes / 1e6);
+		(void) printf("%*.1f MB", width, (double) size_bytes / 1e6);
 	else
-		(void) printf("%8.1f kB", (double) size_bytes / 1e3);
+		(void) printf("%*.1f kB", width, (double) size_bytes / 1e3);
 }
 
 static int longest(const struct lock *lock, bool version)
@@ -50,13 +50,13 @@ static void say_packages(const struct lock *lock)
 
 		(void) printf("%-16s  %-*s  %-*s ", package->purpose, name_width, package->name,
 			version_width, package->version);
-		say_size(package->size_bytes);
+		say_size(package->size_bytes, 8);
 		(void) printf("  sha256:%.*s  %s\n    %s\n", SHORT_HASH, package->sha256,
 			package->repository, package->url);
 		total_bytes += package->size_bytes;
 	}
-	(void) printf("%zu package%s,", lock->count, lock->count == 1 ? "" : "s");
-	say_size(total_bytes);
+	(void) printf("%zu package%s, ", lock->count, lock->count == 1 ? "" : "s");
+	say_size(total_bytes, 0);
 	(void) putchar('\n');
 }
 

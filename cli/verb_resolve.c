@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/verb_resolve.h"
+
+#include <fcntl.h>
+#include <string.h>
+
+#include "cli/context.h"
+#include "cli/exit_code.h"
+#include "cli/extras.h"
+#include "cli/resolve_output.h"
+#include "common/fs.h"
+#include "kernels/krel.h"
+
+static const char usage_text[] =
+	"Usage: slipway resolve KREL|newest [options]\n"
+	"       slipway resolve --list --os ID [options]\n"
+	"\n"
+	"Finds the packages that a kernel's modules are compiled against, the compiler that it was\n"
+	"made with, and writes the lock that slipway build --lock takes.\n"
+	"\n"
+	"  -o FILE          write the lock\n"
+	"  --explain        every place that was looked in, and why it was there or not\n"
+	"  --list           every kernel release that the distribution's lists have\n"
+	"  --ofed reference the reference OFED's source goes into the lock too\n"
+	"  --nvidia debian  and so do the distribution's packages of NVIDIA's modules\n";
+
+struct resolve_options {
+	struct common_options common;
+	const char *krel;
+	const char *output;
+	bool explain;
+	bool list;
+	bool ofed;
+	bool nvidia;
+};
+
+enum {
+	OPTION_EXPLAIN = COMMON_OPTION_END,
+	OPTION_LIST,
+	OPTION_OFED,
+	OPTION_NVIDIA,
+};
+
+static const struct option own_options[] = {
+	{ "explain", no_argument, NULL, OPTION_EXPLAIN },
+	{ "list", no_argument, NULL, OPTION_LIST },
+	{ "ofed", required_argument, NULL, OPTION_OFED },
+	{ "nvidia", required_argument, NULL, OPTION_NVIDIA },
+	{ "output", required_argument, NULL, 'o' },
+	{ 0 },
+};
+
+static int take_word(
+	const char *option, const char *value, const char *word, bool *slot, struct error *error)
+{
+	*slot = strcmp(value, word) == 0;
+	if (*slot || strcmp(value, "none") == 0)
+		return 0;
+	return error_set(error, -EINVAL,
+		"%s %s: only %s is a package; a tree or a tarball is no part of a lock", option,
+		value, word);
+}
+
+static int take(void *context, int option, char *value, struct error *error)
+{
+	struct resolve_options *options = context;
+
+	switch (option) {
+	case OPTION_EXPLAIN:
+		options->explain = true;
+		return 0;
+	case OPTION_LIST:
+		options->list = true;
+		return 0;
+	case OPTION_OFED:
+		return take_word("--ofed", value, "reference", &options->ofed, error);
+	case OPTION_NVIDIA:
+		return take_word("--nvidia", value, "debian", &options->nvidia, error);
+	case 'o':
+		options->output = value;
+		return *value ? 0 : error_set(error, -EINVAL, "-o: the file's name is empty");
+	default:
+		return error_set(error, -EINVAL, "no such option");
+	}
+}
+
+static int take_argument(void *context, char *argument, struct error *error)
+{
+	struct resolve_options *options = context;
+
+	if (options->krel)
+		return error_set(error, -EINVAL, "%s: one kernel release is expected", argument);
+	options->krel = argument;
+	return 0;
+}
+
+static int check(const struct resolve_options *options, struct error *error)
+{
+	if (options->list && options->krel)
+		return error_set(error, -EINVAL, "--list wants no kernel release");
+	if (!options->list && !options->krel)
+		return error_set(error, -EINVAL,
+			"a kernel release is missing: what uname -r prints on the node, or newest");
+	if ((options->list || strcmp(options->krel, KREL_NEWEST) == 0) && !options->common.os)
+		return error_set(error, -EINVAL, "--os is missing: whose kernels?");
+	return 0;
+}
+
+static int parse(int argc, char **argv, struct resolve_options *options, struct error *error)
+{
+	const struct option_parser parser = {
+		.own = own_options,
+		.short_own = "o:",
+		.take = take,
+		.take_argument = take_argument,
+		.context = options,
+	};
+	int r = common_options_parse(argc, argv, &parser, &options->common, error);
+
+	return r < 0 || options->common.help ? r : check(options, error);
+}
+
+static int write_lock(const struct lock *lock, const char *path, struct error *error)
+{
+	_cleanup_free_ char *text = lock_write(lock);
+	int r = text ? fs_write_atomic(AT_FDCWD, path, text, strlen(text), 0644) : -ENOMEM;
+
+	return r < 0 ? error_set_errno(error, r, "-o %s", path) : 0;
+}
+
+/* Where a person watches, downloads are shown; the line is gone when there is an answer. */
+static void start_progress(struct progress *progress, bool json)
+{
+	progress_start(progress, false);
+	if (!progress->terminal || json)
+		*progress = (struct progress){ .first_ms = progress->first_ms };
+	else
+		progress_begin(progress, "resolve");
+}
+
+static void clear_progress(struct progress *progress)
+{
+	if (progress->terminal)
+		(void) fputs("\r\033[K", stderr);
+	*progress = (struct progress){ 0 };
+}
+
+static int find(struct context *context, const struct resolve_options *options,
+	struct strv *releases, struct resolve_answer *answer, struct error *error)
+{
+	_cleanup_(extras_free) struct extras extras = { 0 };
+	struct resolve_request request = { .krel = options->krel };
+	int r = context_choose_os(context, NULL, options->krel, error);
+
+	if (r < 0)
+		return r;
+	if (options->list)
+		return context_list(context, releases, answer, error);
+	r = extras_list(
+		context->data, &context->os, options->ofed, options->nvidia, &extras, error);
+	if (r < 0)
+		return r;
+	request.extras = extras.items;
+	request.extra_count = extras.count;
+	return context_resolve(context, &request, answer, error);
+}
+
+/* Sets the result's exit code. */
+static void run(const struct resolve_options *options, struct resolve_result *result,
+	struct context *context, struct error *error)
+{
+	int r = context_open(&options->common, context, error);
+
+	if (r < 0) {
+		result->exit_code = exit_code_for(r, EXIT_CODE_INTERNAL);
+		return;
+	}
+	start_progress(&context->progress, options->common.json);
+	r = find(context, options, &result->releases, &result->answer, error);
+	clear_progress(&context->progress);
+	result->exit_code = r < 0 ? context_exit_code(r) : EXIT_CODE_OK;
+	if (r < 0 || !options->output || options->list)
+		return;
+	r = write_lock(&result->answer.lock, options->output, error);
+	if (r < 0)
+		result->exit_code = r == -ENOSPC ? EXIT_CODE_DISK_FULL : EXIT_CODE_OUTPUT;
+}
+
+static void result_free(struct resolve_result *result)
+{
+	strv_free(&result->releases);
+	resolve_answer_free(&result->answer);
+}
+
+int resolve_command(int argc, char **argv)
+{
+	_cleanup_(context_close) struct context context = CONTEXT_CLOSED;
+	_cleanup_(result_free) struct resolve_result result = { 0 };
+	struct resolve_options options = { 0 };
+	struct error error = { 0 };
+	int r = parse(argc, argv, &options, &error);
+
+	if (r < 0) {
+		(void) fprintf(stderr,
+			"slipway resolve: %s\nslipway resolve --help lists the options\n",
+			error.text);
+		common_options_free(&options.common);
+		return EXIT_CODE_USAGE;
+	}
+	if (options.common.help) {
+		(void) fputs(usage_text, stdout);
+		common_options_usage(stdout);
+		common_options_free(&options.common);
+		return EXIT_CODE_OK;
+	}
+	run(&options, &result, &context, &error);
+	result.os = context.os.name;
+	result.is_list = options.list;
+	result.explain = options.explain;
+	if (options.common.json)
+		resolve_output_json(&result, &error);
+	else
+		resolve_output_text(&result, &error);
+	common_options_free(&options.common);
+	return (int) result.exit_code;
+}
