@@ -80,7 +80,6 @@ static int run(struct build *build, struct error *error)
 
 void build_done(struct build *build)
 {
-	apt_close(&build->apt);
 	lock_free(&build->lock);
 	strv_free(&build->compilers);
 	kernel_tree_free(&build->tree);

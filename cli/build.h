@@ -12,7 +12,6 @@
 #include "cli/exit_code.h"
 #include "cli/options.h"
 #include "cli/source.h"
-#include "kernels/apt.h"
 #include "kernels/local.h"
 #include "kernels/lock.h"
 #include "kernels/tree.h"
@@ -68,7 +67,6 @@ struct arrow_state {
 struct build {
 	struct build_options options;
 	struct context context;
-	struct apt *apt;
 	struct local_kernel local; /* what --kernel-from names; count is 0 without it */
 	struct lock lock;
 	struct strv compilers; /* that the distribution's lists have; none when no list was read */

@@ -5,8 +5,7 @@
  *
  *     arrows/<name>-<key>/    finished outputs
  *     blobs/sha256/<digest>   downloads
- *     apt/<os>/               package lists
- *     resolved/<key>.json     locks by what was asked
+ *     indexes/                package lists
  *     logs/<name>-<key>.log   one a recipe
  *     failed/<name>/          the work folder of the last failure
  *     locks/                  held while an output is made

@@ -9,6 +9,7 @@ static const struct option common[] = {
 	{ "mirror", required_argument, NULL, COMMON_OPTION_MIRROR },
 	{ "keyring", required_argument, NULL, COMMON_OPTION_KEYRING },
 	{ "allow-unsigned", no_argument, NULL, COMMON_OPTION_ALLOW_UNSIGNED },
+	{ "allow-expired", no_argument, NULL, COMMON_OPTION_ALLOW_EXPIRED },
 	{ "snapshot", required_argument, NULL, COMMON_OPTION_SNAPSHOT },
 	{ "cache", required_argument, NULL, COMMON_OPTION_CACHE },
 	{ "offline", no_argument, NULL, COMMON_OPTION_OFFLINE },
@@ -24,6 +25,7 @@ static const char usage_text[] =
 	"                   may be given several times [mirrors.ini, then the system's apt sources]\n"
 	"  --keyring FILE   OpenPGP keys that package lists are checked with [the distribution's]\n"
 	"  --allow-unsigned take a list that has no signature; a wrong one is never taken\n"
+	"  --allow-expired  take a list whose publisher no longer vouches for it\n"
 	"  --snapshot TIME  a time that the distribution's archive knows, 20260901T000000Z\n"
 	"  --cache DIR      downloads and finished steps [~/.cache/slipway]\n"
 	"  --offline        use only what is in the cache; no socket is opened\n"
@@ -93,6 +95,9 @@ static int take_common(
 		return take_text("--cache", value, &options->cache, error);
 	case COMMON_OPTION_ALLOW_UNSIGNED:
 		options->allow_unsigned = true;
+		return 0;
+	case COMMON_OPTION_ALLOW_EXPIRED:
+		options->allow_expired = true;
 		return 0;
 	case COMMON_OPTION_OFFLINE:
 		options->offline = true;

@@ -17,6 +17,7 @@ struct common_options {
 	const char *snapshot; /* NULL: none */
 	const char *cache;    /* NULL: the default */
 	bool allow_unsigned;
+	bool allow_expired;
 	bool offline;
 	bool refresh;
 	bool json;
@@ -30,6 +31,7 @@ enum common_option_value {
 	COMMON_OPTION_MIRROR,
 	COMMON_OPTION_KEYRING,
 	COMMON_OPTION_ALLOW_UNSIGNED,
+	COMMON_OPTION_ALLOW_EXPIRED,
 	COMMON_OPTION_SNAPSHOT,
 	COMMON_OPTION_CACHE,
 	COMMON_OPTION_OFFLINE,

@@ -19,6 +19,7 @@ static int prepare(struct context *context, struct index_options *options,
 		.folder_fd = folder_fd,
 		.refresh = context->options->refresh,
 		.allow_unsigned = context->options->allow_unsigned,
+		.allow_expired = context->options->allow_expired,
 		.keyring = context->options->keyring,
 	};
 	*places = (struct resolve_places){
