@@ -14,6 +14,7 @@
 # Packages are the same for all tests of a file: make them in setup_file, below $BATS_FILE_TMPDIR.
 
 rpm_key() {
+    : >"$BATS_FILE_TMPDIR/mirrors.ini"
     export GNUPGHOME=$BATS_FILE_TMPDIR/gnupg
     rpm_key=$BATS_FILE_TMPDIR/key.asc
     export rpm_key
@@ -48,7 +49,7 @@ EOF
 
 # What lies in a package of this content: prints the paths, and makes them below FOLDER.
 rpm_content() {
-    local root=$1 content=$2 krel=$3 arch=$4 source=${5:-} flavour=${krel##*-} modules=lib/modules/$3
+    local root=$1 content=$2 krel=$3 arch=$4 source=${5:-} flavour=${3##*-} modules=lib/modules/$3
     mkdir -p "$root/$modules"
     case $content in
         devel | photon-devel)
@@ -90,7 +91,7 @@ rpm_kernel() {
     work=$(mktemp -d "$BATS_FILE_TMPDIR/rpmbuild.XXXXXX")
     mkdir -p "$folder" "$work/root"
     {
-        printf '%s\n' 'Name: kernel' "Version: $version" "Release: $release$counter" 'Summary: test' 'License: GPL-2.0-only'
+        printf '%s\n' 'Name: test-kernel' "Version: $version" "Release: $release$counter" 'Summary: test' 'License: GPL-2.0-only'
         printf '%s\n' '%description' test
     } >"$work/kernel.spec"
     while read -r name content words; do
@@ -136,6 +137,7 @@ rpm_publish() {
 
 serve() {
     local port=
+    : >"$BATS_FILE_TMPDIR/served"
     python3 -u -m http.server 0 --bind 127.0.0.1 --directory "$1" >"$BATS_FILE_TMPDIR/served" 2>"$BATS_FILE_TMPDIR/served.log" 3>&- &
     served_pid=$!
     for _ in {1..100}; do

@@ -1,0 +1,168 @@
+#!/usr/bin/env bats
+# shellcheck disable=SC2154
+# SPDX-License-Identifier: Apache-2.0
+# Enterprise Linux: kernels found by what packages provide, in repositories made by the real tools.
+
+load helpers
+load rpm-repository
+load resolve
+
+# el_kernel TREE KREL ARCH VARIANT RELEASE: TREE/{AppStream,BaseOS} as EL9 has them, or TREE/RT alone.
+el9_kernel() {
+    local tree=$1 krel=$2 arch=$3 variant=$4 release=$5 devel=$1/AppStream/$3/os base=$1/BaseOS/$3/os
+    [[ $variant != -rt ]] || devel=$tree/RT/$arch/os base=$tree/RT/$arch/os
+    rpm_kernel "$devel" "$krel" "$arch" 5.14.0 "$release" <<EOF
+kernel$variant-devel devel kernel-devel-uname-r kernel$variant-devel-$arch=5.14.0-$release
+kernel$variant-devel-matched nothing <kernel$variant-devel=5.14.0-$release <kernel$variant-core=5.14.0-$release
+EOF
+    rpm_kernel "$base" "$krel" "$arch" 5.14.0 "$release" <<EOF
+kernel$variant-core nothing kernel$variant-core-uname-r kernel-uname-r
+kernel$variant-modules-core core kernel$variant-modules-core-uname-r
+kernel$variant-modules modules kernel$variant-modules-uname-r <kernel$variant-modules-core-uname-r
+kernel$variant-modules-extra nothing kernel$variant-modules-extra-uname-r
+kernel$variant-uki-virt nothing kernel-uname-r
+EOF
+}
+
+setup_file() {
+    local www=$BATS_FILE_TMPDIR/www folder
+    rpm_key
+    el9_kernel "$www/rocky/9" 5.14.0-503.11.1.el9_5.x86_64 x86_64 '' 503.11.1.el9_5
+    el9_kernel "$www/rocky/9" 5.14.0-503.15.1.el9_5.x86_64 x86_64 '' 503.15.1.el9_5
+    el9_kernel "$www/rocky/9" 5.14.0-503.15.1.el9_5.x86_64+rt x86_64 -rt 503.15.1.el9_5
+    rpm_payload=w2.xzdio el9_kernel "$www/rocky/9" 5.14.0-503.15.1.el9_5.aarch64+64k aarch64 -64k 503.15.1.el9_5
+    el9_kernel "$www/vault/9.4" 5.14.0-427.13.1.el9_4.x86_64 x86_64 '' 427.13.1.el9_4
+    # EL8: all in BaseOS, and the modules that every machine needs are in kernel-core.
+    rpm_payload=w9.gzdio rpm_kernel "$www/rocky/8/BaseOS/x86_64/os" 4.18.0-553.el8_10.x86_64 x86_64 4.18.0 553.el8_10 <<'EOF'
+kernel-devel devel kernel-devel-uname-r
+kernel-core core kernel-core-uname-r kernel-uname-r
+kernel-modules modules kernel-modules-uname-r
+EOF
+    rpm_kernel "$www/centos/7.6.1810/updates/x86_64" 3.10.0-957.12.2.el7.x86_64 x86_64 3.10.0 957.12.2.el7 <<'EOF'
+kernel all kernel-uname-r
+kernel-devel devel kernel-devel-uname-r
+EOF
+    for folder in "$www"/rocky/9/*/*/os "$www"/rocky/8/*/*/os "$www"/vault/9.4/*/*/os "$www"/centos/*/*/*; do
+        rpm_publish "$folder" gz
+    done
+    rpm_publish "$www/rocky/8/AppStream/x86_64/os" xz
+    rpm_publish "$www/centos/7.6.1810/os/x86_64" bz2
+    # The same packages as Red Hat's content delivery network has them.
+    mkdir -p "$www/cdn/content/dist/rhel9/9/x86_64" "$www/cdn/content/eus/rhel9/9.4/x86_64"
+    for folder in AppStream BaseOS; do
+        cp -a "$www/rocky/9/$folder/x86_64" "$www/cdn/content/dist/rhel9/9/x86_64/${folder,,}"
+        cp -a "$www/vault/9.4/$folder/x86_64" "$www/cdn/content/eus/rhel9/9.4/x86_64/${folder,,}"
+    done
+    serve "$www"
+}
+
+teardown_file() {
+    serve_end
+}
+
+setup() {
+    rocky=(--mirror "rocky=$served/rocky" --mirror "rocky-vault=$served/vault" --keyring "$rpm_key")
+}
+
+@test "a kernel's headers and modules come from AppStream and BaseOS" {
+    resolve 0 5.14.0-503.11.1.el9_5.x86_64 --os rocky9 "${rocky[@]}"
+    has headers kernel-devel /rocky/9/AppStream/x86_64/os/kernel-devel-5.14.0-503.11.1.el9_5.x86_64.rpm
+    has modules kernel-core /rocky/9/BaseOS/x86_64/os/kernel-core-5.14.0-503.11.1.el9_5.x86_64.rpm
+    has modules kernel-modules-core /kernel-modules-core-5.14.0-503.11.1.el9_5.x86_64.rpm
+    has modules kernel-modules /kernel-modules-5.14.0-503.11.1.el9_5.x86_64.rpm
+    has modules kernel-modules-extra /kernel-modules-extra-5.14.0-503.11.1.el9_5.x86_64.rpm
+    count 5
+    [[ $(jq -r .lock.compiler <<<"$output") == gcc-11 ]]
+    went found appstream
+}
+
+@test "a real-time kernel is its variant's packages, from RT" {
+    resolve 0 5.14.0-503.15.1.el9_5.x86_64+rt --os rocky9 "${rocky[@]}"
+    has headers kernel-rt-devel /rocky/9/RT/x86_64/os/kernel-rt-devel-5.14.0-503.15.1.el9_5.x86_64.rpm
+    has modules kernel-rt-core /kernel-rt-core-5.14.0-503.15.1.el9_5.x86_64.rpm
+    has modules kernel-rt-modules /kernel-rt-modules-5.14.0-503.15.1.el9_5.x86_64.rpm
+    count 5
+}
+
+@test "a kernel with 64k pages is found for its architecture" {
+    resolve 0 5.14.0-503.15.1.el9_5.aarch64+64k --os rocky9 --arch aarch64 "${rocky[@]}"
+    has headers kernel-64k-devel /rocky/9/AppStream/aarch64/os/kernel-64k-devel-5.14.0-503.15.1.el9_5.aarch64.rpm
+    has modules kernel-64k-modules-core /kernel-64k-modules-core-5.14.0-503.15.1.el9_5.aarch64.rpm
+    count 5
+}
+
+@test "EL8 has all of it in BaseOS" {
+    resolve 0 4.18.0-553.el8_10.x86_64 --os rocky8 "${rocky[@]}"
+    has headers kernel-devel /rocky/8/BaseOS/x86_64/os/kernel-devel-4.18.0-553.el8_10.x86_64.rpm
+    count 3
+}
+
+@test "a kernel that has rotated out is found in the vault of its minor release" {
+    resolve 0 5.14.0-427.13.1.el9_4.x86_64 --os rocky9 "${rocky[@]}"
+    has headers kernel-devel /vault/9.4/AppStream/x86_64/os/kernel-devel-5.14.0-427.13.1.el9_4.x86_64.rpm
+    went absent appstream
+    went found vault-appstream
+}
+
+@test "without the vault's mirror the answer says where it was not looked" {
+    resolve 5 5.14.0-427.13.1.el9_4.x86_64 --os rocky9 --mirror "rocky=$served/rocky" --keyring "$rpm_key"
+    tells 5.14.0-427.13.1.el9_4.x86_64 5.14.0-503.11.1.el9_5.x86_64
+    went skipped vault-appstream
+}
+
+@test "CentOS 7's kernels are told to their minor release" {
+    resolve 0 3.10.0-957.12.2.el7.x86_64 --mirror "centos-vault=$served/centos" --keyring "$rpm_key"
+    has headers kernel-devel /7.6.1810/updates/x86_64/kernel-devel-3.10.0-957.12.2.el7.x86_64.rpm
+    has modules kernel /7.6.1810/updates/x86_64/kernel-3.10.0-957.12.2.el7.x86_64.rpm
+    count 2
+}
+
+@test "Red Hat's EUS is asked when the distribution itself no longer has it" {
+    resolve 0 5.14.0-427.13.1.el9_4.x86_64 --os rhel9 --mirror "$served/cdn" --keyring "$rpm_key"
+    has headers kernel-devel /content/eus/rhel9/9.4/x86_64/appstream/os/kernel-devel-5.14.0-427.13.1.el9_4.x86_64.rpm
+    went absent appstream
+}
+
+@test "a name that several distributions use is refused with theirs" {
+    resolve 2 5.14.0-503.11.1.el9_5.x86_64 "${rocky[@]}"
+    tells almalinux9 oracle9 rhel9 rocky9 --os
+}
+
+@test "a kernel that nobody has is refused with the nearest" {
+    resolve 5 5.14.0-503.12.1.el9_5.x86_64 --os rocky9 "${rocky[@]}"
+    tells 5.14.0-503.11.1.el9_5.x86_64 5.14.0-503.15.1.el9_5.x86_64
+}
+
+@test "a kernel's name is never a pattern" {
+    local name
+    for name in '5.14.0-503.*.el9_5.x86_64' '5.14.0-503.1[15].1.el9_5.x86_64' '5.14.0-503.11.1.el9_5.x86_64;true'; do
+        resolve 22 "$name" --os rocky9 "${rocky[@]}"
+    done
+    resolve 5 5.14.0-503.11.1.el9_5.x86_6 --os rocky9 "${rocky[@]}"
+}
+
+@test "a list that was cut, changed or is not there has each its own code" {
+    local os=$BATS_FILE_TMPDIR/www/rocky/9/AppStream/x86_64/os tree=$BATS_TEST_TMPDIR/9/AppStream/x86_64/os primary
+    mkdir -p "$BATS_TEST_TMPDIR/9"
+    cp -a "$BATS_FILE_TMPDIR/www/rocky/9/." "$BATS_TEST_TMPDIR/9/"
+    primary=$(echo "$tree"/repodata/*-primary.xml.gz)
+    ours=(--os rocky9 --mirror "rocky=$BATS_TEST_TMPDIR" --keyring "$rpm_key")
+    resolve 0 5.14.0-503.11.1.el9_5.x86_64 "${ours[@]}"
+    truncate -s -20 "$primary"
+    resolve 12 5.14.0-503.11.1.el9_5.x86_64 "${ours[@]}" --refresh
+    tells primary
+    cp "$os"/repodata/*-primary.xml.gz "$primary"
+    printf x | dd of="$primary" bs=1 seek=40 conv=notrunc status=none
+    resolve 12 5.14.0-503.11.1.el9_5.x86_64 "${ours[@]}" --refresh
+    head -c 500 "$os/repodata/repomd.xml" >"$tree/repodata/repomd.xml"
+    resolve 14 5.14.0-503.11.1.el9_5.x86_64 "${ours[@]}" --refresh
+    rm "$tree/repodata/repomd.xml"
+    resolve 15 5.14.0-503.11.1.el9_5.x86_64 "${ours[@]}" --refresh
+}
+
+@test "a mirror that nobody knows is asked for by name" {
+    resolve 25 5.14.0-503.11.1.el9_5.x86_64 --os rocky9
+    tells rocky --mirror
+    resolve 2 5.14.0-503.11.1.el9_5.x86_64 --os rocky9 --mirror "rocki=$served"
+    tells rocki "rocky, rocky-vault"
+}
