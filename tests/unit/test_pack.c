@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What kernels/pack.c writes is read back by libarchive, which did not write it. */
+#include "tests/unit/support.h"
+
+#include "kernels/archive_input.h"
+#include "kernels/pack.h"
+
+#define LONG_NAME                                                                                  \
+	"root/usr/src/linux-headers-6.1.0-56-common/include/a-rather-long-folder-name/"            \
+	"another-rather-long-folder-name/and-a-file-name-that-makes-it-more-than-a-hundred.h"
+
+static void pack_archive(const struct folder *folder)
+{
+	_cleanup_close_ int fd = openat(folder->fd, "a.tar.zst", O_WRONLY | O_CREAT, 0644);
+	struct pack *pack = pack_new(fd);
+	_cleanup_free_ char *from = NULL;
+
+	folder_write_text(folder, "program", "#!/bin/sh\n");
+	assert_int_equal(fchmodat(folder->fd, "program", 0700, 0), 0);
+	assert_true(asprintf(&from, "%s/program", folder->path) > 0);
+	assert_int_equal(pack_text(pack, "empty", "", 0), 0);
+	assert_int_equal(pack_text(pack, LONG_NAME, "text", 4), 0);
+	assert_int_equal(pack_link(pack, "link", LONG_NAME), 0);
+	assert_int_equal(pack_file(pack, "bin/program", from), 0);
+	assert_int_equal(pack_file(pack, "gone", "/nowhere/at/all"), -ENOENT);
+	assert_int_equal(pack_finish(pack), 0);
+	assert_true(pack_size(pack) > 0);
+	pack_free(pack);
+}
+
+static struct archive_entry *next(struct archive_input *input)
+{
+	struct archive_entry *entry;
+
+	assert_int_equal(archive_read_next_header(input->reader, &entry), ARCHIVE_OK);
+	return entry;
+}
+
+static void another_program_reads_it(void **state)
+{
+	const struct folder *folder = *state;
+	struct archive_input input;
+	struct archive_entry *entry;
+	struct error error = { 0 };
+	char text[8] = "";
+
+	pack_archive(folder);
+	assert_int_equal(
+		archive_input_open(&input, ARCHIVE_KIND_TAR, folder->fd, "a.tar.zst", NULL, &error),
+		0);
+	assert_string_equal(archive_entry_pathname(next(&input)), "empty");
+	entry = next(&input);
+	assert_string_equal(archive_entry_pathname(entry), LONG_NAME);
+	assert_int_equal(archive_entry_size(entry), 4);
+	assert_int_equal(archive_entry_mtime(entry), 0);
+	assert_int_equal(archive_read_data(input.reader, text, sizeof(text)), 4);
+	assert_string_equal(text, "text");
+	entry = next(&input);
+	assert_string_equal(archive_entry_symlink(entry), LONG_NAME);
+	entry = next(&input);
+	assert_string_equal(archive_entry_pathname(entry), "bin/program");
+	assert_int_equal(archive_entry_perm(entry), 0755);
+	assert_int_equal(archive_read_next_header(input.reader, &entry), ARCHIVE_EOF);
+	archive_input_close(&input);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		folder_test(another_program_reads_it),
+	};
+
+	return cmocka_run_group_tests_name("pack", tests, NULL, NULL);
+}
