@@ -106,6 +106,9 @@ bool kernel_record_has(const struct kernel_record *record, enum kernel_option op
 /* "modversions": what an option is called in JSON. */
 const char *kernel_option_name(enum kernel_option option);
 
+/* The record as an object of json-c, for what holds it as a part; NULL without memory. */
+struct json_object *kernel_record_json(const struct kernel_record *record);
+
 /* The JSON text, which the caller frees; NULL without memory. */
 char *kernel_record_write(const struct kernel_record *record);
 
