@@ -148,12 +148,14 @@ setup() {
     primary=$(echo "$tree"/repodata/*-primary.xml.gz)
     ours=(--os rocky9 --mirror "rocky=$BATS_TEST_TMPDIR" --keyring "$rpm_key")
     resolve 0 5.14.0-503.11.1.el9_5.x86_64 "${ours[@]}"
+    # A list that was checked is not read again as long as repomd.xml says that it is the same.
     truncate -s -20 "$primary"
-    resolve 12 5.14.0-503.11.1.el9_5.x86_64 "${ours[@]}" --refresh
+    resolve 0 5.14.0-503.11.1.el9_5.x86_64 "${ours[@]}" --refresh
+    resolve 12 5.14.0-503.11.1.el9_5.x86_64 "${ours[@]}" --cache "$BATS_TEST_TMPDIR/cut"
     tells primary
     cp "$os"/repodata/*-primary.xml.gz "$primary"
     printf x | dd of="$primary" bs=1 seek=40 conv=notrunc status=none
-    resolve 12 5.14.0-503.11.1.el9_5.x86_64 "${ours[@]}" --refresh
+    resolve 12 5.14.0-503.11.1.el9_5.x86_64 "${ours[@]}" --cache "$BATS_TEST_TMPDIR/changed"
     head -c 500 "$os/repodata/repomd.xml" >"$tree/repodata/repomd.xml"
     resolve 14 5.14.0-503.11.1.el9_5.x86_64 "${ours[@]}" --refresh
     rm "$tree/repodata/repomd.xml"
