@@ -14,6 +14,7 @@ static const struct option common[] = {
 	{ "cache", required_argument, NULL, COMMON_OPTION_CACHE },
 	{ "offline", no_argument, NULL, COMMON_OPTION_OFFLINE },
 	{ "refresh", no_argument, NULL, COMMON_OPTION_REFRESH },
+	/* The last two are those of verbs that work on local files only. */
 	{ "json", no_argument, NULL, COMMON_OPTION_JSON },
 	{ "help", no_argument, NULL, 'h' },
 };
@@ -115,19 +116,20 @@ static int take_common(
 }
 
 /* The verb's own options in front of the common ones: getopt_long() wants one table. */
-static struct option *merge(const struct option *own)
+static struct option *merge(const struct option *own, bool local)
 {
+	size_t count = local ? 2 : ARRAY_SIZE(common);
 	size_t own_count = 0;
 	struct option *all;
 
 	while (own && own[own_count].name)
 		own_count++;
-	all = calloc(own_count + ARRAY_SIZE(common) + 1, sizeof(*all));
+	all = calloc(own_count + count + 1, sizeof(*all));
 	if (!all)
 		return NULL;
 	if (own_count)
 		memcpy(all, own, own_count * sizeof(*all));
-	memcpy(all + own_count, common, sizeof(common));
+	memcpy(all + own_count, common + ARRAY_SIZE(common) - count, count * sizeof(*all));
 	return all;
 }
 
@@ -174,7 +176,7 @@ static int parse(int argc, char **argv, const struct option_parser *parser,
 int common_options_parse(int argc, char **argv, const struct option_parser *parser,
 	struct common_options *ret, struct error *error)
 {
-	_cleanup_free_ struct option *all = merge(parser->own);
+	_cleanup_free_ struct option *all = merge(parser->own, parser->local);
 	int r;
 
 	*ret = (struct common_options){ 0 };

@@ -49,6 +49,7 @@ struct option_parser {
 	/* Takes an argument that is no option; NULL: there is none. */
 	int (*take_argument)(void *context, char *argument, struct error *error);
 	void *context;
+	bool local; /* of the common options only --json and --help: it asks no mirror or cache */
 };
 
 /*

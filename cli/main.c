@@ -7,6 +7,7 @@
 #include "cli/slipway_version.h"
 #include "cli/verb_cache.h"
 #include "cli/verb_resolve.h"
+#include "cli/verb_sign.h"
 #include "cli/verb_probe.h"
 
 static const struct {
@@ -16,6 +17,7 @@ static const struct {
 } verbs[] = {
 	{ "resolve", resolve_command, "find the packages of a kernel release, and lock them" },
 	{ "build", build_command, "build both driver images for a kernel release" },
+	{ "sign", sign_command, "sign a folder of kernel modules" },
 	{ "cache", cache_command, "list, prune or verify downloads and finished steps" },
 	{ "probe", probe_command, "collect on a node what a build for it has to know" },
 };

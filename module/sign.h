@@ -45,7 +45,7 @@ void module_key_free(struct module_key **key);
 
 struct module_signer {
 	const struct module_key *key; /* NULL where only a signature made elsewhere is wrapped */
-	const struct module_cert *cert;
+	struct module_cert *cert;
 	const char *hash; /* as CONFIG_MODULE_SIG_HASH has it: "sha256" */
 };
 
