@@ -7,17 +7,16 @@
 #include <string.h>
 
 #include "cli/arrow_tools.h"
+#include "cli/bundle.h"
 #include "cli/base_sources.h"
 #include "common/fs.h"
 #include "kernels/tool.h"
-
-#define NAME_FILE "image"
 
 static int read_name(const char *output, char **ret_name)
 {
 	_cleanup_free_ char *path = NULL;
 
-	if (asprintf(&path, "%s/" NAME_FILE, output) < 0)
+	if (asprintf(&path, "%s/" IMAGE_NAME_FILE, output) < 0)
 		return -ENOMEM;
 	return fs_read_line(AT_FDCWD, path, ret_name);
 }
@@ -44,7 +43,7 @@ int image_name(const struct build *build, enum arrow_id arrow, char **ret_name, 
 static int write_name(const struct arrow_place *place, const char *name, struct error *error)
 {
 	_cleanup_free_ char *path = NULL;
-	int r = asprintf(&path, "%s/" NAME_FILE, place->folder) < 0
+	int r = asprintf(&path, "%s/" IMAGE_NAME_FILE, place->folder) < 0
 			? -ENOMEM
 			: fs_write_atomic(AT_FDCWD, path, name, strlen(name), 0644);
 
@@ -56,7 +55,7 @@ static int add_base_inputs(
 {
 	const struct catalogue *os = &build->context.os;
 	_cleanup_free_ char *refreshed = NULL;
-	int r = cache_refreshed(&build->context.cache, os->os, &refreshed);
+	int r = build->bundle ? 0 : cache_refreshed(&build->context.cache, os->os, &refreshed);
 
 	if (r < 0)
 		return error_set_errno(error, r, "%s", build->context.cache.path);
@@ -65,7 +64,7 @@ static int add_base_inputs(
 	hash_add_text(hash, os->image.codename);
 	hash_add_text(hash, os->id);
 	hash_add_text(hash, os->version_id);
-	hash_add_text(hash, refreshed);
+	hash_add_text(hash, build->bundle ? build->bundle->target->refreshed : refreshed);
 	base_sources_add_inputs(build, hash);
 	return arrow_add_data(build, "containers/debian/base.sh", hash, error);
 }
@@ -130,8 +129,11 @@ static int make_base(
 	_cleanup_free_ char *folder = NULL;
 	_cleanup_free_ char *tar_path = NULL;
 	_cleanup_free_ char *name = NULL;
-	int r = cache_new_folder(&build->context.cache, "base", &folder);
+	int r;
 
+	if (build->options.common.offline)
+		return bundle_lacks_image(build, kind, error);
+	r = cache_new_folder(&build->context.cache, "base", &folder);
 	if (r < 0 || asprintf(&tar_path, "%s/root.tar", folder) < 0 ||
 		asprintf(&name, "localhost/slipway/%s-base-%s:%.16s", kind, build->context.os.os,
 			place->key) < 0)
@@ -176,8 +178,11 @@ int toolchain_run(struct build *build, const struct arrow_place *place, struct e
 	_cleanup_free_ char *folder = NULL;
 	_cleanup_free_ char *name = NULL;
 	_cleanup_free_ char *id = NULL;
-	int r = image_name(build, ARROW_BUILD_BASE, &base, error);
+	int r;
 
+	if (build->options.common.offline)
+		return bundle_lacks_image(build, "the build container's image", error);
+	r = image_name(build, ARROW_BUILD_BASE, &base, error);
 	if (r < 0)
 		return r;
 	if (asprintf(&file, "%s/containers/debian/Containerfile.build", build->context.data) < 0 ||
@@ -190,6 +195,7 @@ int toolchain_run(struct build *build, const struct arrow_place *place, struct e
 	r = arrow_buildah(build, place, &buildah, error);
 	if (r < 0)
 		return r;
+	buildah.network = true; /* it installs packages */
 	progress_step(&build->context.progress, build->tree.compiler);
 	r = buildah_build(&buildah, file, folder, &arguments, &labels, &id, error);
 	if (r < 0)

@@ -31,6 +31,9 @@ int toolchain_add_inputs(const struct build *build, struct hash *hash, struct er
 int toolchain_run(struct build *build, const struct arrow_place *place, struct error *error);
 int runtime_base_add_inputs(const struct build *build, struct hash *hash, struct error *error);
 int runtime_base_run(struct build *build, const struct arrow_place *place, struct error *error);
+/* Below the output of an arrow that makes an image: a line with its name, or the user's image's ID.
+ */
+#define IMAGE_NAME_FILE "image"
 bool image_still_there(const struct build *build, const char *output);
 /* The name of the image that an arrow's output stands for; the caller frees it. */
 int image_name(const struct build *build, enum arrow_id arrow, char **ret_name,

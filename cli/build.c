@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <string.h>
 
+#include "cli/bundle.h"
 #include "cli/lockfile.h"
 #include "cli/output.h"
 #include "cli/arrow_tools.h"
@@ -84,6 +85,7 @@ void build_done(struct build *build)
 	strv_free(&build->compilers);
 	kernel_tree_free(&build->tree);
 	local_free(&build->local);
+	bundle_free(&build->bundle);
 	source_free(&build->ofed);
 	source_free(&build->nvidia);
 	for (size_t i = 0; i < ARROW_COUNT; i++)

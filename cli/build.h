@@ -38,6 +38,7 @@ enum arrow_id {
 #define ARROW_BIT(id) (1u << (id))
 
 struct build;
+struct bundle;
 
 /* Where an arrow's run writes. */
 struct arrow_place {
@@ -70,6 +71,7 @@ struct build {
 	struct local_kernel local; /* what --kernel-from names; count is 0 without it */
 	struct lock lock;
 	struct strv compilers; /* that the distribution's lists have; none when no list was read */
+	struct bundle *bundle; /* cli/bundle.h; NULL without --bundle */
 	struct source ofed;
 	struct source nvidia;
 	struct kernel_tree tree; /* its fields are NULL until ARROW_KERNEL is made */

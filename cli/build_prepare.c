@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cli/arrow_tools.h"
+#include "cli/bundle.h"
 #include "kernels/krel.h"
 #include "kernels/resolve_kernel.h"
 
@@ -139,10 +140,19 @@ static int identify_sources(struct build *build, struct error *error)
 	return r < 0 ? fail(build, EXIT_CODE_SOURCE, r) : 0;
 }
 
+static int import_bundle(struct build *build, struct error *error)
+{
+	int r = bundle_import(build, error);
+
+	return r < 0 ? fail(build, r == -ENODATA ? EXIT_CODE_KERNEL : EXIT_CODE_CONTENT, r) : 0;
+}
+
 int build_prepare(struct build *build, struct error *error)
 {
 	int r = check_compiler(build, error);
 
+	if (r == 0 && build->options.bundle)
+		r = import_bundle(build, error);
 	if (r == 0)
 		r = identify_sources(build, error);
 	if (r == 0)

@@ -174,6 +174,8 @@ int buildah_build(const struct buildah *buildah, const char *containerfile, cons
 	r = words(&argv,
 		(const char *const[]){ "build", "--layers", "--pull-never", "--timestamp", "0",
 			"--format", "oci", "-f", containerfile, "--iidfile", id_path, NULL });
+	if (r == 0 && !buildah->network)
+		r = strv_push(&argv, "--network=none");
 	if (r == 0)
 		r = add_options(&argv, "--build-arg", arguments);
 	if (r == 0)
@@ -266,6 +268,17 @@ int buildah_push(const struct buildah *buildah, const char *id, const char *dest
 		return r;
 	r = fs_read_line(AT_FDCWD, digest_path, ret_digest);
 	return r < 0 ? error_set_errno(error, r, "%s", digest_path) : 0;
+}
+
+int buildah_save(const char *id, const char *path, struct error *error)
+{
+	_cleanup_strv_ struct strv argv = { 0 };
+	int r = words(&argv,
+		(const char *const[]){ "push", "--quiet", "--disable-compression", id, NULL });
+
+	if (r == 0)
+		r = strv_pushf(&argv, "oci-archive:%s", path);
+	return r < 0 ? error_set_errno(error, r, "buildah push") : tool_run(&argv, NULL, error);
 }
 
 int buildah_pull(const char *source, char **ret_id, struct error *error)

@@ -11,6 +11,7 @@ struct buildah {
 	int log_fd; /* what it prints goes here; -1: only the reason of a failure is kept */
 	void (*on_line)(void *context, const char *line); /* each line of a build or run; or NULL */
 	void *context;
+	bool network; /* what a build runs gets this machine's network; else none at all */
 	/* Folder that lists the containers of this run; its name is part of theirs. */
 	const char *run_path;
 };
@@ -56,6 +57,9 @@ int buildah_run(const struct buildah *buildah, const char *image, const char *wh
  */
 int buildah_push(const struct buildah *buildah, const char *id, const char *destination,
 	char **ret_digest, struct error *error) _must_check_;
+
+/* Writes the image @id to an OCI archive, its layers not compressed: what holds the archive is. */
+int buildah_save(const char *id, const char *path, struct error *error) _must_check_;
 
 /* Takes an image from a transport and path into the storage. The caller frees its ID. */
 int buildah_pull(const char *source, char **ret_id, struct error *error) _must_check_;

@@ -38,6 +38,11 @@ static bool is_something(const char *text)
 	return *text;
 }
 
+static bool is_yes_or_no(const char *text)
+{
+	return strcmp(text, "yes") == 0 || strcmp(text, "no") == 0;
+}
+
 static bool is_kind(const char *text)
 {
 	return strcmp(text, BUNDLE_SOURCE_NONE) == 0 || strcmp(text, BUNDLE_SOURCE_WORD) == 0 ||
@@ -74,6 +79,7 @@ static const struct field target_fields[] = {
 	{ "lock", offsetof(struct bundle_target, lock), is_something },
 	{ "os", offsetof(struct bundle_target, os), is_name },
 	{ "refreshed", offsetof(struct bundle_target, refreshed), NULL },
+	{ "unsigned_lists", offsetof(struct bundle_target, unsigned_lists), is_yes_or_no },
 };
 static const struct field manifest_fields[] = {
 	{ "slipway", offsetof(struct bundle_manifest, slipway), is_something },

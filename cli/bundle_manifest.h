@@ -44,8 +44,9 @@ struct bundle_target {
 	char *krel;
 	char *os;
 	char *arch;
-	char *lock;      /* its file */
-	char *refreshed; /* stamp of the package lists that the base images are of */
+	char *lock;           /* its file */
+	char *refreshed;      /* stamp of the package lists that the base images are of */
+	char *unsigned_lists; /* "yes": they were made with --allow-unsigned; "no" */
 	struct bundle_source ofed;
 	struct bundle_source nvidia;
 	struct bundle_source base; /* --base */

@@ -5,6 +5,7 @@
 
 #include "cli/build.h"
 #include "cli/slipway_version.h"
+#include "cli/verb_bundle.h"
 #include "cli/verb_cache.h"
 #include "cli/verb_resolve.h"
 #include "cli/verb_sign.h"
@@ -18,6 +19,8 @@ static const struct {
 	{ "resolve", resolve_command, "find the packages of a kernel release, and lock them" },
 	{ "build", build_command, "build both driver images for a kernel release" },
 	{ "sign", sign_command, "sign a folder of kernel modules" },
+	{ "bundle", bundle_command,
+		"write one file that builds need, for where there is no network" },
 	{ "cache", cache_command, "list, prune or verify downloads and finished steps" },
 	{ "probe", probe_command, "collect on a node what a build for it has to know" },
 };

@@ -37,6 +37,7 @@ static void make_manifest(struct bundle_manifest *manifest)
 	put_json_text(&target->arch, "x86_64");
 	put_json_text(&target->lock, paths[0]);
 	put_json_text(&target->refreshed, "");
+	put_json_text(&target->unsigned_lists, "no");
 	assert_int_equal(bundle_set_source(&target->ofed, BUNDLE_SOURCE_NONE, "", ""), 0);
 	assert_int_equal(bundle_set_source(&target->nvidia, BUNDLE_SOURCE_WORD, "", ""), 0);
 	assert_int_equal(bundle_set_source(&target->base, BUNDLE_SOURCE_NONE, "", ""), 0);
