@@ -16,6 +16,7 @@
 #define RECORD_LIMIT  (4UL * 1024 * 1024)
 #define PATH_PREFIX   "path "
 #define TARGET_PREFIX "target "
+#define TARGET_FIELDS "$(REPO_URI)|$(RELEASE)|$(CODENAME)|$(ORIGIN)|$(LABEL)|$(COMPONENT)"
 
 /*
  * Where apt's own settings say that its files are. The compiled-in folders are listed first: it is
@@ -147,8 +148,8 @@ static int ask_paths(struct strv *paths, struct error *error)
 /* apt leaves lists out that were never fetched, unless it may leave out what only they tell. */
 static int ask_targets(bool never_fetched_too, char **ret_output, struct error *error)
 {
-	const char *const words[] = { "apt-get", "indextargets", "--format",
-		TARGET_PREFIX "$(REPO_URI)|$(RELEASE)|$(CODENAME)|$(ORIGIN)|$(LABEL)|$(COMPONENT)",
+	static const char format[] = TARGET_PREFIX TARGET_FIELDS;
+	const char *const words[] = { "apt-get", "indextargets", "--format", format,
 		"Created-By: Packages", "--no-release-info" };
 	int r = run(words, ARRAY_SIZE(words) - !never_fetched_too, ret_output, error);
 

@@ -7,7 +7,7 @@
 
 #include "common/fs.h"
 
-#define FILE_LIMIT    (1024 * 1024)
+#define FILE_LIMIT    (1024UL * 1024)
 #define LINE_LIMIT    190 /* inih's own is 199, line end included */
 #define SECTION_LIMIT 48
 
