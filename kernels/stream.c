@@ -6,30 +6,34 @@
 #include <openssl/evp.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/stat.h>
 
 #define BLOCK_BYTES ((size_t) 64 << 10)
+
+static const struct magic {
+	char bytes[6];
+	size_t length;
+	int filter;
+	off_t smallest; /* size of a file that unpacks to nothing */
+} magics[] = {
+	{ "\xfd"
+	  "7zXZ",
+		6, ARCHIVE_FILTER_XZ, 32 },
+	{ "\x1f\x8b", 2, ARCHIVE_FILTER_GZIP, 20 },
+	{ "\x28\xb5\x2f\xfd", 4, ARCHIVE_FILTER_ZSTD, 9 },
+	{ "BZh", 3, ARCHIVE_FILTER_BZIP2, 14 },
+};
 
 struct job {
 	const struct stream *stream;
 	struct archive *archive;
 	EVP_MD_CTX *packed; /* NULL where nothing is expected */
 	EVP_MD_CTX *unpacked;
+	const struct magic *magic; /* NULL for what is not packed */
+	off_t size;
 	uint64_t offset; /* of the packed file */
 	int read_error;
 	char block[BLOCK_BYTES];
-};
-
-static const struct magic {
-	char bytes[6];
-	size_t length;
-	int filter;
-} magics[] = {
-	{ "\xfd"
-	  "7zXZ",
-		6, ARCHIVE_FILTER_XZ },
-	{ "\x1f\x8b", 2, ARCHIVE_FILTER_GZIP },
-	{ "\x28\xb5\x2f\xfd", 4, ARCHIVE_FILTER_ZSTD },
-	{ "BZh", 3, ARCHIVE_FILTER_BZIP2 },
 };
 
 int stream_digest_of(const char *name, enum stream_digest *ret)
@@ -114,25 +118,6 @@ static la_ssize_t on_read(struct archive *archive, void *context, const void **r
 	return got;
 }
 
-/* Exactly one filter, so that nothing inside a list is taken for another compressed file. */
-static int add_filter(struct job *job)
-{
-	char start[6];
-	ssize_t got = pread(job->stream->fd, start, sizeof(start), 0);
-
-	if (got < 0)
-		return -errno;
-	for (size_t i = 0; i < ARRAY_SIZE(magics); i++)
-		if ((size_t) got >= magics[i].length &&
-			memcmp(start, magics[i].bytes, magics[i].length) == 0)
-			return archive_read_append_filter(job->archive, magics[i].filter) <
-					       ARCHIVE_WARN
-				       ? -EIO
-				       : 0;
-	return archive_read_append_filter(job->archive, ARCHIVE_FILTER_NONE) < ARCHIVE_WARN ? -EIO
-											    : 0;
-}
-
 static int damaged(const struct job *job, struct error *error)
 {
 	const char *why = archive_error_string(job->archive);
@@ -143,6 +128,45 @@ static int damaged(const struct job *job, struct error *error)
 		"%s: cannot be unpacked: %s: the file is cut or damaged: fetch it again with "
 		"--refresh",
 		job->stream->name, why ? why : "damaged");
+}
+
+static const struct magic *magic_of(const char *start, size_t size)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(magics); i++)
+		if (size >= magics[i].length &&
+			memcmp(start, magics[i].bytes, magics[i].length) == 0)
+			return &magics[i];
+	return NULL;
+}
+
+/*
+ * Where a packed file ends before its first byte could be unpacked, libarchive takes it for an
+ * empty one. Those have few bytes more than their format needs.
+ */
+static int check_empty(const struct job *job, struct error *error)
+{
+	off_t size = job->size;
+
+	if (!job->magic || (size >= job->magic->smallest && size <= job->magic->smallest + 8))
+		return 0;
+	return damaged(job, error);
+}
+
+/* Exactly one filter, so that nothing inside a list is taken for another compressed file. */
+static int add_filter(struct job *job, struct error *error)
+{
+	char start[6];
+	ssize_t got = pread(job->stream->fd, start, sizeof(start), 0);
+	struct stat status;
+
+	if (got < 0 || fstat(job->stream->fd, &status) < 0)
+		return error_set_errno(error, -errno, "%s", job->stream->name);
+	job->size = status.st_size;
+	job->magic = magic_of(start, (size_t) got);
+	return archive_read_append_filter(job->archive,
+		       job->magic ? job->magic->filter : ARCHIVE_FILTER_NONE) < ARCHIVE_WARN
+		       ? damaged(job, error)
+		       : 0;
 }
 
 static int copy_blocks(struct job *job, struct error *error)
@@ -189,17 +213,17 @@ static int drain(struct job *job, struct error *error)
 static int unpack(struct job *job, struct error *error)
 {
 	struct archive_entry *entry;
-	int r = add_filter(job);
+	int r = add_filter(job, error);
 
 	if (r < 0)
-		return error_set_errno(error, r, "%s", job->stream->name);
+		return r;
 	(void) archive_read_support_format_raw(job->archive);
 	(void) archive_read_support_format_empty(job->archive);
 	if (archive_read_open(job->archive, job, NULL, on_read, NULL) < ARCHIVE_WARN)
 		return damaged(job, error);
 	r = archive_read_next_header(job->archive, &entry);
 	if (r == ARCHIVE_EOF)
-		return 0;
+		return check_empty(job, error);
 	if (r < ARCHIVE_WARN)
 		return damaged(job, error);
 	return copy_blocks(job, error);
