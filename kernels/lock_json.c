@@ -11,12 +11,13 @@
 #include "kernels/krel.h"
 #include "kernels/lock.h"
 
-/* A member that is a text. */
+/* A member that is a text, or with @is_number a uint64_t. */
 struct field {
 	const char *key;
 	size_t offset;
 	bool (*is_right)(const char *text); /* NULL: any text will do */
 	const char *wanted;                 /* for messages, where is_right is set */
+	bool is_number;
 };
 
 struct fields {
@@ -52,40 +53,41 @@ static bool is_something(const char *text)
 #define PACKAGE(member) #member, offsetof(struct lock_package, member)
 
 static const struct field package_fields[] = {
-	{ PACKAGE(architecture), NULL, NULL },
-	{ PACKAGE(name), is_name, NAME_TEXT },
-	{ PACKAGE(purpose), is_something, "it is empty" },
-	{ PACKAGE(repository), NULL, NULL },
-	{ PACKAGE(sha256), is_sha256, SHA256_TEXT },
-	{ PACKAGE(url), is_something, "it is empty" },
-	{ PACKAGE(version), is_something, "it is empty" },
+	{ PACKAGE(architecture), NULL, NULL, false },
+	{ PACKAGE(name), is_name, NAME_TEXT, false },
+	{ PACKAGE(purpose), is_something, "it is empty", false },
+	{ PACKAGE(repository), NULL, NULL, false },
+	{ PACKAGE(sha256), is_sha256, SHA256_TEXT, false },
+	{ PACKAGE(size_bytes), NULL, NULL, true },
+	{ PACKAGE(url), is_something, "it is empty", false },
+	{ PACKAGE(version), is_something, "it is empty", false },
 };
 
 #define REPOSITORY(member) #member, offsetof(struct lock_repository, member)
 
 static const struct field repository_fields[] = {
-	{ REPOSITORY(date), NULL, NULL },
-	{ REPOSITORY(name), is_something, "it is empty" },
-	{ REPOSITORY(release_sha256), is_sha256_or_nothing, SHA256_TEXT },
-	{ REPOSITORY(signer), NULL, NULL },
-	{ REPOSITORY(suite), NULL, NULL },
-	{ REPOSITORY(url), NULL, NULL },
+	{ REPOSITORY(date), NULL, NULL, false },
+	{ REPOSITORY(name), is_something, "it is empty", false },
+	{ REPOSITORY(release_sha256), is_sha256_or_nothing, SHA256_TEXT, false },
+	{ REPOSITORY(signer), NULL, NULL, false },
+	{ REPOSITORY(suite), NULL, NULL, false },
+	{ REPOSITORY(url), NULL, NULL, false },
 };
 
 #define LOCAL(member) #member, offsetof(struct lock_local, member)
 
 static const struct field local_fields[] = {
-	{ LOCAL(kind), is_something, "it is empty" },
-	{ LOCAL(name), is_name, NAME_TEXT },
-	{ LOCAL(sha256), is_sha256, SHA256_TEXT },
+	{ LOCAL(kind), is_something, "it is empty", false },
+	{ LOCAL(name), is_name, NAME_TEXT, false },
+	{ LOCAL(sha256), is_sha256, SHA256_TEXT, false },
 };
 
 #define LOCK(member) #member, offsetof(struct lock, member)
 
 static const struct field lock_fields[] = {
-	{ LOCK(arch), is_name, NAME_TEXT },
-	{ LOCK(krel), krel_is_valid, "it is no kernel release" },
-	{ LOCK(os), is_name, NAME_TEXT },
+	{ LOCK(arch), is_name, NAME_TEXT, false },
+	{ LOCK(krel), krel_is_valid, "it is no kernel release", false },
+	{ LOCK(os), is_name, NAME_TEXT, false },
 };
 
 static const struct fields of_package = { "package", package_fields, ARRAY_SIZE(package_fields) };
@@ -103,16 +105,23 @@ static bool add_text(json_object *object, const char *key, const char *value)
 	return text && json_object_object_add(object, key, text) == 0;
 }
 
+static bool add_field(json_object *object, const struct field *field, const void *thing)
+{
+	const void *slot = (const char *) thing + field->offset;
+	json_object *number;
+
+	if (!field->is_number)
+		return add_text(object, field->key, *(char *const *) slot);
+	number = json_object_new_uint64(*(const uint64_t *) slot);
+	return number && json_object_object_add(object, field->key, number) == 0;
+}
+
 static bool add_fields(json_object *object, const struct fields *fields, const void *thing)
 {
-	const char *base = thing;
 	bool good = true;
 
-	for (size_t i = 0; i < fields->count && good; i++) {
-		char *const *slot = (char *const *) (const void *) (base + fields->items[i].offset);
-
-		good = add_text(object, fields->items[i].key, *slot);
-	}
+	for (size_t i = 0; i < fields->count && good; i++)
+		good = add_field(object, &fields->items[i], thing);
 	return good;
 }
 
@@ -121,7 +130,7 @@ static void put_json(json_object **object)
 	(void) json_object_put(*object);
 }
 
-/* A list of @count things of @size bytes each; a package also has its size. */
+/* A list of @count things of @size bytes each. */
 static bool add_list(json_object *root, const char *key, const struct fields *fields,
 	const void *things, size_t size, size_t count)
 {
@@ -130,32 +139,31 @@ static bool add_list(json_object *root, const char *key, const struct fields *fi
 	if (!array || json_object_object_add(root, key, array) < 0)
 		return false;
 	for (size_t i = 0; i < count; i++) {
-		const void *thing = (const char *) things + i * size;
 		json_object *object = json_object_new_object();
 
 		if (!object || json_object_array_add(array, object) < 0 ||
-			!add_fields(object, fields, thing))
-			return false;
-		if (fields != &of_package)
-			continue;
-		if (json_object_object_add(object, "size_bytes",
-			    json_object_new_uint64(
-				    ((const struct lock_package *) thing)->size_bytes)) < 0)
+			!add_fields(object, fields, (const char *) things + i * size))
 			return false;
 	}
 	return true;
 }
 
-static bool fill(json_object *root, const struct lock *lock)
+static bool add_compiler(json_object *root, const struct lock *lock)
 {
 	json_object *compiler = json_object_new_object();
 
-	if (!compiler || json_object_object_add(root, "compiler", compiler) < 0)
-		return false;
-	return add_text(compiler, "evidence", lock->compiler_evidence) &&
-	       add_text(compiler, "name", lock->compiler) && add_fields(root, &of_lock, lock) &&
+	return compiler && json_object_object_add(root, "compiler", compiler) == 0 &&
+	       add_text(compiler, "evidence", lock->compiler_evidence) &&
+	       add_text(compiler, "name", lock->compiler);
+}
+
+/* By the order of the keys: json-c keeps the one in which they are added. */
+static bool fill(json_object *root, const struct lock *lock)
+{
+	return add_text(root, "arch", lock->arch) && add_compiler(root, lock) &&
 	       add_list(root, "kernel_from", &of_local, lock->kernel_from,
 		       sizeof(*lock->kernel_from), lock->kernel_from_count) &&
+	       add_text(root, "krel", lock->krel) && add_text(root, "os", lock->os) &&
 	       add_list(root, "packages", &of_package, lock->packages, sizeof(*lock->packages),
 		       lock->count) &&
 	       add_list(root, "repositories", &of_repository, lock->repositories,
@@ -199,13 +207,27 @@ static int take_field(json_object *object, const char *thing, const struct field
 	return *slot ? 0 : error_set_errno(error, -ENOMEM, "lock");
 }
 
+static int take_number(json_object *object, const char *thing, const struct field *field,
+	uint64_t *slot, struct error *error)
+{
+	json_object *value;
+
+	if (!json_object_object_get_ex(object, field->key, &value) ||
+		!json_object_is_type(value, json_type_int) || json_object_get_int64(value) <= 0)
+		return error_set(error, -EBADMSG, "%s: \"%s\" is missing or no positive number",
+			thing, field->key);
+	*slot = json_object_get_uint64(value);
+	return 0;
+}
+
 static int take_fields(
 	json_object *object, const struct fields *fields, void *thing, struct error *error)
 {
 	for (size_t i = 0; i < fields->count; i++) {
-		char *base = thing;
-		char **slot = (char **) (void *) (base + fields->items[i].offset);
-		int r = take_field(object, fields->thing, &fields->items[i], slot, error);
+		const struct field *field = &fields->items[i];
+		void *slot = (char *) thing + field->offset;
+		int r = field->is_number ? take_number(object, fields->thing, field, slot, error)
+					 : take_field(object, fields->thing, field, slot, error);
 
 		if (r < 0)
 			return r;
@@ -216,17 +238,10 @@ static int take_fields(
 static int take_package(json_object *object, struct lock *lock, struct error *error)
 {
 	_cleanup_(lock_package_free) struct lock_package package = { 0 };
-	json_object *size;
 	int r = take_fields(object, &of_package, &package, error);
 
 	if (r < 0)
 		return r;
-	if (!json_object_object_get_ex(object, "size_bytes", &size) ||
-		!json_object_is_type(size, json_type_int) || json_object_get_int64(size) <= 0)
-		return error_set(error, -EBADMSG,
-			"package %s: \"size_bytes\" is missing or no positive number",
-			package.name);
-	package.size_bytes = json_object_get_uint64(size);
 	r = lock_add(lock, &package);
 	return r < 0 ? error_set_errno(error, r, "lock") : 0;
 }
@@ -275,8 +290,8 @@ static int take_list(json_object *root, const char *key, struct lock *lock,
 
 static int take_compiler(json_object *root, struct lock *lock, struct error *error)
 {
-	static const struct field name = { "name", 0, NULL, NULL },
-				  evidence = { "evidence", 0, NULL, NULL };
+	static const struct field name = { "name", 0, NULL, NULL, false };
+	static const struct field evidence = { "evidence", 0, NULL, NULL, false };
 	json_object *compiler;
 	int r;
 

@@ -126,6 +126,15 @@ static int try_anchor(struct resolution *resolution, const struct found *anchor,
 	return r < 0 ? r : add_modules(resolution, any_version, error);
 }
 
+/* The archives' turn comes when the others were asked already. */
+static bool is_noted(const struct trace *trace, const char *repository)
+{
+	for (size_t i = 0; trace && i < trace->count; i++)
+		if (strcmp(trace->entries[i].repository, repository) == 0)
+			return true;
+	return false;
+}
+
 static int note_lists(const struct resolution *resolution, const struct found_list *anchors)
 {
 	const char *word = resolution->scope.os->kernel.headers.items[0];
@@ -137,7 +146,7 @@ static int note_lists(const struct resolution *resolution, const struct found_li
 		const struct repository *repository = index->request->repository;
 		const struct package *newest = NULL;
 
-		if (index->result < 0)
+		if (index->result < 0 || is_noted(resolution->trace, repository->name))
 			continue;
 		for (size_t j = 0; j < anchors->count && !newest; j++)
 			if (anchors->items[j].index == index)

@@ -126,6 +126,12 @@ int place_set_open(const struct resolve_places *places, const struct resolve_req
 	return 0;
 }
 
+static bool may_be_passed_over(int result)
+{
+	return result == -EADDRNOTAVAIL || result == -ETIMEDOUT || result == -EHOSTUNREACH ||
+	       result == -ENETDOWN || result == -EACCES;
+}
+
 int place_set_note(const struct place_set *set, struct trace *trace, struct strv *warnings)
 {
 	int r = 0;
@@ -145,12 +151,6 @@ int place_set_note(const struct place_set *set, struct trace *trace, struct strv
 			r = strv_pushf(warnings, "%s: %s", name, index->warning);
 	}
 	return r;
-}
-
-static bool may_be_passed_over(int result)
-{
-	return result == -EADDRNOTAVAIL || result == -ETIMEDOUT || result == -EHOSTUNREACH ||
-	       result == -ENETDOWN || result == -EACCES;
 }
 
 const struct index *place_set_broken(const struct place_set *set)

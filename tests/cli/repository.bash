@@ -3,8 +3,8 @@
 # A small apt repository made for the test: signed with a key of its own, found through an apt
 # configuration of its own, so that no test here needs a network or the system's package lists.
 #   make_repository          an empty repository, and the environment that points slipway at it
-#   add_package NAME [DEPENDS]   VERSION, SOURCE and CONTENT (a folder to pack) may be set
-#   publish                  index and sign what was added
+#   add_package NAME [DEPENDS]   VERSION, SOURCE, POOL and CONTENT (a folder to pack) may be set
+#   publish [SUITE] [POOL]   index and sign what was added
 #   update_system            what an administrator's apt-get update does: slipway reads the mirror from it
 
 make_repository() {
@@ -16,12 +16,12 @@ make_repository() {
     gpg --batch --quiet --export >"$BATS_TEST_TMPDIR/key.gpg"
     gpgconf --kill all
 
-    # The catalogue names the key; all other data are the real ones.
+    # The catalogue has one repository and names the key; all other data are the real ones.
     mkdir -p "$BATS_TEST_TMPDIR/data/kernels/catalogue"
     ln -s "$repository"/{containers,scripts,common,module,entrypoint,Makefile} "$BATS_TEST_TMPDIR/data/"
-    sed "s#^keyring = .*#keyring = $BATS_TEST_TMPDIR/key.gpg#; s#^components = .*#components = main#" \
-        "$repository/kernels/catalogue/debian12.ini" >"$BATS_TEST_TMPDIR/data/kernels/catalogue/debian12.ini"
-    export SLIPWAY_DATADIR=$BATS_TEST_TMPDIR/data
+    sed -n '/^\[repository /q; p' "$repository/kernels/catalogue/debian12.ini" >"$BATS_TEST_TMPDIR/data/kernels/catalogue/debian12.ini"
+    add_repository main bookworm
+    export SLIPWAY_DATADIR=$BATS_TEST_TMPDIR/data SLIPWAY_MIRRORS=/dev/null
 
     echo "deb [signed-by=$BATS_TEST_TMPDIR/key.gpg] file:$mirror bookworm main" >"$BATS_TEST_TMPDIR/apt/sources.list"
     cat >"$BATS_TEST_TMPDIR/apt/apt.conf" <<EOF
@@ -34,6 +34,14 @@ EOF
     export APT_CONFIG=$BATS_TEST_TMPDIR/apt/apt.conf
 }
 
+# add_repository NAME SUITE [MORE…]: a section of the catalogue; MORE are lines of it.
+add_repository() {
+    local name=$1 suite=$2
+    shift 2
+    printf '%s\n' '' "[repository $name]" 'kind = apt' 'mirror = debian' 'origin = Debian' 'label = Debian' "suite = $suite" \
+        'components = main' "keyring = $BATS_TEST_TMPDIR/key.gpg" "$@" >>"$BATS_TEST_TMPDIR/data/kernels/catalogue/debian12.ini"
+}
+
 add_package() {
     local name=$1 depends=${2:-} version=${VERSION:-6.1.192-2} root=$BATS_TEST_TMPDIR/package
     rm -rf "$root"
@@ -44,7 +52,7 @@ add_package() {
         printf '%s\n' "Maintainer: Test <test@slipway.invalid>" "Description: test"
         [[ -z $depends ]] || echo "Depends: $depends"
     } >"$root/DEBIAN/control"
-    dpkg-deb --root-owner-group -Znone --build "$root" "$mirror/pool/${name}_${version}_amd64.deb" >/dev/null
+    dpkg-deb --root-owner-group -Znone --build "$root" "$mirror/${POOL:-pool}/${name}_${version}_amd64.deb" >/dev/null
 }
 
 # add_kernel KREL: headers with their common part, the image, and the compiler.
@@ -54,12 +62,15 @@ add_kernel() {
     SOURCE=linux-signed-amd64 add_package "linux-image-$1"
 }
 
+# publish [SUITE] [POOL]
 publish() {
-    local dist=$mirror/dists/bookworm
-    (cd "$mirror" && apt-ftparchive packages pool >dists/bookworm/main/binary-amd64/Packages)
+    local suite=${1:-bookworm} pool=${2:-pool}
+    local dist=$mirror/dists/$suite
+    mkdir -p "$dist/main/binary-amd64"
+    (cd "$mirror" && apt-ftparchive packages "$pool" >"dists/$suite/main/binary-amd64/Packages")
     rm -f "$dist/InRelease"
-    apt-ftparchive -o APT::FTPArchive::Release::Origin=Debian -o APT::FTPArchive::Release::Codename=bookworm \
-        -o APT::FTPArchive::Release::Suite=bookworm -o APT::FTPArchive::Release::Components=main \
+    apt-ftparchive -o APT::FTPArchive::Release::Origin=Debian -o APT::FTPArchive::Release::Label=Debian \
+        -o "APT::FTPArchive::Release::Codename=$suite" -o "APT::FTPArchive::Release::Suite=$suite" -o APT::FTPArchive::Release::Components=main \
         -o APT::FTPArchive::Release::Architectures=amd64 release "$dist" >"$BATS_TEST_TMPDIR/Release"
     gpg --batch --quiet --clearsign --output "$dist/InRelease" "$BATS_TEST_TMPDIR/Release"
     gpgconf --kill all
