@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The front of an .rpm: lead, signature header, header; the payload follows. Format: rpm's
+ * documentation of the package format, version 4 (docs/manual/format_v4.md in its source).
+ */
+#pragma once
+
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "common/cleanup.h"
+
+enum rpm_type { RPM_TYPE_BINARY = 7, RPM_TYPE_STRING_ARRAY = 8 };
+
+/* A header section: an introduction, its entries, and the data that they point into. */
+struct rpm_section {
+	unsigned char *bytes;
+	size_t size;
+	uint32_t entries;
+	off_t start; /* in the file */
+};
+
+struct rpm_file {
+	int fd;
+	off_t size_bytes;
+	struct rpm_section signatures;
+	struct rpm_section header;
+};
+
+/* -EBADMSG when it is no .rpm, or cut in its front. The caller closes it with rpm_file_close(). */
+int rpm_file_open(int dir_fd, const char *path, struct rpm_file *ret) _must_check_;
+void rpm_file_close(struct rpm_file *file);
+
+/* Where the payload begins, which goes on to the file's end. */
+off_t rpm_file_payload(const struct rpm_file *file);
+
+/*
+ * The data of a tag, or NULL: borrowed. Of an array of strings the first, with a NUL that *ret_size
+ * does not count.
+ */
+const unsigned char *rpm_section_find(
+	const struct rpm_section *section, uint32_t tag, enum rpm_type type, size_t *ret_size);
