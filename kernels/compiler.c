@@ -11,7 +11,7 @@
 #include <ctype.h>
 #include <string.h>
 
-#include "kernels/record.h"
+#include "kernels/record_parts.h"
 
 static size_t version_length(const char *text)
 {
@@ -68,6 +68,22 @@ static char *find_program(const char *text, const char *family)
 							     : strdup(family);
 }
 
+char *kernel_compiler_name(const char *family, const char *version)
+{
+	unsigned int major = 0;
+	unsigned int minor = 0;
+	char *name;
+	int r;
+
+	(void) sscanf(version, "%u.%u", &major, &minor);
+	/* Before 5, gcc counted its releases in the second number. */
+	if (strcmp(family, "gcc") == 0 && major < 5)
+		r = asprintf(&name, "gcc-%u.%u", major, minor);
+	else
+		r = asprintf(&name, "%s-%u", family, major);
+	return r < 0 ? NULL : name;
+}
+
 int kernel_compiler_parse(const char *text, struct kernel_compiler *ret, struct error *error)
 {
 	const char *own = skip_proc_version(text);
@@ -91,8 +107,9 @@ int kernel_compiler_parse(const char *text, struct kernel_compiler *ret, struct 
 	compiler.major = (unsigned int) strtoul(version, NULL, 10);
 	compiler.linker = strdup(strstr(own, "LLD") ? "ld.lld" : "ld.bfd");
 	compiler.llvm = clang != NULL;
+	compiler.name = kernel_compiler_name(family, compiler.version);
 	if (!compiler.family || !compiler.program || !compiler.version || !compiler.text ||
-		!compiler.linker || asprintf(&compiler.name, "%s-%u", family, compiler.major) < 0)
+		!compiler.linker || !compiler.name)
 		return error_set_errno(error, -ENOMEM, "compiler");
 	*ret = compiler;
 	compiler = (struct kernel_compiler){ 0 };

@@ -22,6 +22,7 @@ struct lint_request {
 	const char *os;               /* whose images are made: "debian12" */
 	const char *machine_arch;     /* of this machine, as uname -m prints it */
 	const struct strv *compilers; /* that the os's lists have: "gcc-12"; NULL: not known */
+	const char *compiler; /* that the user wants instead of the kernel's: "gcc-13"; or NULL */
 	bool ofed;
 	bool nvidia;
 	bool peermem; /* nvidia-peermem is wanted */
@@ -47,6 +48,9 @@ void lint_free(struct lint *lint);
 
 const struct lint_finding *lint_find(const struct lint *lint, const char *id);
 size_t lint_count(const struct lint *lint, enum lint_severity severity);
+
+/* The findings as an array of json-c, for what holds them as a part; NULL without memory. */
+struct json_object *lint_json(const struct lint *lint);
 
 /* "note", "warning", "error". */
 const char *lint_severity_text(enum lint_severity severity);

@@ -147,9 +147,12 @@ static int corroborate(
 	compiler->name = NULL;
 	compiler->version = NULL;
 	compiler->family = strdup(family);
-	if (!compiler->family || asprintf(&compiler->name, "%s-%u", family, major) < 0 ||
+	if (!compiler->family ||
 		asprintf(&compiler->version, "%u.%u.%u", major,
 			compiler->config_version / 100 % 100, compiler->config_version % 100) < 0)
+		return error_set_errno(error, -ENOMEM, "compiler");
+	compiler->name = kernel_compiler_name(family, compiler->version);
+	if (!compiler->name)
 		return error_set_errno(error, -ENOMEM, "compiler");
 	return 0;
 }
@@ -212,6 +215,8 @@ int kernel_record_of_config(const struct kconfig *config, const char *krel, cons
 	_cleanup_(kernel_record_free) struct kernel_record record = { 0 };
 	int r = record_fill(&record, config, krel, version, error);
 
+	if (r == 0 && set(&record.config_source, "config") < 0)
+		r = error_set_errno(error, -ENOMEM, "%s", krel);
 	if (r == 0)
 		r = record_compute_vermagic(&record, -1, -1, error);
 	if (r < 0)

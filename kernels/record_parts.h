@@ -8,6 +8,9 @@
 int record_fill(struct kernel_record *record, const struct kconfig *config, const char *krel,
 	const char *compiler_text, struct error *error) _must_check_;
 
+/* "gcc-12" of gcc and "12.2.0", freed by the caller; NULL without memory. */
+char *kernel_compiler_name(const char *family, const char *version);
+
 /* Gives "" to every string that is NULL. */
 int record_fill_empty(struct kernel_record *record) _must_check_;
 

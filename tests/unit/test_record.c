@@ -160,7 +160,7 @@ static void compilers_are_known_by_their_own_words(void **state)
 	expect_compiler(
 		"gcc (GCC) 11.4.1 20230605 (Red Hat 11.4.1-2)", "gcc-11", "gcc", "11.4.1", false);
 	expect_compiler("gcc (SUSE Linux) 7.5.0", "gcc-7", "gcc", "7.5.0", false);
-	expect_compiler("gcc version 4.8.5 20150623 (Red Hat 4.8.5-44) (GCC) ", "gcc-4", "gcc",
+	expect_compiler("gcc version 4.8.5 20150623 (Red Hat 4.8.5-44) (GCC) ", "gcc-4.8", "gcc",
 		"4.8.5", false);
 	expect_compiler(
 		"Debian clang version 16.0.6 (15~deb12u1)", "clang-16", "clang", "16.0.6", true);
@@ -217,7 +217,7 @@ static void the_numbers_of_the_configuration_corroborate_the_text(void **state)
 	expect_evidence(folder, "CONFIG_SMP=y\n", "", "", false);
 	folder_write_text(folder, BUILD "/include/generated/compile.h",
 		"#define LINUX_COMPILER \"gcc version 4.8.5 20150623 (Red Hat 4.8.5-44) (GCC)\"\n");
-	expect_evidence(folder, "CONFIG_SMP=y\n", "gcc-4", "4.8.5", false);
+	expect_evidence(folder, "CONFIG_SMP=y\n", "gcc-4.8", "4.8.5", false);
 }
 
 static void what_a_tree_lacks_is_told(void **state)
