@@ -72,7 +72,7 @@ setup() {
     has modules kernel-modules /kernel-modules-5.14.0-503.11.1.el9_5.x86_64.rpm
     has modules kernel-modules-extra /kernel-modules-extra-5.14.0-503.11.1.el9_5.x86_64.rpm
     count 5
-    [[ $(jq -r .lock.compiler <<<"$output") == gcc-11 ]]
+    [[ $(jq -r .lock.compiler.name <<<"$output") == gcc-11 ]]
     went found appstream
 }
 
