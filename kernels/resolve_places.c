@@ -92,18 +92,6 @@ static int choose(const struct resolve_places *places, const struct resolve_requ
 	return r;
 }
 
-static int no_mirror_at_all(
-	const struct place_set *set, const struct catalogue *os, struct error *error)
-{
-	_cleanup_free_ char *names = strv_join(&set->unknown, ", ");
-	const char *first = set->unknown.count ? set->unknown.items[0] : os->os;
-
-	return error_set(error, -ENOMEDIUM,
-		"%s: nothing on this machine says where its packages are (mirrors: %s): give "
-		"--mirror %s=URL, or write it into /etc/slipway/mirrors.ini (docs/mirrors.md)",
-		os->os, names ? names : "", first);
-}
-
 int place_set_open(const struct resolve_places *places, const struct resolve_request *request,
 	bool archives, bool refresh, struct place_set *ret, struct trace *trace,
 	struct error *error)
@@ -114,8 +102,6 @@ int place_set_open(const struct resolve_places *places, const struct resolve_req
 
 	if (r < 0)
 		return r;
-	if (set.count == 0 && !archives)
-		return no_mirror_at_all(&set, request->os, error);
 	options.refresh |= refresh;
 	if (set.count)
 		r = indexes_open(&options, set.requests, set.count, &set.indexes, error);
@@ -132,6 +118,12 @@ static bool may_be_passed_over(int result)
 	       result == -ENETDOWN || result == -EACCES;
 }
 
+/* An archive's 404 is an answer: the vault of a minor release that is not over does not exist. */
+static bool is_absent(const struct index *index)
+{
+	return index->result == -EADDRNOTAVAIL && index->request->repository->archive;
+}
+
 int place_set_note(const struct place_set *set, struct trace *trace, struct strv *warnings)
 {
 	int r = 0;
@@ -140,7 +132,10 @@ int place_set_note(const struct place_set *set, struct trace *trace, struct strv
 		const struct index *index = &set->indexes[i];
 		const char *name = set->requests[i].repository->name;
 
-		if (index->result < 0) {
+		if (is_absent(index)) {
+			r = trace_add(
+				trace, TRACE_ABSENT, name, set->urls[i], "%s", index->error.text);
+		} else if (index->result < 0) {
 			r = trace_add(
 				trace, TRACE_FAILED, name, set->urls[i], "%s", index->error.text);
 			if (r == 0)
@@ -164,7 +159,18 @@ const struct index *place_set_broken(const struct place_set *set)
 const struct index *place_set_silent(const struct place_set *set)
 {
 	for (size_t i = 0; i < set->count; i++)
-		if (set->indexes[i].result < 0)
+		if (set->indexes[i].result < 0 && !is_absent(&set->indexes[i]))
 			return &set->indexes[i];
 	return NULL;
+}
+
+int place_set_no_mirror(
+	const struct place_set *set, const struct catalogue *os, struct error *error)
+{
+	_cleanup_free_ char *names = strv_join(&set->unknown, ", ");
+
+	return error_set(error, -ENOMEDIUM,
+		"%s: nothing on this machine says where its packages are (mirrors: %s): give "
+		"--mirror %s=URL, or write it into /etc/slipway/mirrors.ini (docs/mirrors.md)",
+		os->os, names ? names : "", set->unknown.count ? set->unknown.items[0] : os->os);
 }
