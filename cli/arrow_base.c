@@ -164,7 +164,7 @@ int runtime_base_run(struct build *build, const struct arrow_place *place, struc
 
 int toolchain_add_inputs(const struct build *build, struct hash *hash, struct error *error)
 {
-	hash_add_text(hash, build->tree.compiler ? build->tree.compiler : "");
+	hash_add_text(hash, build->record.compiler.name ? build->record.compiler.name : "");
 	return arrow_add_data(build, "containers/debian/Containerfile.build", hash, error);
 }
 
@@ -187,16 +187,16 @@ int toolchain_run(struct build *build, const struct arrow_place *place, struct e
 		return r;
 	if (asprintf(&file, "%s/containers/debian/Containerfile.build", build->context.data) < 0 ||
 		asprintf(&name, "localhost/slipway/build-%s-%s:%.16s", build->context.os.os,
-			build->tree.compiler, place->key) < 0 ||
+			build->record.compiler.name, place->key) < 0 ||
 		strv_pushf(&arguments, "BASE=%s", base) < 0 ||
-		strv_pushf(&arguments, "COMPILER=%s", build->tree.compiler) < 0 ||
+		strv_pushf(&arguments, "COMPILER=%s", build->record.compiler.name) < 0 ||
 		cache_new_folder(&build->context.cache, "toolchain-context", &folder) < 0)
 		return error_set_errno(error, -ENOMEM, "toolchain");
 	r = arrow_buildah(build, place, &buildah, error);
 	if (r < 0)
 		return r;
 	buildah.network = true; /* it installs packages */
-	progress_step(&build->context.progress, build->tree.compiler);
+	progress_step(&build->context.progress, build->record.compiler.name);
 	r = buildah_build(&buildah, file, folder, &arguments, &labels, &id, error);
 	if (r < 0)
 		return error_prefix(error, r, "log %s", place->log);

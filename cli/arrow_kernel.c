@@ -7,11 +7,14 @@
 #include <string.h>
 
 #include "cli/arrow_tools.h"
+#include "kernels/tree.h"
 #include "kernels/unpack.h"
 
 int kernel_add_inputs(const struct build *build, struct hash *hash, struct error *error)
 {
 	(void) error;
+	hash_add_text(
+		hash, KERNEL_RECORD_FILE " 1"); /* the form of what is written beside the tree */
 	hash_add_text(hash, build->lock.krel);
 	if (build->local.has_headers)
 		local_add_inputs(&build->local, hash);
@@ -94,7 +97,7 @@ static int unpack_tree(struct build *build, const struct arrow_place *place, str
 
 int kernel_run(struct build *build, const struct arrow_place *place, struct error *error)
 {
-	_cleanup_(kernel_tree_free) struct kernel_tree tree = { 0 };
+	_cleanup_(kernel_record_free) struct kernel_record record = { 0 };
 	_cleanup_close_ int fd = -1;
 	int r = unpack_tree(build, place, error);
 
@@ -104,15 +107,20 @@ int kernel_run(struct build *build, const struct arrow_place *place, struct erro
 	if (fd < 0)
 		return error_set_errno(error, -errno, "%s", place->folder);
 	r = kernel_tree_relocate(fd, build->lock.krel, error);
-	return r < 0 ? r : kernel_tree_read(fd, build->lock.krel, &tree, error);
+	if (r == 0)
+		r = kernel_record_make(fd, build->lock.krel, &record, error);
+	return r < 0 ? r : kernel_record_save(&record, fd, error);
 }
 
 int modules_run(struct build *build, const struct arrow_place *place, struct error *error)
 {
 	struct unpack unpack = { .folder = place->folder, .wanted = is_of_modules };
 	_cleanup_close_ int fd = -1;
-	int r = arrow_fetch(build, LOCK_MODULES, error);
+	int r;
 
+	if (build->local.has_modules)
+		return run_local(build, place->folder, local_make_modules, error);
+	r = arrow_fetch(build, LOCK_MODULES, error);
 	if (r == 0)
 		r = unpack_packages(build, LOCK_MODULES, &unpack, error);
 	if (r < 0)

@@ -148,7 +148,7 @@ static int recipe_environment(
 	if (r == 0)
 		r = strv_push(list, "SLIPWAY_WORK=/slipway/work");
 	if (r == 0)
-		r = strv_pushf(list, "SLIPWAY_CC=%s", build->tree.compiler);
+		r = strv_pushf(list, "SLIPWAY_CC=%s", build->record.compiler.name);
 	if (r == 0)
 		r = strv_pushf(list, "SLIPWAY_JOBS=%u", build->options.jobs);
 	return r;

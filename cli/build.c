@@ -12,50 +12,6 @@
 #include "cli/supervise.h"
 #include "common/process.h"
 
-/* The user's word against the evidence: said, and kept in the lock. */
-static int override_compiler(struct build *build, struct error *error)
-{
-	const char *wanted = build->options.compiler;
-	_cleanup_free_ char *evidence = NULL;
-	_cleanup_free_ char *note = NULL;
-	_cleanup_free_ char *for_tree = strdup(wanted);
-	_cleanup_free_ char *for_lock = strdup(wanted);
-
-	if (strcmp(build->tree.compiler, wanted) == 0)
-		return 0;
-	if (!for_tree || !for_lock ||
-		asprintf(&evidence, "--compiler, instead of %s: the kernel was made with that",
-			build->tree.compiler) < 0 ||
-		asprintf(&note, "--compiler %s instead of %s, which the kernel was made with",
-			wanted, build->tree.compiler) < 0)
-		return error_set_errno(error, -ENOMEM, "--compiler");
-	progress_note(&build->context.progress, note);
-	free(build->tree.compiler);
-	free(build->lock.compiler);
-	free(build->lock.compiler_evidence);
-	build->tree.compiler = TAKE_PTR(for_tree);
-	build->lock.compiler = TAKE_PTR(for_lock);
-	build->lock.compiler_evidence = TAKE_PTR(evidence);
-	return 0;
-}
-
-/* The compiler comes from the tree itself, so the tree must be there before other keys are. */
-int build_read_tree(struct build *build, struct error *error)
-{
-	_cleanup_close_ int fd = -1;
-	int r = arrows_make(build, ARROW_BIT(ARROW_KERNEL), error);
-
-	if (r == 0)
-		r = arrow_open(build, ARROW_KERNEL, &fd, error);
-	if (r == 0)
-		r = kernel_tree_read(fd, build->lock.krel, &build->tree, error);
-	if (r == 0 && build->options.compiler)
-		r = override_compiler(build, error);
-	if (r < 0 && build->failure == EXIT_CODE_OK)
-		build->failure = exit_code_for(r, EXIT_CODE_CONTENT);
-	return r;
-}
-
 static int run(struct build *build, struct error *error)
 {
 	const unsigned int goals =
@@ -75,6 +31,8 @@ static int run(struct build *build, struct error *error)
 	if (r == 0)
 		r = build_read_tree(build, error);
 	if (r == 0)
+		r = build_judge(build, error);
+	if (r == 0)
 		r = arrows_make(build, goals, error);
 	return r < 0 ? r : output_write(build, error);
 }
@@ -83,7 +41,7 @@ void build_done(struct build *build)
 {
 	lock_free(&build->lock);
 	strv_free(&build->compilers);
-	kernel_tree_free(&build->tree);
+	kernel_record_free(&build->record);
 	local_free(&build->local);
 	bundle_free(&build->bundle);
 	source_free(&build->ofed);

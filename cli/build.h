@@ -14,7 +14,8 @@
 #include "cli/source.h"
 #include "kernels/local.h"
 #include "kernels/lock.h"
-#include "kernels/tree.h"
+#include "kernels/lint.h"
+#include "kernels/record.h"
 
 /* In the order in which they are made. */
 enum arrow_id {
@@ -74,7 +75,8 @@ struct build {
 	struct bundle *bundle; /* cli/bundle.h; NULL without --bundle */
 	struct source ofed;
 	struct source nvidia;
-	struct kernel_tree tree; /* its fields are NULL until ARROW_KERNEL is made */
+	struct kernel_record record; /* its strings are NULL until build_read_tree() */
+	bool tree_only;              /* no images are made: any distribution will do */
 	struct arrow_state states[ARROW_COUNT];
 	enum exit_code failure;
 };
@@ -99,8 +101,18 @@ int arrow_open(
  */
 int build_prepare(struct build *build, struct error *error) _must_check_;
 
-/* Makes the kernel tree and reads it: the compiler that other keys need comes from there. */
+/* Makes the kernel tree and reads its record. */
 int build_read_tree(struct build *build, struct error *error) _must_check_;
+
+/* The findings about that kernel, with these drivers in mind. The caller frees them. */
+int build_lint(const struct build *build, bool ofed, bool nvidia, struct lint *ret,
+	struct error *error) _must_check_;
+
+/*
+ * Says the findings, and settles the compiler. -ECANCELED with EXIT_CODE_LINT when one is an error,
+ * unless --force.
+ */
+int build_judge(struct build *build, struct error *error) _must_check_;
 
 /* Frees what a build found; the context and the options are the caller's. */
 void build_done(struct build *build);

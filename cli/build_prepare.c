@@ -103,7 +103,7 @@ static int choose_os(struct build *build, struct error *error)
 				"wanted"));
 	if (r < 0)
 		return fail(build, context_exit_code(r), r);
-	if (!*context->os.image.containers)
+	if (!build->tree_only && !*context->os.image.containers)
 		return fail(build, EXIT_CODE_USAGE,
 			error_set(error, -EINVAL,
 				"%s: its kernels are found (slipway resolve), but there are no base "

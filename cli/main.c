@@ -7,6 +7,7 @@
 #include "cli/slipway_version.h"
 #include "cli/verb_bundle.h"
 #include "cli/verb_cache.h"
+#include "cli/verb_lint.h"
 #include "cli/verb_resolve.h"
 #include "cli/verb_sign.h"
 #include "cli/verb_probe.h"
@@ -17,6 +18,7 @@ static const struct {
 	const char *text;
 } verbs[] = {
 	{ "resolve", resolve_command, "find the packages of a kernel release, and lock them" },
+	{ "lint", lint_command, "say what stands against building for a kernel" },
 	{ "build", build_command, "build both driver images for a kernel release" },
 	{ "sign", sign_command, "sign a folder of kernel modules" },
 	{ "bundle", bundle_command,

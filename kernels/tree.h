@@ -6,17 +6,7 @@
  */
 #pragma once
 
-#include <stdbool.h>
-
 #include "common/error.h"
-
-struct kernel_tree {
-	char *krel;
-	char *compiler;      /* "gcc-12": the program that modules must be compiled with */
-	char *compiler_text; /* CONFIG_CC_VERSION_TEXT: what the kernel was compiled with */
-	bool modversions;
-	bool module_unload;
-};
 
 /*
  * Makes the tree in @root_fd complete and movable:
@@ -62,11 +52,3 @@ int kernel_tree_tools_arch(int root_fd, int build_fd, char **ret_arch) _must_che
 /* tree_makefile.c: the Makefile's part of kernel_tree_relocate(). */
 int kernel_tree_relocate_makefile(
 	int root_fd, int build_fd, const char *krel, struct error *error) _must_check_;
-
-/*
- * Reads the record of a tree. -EINVAL when it is not prepared for compiling modules, when it is of
- * another release than @krel, or when its config does not name the compiler.
- */
-int kernel_tree_read(
-	int root_fd, const char *krel, struct kernel_tree *ret, struct error *error) _must_check_;
-void kernel_tree_free(struct kernel_tree *tree);

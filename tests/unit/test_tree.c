@@ -6,68 +6,6 @@
 #define KREL  "6.1.0-56-amd64"
 #define BUILD "lib/modules/" KREL "/build"
 
-static void make_tree(const struct folder *folder, const char *release, const char *config)
-{
-	_cleanup_free_ char *define = NULL;
-
-	assert_true(asprintf(&define, "#define UTS_RELEASE \"%s\"\n", release) > 0);
-	folder_write_text(folder, BUILD "/include/generated/utsrelease.h", define);
-	folder_write_text(folder, BUILD "/Module.symvers", "");
-	folder_write_text(folder, BUILD "/.config", config);
-}
-
-static void the_compiler_is_named_by_the_config(void **state)
-{
-	const struct folder *folder = *state;
-	_cleanup_(kernel_tree_free) struct kernel_tree tree = { 0 };
-	struct error error = { 0 };
-
-	make_tree(folder, KREL,
-		"CONFIG_CC_VERSION_TEXT=\"gcc-12 (Debian 12.2.0-14+deb12u1) 12.2.0\"\n"
-		"CONFIG_CC_IS_GCC=y\nCONFIG_GCC_VERSION=120200\nCONFIG_CLANG_VERSION=0\n"
-		"# CONFIG_MODVERSIONS_X is not set\nCONFIG_MODVERSIONS=y\n");
-	assert_int_equal(kernel_tree_read(folder->fd, KREL, &tree, &error), 0);
-	assert_string_equal(tree.compiler, "gcc-12");
-	assert_string_equal(tree.compiler_text, "gcc-12 (Debian 12.2.0-14+deb12u1) 12.2.0");
-	assert_true(tree.modversions);
-	assert_false(tree.module_unload);
-}
-
-static void a_kernel_of_clang_wants_clang(void **state)
-{
-	const struct folder *folder = *state;
-	_cleanup_(kernel_tree_free) struct kernel_tree tree = { 0 };
-	struct error error = { 0 };
-
-	make_tree(folder, KREL,
-		"CONFIG_CC_IS_CLANG=y\nCONFIG_GCC_VERSION=0\nCONFIG_CLANG_VERSION=160006\n");
-	assert_int_equal(kernel_tree_read(folder->fd, KREL, &tree, &error), 0);
-	assert_string_equal(tree.compiler, "clang-16");
-}
-
-static void expect_refusal(const struct folder *folder, const char *why)
-{
-	struct kernel_tree tree = { 0 };
-	struct error error = { 0 };
-
-	assert_true(kernel_tree_read(folder->fd, KREL, &tree, &error) < 0);
-	assert_contains(error.text, why);
-	assert_null(tree.krel);
-}
-
-static void what_is_no_tree_of_this_kernel_is_refused(void **state)
-{
-	const struct folder *folder = *state;
-
-	expect_refusal(folder, BUILD);
-	folder_subfolder(folder, BUILD);
-	expect_refusal(folder, "not prepared");
-	make_tree(folder, "6.1.0-47-amd64", "");
-	expect_refusal(folder, "it is of kernel 6.1.0-47-amd64");
-	make_tree(folder, KREL, "CONFIG_X=y\n");
-	expect_refusal(folder, "no CONFIG_GCC_VERSION");
-}
-
 static void release_header(const struct folder *folder, const char *tree, const char *krel)
 {
 	_cleanup_free_ char *path = NULL;
@@ -302,9 +240,6 @@ static void host_tools_tell_their_architecture(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		folder_test(the_compiler_is_named_by_the_config),
-		folder_test(a_kernel_of_clang_wants_clang),
-		folder_test(what_is_no_tree_of_this_kernel_is_refused),
 		folder_test(debians_absolute_paths_become_relative),
 		folder_test(a_merged_usr_beside_a_lib_folder_is_found),
 		folder_test(ubuntus_headers_are_found_without_a_link),
