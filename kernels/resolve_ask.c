@@ -177,7 +177,7 @@ static int ask(struct asking *asking, struct error *error)
 
 	if (r == 0)
 		r = look(asking, error);
-	if (r == -ENODATA && may_ask_again(asking)) {
+	if (r == -ENODATA && asking->own.count && may_ask_again(asking)) {
 		r = open_set(asking, false, true, error);
 		if (r == 0)
 			r = look(asking, error);
@@ -189,6 +189,8 @@ static int ask(struct asking *asking, struct error *error)
 		r = look(asking, error);
 	else if (r == 0)
 		r = -ENODATA;
+	if (asking->count == 0 && asking->own.unknown.count)
+		return place_set_no_mirror(&asking->own, asking->request->os, error);
 	return r == -ENODATA ? not_found(asking, error) : r;
 }
 
@@ -272,7 +274,10 @@ int resolve_list(const struct resolve_places *places, const struct resolve_reque
 
 	*ret = (struct resolve_answer){ 0 };
 	r = open_set(&asking, false, false, error);
-	if (r == 0)
-		r = resolve_releases(asking.indexes, asking.count, request->os, krels);
-	return r < 0 ? error_prefix(error, r, "%s", request->os->os) : finish(&asking, error);
+	if (r < 0)
+		return r;
+	if (asking.count == 0 && asking.own.unknown.count)
+		return place_set_no_mirror(&asking.own, request->os, error);
+	r = resolve_releases(asking.indexes, asking.count, request->os, krels);
+	return r < 0 ? error_set_errno(error, r, "%s", request->os->os) : finish(&asking, error);
 }

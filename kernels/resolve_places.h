@@ -13,8 +13,8 @@ struct place_set {
 };
 
 /*
- * Opens the distribution's repositories that may have the kernel: its archives, or all others. What
- * is passed over is in the trace. -ENOMEDIUM when a mirror is known for none of them.
+ * Opens the distribution's repositories that may have the kernel: its archives, or all others.
+ * What is passed over is in the trace; it may be all of them.
  */
 int place_set_open(const struct resolve_places *places, const struct resolve_request *request,
 	bool archives, bool refresh, struct place_set *ret, struct trace *trace,
@@ -33,3 +33,7 @@ const struct index *place_set_broken(const struct place_set *set);
 
 /* The first that could not be asked; NULL when all answered. */
 const struct index *place_set_silent(const struct place_set *set);
+
+/* -ENOMEDIUM, with the mirrors that somebody has to name. */
+int place_set_no_mirror(
+	const struct place_set *set, const struct catalogue *os, struct error *error);
