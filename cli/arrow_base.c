@@ -168,6 +168,17 @@ int toolchain_add_inputs(const struct build *build, struct hash *hash, struct er
 	return arrow_add_data(build, "containers/debian/Containerfile.build", hash, error);
 }
 
+/* The packages of the compiler: a kernel made with clang wants LLVM's linker and tools as well. */
+static int push_compiler(const struct build *build, struct strv *arguments)
+{
+	const char *name = build->record.compiler.name;
+	const char *version = strchr(name, '-');
+
+	if (!build->record.compiler.llvm || !version)
+		return strv_pushf(arguments, "COMPILER=%s", name);
+	return strv_pushf(arguments, "COMPILER=%s lld%s llvm%s", name, version, version);
+}
+
 int toolchain_run(struct build *build, const struct arrow_place *place, struct error *error)
 {
 	_cleanup_(arrow_buildah_done) struct buildah buildah = { .log_fd = -1 };
@@ -189,7 +200,7 @@ int toolchain_run(struct build *build, const struct arrow_place *place, struct e
 		asprintf(&name, "localhost/slipway/build-%s-%s:%.16s", build->context.os.os,
 			build->record.compiler.name, place->key) < 0 ||
 		strv_pushf(&arguments, "BASE=%s", base) < 0 ||
-		strv_pushf(&arguments, "COMPILER=%s", build->record.compiler.name) < 0 ||
+		push_compiler(build, &arguments) < 0 ||
 		cache_new_folder(&build->context.cache, "toolchain-context", &folder) < 0)
 		return error_set_errno(error, -ENOMEM, "toolchain");
 	r = arrow_buildah(build, place, &buildah, error);

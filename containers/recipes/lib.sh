@@ -35,6 +35,20 @@ require_kernel_tree() {
     found=$(sed -n 's/^#define UTS_RELEASE "\(.*\)"$/\1/p' "$kernel_build/include/generated/utsrelease.h")
     [[ $found == "$SLIPWAY_KREL" ]] ||
         die "the kernel tree is configured for '$found', not for $SLIPWAY_KREL"
+    set_compiler
+}
+
+# Sets compiler, what make is to be called with: a kernel made with clang and lld wants LLVM's other tools too. They
+# are named one by one: LLVM=-16 is known since Linux 5.18 only, and LLVM=1 alone means names without a version.
+set_compiler() {
+    compiler=(CC="$SLIPWAY_CC")
+    [[ $SLIPWAY_CC == clang* ]] && grep -sqx CONFIG_LD_IS_LLD=y "$kernel_build/.config" || return 0
+    local version=${SLIPWAY_CC#clang}
+    compiler+=(LLVM=1 LLVM_IAS=1 LD="ld.lld$version" HOSTCC=gcc)
+    local tool
+    for tool in ar nm strip objcopy objdump readelf; do
+        compiler+=("${tool^^}=llvm-$tool$version")
+    done
 }
 
 # copy_source DIR: a writable copy of the source. Owner and modes of the build machine mean nothing here.

@@ -40,8 +40,9 @@ configure_tree() {
         (cd "$tree/compat" && ./autogen.sh)
     fi
     step "configure for $SLIPWAY_KREL"
-    # Run by bash: checkouts lose the x bit of this one.
-    (cd "$tree" && CC=$SLIPWAY_CC bash ./configure --kernel-version="$SLIPWAY_KREL" \
+    # Run by bash: checkouts lose the x bit of this one. Its feature tests call make with the compiler only: what LLVM
+    # wants beside that comes by MAKEFLAGS.
+    (cd "$tree" && env CC="$SLIPWAY_CC" ${compiler[1]:+MAKEFLAGS="${compiler[*]}"} bash ./configure --kernel-version="$SLIPWAY_KREL" \
         --kernel-sources="$kernel_source" --with-linux-obj="$kernel_build" \
         --modules-dir="/lib/modules/$SLIPWAY_KREL/updates" --with-njobs="$SLIPWAY_JOBS" "${options[@]}")
     [[ -f $tree/configure.mk.kernel && -f $tree/compat/config.h ]] ||
@@ -53,11 +54,11 @@ configure_tree() {
 
 compile_tree() {
     step "compile with $SLIPWAY_CC, $SLIPWAY_JOBS at a time"
-    make -C "$tree" -f makefile -j"$SLIPWAY_JOBS" CC="$SLIPWAY_CC" kernel
+    make -C "$tree" -f makefile -j"$SLIPWAY_JOBS" "${compiler[@]}" kernel
     step "install modules"
     # The kernel's own signing key is in no header package: signing is a step of its own, after the strip. Kernels that
     # compress their modules would have these compressed before the strip.
-    make -C "$tree" -f makefile CC="$SLIPWAY_CC" CONFIG_MODULE_SIG_ALL= CONFIG_MODULE_COMPRESS_ALL= \
+    make -C "$tree" -f makefile "${compiler[@]}" CONFIG_MODULE_SIG_ALL= CONFIG_MODULE_COMPRESS_ALL= \
         CONFIG_MODULE_COMPRESS_GZIP= CONFIG_MODULE_COMPRESS_XZ= CONFIG_MODULE_COMPRESS_ZSTD= DEPMOD=true \
         INSTALL_MOD_PATH="$SLIPWAY_WORK/stage" INSTALL_MOD_DIR=updates install_modules
     mapfile -d '' -t built < <(find "$SLIPWAY_WORK/stage" -name '*.ko' -print0 | LC_ALL=C sort -z)
