@@ -373,18 +373,15 @@ static int add_headers(struct selection *selection, const char *from, const char
 	return r;
 }
 
-/* Below usr/src, where it most likely lay on the kernel's own system. */
+/* Where it lay on the kernel's own system, or where it might have. */
 static char *place_of(const char *from, const char *krel)
 {
 	const char *found = strstr(from, "/usr/src/");
-	const char *base = strrchr(from, '/');
 	char *place;
 
 	if (found)
 		return strdup(found + 1);
-	if (strcmp(base, "/build") == 0)
-		return asprintf(&place, "usr/src/linux-%s", krel) < 0 ? NULL : place;
-	return asprintf(&place, "usr/src%s", base) < 0 ? NULL : place;
+	return asprintf(&place, "usr/src/linux-%s", krel) < 0 ? NULL : place;
 }
 
 /* The included folder's place: as far from the tree's as it is written there. */

@@ -1,0 +1,235 @@
+#!/usr/bin/env bats
+# shellcheck disable=SC2154
+# SPDX-License-Identifier: Apache-2.0
+# --kernel-from: every shape that a kernel of one's own can have, and what is said of what is none. Without a mirror a
+# build ends once it has the kernel: exit 25.
+
+bats_require_minimum_version 1.5.0
+load helpers
+load kernel-from
+
+krel=6.6.9-own1
+made=25
+
+setup() {
+    cache=$BATS_TEST_TMPDIR/cache
+    root=$BATS_TEST_TMPDIR/root
+    mkdir -p "$BATS_TEST_TMPDIR/nvidia/kernel-open"
+}
+
+# kernel_from CODE PATH… [-- OPTION…]
+kernel_from() {
+    local code=$1 arguments=()
+    shift
+    while [[ $# -gt 0 && $1 != -- ]]; do
+        arguments+=(--kernel-from "$1")
+        shift
+    done
+    [[ $# -eq 0 ]] || shift
+    run env PATH=/nowhere SLIPWAY_DATADIR="${SLIPWAY_DATADIR:-$repository}" SLIPWAY_CACHE="$cache" SLIPWAY_MIRRORS=/dev/null \
+        "$SLIPWAY" build --os debian12 --nvidia "$BATS_TEST_TMPDIR/nvidia" "${arguments[@]}" "$@"
+    echo "slipway build ${arguments[*]} -> $status"
+    echo "$output"
+    [ "$status" -eq "$code" ]
+}
+
+# The outputs have the one layout, and work wherever they lie.
+has_kernel() {
+    local tree modules
+    tree=$(echo "$cache"/arrows/kernel-*)
+    modules=$(echo "$cache"/arrows/modules-*)
+    [ -f "$tree/lib/modules/$krel/build/include/linux/module.h" ]
+    [ -f "$tree/lib/modules/$krel/source/include/linux/module.h" ]
+    [[ $(readlink "$tree/lib/modules/$krel/build") == ../../../usr/src/* ]]
+    [ -z "$(find "$tree" -lname '/*')" ]
+    [ -f "$modules/lib/modules/$krel/kernel/drivers/gpu/drm.ko" ]
+    [ -f "$modules/lib/modules/$krel/modules.builtin" ]
+    [ -f "$modules/lib/modules/$krel/modules.order" ]
+}
+
+@test "the packages of make bindeb-pkg" {
+    mkdir "$BATS_TEST_TMPDIR/headers"
+    make_root "$root" "$krel"
+    mkdir -p "$BATS_TEST_TMPDIR/headers/lib/modules/$krel"
+    mv "$root/usr" "$BATS_TEST_TMPDIR/headers/"
+    mv "$root/lib/modules/$krel/build" "$BATS_TEST_TMPDIR/headers/lib/modules/$krel/"
+    pack_deb "linux-headers-$krel" "$BATS_TEST_TMPDIR/headers" "$BATS_TEST_TMPDIR/any-name"
+    pack_deb "linux-image-$krel" "$root" "$BATS_TEST_TMPDIR/any-other-name"
+    kernel_from "$made" "$BATS_TEST_TMPDIR/any-name" "$BATS_TEST_TMPDIR/any-other-name"
+    has_kernel
+}
+
+@test "the packages of make rpm-pkg" {
+    make_headers "$BATS_TEST_TMPDIR/devel/usr/src/kernels/$krel" "$krel"
+    mkdir -p "$BATS_TEST_TMPDIR/devel/lib/modules/$krel"
+    ln -s "/usr/src/kernels/$krel" "$BATS_TEST_TMPDIR/devel/lib/modules/$krel/build"
+    pack_rpm kernel-devel "$BATS_TEST_TMPDIR/devel"
+    devel=$rpm
+    make_modules "$root" "$krel"
+    pack_rpm kernel "$root"
+    kernel_from "$made" "$devel" "$rpm"
+    has_kernel
+}
+
+@test "Debian's own headers in three packages, one of which names no kernel" {
+    local part
+    make_root "$BATS_TEST_TMPDIR/flavour" "$krel"
+    mkdir -p "$BATS_TEST_TMPDIR/common/usr/src/linux-headers-common" "$BATS_TEST_TMPDIR/kbuild/usr/lib/linux-kbuild-6.6"
+    mv "$BATS_TEST_TMPDIR/flavour/usr/src/linux-headers-$krel/include/linux" "$BATS_TEST_TMPDIR/include-linux"
+    mkdir "$BATS_TEST_TMPDIR/common/usr/src/linux-headers-common/include"
+    mv "$BATS_TEST_TMPDIR/include-linux" "$BATS_TEST_TMPDIR/common/usr/src/linux-headers-common/include/linux"
+    touch "$BATS_TEST_TMPDIR/common/usr/src/linux-headers-common/Makefile"
+    mv "$BATS_TEST_TMPDIR/flavour/usr/src/linux-headers-$krel/scripts" "$BATS_TEST_TMPDIR/kbuild/usr/lib/linux-kbuild-6.6/"
+    ln -s ../../lib/linux-kbuild-6.6/scripts "$BATS_TEST_TMPDIR/flavour/usr/src/linux-headers-$krel/scripts"
+    echo 'include /usr/src/linux-headers-common/Makefile' >"$BATS_TEST_TMPDIR/flavour/usr/src/linux-headers-$krel/Makefile"
+    ln -s /usr/src/linux-headers-common "$BATS_TEST_TMPDIR/flavour/lib/modules/$krel/source"
+    for part in flavour common kbuild; do
+        pack_deb "linux-$part" "$BATS_TEST_TMPDIR/$part" "$BATS_TEST_TMPDIR/$part.deb"
+    done
+    kernel_from "$made" "$BATS_TEST_TMPDIR"/{flavour,common,kbuild}.deb
+    tree=$(echo "$cache"/arrows/kernel-*)
+    [ -f "$tree/lib/modules/$krel/source/include/linux/module.h" ]
+    [ -f "$tree/lib/modules/$krel/build/scripts/mod/modpost" ]
+    run ! grep -r /usr/src "$tree"/usr/src/linux-headers-*/Makefile
+    rm -rf "$cache"
+    kernel_from 12 "$BATS_TEST_TMPDIR"/{flavour,common}.deb
+    says "it has no scripts/mod/modpost" "give the folder, or the package, with the rest of the headers too"
+}
+
+@test "a tarball of headers, and one of a root, in any compression" {
+    make_root "$root" "$krel"
+    tar -C "$root" -cJf "$BATS_TEST_TMPDIR/root.tar.xz" .
+    kernel_from "$made" "$BATS_TEST_TMPDIR/root.tar.xz"
+    has_kernel
+    rm -rf "$cache"
+    tar -C "$root/usr/src" --zstd -cf "$BATS_TEST_TMPDIR/headers" "linux-headers-$krel"
+    pack_deb "linux-image-$krel" "$root" "$BATS_TEST_TMPDIR/image.deb"
+    kernel_from "$made" "$BATS_TEST_TMPDIR/headers" "$BATS_TEST_TMPDIR/image.deb"
+    has_kernel
+}
+
+# The lower layer has a kernel that the upper one removes, and a file that it replaces.
+make_layers() {
+    make_root "$BATS_TEST_TMPDIR/lower" 6.6.8-old
+    make_headers "$BATS_TEST_TMPDIR/lower/usr/src/linux-headers-$krel" "$krel"
+    rm "$BATS_TEST_TMPDIR/lower/usr/src/linux-headers-$krel/Module.symvers"
+    mkdir -p "$BATS_TEST_TMPDIR/lower/bin" && cp /bin/true "$BATS_TEST_TMPDIR/lower/bin/sh"
+    make_root "$root" "$krel"
+    touch "$root/lib/modules/.wh.6.6.8-old" "$root/usr/src/.wh.linux-headers-6.6.8-old"
+    tar -C "$BATS_TEST_TMPDIR/lower" -czf "$BATS_TEST_TMPDIR/lower.tgz" .
+    tar -C "$root" -czf "$BATS_TEST_TMPDIR/upper.tgz" .
+}
+
+@test "an image: OCI layout, OCI archive and docker archive, with whiteouts" {
+    make_layers
+    make_layout "$BATS_TEST_TMPDIR/layout" "$BATS_TEST_TMPDIR"/{lower,upper}.tgz
+    kernel_from "$made" "$BATS_TEST_TMPDIR/layout"
+    has_kernel
+    rm -rf "$cache"
+    tar -C "$BATS_TEST_TMPDIR/layout" -cf "$BATS_TEST_TMPDIR/archive" .
+    kernel_from "$made" "$BATS_TEST_TMPDIR/archive"
+    has_kernel
+    [ ! -e "$(echo "$cache"/arrows/kernel-*)/bin" ]
+    rm -rf "$cache"
+    mkdir -p "$BATS_TEST_TMPDIR/docker"/{a,b}
+    zcat "$BATS_TEST_TMPDIR/lower.tgz" >"$BATS_TEST_TMPDIR/docker/a/layer.tar"
+    zcat "$BATS_TEST_TMPDIR/upper.tgz" >"$BATS_TEST_TMPDIR/docker/b/layer.tar"
+    echo '[{"Layers":["a/layer.tar","b/layer.tar"]}]' >"$BATS_TEST_TMPDIR/docker/manifest.json"
+    tar -C "$BATS_TEST_TMPDIR/docker" -cf "$BATS_TEST_TMPDIR/docker.tar" a b manifest.json
+    kernel_from "$made" "$BATS_TEST_TMPDIR/docker.tar"
+    has_kernel
+}
+
+@test "a damaged image says which part is" {
+    make_layers
+    make_layout "$BATS_TEST_TMPDIR/layout" "$BATS_TEST_TMPDIR/upper.tgz"
+    layer=$(sha256sum <"$BATS_TEST_TMPDIR/upper.tgz" | cut -d' ' -f1)
+    tar -C "$root" -czf "$BATS_TEST_TMPDIR/layout/blobs/sha256/$layer" lib usr
+    kernel_from 12 "$BATS_TEST_TMPDIR/layout"
+    says "blobs/sha256/$layer is damaged"
+    echo '{"layers":[]}' >"$BATS_TEST_TMPDIR/layout/blobs/sha256/$digest"
+    kernel_from 12 "$BATS_TEST_TMPDIR/layout"
+    says "blobs/sha256/$digest is damaged"
+}
+
+@test "an image for another architecture is none for this" {
+    make_layers
+    make_layout "$BATS_TEST_TMPDIR/layout" "$BATS_TEST_TMPDIR/upper.tgz"
+    sed -i 's/"architecture":"[a-z0-9]*"/"architecture":"riscv64"/' "$BATS_TEST_TMPDIR/layout/index.json"
+    kernel_from 2 "$BATS_TEST_TMPDIR/layout"
+    says "it holds no image for"
+}
+
+@test "a folder that is somebody's is read and never linked to" {
+    make_root "$root" "$krel"
+    kernel_from "$made" "$root"
+    has_kernel
+    [ -z "$(find "$cache"/arrows/kernel-* "$cache"/arrows/modules-* -type f -samefile "$root/usr/src/linux-headers-$krel/Makefile")" ]
+    echo changed >"$root/usr/src/linux-headers-$krel/include/linux/module.h"
+    kernel_from "$made" "$root"
+    [ "$(echo "$cache"/arrows/kernel-* | wc -w)" -eq 2 ]
+}
+
+@test "what a node's probe collected is a kernel, and its modules come beside it" {
+    make_root "$root" "$krel"
+    pack_deb "linux-image-$krel" "$root" "$BATS_TEST_TMPDIR/image.deb"
+    mkdir "$root/etc"
+    printf 'ID=debian\nVERSION_ID="12"\n' >"$root/etc/os-release"
+    run_slipway 0 probe --root "$root" -o "$BATS_TEST_TMPDIR/probe.tar.zst"
+    says "$krel (not running)" "headers  /usr/src/linux-headers-$krel"
+    kernel_from "$made" "$BATS_TEST_TMPDIR/probe.tar.zst" "$BATS_TEST_TMPDIR/image.deb"
+    has_kernel
+    says "$krel"
+    run_slipway 0 probe --root "$root" -o "$BATS_TEST_TMPDIR/small.tar.zst" --headers=no --json
+    [ "$(jq -r .kernel.release <<<"$output")" = "$krel" ]
+    [ "$(jq -r .files.headers.reason <<<"$output")" = "--headers=no" ]
+    [ "$(jq -r .modules <<<"$output")" = null ]
+    [ "$(tar --zstd -tf "$BATS_TEST_TMPDIR/small.tar.zst" | head -n 1)" = probe.json ]
+}
+
+@test "several kernels: the one that is asked for, or none" {
+    make_root "$root" "$krel"
+    make_root "$root" 6.6.9-other
+    kernel_from 2 "$root"
+    says "there are several kernels in it: 6.6.9-other, $krel: say which with --kernel KREL"
+    kernel_from 5 "$root" -- --kernel 6.6.10
+    says "kernel 6.6.10: what --kernel-from names is of 6.6.9-other, $krel"
+    kernel_from "$made" "$root" -- --kernel "$krel"
+    has_kernel
+}
+
+@test "what is no kernel is refused with what was found and what to give" {
+    mkdir "$root"
+    kernel_from 2 "$root"
+    says "nothing of a kernel is in this folder" "what slipway probe wrote is wanted"
+    touch "$root/file"
+    pack_deb bash "$root" "$BATS_TEST_TMPDIR/bash.deb"
+    kernel_from 2 "$BATS_TEST_TMPDIR/bash.deb"
+    says "nothing of a kernel is in this deb"
+    echo text >"$BATS_TEST_TMPDIR/text"
+    kernel_from 2 "$BATS_TEST_TMPDIR/text"
+    says "no archive that is known"
+    kernel_from 2 "$BATS_TEST_TMPDIR/not-there"
+    says "No such file or directory"
+    mkdir "$BATS_TEST_TMPDIR/source"
+    mkdir "$BATS_TEST_TMPDIR/source/scripts" && touch "$BATS_TEST_TMPDIR/source/scripts/Kbuild.include"
+    kernel_from 2 "$BATS_TEST_TMPDIR/source"
+    says "a kernel's source that is not prepared"
+    make_headers "$BATS_TEST_TMPDIR/headers" "$krel"
+    rm "$BATS_TEST_TMPDIR/headers/Module.symvers"
+    kernel_from 2 "$BATS_TEST_TMPDIR/headers"
+    says "headers of kernel $krel without Module.symvers"
+}
+
+@test "a damaged package and an archive that leads out leave nothing behind" {
+    make_root "$root" "$krel"
+    pack_deb "linux-image-$krel" "$root" "$BATS_TEST_TMPDIR/image.deb"
+    truncate -s 2000 "$BATS_TEST_TMPDIR/image.deb"
+    kernel_from 12 "$BATS_TEST_TMPDIR/image.deb"
+    says "image.deb: cannot be unpacked"
+    ln -s ../../../../../../../etc "$root/usr/src/linux-headers-$krel/out"
+    tar -C "$root" -czf "$BATS_TEST_TMPDIR/root.tgz" .
+    kernel_from 19 "$BATS_TEST_TMPDIR/root.tgz"
+    says "leads out of the archive"
+    [ -z "$(ls "$cache/arrows")" ]
+}
