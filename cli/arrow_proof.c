@@ -32,30 +32,50 @@ static void proving_done(struct proving *proving)
 	(void) json_object_put(proving->report);
 }
 
-/* The kernel states its vermagic in each of its own modules. */
+/* The first of the kernel's own modules in a folder; NULL when it has none there. The caller frees
+ * it. */
+static int first_module(const struct build *build, int fd, const char *folder, char **ret_path)
+{
+	_cleanup_strv_ struct strv paths = { 0 };
+	_cleanup_free_ char *path = NULL;
+	int r;
+
+	if (asprintf(&path, "lib/modules/%s/%s", build->lock.krel, folder) < 0)
+		return -ENOMEM;
+	r = depends_list_modules(fd, path, &paths);
+	if (r < 0 && r != -ENOENT)
+		return r;
+	*ret_path = paths.count ? TAKE_PTR(paths.items[0]) : NULL;
+	return 0;
+}
+
+/*
+ * The kernel states its vermagic in each of its own modules; the smallest lie in lib. Of one that
+ * has everything built in, it is what its headers make of its configuration.
+ */
 static int read_vermagic(const struct build *build, char **ret_vermagic, struct error *error)
 {
 	_cleanup_(elf_module_close) struct elf_module *module = NULL;
-	_cleanup_strv_ struct strv paths = { 0 };
-	_cleanup_free_ char *folder = NULL;
+	_cleanup_free_ char *path = NULL;
 	_cleanup_close_ int fd = -1;
-	const char *vermagic;
+	const char *vermagic = build->record.vermagic;
 	int r = arrow_open(build, ARROW_MODULES, &fd, error);
 
 	if (r < 0)
 		return r;
-	if (asprintf(&folder, "lib/modules/%s/kernel/lib", build->lock.krel) < 0)
-		return error_set_errno(error, -ENOMEM, "vermagic");
-	r = depends_list_modules(fd, folder, &paths);
-	if (r < 0 || paths.count == 0)
-		return error_set(
-			error, -EINVAL, "%s: the kernel's package has no modules there", folder);
-	r = elf_module_open(fd, paths.items[0], &module, error);
+	r = first_module(build, fd, "kernel/lib", &path);
+	if (r == 0 && !path)
+		r = first_module(build, fd, "kernel", &path);
 	if (r < 0)
-		return r;
-	vermagic = elf_module_info(module, "vermagic");
+		return error_set_errno(error, r, "the kernel's own modules");
+	if (path) {
+		r = elf_module_open(fd, path, &module, error);
+		if (r < 0)
+			return r;
+		vermagic = elf_module_info(module, "vermagic");
+	}
 	*ret_vermagic = vermagic ? strdup(vermagic) : NULL;
-	return *ret_vermagic ? 0 : error_set(error, -EINVAL, "%s: no vermagic", paths.items[0]);
+	return *ret_vermagic ? 0 : error_set(error, -EINVAL, "%s: no vermagic", path);
 }
 
 static int add_symvers(const struct build *build, enum arrow_id arrow, const char *path,

@@ -14,7 +14,7 @@ setup_file() {
 @test "slipway build --os debian13 --kernel newest: both images, and the proof holds" {
     "$slipway" build --os debian13 --kernel newest --ofed reference --output "$images"
     [[ $(jq -r .krel "$images/images.json") == 6.12.*+deb13*-amd64 ]]
-    [ "$(jq -r .compiler "$images/lock.json")" = gcc-14 ]
+    [ "$(jq -r .compiler.name "$images/lock.json")" = gcc-14 ]
     proof_holds "$images"
 }
 

@@ -1,0 +1,152 @@
+#!/usr/bin/env bats
+# shellcheck disable=SC2154
+# SPDX-License-Identifier: Apache-2.0
+# Debian for real: every kernel release that its suites list, from this machine's mirror. What is expected is worked out
+# without slipway (expectation.bash). Needs the network, some minutes and 1.5 GB of cache.
+
+load expectation
+
+setup_file() {
+    top=$(realpath "$BATS_TEST_DIRNAME/../..")
+    slipway=$top/${O:-build}/slipway
+    lists=$BATS_FILE_TMPDIR/lists
+    expected=$BATS_FILE_TMPDIR/expected
+    answers=$BATS_FILE_TMPDIR/answers
+    export top slipway lists expected answers
+    fetch_lists "$lists"
+    expect_all "$lists" >"$expected"
+    mkdir "$answers"
+}
+
+# Debian's mirrors renew unstable's list within a week; one that stands still has to be accepted by name.
+expiry_option() {
+    ! grep -q "^$1 " "$lists/expired" || echo --allow-expired
+}
+
+# resolve KREL OS OPTION…: into $answers, in a cache of this file's own.
+resolve() {
+    local krel=$1 os=$2
+    shift 2
+    # shellcheck disable=SC2046
+    "$slipway" resolve "$krel" --cache "$BATS_FILE_TMPDIR/cache" --json $(expiry_option "$os") "$@" >"$answers/$krel"
+}
+
+# The answer for a kernel, in the words of expected_kernels.
+answer() {
+    jq -r '.lock | "\(.krel) \(.os) \(.compiler.name) \([.packages[].name] | sort | join(","))"' "$answers/$1"
+}
+
+@test "the lists are whole: kernels of every series are among what is expected" {
+    local series
+    (($(wc -l <"$expected") >= 20))
+    for series in 6.1.0- '6.12.*+deb12-' '6.12.*+deb13-' '7.*+deb13-' '*+deb14-'; do
+        # shellcheck disable=SC2254
+        awk '{ print $1 }' "$expected" | { while read -r krel; do case $krel in $series*) exit 0 ;; esac; done; exit 1; } || {
+            echo "no kernel of $series"
+            return 1
+        }
+    done
+}
+
+@test "every kernel release that Debian's suites list resolves, offline after the first of each release of Debian" {
+    local krel os compiler packages failed='' seen=''
+    while read -r krel os compiler packages; do
+        if [[ " $seen " == *" $os "* ]]; then
+            resolve "$krel" "$os" --offline || failed+=" $krel"
+        else
+            resolve "$krel" "$os" || failed+=" $krel"
+            seen+=" $os"
+        fi
+        if [[ $(answer "$krel") == "$krel $os $compiler $packages" ]]; then
+            echo "# $krel $os $compiler $(jq -r '.lock.packages | "\(length) packages, \([.[].size_bytes] | add / 1e6 | floor) MB"' "$answers/$krel")" >&3
+        else
+            echo "# $krel: NOT as expected: $(answer "$krel") $(jq -r '.message // ""' "$answers/$krel")" >&3
+            failed+=" $krel"
+        fi
+    done <"$expected"
+    [[ -z $failed ]] || {
+        echo "failed:$failed"
+        return 1
+    }
+    echo "# $(wc -l <"$expected") kernel releases" >&3
+}
+
+# One stream of "name version sha256 size filename" of all lists.
+listed_files() {
+    local list
+    for list in "$lists"/*.xz; do
+        xz -dc "$list"
+        echo
+    done | awk '
+        BEGIN { FS = ": " }
+        $1 == "Package" { name = $2 } $1 == "Version" { version = $2 } $1 == "SHA256" { hash = $2 }
+        $1 == "Size" { size = $2 } $1 == "Filename" { file = $2 }
+        /^$/ && name != "" { if (name ~ /^linux-/) print name, version, hash, size, file; name = "" }' | LC_ALL=C sort -u
+}
+
+@test "each package of these answers is one that Debian's lists have: version, size, hash and path" {
+    listed_files >"$BATS_TEST_TMPDIR/listed"
+    jq -r '.lock.packages[] | "\(.name) \(.version) \(.sha256) \(.size_bytes) \(.url | sub("^.*/pool/"; "pool/"))"' "$answers"/* |
+        LC_ALL=C sort -u >"$BATS_TEST_TMPDIR/answered"
+    [[ -s $BATS_TEST_TMPDIR/answered ]]
+    LC_ALL=C comm -13 "$BATS_TEST_TMPDIR/listed" "$BATS_TEST_TMPDIR/answered" >"$BATS_TEST_TMPDIR/invented"
+    [[ ! -s $BATS_TEST_TMPDIR/invented ]] || {
+        cat "$BATS_TEST_TMPDIR/invented"
+        return 1
+    }
+}
+
+# newest PATTERN: the newest expected release that matches the glob, plain flavour.
+newest() {
+    local krel
+    awk '{ print $1 }' "$expected" | while read -r krel; do
+        # shellcheck disable=SC2254
+        case $krel in
+            *-cloud-* | *-rt-*) ;;
+            $1) echo "$krel" ;;
+        esac
+    done | tail -n 1
+}
+
+# A whole build of one small module, with the usual cache: packages fetched, the kernel tree unpacked and relocated, the
+# compiler of the kernel in a container of its Debian, the load proof, an image.
+compiles_in_its_tree() {
+    local krel os wanted output=$BATS_TEST_TMPDIR/output verdict
+    krel=$(newest "$1")
+    [[ -n $krel ]] || {
+        echo "no kernel release $1 in the lists"
+        return 1
+    }
+    read -r _ os wanted _ < <(grep -F "$krel " "$expected")
+    # shellcheck disable=SC2046
+    "$slipway" build --kernel "$krel" --ofed "$top/tests/real/smallest-ofed" --nvidia none $(expiry_option "$os") --output "$output"
+    verdict=$(jq -r '.[] | select(.module | endswith("/smallest.ko")) | .verdict' "$output/proof.json")
+    echo "# $krel $os: compiled with $wanted, and the module $verdict" >&3
+    [[ $(jq -r .os "$output/images.json") == "$os" ]]
+    [[ $(jq -r .compiler.name "$output/lock.json") == "$wanted" ]]
+    [[ $verdict == "will load" ]]
+}
+
+@test "6.1 of Debian 12: fetched, unpacked, a module compiled in its tree" {
+    compiles_in_its_tree '6.1.0-*'
+}
+
+@test "6.12 of Debian 12: fetched, unpacked, a module compiled in its tree" {
+    compiles_in_its_tree '6.12.*+deb12*'
+}
+
+@test "6.12 of Debian 13: fetched, unpacked, a module compiled in its tree" {
+    compiles_in_its_tree '6.12.*+deb13*'
+}
+
+@test "7.2 of Debian 13's backports: fetched, unpacked, a module compiled in its tree" {
+    compiles_in_its_tree '7.2.*+deb13*'
+}
+
+@test "7.3 of Debian 13's backports: fetched, unpacked, a module compiled in its tree" {
+    compiles_in_its_tree '7.3.*+deb13*'
+}
+
+@test "unstable: fetched, unpacked, a module compiled in its tree" {
+    compiles_in_its_tree '*+deb14*'
+}
