@@ -128,7 +128,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.wfile.write(block)
 
     def do_GET(self):
-        parts = urllib.parse.unquote(self.path).lstrip("/").split("/")
+        # A proxy is asked for whole URLs: then it is one, for whatever host.
+        asked = urllib.parse.urlsplit(self.path).path
+        parts = urllib.parse.unquote(asked).lstrip("/").split("/")
         how = parts.pop(0)
         number = int(parts.pop(0)) if how in ("status", "busy", "after", "cut", "cutopen") else 0
         path = os.path.join(self.options.root, *parts)

@@ -1,0 +1,263 @@
+#!/usr/bin/env bats
+# shellcheck disable=SC2154
+# SPDX-License-Identifier: Apache-2.0
+# Packages over the network, from a server that misbehaves in each way, into a cache that several runs share. The
+# packages have no kernel tree in them: a run that has fetched all ends there, with exit code 12.
+
+load helpers
+load repository
+load httpd
+
+setup() {
+    make_repository
+    mkdir -p "$BATS_TEST_TMPDIR"/content "$BATS_TEST_TMPDIR/nvidia/kernel-open"
+    head -c 60000 /dev/urandom >"$BATS_TEST_TMPDIR/content/data"
+    CONTENT=$BATS_TEST_TMPDIR/content add_kernel 6.1.0-56-amd64
+    add_package linux-compiler-gcc-12-x86 gcc-12
+    publish
+    update_system
+    run_slipway 0 resolve 6.1.0-56-amd64 -o "$BATS_TEST_TMPDIR/lock.json"
+    start_httpd
+}
+
+teardown() {
+    stop_httpd
+}
+
+# lock_at HOW [HOST]: the lock, with its packages at the server that behaves so.
+lock_at() {
+    sed "s|file:\(//\)\?$mirror|${2:-$http}/$1|" "$BATS_TEST_TMPDIR/lock.json" >"$BATS_TEST_TMPDIR/$$.json"
+}
+
+# build CODE [OPTION…]
+build() {
+    run_slipway "$1" build --lock "$BATS_TEST_TMPDIR/$$.json" --nvidia "$BATS_TEST_TMPDIR/nvidia" "${@:2}"
+}
+
+# Both packages of the headers are there, whole and right, and nothing that is half.
+all_is_fetched() {
+    says "kernel tree"
+    [ "$(find "$BATS_TEST_TMPDIR/cache/blobs/sha256" -type f | wc -l)" -eq 2 ]
+    nothing_is_half
+    run_slipway 0 cache verify
+    says "Checked 2 entries" "0 damaged"
+}
+
+nothing_is_half() {
+    [ -z "$(find "$BATS_TEST_TMPDIR/cache/blobs/partial" -type f ! -name '*.lock')" ]
+}
+
+nothing_is_fetched() {
+    [ -z "$(find "$BATS_TEST_TMPDIR/cache/blobs/sha256" -type f)" ]
+}
+
+# The cache is as good as before, whatever happened.
+works_again() {
+    lock_at ok
+    build 12
+    all_is_fetched
+}
+
+@test "packages come over HTTP, and a second run asks for none" {
+    lock_at ok
+    build 12
+    says "fetching 2 packages"
+    all_is_fetched
+    build 12
+    [[ $output != *fetching* ]]
+    [ "$(asked '^200')" -eq 2 ]
+}
+
+@test "with --json the bytes of downloads are events" {
+    lock_at ok
+    build 12 --json
+    event=$(grep '"event":"download"' <<<"$output" | tail -n 1)
+    jq -e '.done_bytes == .total_bytes and .total_bytes > 120000 and .files_done == 2 and .files == 2' <<<"$event"
+}
+
+@test "a connection that is cut goes on where it ended" {
+    lock_at cut/25000
+    build 12
+    says "tried again"
+    all_is_fetched
+    [ "$(asked 'bytes=50000-$')" -eq 2 ]
+}
+
+@test "what a killed run has fetched is not fetched again" {
+    lock_at slow
+    SLIPWAY_CACHE=$BATS_TEST_TMPDIR/cache "$SLIPWAY" build --lock "$BATS_TEST_TMPDIR/$$.json" --nvidia "$BATS_TEST_TMPDIR/nvidia" \
+        3>&- >/dev/null 2>&1 &
+    pid=$!
+    for ((i = 0; i < 300; i++)); do
+        [ -z "$(find "$BATS_TEST_TMPDIR/cache/blobs/partial" -name '*.part' -size +20c 2>/dev/null)" ] || break
+        read -rt 0.1 <> <(:) || true
+    done
+    kill -9 "$pid"
+    wait "$pid" || true
+    works_again
+    [ "$(asked '^206 /ok/.*bytes=[1-9]')" -ge 1 ]
+}
+
+@test "a server without ranges, one that is busy, and one that asks for a pause" {
+    lock_at norange
+    build 12
+    all_is_fetched
+    rm -rf "$BATS_TEST_TMPDIR/cache"
+    lock_at busy/2
+    build 12
+    says "HTTP 503: tried again"
+    all_is_fetched
+    rm -rf "$BATS_TEST_TMPDIR/cache"
+    lock_at after/1
+    build 12
+    all_is_fetched
+}
+
+@test "a server that stays busy, or wants to be left alone for long" {
+    lock_at status/500
+    build 11
+    says "HTTP 500" "tried 4 times" "--mirror"
+    nothing_is_fetched
+    rm -f "$BATS_TEST_TMPDIR/httpd.log"
+    lock_at after/3600
+    build 11
+    says "3600 s"
+    [ "$(asked '^503')" -eq 2 ]
+    works_again
+}
+
+@test "404, 403, and a server that is not there" {
+    lock_at status/404
+    build 15
+    says "HTTP 404" "linux-headers-6.1.0-56-"
+    lock_at status/403
+    build 23
+    says "HTTP 403" "client certificate"
+    lock_at ok http://127.0.0.1:1
+    build 11
+    says "127.0.0.1:1" "tried 4 times"
+    nothing_is_fetched
+    works_again
+}
+
+@test "another length or content than the lock's is refused and leaves nothing" {
+    for how in short long wrong; do
+        lock_at "$how"
+        build 12
+        says "linux-headers-6.1.0-56-"
+        [[ $output != *"kernel tree"* ]]
+        nothing_is_fetched
+        nothing_is_half
+    done
+    says "its SHA-256 is"
+    works_again
+}
+
+@test "redirects are followed, but not in circles and not to files of this machine" {
+    lock_at to
+    build 12
+    all_is_fetched
+    rm -rf "$BATS_TEST_TMPDIR/cache"
+    lock_at loop
+    build 11
+    says "redirects"
+    lock_at tofile
+    build 11
+    says "file"
+    nothing_is_fetched
+}
+
+@test "--offline asks nobody, and takes what is there" {
+    lock_at ok
+    build 21 --offline
+    says "--offline" "linux-headers-6.1.0-56-"
+    [ ! -e "$BATS_TEST_TMPDIR/httpd.log" ]
+    build 12
+    all_is_fetched
+    build 12 --offline
+    says "kernel tree"
+}
+
+@test "--offline opens no socket" {
+    lock_at ok
+    build 12
+    run strace -f -e trace=socket -o "$BATS_TEST_TMPDIR/strace" env SLIPWAY_CACHE="$BATS_TEST_TMPDIR/cache" \
+        "$SLIPWAY" build --offline --lock "$BATS_TEST_TMPDIR/$$.json" --nvidia "$BATS_TEST_TMPDIR/nvidia"
+    says "kernel tree"
+    run grep -E 'AF_(INET|INET6|NETLINK)' "$BATS_TEST_TMPDIR/strace"
+    [ "$output" = "" ]
+}
+
+@test "a package that was damaged in the cache is fetched again, or named when offline" {
+    lock_at ok
+    build 12
+    for blob in "$BATS_TEST_TMPDIR"/cache/blobs/sha256/*; do
+        printf x | dd of="$blob" bs=1 seek=1000 conv=notrunc status=none
+    done
+    build 18 --offline
+    says "damaged on disk" "$(basename "$blob" | cut -c 1-8)" "--offline"
+    build 12
+    all_is_fetched
+}
+
+@test "runs at the same time share one download" {
+    lock_at ok
+    for i in 1 2 3 4; do
+        SLIPWAY_CACHE=$BATS_TEST_TMPDIR/cache "$SLIPWAY" build --lock "$BATS_TEST_TMPDIR/$$.json" --nvidia "$BATS_TEST_TMPDIR/nvidia" \
+            >"$BATS_TEST_TMPDIR/$i.out" 2>&1 3>&- &
+        pids[i]=$!
+    done
+    for i in 1 2 3 4; do
+        status=0
+        wait "${pids[$i]}" || status=$?
+        [ "$status" -eq 12 ]
+        grep -q "kernel tree" "$BATS_TEST_TMPDIR/$i.out"
+    done
+    [ "$(asked '^200')" -eq 2 ]
+}
+
+@test "a proxy of the environment is asked" {
+    lock_at ok http://mirror.slipway.invalid
+    http_proxy=$http no_proxy='' build 12
+    all_is_fetched
+    [ "$(asked '^200 http://mirror.slipway.invalid/ok/')" -eq 2 ]
+}
+
+@test "a full disk is named, and the cache is good when there is room" {
+    mkdir "$BATS_TEST_TMPDIR/cache"
+    mount -t tmpfs -o size=200k tmpfs "$BATS_TEST_TMPDIR/cache"
+    lock_at ok
+    build 17 || { umount "$BATS_TEST_TMPDIR/cache"; false; }
+    says "no space is left" "slipway cache prune" || { umount "$BATS_TEST_TMPDIR/cache"; false; }
+    mount -o remount,size=20m "$BATS_TEST_TMPDIR/cache"
+    works_again || { umount "$BATS_TEST_TMPDIR/cache"; false; }
+    umount "$BATS_TEST_TMPDIR/cache"
+}
+
+# make_certificate NAME SUBJECT [EXTENSION]: signed by the test's own authority.
+make_certificate() {
+    local folder=$BATS_TEST_TMPDIR
+    openssl req -new -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -subj "/CN=$2" \
+        -keyout "$folder/$1-key.pem" -out "$folder/$1.csr" 2>/dev/null
+    openssl x509 -req -in "$folder/$1.csr" -CA "$folder/ca.pem" -CAkey "$folder/ca-key.pem" -CAcreateserial -days 2 \
+        -extfile <(echo "${3:-}") -out "$folder/$1.pem" 2>/dev/null
+}
+
+@test "TLS: an authority of the environment's, and a client certificate of mirrors.ini" {
+    stop_httpd
+    openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=authority \
+        -keyout "$BATS_TEST_TMPDIR/ca-key.pem" -out "$BATS_TEST_TMPDIR/ca.pem" 2>/dev/null
+    make_certificate server 127.0.0.1 "subjectAltName = IP:127.0.0.1"
+    make_certificate client somebody
+    start_httpd --tls "$BATS_TEST_TMPDIR/server.pem" "$BATS_TEST_TMPDIR/server-key.pem" --client-ca "$BATS_TEST_TMPDIR/ca.pem"
+    lock_at ok
+
+    build 11
+    says "certificate"
+    export CURL_CA_BUNDLE=$BATS_TEST_TMPDIR/ca.pem
+    build 11
+    nothing_is_fetched
+    printf '%s\n' '[debian]' "url = $http/ok" "client_certificate = $BATS_TEST_TMPDIR/client.pem" >"$BATS_TEST_TMPDIR/mirrors.ini"
+    SLIPWAY_MIRRORS=$BATS_TEST_TMPDIR/mirrors.ini build 12
+    all_is_fetched
+}
