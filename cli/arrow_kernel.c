@@ -63,7 +63,7 @@ static int unpack_packages(
 		if (asprintf(&path, "blobs/sha256/%s", package->sha256) < 0)
 			return error_set_errno(error, -ENOMEM, "%s", package->name);
 		progress_step(&build->context.progress, package->name);
-		r = unpack_deb(unpack, build->context.cache.fd, path, error);
+		r = unpack_package(unpack, build->context.cache.fd, path, error);
 		if (r < 0)
 			return error_prefix(error, r, "%s", package->name);
 	}
