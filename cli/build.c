@@ -12,6 +12,19 @@
 #include "cli/supervise.h"
 #include "common/process.h"
 
+/* Headers are enough to compile, and not to tell what else a module wants to be loaded first. */
+static int check_modules(struct build *build, struct error *error)
+{
+	if (build->local.count || lock_find(&build->lock, LOCK_MODULES))
+		return 0;
+	build->failure = EXIT_CODE_KERNEL;
+	return error_set(error, -ENODATA,
+		"kernel %s: its headers are in the lists of %s, its own modules are not: no image can "
+		"be made before they are there; run again with --refresh later, or give them by "
+		"--kernel-from",
+		build->lock.krel, build->lock.os);
+}
+
 static int run(struct build *build, struct error *error)
 {
 	const unsigned int goals =
@@ -32,6 +45,8 @@ static int run(struct build *build, struct error *error)
 		r = build_read_tree(build, error);
 	if (r == 0)
 		r = build_judge(build, error);
+	if (r == 0)
+		r = check_modules(build, error);
 	if (r == 0)
 		r = arrows_make(build, goals, error);
 	return r < 0 ? r : output_write(build, error);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/verb_resolve.h"
 
-#include <fcntl.h>
 #include <string.h>
 
 #include "cli/context.h"
@@ -123,7 +122,7 @@ static int parse(int argc, char **argv, struct resolve_options *options, struct 
 static int write_lock(const struct lock *lock, const char *path, struct error *error)
 {
 	_cleanup_free_ char *text = lock_write(lock);
-	int r = text ? fs_write_atomic(AT_FDCWD, path, text, strlen(text), 0644) : -ENOMEM;
+	int r = text ? fs_write_output(path, text, strlen(text)) : -ENOMEM;
 
 	return r < 0 ? error_set_errno(error, r, "-o %s", path) : 0;
 }

@@ -106,6 +106,17 @@ int fs_write_atomic(int dir_fd, const char *path, const void *data, size_t size,
 	return r;
 }
 
+int fs_write_output(const char *path, const void *data, size_t size)
+{
+	_cleanup_close_ int fd = -1;
+	struct stat status;
+
+	if (stat(path, &status) < 0 || S_ISREG(status.st_mode))
+		return fs_write_atomic(AT_FDCWD, path, data, size, 0644);
+	fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
+	return fd < 0 ? -errno : write_all(fd, data, size);
+}
+
 int fs_mkdir_parents(int dir_fd, const char *path, mode_t mode)
 {
 	_cleanup_free_ char *copy = strdup(path);

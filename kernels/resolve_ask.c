@@ -233,9 +233,24 @@ static int list_compilers(struct asking *asking)
 	return 0;
 }
 
+/* Not a reason to fail: modules can be compiled, and what they need of the kernel's is not told. */
+static int warn_of_modules(struct asking *asking)
+{
+	const struct lock *lock = &asking->answer->lock;
+
+	if (asking->request->has_modules || !lock->krel || lock_find(lock, LOCK_MODULES))
+		return 0;
+	return strv_pushf(&asking->answer->warnings,
+		"kernel %s: its headers are there, its own modules are in no list of %s",
+		lock->krel, lock->os);
+}
+
 static int finish(struct asking *asking, struct error *error)
 {
 	int r = stamp(asking);
+
+	if (r == 0)
+		r = warn_of_modules(asking);
 
 	if (r == 0)
 		r = list_compilers(asking);

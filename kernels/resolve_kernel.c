@@ -17,7 +17,7 @@ static bool is_first_of_name(const struct found_list *list, size_t index)
  * Adds what a word of the rules means: one package of each name. With MATCH_NAME the version is not
  * in the name: then it is to be that of the headers, or with @any_version the newest.
  */
-static int add_word(struct resolution *resolution, const char *word, const char *purpose,
+static int add_alternative(struct resolution *resolution, const char *word, const char *purpose,
 	bool any_version, size_t *ret_count)
 {
 	_cleanup_(found_list_free) struct found_list list = { 0 };
@@ -38,6 +38,20 @@ static int add_word(struct resolution *resolution, const char *word, const char 
 		r = resolution_add(resolution, found, purpose);
 		*ret_count += 1;
 	}
+	return r;
+}
+
+/* Of "a|b" the first that is there, in the version that is wanted. */
+static int add_word(struct resolution *resolution, const char *word, const char *purpose,
+	bool any_version, size_t *ret_count)
+{
+	_cleanup_strv_ struct strv alternatives = { 0 };
+	int r = strv_split(&alternatives, word, "|");
+
+	*ret_count = 0;
+	for (size_t i = 0; i < alternatives.count && r == 0 && *ret_count == 0; i++)
+		r = add_alternative(
+			resolution, alternatives.items[i], purpose, any_version, ret_count);
 	return r;
 }
 
@@ -78,20 +92,26 @@ static int add_optional(struct resolution *resolution, struct error *error)
 	return 0;
 }
 
-/* Headers that come from elsewhere are no reason to fail for modules that no list has. */
-static int add_modules(struct resolution *resolution, bool any_version, struct error *error)
+enum strictness {
+	SAME_BUILD,      /* modules of the version that the headers have */
+	ANY_BUILD,       /* or of another */
+	WITHOUT_MODULES, /* or none: modules can be compiled against headers alone */
+};
+
+static int add_modules(
+	struct resolution *resolution, enum strictness strictness, struct error *error)
 {
-	const struct resolve_request *request = resolution->request;
-	struct error ignored = { 0 };
+	const struct kernel_rules *rules = &resolution->scope.os->kernel;
+	struct error why = { 0 };
 	int r;
 
-	if (request->has_modules)
+	if (resolution->request->has_modules)
 		return 0;
-	r = add_words(resolution, &resolution->scope.os->kernel.modules, LOCK_MODULES, any_version,
-		request->has_headers ? &ignored : error);
-	if (r == -ENODATA && request->has_headers)
-		return 0;
-	return r < 0 ? r : add_optional(resolution, error);
+	r = add_words(resolution, &rules->modules, LOCK_MODULES, strictness != SAME_BUILD, &why);
+	if (r == -ENODATA && strictness == WITHOUT_MODULES)
+		return trace_add(
+			resolution->trace, TRACE_ABSENT, "", "", "its own modules: %s", why.text);
+	return r < 0 ? error_set(error, r, "%s", why.text) : add_optional(resolution, error);
 }
 
 static void start_again(struct resolution *resolution)
@@ -106,8 +126,8 @@ static void start_again(struct resolution *resolution)
 }
 
 /* All packages of the kernel, by one of the headers packages that could be its. */
-static int try_anchor(struct resolution *resolution, const struct found *anchor, bool any_version,
-	struct error *error)
+static int try_anchor(struct resolution *resolution, const struct found *anchor,
+	enum strictness strictness, struct error *error)
 {
 	int r;
 
@@ -117,13 +137,13 @@ static int try_anchor(struct resolution *resolution, const struct found *anchor,
 	r = resolution_add(resolution, anchor, LOCK_HEADERS);
 	if (r < 0)
 		return error_set_errno(error, r, "%s", anchor->package->name);
-	r = add_words(resolution, &resolution->scope.os->kernel.headers, LOCK_HEADERS, any_version,
-		error);
+	r = add_words(resolution, &resolution->scope.os->kernel.headers, LOCK_HEADERS,
+		strictness != SAME_BUILD, error);
 	if (r == 0)
 		r = resolve_walk(resolution, error);
 	if (r == 0)
 		r = resolve_compiler(resolution, error);
-	return r < 0 ? r : add_modules(resolution, any_version, error);
+	return r < 0 ? r : add_modules(resolution, strictness, error);
 }
 
 /* The archives' turn comes when the others were asked already. */
@@ -170,7 +190,7 @@ int resolve_kernel(struct resolution *resolution, struct error *error)
 	int r;
 
 	if (resolution->request->has_headers)
-		return add_modules(resolution, true, error);
+		return add_modules(resolution, WITHOUT_MODULES, error);
 	r = match_word(&resolution->scope, word, &anchors);
 
 	if (r < 0)
@@ -183,8 +203,8 @@ int resolve_kernel(struct resolution *resolution, struct error *error)
 		return no_word(resolution, word, error);
 	r = -ENODATA;
 	for (size_t i = 0; i < anchors.count && r == -ENODATA; i++)
-		r = try_anchor(resolution, &anchors.items[i], false, i ? error : &first);
-	if (r == -ENODATA)
-		r = try_anchor(resolution, &anchors.items[0], true, error);
+		r = try_anchor(resolution, &anchors.items[i], SAME_BUILD, i ? error : &first);
+	for (int s = ANY_BUILD; s <= WITHOUT_MODULES && r == -ENODATA; s++)
+		r = try_anchor(resolution, &anchors.items[0], (enum strictness) s, error);
 	return r == -ENODATA ? error_set(error, r, "%s", first.text) : r;
 }

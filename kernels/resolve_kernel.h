@@ -22,7 +22,8 @@ int resolution_add(
 
 /*
  * Adds the headers of the newest build of the kernel all of whose packages are there, with what
- * belongs to them, its modules, and the compiler. -ENODATA when there is no such kernel.
+ * belongs to them, its modules, and the compiler. Modules may be lacking: they are then in no list.
+ * -ENODATA when there is no such kernel.
  */
 int resolve_kernel(struct resolution *resolution, struct error *error) _must_check_;
 

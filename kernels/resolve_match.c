@@ -164,7 +164,8 @@ static int match_provides(
 	return 0;
 }
 
-int match_word(const struct match_scope *scope, const char *word, struct found_list *list)
+static int match_alternative(
+	const struct match_scope *scope, const char *word, struct found_list *list)
 {
 	_cleanup_free_ char *text = NULL;
 	_cleanup_free_ char *version = NULL;
@@ -185,6 +186,17 @@ int match_word(const struct match_scope *scope, const char *word, struct found_l
 	return -EINVAL;
 }
 
+int match_word(const struct match_scope *scope, const char *word, struct found_list *list)
+{
+	_cleanup_strv_ struct strv alternatives = { 0 };
+	size_t before = list->count;
+	int r = strv_split(&alternatives, word, "|");
+
+	for (size_t i = 0; i < alternatives.count && r == 0 && list->count == before; i++)
+		r = match_alternative(scope, alternatives.items[i], list);
+	return r;
+}
+
 char *match_describe(const struct match_scope *scope, const char *word)
 {
 	_cleanup_free_ char *text = NULL;
@@ -199,6 +211,8 @@ char *match_describe(const struct match_scope *scope, const char *word)
 		return NULL;
 	switch (scope->os->kernel.match) {
 	case MATCH_NAME:
+		for (char *bar = strchr(text, '|'); bar; bar = strchr(bar, '|'))
+			*bar = '/';
 		r = asprintf(&description, "package %s", text);
 		break;
 	case MATCH_PROVIDES:

@@ -26,7 +26,10 @@ struct match_scope {
 	const char *krel; /* NULL: none; then only match_name() can be asked */
 };
 
-/* Appends all packages that a word of the rules' headers or modules means. */
+/*
+ * Appends all packages that a word of the rules' headers or modules means; of one with alternatives
+ * ("a|b"), those of the first that any list has.
+ */
 int match_word(
 	const struct match_scope *scope, const char *word, struct found_list *list) _must_check_;
 

@@ -36,6 +36,8 @@ struct listing {
 	const struct index *indexes;
 	size_t count;
 	const struct catalogue *os;
+	struct strv headers; /* alternatives of the rules' first words */
+	struct strv modules;
 	struct strv *krels;
 };
 
@@ -48,20 +50,29 @@ static int means(const struct catalogue *os, const char *word, const char *krel,
 	return r < 0 ? r : strcmp(text, wanted) == 0;
 }
 
+static int has_modules(const struct listing *listing, const char *krel)
+{
+	for (size_t i = 0; i < listing->modules.count; i++) {
+		_cleanup_free_ char *name = NULL;
+		int r = catalogue_expand(listing->os, listing->modules.items[i], krel, &name);
+
+		if (r < 0 || has_package(listing->indexes, listing->count, name))
+			return r < 0 ? r : 1;
+	}
+	return 0;
+}
+
 /*
  * What stands for {krel} in a package's name. What flavours share ("6.1.0-56-common") is told by
  * its lack of modules.
  */
-static int of_name(const struct listing *listing, const struct package *package)
+static int of_name(const struct listing *listing, const struct package *package, const char *word)
 {
-	const struct kernel_rules *rules = &listing->os->kernel;
-	const char *word = rules->headers.items[0];
 	const char *place = strstr(word, KREL_WORD);
 	const char *suffix = place ? place + strlen(KREL_WORD) : "";
 	size_t before = place ? (size_t) (place - word) : 0;
 	size_t length = strlen(package->name);
 	_cleanup_free_ char *krel = NULL;
-	_cleanup_free_ char *modules = NULL;
 	int r;
 
 	if (!place || strncmp(package->name, word, before) != 0 ||
@@ -73,17 +84,14 @@ static int of_name(const struct listing *listing, const struct package *package)
 	if (!is_release(krel))
 		return 0;
 	r = means(listing->os, word, krel, package->name);
-	if (r <= 0)
-		return r;
-	r = catalogue_expand(listing->os, rules->modules.items[0], krel, &modules);
-	if (r < 0 || !has_package(listing->indexes, listing->count, modules))
-		return r;
-	return strv_push(listing->krels, krel);
+	if (r > 0)
+		r = has_modules(listing, krel);
+	return r > 0 ? strv_push(listing->krels, krel) : r;
 }
 
-static int of_provides(const struct listing *listing, const struct package *package)
+static int of_provides(
+	const struct listing *listing, const struct package *package, const char *word)
 {
-	const char *word = listing->os->kernel.headers.items[0];
 	const char *cursor = package->provides;
 
 	for (;;) {
@@ -104,8 +112,8 @@ static int of_provides(const struct listing *listing, const struct package *pack
 }
 
 /* A release of this flavour whose headers are this package? */
-static int of_flavour(
-	const struct listing *listing, const struct package *package, const char *flavour)
+static int of_flavour(const struct listing *listing, const struct package *package,
+	const char *word, const char *flavour)
 {
 	const struct kernel_rules *rules = &listing->os->kernel;
 	const char *colon = strchr(package->version, ':');
@@ -119,35 +127,44 @@ static int of_flavour(
 		return -ENOMEM;
 	if (!is_release(krel))
 		return 0;
-	r = means(listing->os, rules->headers.items[0], krel, package->name);
+	r = means(listing->os, word, krel, package->name);
 	return r > 0 ? strv_push(listing->krels, krel) : r;
 }
 
-static int of_version(const struct listing *listing, const struct package *package)
+static int of_version(
+	const struct listing *listing, const struct package *package, const char *word)
 {
 	const struct kernel_rules *rules = &listing->os->kernel;
-	const char *word = rules->headers.items[0];
 	int r;
 
 	if (strncmp(package->name, word, strcspn(word, "{")) != 0)
 		return 0;
-	r = of_flavour(listing, package, "");
+	r = of_flavour(listing, package, word, "");
 	for (size_t i = 0; i < rules->flavours.count && r == 0; i++)
-		r = of_flavour(listing, package, rules->flavours.items[i]);
+		r = of_flavour(listing, package, word, rules->flavours.items[i]);
 	return r;
 }
 
 static int of_package(const struct listing *listing, const struct package *package)
 {
-	switch (listing->os->kernel.match) {
-	case MATCH_NAME:
-		return of_name(listing, package);
-	case MATCH_PROVIDES:
-		return of_provides(listing, package);
-	case MATCH_VERSION:
-		return of_version(listing, package);
+	int r = 0;
+
+	for (size_t i = 0; i < listing->headers.count && r == 0; i++) {
+		const char *word = listing->headers.items[i];
+
+		switch (listing->os->kernel.match) {
+		case MATCH_NAME:
+			r = of_name(listing, package, word);
+			break;
+		case MATCH_PROVIDES:
+			r = of_provides(listing, package, word);
+			break;
+		case MATCH_VERSION:
+			r = of_version(listing, package, word);
+			break;
+		}
 	}
-	return -EINVAL;
+	return r;
 }
 
 static void drop_repeated(struct strv *sorted)
@@ -157,18 +174,30 @@ static void drop_repeated(struct strv *sorted)
 			strv_remove(sorted, i);
 }
 
+static void listing_free(struct listing *listing)
+{
+	strv_free(&listing->headers);
+	strv_free(&listing->modules);
+}
+
 int resolve_releases(
 	const struct index *indexes, size_t count, const struct catalogue *os, struct strv *krels)
 {
-	struct listing listing = { .indexes = indexes, .count = count, .os = os, .krels = krels };
+	_cleanup_(listing_free) struct listing listing = {
+		.indexes = indexes,
+		.count = count,
+		.os = os,
+		.krels = krels,
+	};
+	int r = strv_split(&listing.headers, os->kernel.headers.items[0], "|");
 
-	for (size_t i = 0; i < count; i++)
-		for (size_t j = 0; indexes[i].result == 0 && j < indexes[i].count; j++) {
-			int r = of_package(&listing, &indexes[i].packages[j]);
-
-			if (r < 0)
-				return r;
-		}
+	if (r == 0)
+		r = strv_split(&listing.modules, os->kernel.modules.items[0], "|");
+	for (size_t i = 0; i < count && r == 0; i++)
+		for (size_t j = 0; indexes[i].result == 0 && j < indexes[i].count && r == 0; j++)
+			r = of_package(&listing, &indexes[i].packages[j]);
+	if (r < 0)
+		return r;
 	if (krels->count)
 		qsort(krels->items, krels->count, sizeof(*krels->items), version_compare_items);
 	drop_repeated(krels);
