@@ -114,7 +114,7 @@ check-full: ## check, and images for other kernels, built and booted
 # ---- what `make bench` runs in the guest: static, for they run in the driver image's root
 
 bench_dir := $(O)/bench
-bench_programs := $(bench_dir)/stopwatch $(bench_dir)/floor
+bench_programs := $(bench_dir)/stopwatch $(bench_dir)/floor $(bench_dir)/measure
 
 $(bench_dir)/%: tests/bench/%.c common/fs.c common/strv.c $(wildcard common/*.h)
 	@mkdir -p $(@D)
@@ -122,7 +122,9 @@ $(bench_dir)/%: tests/bench/%.c common/fs.c common/strv.c $(wildcard common/*.h)
 	$(Q)$(CC) $(filter-out -fsanitize% -fno-sanitize%,$(base_cflags)) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -static -o $@ \
 		$(filter %.c,$^)
 
-.PHONY: bench-programs bench
+.PHONY: bench-programs bench bench-resolve
 bench-programs: $(bench_programs)
-bench: images bench-programs ## times against the floor and against a stock-like script, sizes, memory
+bench-resolve: all bench-programs ## finding a kernel's packages beside apt, and the memory of large lists
+	O=$(O) tests/bench/resolve $(bench_resolve_options)
+bench: images bench-programs bench-resolve ## times against the floor and against a stock-like script, sizes, memory
 	O=$(O) tests/bench/run $(bench_options)
