@@ -1,0 +1,178 @@
+#!/usr/bin/env bats
+# shellcheck disable=SC2154
+# SPDX-License-Identifier: Apache-2.0
+# slipway cache: what it lists, what it removes, what it never does, and what it finds damaged.
+
+load helpers
+
+setup() {
+    cache=$BATS_TEST_TMPDIR/cache
+    run_slipway 0 cache list
+    # The storage of images is the test's own: others' must not be seen here.
+    printf '%s\n' '[storage]' 'driver = "vfs"' "graphroot = \"$BATS_TEST_TMPDIR/storage\"" "runroot = \"$BATS_TEST_TMPDIR/run\"" \
+        >"$BATS_TEST_TMPDIR/storage.conf"
+    export CONTAINERS_STORAGE_CONF=$BATS_TEST_TMPDIR/storage.conf
+}
+
+teardown() {
+    [[ -z ${holder:-} ]] || kill "$holder" 2>/dev/null || true
+}
+
+# put PATH SIZE AGE: a file in the cache that was last used so many days ago.
+put() {
+    mkdir -p "$cache/$(dirname "$1")"
+    head -c "$2" /dev/zero >"$cache/$1"
+    touch -d "$3 days ago" "$cache/$1"
+}
+
+# put_blob TEXT AGE: a download that is right.
+put_blob() {
+    local digest
+    digest=$(printf '%s' "$1" | sha256sum | cut -d ' ' -f 1)
+    printf '%s' "$1" >"$cache/blobs/sha256/$digest"
+    touch -d "$2 days ago" "$cache/blobs/sha256/$digest"
+    blob=blobs/sha256/$digest
+}
+
+put_output() {
+    mkdir -p "$cache/arrows/$1"
+    head -c "$2" /dev/zero >"$cache/arrows/$1/file"
+    touch -d "$3 days ago" "$cache/arrows/$1"
+}
+
+@test "an empty cache, and the wrong words" {
+    run_slipway 0 cache list
+    says "0 entries, 0.0 MB in $cache"
+    run_slipway 2 cache
+    says "list, prune or verify is wanted"
+    run_slipway 2 cache clean
+    run_slipway 2 cache list --all
+    says "are for cache prune"
+    run_slipway 2 cache prune --older-than 12
+    says "--older-than 12"
+    run_slipway 2 cache prune --keep-size -1G
+    run_slipway 0 cache --help
+    says "Usage: slipway cache"
+}
+
+@test "list names what is there, with the package of a download" {
+    put_blob one 1
+    put_output kernel-0123 1000000 2
+    put logs/kernel-0123.log 10 2
+    jq -n --arg sha256 "${blob##*/}" '{schema: 2, krel: "6.1.0-56-amd64", os: "debian12", arch: "x86_64",
+        compiler: {name: "", evidence: ""}, kernel_from: [], repositories: [{date: "", name: "main", release_sha256: "",
+        signer: "", suite: "", url: ""}], packages: [{architecture: "all", name: "linux-headers-one", purpose: "headers",
+        repository: "main", sha256: $sha256, size_bytes: 3, url: "file:/x", version: "1"}]}' >"$cache/resolved/a.json"
+    run_slipway 0 cache list
+    says "linux-headers-one" "arrows/kernel-0123" "logs/kernel-0123.log" "4 entries"
+    run_slipway 0 cache list --json
+    jq -e '.entries | map(.kind) == ["download", "output", "lock", "log"]' <<<"$output"
+    jq -e '.entries[0].name == "linux-headers-one" and .entries[1].size_bytes >= 1000000' <<<"$output"
+}
+
+@test "prune removes what has not been used for 30 days" {
+    put_blob old 31
+    old=$blob
+    put_blob young 29
+    put_output ofed-old 1000 40
+    put_output ofed-young 1000 3
+    put failed/ofed/log 10 50
+    touch -d '50 days ago' "$cache/failed/ofed"
+    run_slipway 0 cache prune --dry-run
+    says "would remove" "$old" "Would remove 3 entries"
+    [ -e "$cache/$old" ]
+    run_slipway 0 cache prune
+    says "Removed 3 entries"
+    [ ! -e "$cache/$old" ] && [ ! -e "$cache/arrows/ofed-old" ] && [ ! -e "$cache/failed/ofed" ]
+    [ -e "$cache/$blob" ] && [ -e "$cache/arrows/ofed-young" ]
+    [ -z "$(ls -A "$cache/runs")" ]
+}
+
+@test "prune by age, by size and all" {
+    put_output a 2000000 3
+    put_output b 2000000 2
+    put_output c 2000000 1
+    run_slipway 0 cache prune --older-than 60h
+    [ ! -e "$cache/arrows/a" ] && [ -e "$cache/arrows/b" ]
+    run_slipway 0 cache prune --keep-size 3M
+    [ ! -e "$cache/arrows/b" ] && [ -e "$cache/arrows/c" ]
+    run_slipway 0 cache prune --all --json
+    jq -es 'map(select(.event == "removed")) | length == 1' <<<"$output"
+    [ ! -e "$cache/arrows/c" ]
+}
+
+@test "what a living run may have used stays" {
+    put_output old 1000 2
+    put_output used 1000 0
+    mkdir "$cache/runs/1-living"
+    touch "$cache/arrows/used"
+    flock "$cache/runs/1-living" sleep 60 3>&- &
+    holder=$!
+    until ! flock -n "$cache/runs/1-living" true; do
+        kill -0 "$holder"
+    done
+    run_slipway 0 cache prune --all
+    says "1 more are in use"
+    [ -e "$cache/arrows/used" ] && [ ! -e "$cache/arrows/old" ] && [ -e "$cache/runs/1-living" ]
+}
+
+@test "a file that is on its way stays, what nobody fetches any more goes" {
+    digest=$(printf 'x%.0s' {1..64} | tr x a)
+    put "blobs/partial/$digest.part" 100 40
+    put "blobs/partial/${digest//a/b}.part" 100 40
+    flock "$cache/blobs/partial/$digest.part" sleep 60 3>&- &
+    holder=$!
+    until ! flock -n "$cache/blobs/partial/$digest.part" true; do
+        kill -0 "$holder"
+    done
+    run_slipway 0 cache prune
+    [ -e "$cache/blobs/partial/$digest.part" ] && [ ! -e "$cache/blobs/partial/${digest//a/b}.part" ]
+}
+
+@test "the image of an output that goes, goes with it; of an output that stays, stays" {
+    for name in build-base-x:1 runtime-base-x:2; do
+        container=$(buildah from scratch)
+        buildah commit --quiet "$container" "localhost/slipway/$name" >/dev/null
+        buildah rm "$container" >/dev/null
+    done
+    put_output build-base-old 10 40
+    echo localhost/slipway/build-base-x:1 >"$cache/arrows/build-base-old/image"
+    put_output runtime-base-young 10 1
+    echo localhost/slipway/runtime-base-x:2 >"$cache/arrows/runtime-base-young/image"
+    touch -d '40 days ago' "$cache/arrows/build-base-old"
+    run_slipway 0 cache prune
+    says "removed image localhost/slipway/build-base-x:1"
+    [[ $output != *runtime-base-x* ]]
+    buildah inspect --type image localhost/slipway/runtime-base-x:2 >/dev/null
+    run buildah inspect --type image localhost/slipway/build-base-x:1
+    [ "$status" -ne 0 ]
+}
+
+@test "verify finds a download that was damaged and moves it away" {
+    put_blob good 1
+    good=$blob
+    put_blob bad 1
+    printf x >"$cache/$blob"
+    run_slipway 18 cache verify
+    says "$blob: damaged on disk" "1 damaged"
+    [ -e "$cache/$good" ] && [ ! -e "$cache/$blob" ] && [ -e "$cache/blobs/damaged/${blob##*/}" ]
+    run_slipway 0 cache verify --json
+    jq -e '.checked == 1 and .damaged == 0' <<<"$output"
+    run_slipway 0 cache prune
+    [ ! -e "$cache/blobs/damaged/${blob##*/}" ]
+}
+
+@test "verify finds an image's archive that was damaged" {
+    container=$(buildah from scratch)
+    buildah commit --quiet "$container" test >/dev/null
+    buildah rm "$container" >/dev/null
+    mkdir -p "$cache/arrows/gpu-1"
+    buildah push --quiet test "oci-archive:$cache/arrows/gpu-1/image.oci.tar:test"
+    run_slipway 0 cache verify
+    says "Checked 1 entries"
+    offset=$(grep -abo '"rootfs"' "$cache/arrows/gpu-1/image.oci.tar" | head -n 1 | cut -d : -f 1)
+    printf x | dd of="$cache/arrows/gpu-1/image.oci.tar" bs=1 seek="$((offset + 2))" conv=notrunc status=none
+    run_slipway 18 cache verify
+    says "arrows/gpu-1/image.oci.tar: damaged at blobs/sha256/"
+    [ ! -e "$cache/arrows/gpu-1" ]
+}
