@@ -53,8 +53,8 @@ enum kernel_match {
 /*
  * Words of @headers, @modules and @modules_optional: package names, or with MATCH_PROVIDES
  * fnmatch(3) patterns of capability names, where every package that provides a matching one is
- * taken. {krel}, {version}, {flavour} and {-flavour} ("-rt", or "" where the krel has none) are
- * replaced. A krel itself is never a pattern.
+ * taken. "one|two" is the first of them that a list has. {krel}, {version}, {flavour} and
+ * {-flavour} ("-rt", or "" where the krel has none) are replaced. A krel itself is never a pattern.
  */
 struct kernel_rules {
 	enum kernel_match match;
