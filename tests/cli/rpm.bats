@@ -97,6 +97,31 @@ setup() {
     count 3
 }
 
+@test "headers are fetched, their signature is checked, and they are a tree" {
+    lint 5.14.0-503.11.1.el9_5.x86_64 --os rocky9 "${rocky[@]}"
+    lint 5.14.0-503.15.1.el9_5.x86_64+rt --os rocky9 "${rocky[@]}"
+    lint 4.18.0-553.el8_10.x86_64 --os rocky8 "${rocky[@]}"
+    lint 3.10.0-957.12.2.el7.x86_64 --mirror "centos-vault=$served/centos" --keyring "$rpm_key"
+}
+
+@test "a package that nobody signed, or that was changed, is refused" {
+    local tree=$BATS_TEST_TMPDIR/9/AppStream/x86_64/os
+    mkdir -p "$BATS_TEST_TMPDIR/9"
+    cp -a "$BATS_FILE_TMPDIR/www/rocky/9/." "$BATS_TEST_TMPDIR/9/"
+    ours=(lint 5.14.0-503.11.1.el9_5.x86_64 --drivers nvidia --os rocky9 --mirror "rocky=$BATS_TEST_TMPDIR" --keyring "$rpm_key")
+    # Its list is made anew each time, so that only the package itself can tell.
+    printf x | dd of="$tree/kernel-devel-5.14.0-503.11.1.el9_5.x86_64.rpm" bs=1 seek=15000 conv=notrunc status=none
+    createrepo_c --quiet "$tree"
+    run_slipway 12 "${ours[@]}"
+    says kernel-devel "the package was changed"
+    cp "$BATS_FILE_TMPDIR/www/rocky/9/AppStream/x86_64/os/kernel-devel-5.14.0-503.11.1.el9_5.x86_64.rpm" "$tree/"
+    rpmsign --delsign "$tree/kernel-devel-5.14.0-503.11.1.el9_5.x86_64.rpm" >/dev/null 2>&1
+    createrepo_c --quiet "$tree"
+    run_slipway 13 "${ours[@]}" --refresh
+    says kernel-devel "neither the package nor its list is signed" --allow-unsigned
+    run_slipway 0 "${ours[@]}" --allow-unsigned
+}
+
 @test "a kernel that has rotated out is found in the vault of its minor release" {
     resolve 0 5.14.0-427.13.1.el9_4.x86_64 --os rocky9 "${rocky[@]}"
     has headers kernel-devel /vault/9.4/AppStream/x86_64/os/kernel-devel-5.14.0-427.13.1.el9_4.x86_64.rpm
