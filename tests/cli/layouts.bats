@@ -7,14 +7,28 @@ load helpers
 load rpm-repository
 load resolve
 
-# deb FOLDER NAME VERSION ARCHITECTURE SOURCE DEPENDS
+# deb FOLDER NAME VERSION ARCHITECTURE SOURCE DEPENDS: packs what lies in $root, and empties it.
 deb() {
-    local root=$BATS_FILE_TMPDIR/deb
-    rm -rf "$root"
     mkdir -p "$root/DEBIAN" "$1"
     printf '%s\n' "Package: $2" "Version: $3" "Architecture: $4" "Source: $5" 'Maintainer: Test <test@slipway.invalid>' \
         ${6:+"Depends: $6"} 'Description: test' >"$root/DEBIAN/control"
     dpkg-deb --root-owner-group -Zzstd --build "$root" "$1/$2_${3}_$4.deb" >/dev/null
+    rm -rf "$root"
+}
+
+# ubuntu_tree KREL COMMON: the flavour's half of the headers; what the flavours share is linked.
+ubuntu_tree() {
+    local tree=$root/usr/src/linux-headers-$1
+    rpm_tree "$tree" "$1"
+    mkdir -p "$root/lib/modules/$1"
+    rm "$tree/Makefile"
+    ln -s "../$2/Makefile" "$tree/Makefile"
+    ln -s "/usr/src/linux-headers-$1" "$root/lib/modules/$1/build"
+}
+
+ubuntu_common() {
+    mkdir -p "$root/usr/src/$1"
+    echo "obj-y :=" >"$root/usr/src/$1/Makefile"
 }
 
 # suite MIRROR SUITE POOL: a signed list of what is in MIRROR/POOL.
@@ -31,14 +45,18 @@ suite() {
 }
 
 make_ubuntu() {
-    local ubuntu=$1/ubuntu krel
+    local ubuntu=$1/ubuntu krel root=$BATS_FILE_TMPDIR/deb
     krel=5.15.0-112-generic
+    ubuntu_tree "$krel" linux-headers-5.15.0-112
     deb "$ubuntu/pool/main" "linux-headers-$krel" 5.15.0-112.122 amd64 linux 'linux-headers-5.15.0-112, libc6 (>= 2.34)'
+    ubuntu_common linux-headers-5.15.0-112
     deb "$ubuntu/pool/main" linux-headers-5.15.0-112 5.15.0-112.122 all linux
     deb "$ubuntu/pool/main" "linux-modules-$krel" 5.15.0-112.122 amd64 linux
     deb "$ubuntu/pool/main" "linux-modules-extra-$krel" 5.15.0-112.122 amd64 linux "linux-modules-$krel"
     krel=6.8.0-45-generic
+    ubuntu_tree "$krel" linux-hwe-6.8-headers-6.8.0-45
     deb "$ubuntu/pool/updates" "linux-headers-$krel" 6.8.0-45.45~22.04.1 amd64 linux-hwe-6.8 'linux-hwe-6.8-headers-6.8.0-45, libelf1'
+    ubuntu_common linux-hwe-6.8-headers-6.8.0-45
     deb "$ubuntu/pool/updates" linux-hwe-6.8-headers-6.8.0-45 6.8.0-45.45~22.04.1 all linux-hwe-6.8 'coreutils | fileutils'
     deb "$ubuntu/pool/updates" "linux-modules-$krel" 6.8.0-45.45~22.04.1 amd64 linux-hwe-6.8
     krel=6.8.0-1015-aws
@@ -172,6 +190,11 @@ setup() {
     count 3
 }
 
+@test "Ubuntu: both halves are fetched and make one tree" {
+    lint 5.15.0-112-generic --mirror "$served/ubuntu" "${key[@]}"
+    lint 6.8.0-45-generic --os ubuntu22.04 --mirror "$served/ubuntu" "${key[@]}"
+}
+
 @test "Ubuntu: a name of two releases is refused" {
     resolve 2 6.8.0-45-generic --mirror "$served/ubuntu" "${key[@]}"
     tells ubuntu22.04 ubuntu24.04 --os
@@ -183,6 +206,10 @@ setup() {
     has modules kernel-uek-core .rpm
     has modules kernel-uek-modules .rpm
     count 3
+}
+
+@test "Oracle: it is fetched, and is a tree" {
+    lint 5.15.0-302.167.6.el9uek.x86_64 --mirror "$served/oracle" "${key[@]}"
 }
 
 @test "Oracle: a rotated UEK is in the archive" {
@@ -206,6 +233,10 @@ setup() {
     has headers kernel-devel /kernel-devel-6.4.0-150600.23.25.2.noarch.rpm
     has modules kernel-default /kernel-default-6.4.0-150600.23.25.1.x86_64.rpm
     count 3
+}
+
+@test "SUSE: the two parts are fetched and make one tree" {
+    lint 6.4.0-150600.23.25-default --os sles15.6 --mirror "$served/suse" "${key[@]}"
 }
 
 @test "SUSE: a list that is not signed, or by another, is refused" {
@@ -238,6 +269,10 @@ setup() {
     resolve 0 6.1.83-rt28-1.ph5-rt --mirror "$served/photon" "${key[@]}"
     has headers linux-rt-devel /linux-rt-devel-6.1.83-1.ph5.x86_64.rpm
     count 2
+}
+
+@test "Photon: it is fetched, and is a tree" {
+    lint 6.1.83-1.ph5-esx --mirror "$served/photon" "${key[@]}"
 }
 
 @test "Amazon Linux 2023: a series with a name of its own" {

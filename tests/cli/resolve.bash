@@ -15,6 +15,13 @@ resolve() {
     [ "$status" -eq "$code" ]
 }
 
+# lint KREL OPTION…: its headers are fetched and unpacked, and the tree is one that the record can be read of.
+lint() {
+    local krel=$1
+    run_slipway 0 lint "$@" --drivers nvidia
+    says "$krel"
+}
+
 export errors_file=${BATS_TEST_TMPDIR:-}/errors
 
 # has PURPOSE NAME PATH: the answer has the package, at a URL that ends so.
