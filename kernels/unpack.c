@@ -6,6 +6,14 @@
 #include <sys/stat.h>
 
 #include "kernels/archive_input.h"
+#include "kernels/unpack_check.h"
+
+/*
+ * What decoders can be made to write: zeros shrink to a thousandth and less. Kernel headers and
+ * sources shrink to a tenth, and whatever is small is no harm at any ratio.
+ */
+#define BOMB_RATIO      400
+#define BOMB_FROM_BYTES ((uint64_t) 64 << 20)
 
 static void writer_free(struct archive **writer)
 {
@@ -19,7 +27,11 @@ struct job {
 	char *folder;     /* resolved: libarchive checks every component for links */
 	struct archive_input input;
 	struct archive *writer;
+	uint64_t limit_bytes;
 	uint64_t left_bytes;
+	uint64_t limit_entries;
+	uint64_t left_entries;
+	bool has_links;
 };
 
 static void job_done(struct job *job)
@@ -32,6 +44,42 @@ static void job_done(struct job *job)
 static int damaged(const struct job *job, struct archive *archive, struct error *error)
 {
 	return archive_input_damaged(job->name, archive, error);
+}
+
+/* A full disk is not the archive's fault. */
+static int not_written(const struct job *job, struct error *error)
+{
+	int number = archive_errno(job->writer);
+
+	if (number == ENOSPC || number == EDQUOT)
+		return error_set(error, -ENOSPC,
+			"%s: the disk is full: make room below %s, or choose another --cache",
+			job->name, job->folder);
+	return damaged(job, job->writer, error);
+}
+
+static int too_big(const struct job *job, struct error *error)
+{
+	return error_set(error, -EFBIG,
+		"%s: it unpacks to more than %llu MB: that is a bomb and no kernel or source, and "
+		"refused",
+		job->name, (unsigned long long) (job->limit_bytes / 1000000));
+}
+
+/* Also what is passed over has to be decoded, and counts. */
+static int check_bomb(const struct job *job, struct error *error)
+{
+	la_int64_t decoded = archive_filter_bytes(job->input.reader, 0);
+	la_int64_t packed = archive_filter_bytes(job->input.reader, -1);
+
+	if (decoded > 0 && (uint64_t) decoded > job->limit_bytes)
+		return too_big(job, error);
+	if (packed <= 0 || decoded < (la_int64_t) BOMB_FROM_BYTES || decoded / packed < BOMB_RATIO)
+		return 0;
+	return error_set(error, -EFBIG,
+		"%s: %lld MB of it unpack to %lld MB: more than %d to 1 is a bomb and no kernel or "
+		"source, and refused",
+		job->name, (long long) packed / 1000000, (long long) decoded / 1000000, BOMB_RATIO);
 }
 
 static const char *without_dot(const char *path)
@@ -115,23 +163,49 @@ static int copy_data(struct job *job, struct error *error)
 		if (r < ARCHIVE_WARN)
 			return damaged(job, job->input.reader, error);
 		if (size > job->left_bytes)
-			return error_set(error, -EFBIG,
-				"%s: unpacks to more than the limit: refused", job->name);
+			return too_big(job, error);
 		job->left_bytes -= size;
+		r = check_bomb(job, error);
+		if (r < 0)
+			return r;
 		if (archive_write_data_block(job->writer, block, size, offset) < ARCHIVE_WARN)
-			return damaged(job, job->writer, error);
+			return not_written(job, error);
 	}
 }
 
-static bool is_wanted(const struct unpack *unpack, struct archive_entry *entry, const char *path)
+static bool is_wanted(const struct unpack *unpack, const char *path)
+{
+	return *path && strcmp(path, ".") != 0 &&
+	       (!unpack->wanted || unpack->wanted(unpack->context, path));
+}
+
+/* No source or kernel tree has one. */
+static int check_device(
+	const struct job *job, struct archive_entry *entry, const char *path, struct error *error)
 {
 	mode_t type = archive_entry_filetype(entry);
 
-	if (!*path || strcmp(path, ".") == 0)
-		return false;
-	if (type == AE_IFBLK || type == AE_IFCHR || type == AE_IFIFO || type == AE_IFSOCK)
-		return false; /* no source or kernel tree has one */
-	return !unpack->wanted || unpack->wanted(unpack->context, path);
+	if (type != AE_IFBLK && type != AE_IFCHR && type != AE_IFIFO && type != AE_IFSOCK)
+		return 0;
+	return error_set(error, -EXDEV,
+		"%s: %s is a device, pipe or socket, which reaches out of any folder: it is not "
+		"unpacked",
+		job->name, path);
+}
+
+/* Before anything of the entry is decoded. */
+static int check_limits(struct job *job, struct archive_entry *entry, struct error *error)
+{
+	la_int64_t size = archive_entry_size(entry);
+
+	if (size > 0 && (uint64_t) size > job->left_bytes)
+		return too_big(job, error);
+	if (job->left_entries-- == 0)
+		return error_set(error, -EFBIG,
+			"%s: it has more than %llu entries: that is a bomb and no kernel or source, "
+			"and refused",
+			job->name, (unsigned long long) job->limit_entries);
+	return check_bomb(job, error);
 }
 
 static int unpack_entry(struct job *job, struct archive_entry *entry, struct error *error)
@@ -142,16 +216,19 @@ static int unpack_entry(struct job *job, struct archive_entry *entry, struct err
 
 	if (!path)
 		return damaged(job, job->input.reader, error);
-	if (!is_wanted(job->unpack, entry, path))
+	if (!is_wanted(job->unpack, path))
 		return 0;
-	r = confine(job, entry, path, error);
+	r = check_device(job, entry, path, error);
+	if (r == 0)
+		r = confine(job, entry, path, error);
 	if (r < 0)
 		return r;
+	job->has_links = job->has_links || archive_entry_symlink(entry);
 	if (archive_write_header(job->writer, entry) < ARCHIVE_WARN)
-		return damaged(job, job->writer, error);
+		return not_written(job, error);
 	r = archive_entry_size(entry) > 0 ? copy_data(job, error) : 0;
 	if (r == 0 && archive_write_finish_entry(job->writer) < ARCHIVE_WARN)
-		return damaged(job, job->writer, error);
+		return not_written(job, error);
 	return r;
 }
 
@@ -165,13 +242,15 @@ static int unpack_entries(struct job *job, struct error *error)
 			break;
 		if (r < ARCHIVE_WARN)
 			return damaged(job, job->input.reader, error);
-		r = unpack_entry(job, entry, error);
+		r = check_limits(job, entry, error);
+		if (r == 0)
+			r = unpack_entry(job, entry, error);
 		if (r < 0)
 			return r;
 	}
 	if (archive_write_close(job->writer) < ARCHIVE_WARN)
-		return damaged(job, job->writer, error);
-	return 0;
+		return not_written(job, error);
+	return job->has_links ? unpack_check_links(job->folder, job->name, error) : 0;
 }
 
 static int job_start(
@@ -179,7 +258,10 @@ static int job_start(
 {
 	job->unpack = unpack;
 	job->name = name;
-	job->left_bytes = unpack->limit_bytes ? unpack->limit_bytes : UNPACK_LIMIT_BYTES;
+	job->limit_bytes = unpack->limit_bytes ? unpack->limit_bytes : UNPACK_LIMIT_BYTES;
+	job->left_bytes = job->limit_bytes;
+	job->limit_entries = unpack->limit_entries ? unpack->limit_entries : UNPACK_LIMIT_ENTRIES;
+	job->left_entries = job->limit_entries;
 	job->folder = realpath(unpack->folder, NULL);
 	if (!job->folder)
 		return error_set_errno(error, -errno, "%s", unpack->folder);

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Archives from outside, into a folder and never beyond it. An absolute path, a ".." component or a
- * link that leads out is refused; absolute links, which Debian's packages have, become relative
- * ones to the same place below the folder. Owners are not restored, and set-id bits are dropped.
+ * Archives from outside, into a folder and never beyond it. An absolute path, a ".." component, a
+ * link that leads out (also by way of other links) and a device are -EXDEV; absolute links, which
+ * Debian's packages have, become relative ones to the same place below the folder. Owners are not
+ * restored, and set-id bits are dropped. What is larger than the limits, or unpacks to hundreds of
+ * times its size, is -EFBIG; what is damaged or cut short is -EBADMSG; a full disk is -ENOSPC.
+ * After a failure the folder holds a part of it, and is to be thrown away.
  */
 #pragma once
 
@@ -11,15 +14,16 @@
 
 #include "common/error.h"
 
-#define UNPACK_LIMIT_BYTES ((uint64_t) 32 << 30)
+#define UNPACK_LIMIT_BYTES   ((uint64_t) 32 << 30)
+#define UNPACK_LIMIT_ENTRIES ((uint64_t) 1 << 20)
 
 struct unpack {
 	const char *folder; /* absolute or relative to the working directory; must exist */
 	/* Which entries to take, by their path without a leading "./"; NULL takes all. */
 	bool (*wanted)(void *context, const char *path);
 	void *context;
-	uint64_t
-		limit_bytes; /* an archive that unpacks to more is refused; 0: UNPACK_LIMIT_BYTES */
+	uint64_t limit_bytes;   /* of all that is decoded; 0: UNPACK_LIMIT_BYTES */
+	uint64_t limit_entries; /* 0: UNPACK_LIMIT_ENTRIES */
 };
 
 /* A .deb file's data (deb(5)). -EBADMSG for a damaged file, -EXDEV for one that leads out. */

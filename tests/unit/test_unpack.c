@@ -134,6 +134,172 @@ static void more_than_the_limit_is_refused(void **state)
 	assert_int_equal(unpack_into(folder, "a.tar", 9, &error), -EFBIG);
 }
 
+/* "here" is the folder itself, so that each ".." after it counts, and each "here" does not. */
+static void links_that_lead_out_by_way_of_others_are_refused(void **state)
+{
+	const struct folder *folder = *state;
+	struct archive *archive = new_tar(folder, "a.tar");
+	struct error error = { 0 };
+
+	add_entry(archive, "here", AE_IFLNK, ".", NULL);
+	add_entry(archive, "out", AE_IFLNK, "here/here/../..", NULL);
+	archive_write_free(archive);
+	assert_int_equal(unpack_into(folder, "a.tar", 0, &error), -EXDEV);
+	assert_contains(error.text, "by way of other links");
+}
+
+static void links_that_stay_may_go_by_way_of_others(void **state)
+{
+	const struct folder *folder = *state;
+	struct archive *archive = new_tar(folder, "a.tar");
+	struct error error = { 0 };
+
+	add_entry(archive, "a/here", AE_IFLNK, ".", NULL);
+	add_entry(archive, "a/up", AE_IFLNK, "here/../b", NULL);
+	add_entry(archive, "a/nowhere", AE_IFLNK, "gone/../b", NULL);
+	archive_write_free(archive);
+	assert_int_equal(unpack_into(folder, "a.tar", 0, &error), 0);
+}
+
+/* A hard link to what is outside would be written through by the entry after it. */
+static void no_hard_link_is_made_through_a_link(void **state)
+{
+	const struct folder *folder = *state;
+	struct archive *archive = new_tar(folder, "a.tar");
+	_cleanup_free_ char *text = NULL;
+	struct error error = { 0 };
+
+	folder_write_text(folder, "victim", "as it was");
+	add_entry(archive, "here", AE_IFLNK, ".", NULL);
+	add_entry(archive, "out", AE_IFLNK, "here/here/../..", NULL);
+	add_entry(archive, "hard", AE_IFREG, "out/victim", NULL);
+	add_entry(archive, "hard", AE_IFREG, NULL, "overwritten");
+	add_entry(archive, "out/victim", AE_IFREG, NULL, "overwritten");
+	archive_write_free(archive);
+	assert_true(unpack_into(folder, "a.tar", 0, &error) < 0);
+	text = folder_read_text(folder, "victim");
+	assert_string_equal(text, "as it was");
+}
+
+static void devices_are_refused(void **state)
+{
+	static const mode_t types[] = { AE_IFCHR, AE_IFBLK, AE_IFIFO };
+	const struct folder *folder = *state;
+
+	for (size_t i = 0; i < ARRAY_SIZE(types); i++) {
+		struct archive *archive = new_tar(folder, "a.tar");
+		struct error error = { 0 };
+
+		add_entry(archive, "dev/mem", types[i], NULL, NULL);
+		archive_write_free(archive);
+		assert_int_equal(unpack_into(folder, "a.tar", 0, &error), -EXDEV);
+		assert_contains(error.text, "dev/mem is a device");
+	}
+	assert_false(fs_exists(folder->fd, "out/dev/mem"));
+}
+
+static void too_many_entries_are_refused(void **state)
+{
+	const struct folder *folder = *state;
+	struct archive *archive = new_tar(folder, "a.tar");
+	struct unpack unpack = { .folder = folder->path, .limit_entries = 2 };
+	struct error error = { 0 };
+
+	add_entry(archive, "a", AE_IFREG, NULL, "1");
+	add_entry(archive, "b", AE_IFREG, NULL, "2");
+	add_entry(archive, "c", AE_IFREG, NULL, "3");
+	archive_write_free(archive);
+	assert_int_equal(unpack_tar(&unpack, folder->fd, "a.tar", &error), -EFBIG);
+	assert_contains(error.text, "more than 2 entries");
+	assert_false(fs_exists(folder->fd, "c"));
+}
+
+static int truncate_at(const struct folder *folder, const char *name, off_t size)
+{
+	_cleanup_close_ int fd = openat(folder->fd, name, O_WRONLY | O_CLOEXEC);
+
+	return ftruncate(fd, size);
+}
+
+/* A packed tarball of @size_mb MB of zeros, or of noise that does not shrink. */
+static void write_packed(
+	const struct folder *folder, const char *filter, size_t size_mb, bool noise)
+{
+	struct archive *archive = archive_write_new();
+	struct archive_entry *entry = archive_entry_new();
+	_cleanup_free_ char *path = NULL;
+	char *block = calloc(1, 1 << 20);
+
+	assert_true(asprintf(&path, "%s/a.tar", folder->path) > 0);
+	assert_non_null(block);
+	for (size_t i = 0; noise && i < 1 << 20; i++)
+		block[i] = (char) (i * i * 2654435761u >> 13);
+	if (filter)
+		assert_int_equal(archive_write_add_filter_by_name(archive, filter), ARCHIVE_OK);
+	assert_int_equal(archive_write_set_format_pax_restricted(archive), ARCHIVE_OK);
+	assert_int_equal(archive_write_open_filename(archive, path), ARCHIVE_OK);
+	archive_entry_set_pathname(entry, "file");
+	archive_entry_set_filetype(entry, AE_IFREG);
+	archive_entry_set_perm(entry, 0644);
+	archive_entry_set_size(entry, (la_int64_t) size_mb << 20);
+	assert_int_equal(archive_write_header(archive, entry), ARCHIVE_OK);
+	for (size_t i = 0; i < size_mb; i++)
+		assert_int_equal(archive_write_data(archive, block, 1 << 20), 1 << 20);
+	archive_entry_free(entry);
+	archive_write_free(archive);
+	free(block);
+}
+
+static bool want_nothing(void *context, const char *path)
+{
+	(void) context;
+	(void) path;
+	return false;
+}
+
+static void a_bomb_is_refused_before_it_fills_the_disk(void **state)
+{
+	const struct folder *folder = *state;
+	struct error error = { 0 };
+	struct stat status;
+
+	write_packed(folder, "zstd", 100, false);
+	assert_int_equal(unpack_into(folder, "a.tar", 0, &error), -EFBIG);
+	assert_contains(error.text, "bomb");
+	assert_int_equal(fstatat(folder->fd, "out/file", &status, 0), 0);
+	assert_true(status.st_blocks * 512 < 80 << 20);
+}
+
+static void a_bomb_that_nobody_wants_is_refused_too(void **state)
+{
+	const struct folder *folder = *state;
+	struct unpack unpack = {
+		.folder = folder->path, .wanted = want_nothing, .limit_bytes = 1 << 20
+	};
+	struct error error = { 0 };
+
+	write_packed(folder, "gzip", 4, false);
+	assert_int_equal(unpack_tar(&unpack, folder->fd, "a.tar", &error), -EFBIG);
+}
+
+static void a_cut_archive_is_damaged(void **state)
+{
+	static const char *const filters[] = { "gzip", "xz", "zstd", "bzip2", NULL };
+	const struct folder *folder = *state;
+
+	for (size_t i = 0; i < ARRAY_SIZE(filters); i++) {
+		struct error error = { 0 };
+		struct stat status;
+
+		write_packed(folder, filters[i], 1, true);
+		assert_int_equal(unpack_into(folder, "a.tar", 0, &error), 0);
+		assert_int_equal(fstatat(folder->fd, "a.tar", &status, 0), 0);
+		assert_int_equal(truncate_at(folder, "a.tar", status.st_size / 2), 0);
+		assert_int_equal(unpack_into(folder, "a.tar", 0, &error), -EBADMSG);
+		assert_contains(error.text, "a.tar");
+	}
+}
+
 static void garbage_is_no_archive(void **state)
 {
 	const struct folder *folder = *state;
@@ -171,6 +337,14 @@ int main(void)
 		folder_test(whatever_leads_out_is_refused),
 		folder_test(nothing_is_written_through_a_link),
 		folder_test(more_than_the_limit_is_refused),
+		folder_test(links_that_lead_out_by_way_of_others_are_refused),
+		folder_test(links_that_stay_may_go_by_way_of_others),
+		folder_test(no_hard_link_is_made_through_a_link),
+		folder_test(devices_are_refused),
+		folder_test(too_many_entries_are_refused),
+		folder_test(a_bomb_is_refused_before_it_fills_the_disk),
+		folder_test(a_bomb_that_nobody_wants_is_refused_too),
+		folder_test(a_cut_archive_is_damaged),
 		folder_test(garbage_is_no_archive),
 		cmocka_unit_test(relative_links_take_the_shortest_way),
 	};
