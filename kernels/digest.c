@@ -162,7 +162,7 @@ int digest_parse(char *text, size_t size, const char *name, struct digest *ret, 
 int digest_read(int folder_fd, const char *name, struct digest *ret, struct error *error)
 {
 	_cleanup_free_ char *text = NULL;
-	struct stat status;
+	struct stat status = { 0 };
 	size_t size;
 	int r = fs_read(folder_fd, name, DIGEST_LIMIT_BYTES * 2, &text, &size);
 

@@ -17,6 +17,7 @@ struct asked {
 	struct digest known; /* what the cache has */
 	bool usable;         /* @known may be used, fresh or not */
 	bool fresh;
+	bool wanted;      /* the mirror is to be asked */
 	int cache_result; /* why the cache has nothing usable, with @cache_error */
 	struct error cache_error;
 	int result; /* of asking the mirror, with @error */
@@ -128,8 +129,9 @@ static int job_keep(
 	if (r == -EADDRNOTAVAIL && job->absent) {
 		digest_free(&job->made);
 		job->made.absent = strdup(job->error.text);
-		for (char *c = job->made.absent; c && (c = strpbrk(c, "\r\n"));)
-			*c = ' ';
+		for (char *c = job->made.absent; c && *c; c++)
+			if (*c == '\r' || *c == '\n')
+				*c = ' ';
 	} else if (r < 0) {
 		return r;
 	}
@@ -147,29 +149,40 @@ static void job_settle(
 		look(asked, options);
 }
 
-static void jobs_free(struct index_job *jobs, size_t count)
+static int run_jobs(struct asked *asked, size_t count, struct index_job *jobs, size_t wanted,
+	const struct index_options *options, struct error *error)
 {
-	for (size_t i = 0; jobs && i < count; i++)
-		index_job_free(&jobs[i]);
-	free(jobs);
+	size_t job = 0;
+	int r = 0;
+
+	for (size_t i = 0; i < count && r == 0; i++)
+		if (asked[i].wanted) {
+			r = job_prepare(&jobs[job], &asked[i], options, job, error);
+			job++;
+		}
+	if (r == 0)
+		r = index_jobs_run(jobs, wanted, error);
+	job = 0;
+	for (size_t i = 0; i < count && r == 0; i++)
+		if (asked[i].wanted)
+			job_settle(&jobs[job++], &asked[i], options);
+	return r;
 }
 
-static int run_jobs(
-	struct asked **list, size_t count, const struct index_options *options, struct error *error)
+static int make_jobs(struct asked *asked, size_t count, size_t wanted,
+	const struct index_options *options, struct error *error)
 {
-	struct index_job *jobs = calloc(count, sizeof(*jobs));
-	size_t prepared = 0;
-	int r = jobs ? 0 : error_set_errno(error, -ENOMEM, "fetching the lists");
+	struct index_job *jobs = calloc(wanted, sizeof(*jobs));
+	int r;
 
-	for (size_t i = 0; jobs && i < count; i++)
+	if (!jobs)
+		return error_set_errno(error, -ENOMEM, "fetching the lists");
+	for (size_t i = 0; i < wanted; i++)
 		jobs[i].work_fd = -1;
-	for (; r == 0 && prepared < count; prepared++)
-		r = job_prepare(&jobs[prepared], list[prepared], options, prepared, error);
-	if (r == 0)
-		r = index_jobs_run(jobs, count, error);
-	for (size_t i = 0; r == 0 && i < count; i++)
-		job_settle(&jobs[i], list[i], options);
-	jobs_free(jobs, count);
+	r = run_jobs(asked, count, jobs, wanted, options, error);
+	for (size_t i = 0; i < wanted; i++)
+		index_job_free(&jobs[i]);
+	free(jobs);
 	return r;
 }
 
@@ -184,28 +197,25 @@ static int empty_work(const struct index_options *options, struct error *error)
 static int ask(
 	struct asked *asked, size_t count, const struct index_options *options, struct error *error)
 {
-	_cleanup_free_ struct asked **list = calloc(count ? count : 1, sizeof(*list));
 	_cleanup_close_ int lock_fd = -1;
 	time_t before = time(NULL);
 	size_t wanted = 0;
-	int r = list ? lock_folder(options, &lock_fd, error) : -ENOMEM;
+	int r = lock_folder(options, &lock_fd, error);
 
-	if (r < 0)
-		return list ? r : error_set_errno(error, r, "fetching the lists");
-	for (size_t i = 0; i < count; i++) {
+	for (size_t i = 0; i < count && r == 0; i++) {
 		if (!must_ask(&asked[i], options))
 			continue;
 		/* Another run may have fetched it while this one waited for the lock. */
 		look(&asked[i], options);
-		if (must_ask(&asked[i], options) &&
-			!(asked[i].fresh && asked[i].known.asked_s > before))
-			list[wanted++] = &asked[i];
+		asked[i].wanted = must_ask(&asked[i], options) &&
+				  !(asked[i].fresh && asked[i].known.asked_s > before);
+		wanted += asked[i].wanted;
 	}
-	if (wanted == 0)
-		return 0;
+	if (r < 0 || wanted == 0)
+		return r;
 	r = empty_work(options, error);
 	if (r == 0)
-		r = run_jobs(list, wanted, options, error);
+		r = make_jobs(asked, count, wanted, options, error);
 	return r < 0 ? r : empty_work(options, error);
 }
 

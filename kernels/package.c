@@ -97,8 +97,9 @@ static char *value_of(const struct stanza *stanza, const char *name)
 	const char *value = stanza_value(stanza, name);
 	char *copy = strdup(value ? value : "");
 
-	for (char *c = copy; c && (c = strchr(c, '\n'));)
-		*c = ' ';
+	for (char *c = copy; c && *c; c++)
+		if (*c == '\n')
+			*c = ' ';
 	return copy;
 }
 

@@ -353,7 +353,7 @@ int signature_check(
 			r = run_gpgv(request, &status, error);
 		if (r < 0)
 			return r;
-		verdict = signature_judge(status, key);
+		verdict = signature_judge(status ? status : "", key);
 	}
 	if (verdict == SIGNATURE_GOOD)
 		return give(key, NULL, ret, error);
