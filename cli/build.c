@@ -15,9 +15,16 @@
 /* Headers are enough to compile, and not to tell what else a module wants to be loaded first. */
 static int check_modules(struct build *build, struct error *error)
 {
-	if (build->local.count || lock_find(&build->lock, LOCK_MODULES))
+	if (build->local.has_modules || lock_find(&build->lock, LOCK_MODULES))
 		return 0;
 	build->failure = EXIT_CODE_KERNEL;
+	if (build->local.has_headers)
+		return error_set(error, -ENODATA,
+			"kernel %s: its own modules, which drivers depend on, are neither in what "
+			"--kernel-from names nor in the lists of %s: give its package too "
+			"(linux-image-%s, kernel-core and kernel-modules-core), or the folder of its "
+			"make modules_install",
+			build->lock.krel, build->lock.os, build->lock.krel);
 	return error_set(error, -ENODATA,
 		"kernel %s: its headers are in the lists of %s, its own modules are not: no image can "
 		"be made before they are there; run again with --refresh later, or give them by "

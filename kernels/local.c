@@ -383,9 +383,10 @@ char *local_lacks(const struct local_kernel *kernel)
 	if (!what)
 		return NULL;
 	return asprintf(&text,
-		       "kernel %s: of what --kernel-from names, %s (Debian has them in "
-		       "linux-headers-%s and linux-image-%s, others in kernel-devel and "
-		       "kernel-modules-core or kernel-core)",
+		       "kernel %s: of what --kernel-from names, %s: they are looked for in the "
+		       "distribution's repositories (Debian has them in linux-headers-%s and "
+		       "linux-image-%s, others in kernel-devel and kernel-core or "
+		       "kernel-modules-core)",
 		       kernel->krel, what, kernel->krel, kernel->krel) < 0
 		       ? NULL
 		       : text;

@@ -233,3 +233,11 @@ make_layers() {
     says "leads out of the archive"
     [ -z "$(ls "$cache/arrows")" ]
 }
+
+@test "headers alone are not enough, and what is lacking is named before anything is compiled" {
+    make_headers "$BATS_TEST_TMPDIR/headers" "$krel"
+    kernel_from 5 "$BATS_TEST_TMPDIR/headers"
+    says "the kernel's own modules, which drivers depend on, are not there: they are looked for" \
+        "kernel $krel: its own modules, which drivers depend on, are neither in what --kernel-from names nor" \
+        "linux-image-$krel"
+}
