@@ -224,10 +224,10 @@ static int open_all(struct verb *verb, struct error *error)
 {
 	int r = choose_hash(verb, error);
 
-	if (r == 0 && verb->cert)
-		r = module_cert_read(AT_FDCWD, verb->cert, &verb->certificate, error);
 	if (r == 0 && verb->key)
 		r = open_key(verb, error);
+	if (r == 0 && verb->cert)
+		r = module_cert_read(AT_FDCWD, verb->cert, &verb->certificate, error);
 	verb->job.signer.cert = verb->certificate;
 	verb->job.signer.key = verb->private_key;
 	if (r == 0 && verb->cert)
@@ -284,8 +284,9 @@ static void report(const struct verb *verb)
 		report_json(verb);
 		return;
 	}
-	(void) printf("%zu modules signed as %s with %s", verb->job.set.paths.count,
-		module_cert_name(verb->certificate), verb->job.signer.hash);
+	(void) printf("%zu module%s signed as %s with %s", verb->job.set.paths.count,
+		verb->job.set.paths.count == 1 ? "" : "s", module_cert_name(verb->certificate),
+		verb->job.signer.hash);
 	if (verb->job.replaced)
 		(void) printf(", %zu of them anew", verb->job.replaced);
 	(void) putchar('\n');

@@ -12,9 +12,9 @@
 	(CMS_NOCERTS | CMS_PARTIAL | CMS_BINARY | CMS_DETACHED | CMS_STREAM | CMS_NOATTR |         \
 		CMS_NOSMIMECAP)
 
-static int fetch_hash(const char *name, EVP_MD **ret_md, struct error *error)
+static int fetch_hash(const char *name, OSSL_LIB_CTX *context, EVP_MD **ret_md, struct error *error)
 {
-	*ret_md = EVP_MD_fetch(NULL, name, NULL);
+	*ret_md = EVP_MD_fetch(context, name, NULL);
 	if (*ret_md)
 		return 0;
 	return sign_ssl_failed(error, -EINVAL, "hash %s: OpenSSL does not have it", name);
@@ -25,7 +25,7 @@ int module_digest(const char *hash, const void *data, size_t size, unsigned char
 {
 	_cleanup_(cleanup_md) EVP_MD *md = NULL;
 	unsigned int length = 0;
-	int r = fetch_hash(hash, &md, error);
+	int r = fetch_hash(hash, NULL, &md, error);
 
 	if (r < 0)
 		return r;
@@ -56,13 +56,14 @@ static int start(const struct module_signer *signer, EVP_PKEY *key, CMS_ContentI
 {
 	_cleanup_(cleanup_cms) CMS_ContentInfo *cms = NULL;
 	_cleanup_(cleanup_md) EVP_MD *md = NULL;
+	OSSL_LIB_CTX *context = signer->key ? signer->key->context : NULL;
 	CMS_SignerInfo *info;
-	int r = fetch_hash(signer->hash, &md, error);
+	int r = fetch_hash(signer->hash, context, &md, error);
 
 	if (r < 0)
 		return r;
 	ERR_clear_error();
-	cms = CMS_sign(NULL, NULL, NULL, NULL, SIGN_FLAGS);
+	cms = CMS_sign_ex(NULL, NULL, NULL, NULL, SIGN_FLAGS, context, NULL);
 	info = cms ? CMS_add1_signer(cms, sk_X509_value(signer->cert->all, 0), key, md, SIGN_FLAGS)
 		   : NULL;
 	if (!info)

@@ -25,9 +25,45 @@
 
 #define TOKEN_LIBRARY "pkcs11" /* the name of the provider and of the engine */
 
-static void unload_provider(void *provider)
+/* The provider, with OpenSSL's own beside it for everything that the token does not do. */
+struct provider {
+	OSSL_LIB_CTX *context;
+	OSSL_PROVIDER *token;
+	OSSL_PROVIDER *own;
+};
+
+static void provider_close(void *closing)
 {
-	(void) OSSL_PROVIDER_unload(provider);
+	struct provider *provider = closing;
+
+	if (provider->own)
+		(void) OSSL_PROVIDER_unload(provider->own);
+	if (provider->token)
+		(void) OSSL_PROVIDER_unload(provider->token);
+	OSSL_LIB_CTX_free(provider->context);
+	free(provider);
+}
+
+/*
+ * Opened in a context of its own: tokens in software use OpenSSL's default one themselves, and
+ * would come back to the provider, and to their own locks, if it were there. NULL: not installed.
+ */
+static struct provider *provider_open(void)
+{
+	struct provider *provider = calloc(1, sizeof(*provider));
+
+	if (!provider)
+		return NULL;
+	provider->context = OSSL_LIB_CTX_new();
+	if (provider->context) {
+		provider->own = OSSL_PROVIDER_load(provider->context, "default");
+		provider->token = OSSL_PROVIDER_load(provider->context, TOKEN_LIBRARY);
+	}
+	ERR_clear_error();
+	if (provider->own && provider->token)
+		return provider;
+	provider_close(provider);
+	return NULL;
 }
 
 static int token_failed(const char *uri, const struct sign_password *password, struct error *error)
@@ -45,7 +81,7 @@ static int open_by_provider(const char *uri, UI_METHOD *method, struct sign_pass
 	struct module_key *key, struct error *error)
 {
 	OSSL_STORE_CTX *store =
-		OSSL_STORE_open_ex(uri, NULL, NULL, method, password, NULL, NULL, NULL);
+		OSSL_STORE_open_ex(uri, key->context, NULL, method, password, NULL, NULL, NULL);
 
 	if (store)
 		key->key = sign_store_key(store);
@@ -83,6 +119,7 @@ static int open_by_engine(const char *uri, UI_METHOD *method, struct sign_passwo
 			error, -ENOPKG, "%s: the pkcs11 engine cannot reach a token", uri);
 	key->token = engine;
 	key->close_token = finish_engine;
+	(void) ENGINE_ctrl_cmd_string(engine, "QUIET", NULL, 0); /* we say ourselves what failed */
 	if (password->text && !ENGINE_ctrl_cmd_string(engine, "PIN", password->text, 0))
 		return sign_ssl_failed(error, -EACCES, "%s: the engine takes no PIN", uri);
 	key->key = ENGINE_load_private_key(engine, uri, method, password);
@@ -116,7 +153,7 @@ static int check_uri(const char *uri, struct error *error)
 int sign_token_open(const char *uri, struct sign_password *password, struct module_key *key,
 	struct error *error)
 {
-	OSSL_PROVIDER *provider;
+	struct provider *provider;
 	UI_METHOD *method;
 	int r = check_uri(uri, error);
 
@@ -125,12 +162,11 @@ int sign_token_open(const char *uri, struct sign_password *password, struct modu
 	method = UI_UTIL_wrap_read_pem_callback(sign_password_callback, 0);
 	if (!method)
 		return error_set_errno(error, -ENOMEM, "PKCS#11");
-	/* 1: OpenSSL's own provider stays the one for everything else. */
-	provider = OSSL_PROVIDER_try_load(NULL, TOKEN_LIBRARY, 1);
-	ERR_clear_error();
+	provider = provider_open();
 	if (provider) {
+		key->context = provider->context;
 		key->token = provider;
-		key->close_token = unload_provider;
+		key->close_token = provider_close;
 		r = open_by_provider(uri, method, password, key, error);
 	} else {
 		r = open_by_engine(uri, method, password, key, error);
