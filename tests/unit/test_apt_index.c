@@ -2,6 +2,7 @@
 #include "tests/unit/mirror.h"
 
 #include "common/fs.h"
+#include "tests/unit/server.h"
 
 #define PACKAGES "main/binary-amd64/Packages"
 #define SUITE    "mirror/dists/stable/"
@@ -250,6 +251,48 @@ static void mirrors_without_the_suite_are_not_asked_again_at_once(void **state)
 	asking_done(&asking);
 }
 
+/* A response with this file of the folder; the caller frees it. */
+static char *response(const struct folder *folder, const char *path)
+{
+	_cleanup_free_ char *text = folder_read_text(folder, path);
+	char *whole = NULL;
+
+	assert_true(asprintf(&whole,
+			    "HTTP/1.1 200 OK\r\nContent-Length: %zu\r\nConnection: "
+			    "close\r\n\r\n%s",
+			    strlen(text), text) > 0);
+	return whole;
+}
+
+static void mirrors_in_the_middle_of_an_update_are_asked_once_more(void **state)
+{
+	static const char *const lists[] = { PACKAGES, NULL };
+	const struct folder *folder = *state;
+	const struct suite suite = { .fields = "", .lists = lists };
+	_cleanup_free_ char *old_head = NULL;
+	_cleanup_free_ char *head = NULL;
+	_cleanup_free_ char *list = NULL;
+	_cleanup_free_ char *log = NULL;
+	struct asking asking;
+	struct server server;
+
+	prepare(folder, &asking);
+	folder_write_text(folder, SUITE PACKAGES, "Package: old\n");
+	mirror_publish(folder, &suite);
+	old_head = response(folder, SUITE "InRelease");
+	folder_write_text(folder, SUITE PACKAGES, packages);
+	mirror_publish(folder, &suite);
+	head = response(folder, SUITE "InRelease");
+	list = response(folder, SUITE PACKAGES);
+	server_start(folder, (const char *const[]){ old_head, list, head, list, NULL }, &server);
+	asking.request.url = server.url;
+	expect_kept(&asking, folder);
+	server_stop(&server);
+	log = folder_read_text(folder, "log");
+	assert_contains(strstr(log, "/InRelease ") + 1, "/InRelease ");
+	asking_done(&asking);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -262,6 +305,7 @@ int main(void)
 		folder_test(wrong_lists),
 		folder_test(malformed_lists),
 		folder_test(mirrors_without_the_suite_are_not_asked_again_at_once),
+		folder_test(mirrors_in_the_middle_of_an_update_are_asked_once_more),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

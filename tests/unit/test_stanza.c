@@ -110,6 +110,7 @@ static void endless_lines_and_stanzas_are_refused(void **state)
 	assert_contains(error.text, "a line of more than 1048576 bytes at byte 0");
 	for (size_t at = 0; at + 2 < size; at += 1000) {
 		text[at] = '\n';
+		text[at + 1] = 'x';
 		text[at + 2] = ':';
 	}
 	assert_int_equal(read_text(text, size, 65536, &more_notes, &error), -EFBIG);
