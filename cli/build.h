@@ -105,7 +105,7 @@ int build_prepare(struct build *build, struct error *error) _must_check_;
 int build_read_tree(struct build *build, struct error *error) _must_check_;
 
 /* The findings about that kernel, with these drivers in mind. The caller frees them. */
-int build_lint(const struct build *build, bool ofed, bool nvidia, struct lint *ret,
+int build_lint(struct build *build, bool ofed, bool nvidia, struct lint *ret,
 	struct error *error) _must_check_;
 
 /*

@@ -85,19 +85,45 @@ int build_read_tree(struct build *build, struct error *error)
 	return r;
 }
 
-int build_lint(
-	const struct build *build, bool ofed, bool nvidia, struct lint *ret, struct error *error)
+/*
+ * Which compilers the distribution has, where nothing had to be looked for in its lists yet: with a
+ * kernel of the user's own. That it cannot be told is worth a note and no more.
+ */
+static void ask_compilers(struct build *build)
+{
+	_cleanup_(resolve_answer_free) struct resolve_answer answer = { 0 };
+	_cleanup_strv_ struct strv krels = { 0 };
+	_cleanup_free_ char *note = NULL;
+	struct error error = { 0 };
+
+	if (build->compilers.count > 0 || build->options.lock || build->options.bundle)
+		return;
+	if (context_list(&build->context, &krels, &answer, &error) == 0) {
+		build->compilers = answer.compilers;
+		answer.compilers = (struct strv){ 0 };
+		return;
+	}
+	if (asprintf(&note, "whether %s has the compiler is not checked: %s", build->context.os.os,
+		    error.text) < 0)
+		note = NULL;
+	else
+		progress_note(&build->context.progress, note);
+}
+
+int build_lint(struct build *build, bool ofed, bool nvidia, struct lint *ret, struct error *error)
 {
 	struct utsname machine;
 	struct lint_request request = {
 		.os = build->context.os.os,
-		.compilers = build->compilers.count ? &build->compilers : NULL,
 		.compiler = build->options.compiler,
 		.ofed = ofed,
 		.nvidia = nvidia,
 		.peermem = nvidia && ofed,
 	};
 
+	ask_compilers(build);
+	if (build->compilers.count > 0)
+		request.compilers = &build->compilers;
 	if (uname(&machine) == 0)
 		request.machine_arch = machine.machine;
 	return lint_run(&build->record, &request, ret, error);

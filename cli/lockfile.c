@@ -20,7 +20,7 @@ static int ask(struct build *build, struct error *error)
 	struct resolve_request request = {
 		.krel = build->options.krel,
 		.has_headers = build->local.has_headers,
-		.has_modules = build->local.has_modules,
+		.has_modules = build->local.has_modules || build->tree_only,
 	};
 	int r = extras_list(build->context.data, &build->context.os,
 		build->ofed.kind == SOURCE_PACKAGE, build->nvidia.kind == SOURCE_PACKAGE, &extras,

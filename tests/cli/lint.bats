@@ -1,0 +1,91 @@
+#!/usr/bin/env bats
+# shellcheck disable=SC2154
+# SPDX-License-Identifier: Apache-2.0
+# slipway lint, and what build makes of the same findings. Kernels come by --kernel-from: no list has to be asked.
+
+load helpers
+load kernel-from
+
+krel=6.6.9-own1
+
+setup() {
+    headers=$BATS_TEST_TMPDIR/headers
+    make_headers "$headers" "$krel"
+    mkdir -p "$BATS_TEST_TMPDIR/nvidia/kernel-open"
+    touch "$BATS_TEST_TMPDIR"/nvidia/kernel-open/{Kbuild,conftest.sh}
+    export SLIPWAY_MIRRORS=/dev/null
+    # No apt sources either: no mirror is known, so nothing is fetched.
+    export PATH=/nowhere:$PATH
+}
+
+lint() {
+    local code=$1
+    shift
+    run_slipway "$code" lint --os debian12 --offline --kernel-from "$headers" "$@"
+}
+
+set_option() { sed -i "/^CONFIG_${1%%=*}=/d" "$headers/.config" && echo "CONFIG_$1" >>"$headers/.config"; }
+
+@test "a good kernel is told with its compiler and vermagic" {
+    lint 0
+    says "$krel (x86_64), made with gcc-12, vermagic \"$krel SMP mod_unload modversions \"" "0 errors, 0 warnings"
+}
+
+@test "an error is exit code 24, and comes before warnings and notes" {
+    set_option INFINIBAND=y
+    set_option MODULE_UNLOAD=n
+    set_option MODVERSIONS=n
+    lint 24
+    says "infiniband-builtin" "INFINIBAND=y: OFED cannot replace it" "never replaced without a reboot" "1 errors, 1 warnings, 1 notes"
+    [[ $output == *"error    infiniband-builtin"*"warning  no-module-unload"*"note     no-modversions"* ]]
+}
+
+@test "only the drivers that are to be built are minded" {
+    set_option INFINIBAND=y
+    lint 0 --drivers nvidia
+    lint 24 --drivers ofed
+    lint 2 --drivers ofed,amd
+    says "--drivers ofed,amd"
+}
+
+@test "the result is JSON with the record" {
+    set_option MLX5_CORE=y
+    run_slipway 24 lint --os debian12 --offline --kernel-from "$headers" --json
+    result=$(grep '"event":"result"' <<<"$output")
+    [ "$(jq -r '.exit_code, .os, .findings[0].id, .findings[0].severity, .record.compiler.name, .record.options.mlx5_core' <<<"$result" |
+        tr '\n' ' ')" = "24 debian12 mlx5-builtin error gcc-12 y " ]
+}
+
+@test "another compiler than the kernel's is a warning, a contradiction is told" {
+    lint 0 --compiler gcc-11
+    says "compiler-major-differs" "made with gcc-12, and modules will be with gcc-11"
+    set_option GCC_VERSION=130200
+    lint 0
+    says "config-compiler-disagrees"
+}
+
+@test "host tools of another machine are an error" {
+    # e_machine of ELF: 183 is aarch64.
+    printf '\xb7' | dd of="$headers/scripts/mod/modpost" bs=1 seek=18 conv=notrunc status=none
+    lint 24
+    says "host-tools-foreign-arch" "for aarch64, this machine is x86_64"
+}
+
+@test "a damaged configuration is told with its line" {
+    echo "<html>" >>"$headers/.config"
+    lint 12
+    says ".config: line 15" "does not start with CONFIG_"
+}
+
+@test "the record lies beside the tree in the cache" {
+    lint 0
+    [ "$(jq -r '.krel' "$BATS_TEST_TMPDIR"/cache/arrows/kernel-*/record.json)" = "$krel" ]
+}
+
+@test "a target is wanted, and one only" {
+    run_slipway 2 lint
+    says "a kernel release, --kernel-from or --lock is missing"
+    run_slipway 2 lint 6.1.0-56-amd64 6.1.0-55-amd64
+    run_slipway 0 lint --help
+    says "--drivers" "--kernel-from" "--os"
+}
