@@ -1,0 +1,204 @@
+#!/usr/bin/env bats
+# shellcheck disable=SC2154
+# SPDX-License-Identifier: Apache-2.0
+# slipway build --bundle in a network namespace without any interface, and bundles that are not what they should be.
+# make check-full makes one with `slipway bundle` and builds both images from it (tests/vm/full/80-bundle.bats).
+
+load helpers
+load repository
+load kernel-from
+
+krel=6.1.0-56-amd64
+
+setup() {
+    # The storage of images is the test's own: what is imported must come from the bundle.
+    printf '%s\n' '[storage]' 'driver = "vfs"' "graphroot = \"$BATS_TEST_TMPDIR/storage\"" "runroot = \"$BATS_TEST_TMPDIR/run\"" \
+        >"$BATS_TEST_TMPDIR/storage.conf"
+    export CONTAINERS_STORAGE_CONF=$BATS_TEST_TMPDIR/storage.conf
+    make_repository
+    make_headers "$BATS_TEST_TMPDIR/content/usr/src/linux-headers-$krel" $krel
+    mkdir -p "$BATS_TEST_TMPDIR/content/lib/modules/$krel"
+    ln -s "/usr/src/linux-headers-$krel" "$BATS_TEST_TMPDIR/content/lib/modules/$krel/build"
+    CONTENT=$BATS_TEST_TMPDIR/content add_package "linux-headers-$krel" "linux-compiler-gcc-12-x86"
+    SOURCE=linux-signed-amd64 add_package "linux-image-$krel"
+    add_package linux-compiler-gcc-12-x86 gcc-12
+    publish
+    update_system
+    bundle=$BATS_TEST_TMPDIR/bundle
+    make_bundle
+}
+
+# An image of nothing; its ID is in $id, its archive is $1.
+make_image() {
+    local container
+    container=$(buildah from scratch)
+    buildah config --label "for=$1" "$container"
+    buildah commit --quiet "$container" made >/dev/null
+    buildah rm "$container" >/dev/null
+    id=$(buildah inspect --type image --format '{{.FromImageID}}' made)
+    buildah push --quiet made "oci-archive:$1"
+    buildah rmi made >/dev/null
+}
+
+# A bundle of one kernel, with an image of nothing for the build container; its parts are in the folder "parts".
+make_bundle() {
+    local parts=$BATS_TEST_TMPDIR/parts sha256
+    mkdir -p "$parts"/{locks,images,sources,blobs/sha256}
+    run_slipway 0 resolve $krel -o "$parts/locks/a.json"
+    for package in "$mirror"/pool/linux-{headers,image}-*.deb; do
+        sha256=$(sha256sum <"$package" | cut -d ' ' -f 1)
+        cp "$package" "$parts/blobs/sha256/$sha256"
+    done
+    make_image "$parts/images/toolchain.tar"
+    mkdir -p "$BATS_TEST_TMPDIR/nvidia/kernel-open"
+    tar -C "$BATS_TEST_TMPDIR/nvidia" -cf "$parts/sources/nvidia.tar" .
+    rm -rf "$BATS_TEST_TMPDIR/cache"
+    pack
+}
+
+# pack [FILTER]: the manifest of what is in the folder, changed by the jq filter, and all of it as a bundle.
+pack() {
+    local parts=$BATS_TEST_TMPDIR/parts
+    (cd "$parts" && find . -type f ! -name bundle.json -printf '%P %s\n' | while read -r path size; do
+        jq -n --arg path "$path" --argjson size "$size" --arg sha256 "$(sha256sum <"$path" | cut -d ' ' -f 1)" \
+            '{path: $path, size_bytes: $size, sha256: $sha256}'
+    done) | jq -s --arg krel $krel --arg id "$id" '{schema: 1, slipway: "0.0.1", files: ., targets: [{krel: $krel, os: "debian12",
+        arch: "x86_64", lock: "locks/a.json", refreshed: "", unsigned_lists: "no", kernel_from: [],
+        images: [{arrow: "toolchain", key: ("a" * 64), name: "localhost/slipway/build-test:1", id: $id, file: "images/toolchain.tar"}],
+        ofed: {kind: "none", name: "", file: ""}, nvidia: {kind: "tree", name: "nvidia", file: "sources/nvidia.tar"},
+        base: {kind: "none", name: "", file: ""}}]}'"${1:+ | $1}" >"$parts/bundle.json"
+    archive
+}
+
+archive() {
+    (cd "$BATS_TEST_TMPDIR/parts" && tar --zstd -cf "$bundle" bundle.json $(find . -type f ! -name bundle.json -printf '%P\n'))
+}
+
+# build CODE [OPTION…]: where there is no network at all.
+build() {
+    SLIPWAY=$BATS_TEST_TMPDIR/isolated run_slipway "$1" build --bundle "$bundle" "${@:2}"
+}
+
+isolate() {
+    printf '%s\n' '#!/bin/sh' "exec unshare --net '$SLIPWAY' \"\$@\"" >"$BATS_TEST_TMPDIR/isolated"
+    chmod +x "$BATS_TEST_TMPDIR/isolated"
+}
+
+# Nothing of a bundle that was refused is in the cache or in the storage.
+nothing_is_imported() {
+    [ -z "$(find "$BATS_TEST_TMPDIR/cache/blobs" -type f ! -name tidy 2>/dev/null)" ]
+    [ -z "$(ls "$BATS_TEST_TMPDIR/cache/arrows" "$BATS_TEST_TMPDIR/cache/runs" | grep -v :)" ]
+    [ -z "$(buildah images -q)" ]
+}
+
+@test "without any network the kernel tree is made from a bundle, and its image is in the storage" {
+    isolate
+    rm -rf "$mirror"
+    build 21
+    says "the bundle was made by slipway 0.0.1" "localhost/slipway/build-test:1" "linux-headers-$krel"
+    [ -e "$BATS_TEST_TMPDIR"/cache/arrows/kernel-*/lib/modules/$krel/build/Makefile ]
+    [ "$(buildah inspect --type image --format '{{.FromImageID}}' localhost/slipway/build-test:1)" = "$id" ]
+    [ "$(cat "$BATS_TEST_TMPDIR"/cache/arrows/toolchain-aaaa*/image)" = localhost/slipway/build-test:1 ]
+    [ "$(find "$BATS_TEST_TMPDIR/cache/blobs/sha256" -type f | wc -l)" -eq 2 ]
+    [ -z "$(ls -A "$BATS_TEST_TMPDIR/cache/runs")" ]
+}
+
+@test "an image of other recipes is not taken, and that is said" {
+    isolate
+    build 21
+    says "of other recipes" "slipway 0.0.1" "make the bundle anew"
+}
+
+@test "nothing of it opens a socket to anywhere" {
+    run strace -f -e trace=socket -o "$BATS_TEST_TMPDIR/strace" env SLIPWAY_CACHE="$BATS_TEST_TMPDIR/cache" "$SLIPWAY" build --bundle "$bundle"
+    says "of other recipes"
+    run grep -E 'AF_(INET|INET6)' "$BATS_TEST_TMPDIR/strace"
+    [ "$output" = "" ]
+}
+
+@test "a kernel that it was not made for" {
+    isolate
+    build 5 --kernel 6.1.0-57-amd64
+    says "it was not made for kernel 6.1.0-57-amd64; it has $krel"
+    nothing_is_imported
+}
+
+@test "a bundle that is cut short or altered is refused, and nothing of it is taken" {
+    isolate
+    cp "$bundle" "$BATS_TEST_TMPDIR/whole"
+    head -c 3000 "$BATS_TEST_TMPDIR/whole" >"$bundle"
+    build 12
+    says "cut short" "copy it again"
+    nothing_is_imported
+    echo x >>"$BATS_TEST_TMPDIR/parts/locks/a.json"
+    archive
+    build 12
+    says "altered: locks/a.json"
+    nothing_is_imported
+    echo text >"$bundle"
+    build 12
+    says "no bundle"
+    nothing_is_imported
+}
+
+@test "a bundle with an entry that leads out is refused" {
+    isolate
+    tar -C "$BATS_TEST_TMPDIR/parts" --transform 's|^locks/a.json|../../escaped|' --zstd -Pcf "$bundle" bundle.json locks/a.json
+    build 19
+    says "../../escaped leads out of the bundle"
+    ln -sf /etc/passwd "$BATS_TEST_TMPDIR/parts/locks/a.json"
+    tar -C "$BATS_TEST_TMPDIR/parts" --zstd -cf "$bundle" bundle.json locks/a.json
+    build 19
+    says "locks/a.json is no plain file"
+    nothing_is_imported
+    [ -z "$(find "$BATS_TEST_TMPDIR" -name escaped)" ]
+}
+
+@test "a download under another's name, an image that is another, a schema of tomorrow" {
+    isolate
+    blob=$(find "$BATS_TEST_TMPDIR/parts/blobs" -type f | head -n 1)
+    cp -a "$blob" "$BATS_TEST_TMPDIR/blob"
+    echo other >"$blob"
+    pack
+    build 12
+    says "has another SHA-256 than its name"
+    cp -a "$BATS_TEST_TMPDIR/blob" "$blob"
+    pack '.targets[0].images[0].id = ("b" * 64)'
+    build 12
+    says "images/toolchain.tar: holds image"
+    pack '.schema = 2'
+    build 12
+    says "with schema 2; this one reads schema 1"
+    pack '.targets[0].images[0].name = "--all"'
+    build 12
+    says "\"name\" cannot be \"--all\""
+}
+
+@test "a full disk is named, and the bundle can be used when there is room" {
+    isolate
+    head -c 3000000 /dev/urandom >"$BATS_TEST_TMPDIR/parts/sources/more"
+    pack
+    mkdir -p "$BATS_TEST_TMPDIR/cache"
+    mount -t tmpfs -o size=2m tmpfs "$BATS_TEST_TMPDIR/cache"
+    build 17
+    nothing_is_imported
+    mount -o remount,size=40m "$BATS_TEST_TMPDIR/cache"
+    build 21
+    says "of other recipes"
+}
+
+@test "slipway bundle wants a file and a kernel, and leaves no half bundle" {
+    run_slipway 2 bundle $krel
+    says "-o FILE is missing"
+    run_slipway 2 bundle -o "$BATS_TEST_TMPDIR/b"
+    says "a kernel release"
+    run_slipway 5 bundle -o "$BATS_TEST_TMPDIR/b" --nvidia "$BATS_TEST_TMPDIR/nvidia" 6.1.0-1-amd64
+    says "6.1.0-1-amd64"
+    [ -z "$(find "$BATS_TEST_TMPDIR" -maxdepth 1 -name 'b*' ! -name bundle)" ]
+    run_slipway 0 bundle --help
+    says "Usage: slipway bundle -o FILE"
+}
+
+teardown() {
+    ! mountpoint -q "$BATS_TEST_TMPDIR/cache" || umount "$BATS_TEST_TMPDIR/cache"
+}
