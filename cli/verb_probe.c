@@ -159,7 +159,7 @@ static int run(const struct options *options)
 {
 	_cleanup_(node_free) struct node node = { .root_fd = -1 };
 	struct error error = { 0 };
-	uint64_t size;
+	uint64_t size = 0;
 	int r = node_open(&options->request, &node, &error);
 
 	if (r < 0)
@@ -181,7 +181,7 @@ static int run(const struct options *options)
 int probe_command(int argc, char **argv)
 {
 	_cleanup_free_ char *root = NULL;
-	struct options options;
+	struct options options = { .output = "" };
 	struct error error = { 0 };
 
 	if (parse(argc, argv, &options, &error) < 0) {

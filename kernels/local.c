@@ -138,13 +138,17 @@ static int input_open(const char *path, struct local_input *input, struct error 
 	struct stat status;
 	int r;
 
-	input->path = realpath(path, NULL);
-	if (!input->path)
-		return error_set(error, -EINVAL, "--kernel-from %s: %s: %s", path, strerror(errno),
-			kinds_text);
 	input->scan = local_scan_new();
-	if (!input->scan)
-		return error_set_errno(error, -ENOMEM, "%s", path);
+	if (!input->scan) {
+		(void) error_set_errno(error, -ENOMEM, "%s", path);
+		return -ENOMEM;
+	}
+	input->path = realpath(path, NULL);
+	if (!input->path) {
+		(void) error_set(error, -EINVAL, "--kernel-from %s: %s: %s", path, strerror(errno),
+			kinds_text);
+		return -EINVAL;
+	}
 	if (stat(input->path, &status) < 0)
 		return error_set_errno(error, -errno, "--kernel-from %s", path);
 	if (S_ISDIR(status.st_mode))

@@ -75,11 +75,11 @@ static int read_json(const struct local_image *image, const char *name, struct j
 	struct hash *hash = hash_new();
 	int r = hash ? read_file(image, name, &text, error) : -ENOMEM;
 
-	if (r == 0)
+	if (text)
 		hash_add(hash, text, strlen(text));
 	if (hash)
 		hash_finish(hash, hex);
-	if (r < 0)
+	if (r < 0 || !text)
 		return r;
 	*ret = json_tokener_parse(text);
 	return *ret ? 0 : error_set(error, -EBADMSG, "%s: %s is not JSON", image->path, name);
@@ -208,7 +208,7 @@ static int open_oci(
 	r = pick_manifest(image, array, &descriptor, error);
 	if (r == 0)
 		r = blob_path(image, descriptor, &path, error);
-	return r < 0 ? r : open_oci(image, path, nesting - 1, error);
+	return r < 0 || !path ? r : open_oci(image, path, nesting - 1, error);
 }
 
 /* What `docker save` writes: [{"Layers": ["<id>/layer.tar", …]}] */

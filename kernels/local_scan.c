@@ -217,7 +217,7 @@ static struct local_tree *tree_at(struct local_scan *scan, const char *path, siz
 	struct local_tree *tree;
 
 	for (size_t i = 0; i < scan->tree_count; i++)
-		if (strlen(scan->trees[i].path) == length &&
+		if (scan->trees[i].path && strlen(scan->trees[i].path) == length &&
 			strncmp(scan->trees[i].path, path, length) == 0)
 			return &scan->trees[i];
 	tree = &scan->trees[scan->tree_count];
@@ -266,7 +266,7 @@ static int finish_modules(struct local_scan *scan, const char *path, char *krel,
 	struct local_modules *modules = NULL;
 
 	for (size_t i = 0; i < scan->module_count && !modules; i++)
-		if (strcmp(scan->modules[i].krel, krel) == 0)
+		if (scan->modules[i].krel && strcmp(scan->modules[i].krel, krel) == 0)
 			modules = &scan->modules[i];
 	if (!modules) {
 		modules = &scan->modules[scan->module_count];
