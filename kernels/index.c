@@ -113,6 +113,8 @@ static int job_prepare(struct index_job *job, const struct asked *asked,
 	job->kind =
 		request->repository->kind == REPOSITORY_APT ? &index_kind_apt : &index_kind_rpm_md;
 	r = make_folder(job, options->folder_fd, number);
+	if (r == -ENOSPC)
+		return index_disk_full("indexes/work", error);
 	if (r < 0)
 		return error_set_errno(error, r, "indexes/work");
 	return mirrors_credentials(request->mirror, request->repository, &job->credentials, error);
@@ -137,6 +139,8 @@ static int job_keep(
 	}
 	package_list_sort(&job->made.packages);
 	r = digest_write(options->folder_fd, asked->name, &job->made, &job->error);
+	if (r == -ENOSPC)
+		return index_disk_full(asked->request->url, &job->error);
 	return r < 0 ? r : job->result;
 }
 
@@ -199,7 +203,9 @@ static int ask(
 {
 	_cleanup_close_ int lock_fd = -1;
 	time_t before = time(NULL);
+	struct error ignored;
 	size_t wanted = 0;
+	int left;
 	int r = lock_folder(options, &lock_fd, error);
 
 	for (size_t i = 0; i < count && r == 0; i++) {
@@ -214,9 +220,11 @@ static int ask(
 	if (r < 0 || wanted == 0)
 		return r;
 	r = empty_work(options, error);
-	if (r == 0)
-		r = make_jobs(asked, count, wanted, options, error);
-	return r < 0 ? r : empty_work(options, error);
+	if (r < 0)
+		return r;
+	r = make_jobs(asked, count, wanted, options, error);
+	left = empty_work(options, r < 0 ? &ignored : error);
+	return r < 0 ? r : left;
 }
 
 static char *age_text(int64_t seconds)

@@ -131,6 +131,14 @@ int index_check_expiry(const struct index_request *request, const struct index_o
 		request->url, request->repository->name, text);
 }
 
+int index_disk_full(const char *what, struct error *error)
+{
+	return error_set(error, -ENOSPC,
+		"%s: no space is left on the cache's disk: free some (slipway cache prune), or "
+		"name a folder on another with --cache",
+		what);
+}
+
 static void run_step(struct index_job *job)
 {
 	if (job->done)
@@ -138,6 +146,9 @@ static void run_step(struct index_job *job)
 	job->result = job->kind->take(job, &job->error);
 	if (job->result < 0)
 		job->done = true;
+	/* A download says it itself; everything else is written to unpack or check that list. */
+	if (job->result == -ENOSPC && !strstr(job->error.text, "no space is left"))
+		(void) index_disk_full(job->request->url, &job->error);
 }
 
 struct crew {

@@ -214,6 +214,18 @@ static int gpgv_argv(const struct signature_request *request, struct strv *argv)
 	return r == 0 ? strv_pushf(argv, "./%s", request->path) : r;
 }
 
+/* The text of a file that has no signature at all, and as much as any signed one can have. */
+static int copy_whole(const struct signature_request *request, struct error *error)
+{
+	_cleanup_free_ char *text = NULL;
+	size_t size;
+	int r = fs_read(request->folder_fd, request->path, TEXT_LIMIT_BYTES, &text, &size);
+
+	if (r == 0)
+		r = fs_write_atomic(request->folder_fd, request->output, text, size, 0644);
+	return r < 0 ? error_set_errno(error, r, "%s", request->name) : 0;
+}
+
 /* Its exit status says less than its status lines: a second signature by an unknown key is fine. */
 static int run_gpgv(const struct signature_request *request, char **ret_status, struct error *error)
 {
@@ -293,18 +305,6 @@ static bool starts_with(int dir_fd, const char *path, const char *start)
 	       strncmp(buffer, start, length) == 0;
 }
 
-/* The text of a file that has no signature at all. */
-static int copy_unsigned(const struct signature_request *request, struct error *error)
-{
-	_cleanup_free_ char *text = NULL;
-	size_t size;
-	int r = fs_read(request->folder_fd, request->path, TEXT_LIMIT_BYTES, &text, &size);
-
-	if (r == 0)
-		r = fs_write_atomic(request->folder_fd, request->output, text, size, 0644);
-	return r < 0 ? error_set_errno(error, r, "%s", request->name) : 0;
-}
-
 static bool can_be_allowed(enum signature_verdict verdict)
 {
 	return verdict == SIGNATURE_MISSING || verdict == SIGNATURE_NO_KEY ||
@@ -328,7 +328,7 @@ static int give_unchecked(const struct signature_request *request, const struct 
 {
 	bool unpacked = request->detached ||
 			(has_signature && fs_exists(request->folder_fd, request->output));
-	int r = unpacked ? 0 : copy_unsigned(request, error);
+	int r = unpacked ? 0 : copy_whole(request, error);
 
 	return r < 0 ? r : give("", why->text, ret, error);
 }
@@ -349,6 +349,9 @@ int signature_check(
 		if (!keyring && !request->allow_unsigned)
 			return no_keyring(request, error);
 		r = place_keyring(request, keyring, error);
+		/* A full disk is told here, not by a text that gpgv could write in part only. */
+		if (r == 0 && !request->detached)
+			r = copy_whole(request, error);
 		if (r == 0)
 			r = run_gpgv(request, &status, error);
 		if (r < 0)
