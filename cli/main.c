@@ -10,6 +10,7 @@
 #include "cli/verb_lint.h"
 #include "cli/verb_resolve.h"
 #include "cli/verb_sign.h"
+#include "cli/verb_explain.h"
 #include "cli/verb_probe.h"
 
 static const struct {
@@ -20,6 +21,8 @@ static const struct {
 	{ "resolve", resolve_command, "find the packages of a kernel release, and lock them" },
 	{ "lint", lint_command, "say what stands against building for a kernel" },
 	{ "build", build_command, "build both driver images for a kernel release" },
+	{ "explain", explain_command,
+		"say what was wrong with a build, from an error of insmod or dmesg" },
 	{ "sign", sign_command, "sign a folder of kernel modules" },
 	{ "bundle", bundle_command,
 		"write one file that builds need, for where there is no network" },

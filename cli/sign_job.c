@@ -3,11 +3,9 @@
 
 #include <fcntl.h>
 #include <string.h>
-#include <sys/stat.h>
 
-#include "common/fs.h"
+#include "cli/kernel_file.h"
 #include "kernels/kconfig.h"
-#include "kernels/tree.h"
 #include "module/trailer.h"
 
 void sign_content_free(struct sign_content *content)
@@ -68,44 +66,6 @@ int sign_job_stage(struct sign_job *job, const char *path, struct sign_content *
 	return sign_set_stage(&job->set, path, data, size, error);
 }
 
-/* Opens lib/modules/<krel>/build/.config of a kernel tree that has one release. */
-static int open_tree_config(int root_fd, int *ret_fd)
-{
-	_cleanup_strv_ struct strv releases = { 0 };
-	_cleanup_free_ char *path = NULL;
-	int r = fs_list(root_fd, "lib/modules", &releases);
-
-	if (r < 0)
-		return r;
-	if (releases.count != 1)
-		return -ENOTUNIQ;
-	if (asprintf(&path, "lib/modules/%s/build/.config", releases.items[0]) < 0)
-		return -ENOMEM;
-	*ret_fd = kernel_tree_openat(root_fd, path, O_RDONLY);
-	return *ret_fd < 0 ? *ret_fd : 0;
-}
-
-static int open_config(const char *kernel, int *ret_fd)
-{
-	static const char *const names[] = { ".config", "include/config/auto.conf",
-		"build/.config" };
-	_cleanup_close_ int fd = open(kernel, O_RDONLY | O_CLOEXEC);
-	struct stat status;
-
-	if (fd < 0 || fstat(fd, &status) < 0)
-		return -errno;
-	if (!S_ISDIR(status.st_mode)) {
-		*ret_fd = TAKE_FD(fd);
-		return 0;
-	}
-	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
-		*ret_fd = openat(fd, names[i], O_RDONLY | O_CLOEXEC);
-		if (*ret_fd >= 0)
-			return 0;
-	}
-	return open_tree_config(fd, ret_fd);
-}
-
 static int config_failed(const char *kernel, int r, struct error *error)
 {
 	if (r == -ENOTUNIQ)
@@ -126,8 +86,10 @@ int sign_job_kernel_hash(const char *kernel, char **ret_hash, struct error *erro
 	_cleanup_close_ int fd = -1;
 	const char *hash;
 	char self[64];
-	int r = open_config(kernel, &fd);
+	int r = kernel_file_open(kernel, ".config", &fd);
 
+	if (r == -ENOENT)
+		r = kernel_file_open(kernel, "include/config/auto.conf", &fd);
 	if (r < 0)
 		return config_failed(kernel, r, error);
 	(void) snprintf(self, sizeof(self), "/proc/self/fd/%d", fd);

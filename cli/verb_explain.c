@@ -1,0 +1,357 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/verb_explain.h"
+
+#include <fcntl.h>
+#include <json-c/json.h>
+#include <string.h>
+
+#include "cli/common_options.h"
+#include "cli/exit_code.h"
+#include "cli/explain.h"
+#include "cli/kernel_file.h"
+#include "common/fs.h"
+#include "module/cms.h"
+#include "module/decompress.h"
+#include "module/trailer.h"
+
+#define INPUT_LIMIT  ((size_t) 16 << 20) /* a kernel's log buffer has 1 MiB at most */
+#define MODULE_LIMIT ((size_t) 512 << 20)
+
+static const char usage_text[] =
+	"Usage: slipway explain [--module FILE] [--kernel PATH] [--with SYMVERS]… TEXT…|-\n"
+	"\n"
+	"Says which input of a build was wrong, and what to do about it, when a module does not\n"
+	"load. TEXT is what insmod, modprobe or dmesg printed, - takes it from stdin; lines about\n"
+	"other things are passed over:  dmesg | slipway explain --module nvidia-peermem.ko -\n"
+	"\n"
+	"  --module FILE    the module: its CRCs, vermagic and signature are named\n"
+	"  --kernel PATH    the kernel tree, build folder or Module.symvers to compare it with\n"
+	"  --with SYMVERS   Module.symvers of other modules, such as OFED's; later ones count more\n"
+	"  --json           the same as JSON\n"
+	"  -h, --help       this text\n";
+
+enum own_option {
+	OPTION_MODULE = COMMON_OPTION_END,
+	OPTION_KERNEL,
+	OPTION_WITH,
+};
+
+static const struct option own_options[] = {
+	{ "module", required_argument, NULL, OPTION_MODULE },
+	{ "kernel", required_argument, NULL, OPTION_KERNEL },
+	{ "with", required_argument, NULL, OPTION_WITH },
+	{ 0 },
+};
+
+struct verb {
+	struct common_options options;
+	const char *module_path;
+	const char *kernel;
+	struct strv with;
+	struct strv texts;
+	struct explanation explanation;
+	struct elf_module *module;
+	struct symvers *symvers;
+	char *signature;
+};
+
+static int take(void *context, int option, char *value, struct error *error)
+{
+	struct verb *verb = context;
+
+	if (!*value)
+		return error_set(error, -EINVAL, "an option's value is empty");
+	if (option == OPTION_MODULE)
+		verb->module_path = value;
+	else if (option == OPTION_KERNEL)
+		verb->kernel = value;
+	else if (strv_push(&verb->with, value) < 0)
+		return error_set_errno(error, -ENOMEM, "explain");
+	return 0;
+}
+
+static int take_argument(void *context, char *argument, struct error *error)
+{
+	struct verb *verb = context;
+
+	return strv_push(&verb->texts, argument) < 0 ? error_set_errno(error, -ENOMEM, "explain")
+						     : 0;
+}
+
+static int parse(int argc, char **argv, struct verb *verb, struct error *error)
+{
+	const struct option_parser parser = {
+		.own = own_options,
+		.short_own = "",
+		.take = take,
+		.take_argument = take_argument,
+		.context = verb,
+		.local = true,
+	};
+	int r = common_options_parse(argc, argv, &parser, &verb->options, error);
+
+	if (r == 0 && !verb->options.help && verb->texts.count == 0)
+		r = error_set(error, -EINVAL,
+			"no text: quote what insmod or dmesg said, or pipe it: dmesg | slipway "
+			"explain -");
+	return r;
+}
+
+static int add_text(struct verb *verb, const char *text)
+{
+	_cleanup_strv_ struct strv lines = { 0 };
+	int r = strv_split(&lines, text, "\n\r");
+
+	for (size_t i = 0; i < lines.count && r == 0; i++)
+		r = explain_add_line(&verb->explanation, lines.items[i]);
+	return r;
+}
+
+static int add_stdin(struct verb *verb, struct error *error)
+{
+	_cleanup_free_ char *text = NULL;
+	int r = fs_read(AT_FDCWD, "/dev/stdin", INPUT_LIMIT, &text, NULL);
+
+	if (r < 0)
+		return error_set_errno(error, r, "stdin");
+	r = add_text(verb, text);
+	return r < 0 ? error_set_errno(error, r, "explain") : 0;
+}
+
+static int add_texts(struct verb *verb, struct error *error)
+{
+	for (size_t i = 0; i < verb->texts.count; i++) {
+		int r;
+
+		if (strcmp(verb->texts.items[i], "-") == 0)
+			r = add_stdin(verb, error);
+		else if (add_text(verb, verb->texts.items[i]) < 0)
+			r = error_set_errno(error, -ENOMEM, "explain");
+		else
+			r = 0;
+		if (r < 0)
+			return r;
+	}
+	explain_finish(&verb->explanation);
+	return 0;
+}
+
+/* The module's bytes as the kernel checks them: unpacked. */
+static int read_module(const char *path, char **ret_data, size_t *ret_size, struct error *error)
+{
+	_cleanup_free_ char *data = NULL;
+	enum decompress_format format;
+	size_t size;
+	int r = fs_read(AT_FDCWD, path, MODULE_LIMIT, &data, &size);
+
+	if (r < 0)
+		return error_set_errno(error, r, "%s", path);
+	format = decompress_detect(data, size);
+	if (format != DECOMPRESS_NONE)
+		return decompress(format, data, size, MODULE_LIMIT, ret_data, ret_size, error);
+	*ret_data = TAKE_PTR(data);
+	*ret_size = size;
+	return 0;
+}
+
+/* One sentence; a damaged signature is one too. */
+static int describe_signature(struct verb *verb, struct error *error)
+{
+	_cleanup_free_ char *data = NULL;
+	struct module_trailer trailer = { 0 };
+	struct cms_facts facts = { 0 };
+	struct error why = { 0 };
+	size_t size;
+	int written;
+	int r = read_module(verb->module_path, &data, &size, error);
+
+	if (r < 0)
+		return r;
+	r = module_trailer_read(data, size, &trailer, &why);
+	if (r == 0 && trailer.present && trailer.type == MODULE_TRAILER_CMS)
+		r = cms_read(data + trailer.signature_offset, trailer.signature_size,
+			trailer.signature_offset, &facts, &why);
+	if (r < 0)
+		written = asprintf(&verb->signature, "%s: %s", verb->module_path, why.text);
+	else if (!trailer.present)
+		written = asprintf(&verb->signature, "%s is not signed", verb->module_path);
+	else
+		written = asprintf(&verb->signature, "%s is signed with %s by %s%s%s, %s with %s",
+			verb->module_path, module_trailer_type_text(trailer.type),
+			*facts.issuer ? facts.issuer : "an unnamed key",
+			*facts.serial ? ", serial " : ", key id ",
+			*facts.serial ? facts.serial : facts.key_id, facts.algorithm, facts.hash);
+	return written < 0 ? error_set_errno(error, -ENOMEM, "explain") : 0;
+}
+
+static int add_symvers(struct verb *verb, const char *path, struct error *error)
+{
+	_cleanup_close_ int fd = -1;
+	char self[64];
+	int r = kernel_file_open(path, "Module.symvers", &fd);
+
+	if (r < 0)
+		return error_set_errno(error, r, "%s: no Module.symvers there", path);
+	(void) snprintf(self, sizeof(self), "/proc/self/fd/%d", fd);
+	r = verb->symvers ? symvers_add(verb->symvers, AT_FDCWD, self, error)
+			  : symvers_open(AT_FDCWD, self, &verb->symvers, error);
+	return r < 0 ? error_prefix(error, r, "%s", path) : 0;
+}
+
+static int open_witness(struct verb *verb, struct error *error)
+{
+	int r = 0;
+
+	if (verb->module_path) {
+		r = elf_module_open(AT_FDCWD, verb->module_path, &verb->module, error);
+		if (r == 0)
+			r = describe_signature(verb, error);
+	}
+	if (r == 0 && verb->kernel)
+		r = add_symvers(verb, verb->kernel, error);
+	for (size_t i = 0; i < verb->with.count && r == 0; i++)
+		r = add_symvers(verb, verb->with.items[i], error);
+	return r;
+}
+
+static void print_list(const char *title, const struct strv *list)
+{
+	for (size_t i = 0; i < list->count; i++)
+		(void) printf("  %-9s%s\n", i == 0 ? title : "", list->items[i]);
+}
+
+static void print_finding(const struct explain_finding *finding)
+{
+	(void) printf("%s%s%s\n", finding->module, *finding->module ? ": " : "", finding->because);
+	if (finding->symbols.count > 1)
+		print_list("symbols", &finding->symbols);
+	print_list("because", &finding->evidence);
+	(void) printf("  %-9s%s\n", "input", explain_input_text(finding->input));
+	(void) printf("  %-9s%s\n", "do", finding->remedy);
+	print_list("said", &finding->lines);
+}
+
+static void add_string(json_object *object, const char *key, const char *value)
+{
+	(void) json_object_object_add(object, key, json_object_new_string(value));
+}
+
+static void add_list(json_object *object, const char *key, const struct strv *list)
+{
+	json_object *array = json_object_new_array();
+
+	for (size_t i = 0; i < list->count; i++)
+		(void) json_object_array_add(array, json_object_new_string(list->items[i]));
+	(void) json_object_object_add(object, key, array);
+}
+
+static json_object *finding_json(const struct explain_finding *finding)
+{
+	json_object *object = json_object_new_object();
+
+	add_string(object, "id", finding->entry->id);
+	add_string(object, "input", explain_input_text(finding->input));
+	add_string(object, "module", finding->module);
+	add_list(object, "symbols", &finding->symbols);
+	add_string(object, "because", finding->because);
+	add_list(object, "evidence", &finding->evidence);
+	add_string(object, "do", finding->remedy);
+	add_list(object, "lines", &finding->lines);
+	return object;
+}
+
+static void print_json(const struct explanation *explanation)
+{
+	json_object *root = json_object_new_object();
+	json_object *findings = json_object_new_array();
+
+	for (size_t i = 0; i < explanation->count; i++)
+		if (!explanation->items[i].joined)
+			(void) json_object_array_add(
+				findings, finding_json(&explanation->items[i]));
+	(void) json_object_object_add(root, "findings", findings);
+	(void) json_object_object_add(
+		root, "lines", json_object_new_int64((int64_t) explanation->lines));
+	(void) json_object_object_add(
+		root, "unknown", json_object_new_int64((int64_t) explanation->unknown));
+	(void) puts(json_object_to_json_string_ext(
+		root, JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_NOSLASHESCAPE));
+	(void) json_object_put(root);
+}
+
+static void print_text(const struct explanation *explanation)
+{
+	bool first = true;
+
+	for (size_t i = 0; i < explanation->count; i++) {
+		if (explanation->items[i].joined)
+			continue;
+		if (!first)
+			(void) putchar('\n');
+		first = false;
+		print_finding(&explanation->items[i]);
+	}
+}
+
+static int run(struct verb *verb, struct error *error)
+{
+	const struct explain_witness witness = {
+		.module_path = verb->module_path,
+		.module = verb->module,
+		.signature = verb->signature,
+		.symvers = verb->symvers,
+	};
+	int r = add_texts(verb, error);
+
+	if (r == 0 && explain_add_evidence(&verb->explanation, &witness) < 0)
+		r = error_set_errno(error, -ENOMEM, "explain");
+	if (r < 0)
+		return r;
+	if (verb->options.json)
+		print_json(&verb->explanation);
+	else
+		print_text(&verb->explanation);
+	if (verb->explanation.count)
+		return 0;
+	return error_set(error, -ENOMSG,
+		"nothing known in %zu line%s: docs/explain.md lists what is",
+		verb->explanation.lines, verb->explanation.lines == 1 ? "" : "s");
+}
+
+static void verb_close(struct verb *verb)
+{
+	explain_free(&verb->explanation);
+	elf_module_close(&verb->module);
+	symvers_close(&verb->symvers);
+	free(verb->signature);
+	strv_free(&verb->with);
+	strv_free(&verb->texts);
+	common_options_free(&verb->options);
+}
+
+int explain_command(int argc, char **argv)
+{
+	_cleanup_(verb_close) struct verb verb = { 0 };
+	struct error error = { 0 };
+	int r = parse(argc, argv, &verb, &error);
+
+	if (r < 0) {
+		(void) fprintf(stderr,
+			"slipway explain: %s\nslipway explain --help lists the options\n",
+			error.text);
+		return EXIT_CODE_USAGE;
+	}
+	if (verb.options.help) {
+		(void) fputs(usage_text, stdout);
+		return EXIT_CODE_OK;
+	}
+	r = open_witness(&verb, &error);
+	if (r < 0) {
+		(void) fprintf(stderr, "slipway explain: %s\n", error.text);
+		return EXIT_CODE_USAGE;
+	}
+	r = run(&verb, &error);
+	if (r < 0)
+		(void) fprintf(stderr, "slipway explain: %s\n", error.text);
+	return r < 0 ? (int) exit_code_for(r, EXIT_CODE_INTERNAL) : EXIT_CODE_OK;
+}
