@@ -117,7 +117,11 @@ static int job_prepare(struct index_job *job, const struct asked *asked,
 		return index_disk_full("indexes/work", error);
 	if (r < 0)
 		return error_set_errno(error, r, "indexes/work");
-	return mirrors_credentials(request->mirror, request->repository, &job->credentials, error);
+	/* One repository's trouble: the others are asked. */
+	job->result = mirrors_credentials(
+		request->mirror, request->repository, &job->credentials, &job->error);
+	job->done = job->result < 0;
+	return 0;
 }
 
 /* What came of a job goes into the cache, also that there is no such list. */

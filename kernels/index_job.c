@@ -221,6 +221,8 @@ int index_jobs_run(struct index_job *jobs, size_t count, struct error *error)
 	size_t files = 0;
 
 	for (size_t i = 0; i < count; i++) {
+		if (jobs[i].done)
+			continue;
 		jobs[i].result = jobs[i].kind->start(&jobs[i], &jobs[i].error);
 		jobs[i].done = jobs[i].result < 0;
 	}

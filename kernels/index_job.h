@@ -82,6 +82,7 @@ int index_check_expiry(const struct index_request *request, const struct index_o
 /* -ENOSPC, with the next step. */
 int index_disk_full(const char *what, struct error *error);
 
-/* Runs all jobs to their end; each has its @result. Negative only when none could run. */
+/* Runs all jobs that are not done to their end; each has its @result. Negative only when none could
+ * run. */
 int index_jobs_run(struct index_job *jobs, size_t count, struct error *error) _must_check_;
 void index_job_free(struct index_job *job);
