@@ -155,8 +155,12 @@ int bundle_pack(const struct bundle_manifest *manifest, int folder_fd, const cha
 		.context = context,
 	};
 	_cleanup_free_ char *temporary = NULL;
+	struct stat status;
 	int r;
 
+	/* A rename would put a file where a device was. */
+	if (stat(path, &status) == 0 && !S_ISREG(status.st_mode))
+		return error_set(error, -EINVAL, "-o %s: there is something that is no file", path);
 	for (size_t i = 0; i < manifest->file_count; i++)
 		packing.of_bytes += manifest->files[i].size_bytes;
 	if (asprintf(&temporary, "%s.%d.tmp", path, (int) getpid()) < 0)

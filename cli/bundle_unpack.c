@@ -244,8 +244,10 @@ int bundle_unpack(const char *path, int folder_fd, struct bundle_manifest *ret,
 	(void) archive_read_support_filter_zstd(archive);
 	(void) archive_read_support_format_tar(archive);
 	if (archive_read_open_fd(archive, fd, 65536) != ARCHIVE_OK)
-		return error_set(
-			error, -EBADMSG, "%s: no bundle: %s", path, archive_error_string(archive));
+		return error_set(error, -EBADMSG,
+			"%s: no bundle, or one that is cut short: %s; copy it again and compare its "
+			"SHA-256",
+			path, archive_error_string(archive));
 	r = unpack(&unpacking, error);
 	if (r < 0)
 		return r;

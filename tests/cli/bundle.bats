@@ -71,7 +71,9 @@ pack() {
 }
 
 archive() {
-    (cd "$BATS_TEST_TMPDIR/parts" && tar --zstd -cf "$bundle" bundle.json $(find . -type f ! -name bundle.json -printf '%P\n'))
+    local files
+    mapfile -t files < <(cd "$BATS_TEST_TMPDIR/parts" && find . -type f ! -name bundle.json -printf '%P\n')
+    tar -C "$BATS_TEST_TMPDIR/parts" --zstd -cf "$bundle" bundle.json "${files[@]}"
 }
 
 # build CODE [OPTION…]: where there is no network at all.
@@ -87,7 +89,7 @@ isolate() {
 # Nothing of a bundle that was refused is in the cache or in the storage.
 nothing_is_imported() {
     [ -z "$(find "$BATS_TEST_TMPDIR/cache/blobs" -type f ! -name tidy 2>/dev/null)" ]
-    [ -z "$(ls "$BATS_TEST_TMPDIR/cache/arrows" "$BATS_TEST_TMPDIR/cache/runs" | grep -v :)" ]
+    [ -z "$(find "$BATS_TEST_TMPDIR/cache/arrows" "$BATS_TEST_TMPDIR/cache/runs" -mindepth 1)" ]
     [ -z "$(buildah images -q)" ]
 }
 
@@ -96,7 +98,7 @@ nothing_is_imported() {
     rm -rf "$mirror"
     build 21
     says "the bundle was made by slipway 0.0.1" "localhost/slipway/build-test:1" "linux-headers-$krel"
-    [ -e "$BATS_TEST_TMPDIR"/cache/arrows/kernel-*/lib/modules/$krel/build/Makefile ]
+    [ -e "$(echo "$BATS_TEST_TMPDIR"/cache/arrows/kernel-*/lib/modules/$krel/build/Makefile)" ]
     [ "$(buildah inspect --type image --format '{{.FromImageID}}' localhost/slipway/build-test:1)" = "$id" ]
     [ "$(cat "$BATS_TEST_TMPDIR"/cache/arrows/toolchain-aaaa*/image)" = localhost/slipway/build-test:1 ]
     [ "$(find "$BATS_TEST_TMPDIR/cache/blobs/sha256" -type f | wc -l)" -eq 2 ]
