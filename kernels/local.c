@@ -290,7 +290,7 @@ static int hash_folder(
 	int r = 0;
 
 	if (tree)
-		r = local_files_add_tree(&files, input->path, tree, error);
+		r = local_files_add_tree(&files, input->path, tree, false, error);
 	if (r == 0 && modules)
 		r = local_files_add_modules(&files, input->path, modules, error);
 	else if (r == 0 && tree && tree->builtin)

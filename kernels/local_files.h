@@ -5,6 +5,8 @@
  */
 #pragma once
 
+#include <stdbool.h>
+
 #include "common/error.h"
 #include "common/hash.h"
 #include "kernels/local_scan.h"
@@ -33,9 +35,10 @@ void local_files_free(struct local_files *files);
  * kernel's scripts/package/install-extmod-build takes, from source and output in one place, never
  * its signing key; of a headers folder it is all of it and what its links and the first include of
  * its Makefile lead to, such as Debian's common and kbuild folders. -EINVAL when it is incomplete.
+ * @confined: the root is a stranger's, and what leads out of it is refused with -EXDEV.
  */
 int local_files_add_tree(struct local_files *files, const char *root, const struct local_tree *tree,
-	struct error *error) _must_check_;
+	bool confined, struct error *error) _must_check_;
 
 /* Adds lib/modules/<krel>/{kernel,modules.*} of a root. */
 int local_files_add_modules(struct local_files *files, const char *root,

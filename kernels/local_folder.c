@@ -16,6 +16,7 @@ struct walk {
 	struct local_scan *scan;
 	int fd;
 	const char *folder;
+	bool only_inside; /* links that lead out of the folder are not followed */
 	struct error *error;
 };
 
@@ -110,6 +111,8 @@ static int look_at_build(const struct walk *walk, const char *path)
 
 	if (chase(walk->fd, path, &target) == 0)
 		return look_at_tree(walk, target, &found);
+	if (walk->only_inside)
+		return 0;
 	length = readlinkat(walk->fd, path, outside, sizeof(outside) - 1);
 	if (length <= 0 || *outside != '/')
 		return 0;
@@ -164,7 +167,9 @@ static int look(const struct walk *walk, bool is_root)
 static int scan_as(struct local_scan *scan, const char *folder, bool is_root, struct error *error)
 {
 	_cleanup_close_ int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	struct walk walk = { .scan = scan, .fd = fd, .folder = folder, .error = error };
+	struct walk walk = {
+		.scan = scan, .fd = fd, .folder = folder, .only_inside = is_root, .error = error
+	};
 
 	if (fd < 0)
 		return error_set_errno(error, -errno, "%s", folder);

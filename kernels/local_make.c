@@ -28,6 +28,12 @@ static bool starts_with(const char *path, const char *start)
 	return strncmp(path, start, strlen(start)) == 0;
 }
 
+/* Unpacked by us from somebody's archive. */
+static bool is_staged(const struct stage *stage, const char *root)
+{
+	return starts_with(root, stage->scratch) && root[strlen(stage->scratch)] == '/';
+}
+
 static bool is_module_file(const char *path)
 {
 	const char *suffix = strstr(path, ".ko");
@@ -190,7 +196,7 @@ static int select_headers(const struct stage *stage, const char *root,
 
 	if (!tree || !tree->symvers)
 		return 0;
-	r = local_files_add_tree(files, root, tree, stage->error);
+	r = local_files_add_tree(files, root, tree, is_staged(stage, root), stage->error);
 	return r < 0 ? r : 1;
 }
 
@@ -237,7 +243,7 @@ static int make_from(const struct stage *stage, const char *root, int folder_fd)
 	if (r <= 0)
 		return r;
 	local_files_sort(&files);
-	r = local_files_copy(&files, folder_fd, !starts_with(root, stage->scratch), stage->error);
+	r = local_files_copy(&files, folder_fd, !is_staged(stage, root), stage->error);
 	if (r == 0)
 		r = write_order(stage, folder_fd, order);
 	return r < 0 ? r : 1;

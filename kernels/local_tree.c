@@ -17,6 +17,7 @@ struct selection {
 	struct strv to;   /* … with their places; those done stay, so that none is walked twice */
 	struct error *error;
 	bool is_build;      /* a kernel's build folder: only some of it is taken */
+	const char *root;   /* a stranger's: nothing outside of it is read; NULL: the user's own */
 	struct strv arches; /* of a build folder: which folders of arch/ count */
 	size_t base_length; /* of the place of the build folder, with its '/' */
 };
@@ -30,6 +31,9 @@ static void selection_done(struct selection *selection)
 
 static int fail(const struct selection *selection, const char *path, int r)
 {
+	if (r == -EXDEV)
+		return error_set(selection->error, r,
+			"%s: it leads out of %s: nothing is read there", path, selection->root);
 	return error_set_errno(selection->error, r, "%s", path);
 }
 
@@ -64,11 +68,20 @@ static bool is_below(const char *path, const char *folder)
 	return strncmp(path, folder, length) == 0 && (!path[length] || path[length] == '/');
 }
 
+/* What an archive, or another system's root, names must not be a file of this machine. */
+static bool is_allowed(const struct selection *selection, const char *from)
+{
+	return !selection->root || strcmp(selection->root, "/") == 0 ||
+	       is_below(from, selection->root);
+}
+
 /* Asks for a folder or file to be walked, unless it lies in one that is. */
 static int want(struct selection *selection, const char *from, const char *to)
 {
 	int r;
 
+	if (!is_allowed(selection, from))
+		return -EXDEV;
 	for (size_t i = 0; i < selection->to.count; i++)
 		if (is_below(to, selection->to.items[i]))
 			return 0;
@@ -80,7 +93,7 @@ static int want(struct selection *selection, const char *from, const char *to)
  * Where an absolute path of the kernel's own system lies here: in the same root, beside the folder
  * that names it, or where it says.
  */
-static char *find_absolute(const char *from, const char *path)
+static char *find_absolute(const struct selection *selection, const char *from, const char *path)
 {
 	_cleanup_free_ char *root = strdup(from);
 	_cleanup_free_ char *found = NULL;
@@ -94,7 +107,7 @@ static char *find_absolute(const char *from, const char *path)
 			return TAKE_PTR(found);
 		free(TAKE_PTR(found));
 	}
-	return access(path, F_OK) == 0 ? strdup(path) : NULL;
+	return is_allowed(selection, path) && access(path, F_OK) == 0 ? strdup(path) : NULL;
 }
 
 static int add_link(struct selection *selection, const char *from, const char *to)
@@ -109,7 +122,7 @@ static int add_link(struct selection *selection, const char *from, const char *t
 	if (length < 0)
 		return fail(selection, from, -errno);
 	text[length] = '\0';
-	target_from = *text == '/' ? find_absolute(from, text) : realpath(from, NULL);
+	target_from = *text == '/' ? find_absolute(selection, from, text) : realpath(from, NULL);
 	if (!target_from) /* such as a link to documentation that is not there */
 		return 0;
 	target_to = resolve_text(to, text);
@@ -257,7 +270,7 @@ static char *included_folder(const char *folder)
 }
 
 /* The folder with the rest of the headers, as written in @text, beside the tree at @from. */
-static char *find_included(const char *from, const char *text)
+static char *find_included(const struct selection *selection, const char *from, const char *text)
 {
 	_cleanup_free_ char *path = NULL;
 	const char *base = strrchr(text, '/');
@@ -267,7 +280,7 @@ static char *find_included(const char *from, const char *text)
 			return NULL;
 		return realpath(path, NULL);
 	}
-	path = find_absolute(from, text);
+	path = find_absolute(selection, from, text);
 	if (path)
 		return TAKE_PTR(path);
 	if (asprintf(&path, "%s/..%s", from, base) < 0)
@@ -335,6 +348,8 @@ static int add_build_folder(
 		r = strv_push(&selection->from, from);
 	if (r < 0)
 		return fail(selection, from, r);
+	if (!is_allowed(selection, sources))
+		return fail(selection, from, -EXDEV);
 	/* The source's Makefile counts, not the one line that O= leaves. */
 	if (strcmp(from, sources) != 0)
 		r = add_folder(selection, sources, to);
@@ -417,7 +432,7 @@ static int add_module_link(
 static int add_tree(struct selection *selection, const char *from)
 {
 	_cleanup_free_ char *text = included_folder(from);
-	_cleanup_free_ char *included = text ? find_included(from, text) : NULL;
+	_cleanup_free_ char *included = text ? find_included(selection, from, text) : NULL;
 	_cleanup_free_ char *sources = find_sources(from, included);
 	_cleanup_free_ char *to = place_of(from, selection->krel);
 	_cleanup_free_ char *included_to = to && included ? included_place(text, to) : NULL;
@@ -441,11 +456,13 @@ static int add_tree(struct selection *selection, const char *from)
 }
 
 int local_files_add_tree(struct local_files *files, const char *root, const struct local_tree *tree,
-	struct error *error)
+	bool confined, struct error *error)
 {
+	_cleanup_free_ char *real_root = confined ? realpath(root, NULL) : NULL;
 	_cleanup_(selection_done) struct selection selection = {
 		.files = files,
 		.krel = tree->krel,
+		.root = real_root,
 		.error = error,
 	};
 	_cleanup_free_ char *path = NULL;
@@ -455,10 +472,12 @@ int local_files_add_tree(struct local_files *files, const char *root, const stru
 		path = strdup(tree->path);
 	else if (asprintf(&path, "%s/%s", root, tree->path) < 0)
 		path = NULL;
-	if (!path)
+	if (!path || (confined && !real_root))
 		return error_set_errno(error, -ENOMEM, "%s", root);
 	from = realpath(path, NULL);
 	if (!from)
 		return error_set_errno(error, -errno, "%s", path);
+	if (!is_allowed(&selection, from))
+		return fail(&selection, path, -EXDEV);
 	return add_tree(&selection, from);
 }

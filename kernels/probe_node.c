@@ -190,7 +190,7 @@ static int find_headers(struct node *node, struct error *error)
 		r = local_scan_finish(scan);
 	tree = r == 0 ? local_scan_tree(scan, node->krel) : NULL;
 	if (tree)
-		r = local_files_add_tree(&node->headers, node->root, tree, error);
+		r = local_files_add_tree(&node->headers, node->root, tree, true, error);
 	if (tree && asprintf(&node->headers_from, "%s%s", *tree->path == '/' ? "" : "/",
 			    tree->path) < 0)
 		node->headers_from = NULL;

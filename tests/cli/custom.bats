@@ -241,3 +241,72 @@ make_layers() {
         "kernel $krel: its own modules, which drivers depend on, are neither in what --kernel-from names nor" \
         "linux-image-$krel"
 }
+
+@test "headers of a stranger's archive never bring files of this machine" {
+    local headers=$root/usr/src/linux-headers-$krel
+    make_root "$root" "$krel"
+    mkdir "$BATS_TEST_TMPDIR/private"
+    touch "$BATS_TEST_TMPDIR/private"/{Makefile,secret}
+    echo "include $BATS_TEST_TMPDIR/private/Makefile" >"$headers/Makefile"
+    ln -s "$BATS_TEST_TMPDIR/private/secret" "$headers/secret"
+    tar -C "$root" -czf "$BATS_TEST_TMPDIR/root.tgz" .
+    kernel_from "$made" "$BATS_TEST_TMPDIR/root.tgz"
+    [ -z "$(find "$cache/arrows" -path '*private*' -o -name secret -type f)" ]
+    rm -rf "$cache"
+    echo "include ../../../../../../../../../../../../..$BATS_TEST_TMPDIR/private/Makefile" >"$headers/Makefile"
+    tar -C "$root" -czf "$BATS_TEST_TMPDIR/root.tgz" .
+    kernel_from 12 "$BATS_TEST_TMPDIR/root.tgz"
+    says "which is too far away to be taken along"
+    [ -z "$(ls "$cache/arrows")" ]
+}
+
+@test "a probe of a mounted system never follows a link to this one" {
+    make_modules "$root" "$krel"
+    make_headers "$BATS_TEST_TMPDIR/here" "$krel"
+    ln -s "$BATS_TEST_TMPDIR/here" "$root/lib/modules/$krel/build"
+    run_slipway 0 probe --root "$root" -o "$BATS_TEST_TMPDIR/probe.tar.zst"
+    says "headers  left out: the node has none"
+    run_slipway 2 probe --root "$root" -o "$BATS_TEST_TMPDIR/probe.tar.zst" --headers=yes
+    says "lib/modules/$krel/build leads to none"
+}
+
+@test "a bundle without headers: the build says what it lacks and goes on with the distribution's packages" {
+    load repository
+    make_repository
+    add_kernel 6.1.0-56-amd64
+    publish
+    update_system
+    mkdir -p "$root/lib/modules/6.1.0-56-amd64" "$root/etc"
+    printf 'ID=debian\nVERSION_ID="12"\n' >"$root/etc/os-release"
+    run_slipway 0 probe --root "$root" -o "$BATS_TEST_TMPDIR/probe.tar.zst"
+    run_slipway 12 build --kernel-from "$BATS_TEST_TMPDIR/probe.tar.zst" --nvidia "$BATS_TEST_TMPDIR/nvidia"
+    says "kernel 6.1.0-56-amd64: of what --kernel-from names, neither the headers" \
+        "they are looked for in the distribution's repositories" \
+        "linux-headers-6.1.0-56-common" "the package with its headers is missing"
+}
+
+@test "a bundle that somebody changed is refused" {
+    make_root "$root" "$krel"
+    run_slipway 0 probe --root "$root" -o "$BATS_TEST_TMPDIR/probe.tar.zst" --headers=no
+    mkdir "$BATS_TEST_TMPDIR/changed"
+    tar --zstd -xf "$BATS_TEST_TMPDIR/probe.tar.zst" -C "$BATS_TEST_TMPDIR/changed"
+    sed -i "s/\"release\": \"$krel\"/\"release\": \"..\/..\/etc\"/" "$BATS_TEST_TMPDIR/changed/probe.json"
+    tar -C "$BATS_TEST_TMPDIR/changed" -cf "$BATS_TEST_TMPDIR/changed.tar" probe.json
+    kernel_from 12 "$BATS_TEST_TMPDIR/changed.tar"
+    says "kernel.release is no kernel release"
+}
+
+@test "probe: what is wrong on its command line" {
+    run_slipway 2 probe --root /no/such/folder
+    says "--root /no/such/folder: No such file or directory"
+    run_slipway 2 probe --headers sometimes
+    says "auto, yes or no is wanted"
+    run_slipway 2 probe --json -o -
+    says "would both write to stdout"
+    mkdir "$root"
+    run_slipway 5 probe --root "$root"
+    says "no kernel is in it"
+    make_modules "$root" "$krel"
+    run_slipway 9 probe --root "$root" -o /no/such/folder/probe.tar.zst
+    says "/no/such/folder/probe.tar.zst: No such file or directory"
+}
