@@ -89,3 +89,15 @@ set_option() { sed -i "/^CONFIG_${1%%=*}=/d" "$headers/.config" && echo "CONFIG_
     run_slipway 0 lint --help
     says "--drivers" "--kernel-from" "--os"
 }
+
+@test "build stops at an error before it compiles, and --force goes on" {
+    make_root "$BATS_TEST_TMPDIR/root" "$krel"
+    echo CONFIG_PREEMPT_RT=y >>"$BATS_TEST_TMPDIR/root/usr/src/linux-headers-$krel/.config"
+    run_slipway 24 build --os debian12 --offline --kernel-from "$BATS_TEST_TMPDIR/root" --nvidia "$BATS_TEST_TMPDIR/nvidia"
+    says "preempt-rt" "NVIDIA's build refuses" "--force goes on"
+    run env PATH=/nowhere SLIPWAY_DATADIR="${SLIPWAY_DATADIR:-$repository}" SLIPWAY_CACHE="$BATS_TEST_TMPDIR/cache" "$SLIPWAY" \
+        build --os debian12 --offline --kernel-from "$BATS_TEST_TMPDIR/root" --nvidia "$BATS_TEST_TMPDIR/nvidia" --force
+    echo "$output"
+    says "error preempt-rt"
+    [ "$status" -ne 24 ] && [ "$status" -ne 0 ]
+}
