@@ -65,6 +65,7 @@ void progress_begin(struct progress *progress, const char *stage)
 	progress->stage = stage;
 	progress->started_ms = clock_monotonic_ms();
 	progress->step[0] = '\0';
+	progress->told_ms = 0;
 	event(progress, "begin", NULL, NULL);
 	if (progress->terminal)
 		draw(progress, "");
