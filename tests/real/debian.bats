@@ -8,7 +8,7 @@ load expectation
 
 setup_file() {
     top=$(realpath "$BATS_TEST_DIRNAME/../..")
-    slipway=$top/${O:-build}/slipway
+    slipway=$(cd "$top" && realpath -m "${O:-build}")/slipway
     lists=$BATS_FILE_TMPDIR/lists
     expected=$BATS_FILE_TMPDIR/expected
     answers=$BATS_FILE_TMPDIR/answers
@@ -49,26 +49,22 @@ answer() {
 }
 
 @test "every kernel release that Debian's suites list resolves, offline after the first of each release of Debian" {
-    local krel os compiler packages failed='' seen=''
+    local krel os compiler packages offline failed='' seen=''
     while read -r krel os compiler packages; do
-        if [[ " $seen " == *" $os "* ]]; then
-            resolve "$krel" "$os" --offline || failed+=" $krel"
-        else
-            resolve "$krel" "$os" || failed+=" $krel"
-            seen+=" $os"
-        fi
+        offline=
+        [[ $seen != *" $os "* ]] || offline=--offline
+        seen+=" $os "
+        resolve "$krel" "$os" ${offline:+"$offline"} || echo "slipway resolve ended with $?"
         if [[ $(answer "$krel") == "$krel $os $compiler $packages" ]]; then
             echo "# $krel $os $compiler $(jq -r '.lock.packages | "\(length) packages, \([.[].size_bytes] | add / 1e6 | floor) MB"' "$answers/$krel")" >&3
         else
-            echo "# $krel: NOT as expected: $(answer "$krel") $(jq -r '.message // ""' "$answers/$krel")" >&3
+            echo "# $krel $os: NOT as expected ($compiler $packages)" >&3
+            answer "$krel" || true
             failed+=" $krel"
         fi
     done <"$expected"
-    [[ -z $failed ]] || {
-        echo "failed:$failed"
-        return 1
-    }
-    echo "# $(wc -l <"$expected") kernel releases" >&3
+    echo "# $(wc -l <"$expected") kernel releases, not as expected:${failed:- none}" >&3
+    [[ -z $failed ]]
 }
 
 # One stream of "name version sha256 size filename" of all lists.

@@ -75,9 +75,11 @@ expected_kernels() {
                     if (words[i] ~ /^(linux-headers-|linux-kbuild-)/) list = list "," words[i]
                     if (match(words[i], /gcc-[0-9]+/)) compiler = substr(words[i], RSTART, RLENGTH)
                 }
-                split("linux-image- linux-modules- linux-base-", prefixes, " ")
-                for (i = 1; i <= 3; i++)
-                    if ((prefixes[i] krel) in known) list = list "," prefixes[i] krel
+                # The image has the modules, or a package of its own; images of backports may not be signed yet.
+                if (("linux-modules-" krel) in known) list = list ",linux-modules-" krel
+                else if (("linux-image-" krel) in known) list = list ",linux-image-" krel
+                else list = list ",linux-image-" krel "-unsigned"
+                if (("linux-base-" krel) in known) list = list ",linux-base-" krel
                 count = split(list, names, ",")
                 for (i = 2; i <= count; i++)
                     for (j = i; j > 1 && names[j] < names[j - 1]; j--) {
