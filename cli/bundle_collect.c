@@ -34,9 +34,12 @@ static int list_file(const struct collecting *collecting, const char *path, stru
 {
 	struct bundle_file *file = bundle_add_file(collecting->manifest);
 	char hex[HASH_HEX_SIZE];
-	struct stat status;
-	int r = file ? hash_file(collecting->folder_fd, path, hex) : -ENOMEM;
+	struct stat status = { 0 };
+	int r;
 
+	if (!file)
+		return error_set_errno(error, -ENOMEM, "%s", path);
+	r = hash_file(collecting->folder_fd, path, hex);
 	if (r == 0 && fstatat(collecting->folder_fd, path, &status, AT_SYMLINK_NOFOLLOW) < 0)
 		r = -errno;
 	if (r < 0)
@@ -113,9 +116,11 @@ static int add_image(const struct collecting *collecting, enum arrow_id arrow, s
 {
 	const struct build *build = collecting->build;
 	struct bundle_image *image = bundle_add_image(collecting->target);
-	int r = image ? image_name(build, arrow, &image->name, error)
-		      : error_set_errno(error, -ENOMEM, "bundle");
+	int r;
 
+	if (!image)
+		return error_set_errno(error, -ENOMEM, "bundle");
+	r = image_name(build, arrow, &image->name, error);
 	if (r < 0)
 		return r;
 	image->arrow = strdup(arrow_get(arrow)->name);

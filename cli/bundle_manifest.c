@@ -112,7 +112,7 @@ static void *grow(void *list, size_t *count, size_t size)
 	grown = realloc(items, (*count + 1) * size);
 	if (!grown)
 		return NULL;
-	memcpy(list, &grown, sizeof(grown));
+	memcpy(list, &grown, sizeof(char *));
 	memset(grown + *count * size, 0, size);
 	return grown + (*count)++ * size;
 }
@@ -392,9 +392,11 @@ static int check_target(const struct bundle_manifest *manifest, const struct bun
 static int read_target(json_object *object, struct bundle_manifest *manifest, struct error *error)
 {
 	struct bundle_target *target = bundle_add_target(manifest);
-	int r = target ? read_fields(object, &of_target, target, error)
-		       : error_set_errno(error, -ENOMEM, "manifest");
+	int r;
 
+	if (!target)
+		return error_set_errno(error, -ENOMEM, "manifest");
+	r = read_fields(object, &of_target, target, error);
 	if (r == 0)
 		r = read_source(object, "ofed", &target->ofed, error);
 	if (r == 0)

@@ -12,7 +12,7 @@
 
 #define BUNDLE_SCHEMA      1
 #define BUNDLE_MANIFEST    "bundle.json"
-#define BUNDLE_LIMIT_BYTES (16U * 1024 * 1024) /* the longest manifest that is read */
+#define BUNDLE_LIMIT_BYTES ((size_t) 16 << 20) /* the longest manifest that is read */
 #define BUNDLE_SOURCE_NONE "none"
 #define BUNDLE_SOURCE_WORD "package" /* made of packages of the lock */
 #define BUNDLE_SOURCE_TREE "tree"    /* a folder of the user's, as a tarball in the bundle */

@@ -99,9 +99,11 @@ static int pack_file(struct packing *packing, const struct bundle_file *file, st
 static int pack_all(struct packing *packing, struct error *error)
 {
 	_cleanup_free_ char *text = bundle_manifest_write(packing->manifest);
-	int r = text ? write_header(packing, BUNDLE_MANIFEST, strlen(text), error)
-		     : error_set_errno(error, -ENOMEM, "manifest");
+	int r;
 
+	if (!text)
+		return error_set_errno(error, -ENOMEM, "manifest");
+	r = write_header(packing, BUNDLE_MANIFEST, strlen(text), error);
 	if (r == 0)
 		r = write_data(packing, BUNDLE_MANIFEST, text, strlen(text), error);
 	for (size_t i = 0; i < packing->manifest->file_count && r == 0; i++)

@@ -21,7 +21,7 @@ static void describe(const struct download_progress *download, char *text, size_
 			total, sizeof(total), " of %.1f", (double) download->total_bytes / 1e6);
 	if (rest && download->bytes_per_s)
 		(void) snprintf(left, sizeof(left), ", %llu s left",
-			(unsigned long long) (rest / download->bytes_per_s + 1));
+			(unsigned long long) rest / download->bytes_per_s + 1);
 	if (download->files > 1)
 		(void) snprintf(files, sizeof(files), " (%u of %u files)", download->files_done,
 			download->files);

@@ -29,7 +29,7 @@ static char *path_of(const char *url)
 		from += 11;
 	else if (strncmp(from, "//", 2) == 0)
 		from += 2;
-	path = to = malloc(strlen(from) + 1);
+	path = to = calloc(1, strlen(from) + 1);
 	if (!path)
 		return NULL;
 	while (*from) {
@@ -43,7 +43,6 @@ static char *path_of(const char *url)
 			*to++ = *from++;
 		}
 	}
-	*to = '\0';
 	return path;
 }
 
