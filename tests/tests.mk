@@ -97,19 +97,21 @@ images: all $(other_ofed)/reference-ofed ## build the images for the newest kern
 
 run_all = O='$(O)' MAKE='$(MAKE)' tests/run-all
 
-.PHONY: check check-unit check-cli check-vm check-fuzz check-full
-check: ## lint, unit, fuzz, CLI and VM tests; the last line counts them all
-	+@$(run_all) build lint unit fuzz cli vm
+.PHONY: check check-unit check-cli check-real check-vm check-fuzz check-full
+check: ## lint, unit, fuzz, CLI and VM tests, Debian's real suites; the last line counts them all
+	+@$(run_all) build lint unit fuzz cli real vm
 check-unit: ## cmocka tests under ASan and UBSan
 	+@$(run_all) unit
 check-cli: ## BATS tests of both programs' verbs
 	+@$(run_all) build cli
+check-real: ## every kernel release of Debian's suites resolves; one of each series compiles a module
+	+@$(run_all) build real
 check-vm: ## BATS tests of the built images in the VM
 	+@$(run_all) vm
 check-fuzz: ## every fuzz target for 10 seconds (FUZZ_SECONDS)
 	+@$(run_all) fuzz
-check-full: ## check, and images for other kernels, built and booted
-	+@$(run_all) build lint unit fuzz cli vm vm_full
+check-full: ## check, and images for other kernels, Debian 13's and one of our own among them, built and booted
+	+@$(run_all) build lint unit fuzz cli real vm vm_full
 
 # ---- what `make bench` runs in the guest: static, for they run in the driver image's root
 
