@@ -94,15 +94,59 @@ static struct explain_finding *append(struct explanation *explanation)
 	return &items[explanation->count++];
 }
 
+/* The next word of a vermagic, which is moved past it; its size. */
+static size_t next_word(const char **text, const char *end, const char **ret_word)
+{
+	size_t size = 0;
+
+	while (*text < end && **text == ' ')
+		(*text)++;
+	*ret_word = *text;
+	while (*text + size < end && (*text)[size] != ' ')
+		size++;
+	*text += size;
+	return size;
+}
+
+/* Two vermagics are long and alike: which part differs is the news. */
+static int compare_vermagic(struct explain_finding *finding, const struct explain_field *built,
+	const struct explain_field *running)
+{
+	const char *left = built->value, *right = running->value, *left_word, *right_word;
+	size_t left_size, right_size;
+
+	do {
+		left_size = next_word(&left, built->value + built->size, &left_word);
+		right_size = next_word(&right, running->value + running->size, &right_word);
+		if (left_size != right_size || strncmp(left_word, right_word, left_size) != 0)
+			return strv_pushf(&finding->evidence,
+				"%s: \"%.*s\" when it was compiled, \"%.*s\" in the kernel",
+				left_word == built->value ? "another release"
+							  : "another configuration",
+				(int) left_size, left_word, (int) right_size, right_word);
+	} while (left_size);
+	return 0;
+}
+
 static int fill_finding(struct explain_finding *finding, const struct explain_entry *entry,
 	enum explain_input input, const char *module, const struct explain_fields *fields)
 {
+	struct explain_fields with_owner = *fields;
+	const char *owner = remedy_for(input);
+	const struct explain_field *built = explain_field(fields, "text1");
+	const struct explain_field *running = explain_field(fields, "text2");
+
+	if (with_owner.count < EXPLAIN_FIELDS)
+		with_owner.items[with_owner.count++] =
+			(struct explain_field){ "owner", strlen("owner"), owner, strlen(owner) };
 	finding->entry = entry;
 	finding->input = input;
 	finding->module = strdup(module);
 	finding->because = explain_fill(entry->because, fields);
-	finding->remedy = explain_fill(entry->remedy ? entry->remedy : remedy_for(input), fields);
-	return finding->module && finding->because && finding->remedy ? 0 : -ENOMEM;
+	finding->remedy = explain_fill(entry->remedy ? entry->remedy : "{owner}", &with_owner);
+	if (!finding->module || !finding->because || !finding->remedy)
+		return -ENOMEM;
+	return built && running ? compare_vermagic(finding, built, running) : 0;
 }
 
 static void take_module(const struct explain_fields *fields, const char *line, char *name)

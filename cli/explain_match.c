@@ -85,8 +85,9 @@ static bool match_here(const char *pattern, const char *line, struct explain_fie
 		pattern += literal;
 		if (!*pattern)
 			break;
-		if (fields->count++ == EXPLAIN_FIELDS)
+		if (fields->count == EXPLAIN_FIELDS)
 			return false;
+		fields->count++;
 		field->name = pattern + 1;
 		field->name_size = strcspn(field->name, "}");
 		pattern = field->name + field->name_size + 1;

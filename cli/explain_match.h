@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define EXPLAIN_FIELDS 4
+#define EXPLAIN_FIELDS 5
 
 struct explain_field {
 	const char *name; /* "module", in the pattern */

@@ -33,7 +33,7 @@ enum explain_rank {
 /*
  * In patterns and texts, {name} stands for a field: module, symbol, number, word (without blanks)
  * or text (as far as the rest of the pattern allows), which may have a digit at the end. Letters
- * match in either case.
+ * match in either case. {owner} in a remedy is what to do about who has the symbol.
  */
 struct explain_entry {
 	const char *id; /* stable; docs/explain.md lists them */
@@ -41,7 +41,7 @@ struct explain_entry {
 	enum explain_rank rank;
 	enum explain_input input;
 	const char *because;
-	const char *remedy;
+	const char *remedy; /* NULL: {owner} alone */
 };
 
 extern const struct explain_entry explain_table[];

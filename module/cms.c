@@ -200,8 +200,8 @@ static int read_signer(struct der *in, struct cms_facts *facts, struct error *er
 	if (r == 0)
 		r = read_algorithm(
 			&signer, "the hash", hashes, ARRAY_SIZE(hashes), facts->hash, error);
-	facts->has_attributes = der_is_next(&signer, DER_CONTEXT_0);
-	if (r == 0 && facts->has_attributes)
+	facts->has_attributes = r == 0 && der_is_next(&signer, DER_CONTEXT_0);
+	if (facts->has_attributes)
 		r = der_expect(&signer, DER_CONTEXT_0, "the attributes", &ignored, error);
 	if (r == 0)
 		r = read_algorithm(&signer, "the signature's algorithm", algorithms,
@@ -265,9 +265,6 @@ int cms_read(
 	struct cms_facts facts = { 0 };
 	int r = der_expect(&in, DER_SEQUENCE, "a PKCS#7 message", &info, error);
 
-	if (r == 0 && in.size)
-		r = error_set(error, -EBADMSG,
-			"damaged signature: %zu bytes too many at offset %zu", in.size, in.offset);
 	if (r == 0)
 		r = der_expect(&info, DER_OID, "the message's type", &type, error);
 	if (r == 0 && !is_oid(&type, &signed_data))
