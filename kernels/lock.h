@@ -20,7 +20,7 @@
 #define LOCK_NVIDIA_USERSPACE "nvidia-userspace"
 
 /* The longest file that is read as a lock. */
-#define LOCK_LIMIT_BYTES (4U * 1024 * 1024)
+#define LOCK_LIMIT_BYTES ((size_t) 4 << 20)
 
 /* No string of these is NULL in a lock that was resolved or read; "" where there is nothing. */
 struct lock_package {

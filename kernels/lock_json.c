@@ -348,7 +348,8 @@ int lock_read_file(int dir_fd, const char *path, struct lock *ret, struct error 
 	int r = fs_read(dir_fd, path, LOCK_LIMIT_BYTES, &text, NULL);
 
 	if (r == -EFBIG)
-		return error_set(error, r, "lock %s: longer than %u bytes", path, LOCK_LIMIT_BYTES);
+		return error_set(
+			error, r, "lock %s: longer than %zu bytes", path, LOCK_LIMIT_BYTES);
 	if (r < 0)
 		return error_set_errno(error, r, "lock %s", path);
 	r = lock_read(text, ret, error);

@@ -50,6 +50,16 @@ sign_as_a_stranger() {
     says "-o $BATS_TEST_TMPDIR/none/lock.json: No such file"
 }
 
+@test "an -o that is a pipe is written to, and stays one" {
+    local pipe=$BATS_TEST_TMPDIR/pipe
+    mkfifo "$pipe"
+    timeout 20 cat "$pipe" >"$BATS_TEST_TMPDIR/read" 3>&- &
+    run_slipway 0 resolve 6.1.0-56-amd64 -o "$pipe"
+    wait
+    [ -p "$pipe" ]
+    jq -e .schema "$BATS_TEST_TMPDIR/read"
+}
+
 @test "--json is one object, with the lock and every place" {
     run_slipway 0 resolve 6.1.0-56-amd64 --json
     jq -e '.exit_code == 0 and (.lock.packages | length) == 3 and .trace[0].outcome == "found"' <<<"$output"
@@ -109,6 +119,22 @@ sign_as_a_stranger() {
     publish
     run_slipway 0 resolve 6.1.0-56-amd64 --json
     [ "$(jq -r '.lock.packages[] | select(.purpose != "compiler") | .version' <<<"$output" | sort -u)" = 6.1.192-2 ]
+}
+
+@test "an image that is not signed yet will do; headers without any modules are an answer" {
+    local catalogue=$SLIPWAY_DATADIR/kernels/catalogue/debian12.ini
+    sed -i 's/^modules = .*/modules = linux-image-{krel}|linux-image-{krel}-unsigned/' "$catalogue"
+    add_package linux-headers-6.1.0-60-amd64
+    publish
+    run_slipway 0 resolve 6.1.0-60-amd64 --explain
+    says "warning: kernel 6.1.0-60-amd64: its headers are there, its own modules are in no list" \
+        "absent   all" "no package linux-image-6.1.0-60-amd64"
+    add_package linux-image-6.1.0-60-amd64-unsigned
+    publish
+    run_slipway 0 resolve 6.1.0-60-amd64 --refresh
+    says "modules" "linux-image-6.1.0-60-amd64-unsigned"
+    run_slipway 0 resolve --list --os debian12
+    says "6.1.0-60-amd64"
 }
 
 @test "an index that was changed after signing: 12" {

@@ -27,7 +27,8 @@ load helpers
 
 @test "build --help lists every option" {
     run_slipway 0 build --help
-    says --kernel --ofed --nvidia --os --jobs --output --base --cache --refresh --json
+    says --kernel --lock --kernel-from --bundle --ofed --nvidia --compiler --force --os --arch --mirror --keyring --jobs --output \
+        --base --cache --offline --refresh --json
 }
 
 @test "build without --kernel says what to name" {
