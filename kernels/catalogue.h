@@ -54,7 +54,8 @@ enum kernel_match {
  * Words of @headers, @modules and @modules_optional: package names, or with MATCH_PROVIDES
  * fnmatch(3) patterns of capability names, where every package that provides a matching one is
  * taken. "one|two" is the first of them that a list has. {krel}, {version}, {flavour} and
- * {-flavour} ("-rt", or "" where the krel has none) are replaced. A krel itself is never a pattern.
+ * {-flavour} ("-rt", or "" where the krel has none) and {series} ("6.12") are replaced. A krel
+ * itself is never a pattern.
  */
 struct kernel_rules {
 	enum kernel_match match;
@@ -83,7 +84,8 @@ struct image_rules {
 	char *codename;             /* suite that the base images are made of */
 	struct strv repositories;   /* names of those that go into them; none: all but archives */
 	char *nvidia_package;       /* NVIDIA's open kernel modules as source */
-	char *linux_source_package; /* the kernel's source, for the reference OFED */
+	char *linux_source_package; /* the kernel's source, for the reference OFED; such words too
+				     */
 };
 
 struct catalogue {

@@ -124,13 +124,28 @@ int catalogue_split_krel(
 	return 0;
 }
 
+/* The two numbers that a series of kernels is called by: "6.12" of 6.12.117+deb13-amd64. */
+static int series_length(const char *krel)
+{
+	size_t length = strspn(krel, "0123456789");
+
+	if (krel[length] == '.')
+		length += 1 + strspn(krel + length + 1, "0123456789");
+	return (int) length;
+}
+
 /* Writes what the {word} at @word stands for; returns the bytes of the word, or -EINVAL. */
 static int put_word(
 	FILE *text, const char *word, const char *krel, const char *version, const char *flavour)
 {
 	static const char *const words[] = { "{krel}", "{version}", "{flavour}", "{-flavour}" };
 	const char *const values[] = { krel, version, flavour, flavour };
+	static const char series[] = "{series}";
 
+	if (strncmp(word, series, strlen(series)) == 0) {
+		(void) fprintf(text, "%.*s", series_length(krel), krel);
+		return (int) strlen(series);
+	}
 	for (size_t i = 0; i < ARRAY_SIZE(words); i++) {
 		size_t length = strlen(words[i]);
 

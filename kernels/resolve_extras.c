@@ -60,21 +60,21 @@ static const struct found *beside_kernel(
 	return NULL;
 }
 
-/* Returns 1 when there is no packaging that fits. */
-static int add_extra(
-	struct resolution *resolution, const struct resolve_extra *extra, struct error *error)
+/* Returns 1 when there is no packaging of @name that fits. */
+static int add_named(struct resolution *resolution, const struct resolve_extra *extra,
+	const char *name, struct error *error)
 {
 	_cleanup_(found_list_free) struct found_list list = { 0 };
 	const struct found *found = NULL;
-	int r = match_name(&resolution->scope, extra->name, &list);
+	int r = match_name(&resolution->scope, name, &list);
 
 	if (r < 0)
-		return error_set_errno(error, r, "%s", extra->name);
+		return error_set_errno(error, r, "%s", name);
 	match_sort(&list, resolution->home);
 	if (extra->same_upstream_as && lock_find_name(&resolution->lock, extra->same_upstream_as)) {
 		r = same_upstream(resolution, extra->same_upstream_as, &list, &found);
 		if (r < 0 || !found)
-			return r < 0 ? error_set_errno(error, r, "%s", extra->name) : 1;
+			return r < 0 ? error_set_errno(error, r, "%s", name) : 1;
 	}
 	if (!found && extra->beside_kernel)
 		found = beside_kernel(resolution, &list);
@@ -84,9 +84,21 @@ static int add_extra(
 		return error_set(error, -ENOENT,
 			"%s: the package for %s is in no list of %s that could be read: name a tree or "
 			"a tarball instead, or run again with --refresh",
-			extra->name, extra->purpose, resolution->scope.os->os);
+			name, extra->purpose, resolution->scope.os->os);
 	r = resolution_add(resolution, found, extra->purpose);
-	return r < 0 ? error_set_errno(error, r, "%s", extra->name) : 0;
+	return r < 0 ? error_set_errno(error, r, "%s", name) : 0;
+}
+
+/* As add_named(); the catalogue's name of a package may hold words about the kernel. */
+static int add_extra(
+	struct resolution *resolution, const struct resolve_extra *extra, struct error *error)
+{
+	_cleanup_free_ char *name = NULL;
+	int r = catalogue_expand(
+		resolution->scope.os, extra->name, resolution->request->krel, &name);
+
+	return r < 0 ? error_set_errno(error, r, "%s", extra->name)
+		     : add_named(resolution, extra, name, error);
 }
 
 static void drop_purpose(struct lock *lock, const char *purpose)

@@ -150,6 +150,9 @@ static void templates_are_filled(void **state)
 		"linux-headers-6.1.0-56-amd64");
 	expect_text("photon5", "linux{-flavour}-devel", "6.1.83-1.ph5-esx", "linux-esx-devel");
 	expect_text("photon5", "linux{-flavour}-devel", "6.1.83-1.ph5", "linux-devel");
+	expect_text("debian13", "linux-source-{series}", "6.12.117+deb13-rt-amd64",
+		"linux-source-6.12");
+	expect_text("debian12", "linux-source-{series}", "6.1.0-56-amd64", "linux-source-6.1");
 	expect_text("photon5", "{version}/{flavour}", "6.1.83-1.ph5-rt", "6.1.83-1.ph5/rt");
 	expect_text("photon5", "{word}", "6.1.83-1.ph5", NULL);
 	expect_text("photon5", "{krel", "6.1.83-1.ph5", NULL);
