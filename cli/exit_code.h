@@ -16,7 +16,7 @@ enum exit_code {
 	EXIT_CODE_TOOL = 10,         /* a program that slipway drives is missing */
 	EXIT_CODE_NETWORK = 11,      /* package lists or packages could not be fetched */
 	EXIT_CODE_CONTENT = 12,      /* a file is damaged or is not what the lock names */
-	EXIT_CODE_SIGNATURE = 13,    /* of a package list: wrong, missing, or no key to check it */
+	EXIT_CODE_SIGNATURE = 13,    /* of a package list or a module: wrong, missing, no key */
 	EXIT_CODE_LIST = 14,         /* a package list is cut short or malformed */
 	EXIT_CODE_NOT_THERE = 15,    /* the server has no such file: 404 */
 	EXIT_CODE_TIMEOUT = 16,      /* a server is slow or dead */
