@@ -39,7 +39,7 @@ static void worker_message(void *context, const struct worker_message *message)
 		call->plan->listener(call->plan->role, message);
 }
 
-static int call_once(struct call *call)
+static int try_call(struct call *call)
 {
 	call->action = (struct action){ .role = call->plan->role, .reason = REASON_INTERNAL };
 	if (call->kind == STEP_WORKER)
@@ -83,7 +83,7 @@ static int run_wait(struct call *call)
 	uint64_t begun_ms = clock_monotonic_ms();
 	int r;
 
-	while ((r = call_once(call)) > 0) {
+	while ((r = try_call(call)) > 0) {
 		if (events->stop_count && !call->undoing)
 			return -EINTR;
 		tell_waiting(call, call->deadline_ms);
@@ -104,7 +104,7 @@ static int run_undo(struct call *call)
 	unsigned stops_seen = events->stop_count;
 	int r;
 
-	while ((r = call_once(call)) == -EBUSY) {
+	while ((r = try_call(call)) == -EBUSY) {
 		unsigned happened;
 
 		tell_waiting(call, give_up_ms);
@@ -134,7 +134,7 @@ static int run_call(struct call *call)
 	if (call->kind == STEP_WAIT)
 		r = run_wait(call);
 	else
-		r = call->undoing ? run_undo(call) : call_once(call);
+		r = call->undoing ? run_undo(call) : try_call(call);
 	took_us = clock_monotonic_us() - begun_us;
 	if (r < 0 && r != -EINTR)
 		journal_event(journal, "failed", call->step->name, took_us, call->action.reason,
