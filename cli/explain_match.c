@@ -187,7 +187,7 @@ bool explain_loader_module(const char *line, char *name, size_t size)
 	static const char *const patterns[] = { "could not insert module {word}: ",
 		"could not insert '{word}': ", "can't insert '{word}': ", "can't insert {word}: ",
 		"can't load module {word} (" };
-	struct explain_fields fields;
+	struct explain_fields fields = { 0 };
 
 	for (size_t i = 0; i < ARRAY_SIZE(patterns); i++) {
 		if (!explain_match(patterns[i], line, &fields))

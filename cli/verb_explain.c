@@ -161,7 +161,7 @@ static int describe_signature(struct verb *verb, struct error *error)
 	struct module_trailer trailer = { 0 };
 	struct cms_facts facts = { 0 };
 	struct error why = { 0 };
-	size_t size;
+	size_t size = 0;
 	int written;
 	int r = read_module(verb->module_path, &data, &size, error);
 

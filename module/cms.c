@@ -101,7 +101,7 @@ static void name_oid(const struct der *value, const struct oid *known, size_t co
 static int read_algorithm(struct der *in, const char *what, const struct oid *known, size_t count,
 	char name[CMS_ALGORITHM_SIZE], struct error *error)
 {
-	struct der algorithm, value;
+	struct der algorithm, value = { 0 };
 	int r = der_expect(in, DER_SEQUENCE, what, &algorithm, error);
 
 	if (r == 0)
@@ -153,7 +153,7 @@ static int read_issuer(struct der name, char text[CMS_NAME_SIZE], struct error *
 	bool is_common = false;
 
 	while (name.size) {
-		struct der type, value = { 0 };
+		struct der type = { 0 }, value = { 0 };
 		int r = read_name_part(&name, &type, &value, error);
 
 		if (r < 0)
@@ -190,7 +190,7 @@ static int read_signer_id(struct der *signer, struct cms_facts *facts, struct er
 
 static int read_signer(struct der *in, struct cms_facts *facts, struct error *error)
 {
-	struct der signer, ignored;
+	struct der signer = { 0 }, ignored;
 	int r = der_expect(in, DER_SEQUENCE, "the signer", &signer, error);
 
 	if (r == 0)
@@ -241,7 +241,7 @@ static int read_content(struct der *data, struct cms_facts *facts, struct error 
 /* Certificates and revocation lists may come in front of the signers. */
 static int read_signed_data(struct der data, struct cms_facts *facts, struct error *error)
 {
-	struct der ignored, signers;
+	struct der ignored, signers = { 0 };
 	int r = der_expect(&data, DER_INTEGER, "the version", &ignored, error);
 
 	if (r == 0)
@@ -261,7 +261,7 @@ int cms_read(
 	const void *data, size_t size, size_t offset, struct cms_facts *ret, struct error *error)
 {
 	struct der in = { data, size, offset };
-	struct der info, type, wrapped, signed_content;
+	struct der info, type = { 0 }, wrapped, signed_content = { 0 };
 	struct cms_facts facts = { 0 };
 	int r = der_expect(&in, DER_SEQUENCE, "a PKCS#7 message", &info, error);
 

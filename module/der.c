@@ -76,7 +76,7 @@ static int find_end(struct der in, size_t *ret_length, struct error *error)
 	unsigned int depth = 1;
 
 	for (;;) {
-		struct header header;
+		struct header header = { 0 };
 		int r;
 
 		if (at_end_mark(&in)) {
@@ -99,7 +99,7 @@ static int find_end(struct der in, size_t *ret_length, struct error *error)
 int der_next(struct der *in, struct der_item *ret, struct error *error)
 {
 	struct der rest = *in;
-	struct header header;
+	struct header header = { 0 };
 	int r = read_header(in, &header, error);
 
 	if (r < 0)

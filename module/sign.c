@@ -100,7 +100,7 @@ int module_sign_wrap(const struct module_signer *signer, const void *signature,
 {
 	_cleanup_(cleanup_cms) CMS_ContentInfo *cms = NULL;
 	EVP_PKEY *public_key = X509_get0_pubkey(sk_X509_value(signer->cert->all, 0));
-	CMS_SignerInfo *info;
+	CMS_SignerInfo *info = NULL;
 	int r;
 
 	if (signature_size > INT_MAX)

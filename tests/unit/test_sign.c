@@ -77,7 +77,8 @@ static unsigned char *assemble(const unsigned char *cms, size_t cms_size, size_t
 	unsigned char *module = malloc(content + cms_size + MODULE_TRAILER_SIZE);
 
 	assert_non_null(module);
-	memcpy(module, CONTENT, content);
+	for (size_t i = 0; i < content; i++)
+		module[i] = CONTENT[i];
 	memcpy(module + content, cms, cms_size);
 	module_trailer_write(cms_size, module + content + cms_size);
 	*ret_size = content + cms_size + MODULE_TRAILER_SIZE;

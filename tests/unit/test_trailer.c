@@ -13,7 +13,8 @@ static char *signed_module(const void *signature, size_t size, size_t *ret_size)
 	char *module = malloc(content_size + size + MODULE_TRAILER_SIZE);
 
 	assert_non_null(module);
-	memcpy(module, CONTENT, content_size);
+	for (size_t i = 0; i < content_size; i++)
+		module[i] = CONTENT[i];
 	memcpy(module + content_size, signature, size);
 	module_trailer_write(size, (unsigned char *) module + content_size + size);
 	*ret_size = content_size + size + MODULE_TRAILER_SIZE;
