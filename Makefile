@@ -27,8 +27,8 @@ base_ldflags := -pie -Wl,-z,relro,-z,now -Wl,--as-needed $(if $(SAN),-fsanitize=
 common_sources := $(wildcard common/*.c)
 module_sources := $(wildcard module/*.c)
 entrypoint_sources := $(wildcard entrypoint/*.c)
-kernels_sources := $(wildcard kernels/*.c)
-cli_sources := $(wildcard cli/*.c)
+kernels_sources := $(wildcard kernels/*.c kernels/*/*.c)
+cli_sources := $(wildcard cli/*.c cli/*/*.c)
 
 objects = $(patsubst %.c,$(O)/%.o,$(1))
 
@@ -45,9 +45,9 @@ cli_libs = $(call pkg_libs,json-c libarchive libcrypto inih libcurl expat) -lelf
 
 # `slipway probe` by itself, static, to be copied to any node of this architecture.
 probe_objects := $(call objects,probe/main.c cli/verb_probe.c cli/exit_code.c kernels/krel.c kernels/os_release.c \
-	kernels/pack.c kernels/local_files.c kernels/local_folder.c kernels/local_scan.c kernels/local_tree.c \
-	kernels/unpack_link.c module/sysmodule.c common/chase.c common/error.c common/fs.c common/json_text.c common/strv.c \
-	$(wildcard kernels/probe_*.c))
+	kernels/archive/pack.c kernels/local/local_files.c kernels/local/local_folder.c kernels/local/local_scan.c kernels/local/local_tree.c \
+	kernels/archive/unpack_link.c module/sysmodule.c common/chase.c common/error.c common/fs.c common/json_text.c common/strv.c \
+	$(wildcard kernels/probe/probe_*.c))
 
 .PHONY: all
 all: $(O)/slipway $(O)/slipway-init $(O)/slipway-probe ## build slipway, slipway-init and slipway-probe

@@ -6,15 +6,15 @@
  */
 #pragma once
 
-#include "cli/cache.h"
+#include "cli/cache/cache.h"
 #include "cli/common_options.h"
 #include "cli/exit_code.h"
 #include "cli/progress.h"
 #include "kernels/catalogue.h"
-#include "kernels/download.h"
-#include "kernels/index.h"
-#include "kernels/mirrors.h"
-#include "kernels/resolve.h"
+#include "kernels/fetch/download.h"
+#include "kernels/lists/index.h"
+#include "kernels/mirrors/mirrors.h"
+#include "kernels/resolve/resolve.h"
 
 struct context {
 	const struct common_options *options; /* borrowed */

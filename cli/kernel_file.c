@@ -5,7 +5,7 @@
 #include <sys/stat.h>
 
 #include "common/fs.h"
-#include "kernels/tree.h"
+#include "kernels/tree/tree.h"
 
 static int open_in_tree(int root_fd, const char *name, int *ret_fd)
 {

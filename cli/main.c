@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cli/build.h"
+#include "cli/build/build.h"
 #include "cli/slipway_version.h"
 #include "cli/verb_bundle.h"
 #include "cli/verb_cache.h"

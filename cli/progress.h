@@ -10,7 +10,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "kernels/download.h"
+#include "kernels/fetch/download.h"
 
 struct progress {
 	FILE *text; /* people's lines; NULL with JSON */

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "cli/exit_code.h"
-#include "kernels/resolve.h"
+#include "kernels/resolve/resolve.h"
 
 struct resolve_result {
 	struct resolve_answer answer;

@@ -5,12 +5,12 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "cli/arrow_tools.h"
-#include "cli/bundle.h"
-#include "cli/bundle_archive.h"
-#include "cli/lockfile.h"
+#include "cli/build/arrow_tools.h"
+#include "cli/bundle/bundle.h"
+#include "cli/bundle/bundle_archive.h"
+#include "cli/build/lockfile.h"
 #include "cli/slipway_version.h"
-#include "cli/supervise.h"
+#include "cli/build/supervise.h"
 #include "common/json_text.h"
 #include "common/process.h"
 

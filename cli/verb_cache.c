@@ -4,9 +4,9 @@
 #include <limits.h>
 #include <string.h>
 
-#include "cli/buildah.h"
-#include "cli/cache_prune.h"
-#include "cli/cache_verify.h"
+#include "cli/build/buildah.h"
+#include "cli/cache/cache_prune.h"
+#include "cli/cache/cache_verify.h"
 #include "cli/common_options.h"
 #include "cli/exit_code.h"
 #include "common/json_text.h"

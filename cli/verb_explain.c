@@ -7,7 +7,7 @@
 
 #include "cli/common_options.h"
 #include "cli/exit_code.h"
-#include "cli/explain.h"
+#include "cli/explain/explain.h"
 #include "cli/kernel_file.h"
 #include "common/fs.h"
 #include "module/cms.h"

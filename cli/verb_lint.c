@@ -5,10 +5,10 @@
 #include <json-c/json.h>
 #include <string.h>
 
-#include "cli/build.h"
-#include "cli/buildah.h"
-#include "cli/lockfile.h"
-#include "cli/supervise.h"
+#include "cli/build/build.h"
+#include "cli/build/buildah.h"
+#include "cli/build/lockfile.h"
+#include "cli/build/supervise.h"
 #include "common/json_text.h"
 #include "common/process.h"
 

@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 
 #include "cli/exit_code.h"
-#include "kernels/probe_collect.h"
+#include "kernels/probe/probe_collect.h"
 
 static const char usage_text[] =
 	"Usage: slipway probe [options]\n"

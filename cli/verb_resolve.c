@@ -5,7 +5,7 @@
 
 #include "cli/context.h"
 #include "cli/exit_code.h"
-#include "cli/extras.h"
+#include "cli/build/extras.h"
 #include "cli/resolve_output.h"
 #include "common/fs.h"
 #include "kernels/krel.h"

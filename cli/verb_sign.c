@@ -8,8 +8,8 @@
 
 #include "cli/common_options.h"
 #include "cli/exit_code.h"
-#include "cli/sign_exchange.h"
-#include "cli/sign_password.h"
+#include "cli/sign/sign_exchange.h"
+#include "cli/sign/sign_password.h"
 
 static const char usage_text[] =
 	"Usage: slipway sign --key KEY --cert FILE HASH DIR\n"

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "common/hash.h"
-#include "kernels/digest.h"
+#include "kernels/lists/digest.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

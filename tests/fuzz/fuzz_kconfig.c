@@ -3,7 +3,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "kernels/kconfig.h"
+#include "kernels/tree/kconfig.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -3,7 +3,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "kernels/lock.h"
+#include "kernels/resolve/lock.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

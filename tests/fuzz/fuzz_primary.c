@@ -3,7 +3,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "kernels/repomd.h"
+#include "kernels/lists/repomd.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -10,9 +10,9 @@
 #include <sys/mman.h>
 
 #include "common/cleanup.h"
-#include "kernels/archive_input.h"
-#include "kernels/local_scan.h"
-#include "kernels/probe.h"
+#include "kernels/archive/archive_input.h"
+#include "kernels/local/local_scan.h"
+#include "kernels/probe/probe.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-#include "kernels/index.h"
+#include "kernels/lists/index.h"
 #include "tests/unit/signing.h"
 
 #define MIRROR_HEX "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"

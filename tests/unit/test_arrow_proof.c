@@ -2,7 +2,7 @@
 /* What becomes of a build whose modules will load, will not, or of which that cannot be told. */
 #include "tests/unit/support.h"
 
-#include "cli/arrow_tools.h"
+#include "cli/build/arrow_tools.h"
 #include "common/fs.h"
 
 #define KREL    "6.1.0-1-test"

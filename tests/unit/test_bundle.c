@@ -4,7 +4,7 @@
 #include <archive.h>
 #include <archive_entry.h>
 
-#include "cli/bundle_archive.h"
+#include "cli/bundle/bundle_archive.h"
 #include "common/fs.h"
 #include "common/hash.h"
 

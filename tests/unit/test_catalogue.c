@@ -3,7 +3,7 @@
 #include "tests/unit/support.h"
 
 #include "kernels/catalogue.h"
-#include "kernels/mirrors.h"
+#include "kernels/mirrors/mirrors.h"
 
 #define CATALOGUE "kernels/catalogue"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/unit/support.h"
 
-#include "cli/explain.h"
-#include "cli/explain_match.h"
+#include "cli/explain/explain.h"
+#include "cli/explain/explain_match.h"
 
 #define _cleanup_explanation_ _cleanup_(explain_free)
 

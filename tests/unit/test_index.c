@@ -5,8 +5,8 @@
 #include <time.h>
 
 #include "common/fs.h"
-#include "kernels/digest.h"
-#include "kernels/trace.h"
+#include "kernels/lists/digest.h"
+#include "kernels/resolve/trace.h"
 
 #define SUITE "mirror/dists/stable/"
 #define LIST  "main/binary-amd64/Packages"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/unit/support.h"
 
-#include "kernels/kconfig.h"
+#include "kernels/tree/kconfig.h"
 #include "tests/unit/packed.h"
 
 static struct kconfig *parse(const char *text)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/unit/support.h"
 
-#include "kernels/lint.h"
+#include "kernels/lint/lint.h"
 
 /* A kernel of which there is nothing to say, and a request that wants everything of it. */
 static const char *const compilers[] = { "clang-16", "gcc-11", "gcc-12", NULL };

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "common/fs.h"
-#include "kernels/local.h"
+#include "kernels/local/local.h"
 
 #define KREL "6.6.9-own"
 

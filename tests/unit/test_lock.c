@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/unit/support.h"
 
-#include "kernels/lock.h"
+#include "kernels/resolve/lock.h"
 
 #define _cleanup_lock_ _cleanup_(lock_free)
 

@@ -5,9 +5,9 @@
 #include <sys/time.h>
 
 #include "common/strv.h"
-#include "kernels/apt_mirrors.h"
-#include "kernels/mirror_url.h"
-#include "kernels/mirrors.h"
+#include "kernels/mirrors/apt_mirrors.h"
+#include "kernels/mirrors/mirror_url.h"
+#include "kernels/mirrors/mirrors.h"
 
 static char apt_os[] = "debian13", debian_id[] = "no-such-system", thirteen[] = "13";
 static char main_name[] = "main", security_name[] = "security", past_name[] = "snapshot";

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What kernels/pack.c writes is read back by libarchive, which did not write it. */
+/* What kernels/archive/pack.c writes is read back by libarchive, which did not write it. */
 #include "tests/unit/support.h"
 
-#include "kernels/archive_input.h"
-#include "kernels/pack.h"
+#include "kernels/archive/archive_input.h"
+#include "kernels/archive/pack.h"
 
 #define LONG_NAME                                                                                  \
 	"root/usr/src/linux-headers-6.1.0-56-common/include/a-rather-long-folder-name/"            \

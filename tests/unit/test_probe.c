@@ -3,8 +3,8 @@
 
 #include <stdlib.h>
 
-#include "kernels/probe.h"
-#include "kernels/probe_collect.h"
+#include "kernels/probe/probe.h"
+#include "kernels/probe/probe_collect.h"
 
 #define KREL "6.1.0-56-amd64"
 

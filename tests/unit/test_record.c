@@ -2,7 +2,7 @@
 #include "tests/unit/support.h"
 
 #include "common/fs.h"
-#include "kernels/record.h"
+#include "kernels/tree/record.h"
 
 #define KREL  "6.1.0-56-amd64"
 #define BUILD "lib/modules/" KREL "/build"

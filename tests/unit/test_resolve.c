@@ -3,9 +3,9 @@
 #include "tests/unit/support.h"
 
 #include "kernels/krel.h"
-#include "kernels/relation.h"
-#include "kernels/resolve.h"
-#include "kernels/resolve_kernel.h"
+#include "kernels/lists/relation.h"
+#include "kernels/resolve/resolve.h"
+#include "kernels/resolve/resolve_kernel.h"
 #include "kernels/version.h"
 
 #define WORDS(...)                                                                                 \

@@ -7,7 +7,7 @@
 
 #include "common/fs.h"
 #include "common/process.h"
-#include "kernels/rpm_signature.h"
+#include "kernels/lists/rpm_signature.h"
 
 static const char script[] =
 	"set -e; cd \"$1\"; export GNUPGHOME=$1/gnupg; mkdir -m 700 gnupg; exec 2>log\n"

@@ -2,7 +2,7 @@
 #include "tests/unit/signing.h"
 
 #include "common/fs.h"
-#include "kernels/signature.h"
+#include "kernels/lists/signature.h"
 
 #define LONG_AGO "20200101T000000"
 

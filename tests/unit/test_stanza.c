@@ -2,8 +2,8 @@
 #include "tests/unit/support.h"
 
 #include "common/strv.h"
-#include "kernels/package.h"
-#include "kernels/stanza.h"
+#include "kernels/lists/package.h"
+#include "kernels/lists/stanza.h"
 
 /* Writes down all fields as "name=value|", stanzas ended by ";". */
 static int note(void *context, const struct stanza *stanza, struct error *error)

@@ -4,7 +4,7 @@
 #include <sys/wait.h>
 
 #include "common/fs.h"
-#include "kernels/store.h"
+#include "kernels/fetch/store.h"
 
 #define CONTENT "0123456789"
 #define SHA256  "84d89877f0d4041efb6bf91a16f0248f2fd573e6af05c19f96bedb9f882f7882"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/unit/support.h"
 
-#include "kernels/tree.h"
+#include "kernels/tree/tree.h"
 
 #define KREL  "6.1.0-56-amd64"
 #define BUILD "lib/modules/" KREL "/build"

@@ -5,7 +5,7 @@
 #include <archive_entry.h>
 
 #include "common/fs.h"
-#include "kernels/unpack.h"
+#include "kernels/archive/unpack.h"
 
 static void add_entry(struct archive *archive, const char *path, mode_t type, const char *target,
 	const char *content)

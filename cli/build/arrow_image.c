@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The two driver images. An output folder holds the OCI archive and image.json, which names it. */
+#include <fcntl.h>
+#include <json-c/json.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "cli/build/image.h"
+#include "cli/build/stage.h"
+#include "cli/build/arrow_tools.h"
+#include "cli/build/tag.h"
+#include "common/fs.h"
+#include "kernels/archive/copy.h"
+#include "kernels/krel.h"
+
+#define IMAGE_RECORD "image-2" /* what is kept of an image: one of an older form is made anew */
+
+/* With the version, which is in the key of the set, all that the tag is made of. */
+static int add_image_inputs(const struct build *build, const char *containerfile, struct hash *hash,
+	struct error *error)
+{
+	hash_add_text(hash, IMAGE_RECORD);
+	hash_add_text(hash, build->lock.krel);
+	hash_add_text(hash, arch_debian(build->lock.arch));
+	hash_add_text(hash, build->context.os.os);
+	hash_add_text(hash, build->context.os.id);
+	hash_add_text(hash, build->context.os.version_id);
+	return arrow_add_data(build, containerfile, hash, error);
+}
+
+int nic_add_inputs(const struct build *build, struct hash *hash, struct error *error)
+{
+	return add_image_inputs(build, "containers/debian/Containerfile.nic", hash, error);
+}
+
+int gpu_add_inputs(const struct build *build, struct hash *hash, struct error *error)
+{
+	return add_image_inputs(build, "containers/debian/Containerfile.gpu", hash, error);
+}
+
+/* The names that the operators' charts use by default, so that only the registry differs. */
+static int make_reference(const struct build *build, const char *role, const char *version,
+	struct image *image, struct error *error)
+{
+	bool nic = strcmp(role, "nic") == 0;
+
+	image->tag = nic ? tag_nic(version, build->lock.krel, build->context.os.id,
+				   build->context.os.version_id, arch_debian(build->lock.arch))
+			 : tag_gpu(version, build->lock.krel, build->context.os.id,
+				   build->context.os.version_id);
+	if (!image->tag || asprintf(&image->reference, "localhost/slipway/%s:%s",
+				   nic ? "doca-driver" : "driver", image->tag) < 0)
+		return error_set_errno(error, -ENOMEM, "%s image", role);
+	if (strlen(image->tag) > IMAGE_TAG_LIMIT)
+		return error_set(error, -EINVAL, "%s image: tag %s is longer than %d characters",
+			role, image->tag, IMAGE_TAG_LIMIT);
+	return 0;
+}
+
+static int add_labels(const struct build *build, const struct image *image, struct strv *labels)
+{
+	int r = strv_pushf(labels, "org.opencontainers.image.version=%s", image->version);
+
+	if (r == 0)
+		r = strv_pushf(
+			labels, "org.opencontainers.image.title=slipway %s driver", image->role);
+	if (r == 0)
+		r = strv_pushf(labels, "io.slipway.krel=%s", build->lock.krel);
+	if (r == 0)
+		r = strv_pushf(labels, "io.slipway.os=%s", build->context.os.os);
+	if (r == 0 && build->options.compiler)
+		r = strv_pushf(labels, "io.slipway.compiler=%s", build->options.compiler);
+	return r;
+}
+
+/* The archive of an image, beside what is said about it. */
+static int archive_image(const struct arrow_place *place, const struct buildah *buildah,
+	struct image *image, struct error *error)
+{
+	_cleanup_free_ char *path = NULL;
+	_cleanup_free_ char *destination = NULL;
+	struct stat status;
+	int r;
+
+	if (asprintf(&path, "%s/%s", place->folder, IMAGE_ARCHIVE) < 0 ||
+		asprintf(&destination, "oci-archive:%s:%s", path, image->tag) < 0)
+		return error_set_errno(error, -ENOMEM, "%s image", image->role);
+	r = buildah_push(buildah, image->id, destination, &image->digest, error);
+	if (r < 0)
+		return r;
+	if (stat(path, &status) < 0)
+		return error_set_errno(error, -errno, "%s", path);
+	image->size_bytes = (uint64_t) status.st_size;
+	return image_write(place->folder, image, error);
+}
+
+static int build_image(struct build *build, const struct arrow_place *place, const char *context,
+	struct image *image, struct error *error)
+{
+	_cleanup_(arrow_buildah_done) struct buildah buildah = { .log_fd = -1 };
+	_cleanup_strv_ struct strv arguments = { 0 };
+	_cleanup_strv_ struct strv labels = { 0 };
+	_cleanup_free_ char *file = NULL;
+	_cleanup_free_ char *base = NULL;
+	int r = image_name(build, ARROW_RUNTIME_BASE, &base, error);
+
+	if (r < 0)
+		return r;
+	if (asprintf(&file, "%s/containers/debian/Containerfile.%s", build->context.data,
+		    image->role) < 0 ||
+		strv_pushf(&arguments, "BASE=%s", base) < 0 ||
+		strv_pushf(&arguments, "KREL=%s", build->lock.krel) < 0 ||
+		strv_pushf(&arguments, "VERSION=%s", image->version) < 0 ||
+		add_labels(build, image, &labels) < 0)
+		return error_set_errno(error, -ENOMEM, "%s image", image->role);
+	r = arrow_buildah(build, place, &buildah, error);
+	if (r < 0)
+		return r;
+	progress_step(&build->context.progress, image->tag);
+	r = buildah_build(&buildah, file, context, &arguments, &labels, &image->id, error);
+	if (r < 0)
+		return error_prefix(error, r, "log %s", place->log);
+	progress_step(&build->context.progress, "write the OCI archive");
+	return archive_image(place, &buildah, image, error);
+}
+
+/* Its own folder in the context: a layer that the images of all kernels share. */
+static int stage_userspace(struct build *build, const char *folder, struct error *error)
+{
+	_cleanup_close_ int fd = -1;
+	int r = arrow_open(build, ARROW_USERSPACE, &fd, error);
+
+	if (r < 0)
+		return r;
+	r = copy_tree(fd, "usr", AT_FDCWD, folder);
+	return r < 0 ? error_set_errno(error, r, "%s", folder) : 0;
+}
+
+static int make_image(struct build *build, const struct arrow_place *place, struct stage *stage,
+	struct error *error)
+{
+	_cleanup_(image_free) struct image image = { .role = strdup(stage->role) };
+	_cleanup_free_ char *context = NULL;
+	_cleanup_free_ char *root = NULL;
+	_cleanup_free_ char *userspace = NULL;
+	_cleanup_free_ char *userspace_usr = NULL;
+	int r = cache_new_folder(&build->context.cache, "context", &context);
+
+	if (r < 0 || !image.role || asprintf(&root, "%s/rootfs", context) < 0 ||
+		asprintf(&userspace, "%s/userspace", context) < 0 ||
+		asprintf(&userspace_usr, "%s/usr", userspace) < 0)
+		return error_set_errno(error, r < 0 ? r : -ENOMEM, "%s image", stage->role);
+	r = fs_mkdir_parents(AT_FDCWD, root, 0755);
+	/* Containerfile.gpu copies it, empty or not. */
+	if (r == 0)
+		r = fs_mkdir_parents(AT_FDCWD, userspace, 0755);
+	if (r < 0)
+		return error_set_errno(error, r, "%s", root);
+	r = arrow_conf_value(build, stage->set, "set.conf", "version", &image.version, error);
+	if (r == 0)
+		r = make_reference(build, stage->role, image.version, &image, error);
+	stage->folder = root;
+	if (r == 0 && stage->set == ARROW_NVIDIA && arrow_applies(build, ARROW_USERSPACE))
+		r = stage_userspace(build, userspace_usr, error);
+	if (r == 0)
+		r = stage_root(build, stage, error);
+	return r < 0 ? r : build_image(build, place, context, &image, error);
+}
+
+int nic_run(struct build *build, const struct arrow_place *place, struct error *error)
+{
+	struct stage stage = { .role = "nic", .set = ARROW_OFED, .other = ARROW_COUNT };
+
+	return make_image(build, place, &stage, error);
+}
+
+int gpu_run(struct build *build, const struct arrow_place *place, struct error *error)
+{
+	struct stage stage = {
+		.role = "gpu",
+		.set = ARROW_NVIDIA,
+		.other = ofed_applies(build) ? ARROW_OFED : ARROW_COUNT,
+	};
+
+	return make_image(build, place, &stage, error);
+}

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/build/arrow_tools.h"
+
+#include <fcntl.h>
+#include <string.h>
+
+#include "common/fs.h"
+#include "kernels/fetch/fetch.h"
+
+static void on_missing(void *context, size_t count, uint64_t size_bytes)
+{
+	struct build *build = context;
+	char text[80];
+
+	(void) snprintf(text, sizeof(text), "fetching %zu package%s, %.1f MB", count,
+		count == 1 ? "" : "s", (double) size_bytes / 1e6);
+	progress_step(&build->context.progress, text);
+}
+
+static int fetch_into(
+	struct build *build, const struct store *store, const char *purpose, struct error *error)
+{
+	const struct common_options *options = &build->options.common;
+	_cleanup_close_ int scratch_fd =
+		open(build->context.cache.run_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	const struct fetch fetch = {
+		.store = store,
+		.download = build->context.download,
+		.os = &build->context.os,
+		.mirrors = &build->context.mirrors,
+		.scratch_fd = scratch_fd,
+		.keyring = options->keyring,
+		.allow_unsigned = options->allow_unsigned,
+		.trusted = build->options.bundle,
+	};
+
+	if (scratch_fd < 0)
+		return error_set_errno(error, -errno, "%s", build->context.cache.run_path);
+	return fetch_packages(&fetch, &build->lock, purpose, on_missing, build, error);
+}
+
+int arrow_fetch(struct build *build, const char *purpose, struct error *error)
+{
+	_cleanup_(store_close) struct store store = { .fd = -1 };
+	int r = context_download(&build->context, error);
+
+	if (r == 0)
+		r = store_open(build->context.cache.fd, "blobs", &store, error);
+	return r < 0 ? r : fetch_into(build, &store, purpose, error);
+}
+
+void arrow_add_packages(const struct build *build, const char *purpose, struct hash *hash)
+{
+	for (size_t i = 0; i < build->lock.count; i++) {
+		const struct lock_package *package = &build->lock.packages[i];
+
+		if (strcmp(package->purpose, purpose) != 0)
+			continue;
+		hash_add_text(hash, package->name);
+		hash_add_text(hash, package->sha256);
+	}
+}
+
+int arrow_add_data(
+	const struct build *build, const char *path, struct hash *hash, struct error *error)
+{
+	_cleanup_free_ char *full = NULL;
+	int r;
+
+	if (asprintf(&full, "%s/%s", build->context.data, path) < 0)
+		return error_set_errno(error, -ENOMEM, "%s", path);
+	hash_add_text(hash, path);
+	r = hash_add_tree(hash, AT_FDCWD, full);
+	if (r == -ENOENT)
+		r = 0;
+	return r < 0 ? error_set_errno(error, r, "%s", full) : 0;
+}
+
+int arrow_conf_value(const struct build *build, enum arrow_id arrow, const char *file,
+	const char *key, char **ret_value, struct error *error)
+{
+	_cleanup_strv_ struct strv lines = { 0 };
+	_cleanup_free_ char *path = NULL;
+	_cleanup_free_ char *text = NULL;
+	size_t length = strlen(key);
+	int r;
+
+	if (asprintf(&path, "%s/%s", arrow_output(build, arrow), file) < 0)
+		return error_set_errno(error, -ENOMEM, "%s", file);
+	r = fs_read(AT_FDCWD, path, 0, &text, NULL);
+	if (r == 0)
+		r = strv_split(&lines, text, "\n");
+	if (r < 0)
+		return error_set_errno(error, r, "%s", path);
+	for (size_t i = 0; i < lines.count; i++) {
+		if (strncmp(lines.items[i], key, length) != 0 || lines.items[i][length] != '=')
+			continue;
+		*ret_value = strdup(lines.items[i] + length + 1);
+		return *ret_value ? 0 : error_set_errno(error, -ENOMEM, "%s", path);
+	}
+	return error_set(error, -EINVAL, "%s: no %s= line in it", path, key);
+}
+
+static void on_line(void *context, const char *line)
+{
+	struct build *build = context;
+
+	if (strncmp(line, "==> ", 4) == 0)
+		progress_step(&build->context.progress, line + 4);
+	else
+		progress_tick(&build->context.progress);
+}
+
+int arrow_buildah(struct build *build, const struct arrow_place *place, struct buildah *ret,
+	struct error *error)
+{
+	int fd = open(place->log, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0644);
+
+	if (fd < 0)
+		return error_set_errno(error, -errno, "%s", place->log);
+	*ret = (struct buildah){
+		.log_fd = fd,
+		.on_line = on_line,
+		.context = build,
+		.run_path = build->context.cache.run_path,
+	};
+	return 0;
+}
+
+void arrow_buildah_done(struct buildah *buildah)
+{
+	cleanup_close(&buildah->log_fd);
+}

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the arrows' files share: the functions behind each arrow, and small helpers. */
+#pragma once
+
+#include "cli/build/build.h"
+#include "cli/build/buildah.h"
+
+/* arrow_kernel.c */
+int kernel_add_inputs(const struct build *build, struct hash *hash, struct error *error);
+int kernel_run(struct build *build, const struct arrow_place *place, struct error *error);
+int modules_add_inputs(const struct build *build, struct hash *hash, struct error *error);
+int modules_run(struct build *build, const struct arrow_place *place, struct error *error);
+
+/* arrow_source.c */
+bool ofed_applies(const struct build *build);
+bool ofed_source_applies(const struct build *build);
+int ofed_source_add_inputs(const struct build *build, struct hash *hash, struct error *error);
+int ofed_source_run(struct build *build, const struct arrow_place *place, struct error *error);
+bool nvidia_applies(const struct build *build);
+bool nvidia_source_applies(const struct build *build);
+int nvidia_source_add_inputs(const struct build *build, struct hash *hash, struct error *error);
+int nvidia_source_run(struct build *build, const struct arrow_place *place, struct error *error);
+/* The top level of the source that a recipe gets; the caller frees it. */
+int source_tree(const struct build *build, const struct source *source, enum arrow_id arrow,
+	char **ret_path, struct error *error) _must_check_;
+
+/* arrow_base.c */
+int build_base_add_inputs(const struct build *build, struct hash *hash, struct error *error);
+int build_base_run(struct build *build, const struct arrow_place *place, struct error *error);
+int toolchain_add_inputs(const struct build *build, struct hash *hash, struct error *error);
+int toolchain_run(struct build *build, const struct arrow_place *place, struct error *error);
+int runtime_base_add_inputs(const struct build *build, struct hash *hash, struct error *error);
+int runtime_base_run(struct build *build, const struct arrow_place *place, struct error *error);
+/* Below the output of an arrow that makes an image: a line with its name, or the user's image's ID.
+ */
+#define IMAGE_NAME_FILE "image"
+bool image_still_there(const struct build *build, const char *output);
+/* The name of the image that an arrow's output stands for; the caller frees it. */
+int image_name(const struct build *build, enum arrow_id arrow, char **ret_name,
+	struct error *error) _must_check_;
+
+/* arrow_recipe.c */
+int ofed_add_inputs(const struct build *build, struct hash *hash, struct error *error);
+int ofed_run(struct build *build, const struct arrow_place *place, struct error *error);
+int nvidia_add_inputs(const struct build *build, struct hash *hash, struct error *error);
+int nvidia_run(struct build *build, const struct arrow_place *place, struct error *error);
+int init_add_inputs(const struct build *build, struct hash *hash, struct error *error);
+int init_run(struct build *build, const struct arrow_place *place, struct error *error);
+bool userspace_applies(const struct build *build);
+int userspace_add_inputs(const struct build *build, struct hash *hash, struct error *error);
+int userspace_run(struct build *build, const struct arrow_place *place, struct error *error);
+
+/*
+ * arrow_proof.c: -ENOEXEC when a module would be refused, -ENOMSG when that cannot be told; then
+ * the report is in the log.
+ */
+int proof_add_inputs(const struct build *build, struct hash *hash, struct error *error);
+int proof_run(struct build *build, const struct arrow_place *place, struct error *error);
+
+/* arrow_image.c */
+int nic_add_inputs(const struct build *build, struct hash *hash, struct error *error);
+int nic_run(struct build *build, const struct arrow_place *place, struct error *error);
+int gpu_add_inputs(const struct build *build, struct hash *hash, struct error *error);
+int gpu_run(struct build *build, const struct arrow_place *place, struct error *error);
+
+/* Makes the packages of one purpose (NULL: all) present in the cache's store, with progress. */
+int arrow_fetch(struct build *build, const char *purpose, struct error *error) _must_check_;
+
+/* Adds the packages of one purpose to a key. */
+void arrow_add_packages(const struct build *build, const char *purpose, struct hash *hash);
+
+/* Adds a file or folder below the data folder to a key; one that is absent counts as such. */
+int arrow_add_data(const struct build *build, const char *path, struct hash *hash,
+	struct error *error) _must_check_;
+
+/* A value of a "key=value" file in an arrow's output; the caller frees it. */
+int arrow_conf_value(const struct build *build, enum arrow_id arrow, const char *file,
+	const char *key, char **ret_value, struct error *error) _must_check_;
+
+/* Buildah with its output in the arrow's log and its steps shown as progress. */
+int arrow_buildah(struct build *build, const struct arrow_place *place, struct buildah *ret,
+	struct error *error) _must_check_;
+void arrow_buildah_done(struct buildah *buildah);

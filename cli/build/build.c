@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/build/build.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+
+#include "cli/bundle/bundle.h"
+#include "cli/build/lockfile.h"
+#include "cli/build/output.h"
+#include "cli/build/arrow_tools.h"
+#include "cli/build/supervise.h"
+#include "common/process.h"
+
+/* Headers are enough to compile, and not to tell what else a module wants to be loaded first. */
+static int check_modules(struct build *build, struct error *error)
+{
+	if (build->local.has_modules || lock_find(&build->lock, LOCK_MODULES))
+		return 0;
+	build->failure = EXIT_CODE_KERNEL;
+	if (build->local.has_headers)
+		return error_set(error, -ENODATA,
+			"kernel %s: its own modules, which drivers depend on, are neither in what "
+			"--kernel-from names nor in the lists of %s: give its package too "
+			"(linux-image-%s, kernel-core and kernel-modules-core), or the folder of its "
+			"make modules_install",
+			build->lock.krel, build->lock.os, build->lock.krel);
+	return error_set(error, -ENODATA,
+		"kernel %s: its headers are in the lists of %s, its own modules are not: no image can "
+		"be made before they are there; run again with --refresh later, or give them by "
+		"--kernel-from",
+		build->lock.krel, build->lock.os);
+}
+
+static int run(struct build *build, struct error *error)
+{
+	const unsigned int goals =
+		ARROW_BIT(ARROW_NIC) | ARROW_BIT(ARROW_GPU) | ARROW_BIT(ARROW_PROOF);
+	int r = build_prepare(build, error);
+
+	if (r < 0)
+		return r;
+	if (build->ofed.kind == SOURCE_NONE)
+		progress_note(&build->context.progress,
+			"no --ofed: there will be no NIC image, and no nvidia-peermem in the GPU "
+			"image");
+	if (build->nvidia.kind == SOURCE_NONE)
+		progress_note(
+			&build->context.progress, "--nvidia none: there will be no GPU image");
+	r = lockfile_make(build, error);
+	if (r == 0)
+		r = build_read_tree(build, error);
+	if (r == 0)
+		r = build_judge(build, error);
+	if (r == 0)
+		r = check_modules(build, error);
+	if (r == 0)
+		r = arrows_make(build, goals, error);
+	return r < 0 ? r : output_write(build, error);
+}
+
+void build_done(struct build *build)
+{
+	lock_free(&build->lock);
+	strv_free(&build->compilers);
+	kernel_record_free(&build->record);
+	local_free(&build->local);
+	bundle_free(&build->bundle);
+	source_free(&build->ofed);
+	source_free(&build->nvidia);
+	for (size_t i = 0; i < ARROW_COUNT; i++)
+		free(build->states[i].output);
+}
+
+/* In the supervised child. Returns the exit code. */
+static int work(void *context)
+{
+	struct build *build = context;
+	struct error error = { 0 };
+	int r;
+
+	progress_start(&build->context.progress, build->options.common.json);
+	r = run(build, &error);
+	if (r < 0) {
+		if (build->failure == EXIT_CODE_OK)
+			build->failure = EXIT_CODE_INTERNAL;
+		output_failure(build, &error);
+	}
+	return r < 0 ? (int) build->failure : EXIT_CODE_OK;
+}
+
+static int usage_error(const struct error *error)
+{
+	(void) fprintf(
+		stderr, "slipway build: %s\nslipway build --help lists the options\n", error->text);
+	return EXIT_CODE_USAGE;
+}
+
+static void say_interrupted(const struct build_options *options, int signal_number)
+{
+	(void) fprintf(stderr,
+		"slipway build: interrupted by signal %d; what was half made is removed, what was "
+		"finished is kept\n",
+		signal_number);
+	if (options->common.json)
+		(void) printf(
+			"{\"event\":\"failed\",\"exit_code\":%d,\"reason\":\"interrupted\"}\n",
+			128 + signal_number);
+}
+
+/* The work itself was ended by a signal that nobody sends to interrupt it. */
+static int say_killed(const struct build_options *options, int signal_number)
+{
+	const char *advice = signal_number == SIGKILL
+				     ? "; a kernel does that when memory runs out: try a smaller "
+				       "--jobs"
+				     : "";
+
+	(void) fprintf(stderr, "slipway build: ended by signal %d (%s)%s\n", signal_number,
+		strsignal(signal_number), advice);
+	if (options->common.json)
+		(void) printf("{\"event\":\"failed\",\"exit_code\":%d,\"reason\":\"ended by signal "
+			      "%d\"}\n",
+			EXIT_CODE_INTERNAL, signal_number);
+	return EXIT_CODE_INTERNAL;
+}
+
+/* The work is a child's; what it opened here, the cache with its run folder, outlives it. */
+static int supervised(struct build *build)
+{
+	struct cache *cache = &build->context.cache;
+	int r = supervise(work, build);
+
+	if (r != 0)
+		buildah_sweep(cache->run_path);
+	cache_end_run(cache);
+	if (process_was_interrupted(r))
+		say_interrupted(&build->options, r - 128);
+	else if (r > 128)
+		r = say_killed(&build->options, r - 128);
+	return r < 0 ? EXIT_CODE_INTERNAL : r;
+}
+
+static int start(struct build *build)
+{
+	struct error error = { 0 };
+	int r = context_open(&build->options.common, &build->context, &error);
+
+	if (r == 0)
+		r = cache_start_run(&build->context.cache, buildah_sweep, &error);
+	if (r == 0)
+		return supervised(build);
+	(void) fprintf(stderr, "slipway build: %s\n", error.text);
+	return EXIT_CODE_INTERNAL;
+}
+
+int build_command(int argc, char **argv)
+{
+	struct build build = { .context = CONTEXT_CLOSED };
+	struct error error = { 0 };
+	int r = build_options_parse(argc, argv, &build.options, &error);
+
+	if (r < 0) {
+		r = usage_error(&error);
+	} else if (build.options.common.help) {
+		build_options_usage(stdout);
+		r = EXIT_CODE_OK;
+	} else {
+		r = start(&build);
+	}
+	build_done(&build);
+	context_close(&build.context);
+	build_options_free(&build.options);
+	return r;
+}

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/build/buildlog.h"
+
+#include <ctype.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "common/strv.h"
+
+#define STEP_MARK "==> "
+
+enum kind {
+	KIND_NONE,
+	KIND_MAKE,   /* "make: *** …": says where, rarely why: the last resort */
+	KIND_RECIPE, /* "ofed.sh: …" in the words of the script */
+	KIND_ERROR,  /* the compiler's, linker's or modpost's own words */
+};
+
+static bool starts_with(const char *text, const char *prefix)
+{
+	return strncmp(text, prefix, strlen(prefix)) == 0;
+}
+
+/* "nvidia/nv-pci.c:195:13: error: …", "…: fatal error: …"; the place is optional ("ld: error: …").
+ */
+static bool is_compiler_error(const char *line)
+{
+	const char *mark = strstr(line, "error: ");
+
+	if (!mark)
+		return false;
+	return (mark >= line + 2 && strncmp(mark - 2, ": ", 2) == 0) ||
+	       (mark >= line + 8 && strncmp(mark - 8, ": fatal ", 8) == 0);
+}
+
+static bool is_recipe_error(const char *line)
+{
+	const char *colon = strstr(line, ".sh: ");
+
+	for (const char *c = line; colon && c < colon; c++)
+		if (isspace((unsigned char) *c))
+			return false;
+	return colon || starts_with(line, "configure: ");
+}
+
+static enum kind kind_of(const char *line)
+{
+	if (is_compiler_error(line) || starts_with(line, "ERROR: modpost:") ||
+		strstr(line, "undefined reference to") || strstr(line, "Error: ") ||
+		strstr(line, "internal compiler error") || starts_with(line, "Cannot create "))
+		return KIND_ERROR;
+	if (is_recipe_error(line))
+		return KIND_RECIPE;
+	if (starts_with(line, "make") && strstr(line, "*** "))
+		return KIND_MAKE;
+	return KIND_NONE;
+}
+
+/* The first line of the strongest kind in a range of lines, or SIZE_MAX. */
+static size_t find_error(const struct strv *lines, size_t from, size_t to)
+{
+	size_t best = SIZE_MAX;
+	enum kind strongest = KIND_NONE;
+
+	for (size_t i = from; i < to; i++) {
+		enum kind kind = kind_of(lines->items[i]);
+
+		if (kind > strongest) {
+			strongest = kind;
+			best = i;
+		}
+	}
+	return best;
+}
+
+static size_t last_step(const struct strv *lines)
+{
+	for (size_t i = lines->count; i > 0; i--)
+		if (starts_with(lines->items[i - 1], STEP_MARK))
+			return i - 1;
+	return 0;
+}
+
+/* Splits "file:line:column: error: message". */
+static int split(const char *line, struct buildlog_error *found)
+{
+	const char *colon = strchr(line, ':');
+	const char *mark = strstr(line, "error: ");
+	unsigned long number = 0;
+
+	if (colon && isdigit((unsigned char) colon[1]))
+		number = strtoul(colon + 1, NULL, 10);
+	if (number && mark) {
+		found->file = strndup(line, (size_t) (colon - line));
+		found->line = number;
+		found->message = strdup(mark + strlen("error: "));
+		return found->file && found->message ? 0 : -ENOMEM;
+	}
+	found->message = strdup(line);
+	return found->message ? 0 : -ENOMEM;
+}
+
+static int take_step(const struct strv *lines, size_t at, struct buildlog_error *found)
+{
+	for (size_t i = at + 1; i > 0; i--) {
+		if (!starts_with(lines->items[i - 1], STEP_MARK))
+			continue;
+		found->step = strdup(lines->items[i - 1] + strlen(STEP_MARK));
+		return found->step ? 0 : -ENOMEM;
+	}
+	return 0;
+}
+
+int buildlog_first_error(const char *text, struct buildlog_error *ret)
+{
+	_cleanup_(buildlog_error_free) struct buildlog_error found = { 0 };
+	_cleanup_strv_ struct strv lines = { 0 };
+	size_t step, at;
+	int r = strv_split(&lines, text, "\n");
+
+	if (r < 0)
+		return r;
+	step = last_step(&lines);
+	at = find_error(&lines, step, lines.count);
+	if (at == SIZE_MAX)
+		at = find_error(&lines, 0, step);
+	if (at == SIZE_MAX)
+		return -ENODATA;
+	r = split(lines.items[at], &found);
+	if (r == 0)
+		r = take_step(&lines, at, &found);
+	if (r < 0)
+		return r;
+	*ret = found;
+	found = (struct buildlog_error){ 0 };
+	return 0;
+}
+
+void buildlog_error_free(struct buildlog_error *found)
+{
+	free(found->file);
+	free(found->message);
+	free(found->step);
+	*found = (struct buildlog_error){ 0 };
+}
+
+bool buildlog_says_killed(const char *text)
+{
+	return strstr(text, "\nsubprocess exited on killed\n") != NULL;
+}
+
+const char *buildlog_hint(const struct buildlog_error *found)
+{
+	static const struct {
+		const char *mark;
+		const char *hint;
+	} hints[] = {
+		{ "internal compiler error", "the compiler was probably killed for memory: try a "
+					     "smaller --jobs" },
+		{ "Killed", "the compiler was probably killed for memory: try a smaller --jobs" },
+		{ "No space left", "free some disk space (the cache and the container storage)" },
+		{ "modpost",
+			"the symbol is not exported by this kernel or by the OFED beneath: try "
+			"a driver release made for this kernel" },
+		{ "No such file or directory", "the source expects a header that this kernel does "
+					       "not have: try a newer driver release" },
+		{ "unrecognized command-line option", "the compiler is not the kernel's own: see "
+						      "the log's first lines" },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(hints); i++)
+		if (strstr(found->message, hints[i].mark))
+			return hints[i].hint;
+	return "the source does not know this kernel: try a newer driver release, an older kernel, "
+	       "or add a patch with its condition under containers/patches/";
+}

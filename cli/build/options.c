@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/build/options.h"
+
+#include <string.h>
+
+static const char usage_text[] =
+	"Usage: slipway build --kernel KREL|newest [options]\n"
+	"       slipway build --lock FILE | --kernel-from PATH … | --bundle FILE [options]\n"
+	"\n"
+	"Builds the NIC and the GPU driver image, or one of them, for one kernel release.\n"
+	"\n"
+	"  --kernel KREL    what uname -r prints on the node, or newest: the newest of the\n"
+	"                   distribution's own series\n"
+	"  --lock FILE      build what a lock names (slipway resolve -o); no package list is asked\n"
+	"  --kernel-from PATH  a kernel that no repository has: its build folder, its headers as a\n"
+	"                   folder, tarball, .deb, .rpm or OCI archive, or what slipway probe\n"
+	"                   collected; may be given several times\n"
+	"  --bundle FILE    everything from one file that slipway bundle wrote; nothing is fetched\n"
+	"  --ofed SRC       OFED kernel sources: a tree, a tarball, or reference (made from "
+	"Debian's\n"
+	"                   kernel source); without it there is no NIC image\n"
+	"  --nvidia SRC     NVIDIA's open kernel modules: a tree, a tarball, or debian; with none "
+	"there\n"
+	"                   is no GPU image [debian]\n"
+	"  --compiler NAME  gcc-12, clang-16: instead of the one that the kernel was made with\n"
+	"  --force          go on where slipway lint finds an error\n"
+	"  --jobs N         compile jobs at once [the processors of this machine]\n"
+	"  --output WHERE   DIR, containers-storage: or oci-archive:FILE, which is FILE.nic and\n"
+	"                   FILE.gpu where both are built [containers-storage:]\n"
+	"  --base REF       image that the driver images start from [a minimal one is made]\n"
+	"\n"
+	"--refresh also makes the base images anew when the package lists have changed: it brings\n"
+	"the distribution's updates into the images. Without --os, newest is debian12's.\n"
+	"\n";
+
+enum {
+	OPTION_KERNEL = COMMON_OPTION_END,
+	OPTION_LOCK,
+	OPTION_KERNEL_FROM,
+	OPTION_BUNDLE,
+	OPTION_OFED,
+	OPTION_NVIDIA,
+	OPTION_COMPILER,
+	OPTION_FORCE,
+	OPTION_JOBS,
+	OPTION_OUTPUT,
+	OPTION_BASE,
+};
+
+static const struct option own_options[] = {
+	{ "kernel", required_argument, NULL, OPTION_KERNEL },
+	{ "lock", required_argument, NULL, OPTION_LOCK },
+	{ "kernel-from", required_argument, NULL, OPTION_KERNEL_FROM },
+	{ "bundle", required_argument, NULL, OPTION_BUNDLE },
+	{ "ofed", required_argument, NULL, OPTION_OFED },
+	{ "nvidia", required_argument, NULL, OPTION_NVIDIA },
+	{ "compiler", required_argument, NULL, OPTION_COMPILER },
+	{ "force", no_argument, NULL, OPTION_FORCE },
+	{ "jobs", required_argument, NULL, OPTION_JOBS },
+	{ "output", required_argument, NULL, OPTION_OUTPUT },
+	{ "base", required_argument, NULL, OPTION_BASE },
+	{ 0 },
+};
+
+void build_options_usage(FILE *file)
+{
+	(void) fputs(usage_text, file);
+	common_options_usage(file);
+}
+
+static int parse_jobs(const char *text, unsigned int *ret_jobs, struct error *error)
+{
+	char *end;
+	unsigned long jobs;
+
+	errno = 0;
+	jobs = strtoul(text, &end, 10);
+	if (errno || end == text || *end || *text == '-' || jobs == 0 || jobs > 4096)
+		return error_set(
+			error, -EINVAL, "--jobs %s: a number from 1 to 4096 is wanted", text);
+	*ret_jobs = (unsigned int) jobs;
+	return 0;
+}
+
+static int take_file(const char *option, const char *value, const char **slot, struct error *error)
+{
+	if (!*value)
+		return error_set(error, -EINVAL, "%s: the file's name is empty", option);
+	*slot = value;
+	return 0;
+}
+
+static int take(void *context, int option, char *value, struct error *error)
+{
+	struct build_options *options = context;
+
+	switch (option) {
+	case OPTION_KERNEL:
+		options->krel = value;
+		return 0;
+	case OPTION_LOCK:
+		return take_file("--lock", value, &options->lock, error);
+	case OPTION_KERNEL_FROM:
+		return strv_push(&options->kernel_from, value) < 0
+			       ? error_set_errno(error, -ENOMEM, "--kernel-from")
+			       : 0;
+	case OPTION_BUNDLE:
+		return take_file("--bundle", value, &options->bundle, error);
+	case OPTION_OFED:
+		options->ofed = value;
+		return 0;
+	case OPTION_NVIDIA:
+		options->nvidia = value;
+		return 0;
+	case OPTION_COMPILER:
+		options->compiler = value;
+		return 0;
+	case OPTION_FORCE:
+		options->force = true;
+		return 0;
+	case OPTION_JOBS:
+		return parse_jobs(value, &options->jobs, error);
+	case OPTION_OUTPUT:
+		options->output = value;
+		return 0;
+	case OPTION_BASE:
+		options->base = value;
+		return 0;
+	default:
+		return error_set(error, -EINVAL, "no such option");
+	}
+}
+
+/* What says which kernel is meant, and what such a thing excludes. */
+static int check_kernel(const struct build_options *options, struct error *error)
+{
+	bool told = options->lock || options->bundle || options->kernel_from.count;
+
+	if (!told && (!options->krel || !*options->krel))
+		return error_set(error, -EINVAL,
+			"--kernel is missing: name a kernel release (uname -r on the node) or "
+			"newest");
+	if (options->bundle && (options->lock || options->kernel_from.count || options->ofed ||
+				       options->common.refresh))
+		return error_set(error, -EINVAL,
+			"--bundle has everything in it: --lock, --kernel-from, --ofed and --refresh "
+			"do not go with it");
+	if (options->lock && options->common.refresh)
+		return error_set(error, -EINVAL, "--lock asks no list: there is none to --refresh");
+	return 0;
+}
+
+static int check(const struct build_options *options, struct error *error)
+{
+	int r = check_kernel(options, error);
+
+	if (r < 0)
+		return r;
+	if (options->ofed && !*options->ofed)
+		return error_set(error, -EINVAL, "--ofed: the source is empty");
+	if (!options->ofed && !options->bundle && strcmp(options->nvidia, "none") == 0)
+		return error_set(error, -EINVAL,
+			"--nvidia none without --ofed: there would be no image at all");
+	if (!*options->output)
+		return error_set(error, -EINVAL, "--output: the place is empty");
+	if (strcmp(options->output, "oci-archive:") == 0)
+		return error_set(error, -EINVAL, "--output oci-archive: needs a file after it");
+	return 0;
+}
+
+int build_options_parse(int argc, char **argv, struct build_options *ret, struct error *error)
+{
+	long processors = sysconf(_SC_NPROCESSORS_ONLN);
+	const struct option_parser parser = {
+		.own = own_options,
+		.short_own = "",
+		.take = take,
+		.context = ret,
+	};
+	int r;
+
+	*ret = (struct build_options){
+		.nvidia = "debian",
+		.output = "containers-storage:",
+		.jobs = processors > 0 ? (unsigned int) processors : 1,
+	};
+	r = common_options_parse(argc, argv, &parser, &ret->common, error);
+	if (r == 0 && !ret->common.help)
+		r = check(ret, error);
+	if (ret->bundle)
+		ret->common.offline = true;
+	return r;
+}
+
+void build_options_free(struct build_options *options)
+{
+	common_options_free(&options->common);
+	strv_free(&options->kernel_from);
+}

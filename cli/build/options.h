@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The command line of `slipway build`. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "cli/common_options.h"
+
+struct build_options {
+	struct common_options common;
+	const char *krel;        /* or "newest"; NULL: the lock, bundle or --kernel-from tells */
+	const char *ofed;        /* tree, tarball or "reference"; NULL: no NIC image */
+	const char *nvidia;      /* tree, tarball, "debian"; "none": no GPU image */
+	const char *output;      /* folder, "containers-storage:" or "oci-archive:FILE" */
+	const char *base;        /* image that the driver images start from; NULL: one is made */
+	const char *lock;        /* file to build from; no list is asked then */
+	const char *bundle;      /* file that has everything; implies common.offline */
+	const char *compiler;    /* "gcc-12": whatever the evidence says; NULL: by evidence */
+	struct strv kernel_from; /* kernels/local/local.h */
+	unsigned int jobs;
+	bool force; /* go on where lint found an error */
+};
+
+/*
+ * Borrows from @argv. -EINVAL with what is wrong. @argv[0] is the verb. The caller frees @ret with
+ * build_options_free(), also after a failure.
+ */
+int build_options_parse(
+	int argc, char **argv, struct build_options *ret, struct error *error) _must_check_;
+void build_options_free(struct build_options *options);
+void build_options_usage(FILE *file);

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/build/stage.h"
+
+#include <fcntl.h>
+#include <string.h>
+
+#include "cli/build/arrow_tools.h"
+#include "common/fs.h"
+#include "kernels/archive/copy.h"
+#include "kernels/tree/depends.h"
+#include "kernels/tool.h"
+
+/* The image has one /usr, with /lib a link into it: modules must be staged where they really lie.
+ */
+#define MODULES_FOLDER "usr/lib/modules"
+
+static int copy_into(const struct build *build, enum arrow_id arrow, const char *from, int root_fd,
+	const char *to, struct error *error)
+{
+	_cleanup_close_ int fd = -1;
+	int r = arrow_open(build, arrow, &fd, error);
+
+	if (r < 0)
+		return r;
+	r = copy_tree(fd, from, root_fd, to);
+	return r < 0 ? error_set_errno(error, r, "%s/%s", arrow_output(build, arrow), from) : 0;
+}
+
+static int copy_set(
+	const struct build *build, const struct stage *stage, int root_fd, struct error *error)
+{
+	static const char *const parts[] = { "usr", "lib/firmware", "etc" };
+	_cleanup_free_ char *from = NULL;
+	_cleanup_free_ char *to = NULL;
+	_cleanup_close_ int set_fd = -1;
+	int r = arrow_open(build, stage->set, &set_fd, error);
+
+	if (r < 0)
+		return r;
+	if (asprintf(&from, "lib/modules/%s", build->lock.krel) < 0 ||
+		asprintf(&to, MODULES_FOLDER "/%s", build->lock.krel) < 0)
+		return error_set_errno(error, -ENOMEM, "stage");
+	r = copy_into(build, stage->set, from, root_fd, to, error);
+	for (size_t i = 0; i < ARRAY_SIZE(parts) && r == 0; i++)
+		if (fs_exists(set_fd, parts[i]))
+			r = copy_into(build, stage->set, parts[i], root_fd,
+				strncmp(parts[i], "lib/", 4) == 0 ? "usr/lib/firmware" : parts[i],
+				error);
+	return r;
+}
+
+static int copy_kernel_modules(
+	const struct build *build, const struct stage *stage, const char *usr, struct error *error)
+{
+	_cleanup_strv_ struct strv paths = { 0 };
+	_cleanup_close_ int kernel_fd = -1;
+	_cleanup_close_ int set_fd = -1;
+	_cleanup_close_ int other_fd = -1;
+	_cleanup_close_ int usr_fd = open(usr, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	struct depends depends = { .krel = build->lock.krel };
+	int r = usr_fd < 0 ? error_set_errno(error, -errno, "%s", usr)
+			   : arrow_open(build, ARROW_MODULES, &kernel_fd, error);
+
+	if (r == 0)
+		r = arrow_open(build, stage->set, &set_fd, error);
+	if (r == 0 && stage->other != ARROW_COUNT)
+		r = arrow_open(build, stage->other, &other_fd, error);
+	if (r < 0)
+		return r;
+	depends.kernel_fd = kernel_fd;
+	depends.set_fd = set_fd;
+	depends.other_fd = other_fd;
+	r = depends_closure(&depends, &paths, error);
+	return r < 0 ? r : depends_copy(&depends, &paths, usr_fd, error);
+}
+
+/* What the GPU image was bound to, so that the init can say why peermem will not fit. */
+static int add_ofed_lines(const struct build *build, struct strv *lines, struct error *error)
+{
+	_cleanup_free_ char *exporter = NULL;
+	_cleanup_free_ char *version = NULL;
+	int r = arrow_conf_value(build, ARROW_OFED, "set.conf", "exporter", &exporter, error);
+
+	if (r == 0)
+		r = arrow_conf_value(build, ARROW_OFED, "set.conf", "version", &version, error);
+	if (r < 0)
+		return r;
+	if (strv_pushf(lines, "ofed_exporter=%s", exporter) < 0 ||
+		strv_pushf(lines, "ofed_version=%s", version) < 0)
+		return error_set_errno(error, -ENOMEM, "image.conf");
+	return 0;
+}
+
+static int write_conf(
+	const struct build *build, const struct stage *stage, int root_fd, struct error *error)
+{
+	_cleanup_strv_ struct strv lines = { 0 };
+	_cleanup_free_ char *version = NULL;
+	_cleanup_free_ char *joined = NULL;
+	_cleanup_free_ char *text = NULL;
+	int r = arrow_conf_value(build, stage->set, "set.conf", "version", &version, error);
+
+	if (r < 0)
+		return r;
+	if (strv_pushf(&lines, "role=%s", stage->role) < 0 ||
+		strv_pushf(&lines, "version=%s", version) < 0 ||
+		strv_pushf(&lines, "os=%s", build->context.os.os) < 0 ||
+		strv_pushf(&lines, "krel=%s", build->lock.krel) < 0)
+		return error_set_errno(error, -ENOMEM, "image.conf");
+	if (stage->other != ARROW_COUNT)
+		r = add_ofed_lines(build, &lines, error);
+	if (r < 0)
+		return r;
+	joined = strv_join(&lines, "\n");
+	if (!joined || asprintf(&text, "%s\n", joined) < 0)
+		return error_set_errno(error, -ENOMEM, "image.conf");
+	r = fs_mkdir_parents(root_fd, "etc/slipway", 0755);
+	if (r == 0)
+		r = fs_write_atomic(root_fd, "etc/slipway/image.conf", text, strlen(text), 0644);
+	return r < 0 ? error_set_errno(error, r, "image.conf") : 0;
+}
+
+static int run_depmod(const struct build *build, const char *usr, struct error *error)
+{
+	_cleanup_strv_ struct strv argv = { 0 };
+	int r = strv_push(&argv, "depmod");
+
+	if (r == 0)
+		r = strv_push(&argv, "-b");
+	if (r == 0)
+		r = strv_push(&argv, usr);
+	if (r == 0)
+		r = strv_push(&argv, build->lock.krel);
+	return r < 0 ? error_set_errno(error, r, "depmod") : tool_run(&argv, NULL, error);
+}
+
+int stage_root(struct build *build, const struct stage *stage, struct error *error)
+{
+	_cleanup_close_ int root_fd = open(stage->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	_cleanup_free_ char *usr = NULL;
+	int r;
+
+	if (root_fd < 0)
+		return error_set_errno(error, -errno, "%s", stage->folder);
+	if (asprintf(&usr, "%s/usr", stage->folder) < 0)
+		return error_set_errno(error, -ENOMEM, "stage");
+	progress_step(&build->context.progress, "stage the root file system");
+	r = copy_set(build, stage, root_fd, error);
+	if (r == 0)
+		r = copy_into(build, ARROW_INIT, "usr", root_fd, "usr", error);
+	if (r == 0)
+		r = copy_kernel_modules(build, stage, usr, error);
+	if (r == 0)
+		r = write_conf(build, stage, root_fd, error);
+	return r < 0 ? r : run_depmod(build, usr, error);
+}

@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/cache/cache.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+
+#include "common/fs.h"
+
+#define KEY_IN_NAME 24 /* hex digits: 96 bits tell any two outputs of a cache apart */
+
+static char *default_path(void)
+{
+	const char *named = getenv("SLIPWAY_CACHE");
+	const char *xdg = getenv("XDG_CACHE_HOME");
+	const char *home = getenv("HOME");
+	char *path = NULL;
+
+	if (named && *named)
+		return strdup(named);
+	if (xdg && *xdg == '/')
+		return asprintf(&path, "%s/slipway", xdg) < 0 ? NULL : path;
+	return asprintf(&path, "%s/.cache/slipway", home && *home ? home : "/root") < 0 ? NULL
+											: path;
+}
+
+int cache_open(const char *path, struct cache *ret, struct error *error)
+{
+	static const char *const folders[] = { "arrows", "blobs/sha256", "indexes", "apt",
+		"resolved", "logs", "failed", "locks", "refreshed", "runs" };
+	_cleanup_(cache_close) struct cache cache = { .fd = -1, .run_lock_fd = -1 };
+	_cleanup_free_ char *wanted = path ? strdup(path) : default_path();
+	int r = wanted ? fs_mkdir_parents(AT_FDCWD, wanted, 0755) : -ENOMEM;
+
+	if (r < 0)
+		return error_set_errno(error, r, "cache %s", wanted ? wanted : "");
+	cache.path = realpath(wanted, NULL);
+	cache.fd = cache.path ? open(cache.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+	if (cache.fd < 0)
+		return error_set_errno(error, -errno, "cache %s", wanted);
+	for (size_t i = 0; i < ARRAY_SIZE(folders) && r == 0; i++)
+		r = fs_mkdir_parents(cache.fd, folders[i], 0755);
+	if (r < 0)
+		return error_set_errno(error, r, "cache %s", cache.path);
+	*ret = cache;
+	cache = (struct cache){ .fd = -1, .run_lock_fd = -1 };
+	return 0;
+}
+
+void cache_close(struct cache *cache)
+{
+	cleanup_close(&cache->fd);
+	cleanup_close(&cache->run_lock_fd);
+	free(cache->path);
+	free(cache->run_path);
+	*cache = (struct cache){ .fd = -1, .run_lock_fd = -1 };
+}
+
+/* A run holds a lock on its folder while it lives: one that can be locked belongs to nobody. */
+static void sweep_dead_runs(const struct cache *cache, void (*clear)(const char *run_path))
+{
+	_cleanup_strv_ struct strv names = { 0 };
+
+	if (fs_list(cache->fd, "runs", &names) < 0)
+		return;
+	for (size_t i = 0; i < names.count; i++) {
+		_cleanup_free_ char *path = NULL;
+		_cleanup_close_ int fd = -1;
+
+		if (asprintf(&path, "%s/runs/%s", cache->path, names.items[i]) < 0)
+			return;
+		fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0)
+			continue;
+		clear(path);
+		if (fs_remove_tree(AT_FDCWD, path) < 0)
+			return; /* the next run tries again */
+	}
+}
+
+static bool is_same_folder(const char *path, int fd)
+{
+	struct stat named, opened;
+
+	return stat(path, &named) == 0 && fstat(fd, &opened) == 0 &&
+	       named.st_dev == opened.st_dev && named.st_ino == opened.st_ino;
+}
+
+/*
+ * Another run's sweep may see the folder before we hold its lock and take it for a dead run's: then
+ * it is gone, and -EAGAIN says so.
+ */
+static int make_run_folder(const struct cache *cache, char **ret_path, int *ret_fd)
+{
+	_cleanup_free_ char *path = NULL;
+	_cleanup_close_ int fd = -1;
+
+	if (asprintf(&path, "%s/runs/%d-XXXXXX", cache->path, (int) getpid()) < 0)
+		return -ENOMEM;
+	if (!mkdtemp(path))
+		return -errno;
+	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return errno == ENOENT ? -EAGAIN : -errno;
+	if (flock(fd, LOCK_EX) < 0)
+		return -errno;
+	if (!is_same_folder(path, fd))
+		return -EAGAIN;
+	/* Recipes may drop their privileges, and what they work on is below. */
+	if (fchmod(fd, 0755) < 0)
+		return -errno;
+	*ret_path = TAKE_PTR(path);
+	*ret_fd = TAKE_FD(fd);
+	return 0;
+}
+
+int cache_start_run(struct cache *cache, void (*clear)(const char *run_path), struct error *error)
+{
+	int r;
+
+	sweep_dead_runs(cache, clear);
+	do
+		r = make_run_folder(cache, &cache->run_path, &cache->run_lock_fd);
+	while (r == -EAGAIN);
+	return r < 0 ? error_set_errno(error, r, "%s/runs", cache->path) : 0;
+}
+
+void cache_end_run(struct cache *cache)
+{
+	/* What cannot be removed now is removed by the next run's sweep. */
+	if (cache->run_path)
+		(void) !fs_remove_tree(AT_FDCWD, cache->run_path);
+}
+
+char *cache_output_path(const struct cache *cache, const char *name, const char *key)
+{
+	char *path;
+
+	return asprintf(&path, "%s/arrows/%s-%.*s", cache->path, name, KEY_IN_NAME, key) < 0 ? NULL
+											     : path;
+}
+
+char *cache_log_path(const struct cache *cache, const char *name, const char *key)
+{
+	char *path;
+
+	return asprintf(&path, "%s/logs/%s-%.*s.log", cache->path, name, KEY_IN_NAME, key) < 0
+		       ? NULL
+		       : path;
+}
+
+int cache_lock(const struct cache *cache, const char *name, const char *key, int *ret_fd)
+{
+	_cleanup_free_ char *path = NULL;
+	_cleanup_close_ int fd = -1;
+
+	if (asprintf(&path, "locks/%s-%.*s", name, KEY_IN_NAME, key) < 0)
+		return -ENOMEM;
+	fd = openat(cache->fd, path, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+	if (fd < 0)
+		return -errno;
+	while (flock(fd, LOCK_EX) < 0)
+		if (errno != EINTR)
+			return -errno;
+	*ret_fd = TAKE_FD(fd);
+	return 0;
+}
+
+/* Under a lock that who tidies takes alone: an output that was seen here is not removed then. */
+bool cache_use(const struct cache *cache, const char *output_path)
+{
+	_cleanup_close_ int fd =
+		openat(cache->fd, "locks/tidy", O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+
+	if (fd >= 0)
+		while (flock(fd, LOCK_SH) < 0 && errno == EINTR)
+			;
+	(void) utimensat(AT_FDCWD, output_path, NULL, AT_SYMLINK_NOFOLLOW);
+	return fs_exists(AT_FDCWD, output_path);
+}
+
+int cache_refreshed(const struct cache *cache, const char *os, char **ret_stamp)
+{
+	_cleanup_free_ char *path = NULL;
+	int r;
+
+	if (asprintf(&path, "refreshed/%s", os) < 0)
+		return -ENOMEM;
+	r = fs_read_line(cache->fd, path, ret_stamp);
+	if (r != -ENOENT)
+		return r;
+	*ret_stamp = strdup("");
+	return *ret_stamp ? 0 : -ENOMEM;
+}
+
+int cache_set_refreshed(const struct cache *cache, const char *os, const char *stamp)
+{
+	_cleanup_free_ char *path = NULL;
+
+	if (asprintf(&path, "refreshed/%s", os) < 0)
+		return -ENOMEM;
+	return fs_write_atomic(cache->fd, path, stamp, strlen(stamp), 0644);
+}
+
+int cache_new_folder(const struct cache *cache, const char *name, char **ret_path)
+{
+	_cleanup_free_ char *path = NULL;
+	int r;
+
+	if (asprintf(&path, "%s/%s", cache->run_path, name) < 0)
+		return -ENOMEM;
+	r = fs_remove_tree(AT_FDCWD, path);
+	if (r == 0)
+		r = fs_mkdir_parents(AT_FDCWD, path, 0755);
+	if (r == 0)
+		*ret_path = TAKE_PTR(path);
+	return r;
+}
+
+int cache_set_aside(const struct cache *cache, const char *output_path)
+{
+	_cleanup_free_ char *path = NULL;
+
+	if (asprintf(&path, "%s/replaced-%s", cache->run_path, strrchr(output_path, '/') + 1) < 0)
+		return -ENOMEM;
+	return rename(output_path, path) < 0 && errno != ENOENT ? -errno : 0;
+}
+
+int cache_keep(const struct cache *cache, const char *folder, const char *output_path)
+{
+	(void) cache;
+	/* It counts as used now, whatever time what made it has given its folder. */
+	(void) utimensat(AT_FDCWD, folder, NULL, 0);
+	if (rename(folder, output_path) == 0)
+		return 0;
+	return errno == ENOTEMPTY || errno == EEXIST ? 0 : -errno;
+}
+
+char *cache_keep_failed(const struct cache *cache, const char *folder, const char *name)
+{
+	_cleanup_free_ char *path = NULL;
+
+	if (asprintf(&path, "%s/failed/%s", cache->path, name) < 0 ||
+		fs_remove_tree(AT_FDCWD, path) < 0 || rename(folder, path) < 0)
+		return NULL;
+	return TAKE_PTR(path);
+}

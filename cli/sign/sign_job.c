@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/sign/sign_job.h"
+
+#include <fcntl.h>
+#include <string.h>
+
+#include "cli/kernel_file.h"
+#include "kernels/tree/kconfig.h"
+#include "module/trailer.h"
+
+void sign_content_free(struct sign_content *content)
+{
+	free(content->data);
+	*content = (struct sign_content){ 0 };
+}
+
+static int drop_signature(
+	struct sign_job *job, const char *path, struct sign_content *content, struct error *error)
+{
+	struct module_trailer trailer;
+	int r = module_trailer_read(content->data, content->size, &trailer, error);
+
+	if (r < 0)
+		return error_prefix(error, r, "%s/%s", job->set.folder, path);
+	if (trailer.present && !job->replace)
+		return error_set(error, -EEXIST,
+			"%s/%s: signed already: --replace signs it anew; a second signature on top "
+			"of the first would hide it from the kernel",
+			job->set.folder, path);
+	job->replaced += trailer.present;
+	content->size = trailer.content_size;
+	return 0;
+}
+
+int sign_job_content(
+	struct sign_job *job, const char *path, struct sign_content *ret, struct error *error)
+{
+	_cleanup_(sign_content_free) struct sign_content content = { 0 };
+	int r = sign_set_read(&job->set, path, &content.data, &content.size, error);
+
+	if (r == 0)
+		r = drop_signature(job, path, &content, error);
+	if (r < 0)
+		return r;
+	*ret = content;
+	content.data = NULL;
+	return 0;
+}
+
+int sign_job_stage(struct sign_job *job, const char *path, struct sign_content *content,
+	const void *cms, size_t cms_size, struct error *error)
+{
+	struct module_cert *const certs[] = { job->signer.cert };
+	size_t size = content->size + cms_size + MODULE_TRAILER_SIZE;
+	char *data = realloc(content->data, size);
+	int r;
+
+	if (!data)
+		return error_set_errno(error, -ENOMEM, "%s", path);
+	content->data = data;
+	memcpy(data + content->size, cms, cms_size);
+	module_trailer_write(cms_size, (unsigned char *) data + content->size + cms_size);
+	r = module_signature_verify(data, size, certs, 1, NULL, error);
+	if (r < 0)
+		return error_prefix(error, r, "%s/%s", job->set.folder, path);
+	return sign_set_stage(&job->set, path, data, size, error);
+}
+
+static int config_failed(const char *kernel, int r, struct error *error)
+{
+	if (r == -ENOTUNIQ)
+		return error_set(error, -EINVAL,
+			"--kernel %s: it has kernels of several releases: name one's build folder",
+			kernel);
+	if (r == -ENOENT)
+		return error_set(error, r,
+			"--kernel %s: no kernel configuration there: name a config file, a build "
+			"folder with .config, or a kernel tree",
+			kernel);
+	return error_set_errno(error, r, "--kernel %s", kernel);
+}
+
+int sign_job_kernel_hash(const char *kernel, char **ret_hash, struct error *error)
+{
+	_cleanup_(kconfig_free) struct kconfig *config = NULL;
+	_cleanup_close_ int fd = -1;
+	const char *hash;
+	char self[64];
+	int r = kernel_file_open(kernel, ".config", &fd);
+
+	if (r == -ENOENT)
+		r = kernel_file_open(kernel, "include/config/auto.conf", &fd);
+	if (r < 0)
+		return config_failed(kernel, r, error);
+	(void) snprintf(self, sizeof(self), "/proc/self/fd/%d", fd);
+	r = kconfig_read(AT_FDCWD, self, &config, error);
+	if (r < 0)
+		return error_prefix(error, r, "--kernel %s", kernel);
+	hash = kconfig_get(config, "MODULE_SIG_HASH");
+	if (kconfig_tristate(config, "MODULE_SIG") != 'y' || !hash || !*hash)
+		return error_set(error, -ENODATA,
+			"--kernel %s: this kernel was built without CONFIG_MODULE_SIG and checks "
+			"no signatures: to sign all the same, name the hash with --hash",
+			kernel);
+	*ret_hash = strdup(hash);
+	return *ret_hash ? 0 : error_set_errno(error, -ENOMEM, "hash");
+}

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/sign/sign_password.h"
+
+#include <fcntl.h>
+#include <string.h>
+
+#define PASSWORD_SIZE 1024 /* what OpenSSL takes at most */
+
+void sign_password_free(char **password)
+{
+	if (*password)
+		explicit_bzero(*password, strlen(*password));
+	free(*password);
+	*password = NULL;
+}
+
+static int read_line(int fd, const char *name, char text[PASSWORD_SIZE], struct error *error)
+{
+	size_t size = 0;
+
+	while (size < PASSWORD_SIZE) {
+		ssize_t got = read(fd, text + size, PASSWORD_SIZE - size);
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0)
+			return error_set_errno(error, -errno, "%s", name);
+		if (got == 0 || memchr(text + size, '\n', (size_t) got)) {
+			size += (size_t) got;
+			break;
+		}
+		size += (size_t) got;
+	}
+	if (size == PASSWORD_SIZE)
+		return error_set(
+			error, -EINVAL, "%s: its first line is too long for a password", name);
+	text[size] = '\0';
+	text[strcspn(text, "\r\n")] = '\0';
+	return 0;
+}
+
+static int take(const char *text, const char *name, char **ret, struct error *error)
+{
+	if (!*text)
+		return error_set(error, -EINVAL, "%s: the password there is empty", name);
+	*ret = strdup(text);
+	return *ret ? 0 : error_set_errno(error, -ENOMEM, "password");
+}
+
+static int read_fd(int fd, const char *name, char **ret, struct error *error)
+{
+	char text[PASSWORD_SIZE];
+	int r = read_line(fd, name, text, error);
+
+	if (r == 0)
+		r = take(text, name, ret, error);
+	explicit_bzero(text, sizeof(text));
+	return r;
+}
+
+static int read_file(const char *path, char **ret, struct error *error)
+{
+	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		return error_set_errno(
+			error, -errno == -EACCES ? -EPERM : -errno, "--password-file %s", path);
+	return read_fd(fd, path, ret, error);
+}
+
+int sign_password_read(const struct sign_password_source *source, char **ret, struct error *error)
+{
+	const char *text;
+
+	if ((source->file != NULL) + (source->variable != NULL) + (source->fd >= 0) > 1)
+		return error_set(error, -EINVAL,
+			"only one of --password-file, --password-fd and --password-env");
+	*ret = NULL;
+	if (source->file)
+		return read_file(source->file, ret, error);
+	if (source->fd >= 0)
+		return read_fd(source->fd, "--password-fd", ret, error);
+	if (!source->variable)
+		return 0;
+	text = getenv(source->variable);
+	if (!text)
+		return error_set(error, -EINVAL,
+			"--password-env %s: the environment has no such variable",
+			source->variable);
+	return take(text, "--password-env", ret, error);
+}

@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "kernels/archive/unpack.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "kernels/archive/archive_input.h"
+#include "kernels/archive/unpack_check.h"
+
+/*
+ * What decoders can be made to write: zeros shrink to a thousandth and less. Kernel headers and
+ * sources shrink to a tenth, and whatever is small is no harm at any ratio.
+ */
+#define BOMB_RATIO      400
+#define BOMB_FROM_BYTES ((uint64_t) 64 << 20)
+
+static void writer_free(struct archive **writer)
+{
+	if (*writer)
+		(void) archive_write_free(*writer);
+}
+
+struct job {
+	const struct unpack *unpack;
+	const char *name; /* of the archive, for messages */
+	char *folder;     /* resolved: libarchive checks every component for links */
+	struct archive_input input;
+	struct archive *writer;
+	uint64_t limit_bytes;
+	uint64_t left_bytes;
+	uint64_t limit_entries;
+	uint64_t left_entries;
+	bool has_links;
+};
+
+static void job_done(struct job *job)
+{
+	free(job->folder);
+	writer_free(&job->writer);
+	archive_input_close(&job->input);
+}
+
+static int damaged(const struct job *job, struct archive *archive, struct error *error)
+{
+	return archive_input_damaged(job->name, archive, error);
+}
+
+/* A full disk is not the archive's fault. */
+static int not_written(const struct job *job, struct error *error)
+{
+	int number = archive_errno(job->writer);
+
+	if (number == ENOSPC || number == EDQUOT)
+		return error_set(error, -ENOSPC,
+			"%s: the disk is full: make room below %s, or choose another --cache",
+			job->name, job->folder);
+	return damaged(job, job->writer, error);
+}
+
+static int too_big(const struct job *job, struct error *error)
+{
+	return error_set(error, -EFBIG,
+		"%s: it unpacks to more than %llu MB: that is a bomb and no kernel or source, and "
+		"refused",
+		job->name, (unsigned long long) (job->limit_bytes / 1000000));
+}
+
+/* Also what is passed over has to be decoded, and counts. */
+static int check_bomb(const struct job *job, struct error *error)
+{
+	la_int64_t decoded = archive_filter_bytes(job->input.reader, 0);
+	la_int64_t packed = archive_filter_bytes(job->input.reader, -1);
+
+	if (decoded > 0 && (uint64_t) decoded > job->limit_bytes)
+		return too_big(job, error);
+	if (packed <= 0 || decoded < (la_int64_t) BOMB_FROM_BYTES || decoded / packed < BOMB_RATIO)
+		return 0;
+	return error_set(error, -EFBIG,
+		"%s: %lld MB of it unpack to %lld MB: more than %d to 1 is a bomb and no kernel or "
+		"source, and refused",
+		job->name, (long long) packed / 1000000, (long long) decoded / 1000000, BOMB_RATIO);
+}
+
+static const char *without_dot(const char *path)
+{
+	while (path[0] == '.' && path[1] == '/')
+		path += 2 + strspn(path + 2, "/");
+	return path;
+}
+
+/* Does a relative link at @path stay within the folder? Counts how deep each component is. */
+static bool link_leads_out(const char *path, const char *target)
+{
+	long depth = 0;
+
+	for (const char *c = path; *c; c++)
+		depth += *c == '/';
+	for (const char *part = target; *part;) {
+		size_t length = strcspn(part, "/");
+
+		if (length == 2 && part[0] == '.' && part[1] == '.')
+			depth--;
+		else if (length > 0 && !(length == 1 && part[0] == '.'))
+			depth++;
+		if (depth < 0)
+			return true;
+		part += length + (part[length] == '/');
+	}
+	return false;
+}
+
+static int refuse(const struct job *job, const char *path, const char *target, struct error *error)
+{
+	return error_set(error, -EXDEV, "%s: %s%s%s leads out of the archive: it is not unpacked",
+		job->name, path, target ? " -> " : "", target ? target : "");
+}
+
+/* Rewrites the entry's own path and what it links to; refuses what leads out. */
+static int confine(
+	const struct job *job, struct archive_entry *entry, const char *path, struct error *error)
+{
+	_cleanup_free_ char *full = NULL;
+	_cleanup_free_ char *target_full = NULL;
+	const char *symlink = archive_entry_symlink(entry);
+	const char *hardlink = archive_entry_hardlink(entry);
+
+	if (unpack_leads_out(path))
+		return refuse(job, path, NULL, error);
+	if (hardlink && unpack_leads_out(without_dot(hardlink)))
+		return refuse(job, path, hardlink, error);
+	if (hardlink) {
+		if (asprintf(&target_full, "%s/%s", job->folder, without_dot(hardlink)) < 0)
+			return error_set_errno(error, -ENOMEM, "%s", path);
+		archive_entry_set_hardlink(entry, target_full);
+	}
+	if (symlink && *symlink == '/') {
+		target_full = unpack_relative_link(path, symlink);
+		if (!target_full)
+			return error_set_errno(error, -ENOMEM, "%s", path);
+		symlink = target_full;
+		archive_entry_set_symlink(entry, target_full);
+	}
+	if (symlink && link_leads_out(path, symlink))
+		return refuse(job, path, symlink, error);
+	if (asprintf(&full, "%s/%s", job->folder, path) < 0)
+		return error_set_errno(error, -ENOMEM, "%s", path);
+	archive_entry_set_pathname(entry, full);
+	archive_entry_set_perm(entry, archive_entry_perm(entry) & (mode_t) ~(S_ISUID | S_ISGID));
+	return 0;
+}
+
+static int copy_data(struct job *job, struct error *error)
+{
+	for (;;) {
+		const void *block;
+		size_t size;
+		la_int64_t offset;
+		int r = archive_read_data_block(job->input.reader, &block, &size, &offset);
+
+		if (r == ARCHIVE_EOF)
+			return 0;
+		if (r < ARCHIVE_WARN)
+			return damaged(job, job->input.reader, error);
+		if (size > job->left_bytes)
+			return too_big(job, error);
+		job->left_bytes -= size;
+		r = check_bomb(job, error);
+		if (r < 0)
+			return r;
+		if (archive_write_data_block(job->writer, block, size, offset) < ARCHIVE_WARN)
+			return not_written(job, error);
+	}
+}
+
+static bool is_wanted(const struct unpack *unpack, const char *path)
+{
+	return *path && strcmp(path, ".") != 0 &&
+	       (!unpack->wanted || unpack->wanted(unpack->context, path));
+}
+
+/* No source or kernel tree has one. */
+static int check_device(
+	const struct job *job, struct archive_entry *entry, const char *path, struct error *error)
+{
+	mode_t type = archive_entry_filetype(entry);
+
+	if (type != AE_IFBLK && type != AE_IFCHR && type != AE_IFIFO && type != AE_IFSOCK)
+		return 0;
+	return error_set(error, -EXDEV,
+		"%s: %s is a device, pipe or socket, which reaches out of any folder: it is not "
+		"unpacked",
+		job->name, path);
+}
+
+/* Before anything of the entry is decoded. */
+static int check_limits(struct job *job, struct archive_entry *entry, struct error *error)
+{
+	la_int64_t size = archive_entry_size(entry);
+
+	if (size > 0 && (uint64_t) size > job->left_bytes)
+		return too_big(job, error);
+	if (job->left_entries-- == 0)
+		return error_set(error, -EFBIG,
+			"%s: it has more than %llu entries: that is a bomb and no kernel or source, "
+			"and refused",
+			job->name, (unsigned long long) job->limit_entries);
+	return check_bomb(job, error);
+}
+
+static int unpack_entry(struct job *job, struct archive_entry *entry, struct error *error)
+{
+	const char *name = archive_input_path(entry);
+	_cleanup_free_ char *path = name ? strdup(name) : NULL;
+	int r;
+
+	if (!path)
+		return damaged(job, job->input.reader, error);
+	if (!is_wanted(job->unpack, path))
+		return 0;
+	r = check_device(job, entry, path, error);
+	if (r == 0)
+		r = confine(job, entry, path, error);
+	if (r < 0)
+		return r;
+	job->has_links = job->has_links || archive_entry_symlink(entry);
+	if (archive_write_header(job->writer, entry) < ARCHIVE_WARN)
+		return not_written(job, error);
+	r = archive_entry_size(entry) > 0 ? copy_data(job, error) : 0;
+	if (r == 0 && archive_write_finish_entry(job->writer) < ARCHIVE_WARN)
+		return not_written(job, error);
+	return r;
+}
+
+static int unpack_entries(struct job *job, struct error *error)
+{
+	for (;;) {
+		struct archive_entry *entry;
+		int r = archive_read_next_header(job->input.reader, &entry);
+
+		if (r == ARCHIVE_EOF)
+			break;
+		if (r < ARCHIVE_WARN)
+			return damaged(job, job->input.reader, error);
+		r = check_limits(job, entry, error);
+		if (r == 0)
+			r = unpack_entry(job, entry, error);
+		if (r < 0)
+			return r;
+	}
+	if (archive_write_close(job->writer) < ARCHIVE_WARN)
+		return not_written(job, error);
+	return job->has_links ? unpack_check_links(job->folder, job->name, error) : 0;
+}
+
+static int job_start(
+	struct job *job, const struct unpack *unpack, const char *name, struct error *error)
+{
+	job->unpack = unpack;
+	job->name = name;
+	job->limit_bytes = unpack->limit_bytes ? unpack->limit_bytes : UNPACK_LIMIT_BYTES;
+	job->left_bytes = job->limit_bytes;
+	job->limit_entries = unpack->limit_entries ? unpack->limit_entries : UNPACK_LIMIT_ENTRIES;
+	job->left_entries = job->limit_entries;
+	job->folder = realpath(unpack->folder, NULL);
+	if (!job->folder)
+		return error_set_errno(error, -errno, "%s", unpack->folder);
+	job->writer = archive_write_disk_new();
+	if (!job->writer)
+		return error_set_errno(error, -ENOMEM, "%s", name);
+	(void) archive_write_disk_set_options(job->writer,
+		ARCHIVE_EXTRACT_PERM | ARCHIVE_EXTRACT_TIME | ARCHIVE_EXTRACT_SECURE_SYMLINKS |
+			ARCHIVE_EXTRACT_SECURE_NODOTDOT | ARCHIVE_EXTRACT_UNLINK);
+	return 0;
+}
+
+static int unpack_kind(const struct unpack *unpack, enum archive_kind kind, int dir_fd,
+	const char *path, const char *member, struct error *error)
+{
+	_cleanup_(job_done) struct job job = { .input = { .fd = -1 } };
+	int r = archive_input_open(&job.input, kind, dir_fd, path, member, error);
+
+	if (r == 0)
+		r = job_start(&job, unpack, path, error);
+	return r < 0 ? r : unpack_entries(&job, error);
+}
+
+int unpack_tar(const struct unpack *unpack, int dir_fd, const char *path, struct error *error)
+{
+	return unpack_kind(unpack, ARCHIVE_KIND_TAR, dir_fd, path, NULL, error);
+}
+
+int unpack_tar_member(const struct unpack *unpack, int dir_fd, const char *path, const char *member,
+	struct error *error)
+{
+	return unpack_kind(unpack, ARCHIVE_KIND_TAR, dir_fd, path, member, error);
+}
+
+int unpack_deb(const struct unpack *unpack, int dir_fd, const char *path, struct error *error)
+{
+	return unpack_kind(unpack, ARCHIVE_KIND_DEB, dir_fd, path, NULL, error);
+}
+
+int unpack_rpm(const struct unpack *unpack, int dir_fd, const char *path, struct error *error)
+{
+	return unpack_kind(unpack, ARCHIVE_KIND_RPM, dir_fd, path, NULL, error);
+}
+
+int unpack_package(const struct unpack *unpack, int dir_fd, const char *path, struct error *error)
+{
+	enum archive_kind kind;
+	int r = archive_input_kind(dir_fd, path, &kind);
+
+	if (r < 0)
+		return error_set_errno(error, r, "%s", path);
+	if (kind == ARCHIVE_KIND_TAR)
+		return error_set(error, -EBADMSG, "%s: neither a Debian nor an RPM package", path);
+	return unpack_kind(unpack, kind, dir_fd, path, NULL, error);
+}

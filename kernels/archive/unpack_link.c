@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Paths and links as texts: apart from the archives, for who has none. */
+#include <string.h>
+
+#include "common/strv.h"
+#include "kernels/archive/unpack.h"
+
+bool unpack_leads_out(const char *path)
+{
+	const char *part = path;
+
+	if (*path == '/')
+		return true;
+	for (;;) {
+		size_t length = strcspn(part, "/");
+
+		if (length == 2 && part[0] == '.' && part[1] == '.')
+			return true;
+		if (!part[length])
+			return false;
+		part += length + 1;
+	}
+}
+
+char *unpack_relative_link(const char *path, const char *target)
+{
+	_cleanup_strv_ struct strv from = { 0 };
+	_cleanup_strv_ struct strv to = { 0 };
+	_cleanup_strv_ struct strv link = { 0 };
+	size_t same = 0;
+	int r = strv_split(&from, path, "/");
+
+	if (r == 0)
+		r = strv_split(&to, target, "/");
+	if (r < 0 || from.count == 0)
+		return NULL;
+	while (same + 1 < from.count && same < to.count &&
+		strcmp(from.items[same], to.items[same]) == 0)
+		same++;
+	for (size_t i = same; i + 1 < from.count && r == 0; i++)
+		r = strv_push(&link, "..");
+	for (size_t i = same; i < to.count && r == 0; i++)
+		r = strv_push(&link, to.items[i]);
+	if (r == 0 && link.count == 0)
+		r = strv_push(&link, ".");
+	return r < 0 ? NULL : strv_join(&link, "/");
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A file on its way in: written beside its place under another name, hashed and counted as it
+ * comes, and renamed when it is whole and right. Where the SHA-256 is known, what has come stays
+ * under "<path>.part" for a later attempt to go on from; that name is locked, and who finds it
+ * locked takes a name of its own.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/hash.h"
+#include "kernels/fetch/download.h"
+
+struct arrival {
+	const struct download_file *file; /* borrowed */
+	char *name;                       /* below its dir_fd */
+	int fd;
+	bool stays;         /* the name means something to a later run */
+	bool resumed;       /* what is there was there before */
+	struct hash *hash;  /* of what is there; NULL where no SHA-256 is known */
+	uint64_t bytes;     /* that are there */
+	uint64_t old_bytes; /* of them from before this download */
+};
+
+/* Opens what has come before, or an empty file. Close it with arrival_close(). */
+int arrival_open(
+	const struct download_file *file, struct arrival *ret, struct error *error) _must_check_;
+/* Throws away what is there and starts at the first byte. */
+int arrival_restart(struct arrival *arrival, struct error *error) _must_check_;
+/* Asks the file system for the space of a file of @size bytes. -ENOSPC when it has not got it. */
+int arrival_reserve(struct arrival *arrival, uint64_t size_bytes, struct error *error) _must_check_;
+/* May it become so long? -EFBIG, or -EBADMSG where its size is known and another. */
+int arrival_check_length(
+	const struct arrival *arrival, uint64_t bytes, struct error *error) _must_check_;
+/* Appends. -EFBIG or -EBADMSG when it becomes longer than it may, -ENOSPC. */
+int arrival_add(
+	struct arrival *arrival, const void *data, size_t size, struct error *error) _must_check_;
+/* Checks size and content and renames. -EBADMSG when they are wrong; the arrival is empty then. */
+int arrival_finish(struct arrival *arrival, struct error *error) _must_check_;
+/* Closes; what has come stays only where it is of use and @keep says so. */
+void arrival_close(struct arrival *arrival, bool keep);
+
+/* Is it as long as it is to be? False where that is not known. */
+bool arrival_is_whole(const struct arrival *arrival);

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "kernels/fetch/fetch.h"
+
+#include <string.h>
+
+#include "kernels/lists/rpm_signature.h"
+
+/* What is asked of the store, with the texts that it borrows. */
+struct order {
+	struct store_file *files;
+	struct strv *urls;
+	struct mirror_credentials *credentials;
+	size_t count;
+};
+
+static void order_free(struct order *order)
+{
+	for (size_t i = 0; i < order->count; i++) {
+		strv_free(&order->urls[i]);
+		mirror_credentials_free(&order->credentials[i]);
+	}
+	free(order->files);
+	free(order->urls);
+	free(order->credentials);
+}
+
+static const struct repository *repository_of(
+	const struct fetch *fetch, const struct lock_package *package)
+{
+	for (size_t i = 0; i < fetch->os->repository_count; i++)
+		if (strcmp(fetch->os->repositories[i].name, package->repository) == 0)
+			return &fetch->os->repositories[i];
+	return NULL;
+}
+
+/* A lock made elsewhere names URLs of mirrors that this machine may know nothing about. */
+static int find_credentials(const struct fetch *fetch, const struct lock_package *package,
+	struct mirror_credentials *ret, struct error *error)
+{
+	const struct repository *repository = repository_of(fetch, package);
+	const struct mirror *mirror = repository ? mirrors_find(fetch->mirrors, repository) : NULL;
+	size_t length = mirror ? strlen(mirror->url) : 0;
+
+	/* Nobody but the mirror itself is shown what is the mirror's. */
+	if (!mirror || strncmp(package->url, mirror->url, length) != 0 ||
+		(package->url[length] != '/' && package->url[length] != '\0'))
+		return 0;
+	return mirrors_credentials(mirror, repository, ret, error);
+}
+
+static int add_package(const struct fetch *fetch, const struct lock_package *package,
+	struct order *order, struct error *error)
+{
+	size_t at = order->count++;
+	int r = strv_push(&order->urls[at], package->url);
+
+	if (r < 0)
+		return error_set_errno(error, r, "%s", package->name);
+	r = find_credentials(fetch, package, &order->credentials[at], error);
+	if (r < 0)
+		return r;
+	order->files[at] = (struct store_file){
+		.name = package->name,
+		.sha256 = package->sha256,
+		.size_bytes = package->size_bytes,
+		.urls = &order->urls[at],
+		.client_certificate = order->credentials[at].client_certificate,
+		.client_key = order->credentials[at].client_key,
+		.certificate_authority = order->credentials[at].certificate_authority,
+	};
+	return 0;
+}
+
+static int check_signature(
+	const struct fetch *fetch, const struct lock_package *package, struct error *error)
+{
+	const struct repository *repository = repository_of(fetch, package);
+	struct rpm_signature_request request = {
+		.name = package->url,
+		.dir_fd = fetch->store->fd,
+		.scratch_fd = fetch->scratch_fd,
+		.keyring = fetch->keyring,
+		.allow_unsigned = fetch->allow_unsigned,
+	};
+	struct signature signature = { 0 };
+	_cleanup_free_ char *path = NULL;
+	int r;
+
+	if (!repository || repository->trust != TRUST_PACKAGES || fetch->trusted)
+		return 0;
+	if (asprintf(&path, "sha256/%s", package->sha256) < 0)
+		return error_set_errno(error, -ENOMEM, "%s", package->name);
+	request.path = path;
+	request.keyrings = &repository->keyrings;
+	r = rpm_signature_check(&request, &signature, error);
+	signature_free(&signature);
+	return r;
+}
+
+static int check_signatures(const struct fetch *fetch, const struct lock *lock, const char *purpose,
+	struct error *error)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < lock->count && r == 0; i++)
+		if (!purpose || strcmp(lock->packages[i].purpose, purpose) == 0)
+			r = check_signature(fetch, &lock->packages[i], error);
+	return r;
+}
+
+int fetch_packages(const struct fetch *fetch, const struct lock *lock, const char *purpose,
+	void (*on_missing)(void *context, size_t count, uint64_t size_bytes), void *context,
+	struct error *error)
+{
+	_cleanup_(order_free) struct order order = { 0 };
+	size_t room = lock->count ? lock->count : 1;
+	int r;
+
+	order.files = calloc(room, sizeof(*order.files));
+	order.urls = calloc(room, sizeof(*order.urls));
+	order.credentials = calloc(room, sizeof(*order.credentials));
+	if (!order.files || !order.urls || !order.credentials)
+		return error_set_errno(error, -ENOMEM, "fetch");
+	for (size_t i = 0; i < lock->count; i++) {
+		const struct lock_package *package = &lock->packages[i];
+
+		if (purpose && strcmp(package->purpose, purpose) != 0)
+			continue;
+		r = add_package(fetch, package, &order, error);
+		if (r < 0)
+			return r;
+	}
+	r = store_fetch(fetch->store, fetch->download, order.files, order.count, on_missing,
+		context, error);
+	return r < 0 ? r : check_signatures(fetch, lock, purpose, error);
+}

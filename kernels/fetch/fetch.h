@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The packages of a lock, brought into the store (kernels/fetch/store.h). */
+#pragma once
+
+#include "kernels/catalogue.h"
+#include "kernels/fetch/download.h"
+#include "kernels/resolve/lock.h"
+#include "kernels/mirrors/mirrors.h"
+#include "kernels/fetch/store.h"
+
+struct fetch {
+	const struct store *store;
+	struct download *download;
+	/* Who to be at the mirrors of a lock's repositories. */
+	const struct catalogue *os;
+	const struct mirrors *mirrors;
+	/* For repositories whose packages are signed, and not their lists (kernels/catalogue.h). */
+	int scratch_fd; /* a folder for files that are gone when it returns */
+	const char *keyring;
+	bool allow_unsigned;
+	bool trusted; /* whoever made the lock has looked at the signatures */
+};
+
+/*
+ * Makes the packages present that are for @purpose (NULL: all). Errors and @on_missing as
+ * store_fetch()'s; -EKEYREJECTED for a package that has to carry a good signature and does not.
+ */
+int fetch_packages(const struct fetch *fetch, const struct lock *lock, const char *purpose,
+	void (*on_missing)(void *context, size_t count, uint64_t size_bytes), void *context,
+	struct error *error) _must_check_;

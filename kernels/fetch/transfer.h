@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One file of a download: its attempts, one at a time, and what became of them. */
+#pragma once
+
+#include <curl/curl.h>
+
+#include "kernels/fetch/arrival.h"
+
+struct transfer {
+	struct download_file *file; /* gets the result */
+	const struct download_options *options;
+	struct arrival arrival;
+	bool is_open; /* the arrival is */
+	CURL *easy;
+	struct curl_slist *headers;
+	char *entity;               /* strong ETag of what has come: for If-Range; or NULL */
+	char text[CURL_ERROR_SIZE]; /* libcurl's own words */
+	unsigned int attempts;      /* that were begun */
+	bool went_back;             /* to the first byte, after what was resumed had proved wrong */
+	/* Of the attempt that runs. */
+	bool running;
+	bool begun;           /* the body has */
+	bool stalled;         /* ended by us */
+	int write_result;     /* why the body was not taken, with file->error */
+	uint64_t asked_bytes; /* of the range that was asked for, its start */
+	uint64_t received_bytes;
+	uint64_t announced_bytes; /* how long the whole file is, by the server; 0: not known */
+	uint64_t mark_ms;         /* when received_bytes was mark_bytes */
+	uint64_t mark_bytes;
+	/* After it. */
+	bool finished;      /* file->result is what it stays */
+	uint64_t resume_ms; /* on the monotonic clock: when to try again */
+};
+
+/*
+ * Makes ready for the next attempt. A file: URL is read at once, and whatever else needs no network
+ * is settled: then transfer->finished.
+ */
+void transfer_prepare(struct transfer *transfer);
+
+/* Judges an attempt that has ended: transfer->finished, or transfer->resume_ms is set. */
+void transfer_judge(struct transfer *transfer, CURLcode code);
+
+/* Has too little come for too long? */
+bool transfer_is_stalled(struct transfer *transfer, uint64_t now_ms);
+
+/* Ends it with file->result, and closes what is open. */
+void transfer_finish(struct transfer *transfer, int result);
+void transfer_done(struct transfer *transfer);
+
+/* The URL as it may be shown: without a password. The caller frees it; NULL without memory. */
+char *transfer_shown_url(const char *url);
+
+/* Sets up transfer->easy for an attempt (transfer_setup.c). */
+int transfer_set_up(struct transfer *transfer, struct error *error) _must_check_;
+
+/* Reads a file: URL into the arrival (transfer_file.c). */
+int transfer_read_file(struct transfer *transfer, struct error *error) _must_check_;
+bool transfer_is_file(const char *url);

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Judges a kernel by its record and by what is to be built for it, before minutes of compiling.
+ * Each finding has a stable id; docs/lint.md explains all of them.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "common/error.h"
+#include "common/strv.h"
+#include "kernels/tree/record.h"
+
+enum lint_severity {
+	LINT_NOTE,
+	LINT_WARNING,
+	LINT_ERROR, /* it cannot come to a good end: the build stops */
+};
+
+struct lint_request {
+	const char *os;               /* whose images are made: "debian12" */
+	const char *machine_arch;     /* of this machine, as uname -m prints it */
+	const struct strv *compilers; /* that the os's lists have: "gcc-12"; NULL: not known */
+	const char *compiler; /* that the user wants instead of the kernel's: "gcc-13"; or NULL */
+	bool ofed;
+	bool nvidia;
+	bool peermem; /* nvidia-peermem is wanted */
+	bool signing; /* the modules will be signed */
+};
+
+struct lint_finding {
+	const char *id; /* static */
+	enum lint_severity severity;
+	char *reason;
+	char *fix;
+};
+
+struct lint {
+	struct lint_finding *findings; /* worst first, then by id */
+	size_t count;
+};
+
+/* Applies all rules. The caller frees the result with lint_free(). */
+int lint_run(const struct kernel_record *record, const struct lint_request *request,
+	struct lint *ret, struct error *error) _must_check_;
+void lint_free(struct lint *lint);
+
+const struct lint_finding *lint_find(const struct lint *lint, const char *id);
+size_t lint_count(const struct lint *lint, enum lint_severity severity);
+
+/* The findings as an array of json-c, for what holds them as a part; NULL without memory. */
+struct json_object *lint_json(const struct lint *lint);
+
+/* "note", "warning", "error". */
+const char *lint_severity_text(enum lint_severity severity);

@@ -1,0 +1,407 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "kernels/local/local.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "common/fs.h"
+#include "kernels/local/local_files.h"
+#include "kernels/local/local_image.h"
+#include "kernels/os_release.h"
+#include "kernels/probe/probe.h"
+
+static const char kinds_text[] =
+	"a kernel's build folder, a headers folder, a root with lib/modules/<krel>, a tarball of "
+	"one, .deb or .rpm files with headers or modules, an image in an OCI layout or archive, or "
+	"what slipway probe wrote is wanted";
+
+const char *local_kind_name(enum local_kind kind)
+{
+	static const char *const names[] = {
+		[LOCAL_FOLDER] = "folder",
+		[LOCAL_TARBALL] = "tarball",
+		[LOCAL_DEB] = "deb",
+		[LOCAL_RPM] = "rpm",
+		[LOCAL_OCI_LAYOUT] = "oci-layout",
+		[LOCAL_IMAGE_ARCHIVE] = "image-archive",
+		[LOCAL_PROBE] = "probe",
+	};
+
+	return names[kind];
+}
+
+static int scan_archive(struct local_input *input, enum archive_kind kind, struct error *error)
+{
+	_cleanup_(archive_input_close) struct archive_input archive;
+	struct error why = { 0 };
+	int r = archive_input_open(&archive, kind, AT_FDCWD, input->path, NULL, &why);
+
+	if (r == 0)
+		r = local_scan_archive(input->scan, &archive, input->path, NULL, &why);
+	if (r == -EBADMSG && kind == ARCHIVE_KIND_TAR && input->scan->mark_count == 0)
+		return error_set(error, -EINVAL, "--kernel-from %s: no archive that is known: %s",
+			input->path, kinds_text);
+	return r < 0 ? error_set(error, r, "--kernel-from %s", why.text) : 0;
+}
+
+static int scan_image(struct local_input *input, struct error *error)
+{
+	_cleanup_(local_image_free) struct local_image image = { 0 };
+	int r = local_image_open(input->path, input->kind == LOCAL_IMAGE_ARCHIVE, &image, error);
+
+	if (r == 0)
+		r = local_image_scan(&image, input->scan, error);
+	if (r < 0)
+		return error_prefix(error, r, "--kernel-from");
+	(void) snprintf(input->sha256, sizeof(input->sha256), "%s",
+		input->kind == LOCAL_OCI_LAYOUT ? image.digest : "");
+	return 0;
+}
+
+/* A tarball is told by what is in it. */
+static int scan_tarball(struct local_input *input, struct error *error)
+{
+	int r = scan_archive(input, ARCHIVE_KIND_TAR, error);
+
+	if (r < 0)
+		return r;
+	input->kind = LOCAL_TARBALL;
+	if (local_scan_has(input->scan, PROBE_FILE))
+		input->kind = LOCAL_PROBE;
+	else if (local_scan_has(input->scan, "manifest.json") ||
+		 local_scan_has(input->scan, "oci-layout"))
+		input->kind = LOCAL_IMAGE_ARCHIVE;
+	if (input->kind != LOCAL_IMAGE_ARCHIVE)
+		return 0;
+	local_scan_forget(input->scan, "");
+	return scan_image(input, error);
+}
+
+static int scan_file(struct local_input *input, struct error *error)
+{
+	enum archive_kind kind;
+	int r = archive_input_kind(AT_FDCWD, input->path, &kind);
+
+	if (r < 0)
+		return error_set_errno(error, r, "--kernel-from %s", input->path);
+	if (kind == ARCHIVE_KIND_TAR)
+		return scan_tarball(input, error);
+	input->kind = kind == ARCHIVE_KIND_DEB ? LOCAL_DEB : LOCAL_RPM;
+	return scan_archive(input, kind, error);
+}
+
+static int scan_folder(struct local_input *input, struct error *error)
+{
+	_cleanup_close_ int fd = open(input->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (fd >= 0 && fs_exists(fd, "oci-layout") && fs_exists(fd, "index.json")) {
+		input->kind = LOCAL_OCI_LAYOUT;
+		return scan_image(input, error);
+	}
+	input->kind = LOCAL_FOLDER;
+	return local_scan_folder(input->scan, input->path, error);
+}
+
+static int take_os(struct local_input *input, struct error *error)
+{
+	static const char *const files[] = { "etc/os-release", "usr/lib/os-release" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(files) && !input->os; i++) {
+		const char *text = local_scan_text(input->scan, files[i]);
+
+		if (!text)
+			continue;
+		input->os = os_release_value(text, "ID");
+		input->os_version = os_release_value(text, "VERSION_ID");
+	}
+	(void) error;
+	return 0;
+}
+
+static int take_probe(struct local_input *input, struct error *error)
+{
+	const char *text = local_scan_text(input->scan, PROBE_FILE);
+	_cleanup_(probe_free) struct probe probe = { 0 };
+	int r = probe_parse(text, strlen(text), &probe, error);
+
+	if (r < 0)
+		return error_prefix(error, r, "--kernel-from %s", input->path);
+	input->krel = TAKE_PTR(probe.krel);
+	input->os = TAKE_PTR(probe.os);
+	input->os_version = TAKE_PTR(probe.os_version);
+	return 0;
+}
+
+static int input_open(const char *path, struct local_input *input, struct error *error)
+{
+	struct stat status;
+	int r;
+
+	input->scan = local_scan_new();
+	if (!input->scan) {
+		(void) error_set_errno(error, -ENOMEM, "%s", path);
+		return -ENOMEM;
+	}
+	input->path = realpath(path, NULL);
+	if (!input->path) {
+		(void) error_set(error, -EINVAL, "--kernel-from %s: %s: %s", path, strerror(errno),
+			kinds_text);
+		return -EINVAL;
+	}
+	if (stat(input->path, &status) < 0)
+		return error_set_errno(error, -errno, "--kernel-from %s", path);
+	if (S_ISDIR(status.st_mode))
+		r = scan_folder(input, error);
+	else if (S_ISREG(status.st_mode))
+		r = scan_file(input, error);
+	else
+		r = error_set(error, -EINVAL, "--kernel-from %s: neither a folder nor a file: %s",
+			path, kinds_text);
+	if (r == 0 && local_scan_finish(input->scan) < 0)
+		r = error_set_errno(error, -ENOMEM, "%s", path);
+	if (r < 0)
+		return r;
+	return input->kind == LOCAL_PROBE ? take_probe(input, error) : take_os(input, error);
+}
+
+/* Is there anything of a kernel in it? */
+static int check_input(const struct local_input *input, struct error *error)
+{
+	const struct local_scan *scan = input->scan;
+
+	if (input->krel || scan->module_count || local_scan_has(scan, "usr/src"))
+		return 0;
+	for (size_t i = 0; i < scan->tree_count; i++)
+		if (scan->trees[i].krel)
+			return 0;
+	if (scan->tree_count)
+		return error_set(error, -EINVAL,
+			"--kernel-from %s: %s%sa kernel's source that is not prepared (it has no "
+			"include/generated/utsrelease.h): configure it as the kernel on the node, "
+			"and let its make end",
+			input->path, scan->trees[0].path, *scan->trees[0].path ? " is " : "");
+	return error_set(error, -EINVAL, "--kernel-from %s: nothing of a kernel is in this %s: %s",
+		input->path, local_kind_name(input->kind), kinds_text);
+}
+
+static int list_krels(const struct local_kernel *kernel, bool trees, struct strv *krels)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < kernel->count && r == 0; i++) {
+		const struct local_input *input = &kernel->inputs[i];
+		const struct local_scan *scan = input->scan;
+
+		for (size_t j = 0; trees && j < scan->tree_count && r == 0; j++)
+			if (scan->trees[j].krel)
+				r = strv_push_unique(krels, scan->trees[j].krel);
+		for (size_t j = 0; !trees && j < scan->module_count && r == 0; j++)
+			r = strv_push_unique(krels, scan->modules[j].krel);
+		if (r == 0 && input->krel)
+			r = strv_push_unique(krels, input->krel);
+	}
+	strv_sort(krels);
+	return r;
+}
+
+static int several(const struct strv *krels, struct error *error)
+{
+	_cleanup_free_ char *text = strv_join(krels, ", ");
+
+	return error_set(error, -ENOTUNIQ,
+		"--kernel-from: there are several kernels in it: %s: say which with --kernel KREL",
+		text ? text : "");
+}
+
+/* Kernels that have headers come first: a package of modules may hold those of others too. */
+static int pick_krel(struct local_kernel *kernel, struct error *error)
+{
+	for (int trees = 1; trees >= 0; trees--) {
+		_cleanup_strv_ struct strv krels = { 0 };
+
+		if (list_krels(kernel, trees, &krels) < 0)
+			return error_set_errno(error, -ENOMEM, "--kernel-from");
+		if (krels.count > 1)
+			return several(&krels, error);
+		if (krels.count == 0)
+			continue;
+		kernel->krel = strdup(krels.items[0]);
+		return kernel->krel ? 0 : error_set_errno(error, -ENOMEM, "--kernel-from");
+	}
+	return error_set(error, -EINVAL,
+		"--kernel-from: only parts of a kernel's headers are there, and no kernel release: "
+		"give the package named after the release too, such as linux-headers-<krel>");
+}
+
+static int check_krel(struct local_kernel *kernel, const char *krel, struct error *error)
+{
+	_cleanup_strv_ struct strv krels = { 0 };
+	_cleanup_free_ char *text = NULL;
+	int r = list_krels(kernel, true, &krels);
+
+	if (r == 0)
+		r = list_krels(kernel, false, &krels);
+	kernel->krel = strdup(krel);
+	text = r < 0 ? NULL : strv_join(&krels, ", ");
+	if (!text || !kernel->krel)
+		return error_set_errno(error, -ENOMEM, "--kernel-from");
+	if (strv_contains(&krels, krel))
+		return 0;
+	return error_set(error, -ENODATA, "kernel %s: what --kernel-from names is of %s", krel,
+		*text ? text : "no kernel release that can be told");
+}
+
+/* What there is for the kernel, over all inputs. */
+static int find_parts(struct local_kernel *kernel, struct error *error)
+{
+	const char *without = NULL;
+
+	for (size_t i = 0; i < kernel->count; i++) {
+		const struct local_input *input = &kernel->inputs[i];
+		const struct local_tree *tree = local_scan_tree(input->scan, kernel->krel);
+		const struct local_modules *modules = local_scan_modules(input->scan, kernel->krel);
+
+		if (tree && !tree->symvers && !without)
+			without = input->path;
+		kernel->has_headers |= tree && tree->symvers;
+		kernel->has_modules |= (tree && tree->builtin) || (modules && modules->builtin);
+		if (!kernel->os) {
+			kernel->os = input->os;
+			kernel->os_version = input->os_version;
+		}
+	}
+	if (without && !kernel->has_headers)
+		return error_set(error, -EINVAL,
+			"--kernel-from %s: headers of kernel %s without Module.symvers, which has "
+			"the versions of its symbols: make modules_prepare does not make it; let "
+			"the kernel's make end, or give its headers package",
+			without, kernel->krel);
+	return 0;
+}
+
+static int hash_folder(
+	const struct local_input *input, const char *krel, struct hash *hash, struct error *error)
+{
+	_cleanup_(local_files_free) struct local_files files = { 0 };
+	const struct local_tree *tree = local_scan_tree(input->scan, krel);
+	const struct local_modules *modules = local_scan_modules(input->scan, krel);
+	_cleanup_free_ char *order = NULL;
+	int r = 0;
+
+	if (tree)
+		r = local_files_add_tree(&files, input->path, tree, false, error);
+	if (r == 0 && modules)
+		r = local_files_add_modules(&files, input->path, modules, error);
+	else if (r == 0 && tree && tree->builtin)
+		r = local_files_add_built(&files, input->path, tree, &order, error);
+	if (r < 0)
+		return error_prefix(error, r, "--kernel-from");
+	local_files_sort(&files);
+	return local_files_hash(&files, hash, error);
+}
+
+static int input_hash(struct local_input *input, const char *krel, struct error *error)
+{
+	struct hash *hash;
+	int r = 0;
+
+	if (*input->sha256)
+		return 0;
+	hash = hash_new();
+	if (!hash)
+		return error_set_errno(error, -ENOMEM, "--kernel-from");
+	if (input->kind == LOCAL_FOLDER) {
+		r = hash_folder(input, krel, hash, error);
+	} else {
+		r = hash_add_file(hash, AT_FDCWD, input->path);
+		if (r < 0)
+			r = error_set_errno(error, r, "--kernel-from %s", input->path);
+	}
+	hash_finish(hash, input->sha256);
+	return r;
+}
+
+static int open_all(struct local_kernel *kernel, const struct strv *paths, const char *krel,
+	struct error *error)
+{
+	int r = 0;
+
+	kernel->inputs = calloc(paths->count + 1, sizeof(*kernel->inputs));
+	if (!kernel->inputs)
+		return error_set_errno(error, -ENOMEM, "--kernel-from");
+	for (size_t i = 0; i < paths->count && r == 0; i++) {
+		kernel->count++;
+		r = input_open(paths->items[i], &kernel->inputs[i], error);
+		if (r == 0)
+			r = check_input(&kernel->inputs[i], error);
+	}
+	if (r == 0)
+		r = krel ? check_krel(kernel, krel, error) : pick_krel(kernel, error);
+	if (r == 0)
+		r = find_parts(kernel, error);
+	for (size_t i = 0; i < kernel->count && r == 0; i++)
+		r = input_hash(&kernel->inputs[i], kernel->krel, error);
+	return r;
+}
+
+int local_open(
+	const struct strv *paths, const char *krel, struct local_kernel *ret, struct error *error)
+{
+	_cleanup_(local_free) struct local_kernel kernel = { 0 };
+	int r = open_all(&kernel, paths, krel, error);
+
+	if (r < 0)
+		return r;
+	*ret = kernel;
+	kernel = (struct local_kernel){ 0 };
+	return 0;
+}
+
+void local_free(struct local_kernel *kernel)
+{
+	for (size_t i = 0; i < kernel->count; i++) {
+		local_scan_free(kernel->inputs[i].scan);
+		free(kernel->inputs[i].path);
+		free(kernel->inputs[i].krel);
+		free(kernel->inputs[i].os);
+		free(kernel->inputs[i].os_version);
+	}
+	free(kernel->inputs);
+	free(kernel->krel);
+	*kernel = (struct local_kernel){ 0 };
+}
+
+char *local_lacks(const struct local_kernel *kernel)
+{
+	const char *what = NULL;
+	char *text;
+
+	if (!kernel->has_headers && !kernel->has_modules)
+		what = "neither the headers to compile against nor the kernel's own modules, which "
+		       "drivers depend on, are there";
+	else if (!kernel->has_headers)
+		what = "the headers to compile against are not there";
+	else if (!kernel->has_modules)
+		what = "the kernel's own modules, which drivers depend on, are not there";
+	if (!what)
+		return NULL;
+	return asprintf(&text,
+		       "kernel %s: of what --kernel-from names, %s: they are looked for in the "
+		       "distribution's repositories (Debian has them in linux-headers-%s and "
+		       "linux-image-%s, others in kernel-devel and kernel-core or "
+		       "kernel-modules-core)",
+		       kernel->krel, what, kernel->krel, kernel->krel) < 0
+		       ? NULL
+		       : text;
+}
+
+void local_add_inputs(const struct local_kernel *kernel, struct hash *hash)
+{
+	hash_add_text(hash, "local-1");
+	hash_add_text(hash, kernel->krel);
+	for (size_t i = 0; i < kernel->count; i++) {
+		hash_add_text(hash, local_kind_name(kernel->inputs[i].kind));
+		hash_add_text(hash, kernel->inputs[i].sha256);
+	}
+}

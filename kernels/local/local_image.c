@@ -1,0 +1,392 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "kernels/local/local_image.h"
+
+#include <fcntl.h>
+#include <json-c/json.h>
+#include <string.h>
+#include <sys/utsname.h>
+
+#include "common/fs.h"
+
+#define TEXT_LIMIT  ((size_t) 4 << 20) /* the image-spec's own advice for manifests */
+#define NESTING_MAX 4                  /* an index may name an index */
+
+static void json_free(struct json_object **object)
+{
+	json_object_put(*object);
+}
+
+#define _cleanup_json_ _cleanup_(json_free)
+
+static int read_entry(struct archive_input *input, struct archive_entry *entry, const char *path,
+	const char *name, char **ret_text, struct error *error)
+{
+	la_int64_t size = archive_entry_size(entry);
+	_cleanup_free_ char *text = NULL;
+
+	if (size < 0 || (uint64_t) size > TEXT_LIMIT)
+		return error_set(error, -EBADMSG, "%s: %s is too big to be one", path, name);
+	text = calloc(1, (size_t) size + 1);
+	if (!text)
+		return error_set_errno(error, -ENOMEM, "%s", path);
+	if (archive_read_data(input->reader, text, (size_t) size) != size)
+		return archive_input_damaged(path, input->reader, error);
+	*ret_text = TAKE_PTR(text);
+	return 0;
+}
+
+static int read_member(const char *path, const char *name, char **ret_text, struct error *error)
+{
+	_cleanup_(archive_input_close) struct archive_input input;
+	int r = archive_input_open(&input, ARCHIVE_KIND_TAR, AT_FDCWD, path, NULL, error);
+
+	while (r == 0) {
+		struct archive_entry *entry;
+		int state = archive_read_next_header(input.reader, &entry);
+
+		if (state == ARCHIVE_EOF)
+			return error_set(error, -ENOENT, "%s: it has no %s", path, name);
+		if (state < ARCHIVE_WARN)
+			return archive_input_damaged(path, input.reader, error);
+		if (archive_input_path(entry) && strcmp(archive_input_path(entry), name) == 0)
+			return read_entry(&input, entry, path, name, ret_text, error);
+	}
+	return r;
+}
+
+static int read_file(
+	const struct local_image *image, const char *name, char **ret_text, struct error *error)
+{
+	_cleanup_free_ char *path = NULL;
+	int r;
+
+	if (image->archive)
+		return read_member(image->path, name, ret_text, error);
+	if (asprintf(&path, "%s/%s", image->path, name) < 0)
+		return error_set_errno(error, -ENOMEM, "%s", name);
+	r = fs_read(AT_FDCWD, path, TEXT_LIMIT, ret_text, NULL);
+	return r < 0 ? error_set_errno(error, r, "%s", path) : 0;
+}
+
+static int read_json(const struct local_image *image, const char *name, struct json_object **ret,
+	char hex[HASH_HEX_SIZE], struct error *error)
+{
+	_cleanup_free_ char *text = NULL;
+	struct hash *hash = hash_new();
+	int r = hash ? read_file(image, name, &text, error) : -ENOMEM;
+
+	if (text)
+		hash_add(hash, text, strlen(text));
+	if (hash)
+		hash_finish(hash, hex);
+	if (r < 0 || !text)
+		return r;
+	*ret = json_tokener_parse(text);
+	return *ret ? 0 : error_set(error, -EBADMSG, "%s: %s is not JSON", image->path, name);
+}
+
+static const char *member_text(struct json_object *object, const char *key)
+{
+	struct json_object *value;
+
+	return json_object_object_get_ex(object, key, &value) &&
+			       json_object_is_type(value, json_type_string)
+		       ? json_object_get_string(value)
+		       : NULL;
+}
+
+static struct json_object *member_array(struct json_object *object, const char *key)
+{
+	struct json_object *value;
+
+	return json_object_object_get_ex(object, key, &value) &&
+			       json_object_is_type(value, json_type_array)
+		       ? value
+		       : NULL;
+}
+
+/* Where the content of a descriptor lies: "blobs/sha256/<digest>". */
+static int blob_path(const struct local_image *image, struct json_object *descriptor,
+	char **ret_path, struct error *error)
+{
+	const char *digest = member_text(descriptor, "digest");
+
+	if (!digest || strncmp(digest, "sha256:", 7) != 0 || strlen(digest) != 7 + 64 ||
+		strspn(digest + 7, "0123456789abcdef") != 64)
+		return error_set(error, -EBADMSG, "%s: a digest in it is no SHA-256", image->path);
+	return asprintf(ret_path, "blobs/sha256/%s", digest + 7) < 0
+		       ? error_set_errno(error, -ENOMEM, "%s", image->path)
+		       : 0;
+}
+
+static const char *architecture_here(void)
+{
+	static const char *const names[][2] = { { "x86_64", "amd64" }, { "aarch64", "arm64" } };
+	struct utsname system;
+
+	(void) uname(&system);
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		if (strcmp(system.machine, names[i][0]) == 0)
+			return names[i][1];
+	return "unknown";
+}
+
+/* Descriptors without a platform count for any; attestations say "unknown" and count for none. */
+static bool is_for_us(struct json_object *descriptor)
+{
+	struct json_object *platform;
+	const char *architecture;
+
+	if (!json_object_object_get_ex(descriptor, "platform", &platform))
+		return true;
+	architecture = member_text(platform, "architecture");
+	return !architecture || strcmp(architecture, architecture_here()) == 0;
+}
+
+static int pick_manifest(const struct local_image *image, struct json_object *manifests,
+	struct json_object **ret, struct error *error)
+{
+	struct json_object *found = NULL;
+
+	for (size_t i = 0; i < json_object_array_length(manifests); i++) {
+		struct json_object *descriptor = json_object_array_get_idx(manifests, i);
+
+		if (!is_for_us(descriptor))
+			continue;
+		if (found)
+			return error_set(error, -EINVAL,
+				"%s: it holds several images for %s: give an archive of one",
+				image->path, architecture_here());
+		found = descriptor;
+	}
+	if (!found)
+		return error_set(error, -EINVAL, "%s: it holds no image for %s", image->path,
+			architecture_here());
+	*ret = found;
+	return 0;
+}
+
+static int take_layers(struct local_image *image, struct json_object *layers, struct error *error)
+{
+	for (size_t i = 0; i < json_object_array_length(layers); i++) {
+		struct json_object *layer = json_object_array_get_idx(layers, i);
+		_cleanup_free_ char *path = NULL;
+		int r = 0;
+
+		if (json_object_is_type(layer, json_type_string))
+			path = strdup(json_object_get_string(layer));
+		else
+			r = blob_path(image, layer, &path, error);
+		if (r < 0)
+			return r;
+		if (!path || strv_push(&image->layers, path) < 0)
+			return error_set_errno(error, -ENOMEM, "%s", image->path);
+	}
+	return 0;
+}
+
+/* From index.json down to the manifest of one image. */
+static int open_oci(
+	struct local_image *image, const char *name, unsigned int nesting, struct error *error)
+{
+	_cleanup_json_ struct json_object *object = NULL;
+	struct json_object *array, *descriptor = NULL;
+	_cleanup_free_ char *path = NULL;
+	int r = read_json(image, name, &object, image->digest, error);
+
+	if (r < 0)
+		return r;
+	if (strncmp(name, "blobs/sha256/", 13) == 0 && strcmp(name + 13, image->digest) != 0)
+		return error_set(error, -EBADMSG, "%s: %s is damaged: its SHA-256 is %s",
+			image->path, name, image->digest);
+	array = member_array(object, "layers");
+	if (array)
+		return take_layers(image, array, error);
+	array = member_array(object, "manifests");
+	if (!array || nesting == 0)
+		return error_set(error, -EBADMSG, "%s: %s names no image", image->path, name);
+	r = pick_manifest(image, array, &descriptor, error);
+	if (r == 0)
+		r = blob_path(image, descriptor, &path, error);
+	return r < 0 || !path ? r : open_oci(image, path, nesting - 1, error);
+}
+
+/* What `docker save` writes: [{"Layers": ["<id>/layer.tar", …]}] */
+static int open_docker(struct local_image *image, struct error *error)
+{
+	_cleanup_json_ struct json_object *object = NULL;
+	struct json_object *layers;
+	char digest[HASH_HEX_SIZE];
+	int r = read_json(image, "manifest.json", &object, digest, error);
+
+	if (r < 0)
+		return r;
+	if (!json_object_is_type(object, json_type_array) || json_object_array_length(object) != 1)
+		return error_set(error, -EINVAL,
+			"%s: its manifest.json does not name exactly one image: give an archive of "
+			"one",
+			image->path);
+	layers = member_array(json_object_array_get_idx(object, 0), "Layers");
+	if (!layers)
+		return error_set(
+			error, -EBADMSG, "%s: its manifest.json names no layers", image->path);
+	return take_layers(image, layers, error);
+}
+
+int local_image_open(const char *path, bool archive, struct local_image *ret, struct error *error)
+{
+	_cleanup_(local_image_free) struct local_image image = {
+		.path = strdup(path),
+		.archive = archive,
+	};
+	int r = image.path ? open_oci(&image, "index.json", NESTING_MAX, error) : -ENOMEM;
+
+	if (r == -ENOENT && archive) /* docker's older archives */
+		r = open_docker(&image, error);
+	if (r < 0)
+		return r;
+	*ret = image;
+	image = (struct local_image){ 0 };
+	return 0;
+}
+
+void local_image_free(struct local_image *image)
+{
+	free(image->path);
+	strv_free(&image->layers);
+	*image = (struct local_image){ 0 };
+}
+
+static int open_layer(const struct local_image *image, const char *layer,
+	struct archive_input *input, struct error *error)
+{
+	_cleanup_free_ char *path = NULL;
+
+	if (image->archive)
+		return archive_input_open(
+			input, ARCHIVE_KIND_TAR, AT_FDCWD, image->path, layer, error);
+	*input = (struct archive_input){ .fd = -1 };
+	if (asprintf(&path, "%s/%s", image->path, layer) < 0)
+		return error_set_errno(error, -ENOMEM, "%s", layer);
+	return archive_input_open(input, ARCHIVE_KIND_TAR, AT_FDCWD, path, NULL, error);
+}
+
+/* The marks of one layer, and what it removes from those below it. */
+static int scan_layer(const struct local_image *image, const char *layer, struct local_scan *scan,
+	struct strv *whiteouts, struct error *error)
+{
+	_cleanup_(archive_input_close) struct archive_input input;
+	int r = open_layer(image, layer, &input, error);
+
+	return r < 0 ? r : local_scan_archive(scan, &input, image->path, whiteouts, error);
+}
+
+static int merge_layer(struct local_scan *scan, const struct local_scan *layer)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < layer->mark_count && r == 0; i++) {
+		local_scan_forget(scan, layer->marks[i].path);
+		r = local_scan_add(scan, layer->marks[i].path, layer->marks[i].text);
+	}
+	return r;
+}
+
+static void scan_free(struct local_scan **scan)
+{
+	local_scan_free(*scan);
+}
+
+int local_image_scan(const struct local_image *image, struct local_scan *scan, struct error *error)
+{
+	for (size_t i = 0; i < image->layers.count; i++) {
+		_cleanup_(scan_free) struct local_scan *layer = local_scan_new();
+		_cleanup_strv_ struct strv whiteouts = { 0 };
+		int r = layer ? scan_layer(image, image->layers.items[i], layer, &whiteouts, error)
+			      : -ENOMEM;
+
+		if (r < 0)
+			return r;
+		for (size_t j = 0; j < whiteouts.count; j++)
+			local_scan_forget(scan, whiteouts.items[j]);
+		if (merge_layer(scan, layer) < 0)
+			return error_set_errno(error, -ENOMEM, "%s", image->path);
+	}
+	return 0;
+}
+
+/* A whiteout's path is a stranger's: it must not lead out of the folder. */
+static int remove_whiteouts(int folder_fd, const struct strv *whiteouts)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < whiteouts->count && r == 0; i++) {
+		const char *path = whiteouts->items[i];
+
+		if (*path && !unpack_leads_out(path))
+			r = fs_remove_tree(folder_fd, path);
+		if (r == -ENOTDIR)
+			r = 0;
+	}
+	return r;
+}
+
+static int check_layer(const struct local_image *image, const char *layer, struct error *error)
+{
+	_cleanup_free_ char *path = NULL;
+	char hex[HASH_HEX_SIZE];
+	struct hash *hash = hash_new();
+	int r;
+
+	if (!hash || asprintf(&path, "%s/%s", image->path, layer) < 0) {
+		if (hash)
+			hash_finish(hash, hex);
+		return error_set_errno(error, -ENOMEM, "%s", layer);
+	}
+	r = hash_add_file(hash, AT_FDCWD, path);
+	hash_finish(hash, hex);
+	if (r < 0)
+		return error_set_errno(error, r, "%s", path);
+	if (strcmp(hex, layer + strlen("blobs/sha256/")) != 0)
+		return error_set(error, -EBADMSG, "%s is damaged: its SHA-256 is %s", path, hex);
+	return 0;
+}
+
+static int unpack_layer(const struct local_image *image, const char *layer,
+	const struct unpack *unpack, struct error *error)
+{
+	_cleanup_free_ char *path = NULL;
+
+	if (image->archive)
+		return unpack_tar_member(unpack, AT_FDCWD, image->path, layer, error);
+	if (asprintf(&path, "%s/%s", image->path, layer) < 0)
+		return error_set_errno(error, -ENOMEM, "%s", layer);
+	return unpack_tar(unpack, AT_FDCWD, path, error);
+}
+
+int local_image_unpack(
+	const struct local_image *image, const struct unpack *unpack, struct error *error)
+{
+	_cleanup_close_ int fd = open(unpack->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (fd < 0)
+		return error_set_errno(error, -errno, "%s", unpack->folder);
+	for (size_t i = 0; i < image->layers.count; i++) {
+		_cleanup_(scan_free) struct local_scan *ignored = local_scan_new();
+		_cleanup_strv_ struct strv whiteouts = { 0 };
+		const char *layer = image->layers.items[i];
+		int r = ignored ? 0 : -ENOMEM;
+
+		if (r == 0 && !image->archive)
+			r = check_layer(image, layer, error);
+		if (r == 0)
+			r = scan_layer(image, layer, ignored, &whiteouts, error);
+		if (r == 0)
+			r = remove_whiteouts(fd, &whiteouts);
+		if (r == 0)
+			r = unpack_layer(image, layer, unpack, error);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}

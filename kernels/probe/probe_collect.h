@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What `slipway probe` collects on a node: docs/probe.md has the bundle. No program is started,
+ * nothing is written on the node but the bundle, and everything is read below one root, so that a
+ * mounted system can be asked as well; what it cannot tell is null in probe.json.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "common/error.h"
+#include "common/strv.h"
+#include "kernels/local/local_files.h"
+#include "kernels/probe/probe.h"
+
+/* With --headers=auto, headers bigger than this stay where they are. */
+#define PROBE_HEADERS_LIMIT_BYTES ((uint64_t) 256 << 20)
+
+enum probe_headers {
+	PROBE_HEADERS_AUTO,
+	PROBE_HEADERS_YES,
+	PROBE_HEADERS_NO,
+};
+
+struct probe_request {
+	const char *root; /* absolute; "/" for the system that runs */
+	const char *krel; /* NULL: the kernel that runs, or the only one there is */
+	enum probe_headers headers;
+};
+
+struct node {
+	const char *root;
+	int root_fd;
+	bool running; /* its kernel runs: /proc and /sys speak of it */
+	char *krel;
+	char *host;   /* its name, to be removed from texts; NULL: not known */
+	char *config; /* text of the kernel's configuration, or NULL */
+	char *config_from;
+	size_t config_size;
+	char *symvers; /* text, or NULL; not with headers, which have it */
+	char *symvers_from;
+	size_t symvers_size;
+	struct local_files headers; /* empty: none, for this reason: */
+	char *headers_from;
+	char *headers_reason;
+	uint64_t headers_bytes;
+};
+
+/*
+ * Looks at everything but what the manifest says of devices, modules and security. -ENODATA when
+ * the root has no kernel, -ENOTUNIQ when it has several and none runs, -EACCES where root's rights
+ * are missing, -EINVAL when headers are asked for (PROBE_HEADERS_YES) that are not complete.
+ */
+int node_open(
+	const struct probe_request *request, struct node *ret, struct error *error) _must_check_;
+void node_free(struct node *node);
+
+/* A text without the node's name: "(host)" stands for it. The caller frees it. */
+char *node_redact(const struct node *node, const char *text);
+
+/* Value of an option in the configuration: 'y', 'm', or 'n' when it is not set; 0: not known. */
+char node_config(const struct node *node, const char *option);
+
+/* Writes probe.json. */
+int node_write_manifest(const struct node *node, FILE *file) _must_check_;
+
+/* Parts of it, each the value of one member. */
+void node_write_modules(const struct node *node, FILE *file);
+void node_write_devices(const struct node *node, FILE *file);
+void node_write_security(const struct node *node, FILE *file);
+
+/* Writes the whole bundle to @fd. *ret_size (may be NULL) is its size in bytes. */
+int node_write_bundle(
+	const struct node *node, int fd, uint64_t *ret_size, struct error *error) _must_check_;

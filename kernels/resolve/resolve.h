@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * From a kernel release to the exact packages of a build. A kernel release is data: it is compared
+ * with what is in the lists, byte by byte, and never becomes part of a pattern.
+ */
+#pragma once
+
+#include "kernels/lists/index.h"
+#include "kernels/resolve/lock.h"
+#include "kernels/mirrors/mirrors.h"
+#include "kernels/resolve/trace.h"
+
+struct resolve_extra {
+	const char *name; /* a package that the build needs beside the kernel's */
+	const char *purpose;
+	/*
+	 * Where set: only the packaging of the same upstream version as this package's will do, and
+	 * when one extra of the purpose has none, all of the purpose are left out.
+	 */
+	const char *same_upstream_as;
+	bool beside_kernel; /* of the version of the headers, where the lists have that */
+};
+
+struct resolve_request {
+	const char *krel; /* as uname -r prints it, or KREL_NEWEST */
+	const char *arch; /* as uname -m prints it */
+	const struct catalogue *os;
+	bool has_headers; /* they come from elsewhere, by --kernel-from: not looked for */
+	bool has_modules;
+	const struct resolve_extra *extras;
+	size_t extra_count;
+};
+
+/* Where to ask. */
+struct resolve_places {
+	const struct mirrors *mirrors;
+	const struct index_options *options;
+	const char *snapshot; /* a time that archives know: "20260901T000000Z"; or NULL */
+};
+
+struct resolve_answer {
+	struct lock lock;
+	struct trace trace;    /* every place; also filled when resolve() fails */
+	struct strv warnings;  /* "security: the list is 3 days old: …" */
+	struct strv compilers; /* "gcc-12", "clang-16": that the distribution's lists have */
+	char *stamp;           /* a digest of the lists: it changes when they do */
+};
+
+/*
+ * Asks the distribution's repositories, and its archives when none of those has the kernel. A
+ * repository that answered wrongly (its signature, a hash, a broken list) ends it with that error;
+ * one that could not be reached is a warning where the others have the answer, and the error else.
+ *
+ * -ENODATA when all answered and there is no such kernel, with the nearest releases in @error;
+ * -ENOENT when an extra package is nowhere; -EILSEQ for a text that is no release; -ENOMEDIUM when
+ * no mirror is known for any of the repositories; else the codes of indexes_open(). The caller
+ * frees *ret with resolve_answer_free(), also after a failure.
+ */
+int resolve(const struct resolve_places *places, const struct resolve_request *request,
+	struct resolve_answer *ret, struct error *error) _must_check_;
+void resolve_answer_free(struct resolve_answer *answer);
+
+/*
+ * The same over lists that are open: those whose result is not 0 are passed over. -ENODATA leaves
+ * @error empty of nearest releases: resolve() adds them.
+ */
+int resolve_in(const struct index *indexes, size_t count, const struct resolve_request *request,
+	struct lock *ret, struct trace *trace, struct error *error) _must_check_;
+
+/* Appends every kernel release that the open lists have packages for, oldest first. */
+int resolve_releases(const struct index *indexes, size_t count, const struct catalogue *os,
+	struct strv *krels) _must_check_;
+
+/* Opens the distribution's lists and appends every release in them. Errors as resolve()'s. */
+int resolve_list(const struct resolve_places *places, const struct resolve_request *request,
+	struct strv *krels, struct resolve_answer *ret, struct error *error) _must_check_;
+
+/* The newest of the distribution's series and flavour among @krels, or NULL. Borrowed. */
+const char *resolve_newest(const struct strv *krels, const struct catalogue *os);
+
+/* Appends up to six of @krels next to @krel, of its own flavour where there is one. */
+int resolve_nearest(const struct strv *krels, const struct catalogue *os, const char *krel,
+	struct strv *nearest) _must_check_;
+
+/* The upstream part of a package's version: without epoch and revision. The caller frees it. */
+char *resolve_upstream(const char *version);
