@@ -72,7 +72,7 @@ static int write_json(json_object *root, const char *output, struct error *error
 		return fputs(line, stdout) < 0 || fflush(stdout) != 0
 			       ? error_set_errno(error, -errno, "stdout")
 			       : 0;
-	r = fs_write_atomic(AT_FDCWD, output, line, (size_t) size, 0644);
+	r = fs_write_output(output, line, (size_t) size);
 	return r < 0 ? error_set_errno(error, r, "%s", output) : 0;
 }
 

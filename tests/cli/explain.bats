@@ -113,8 +113,10 @@ elf_name() {
 }
 
 @test "every id of the table is in the documentation" {
-    local id
-    while read -r id; do
+    local id ids
+    mapfile -t ids < <(sed -n 's/^\t{ "\([a-z0-9-]*\)".*/\1/p' "$repository/cli/explain/explain_table.c" | sort -u)
+    [ "${#ids[@]}" -gt 40 ]
+    for id in "${ids[@]}"; do
         grep -q "^| $id |" "$repository/docs/explain.md"
-    done < <(sed -n 's/^\t{ "\([a-z0-9-]*\)".*/\1/p' "$repository/cli/explain_table.c" | sort -u)
+    done
 }
