@@ -6,6 +6,8 @@
 
 #include "module/der.h"
 
+#define KERNEL_LIMIT 65535u /* lib/asn1_decoder.c; it does not mind what follows the message */
+
 struct oid {
 	const char *bytes;
 	size_t size;
@@ -263,7 +265,13 @@ int cms_read(
 	struct der in = { data, size, offset };
 	struct der info, type = { 0 }, wrapped, signed_content = { 0 };
 	struct cms_facts facts = { 0 };
-	int r = der_expect(&in, DER_SEQUENCE, "a PKCS#7 message", &info, error);
+	int r;
+
+	if (size > KERNEL_LIMIT)
+		return error_set(error, -EBADMSG,
+			"the signature at offset %zu has %zu bytes, and no kernel reads more than %u",
+			offset, size, KERNEL_LIMIT);
+	r = der_expect(&in, DER_SEQUENCE, "a PKCS#7 message", &info, error);
 
 	if (r == 0)
 		r = der_expect(&info, DER_OID, "the message's type", &type, error);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "module/der.h"
 
-/* What the kernel's own decoder goes down (NR_CONS_STACK). */
-#define DEPTH_LIMIT 10
+/* What the kernel's own decoder goes down (NR_CONS_STACK), and the longest length that it reads. */
+#define DEPTH_LIMIT        10
+#define LENGTH_BYTES_LIMIT 2
 
 #define TAG_CONSTRUCTED   0x20u
 #define TAG_LONG_FORM     0x1fu
@@ -25,7 +26,7 @@ static int read_long_length(const struct der *in, struct header *header, struct 
 {
 	size_t bytes = in->data[1] & ~LENGTH_LONG_FORM;
 
-	if (bytes > sizeof(size_t) || bytes > in->size - 2)
+	if (bytes > LENGTH_BYTES_LIMIT || bytes > in->size - 2)
 		return damaged(in, "a length of too many bytes", error);
 	for (size_t i = 0; i < bytes; i++)
 		header->length = header->length << 8 | in->data[2 + i];
