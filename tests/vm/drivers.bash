@@ -4,7 +4,7 @@
 # shellcheck source-path=SCRIPTDIR source=helpers.bash
 . "$(dirname "${BASH_SOURCE[0]}")/helpers.bash"
 
-images_folder=$(realpath -m "$vm_folder/../../${O:-build}/images")
+images_folder=$(cd "$vm_folder/../.." && realpath -m "${O:-build}")/images
 
 # The kernel release that the images were built for.
 images_krel() {

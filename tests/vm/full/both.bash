@@ -5,7 +5,7 @@
 . "$(dirname "${BASH_SOURCE[0]}")/../drivers.bash"
 
 top=$(realpath -m "$vm_folder/../..")
-build=$top/${O:-build}
+build=$(cd "$top" && realpath -m "${O:-build}")
 export slipway=$build/slipway
 
 # run_both KREL IMAGES: both containers on that kernel, in an order that makes the GPU container wait; served, unloaded.
