@@ -8,6 +8,7 @@
 
 #include "common/fs.h"
 #include "kernels/lists/index.h"
+#include "kernels/lists/signature.h"
 
 /* Raise the number whenever what is written changes. */
 #define FIRST_FIELD "Slipway-Index: 1 "
@@ -42,7 +43,7 @@ int digest_name(
 	hash_add_text(hash, repository->suite);
 	hash_add_text(hash, repository->components);
 	hash_add_text(hash, repository->kind == REPOSITORY_APT ? "apt" : "rpm-md");
-	hash_add_text(hash, options->keyring ? options->keyring : "");
+	signature_hash_keyring(&repository->keyrings, options->keyring, hash);
 	for (size_t i = 0; i < request->keep->count; i++)
 		hash_add_text(hash, request->keep->items[i]);
 	hash_finish(hash, hex);

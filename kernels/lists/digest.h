@@ -33,7 +33,10 @@ struct digest {
 	time_t asked_s; /* set by reading */
 };
 
-/* The file's name: a hash of all that the digest's content depends on but the lists themselves. */
+/*
+ * The file's name: a hash of all that the digest's content depends on but the lists themselves:
+ * also of the keys, so that a list is checked anew when they are others.
+ */
 int digest_name(const struct index_request *request, const struct index_options *options,
 	char **ret_name) _must_check_;
 

@@ -141,14 +141,23 @@ enum signature_verdict signature_judge(const char *status, char ret_key[64])
 	return verdict;
 }
 
-static const char *keyring_of(const struct signature_request *request)
+const char *signature_keyring(const struct strv *keyrings, const char *keyring)
 {
-	if (request->keyring)
-		return request->keyring;
-	for (size_t i = 0; request->keyrings && i < request->keyrings->count; i++)
-		if (fs_exists(AT_FDCWD, request->keyrings->items[i]))
-			return request->keyrings->items[i];
+	if (keyring)
+		return keyring;
+	for (size_t i = 0; keyrings && i < keyrings->count; i++)
+		if (fs_exists(AT_FDCWD, keyrings->items[i]))
+			return keyrings->items[i];
 	return NULL;
+}
+
+void signature_hash_keyring(const struct strv *keyrings, const char *keyring, struct hash *hash)
+{
+	const char *path = signature_keyring(keyrings, keyring);
+
+	hash_add_text(hash, path ? "keyring" : "no keyring");
+	if (path && hash_add_file(hash, AT_FDCWD, path) < 0)
+		hash_add_text(hash, "that cannot be read");
 }
 
 static int no_keyring(const struct signature_request *request, struct error *error)
@@ -336,7 +345,7 @@ static int give_unchecked(const struct signature_request *request, const struct 
 int signature_check(
 	const struct signature_request *request, struct signature *ret, struct error *error)
 {
-	const char *keyring = keyring_of(request);
+	const char *keyring = signature_keyring(request->keyrings, request->keyring);
 	bool has_signature = request->detached || starts_with(request->folder_fd, request->path,
 							  "-----BEGIN PGP SIGNED MESSAGE-----");
 	enum signature_verdict verdict = SIGNATURE_MISSING;

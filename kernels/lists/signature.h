@@ -8,6 +8,7 @@
 #include <stdbool.h>
 
 #include "common/error.h"
+#include "common/hash.h"
 #include "common/strv.h"
 
 struct signature_request {
@@ -36,6 +37,16 @@ struct signature {
 int signature_check(const struct signature_request *request, struct signature *ret,
 	struct error *error) _must_check_;
 void signature_free(struct signature *signature);
+
+/* The file whose keys count: @keyring, else the first of @keyrings that exists; NULL: none.
+ * Borrowed. */
+const char *signature_keyring(const struct strv *keyrings, const char *keyring);
+
+/*
+ * Adds what is in that file to a key: what was believed because of a key is not believed without
+ * it. A file that cannot be read counts as none of those that can: whoever checks has the message.
+ */
+void signature_hash_keyring(const struct strv *keyrings, const char *keyring, struct hash *hash);
 
 /* What gpgv's status lines (doc/DETAILS of GnuPG) say. */
 enum signature_verdict {

@@ -131,7 +131,7 @@ int asking_run(struct asking *asking, const struct folder *folder, bool offline)
 	asking->request.repository = &asking->repository;
 	asking->request.mirror = &asking->mirror;
 	asking->request.keep = &asking->keep;
-	asking->options.keyring = asking->keyring;
+	asking->options.keyring = asking->no_keyring ? NULL : asking->keyring;
 	asking->options.folder_fd = indexes_fd;
 	assert_int_equal(download_open(&options, &asking->options.download, &error), 0);
 	if (indexes_open(&asking->options, &asking->request, 1, &asking->index, &error) < 0)

@@ -37,6 +37,7 @@ struct asking {
 	struct strv keep;
 	char url[128];
 	char keyring[128];
+	bool no_keyring;     /* only the catalogue's */
 	struct index *index; /* the answer */
 };
 

@@ -13,10 +13,10 @@
 /* Nothing listens there. */
 #define NOWHERE "http://127.0.0.1:1/none"
 
-static void publish(const struct folder *folder, const char *version)
+static void publish_with(const struct folder *folder, const char *version, const char *fields)
 {
 	static const char *const lists[] = { LIST, NULL };
-	const struct suite suite = { .fields = "", .lists = lists };
+	const struct suite suite = { .fields = fields, .lists = lists };
 	_cleanup_free_ char *text = NULL;
 
 	assert_true(asprintf(&text,
@@ -25,6 +25,11 @@ static void publish(const struct folder *folder, const char *version)
 			    version) > 0);
 	folder_write_text(folder, SUITE LIST, text);
 	mirror_publish(folder, &suite);
+}
+
+static void publish(const struct folder *folder, const char *version)
+{
+	publish_with(folder, version, "");
 }
 
 static void prepare(const struct folder *folder, struct asking *asking)
@@ -199,6 +204,31 @@ static void what_is_kept_is_part_of_the_question(void **state)
 	asking_done(&asking);
 }
 
+/* A list that was checked once is not believed when its key has gone or is another. */
+static void another_key_has_lists_checked_anew(void **state)
+{
+	const struct folder *folder = *state;
+	struct asking asking;
+
+	prepare(folder, &asking);
+	expect_version(&asking, folder, false, "1");
+	folder_write_text(folder, "key.gpg", "");
+	assert_int_equal(asking_run(&asking, folder, false), -EKEYREJECTED);
+	assert_int_equal(asking_run(&asking, folder, true), -EKEYREJECTED);
+	assert_int_equal(unlinkat(folder->fd, "key.gpg", 0), 0);
+	assert_int_equal(asking_run(&asking, folder, false), -EKEYREJECTED);
+	signing_export(folder, "key.gpg", false);
+	expect_version(&asking, folder, false, "1");
+	/* The catalogue's keyrings count as --keyring does. */
+	assert_int_equal(strv_push(&asking.repository.keyrings, asking.keyring), 0);
+	asking.no_keyring = true;
+	expect_version(&asking, folder, false, "1");
+	folder_write_text(folder, "key.gpg", "");
+	assert_int_equal(asking_run(&asking, folder, false), -EKEYREJECTED);
+	strv_free(&asking.repository.keyrings);
+	asking_done(&asking);
+}
+
 static void several_at_once(void **state)
 {
 	const struct folder *folder = *state;
@@ -285,6 +315,7 @@ int main(void)
 		folder_test(damaged_digests_are_made_again),
 		folder_test(offline_without_lists),
 		folder_test(what_is_kept_is_part_of_the_question),
+		folder_test(another_key_has_lists_checked_anew),
 		folder_test(several_at_once),
 		cmocka_unit_test(digests_that_are_none),
 		cmocka_unit_test(traces_keep_what_they_are_told),
