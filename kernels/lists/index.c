@@ -357,7 +357,10 @@ static int settle(struct index *index, struct asked *asked, const struct index_o
 		return fail(index, asked->cache_result, &asked->cache_error);
 	if (asked->result < 0 && asked->usable && is_out_of_reach(asked->result) &&
 		!options->refresh)
-		r = 0;
+		/* An attacker who keeps the mirror away must not keep an expired list alive. */
+		r = offline ? 0
+			    : index_check_expiry(asked->request, options,
+				      asked->known.valid_until_s, &index->error);
 	else if (asked->result == -ENETDOWN)
 		return error_set(&index->error, -ENETDOWN,
 			"%s: the lists of %s are not in the cache, and --offline forbids to fetch "

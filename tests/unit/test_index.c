@@ -150,6 +150,26 @@ static void mirrors_out_of_reach_leave_the_old_lists(void **state)
 	asking_done(&asking);
 }
 
+/* Whoever keeps the mirror away must not keep a list alive that has expired. */
+static void expired_lists_are_no_answer_of_an_unreachable_mirror(void **state)
+{
+	const struct folder *folder = *state;
+	struct asking asking;
+
+	prepare(folder, &asking);
+	publish_with(folder, "1", "Valid-Until: Thu, 01 Jan 2026 00:00:00 UTC\n");
+	asking.options.allow_expired = true;
+	expect_version(&asking, folder, false, "1");
+	move_digest_to(&asking, folder, NOWHERE);
+	grow_old(folder, 72L * 3600);
+	expect_version(&asking, folder, false, "1");
+	asking.options.allow_expired = false;
+	assert_int_equal(asking_run(&asking, folder, false), -EKEYREJECTED);
+	assert_contains(asking_error(&asking), "--allow-expired");
+	expect_version(&asking, folder, true, "1");
+	asking_done(&asking);
+}
+
 static void damaged_digests_are_made_again(void **state)
 {
 	const struct folder *folder = *state;
@@ -312,6 +332,7 @@ int main(void)
 		folder_test(young_lists_are_not_asked_for),
 		folder_test(old_lists_that_have_not_changed_are_young_again),
 		folder_test(mirrors_out_of_reach_leave_the_old_lists),
+		folder_test(expired_lists_are_no_answer_of_an_unreachable_mirror),
 		folder_test(damaged_digests_are_made_again),
 		folder_test(offline_without_lists),
 		folder_test(what_is_kept_is_part_of_the_question),
