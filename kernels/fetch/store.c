@@ -43,8 +43,7 @@ void store_close(struct store *store)
 /* A name below the store is a digest and nothing else, wherever the digest came from. */
 static int name_in(const char *folder, const char *sha256, const char *ending, char **ret_name)
 {
-	if (strlen(sha256) != HASH_HEX_SIZE - 1 ||
-		strspn(sha256, "0123456789abcdef") != HASH_HEX_SIZE - 1)
+	if (!hash_is_hex(sha256))
 		return -EINVAL;
 	return asprintf(ret_name, "%s/%s%s", folder, sha256, ending) < 0 ? -ENOMEM : 0;
 }

@@ -51,6 +51,7 @@ void transfer_done(struct transfer *transfer)
 	curl_easy_cleanup(transfer->easy);
 	curl_slist_free_all(transfer->headers);
 	free(transfer->entity);
+	free(transfer->location);
 }
 
 static bool is_printable(const char *url)
@@ -117,7 +118,8 @@ void transfer_prepare(struct transfer *transfer)
 	bool settled = false;
 	int r;
 
-	transfer->attempts++;
+	if (!transfer->location)
+		transfer->attempts++;
 	r = prepare(transfer, &settled, &transfer->file->error);
 	if (r < 0 || settled)
 		transfer_finish(transfer, r);
@@ -308,6 +310,12 @@ static const struct failure {
 	{ CURLE_WEIRD_SERVER_REPLY, -EHOSTUNREACH, true },
 	{ CURLE_PROXY, -EHOSTUNREACH, true },
 	{ CURLE_SSL_CERTPROBLEM, -EACCES, false },
+	/* Somebody answers, and is not who was asked for: not the same as nobody. */
+	{ CURLE_PEER_FAILED_VERIFICATION, -EKEYREJECTED, false },
+	{ CURLE_SSL_ISSUER_ERROR, -EKEYREJECTED, false },
+	{ CURLE_SSL_INVALIDCERTSTATUS, -EKEYREJECTED, false },
+	{ CURLE_SSL_PINNEDPUBKEYNOTMATCH, -EKEYREJECTED, false },
+	{ CURLE_SSL_CACERT_BADFILE, -EKEYREJECTED, false },
 	{ CURLE_URL_MALFORMAT, -EINVAL, false },
 	{ CURLE_OUT_OF_MEMORY, -ENOMEM, false },
 };
@@ -320,12 +328,27 @@ static void judge_failure(struct transfer *transfer, CURLcode code)
 	for (size_t i = 0; i < ARRAY_SIZE(failures); i++)
 		if (failures[i].code == code)
 			failure = failures[i];
-	(void) error_set(error, failure.result, "%s",
-		transfer->text[0] ? transfer->text : curl_easy_strerror(code));
+	(void) error_set(error, failure.result, "%s%s",
+		transfer->text[0] ? transfer->text : curl_easy_strerror(code),
+		failure.result == -EKEYREJECTED
+			? ": the server does not prove to be the one that was asked for: is its "
+			  "authority known here (certificate_authority in mirrors.ini, or "
+			  "CURL_CA_BUNDLE), and is this machine's clock right?"
+			: "");
 	if (failure.again)
 		try_again(transfer, failure.result);
 	else
 		transfer_finish(transfer, failure.result);
+}
+
+static void follow(struct transfer *transfer)
+{
+	int r = transfer_follow(transfer, &transfer->file->error);
+
+	if (r < 0)
+		transfer_finish(transfer, r);
+	else
+		transfer->resume_ms = clock_monotonic_ms();
 }
 
 /* Full disks and files that are too long stay so; what was resumed may have been another file. */
@@ -341,6 +364,12 @@ static void judge_write(struct transfer *transfer)
 
 void transfer_judge(struct transfer *transfer, CURLcode code)
 {
+	if ((code == CURLE_OK || code == CURLE_WRITE_ERROR) && !transfer->stalled &&
+		transfer->write_result == 0 && transfer_redirects(transfer)) {
+		follow(transfer);
+		return;
+	}
+	transfer_go_home(transfer);
 	if (transfer->write_result < 0) {
 		judge_write(transfer);
 	} else if (transfer->stalled) {

@@ -16,6 +16,9 @@ struct transfer {
 	char *entity;               /* strong ETag of what has come: for If-Range; or NULL */
 	char text[CURL_ERROR_SIZE]; /* libcurl's own words */
 	unsigned int attempts;      /* that were begun */
+	char *location;             /* that the server redirects to; NULL: the file's own URL */
+	unsigned int redirects;     /* that were followed from there */
+	bool left_home;             /* one of them led to another scheme, host or port */
 	bool went_back;             /* to the first byte, after what was resumed had proved wrong */
 	/* Of the attempt that runs. */
 	bool running;
@@ -24,6 +27,7 @@ struct transfer {
 	int write_result;     /* why the body was not taken, with file->error */
 	uint64_t asked_bytes; /* of the range that was asked for, its start */
 	uint64_t received_bytes;
+	size_t page_bytes;        /* of the page that came with a redirect */
 	uint64_t announced_bytes; /* how long the whole file is, by the server; 0: not known */
 	uint64_t mark_ms;         /* when received_bytes was mark_bytes */
 	uint64_t mark_bytes;
@@ -40,6 +44,15 @@ void transfer_prepare(struct transfer *transfer);
 
 /* Judges an attempt that has ended: transfer->finished, or transfer->resume_ms is set. */
 void transfer_judge(struct transfer *transfer, CURLcode code);
+
+/*
+ * Redirects (transfer_redirect.c). Is the answer one? Going on to where it leads is no new attempt;
+ * -EHOSTUNREACH after too many of them, or where it leads to no URL that can be fetched.
+ */
+bool transfer_redirects(const struct transfer *transfer);
+int transfer_follow(struct transfer *transfer, struct error *error) _must_check_;
+/* The next attempt begins with the file's own URL. */
+void transfer_go_home(struct transfer *transfer);
 
 /* Has too little come for too long? */
 bool transfer_is_stalled(struct transfer *transfer, uint64_t now_ms);

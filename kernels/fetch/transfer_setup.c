@@ -5,8 +5,8 @@
 #include "common/clock.h"
 #include "kernels/fetch/transfer.h"
 
-#define REDIRECTS                  8L
 #define DEFAULT_CONNECT_TIMEOUT_MS 15000
+#define PAGE_LIMIT_BYTES           65536
 
 static const char *header(CURL *easy, const char *name)
 {
@@ -70,9 +70,15 @@ static int begin_body(struct transfer *transfer)
 static size_t on_body(char *data, size_t one, size_t size, void *context)
 {
 	struct transfer *transfer = context;
-	int r = transfer->begun ? 0 : begin_body(transfer);
+	int r;
 
 	(void) one;
+	/* The page of a redirect is for people; a short one leaves the connection usable. */
+	if (!transfer->begun && transfer_redirects(transfer)) {
+		transfer->page_bytes += size;
+		return transfer->page_bytes > PAGE_LIMIT_BYTES ? CURL_WRITEFUNC_ERROR : size;
+	}
+	r = transfer->begun ? 0 : begin_body(transfer);
 	if (r == 0)
 		r = arrival_add(&transfer->arrival, data, size, &transfer->file->error);
 	transfer->received_bytes += size;
@@ -121,35 +127,41 @@ static int add_headers(struct transfer *transfer)
 	return r;
 }
 
-/* As curl(1) does; the library itself knows none of the variables. */
-static void set_trust(CURL *easy, const struct download_file *file)
+/*
+ * As curl(1) does; the library itself knows none of the variables. What is the mirror's is shown to
+ * the mirror alone, and whom it trusts is trusted there alone: not where it redirects to.
+ */
+static void set_trust(CURL *easy, const struct transfer *transfer)
 {
+	const struct download_file *file = transfer->file;
+	bool at_home = !transfer->left_home;
 	const char *bundle = getenv("CURL_CA_BUNDLE");
 	const char *folder = getenv("SSL_CERT_DIR");
 
 	if (!bundle || !*bundle)
 		bundle = getenv("SSL_CERT_FILE");
-	if (file->certificate_authority)
+	if (at_home && file->certificate_authority)
 		bundle = file->certificate_authority;
 	if (bundle && *bundle)
 		(void) curl_easy_setopt(easy, CURLOPT_CAINFO, bundle);
 	if (folder && *folder)
 		(void) curl_easy_setopt(easy, CURLOPT_CAPATH, folder);
-	if (file->client_certificate)
+	if (at_home && file->client_certificate)
 		(void) curl_easy_setopt(easy, CURLOPT_SSLCERT, file->client_certificate);
-	if (file->client_key)
+	if (at_home && file->client_key)
 		(void) curl_easy_setopt(easy, CURLOPT_SSLKEY, file->client_key);
 }
 
-/* What was asked for over TLS is not fetched without it, wherever the server points. */
+/*
+ * What was asked for over TLS is not fetched without it, wherever the server points. Redirects are
+ * followed by transfer_redirect.c: libcurl would take the certificates along.
+ */
 static void set_protocols(CURL *easy, const char *url)
 {
 	bool tls = strncasecmp(url, "https:", 6) == 0;
 
-	(void) curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
-	(void) curl_easy_setopt(easy, CURLOPT_REDIR_PROTOCOLS_STR, tls ? "https" : "http,https");
-	(void) curl_easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 1L);
-	(void) curl_easy_setopt(easy, CURLOPT_MAXREDIRS, REDIRECTS);
+	(void) curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, tls ? "https" : "http,https");
+	(void) curl_easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 0L);
 }
 
 int transfer_set_up(struct transfer *transfer, struct error *error)
@@ -163,13 +175,15 @@ int transfer_set_up(struct transfer *transfer, struct error *error)
 	transfer->text[0] = '\0';
 	transfer->begun = transfer->stalled = false;
 	transfer->write_result = 0;
+	transfer->page_bytes = 0;
 	transfer->mark_ms = clock_monotonic_ms();
 	transfer->mark_bytes = transfer->received_bytes;
-	if (curl_easy_setopt(easy, CURLOPT_URL, transfer->file->url) != CURLE_OK ||
+	if (curl_easy_setopt(easy, CURLOPT_URL,
+		    transfer->location ? transfer->location : transfer->file->url) != CURLE_OK ||
 		add_headers(transfer) < 0)
 		return error_set_errno(error, -ENOMEM, "%s", transfer->file->url);
 	set_protocols(easy, transfer->file->url);
-	set_trust(easy, transfer->file);
+	set_trust(easy, transfer);
 	(void) curl_easy_setopt(easy, CURLOPT_PRIVATE, transfer);
 	(void) curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, transfer->text);
 	(void) curl_easy_setopt(easy, CURLOPT_USERAGENT, "slipway");

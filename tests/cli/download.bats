@@ -22,6 +22,7 @@ setup() {
 
 teardown() {
     stop_httpd
+    [[ -z ${other_pid:-} ]] || kill "$other_pid"
     ! mountpoint -q "$BATS_TEST_TMPDIR/cache" || umount "$BATS_TEST_TMPDIR/cache"
 }
 
@@ -245,21 +246,67 @@ make_certificate() {
         -extfile <(echo "${3:-}") -out "$folder/$1.pem" 2>/dev/null
 }
 
-@test "TLS: an authority of the environment's, and a client certificate of mirrors.ini" {
-    stop_httpd
+make_certificates() {
     openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=authority \
         -keyout "$BATS_TEST_TMPDIR/ca-key.pem" -out "$BATS_TEST_TMPDIR/ca.pem" 2>/dev/null
     make_certificate server 127.0.0.1 "subjectAltName = IP:127.0.0.1"
     make_certificate client somebody
+}
+
+# A server that wants to see the client's.
+start_tls() {
     start_httpd --tls "$BATS_TEST_TMPDIR/server.pem" "$BATS_TEST_TMPDIR/server-key.pem" --client-ca "$BATS_TEST_TMPDIR/ca.pem"
+}
+
+@test "TLS: an authority of the environment's, and a client certificate of mirrors.ini" {
+    stop_httpd
+    make_certificates
+    start_tls
     lock_at ok
 
-    build 11
-    says "certificate"
+    # An authority that nobody here knows is not "out of reach".
+    build 13
+    says "certificate" "does not prove to be the one that was asked for"
     export CURL_CA_BUNDLE=$BATS_TEST_TMPDIR/ca.pem
     build 11
     nothing_is_fetched
     printf '%s\n' '[debian]' "url = $http/ok" "client_certificate = $BATS_TEST_TMPDIR/client.pem" >"$BATS_TEST_TMPDIR/mirrors.ini"
     SLIPWAY_MIRRORS=$BATS_TEST_TMPDIR/mirrors.ini build 12
+    all_is_fetched
+}
+
+@test "a client certificate is shown to its mirror, also where that redirects to itself, and to nobody else" {
+    stop_httpd
+    make_certificates
+    start_tls
+    other_pid=$httpd_pid
+    other_port=${http##*:}
+    start_tls
+    export CURL_CA_BUNDLE=$BATS_TEST_TMPDIR/ca.pem
+    printf '%s\n' '[debian]' "url = $http" "client_certificate = $BATS_TEST_TMPDIR/client.pem" >"$BATS_TEST_TMPDIR/mirrors.ini"
+    export SLIPWAY_MIRRORS=$BATS_TEST_TMPDIR/mirrors.ini
+    lock_at "away/$other_port"
+    build 11
+    nothing_is_fetched
+    [ "$(asked "^302 /away")" -gt 0 ] && [ "$(asked "^200")" -eq 0 ]
+    lock_at to
+    build 12
+    all_is_fetched
+}
+
+@test "a mirror's own authority is not believed where the mirror redirects to" {
+    stop_httpd
+    make_certificates
+    start_httpd --tls "$BATS_TEST_TMPDIR/server.pem" "$BATS_TEST_TMPDIR/server-key.pem"
+    other_pid=$httpd_pid
+    other_port=${http##*:}
+    start_httpd --tls "$BATS_TEST_TMPDIR/server.pem" "$BATS_TEST_TMPDIR/server-key.pem"
+    printf '%s\n' '[debian]' "url = $http" "certificate_authority = $BATS_TEST_TMPDIR/ca.pem" >"$BATS_TEST_TMPDIR/mirrors.ini"
+    export SLIPWAY_MIRRORS=$BATS_TEST_TMPDIR/mirrors.ini
+    lock_at "away/$other_port"
+    build 13
+    [ "$(asked "^302 /away")" -gt 0 ] && [ "$(asked "^200")" -eq 0 ]
+    lock_at to
+    build 12
     all_is_fetched
 }

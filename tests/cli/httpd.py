@@ -21,6 +21,7 @@ It serves DIR under a first path component that says how, so that /cut/500/debia
     /slow/PATH        a byte every 50 ms
     /loop/PATH        redirects to itself
     /to/PATH          redirects to /ok/PATH
+    /away/N/PATH      redirects to /ok/PATH at port N
     /tofile/PATH      redirects to file:///PATH
     /bomb/PATH        never ends
 """
@@ -132,7 +133,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         asked = urllib.parse.urlsplit(self.path).path
         parts = urllib.parse.unquote(asked).lstrip("/").split("/")
         how = parts.pop(0)
-        number = int(parts.pop(0)) if how in ("status", "busy", "after", "cut", "cutopen") else 0
+        number = int(parts.pop(0)) if how in ("status", "busy", "after", "cut", "cutopen", "away") else 0
         path = os.path.join(self.options.root, *parts)
         try:
             self.serve(how, number, path, "/".join(parts))
@@ -153,6 +154,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.answer(302, {"Location": self.path})
         elif how == "to":
             self.answer(302, {"Location": "/ok/" + rest})
+        elif how == "away":
+            scheme = "https" if self.options.tls else "http"
+            self.answer(302, {"Location": f"{scheme}://127.0.0.1:{number}/ok/{rest}"})
         elif how == "tofile":
             self.answer(302, {"Location": "file:///" + rest})
         elif how == "bomb":
