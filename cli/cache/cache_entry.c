@@ -9,6 +9,8 @@
 #include "common/fs.h"
 #include "kernels/resolve/lock.h"
 
+#define FIRST_USE_S ((time_t) 1577836800) /* 2020-01-01, UTC */
+
 /* Where each kind lies, which names there are none, and whose lock keeps users and tidiers apart.
  */
 static const struct place {
@@ -60,6 +62,16 @@ static bool has_ending(const char *name, const char *ending)
 	return ending && length >= end && strcmp(name + length - end, ending) == 0;
 }
 
+/*
+ * When it was used last. A time of before there was a Slipway is one that what made the entry has
+ * given it, such as the epoch of a reproducible source: then its place in the cache dates from
+ * ctime.
+ */
+static time_t last_use(const struct stat *status)
+{
+	return status->st_mtime < FIRST_USE_S ? status->st_ctime : status->st_mtime;
+}
+
 static int add(struct cache_entries *entries, const struct cache *cache, enum cache_kind kind,
 	const char *name)
 {
@@ -76,7 +88,7 @@ static int add(struct cache_entries *entries, const struct cache *cache, enum ca
 		free(entry.path);
 		return grown ? 0 : -ENOMEM;
 	}
-	entry.used_s = status.st_mtime;
+	entry.used_s = last_use(&status);
 	entry.size_bytes = size_on_disk(cache->fd, entry.path);
 	grown[entries->count++] = entry;
 	return 0;
@@ -192,7 +204,7 @@ int cache_entry_remove(const struct cache *cache, const struct cache_entry *entr
 		return errno == EWOULDBLOCK ? 0 : -errno;
 	if (fstatat(cache->fd, entry->path, &status, AT_SYMLINK_NOFOLLOW) < 0)
 		return errno == ENOENT ? 1 : -errno;
-	if (status.st_mtime != entry->used_s)
+	if (last_use(&status) != entry->used_s)
 		return 0;
 	if (entry->kind == CACHE_PARTIAL && is_being_written(cache, entry->path))
 		return 0;

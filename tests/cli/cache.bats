@@ -88,6 +88,18 @@ put_output() {
     [ -z "$(ls -A "$cache/runs")" ]
 }
 
+@test "an output that its maker has dated to the epoch is as old as its place in the cache" {
+    put_output ofed-source-old 1000 0
+    touch -d @0 "$cache/arrows/ofed-source-old"
+    run_slipway 0 cache list
+    says "$(date +%Y)-"
+    run_slipway 0 cache prune
+    says "Removed 0 entries"
+    [ -e "$cache/arrows/ofed-source-old" ]
+    run_slipway 0 cache prune --all
+    [ ! -e "$cache/arrows/ofed-source-old" ]
+}
+
 @test "prune by age, by size and all" {
     put_output a 2000000 3
     put_output b 2000000 2

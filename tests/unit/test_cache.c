@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/unit/support.h"
 
+#include <sys/stat.h>
+#include <time.h>
+
 #include "cli/cache/cache.h"
 #include "common/fs.h"
 
@@ -101,6 +104,26 @@ static void an_output_that_is_there_stays_unless_it_is_set_aside(void **state)
 	expect_output(output, "second");
 }
 
+/* Scripts that make reproducible trees date all of them, also the folder that they were given. */
+static void an_output_counts_as_used_when_it_is_kept(void **state)
+{
+	const struct folder *folder = *state;
+	_cleanup_(cache_close) struct cache cache = { .fd = -1, .run_lock_fd = -1 };
+	const struct timespec epoch[2] = { { 0 }, { 0 } };
+	_cleanup_free_ char *output = NULL;
+	_cleanup_free_ char *made = NULL;
+	struct stat status;
+
+	open_cache(folder, &cache);
+	start(&cache);
+	output = cache_output_path(&cache, "ofed-source", KEY);
+	made = make_output(&cache, "source");
+	assert_int_equal(utimensat(AT_FDCWD, made, epoch, 0), 0);
+	assert_int_equal(cache_keep(&cache, made, output), 0);
+	assert_int_equal(stat(output, &status), 0);
+	assert_true(status.st_mtime + 60 > time(NULL));
+}
+
 static void a_refresh_is_remembered_by_distribution(void **state)
 {
 	const struct folder *folder = *state;
@@ -121,6 +144,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		folder_test(each_run_has_a_folder_that_lives_as_long_as_it),
 		folder_test(an_output_that_is_there_stays_unless_it_is_set_aside),
+		folder_test(an_output_counts_as_used_when_it_is_kept),
 		folder_test(a_refresh_is_remembered_by_distribution),
 	};
 
