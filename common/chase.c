@@ -2,6 +2,7 @@
 #include "common/chase.h"
 
 #include <limits.h>
+#include <stdbool.h>
 #include <string.h>
 
 #include "common/strv.h"
@@ -12,6 +13,7 @@ struct way {
 	struct strv done; /* components without links */
 	char *rest;       /* what is still to be looked at */
 	unsigned int links;
+	bool beneath; /* nothing may even try to lead out */
 };
 
 static void way_free(struct way *way)
@@ -38,6 +40,8 @@ static int follow(struct way *way, const char *target)
 
 	if (++way->links > LINKS_MAX)
 		return -ELOOP;
+	if (way->beneath && *target == '/')
+		return -EXDEV;
 	if (asprintf(&rest, "%s/%s", target, way->rest) < 0)
 		return -ENOMEM;
 	free(way->rest);
@@ -57,6 +61,8 @@ static int step(struct way *way, int root_fd, const char *component)
 	if (strcmp(component, ".") == 0)
 		return 0;
 	if (strcmp(component, "..") == 0) {
+		if (way->beneath && way->done.count == 0)
+			return -EXDEV;
 		if (way->done.count)
 			strv_remove(&way->done, way->done.count - 1);
 		return 0;
@@ -73,14 +79,16 @@ static int step(struct way *way, int root_fd, const char *component)
 	return follow(way, target);
 }
 
-int chase(int root_fd, const char *path, char **ret_path)
+static int chase_as(int root_fd, const char *path, bool beneath, char **ret_path)
 {
-	_cleanup_(way_free) struct way way = { .rest = strdup(path) };
+	_cleanup_(way_free) struct way way = { .rest = strdup(path), .beneath = beneath };
 	char component[NAME_MAX + 1];
 	int r = 0;
 
 	if (!way.rest)
 		return -ENOMEM;
+	if (beneath && *path == '/')
+		return -EXDEV;
 	for (;;) {
 		next_component(way.rest, component);
 		if (!*component)
@@ -91,4 +99,14 @@ int chase(int root_fd, const char *path, char **ret_path)
 	}
 	*ret_path = way.done.count ? strv_join(&way.done, "/") : strdup(".");
 	return *ret_path ? 0 : -ENOMEM;
+}
+
+int chase(int root_fd, const char *path, char **ret_path)
+{
+	return chase_as(root_fd, path, false, ret_path);
+}
+
+int chase_beneath(int dir_fd, const char *path, char **ret_path)
+{
+	return chase_as(dir_fd, path, true, ret_path);
 }

@@ -11,3 +11,6 @@
  * for links that go round. Not for roots that somebody changes meanwhile.
  */
 int chase(int root_fd, const char *path, char **ret_path) _must_check_;
+
+/* The same, but -EXDEV for whatever is absolute or leads above @dir_fd. */
+int chase_beneath(int dir_fd, const char *path, char **ret_path) _must_check_;

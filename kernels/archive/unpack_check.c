@@ -8,11 +8,9 @@
 
 #include <fcntl.h>
 #include <fts.h>
-#include <linux/openat2.h>
-#include <stdbool.h>
-#include <stdint.h>
 #include <string.h>
-#include <sys/syscall.h>
+
+#include "common/within.h"
 
 static void fts_done(FTS **tree)
 {
@@ -20,20 +18,21 @@ static void fts_done(FTS **tree)
 		(void) fts_close(*tree);
 }
 
-/* A link whose target is not there (yet) is no harm; one that would leave the folder is. */
-static bool leads_out(int folder_fd, const char *path)
+/*
+ * A link whose target is not there (yet) is no harm; one that would leave the folder is, and one of
+ * which it cannot be told might be.
+ */
+static int check_link(int folder_fd, const char *path, const char *archive, struct error *error)
 {
-	const struct open_how how = {
-		.flags = O_PATH | O_CLOEXEC,
-		.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS,
-	};
-	long fd = syscall(SYS_openat2, folder_fd, path, &how, sizeof(how));
+	_cleanup_close_ int fd = open_beneath(folder_fd, path, O_PATH);
 
-	if (fd >= 0) {
-		(void) close((int) fd);
-		return false;
-	}
-	return errno == EXDEV;
+	if (fd >= 0 || fd == -ENOENT)
+		return 0;
+	if (fd == -EXDEV)
+		return error_set(error, -EXDEV,
+			"%s: %s leads out of the archive by way of other links: it is not used",
+			archive, path);
+	return error_set_errno(error, fd, "%s: where %s leads cannot be told", archive, path);
 }
 
 int unpack_check_links(const char *folder, const char *archive, struct error *error)
@@ -45,17 +44,15 @@ int unpack_check_links(const char *folder, const char *archive, struct error *er
 	_cleanup_close_ int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	size_t skip = strlen(folder) + 1;
 	const FTSENT *entry;
+	int r = 0;
 
 	if (!tree || fd < 0)
 		return error_set_errno(error, -errno, "%s", folder);
-	while ((entry = fts_read(tree))) {
+	while (r == 0 && (entry = fts_read(tree))) {
 		if (entry->fts_info == FTS_DNR || entry->fts_info == FTS_ERR)
 			return error_set_errno(error, -entry->fts_errno, "%s", entry->fts_path);
-		if (entry->fts_info == FTS_SL && leads_out(fd, entry->fts_path + skip))
-			return error_set(error, -EXDEV,
-				"%s: %s leads out of the archive by way of other links: it is not "
-				"used",
-				archive, entry->fts_path + skip);
+		if (entry->fts_info == FTS_SL)
+			r = check_link(fd, entry->fts_path + skip, archive, error);
 	}
-	return 0;
+	return r;
 }

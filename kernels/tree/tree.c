@@ -3,24 +3,17 @@
 
 #include <fcntl.h>
 #include <limits.h>
-#include <linux/openat2.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 
 #include "common/fs.h"
 #include "common/strv.h"
+#include "common/within.h"
 #include "kernels/archive/unpack.h"
 
 int kernel_tree_openat(int root_fd, const char *path, int flags)
 {
-	const struct open_how how = {
-		.flags = (uint64_t) (unsigned int) (flags | O_CLOEXEC),
-		.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS,
-	};
-	long fd = syscall(SYS_openat2, root_fd, path, &how, sizeof(how));
-
-	return fd < 0 ? -errno : (int) fd;
+	return open_in_root(root_fd, path, flags);
 }
 
 static char *path_of(int fd)

@@ -300,6 +300,19 @@ static void a_cut_archive_is_damaged(void **state)
 	}
 }
 
+/* Where a link leads has to be told; only one that leads nowhere yet may stay unanswered. */
+static void a_link_that_cannot_be_followed_is_refused(void **state)
+{
+	const struct folder *folder = *state;
+	struct archive *archive = new_tar(folder, "a.tar");
+	struct error error = { 0 };
+
+	add_entry(archive, "round", AE_IFLNK, "round", NULL);
+	assert_int_equal(archive_write_free(archive), ARCHIVE_OK);
+	assert_int_equal(unpack_into(folder, "a.tar", 0, &error), -ELOOP);
+	assert_contains(error.text, "where round leads cannot be told");
+}
+
 static void garbage_is_no_archive(void **state)
 {
 	const struct folder *folder = *state;
@@ -339,6 +352,7 @@ int main(void)
 		folder_test(more_than_the_limit_is_refused),
 		folder_test(links_that_lead_out_by_way_of_others_are_refused),
 		folder_test(links_that_stay_may_go_by_way_of_others),
+		folder_test(a_link_that_cannot_be_followed_is_refused),
 		folder_test(no_hard_link_is_made_through_a_link),
 		folder_test(devices_are_refused),
 		folder_test(too_many_entries_are_refused),
