@@ -115,6 +115,7 @@ static int add_link(struct selection *selection, const char *from, const char *t
 	_cleanup_free_ char *target_from = NULL;
 	_cleanup_free_ char *target_to = NULL;
 	_cleanup_free_ char *relative = NULL;
+	_cleanup_free_ char *real = NULL;
 	char text[PATH_MAX];
 	ssize_t length = readlink(from, text, sizeof(text) - 1);
 	int r = 0;
@@ -124,6 +125,9 @@ static int add_link(struct selection *selection, const char *from, const char *t
 	text[length] = '\0';
 	target_from = *text == '/' ? find_absolute(selection, from, text) : realpath(from, NULL);
 	if (!target_from) /* such as a link to documentation that is not there */
+		return 0;
+	real = realpath(target_from, NULL);
+	if (real && local_leads_to_secret(from, real))
 		return 0;
 	target_to = resolve_text(to, text);
 	if (!target_to) /* it leads beyond the output: what is there comes here instead */
@@ -195,6 +199,8 @@ static bool wants(const struct selection *selection, const char *from, const cha
 {
 	struct stat status;
 
+	if (local_is_secret(to))
+		return false;
 	if (!selection->is_build)
 		return true;
 	return lstat(from, &status) == 0 &&
@@ -228,6 +234,7 @@ static int add_folder(struct selection *selection, const char *from, const char 
 static int add_path(struct selection *selection, const char *from, const char *to)
 {
 	struct stat status;
+	int r;
 
 	if (lstat(from, &status) < 0)
 		return fail(selection, from, -errno);
@@ -237,9 +244,8 @@ static int add_path(struct selection *selection, const char *from, const char *t
 		return add_link(selection, from, to);
 	if (!S_ISREG(status.st_mode))
 		return 0;
-	return local_files_add(selection->files, from, to, NULL) < 0
-		       ? fail(selection, from, -ENOMEM)
-		       : 0;
+	r = local_files_add(selection->files, from, to, NULL);
+	return r < 0 ? fail(selection, from, r) : 0;
 }
 
 /* Where a tree's first Makefile goes on: Debian's flavour, SUSE's -obj and O= have one line. */
