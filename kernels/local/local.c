@@ -294,7 +294,7 @@ static int hash_folder(
 	if (r == 0 && modules)
 		r = local_files_add_modules(&files, input->path, modules, error);
 	else if (r == 0 && tree && tree->builtin)
-		r = local_files_add_built(&files, input->path, tree, &order, error);
+		r = local_files_add_built(&files, input->path, tree, false, &order, error);
 	if (r < 0)
 		return error_prefix(error, r, "--kernel-from");
 	local_files_sort(&files);

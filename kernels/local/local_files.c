@@ -3,10 +3,14 @@
 
 #include <string.h>
 
+#include "kernels/archive/unpack.h"
+
 int local_files_add(struct local_files *files, const char *from, const char *to, const char *link)
 {
 	struct local_file *file;
 
+	if (unpack_leads_out(to))
+		return -EXDEV;
 	if (files->count == files->capacity) {
 		size_t capacity = files->capacity ? 2 * files->capacity : 1024;
 		struct local_file *grown =

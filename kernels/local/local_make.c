@@ -210,7 +210,8 @@ static int select_modules(const struct stage *stage, const char *root,
 	if (modules && modules->builtin)
 		r = local_files_add_modules(files, root, modules, stage->error);
 	else if (tree && tree->builtin)
-		r = local_files_add_built(files, root, tree, ret_order, stage->error);
+		r = local_files_add_built(
+			files, root, tree, is_staged(stage, root), ret_order, stage->error);
 	else
 		return 0;
 	return r < 0 ? r : 1;

@@ -5,6 +5,8 @@
 #include <sys/stat.h>
 
 #include "common/fs.h"
+#include "common/within.h"
+#include "kernels/archive/unpack.h"
 #include "kernels/tree/depends.h"
 #include "kernels/local/local_files.h"
 
@@ -85,38 +87,96 @@ static bool lines_have_prefix(const struct strv *lines)
 	return true;
 }
 
-static int add_built(struct local_files *files, const char *folder, const struct strv *lines,
-	const char *krel, FILE *order, struct error *error)
+struct built {
+	struct local_files *files;
+	const char *folder;
+	const char *krel;
+	int root_fd;      /* of a stranger's root: nothing outside of it is read; -1: the user's */
+	const char *root; /* what @root_fd is of */
+	FILE *order;
+	struct error *error;
+};
+
+/* The user's own folder may have links to wherever its files lie; a stranger's may not. */
+static int look_for(const struct built *built, const char *module)
 {
-	bool prefix = lines_have_prefix(lines);
+	size_t length = strlen(built->root);
+	_cleanup_free_ char *path = NULL;
+	_cleanup_close_ int fd = -1;
 
-	for (size_t i = 0; i < lines->count; i++) {
-		const char *line = lines->items[i];
-		_cleanup_free_ char *slashed = NULL;
-		_cleanup_free_ char *module = NULL;
-		_cleanup_free_ char *path = NULL;
+	if (asprintf(&path, "%s/%s", built->folder, module) < 0)
+		return -ENOMEM;
+	if (built->root_fd < 0)
+		return access(path, F_OK) < 0 ? -errno : 0;
+	if (strncmp(path, built->root, length) != 0 || path[length] != '/')
+		return -EXDEV;
+	fd = open_beneath(built->root_fd, path + length + 1, O_PATH);
+	return fd < 0 ? fd : 0;
+}
 
-		if (asprintf(&slashed, "kernel/%s", line) < 0)
-			return error_set_errno(error, -ENOMEM, "%s", folder);
-		module = built_path(prefix ? line : slashed);
-		if (!module || asprintf(&path, "%s/%s", folder, module) < 0)
-			return error_set(
-				error, -EINVAL, "%s/modules.order: what is %s?", folder, line);
-		if (access(path, F_OK) < 0)
-			return error_set(error, -EINVAL,
-				"%s: modules.order names %s, which is not there: let the kernel's "
-				"make modules end, or give the folder of make modules_install",
-				folder, module);
-		if (add_file(files, folder, module, krel, "kernel/") < 0)
-			return error_set_errno(error, -ENOMEM, "%s", folder);
-		(void) fprintf(order, "kernel/%s\n", module);
-	}
+static int add_module(const struct built *built, const char *module)
+{
+	int r = look_for(built, module);
+
+	if (r == -EXDEV)
+		return error_set(built->error, r,
+			"%s: modules.order names %s, which leads out of %s: nothing is read there",
+			built->folder, module, built->root);
+	if (r == -ENOENT || r == -ENOTDIR)
+		return error_set(built->error, -EINVAL,
+			"%s: modules.order names %s, which is not there: let the kernel's make "
+			"modules end, or give the folder of make modules_install",
+			built->folder, module);
+	if (r == 0)
+		r = add_file(built->files, built->folder, module, built->krel, "kernel/");
+	if (r < 0)
+		return error_set_errno(built->error, r, "%s/%s", built->folder, module);
+	(void) fprintf(built->order, "kernel/%s\n", module);
 	return 0;
 }
 
-int local_files_add_built(struct local_files *files, const char *root,
-	const struct local_tree *tree, char **ret_order, struct error *error)
+static int add_built(const struct built *built, const struct strv *lines)
 {
+	bool prefix = lines_have_prefix(lines);
+	int r = 0;
+
+	for (size_t i = 0; i < lines->count && r == 0; i++) {
+		const char *line = lines->items[i];
+		_cleanup_free_ char *slashed = NULL;
+		_cleanup_free_ char *module = NULL;
+
+		if (unpack_leads_out(line))
+			return error_set(built->error, -EXDEV,
+				"%s/modules.order: %s leads out of the folder: a kernel's make "
+				"writes no such line",
+				built->folder, line);
+		if (asprintf(&slashed, "kernel/%s", line) < 0)
+			return error_set_errno(built->error, -ENOMEM, "%s", built->folder);
+		module = built_path(prefix ? line : slashed);
+		if (!module)
+			return error_set(built->error, -EINVAL, "%s/modules.order: what is %s?",
+				built->folder, line);
+		r = add_module(built, module);
+	}
+	return r;
+}
+
+static int open_root(const char *root, bool confined, struct built *built)
+{
+	built->root = root;
+	built->root_fd = confined ? open(root, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
+	return confined && built->root_fd < 0 ? -errno : 0;
+}
+
+int local_files_add_built(struct local_files *files, const char *root,
+	const struct local_tree *tree, bool confined, char **ret_order, struct error *error)
+{
+	struct built built = {
+		.files = files,
+		.krel = tree->krel,
+		.root_fd = -1,
+		.error = error,
+	};
 	_cleanup_strv_ struct strv lines = { 0 };
 	_cleanup_free_ char *folder = NULL;
 	_cleanup_free_ char *path = NULL;
@@ -143,7 +203,13 @@ int local_files_add_built(struct local_files *files, const char *root,
 	file = r == 0 ? open_memstream(&order, &size) : NULL;
 	if (!file)
 		return error_set_errno(error, r < 0 ? r : -ENOMEM, "%s", path);
-	r = add_built(files, folder, &lines, tree->krel, file, error);
+	built.folder = folder;
+	built.order = file;
+	r = open_root(root, confined, &built);
+	if (r < 0)
+		return error_set_errno(error, r, "%s", root);
+	r = add_built(&built, &lines);
+	cleanup_close(&built.root_fd);
 	if (r == 0 && add_lists(files, folder, tree->krel, 2) < 0)
 		r = error_set_errno(error, -ENOMEM, "%s", folder);
 	cleanup_fclose(&file);

@@ -7,6 +7,7 @@
 
 #include "common/fs.h"
 #include "kernels/local/local.h"
+#include "kernels/local/local_files.h"
 
 #define KREL "6.6.9-own"
 
@@ -208,6 +209,88 @@ static void a_module_that_was_not_compiled_is_named(void **state)
 	assert_contains(error.text, "modules.order names drivers/a.ko, which is not there");
 }
 
+/* A whole tree was copied to usr/src, with the key that its make left there. */
+static void no_key_is_taken_along(void **state)
+{
+	static const char *const keys[] = { "certs/signing_key.pem", "certs/x509.genkey",
+		"certs/own.der", "scripts/MOK.priv", "MOK.der.key", "include/db.p12",
+		"include/db.PFX", "signing_key.x509", "module.pem", NULL };
+	static const char *const links[] = { "linked", "scripts/also" };
+	static const char *const files[] = { "include/linux/module.h", "include/linux/key.h",
+		"Makefile", NULL };
+	const struct folder *folder = *state;
+	_cleanup_(local_free) struct local_kernel kernel = { 0 };
+
+	make_prepared(folder, "headers", KREL);
+	make_files(folder, "headers", files);
+	make_files(folder, "headers", keys);
+	assert_int_equal(symlinkat("certs/own.der", folder->fd, "headers/linked"), 0);
+	assert_int_equal(symlinkat("../certs", folder->fd, "headers/scripts/also"), 0);
+	open_local(folder, "headers", &kernel);
+	make_output(folder, &kernel, false);
+	for (size_t i = 0; keys[i]; i++)
+		expect_there(folder, BUILD, keys[i], false);
+	for (size_t i = 0; i < ARRAY_SIZE(links); i++)
+		expect_there(folder, BUILD, links[i], false);
+	expect_there(folder, BUILD, "certs", false);
+	expect_there(folder, BUILD, "include/linux/key.h", true);
+}
+
+/* What a stranger writes into modules.order names no file outside, read or written. */
+static void no_line_of_modules_order_leads_out(void **state)
+{
+	static const char *const lines[] = { "fs/../../victim/h.o", "../victim/h.o", "/etc/h.o",
+		"drivers/a.o\n..", "kernel/../../victim/h.ko" };
+	const struct folder *folder = *state;
+	static const char *const files[] = { "modules.builtin", "drivers/a.ko", "fs/b.ko", NULL };
+
+	make_source(folder, "linux");
+	make_prepared(folder, "linux", KREL);
+	make_files(folder, "linux", files);
+	folder_write_text(folder, "victim/h.ko", "secret");
+	for (size_t i = 0; i < ARRAY_SIZE(lines); i++) {
+		struct local_kernel kernel;
+		struct error error = { 0 };
+
+		folder_write_text(folder, "linux/modules.order", lines[i]);
+		assert_int_equal(try_open(folder, "linux", NULL, &kernel, &error), -EXDEV);
+		assert_contains(error.text, "leads out of the folder");
+	}
+}
+
+static void no_place_leads_out_of_the_output(void **state)
+{
+	_cleanup_(local_files_free) struct local_files files = { 0 };
+
+	(void) state;
+	assert_int_equal(local_files_add(&files, "/f", "lib/../../f", NULL), -EXDEV);
+	assert_int_equal(local_files_add(&files, "/f", "/f", NULL), -EXDEV);
+	assert_int_equal(local_files_add(&files, "/f", "..", "link"), -EXDEV);
+	assert_int_equal(files.count, 0);
+	assert_int_equal(local_files_add(&files, "/f", "lib/..f/f", NULL), 0);
+}
+
+/* A folder of a stranger's root may be a link to one of ours. */
+static void a_strangers_modules_are_not_read_by_way_of_links(void **state)
+{
+	const struct folder *folder = *state;
+	_cleanup_(local_files_free) struct local_files files = { 0 };
+	_cleanup_free_ char *root = NULL;
+	_cleanup_free_ char *order = NULL;
+	char krel[] = KREL, path[] = "tree";
+	const struct local_tree tree = { .path = path, .krel = krel };
+	struct error error = { 0 };
+
+	folder_write_text(folder, "victim/h.ko", "secret");
+	folder_write_text(folder, "root/tree/modules.order", "fs/h.o\n");
+	assert_int_equal(symlinkat("../../victim", folder->fd, "root/tree/fs"), 0);
+	assert_true(asprintf(&root, "%s/root", folder->path) > 0);
+	assert_int_equal(local_files_add_built(&files, root, &tree, true, &order, &error), -EXDEV);
+	assert_contains(error.text, "fs/h.ko, which leads out of");
+	assert_int_equal(files.count, 0);
+	assert_int_equal(local_files_add_built(&files, root, &tree, false, &order, &error), 0);
+}
+
 /* A root as Debian's packages leave it, with absolute links. */
 static void make_debian_root(const struct folder *folder, const char *root)
 {
@@ -359,6 +442,10 @@ int main(void)
 		folder_test(an_output_without_its_source_is_refused),
 		folder_test(the_modules_of_a_build_folder_are_the_kernels),
 		folder_test(a_module_that_was_not_compiled_is_named),
+		folder_test(no_key_is_taken_along),
+		folder_test(no_line_of_modules_order_leads_out),
+		cmocka_unit_test(no_place_leads_out_of_the_output),
+		folder_test(a_strangers_modules_are_not_read_by_way_of_links),
 		folder_test(a_root_is_taken_with_all_that_belongs_together),
 		folder_test(a_headers_folder_finds_what_lies_beside_it),
 		folder_test(modules_install_leads_to_the_build_folder),
