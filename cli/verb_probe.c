@@ -6,7 +6,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "cli/common_options.h"
 #include "cli/exit_code.h"
+#include "cli/output_place.h"
 #include "kernels/probe/probe_collect.h"
 
 static const char usage_text[] =
@@ -93,9 +95,11 @@ static int parse(int argc, char **argv, struct options *ret, struct error *error
 	int option;
 
 	opterr = 0;
-	while ((option = getopt_long(argc, argv, ":o:h", long_options, NULL)) != -1) {
+	while ((option = option_next(argc, argv, ":o:h", long_options, error)) != -1) {
 		int r;
 
+		if (option == -EINVAL)
+			return option;
 		if (option == ':')
 			return error_set(error, -EINVAL, "%s: a value is wanted", argv[optind - 1]);
 		if (option == '?')
@@ -160,8 +164,11 @@ static int run(const struct options *options)
 	_cleanup_(node_free) struct node node = { .root_fd = -1 };
 	struct error error = { 0 };
 	uint64_t size = 0;
-	int r = node_open(&options->request, &node, &error);
+	int r = output_file_ready("-o", options->output, &error);
 
+	if (r < 0)
+		return fail(&error, EXIT_CODE_OUTPUT);
+	r = node_open(&options->request, &node, &error);
 	if (r < 0)
 		return fail(&error,
 			r == -EINVAL ? EXIT_CODE_USAGE : (int) exit_code_for(r, EXIT_CODE_KERNEL));
@@ -203,5 +210,6 @@ int probe_command(int argc, char **argv)
 		return fail(&error, EXIT_CODE_USAGE);
 	}
 	options.request.root = root;
+	options.request.live = strcmp(root, "/") == 0;
 	return run(&options);
 }

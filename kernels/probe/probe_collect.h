@@ -26,6 +26,7 @@ enum probe_headers {
 
 struct probe_request {
 	const char *root; /* absolute; "/" for the system that runs */
+	bool live;        /* that is this machine's own: its /proc and /sys are of what runs */
 	const char *krel; /* NULL: the kernel that runs, or the only one there is */
 	enum probe_headers headers;
 };
@@ -33,7 +34,8 @@ struct probe_request {
 struct node {
 	const char *root;
 	int root_fd;
-	bool running; /* its kernel runs: /proc and /sys speak of it */
+	bool live;    /* the root of this machine itself */
+	bool running; /* this very kernel runs: /proc and /sys speak of it */
 	char *krel;
 	char *host;   /* its name, to be removed from texts; NULL: not known */
 	char *config; /* text of the kernel's configuration, or NULL */

@@ -12,6 +12,7 @@
 
 #define CONFIG_LIMIT  ((size_t) 4 << 20)
 #define SYMVERS_LIMIT ((size_t) 64 << 20)
+#define OSRELEASE     "proc/sys/kernel/osrelease"
 
 /* Reads a file of the root, also through links that are absolute there. */
 static int read_in_root(
@@ -145,9 +146,9 @@ static int find_krel(struct node *node, const struct probe_request *request, str
 		node->krel = strdup(request->krel);
 		return node->krel ? 0 : error_set_errno(error, -ENOMEM, "probe");
 	}
-	if (node->running)
-		return fs_read_line(node->root_fd, "proc/sys/kernel/osrelease", &node->krel) < 0
-			       ? error_set_errno(error, -EIO, "/proc/sys/kernel/osrelease")
+	if (node->live && fs_exists(node->root_fd, OSRELEASE))
+		return fs_read_line(node->root_fd, OSRELEASE, &node->krel) < 0
+			       ? error_set_errno(error, -EIO, "/" OSRELEASE)
 			       : 0;
 	if (list_kernels(node, &krels) < 0)
 		return error_set_errno(error, -ENOMEM, "probe");
@@ -166,9 +167,18 @@ static int find_krel(struct node *node, const struct probe_request *request, str
 	return node->krel ? 0 : error_set_errno(error, -ENOMEM, "probe");
 }
 
+/* What /proc and /sys say is of the kernel that runs, and of no other that is installed. */
+static bool is_running(const struct node *node)
+{
+	_cleanup_free_ char *krel = NULL;
+
+	return node->live && fs_read_line(node->root_fd, OSRELEASE, &krel) == 0 &&
+	       strcmp(krel, node->krel) == 0;
+}
+
 static void find_host(struct node *node)
 {
-	const char *path = node->running ? "proc/sys/kernel/hostname" : "etc/hostname";
+	const char *path = node->live ? "proc/sys/kernel/hostname" : "etc/hostname";
 
 	if (fs_read_line(node->root_fd, path, &node->host) < 0)
 		node->host = NULL;
@@ -245,19 +255,19 @@ static int collect_headers(struct node *node, enum probe_headers headers, struct
 
 int node_open(const struct probe_request *request, struct node *ret, struct error *error)
 {
-	_cleanup_(node_free) struct node node = { .root = request->root };
+	_cleanup_(node_free) struct node node = { .root = request->root, .live = request->live };
 	int r;
 
 	node.root_fd = open(request->root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (node.root_fd < 0)
 		return error_set_errno(error, -errno, "%s", request->root);
-	node.running = fs_exists(node.root_fd, "proc/sys/kernel/osrelease");
 	r = find_krel(&node, request, error);
 	if (r < 0)
 		return r;
 	r = krel_check(node.krel, error);
 	if (r < 0)
 		return r;
+	node.running = is_running(&node);
 	find_host(&node);
 	read_config(&node);
 	r = collect_headers(&node, request->headers, error);

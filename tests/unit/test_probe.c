@@ -96,7 +96,7 @@ static void make_node(const struct folder *folder)
 
 static void open_node(const struct folder *folder, struct node *node)
 {
-	struct probe_request request = { .root = folder->path };
+	struct probe_request request = { .root = folder->path, .live = true };
 	struct error error = { 0 };
 
 	assert_int_equal(node_open(&request, node, &error), 0);
@@ -160,6 +160,39 @@ static void nothing_of_the_node_itself_is_in_it(void **state)
 	assert_contains(text, "me@(host)");
 }
 
+static void expect_not_running(const struct folder *folder, bool live, const char *krel)
+{
+	struct probe_request request = { .root = folder->path, .live = live, .krel = krel };
+	_cleanup_(node_free) struct node node = { .root_fd = -1 };
+	_cleanup_free_ char *text = NULL;
+	struct error error = { 0 };
+
+	assert_int_equal(node_open(&request, &node, &error), 0);
+	assert_false(node.running);
+	text = manifest_of(&node);
+	assert_contains(text, "\"running\": false");
+	assert_contains(text, "\"modules\": null");
+	assert_contains(text, "\"devices\": null");
+	assert_contains(text, "\"keys\": null");
+	assert_contains(text, "\"lockdown\": null");
+	assert_contains(text, "\"proc_version\": null");
+	assert_null(node.config);
+}
+
+/* /proc tells of the kernel that runs: of another one, or with another root, it is no evidence. */
+static void proc_is_of_the_running_kernel_only(void **state)
+{
+	static const char other[] = "6.1.0-99-amd64";
+	const struct folder *folder = *state;
+
+	make_node(folder);
+	folder_write_text(folder, "proc/config.gz", "no gzip");
+	folder_subfolder(folder, "lib/modules/6.1.0-99-amd64");
+	expect_not_running(folder, true, other);
+	expect_not_running(folder, false, other);
+	expect_not_running(folder, false, NULL);
+}
+
 static void a_mounted_system_says_what_it_can(void **state)
 {
 	const struct folder *folder = *state;
@@ -212,6 +245,7 @@ int main(void)
 		folder_test(what_a_node_says_is_read_back),
 		folder_test(nothing_of_the_node_itself_is_in_it),
 		folder_test(a_mounted_system_says_what_it_can),
+		folder_test(proc_is_of_the_running_kernel_only),
 		folder_test(which_kernel_has_to_be_said_where_several_are),
 	};
 
