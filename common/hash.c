@@ -118,3 +118,9 @@ void hash_finish(struct hash *hash, char hex[HASH_HEX_SIZE])
 	EVP_MD_CTX_free(hash->context);
 	free(hash);
 }
+
+bool hash_is_hex(const char *text)
+{
+	return strlen(text) == HASH_HEX_SIZE - 1 &&
+	       strspn(text, "0123456789abcdef") == HASH_HEX_SIZE - 1;
+}

@@ -3,6 +3,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "common/cleanup.h"
@@ -25,3 +26,6 @@ int hash_add_file(struct hash *hash, int dir_fd, const char *path) _must_check_;
 int hash_add_tree(struct hash *hash, int dir_fd, const char *path) _must_check_;
 /* Writes the digest in lower-case hex and frees @hash. */
 void hash_finish(struct hash *hash, char hex[HASH_HEX_SIZE]);
+
+/* Is it what hash_finish() writes: 64 lower-case hex digits and nothing else? */
+bool hash_is_hex(const char *text);

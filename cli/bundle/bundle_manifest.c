@@ -22,12 +22,6 @@ struct fields {
 	size_t count;
 };
 
-static bool is_sha256(const char *text)
-{
-	return strlen(text) == HASH_HEX_SIZE - 1 &&
-	       strspn(text, "0123456789abcdef") == HASH_HEX_SIZE - 1;
-}
-
 static bool is_name(const char *text)
 {
 	return *text && !strchr(text, '/') && *text != '.';
@@ -59,13 +53,13 @@ static bool is_our_image(const char *text)
 
 static const struct field file_fields[] = {
 	{ "path", offsetof(struct bundle_file, path), is_something },
-	{ "sha256", offsetof(struct bundle_file, sha256), is_sha256 },
+	{ "sha256", offsetof(struct bundle_file, sha256), hash_is_hex },
 };
 static const struct field image_fields[] = {
 	{ "arrow", offsetof(struct bundle_image, arrow), is_name },
 	{ "file", offsetof(struct bundle_image, file), is_something },
-	{ "id", offsetof(struct bundle_image, id), is_sha256 },
-	{ "key", offsetof(struct bundle_image, key), is_sha256 },
+	{ "id", offsetof(struct bundle_image, id), hash_is_hex },
+	{ "key", offsetof(struct bundle_image, key), hash_is_hex },
 	{ "name", offsetof(struct bundle_image, name), is_our_image },
 };
 static const struct field source_fields[] = {

@@ -60,11 +60,6 @@ static bool is_line(const char *text)
 	return true;
 }
 
-static bool is_sha256(const char *text)
-{
-	return strlen(text) == HASH_HEX_SIZE - 1 && strspn(text, "0123456789abcdef") == 64;
-}
-
 static int unfit(
 	const struct package *package, const char *list, const char *what, struct error *error)
 {
@@ -86,7 +81,7 @@ int package_check(const struct package *package, const char *list, struct error 
 		return unfit(package, list, "control characters", error);
 	if (!package_path_is_safe(package->path))
 		return unfit(package, list, "a path", error);
-	if (!is_sha256(package->sha256))
+	if (!hash_is_hex(package->sha256))
 		return unfit(package, list, "a SHA-256", error);
 	return 0;
 }

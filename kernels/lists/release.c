@@ -123,9 +123,8 @@ static int take_line(struct job *job, char *line, struct error *error)
 
 	if (!hex)
 		return 0;
-	if (!size || !path || strtok_r(NULL, " \t", &next) || strlen(hex) != HASH_HEX_SIZE - 1 ||
-		strspn(hex, "0123456789abcdef") != HASH_HEX_SIZE - 1 || strlen(size) > 18 ||
-		size[strspn(size, "0123456789")])
+	if (!size || !path || strtok_r(NULL, " \t", &next) || !hash_is_hex(hex) ||
+		strlen(size) > 18 || size[strspn(size, "0123456789")])
 		return error_set(error, -EPROTO,
 			"%s: SHA256: \"%.80s\" is no \"hash size path\": the file is damaged",
 			job->name, hex);

@@ -26,15 +26,9 @@ struct fields {
 	size_t count;
 };
 
-static bool is_sha256(const char *text)
-{
-	return strlen(text) == HASH_HEX_SIZE - 1 &&
-	       strspn(text, "0123456789abcdef") == HASH_HEX_SIZE - 1;
-}
-
 static bool is_sha256_or_nothing(const char *text)
 {
-	return !*text || is_sha256(text);
+	return !*text || hash_is_hex(text);
 }
 
 static bool is_name(const char *text)
@@ -57,7 +51,7 @@ static const struct field package_fields[] = {
 	{ PACKAGE(name), is_name, NAME_TEXT, false },
 	{ PACKAGE(purpose), is_something, "it is empty", false },
 	{ PACKAGE(repository), NULL, NULL, false },
-	{ PACKAGE(sha256), is_sha256, SHA256_TEXT, false },
+	{ PACKAGE(sha256), hash_is_hex, SHA256_TEXT, false },
 	{ PACKAGE(size_bytes), NULL, NULL, true },
 	{ PACKAGE(url), is_something, "it is empty", false },
 	{ PACKAGE(version), is_something, "it is empty", false },
@@ -79,7 +73,7 @@ static const struct field repository_fields[] = {
 static const struct field local_fields[] = {
 	{ LOCAL(kind), is_something, "it is empty", false },
 	{ LOCAL(name), is_name, NAME_TEXT, false },
-	{ LOCAL(sha256), is_sha256, SHA256_TEXT, false },
+	{ LOCAL(sha256), hash_is_hex, SHA256_TEXT, false },
 };
 
 #define LOCK(member) #member, offsetof(struct lock, member)

@@ -133,10 +133,26 @@ static void version_control_folders_do_not_count(void **state)
 	assert_string_equal(first, second);
 }
 
+static void a_digest_is_64_lower_case_digits(void **state)
+{
+	static const char *const wrong[] = { "", "..",
+		"0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcde",
+		"0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef0",
+		"0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdeF",
+		"0123456789abcdef0123456789abcdef/123456789abcdef0123456789abcdef" };
+
+	(void) state;
+	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++)
+		assert_false(hash_is_hex(wrong[i]));
+	assert_true(
+		hash_is_hex("0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(digests_are_those_of_fips_180),
+		cmocka_unit_test(a_digest_is_64_lower_case_digits),
 		cmocka_unit_test(texts_do_not_run_into_each_other),
 		folder_test(a_file_counts_by_its_content),
 		folder_test(a_tree_counts_by_names_kinds_and_execute_bits),
