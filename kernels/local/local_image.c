@@ -7,9 +7,11 @@
 #include <sys/utsname.h>
 
 #include "common/fs.h"
+#include "kernels/krel.h"
 
 #define TEXT_LIMIT  ((size_t) 4 << 20) /* the image-spec's own advice for manifests */
-#define NESTING_MAX 4                  /* an index may name an index */
+#define BLOBS       "blobs/sha256/"
+#define NESTING_MAX 4 /* an index may name an index */
 
 static void json_free(struct json_object **object)
 {
@@ -111,24 +113,19 @@ static int blob_path(const struct local_image *image, struct json_object *descri
 {
 	const char *digest = member_text(descriptor, "digest");
 
-	if (!digest || strncmp(digest, "sha256:", 7) != 0 || strlen(digest) != 7 + 64 ||
-		strspn(digest + 7, "0123456789abcdef") != 64)
+	if (!digest || strncmp(digest, "sha256:", 7) != 0 || !hash_is_hex(digest + 7))
 		return error_set(error, -EBADMSG, "%s: a digest in it is no SHA-256", image->path);
-	return asprintf(ret_path, "blobs/sha256/%s", digest + 7) < 0
+	return asprintf(ret_path, BLOBS "%s", digest + 7) < 0
 		       ? error_set_errno(error, -ENOMEM, "%s", image->path)
 		       : 0;
 }
 
 static const char *architecture_here(void)
 {
-	static const char *const names[][2] = { { "x86_64", "amd64" }, { "aarch64", "arm64" } };
 	struct utsname system;
 
 	(void) uname(&system);
-	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
-		if (strcmp(system.machine, names[i][0]) == 0)
-			return names[i][1];
-	return "unknown";
+	return arch_debian(system.machine);
 }
 
 /* Descriptors without a platform count for any; attestations say "unknown" and count for none. */
@@ -169,17 +166,33 @@ static int pick_manifest(const struct local_image *image, struct json_object *ma
 static int take_layers(struct local_image *image, struct json_object *layers, struct error *error)
 {
 	for (size_t i = 0; i < json_object_array_length(layers); i++) {
-		struct json_object *layer = json_object_array_get_idx(layers, i);
 		_cleanup_free_ char *path = NULL;
-		int r = 0;
+		int r = blob_path(image, json_object_array_get_idx(layers, i), &path, error);
 
-		if (json_object_is_type(layer, json_type_string))
-			path = strdup(json_object_get_string(layer));
-		else
-			r = blob_path(image, layer, &path, error);
 		if (r < 0)
 			return r;
-		if (!path || strv_push(&image->layers, path) < 0)
+		if (strv_push(&image->layers, path) < 0)
+			return error_set_errno(error, -ENOMEM, "%s", image->path);
+	}
+	return 0;
+}
+
+/* The names in docker's manifest.json are of entries of the archive. */
+static int take_names(struct local_image *image, struct json_object *names, struct error *error)
+{
+	for (size_t i = 0; i < json_object_array_length(names); i++) {
+		struct json_object *value = json_object_array_get_idx(names, i);
+		const char *name = json_object_is_type(value, json_type_string)
+					   ? json_object_get_string(value)
+					   : NULL;
+
+		if (!name)
+			return error_set(error, -EBADMSG,
+				"%s: a layer in its manifest.json is no name", image->path);
+		if (unpack_leads_out(name))
+			return error_set(error, -EXDEV, "%s: its layer %s leads out of the archive",
+				image->path, name);
+		if (strv_push(&image->layers, name) < 0)
 			return error_set_errno(error, -ENOMEM, "%s", image->path);
 	}
 	return 0;
@@ -196,7 +209,8 @@ static int open_oci(
 
 	if (r < 0)
 		return r;
-	if (strncmp(name, "blobs/sha256/", 13) == 0 && strcmp(name + 13, image->digest) != 0)
+	if (strncmp(name, BLOBS, strlen(BLOBS)) == 0 &&
+		strcmp(name + strlen(BLOBS), image->digest) != 0)
 		return error_set(error, -EBADMSG, "%s: %s is damaged: its SHA-256 is %s",
 			image->path, name, image->digest);
 	array = member_array(object, "layers");
@@ -230,7 +244,7 @@ static int open_docker(struct local_image *image, struct error *error)
 	if (!layers)
 		return error_set(
 			error, -EBADMSG, "%s: its manifest.json names no layers", image->path);
-	return take_layers(image, layers, error);
+	return take_names(image, layers, error);
 }
 
 int local_image_open(const char *path, bool archive, struct local_image *ret, struct error *error)
@@ -331,25 +345,73 @@ static int remove_whiteouts(int folder_fd, const struct strv *whiteouts)
 	return r;
 }
 
-static int check_layer(const struct local_image *image, const char *layer, struct error *error)
+static int hash_entry(
+	struct archive_input *input, const char *path, struct hash *hash, struct error *error)
+{
+	const void *block;
+	size_t size;
+	la_int64_t offset;
+	int state;
+
+	while ((state = archive_read_data_block(input->reader, &block, &size, &offset)) ==
+		ARCHIVE_OK)
+		hash_add(hash, block, size);
+	return state == ARCHIVE_EOF ? 0 : archive_input_damaged(path, input->reader, error);
+}
+
+/* Of the entry as it lies in the image's archive. */
+static int hash_member(
+	const struct local_image *image, const char *name, struct hash *hash, struct error *error)
+{
+	_cleanup_(archive_input_close) struct archive_input input;
+	int r = archive_input_open(&input, ARCHIVE_KIND_TAR, AT_FDCWD, image->path, NULL, error);
+
+	while (r == 0) {
+		struct archive_entry *entry;
+		int state = archive_read_next_header(input.reader, &entry);
+
+		if (state == ARCHIVE_EOF)
+			return error_set(error, -EBADMSG, "%s: it has no %s", image->path, name);
+		if (state < ARCHIVE_WARN)
+			return archive_input_damaged(image->path, input.reader, error);
+		if (archive_input_path(entry) && strcmp(archive_input_path(entry), name) == 0)
+			return hash_entry(&input, image->path, hash, error);
+	}
+	return r;
+}
+
+static int hash_layer(
+	const struct local_image *image, const char *layer, struct hash *hash, struct error *error)
 {
 	_cleanup_free_ char *path = NULL;
-	char hex[HASH_HEX_SIZE];
-	struct hash *hash = hash_new();
 	int r;
 
-	if (!hash || asprintf(&path, "%s/%s", image->path, layer) < 0) {
-		if (hash)
-			hash_finish(hash, hex);
+	if (image->archive)
+		return hash_member(image, layer, hash, error);
+	if (asprintf(&path, "%s/%s", image->path, layer) < 0)
 		return error_set_errno(error, -ENOMEM, "%s", layer);
-	}
 	r = hash_add_file(hash, AT_FDCWD, path);
+	return r < 0 ? error_set_errno(error, r, "%s", path) : 0;
+}
+
+/* Docker's older names have no digest in them. */
+static int check_layer(const struct local_image *image, const char *layer, struct error *error)
+{
+	const char *wanted = strncmp(layer, BLOBS, strlen(BLOBS)) == 0 ? layer + strlen(BLOBS) : "";
+	struct hash *hash = hash_is_hex(wanted) ? hash_new() : NULL;
+	char hex[HASH_HEX_SIZE];
+	int r;
+
+	if (!hash_is_hex(wanted))
+		return 0;
+	if (!hash)
+		return error_set_errno(error, -ENOMEM, "%s", layer);
+	r = hash_layer(image, layer, hash, error);
 	hash_finish(hash, hex);
-	if (r < 0)
-		return error_set_errno(error, r, "%s", path);
-	if (strcmp(hex, layer + strlen("blobs/sha256/")) != 0)
-		return error_set(error, -EBADMSG, "%s is damaged: its SHA-256 is %s", path, hex);
-	return 0;
+	if (r == 0 && strcmp(hex, wanted) != 0)
+		return error_set(error, -EBADMSG, "%s: %s is damaged: its SHA-256 is %s",
+			image->path, layer, hex);
+	return r;
 }
 
 static int unpack_layer(const struct local_image *image, const char *layer,
@@ -377,7 +439,7 @@ int local_image_unpack(
 		const char *layer = image->layers.items[i];
 		int r = ignored ? 0 : -ENOMEM;
 
-		if (r == 0 && !image->archive)
+		if (r == 0)
 			r = check_layer(image, layer, error);
 		if (r == 0)
 			r = scan_layer(image, layer, ignored, &whiteouts, error);

@@ -152,6 +152,26 @@ make_layers() {
     says "blobs/sha256/$digest is damaged"
 }
 
+@test "layers of an archive are compared with their digests, and named by nothing else" {
+    make_layers
+    make_layout "$BATS_TEST_TMPDIR/layout" "$BATS_TEST_TMPDIR/upper.tgz"
+    layer=$(sha256sum <"$BATS_TEST_TMPDIR/upper.tgz" | cut -d' ' -f1)
+    tar -C "$root" -czf "$BATS_TEST_TMPDIR/layout/blobs/sha256/$layer" --mtime=@1 lib usr
+    tar -C "$BATS_TEST_TMPDIR/layout" -cf "$BATS_TEST_TMPDIR/archive" .
+    kernel_from 12 "$BATS_TEST_TMPDIR/archive"
+    says "blobs/sha256/$layer is damaged"
+    echo '{"layers":["../../upper.tgz"]}' >"$BATS_TEST_TMPDIR/manifest"
+    add_blob "$BATS_TEST_TMPDIR/layout" "$BATS_TEST_TMPDIR/manifest"
+    echo "{\"manifests\":[{\"digest\":\"sha256:$digest\"}]}" >"$BATS_TEST_TMPDIR/layout/index.json"
+    kernel_from 12 "$BATS_TEST_TMPDIR/layout"
+    says "a digest in it is no SHA-256"
+    mkdir "$BATS_TEST_TMPDIR/docker"
+    echo '[{"Layers":["../upper.tgz"]}]' >"$BATS_TEST_TMPDIR/docker/manifest.json"
+    tar -C "$BATS_TEST_TMPDIR/docker" -cf "$BATS_TEST_TMPDIR/docker.tar" manifest.json
+    kernel_from 19 "$BATS_TEST_TMPDIR/docker.tar"
+    says "its layer ../upper.tgz leads out of the archive"
+}
+
 @test "an image for another architecture is none for this" {
     make_layers
     make_layout "$BATS_TEST_TMPDIR/layout" "$BATS_TEST_TMPDIR/upper.tgz"
@@ -258,6 +278,20 @@ make_layers() {
     kernel_from 12 "$BATS_TEST_TMPDIR/root.tgz"
     says "which is too far away to be taken along"
     [ -z "$(ls "$cache/arrows")" ]
+}
+
+@test "modules.order of a stranger's archive never names files of this machine" {
+    local headers=$BATS_TEST_TMPDIR/headers/linux
+    make_headers "$headers" "$krel"
+    mkdir "$headers/fs" "$BATS_TEST_TMPDIR/victim"
+    echo secret >"$BATS_TEST_TMPDIR/victim/h.ko"
+    touch "$headers"/modules.{builtin,builtin.modinfo}
+    echo "fs/../../../../../../../../../../../../..$BATS_TEST_TMPDIR/victim/h.o" >"$headers/modules.order"
+    tar -C "$BATS_TEST_TMPDIR/headers" -czf "$BATS_TEST_TMPDIR/headers.tgz" .
+    kernel_from 19 "$BATS_TEST_TMPDIR/headers.tgz"
+    says "modules.order" "victim/h.o leads out of the folder"
+    [ -z "$(find "$cache" -name h.ko)" ]
+    [ "$(cat "$BATS_TEST_TMPDIR/victim/h.ko")" = secret ]
 }
 
 @test "a probe of a mounted system never follows a link to this one" {
