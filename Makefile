@@ -44,8 +44,9 @@ cli_objects := $(call objects,$(cli_sources) $(kernels_sources) $(module_sources
 cli_libs = $(call pkg_libs,json-c libarchive libcrypto inih libcurl expat) -lelf -llzma -lzstd -lz
 
 # `slipway probe` by itself, static, to be copied to any node of this architecture.
-probe_objects := $(call objects,probe/main.c cli/verb_probe.c cli/exit_code.c kernels/krel.c kernels/os_release.c \
-	kernels/archive/pack.c kernels/local/local_files.c kernels/local/local_folder.c kernels/local/local_scan.c kernels/local/local_tree.c \
+probe_objects := $(call objects,probe/main.c cli/verb_probe.c cli/exit_code.c cli/option_next.c cli/output_place.c \
+	kernels/krel.c kernels/os_release.c \
+	kernels/archive/pack.c kernels/local/local_files.c kernels/local/local_folder.c kernels/local/local_scan.c kernels/local/local_secret.c kernels/local/local_tree.c \
 	kernels/archive/unpack_link.c module/sysmodule.c common/chase.c common/error.c common/fs.c common/json_text.c common/strv.c \
 	$(wildcard kernels/probe/probe_*.c))
 

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "cli/option_next.h"
+
 static const struct option common[] = {
 	{ "os", required_argument, NULL, COMMON_OPTION_OS },
 	{ "arch", required_argument, NULL, COMMON_OPTION_ARCH },
@@ -156,10 +158,12 @@ static int parse(int argc, char **argv, const struct option_parser *parser,
 		return error_set_errno(error, -ENOMEM, "%s", argv[0]);
 	opterr = 0;
 	optind = 1;
-	while (r == 0 && (option = getopt_long(argc, argv, short_options, all, NULL)) != -1) {
+	while (r == 0 && (option = option_next(argc, argv, short_options, all, error)) != -1) {
 		bool is_common =
 			option == 'h' || (option >= COMMON_OPTION_OS && option < COMMON_OPTION_END);
 
+		if (option == -EINVAL)
+			return option;
 		if (option == ':' || option == '?')
 			return bad_option(option, argv, error);
 		r = is_common ? take_common(option, optarg, options, error)

@@ -11,6 +11,7 @@
 #include "cli/build/lockfile.h"
 #include "cli/slipway_version.h"
 #include "cli/build/supervise.h"
+#include "cli/output_place.h"
 #include "common/json_text.h"
 #include "common/process.h"
 
@@ -21,7 +22,7 @@ static const char usage_text[] =
 	"sources, images to start from and locks. `slipway build --bundle FILE` builds from it\n"
 	"without any network.\n"
 	"\n"
-	"  KREL               what uname -r prints on the node, or newest\n"
+	"  KREL               what uname -r prints on the node, or newest; also as --kernel KREL\n"
 	"  -o, --output FILE  the bundle; appears when it is whole\n"
 	"  --ofed SRC         as in slipway build: a tree, a tarball or reference\n"
 	"  --nvidia SRC       a tree, a tarball, debian or none [debian]\n"
@@ -30,7 +31,8 @@ static const char usage_text[] =
 	"  --compiler NAME    whatever the kernel says that it was made with\n";
 
 enum {
-	OPTION_OFED = COMMON_OPTION_END,
+	OPTION_KERNEL = COMMON_OPTION_END,
+	OPTION_OFED,
 	OPTION_NVIDIA,
 	OPTION_BASE,
 	OPTION_KERNEL_FROM,
@@ -38,6 +40,7 @@ enum {
 };
 
 static const struct option own_options[] = {
+	{ "kernel", required_argument, NULL, OPTION_KERNEL },
 	{ "output", required_argument, NULL, 'o' },
 	{ "ofed", required_argument, NULL, OPTION_OFED },
 	{ "nvidia", required_argument, NULL, OPTION_NVIDIA },
@@ -55,11 +58,22 @@ struct verb {
 	enum exit_code failure;
 };
 
+static int take_argument(void *context, char *argument, struct error *error)
+{
+	struct verb *verb = context;
+
+	return strv_push_unique(&verb->krels, argument) < 0
+		       ? error_set_errno(error, -ENOMEM, "%s", argument)
+		       : 0;
+}
+
 static int take(void *context, int option, char *value, struct error *error)
 {
 	struct verb *verb = context;
 
 	switch (option) {
+	case OPTION_KERNEL:
+		return take_argument(context, value, error);
 	case 'o':
 		verb->options.output = value;
 		return 0;
@@ -82,15 +96,6 @@ static int take(void *context, int option, char *value, struct error *error)
 	default:
 		return -EINVAL;
 	}
-}
-
-static int take_argument(void *context, char *argument, struct error *error)
-{
-	struct verb *verb = context;
-
-	return strv_push_unique(&verb->krels, argument) < 0
-		       ? error_set_errno(error, -ENOMEM, "%s", argument)
-		       : 0;
 }
 
 static int check(const struct verb *verb, struct error *error)
@@ -213,8 +218,13 @@ static int write_bundle(struct verb *verb, const char *folder, struct error *err
 static int make(struct verb *verb, struct error *error)
 {
 	_cleanup_free_ char *folder = NULL;
-	int r = cache_new_folder(&verb->context.cache, "collected", &folder);
+	int r = output_file_ready("-o", verb->options.output, error);
 
+	if (r < 0) {
+		verb->failure = EXIT_CODE_OUTPUT;
+		return r;
+	}
+	r = cache_new_folder(&verb->context.cache, "collected", &folder);
 	verb->manifest.slipway = strdup(SLIPWAY_VERSION);
 	if (r < 0 || !verb->manifest.slipway)
 		return error_set_errno(error, r < 0 ? r : -ENOMEM, "bundle");

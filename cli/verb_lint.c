@@ -13,7 +13,7 @@
 #include "common/process.h"
 
 static const char usage_text[] =
-	"Usage: slipway lint KREL|newest [options]\n"
+	"Usage: slipway lint [--kernel] KREL|newest [options]\n"
 	"\n"
 	"Judges a kernel before minutes of compiling: fetches its headers, reads its configuration\n"
 	"and says what stands against building drivers for it, the worst first. docs/lint.md\n"
@@ -32,13 +32,15 @@ struct verb {
 };
 
 enum {
-	OPTION_KERNEL_FROM = COMMON_OPTION_END,
+	OPTION_KERNEL = COMMON_OPTION_END,
+	OPTION_KERNEL_FROM,
 	OPTION_DRIVERS,
 	OPTION_COMPILER,
 	OPTION_LOCK,
 };
 
 static const struct option own_options[] = {
+	{ "kernel", required_argument, NULL, OPTION_KERNEL },
 	{ "kernel-from", required_argument, NULL, OPTION_KERNEL_FROM },
 	{ "drivers", required_argument, NULL, OPTION_DRIVERS },
 	{ "compiler", required_argument, NULL, OPTION_COMPILER },
@@ -60,12 +62,24 @@ static int take_drivers(struct verb *verb, const char *value, struct error *erro
 	return 0;
 }
 
+static int take_argument(void *context, char *argument, struct error *error)
+{
+	struct verb *verb = context;
+
+	if (verb->build.options.krel)
+		return error_set(error, -EINVAL, "%s: one kernel release is expected", argument);
+	verb->build.options.krel = argument;
+	return 0;
+}
+
 static int take(void *context, int option, char *value, struct error *error)
 {
 	struct verb *verb = context;
 	struct build_options *options = &verb->build.options;
 
 	switch (option) {
+	case OPTION_KERNEL:
+		return take_argument(context, value, error);
 	case OPTION_KERNEL_FROM:
 		return strv_push(&options->kernel_from, value) < 0
 			       ? error_set_errno(error, -ENOMEM, "--kernel-from")
@@ -81,16 +95,6 @@ static int take(void *context, int option, char *value, struct error *error)
 	default:
 		return error_set(error, -EINVAL, "no such option");
 	}
-}
-
-static int take_argument(void *context, char *argument, struct error *error)
-{
-	struct verb *verb = context;
-
-	if (verb->build.options.krel)
-		return error_set(error, -EINVAL, "%s: one kernel release is expected", argument);
-	verb->build.options.krel = argument;
-	return 0;
 }
 
 static int parse(int argc, char **argv, struct verb *verb, struct error *error)

@@ -6,8 +6,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "cli/common_options.h"
 #include "cli/exit_code.h"
+#include "cli/option_next.h"
 #include "cli/output_place.h"
 #include "kernels/probe/probe_collect.h"
 

@@ -6,12 +6,13 @@
 #include "cli/context.h"
 #include "cli/exit_code.h"
 #include "cli/build/extras.h"
+#include "cli/output_place.h"
 #include "cli/resolve_output.h"
 #include "common/fs.h"
 #include "kernels/krel.h"
 
 static const char usage_text[] =
-	"Usage: slipway resolve KREL|newest [options]\n"
+	"Usage: slipway resolve [--kernel] KREL|newest [options]\n"
 	"       slipway resolve --list --os ID [options]\n"
 	"\n"
 	"Finds the packages that a kernel's modules are compiled against, the compiler that it was\n"
@@ -34,13 +35,15 @@ struct resolve_options {
 };
 
 enum {
-	OPTION_EXPLAIN = COMMON_OPTION_END,
+	OPTION_KERNEL = COMMON_OPTION_END,
+	OPTION_EXPLAIN,
 	OPTION_LIST,
 	OPTION_OFED,
 	OPTION_NVIDIA,
 };
 
 static const struct option own_options[] = {
+	{ "kernel", required_argument, NULL, OPTION_KERNEL },
 	{ "explain", no_argument, NULL, OPTION_EXPLAIN },
 	{ "list", no_argument, NULL, OPTION_LIST },
 	{ "ofed", required_argument, NULL, OPTION_OFED },
@@ -60,11 +63,23 @@ static int take_word(
 		value, word);
 }
 
+static int take_argument(void *context, char *argument, struct error *error)
+{
+	struct resolve_options *options = context;
+
+	if (options->krel)
+		return error_set(error, -EINVAL, "%s: one kernel release is expected", argument);
+	options->krel = argument;
+	return 0;
+}
+
 static int take(void *context, int option, char *value, struct error *error)
 {
 	struct resolve_options *options = context;
 
 	switch (option) {
+	case OPTION_KERNEL:
+		return take_argument(context, value, error);
 	case OPTION_EXPLAIN:
 		options->explain = true;
 		return 0;
@@ -81,16 +96,6 @@ static int take(void *context, int option, char *value, struct error *error)
 	default:
 		return error_set(error, -EINVAL, "no such option");
 	}
-}
-
-static int take_argument(void *context, char *argument, struct error *error)
-{
-	struct resolve_options *options = context;
-
-	if (options->krel)
-		return error_set(error, -EINVAL, "%s: one kernel release is expected", argument);
-	options->krel = argument;
-	return 0;
 }
 
 static int check(const struct resolve_options *options, struct error *error)
@@ -168,8 +173,13 @@ static int find(struct context *context, const struct resolve_options *options,
 static void run(const struct resolve_options *options, struct resolve_result *result,
 	struct context *context, struct error *error)
 {
-	int r = context_open(&options->common, context, error);
+	int r = options->output ? output_file_ready("-o", options->output, error) : 0;
 
+	if (r < 0) {
+		result->exit_code = EXIT_CODE_OUTPUT;
+		return;
+	}
+	r = context_open(&options->common, context, error);
 	if (r < 0) {
 		result->exit_code = exit_code_for(r, EXIT_CODE_INTERNAL);
 		return;

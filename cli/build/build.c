@@ -10,6 +10,7 @@
 #include "cli/build/output.h"
 #include "cli/build/arrow_tools.h"
 #include "cli/build/supervise.h"
+#include "cli/output_place.h"
 #include "common/process.h"
 
 /* Headers are enough to compile, and not to tell what else a module wants to be loaded first. */
@@ -36,8 +37,13 @@ static int run(struct build *build, struct error *error)
 {
 	const unsigned int goals =
 		ARROW_BIT(ARROW_NIC) | ARROW_BIT(ARROW_GPU) | ARROW_BIT(ARROW_PROOF);
-	int r = build_prepare(build, error);
+	int r = output_place_ready(build->options.output, error);
 
+	if (r < 0) {
+		build->failure = EXIT_CODE_OUTPUT;
+		return r;
+	}
+	r = build_prepare(build, error);
 	if (r < 0)
 		return r;
 	if (build->ofed.kind == SOURCE_NONE)

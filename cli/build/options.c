@@ -3,8 +3,10 @@
 
 #include <string.h>
 
+#include "cli/output_place.h"
+
 static const char usage_text[] =
-	"Usage: slipway build --kernel KREL|newest [options]\n"
+	"Usage: slipway build [--kernel] KREL|newest [options]\n"
 	"       slipway build --lock FILE | --kernel-from PATH … | --bundle FILE [options]\n"
 	"\n"
 	"Builds the NIC and the GPU driver image, or one of them, for one kernel release.\n"
@@ -90,14 +92,25 @@ static int take_file(const char *option, const char *value, const char **slot, s
 	return 0;
 }
 
+static int take_argument(void *context, char *argument, struct error *error)
+{
+	struct build_options *options = context;
+
+	if (options->krel)
+		return error_set(error, -EINVAL,
+			"%s: one kernel release is expected, and %s is named already", argument,
+			options->krel);
+	options->krel = argument;
+	return 0;
+}
+
 static int take(void *context, int option, char *value, struct error *error)
 {
 	struct build_options *options = context;
 
 	switch (option) {
 	case OPTION_KERNEL:
-		options->krel = value;
-		return 0;
+		return take_argument(context, value, error);
 	case OPTION_LOCK:
 		return take_file("--lock", value, &options->lock, error);
 	case OPTION_KERNEL_FROM:
@@ -161,11 +174,7 @@ static int check(const struct build_options *options, struct error *error)
 	if (!options->ofed && !options->bundle && strcmp(options->nvidia, "none") == 0)
 		return error_set(error, -EINVAL,
 			"--nvidia none without --ofed: there would be no image at all");
-	if (!*options->output)
-		return error_set(error, -EINVAL, "--output: the place is empty");
-	if (strcmp(options->output, "oci-archive:") == 0)
-		return error_set(error, -EINVAL, "--output oci-archive: needs a file after it");
-	return 0;
+	return output_place_check(options->output, error);
 }
 
 int build_options_parse(int argc, char **argv, struct build_options *ret, struct error *error)
@@ -175,6 +184,7 @@ int build_options_parse(int argc, char **argv, struct build_options *ret, struct
 		.own = own_options,
 		.short_own = "",
 		.take = take,
+		.take_argument = take_argument,
 		.context = ret,
 	};
 	int r;

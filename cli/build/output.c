@@ -9,12 +9,10 @@
 #include "cli/build/arrow_tools.h"
 #include "cli/build/storage.h"
 #include "cli/build/tag.h"
+#include "cli/output_place.h"
 #include "common/fs.h"
 #include "common/json_text.h"
 #include "kernels/archive/copy.h"
-
-#define STORAGE "containers-storage:"
-#define ARCHIVE "oci-archive:"
 
 struct outputs {
 	struct image images[2];
@@ -174,7 +172,7 @@ static int to_storage(const struct build *build, struct outputs *outputs, struct
 /* buildah-push(1) and podman(1) write tags into an archive one image at a time: one file each. */
 static int to_archive(const struct build *build, struct outputs *outputs, struct error *error)
 {
-	const char *file = build->options.output + strlen(ARCHIVE);
+	const char *file = build->options.output + strlen(OUTPUT_ARCHIVE);
 
 	for (size_t i = 0; i < outputs->count; i++) {
 		_cleanup_close_ int from_fd = -1;
@@ -189,7 +187,7 @@ static int to_archive(const struct build *build, struct outputs *outputs, struct
 			return error_set_errno(error, -ENOMEM, "%s", file);
 		r = place_file(outputs, from_fd, IMAGE_ARCHIVE, AT_FDCWD, name);
 		if (r < 0)
-			return error_set_errno(error, r, "--output " ARCHIVE "%s", name);
+			return error_set_errno(error, r, "--output " OUTPUT_ARCHIVE "%s", name);
 	}
 	return 0;
 }
@@ -255,7 +253,8 @@ static void say_text(const struct build *build, const struct outputs *outputs, b
 			strrchr(image->reference, '/') + 1);
 		say_use(image);
 	}
-	if (strcmp(output, STORAGE) != 0 && strncmp(output, ARCHIVE, strlen(ARCHIVE)) != 0)
+	if (strcmp(output, OUTPUT_STORAGE) != 0 &&
+		strncmp(output, OUTPUT_ARCHIVE, strlen(OUTPUT_ARCHIVE)) != 0)
 		(void) printf(
 			"Archives, lock.json, images.json and proof.json are in %s\n", output);
 }
@@ -270,9 +269,9 @@ int output_write(struct build *build, struct error *error)
 	/* The final lines name the images in the storage: they must be there in any case. */
 	if (r == 0)
 		r = to_storage(build, &outputs, error);
-	if (r == 0 && strncmp(output, ARCHIVE, strlen(ARCHIVE)) == 0)
+	if (r == 0 && strncmp(output, OUTPUT_ARCHIVE, strlen(OUTPUT_ARCHIVE)) == 0)
 		r = to_archive(build, &outputs, error);
-	else if (r == 0 && strcmp(output, STORAGE) != 0)
+	else if (r == 0 && strcmp(output, OUTPUT_STORAGE) != 0)
 		r = to_folder(build, &outputs, error);
 	if (r < 0) {
 		/* No mirror is asked here: what is refused is ours. */

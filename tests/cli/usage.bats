@@ -48,7 +48,32 @@ load helpers
 
 @test "a stray argument is named" {
     run_slipway 2 build --kernel newest ofed.tgz
-    says "ofed.tgz: no argument is expected there"
+    says "ofed.tgz: one kernel release is expected"
+}
+
+@test "the beginning of an option's name is not the option" {
+    local verb
+    for verb in build lint resolve; do
+        run_slipway 2 "$verb" --kern newest
+        says "--kern: no such option"
+    done
+    run_slipway 2 build newest --kernel-fro=x
+    says "--kernel-fro: no such option; is --kernel-from meant?"
+    run_slipway 2 probe --head no
+    says "--head: no such option; is --headers meant?"
+}
+
+@test "the kernel is named with and without --kernel" {
+    local verb word
+    for verb in build lint resolve "bundle -o $BATS_TEST_TMPDIR/x"; do
+        for word in "" --kernel --kernel=; do
+            # shellcheck disable=SC2086
+            [ "$word" = --kernel= ] && word+=debian7 && run_slipway 22 $verb $word && continue
+            # shellcheck disable=SC2086
+            run_slipway 22 $verb $word debian7
+            says "debian7"
+        done
+    done
 }
 
 @test "--jobs wants a number above zero" {
@@ -77,6 +102,30 @@ load helpers
 @test "--output oci-archive: wants a file" {
     run_slipway 2 build --kernel newest --output oci-archive:
     says "needs a file"
+}
+
+@test "--output to a registry is refused before anything is fetched" {
+    local place
+    cd "$BATS_TEST_TMPDIR"
+    for place in docker://registry/x docker-daemon:x oci:x https://registry/x; do
+        run_slipway 2 build --kernel newest --offline --output "$place"
+        says "push with buildah push" "--output $place"
+    done
+    [ ! -e docker: ]
+}
+
+@test "an output below a folder that is not there fails at once" {
+    run_slipway 9 build --kernel newest --offline --output "oci-archive:$BATS_TEST_TMPDIR/none/x.tar"
+    says "the folder $BATS_TEST_TMPDIR/none: there is none"
+    touch "$BATS_TEST_TMPDIR/file"
+    run_slipway 9 build --kernel newest --offline --output "$BATS_TEST_TMPDIR/file"
+    says "$BATS_TEST_TMPDIR/file is no folder"
+    run_slipway 9 bundle --offline -o "$BATS_TEST_TMPDIR/none/x" newest
+    says "the folder $BATS_TEST_TMPDIR/none: there is none"
+    run_slipway 9 resolve --os debian12 --offline -o "$BATS_TEST_TMPDIR/none/x" newest
+    says "the folder $BATS_TEST_TMPDIR/none: there is none"
+    run_slipway 9 probe -o "$BATS_TEST_TMPDIR/none/x"
+    says "the folder $BATS_TEST_TMPDIR/none: there is none"
 }
 
 @test "a data folder without recipes is named" {

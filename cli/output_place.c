@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/output_place.h"
+
+#include <stdbool.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* "docker:" and the like; "./a:b", "/a:b" and "a/b:c" are folders. */
+static bool has_transport(const char *place)
+{
+	size_t length = strcspn(place, ":/");
+
+	return strstr(place, "://") || (length > 1 && place[length] == ':');
+}
+
+int output_place_check(const char *place, struct error *error)
+{
+	if (!*place)
+		return error_set(error, -EINVAL, "--output: the place is empty");
+	if (strcmp(place, OUTPUT_STORAGE) == 0)
+		return 0;
+	if (strcmp(place, OUTPUT_ARCHIVE) == 0)
+		return error_set(
+			error, -EINVAL, "--output " OUTPUT_ARCHIVE " needs a file after it");
+	if (strncmp(place, OUTPUT_ARCHIVE, strlen(OUTPUT_ARCHIVE)) == 0)
+		return 0;
+	if (strncmp(place, OUTPUT_STORAGE, strlen(OUTPUT_STORAGE)) == 0)
+		return error_set(error, -EINVAL,
+			"--output %s: nothing goes after " OUTPUT_STORAGE ": the images have names "
+			"of their own",
+			place);
+	if (has_transport(place))
+		return error_set(error, -EINVAL,
+			"--output %s: a folder, " OUTPUT_STORAGE " or " OUTPUT_ARCHIVE
+			"FILE is wanted; to a registry, push with buildah push what the build "
+			"has put into the storage (a folder of that name: ./%s)",
+			place, place);
+	return 0;
+}
+
+/* The part of @path before its last name: a new text, "." where there is none; NULL: no memory. */
+static char *parent_of(const char *path)
+{
+	size_t length = strlen(path);
+
+	while (length > 1 && path[length - 1] == '/')
+		length--;
+	while (length > 0 && path[length - 1] != '/')
+		length--;
+	while (length > 1 && path[length - 1] == '/')
+		length--;
+	return length ? strndup(path, length) : strdup(".");
+}
+
+static int check_folder(const char *option, const char *folder, struct error *error)
+{
+	struct stat status;
+
+	if (stat(folder, &status) < 0)
+		return error_set(error, -errno, "%s: the folder %s: %s", option, folder,
+			errno == ENOENT ? "there is none; make it first" : strerror(errno));
+	if (!S_ISDIR(status.st_mode))
+		return error_set(error, -ENOTDIR, "%s: %s is no folder", option, folder);
+	if (access(folder, W_OK | X_OK) < 0)
+		return error_set_errno(
+			error, -errno, "%s: the folder %s cannot be written to", option, folder);
+	return 0;
+}
+
+/* The folder itself, or the nearest above it that is there. */
+static int folder_ready(const char *folder, struct error *error)
+{
+	_cleanup_free_ char *place = strdup(folder);
+
+	while (place && access(place, F_OK) < 0 && errno == ENOENT) {
+		char *parent = parent_of(place);
+
+		free(place);
+		place = parent;
+	}
+	return place ? check_folder("--output", place, error)
+		     : error_set_errno(error, -ENOMEM, "--output");
+}
+
+int output_file_ready(const char *option, const char *path, struct error *error)
+{
+	_cleanup_free_ char *folder = NULL;
+	struct stat status;
+
+	if (strcmp(path, "-") == 0)
+		return 0;
+	if (stat(path, &status) == 0 && S_ISDIR(status.st_mode))
+		return error_set(
+			error, -EISDIR, "%s %s: that is a folder, a file is wanted", option, path);
+	if (stat(path, &status) == 0 && !S_ISREG(status.st_mode))
+		return 0;
+	folder = parent_of(path);
+	return folder ? check_folder(option, folder, error)
+		      : error_set_errno(error, -ENOMEM, "%s", option);
+}
+
+int output_place_ready(const char *place, struct error *error)
+{
+	if (strcmp(place, OUTPUT_STORAGE) == 0)
+		return 0;
+	if (strncmp(place, OUTPUT_ARCHIVE, strlen(OUTPUT_ARCHIVE)) == 0)
+		return output_file_ready("--output", place + strlen(OUTPUT_ARCHIVE), error);
+	return folder_ready(place, error);
+}
