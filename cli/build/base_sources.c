@@ -1,8 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/build/base_sources.h"
 
+#include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
+
+#include "common/fs.h"
+
+#define AUTH_FILE "apt-auth.conf"
+
+static char *auth_path(const struct build *build)
+{
+	char *path;
+
+	return asprintf(&path, "%s/" AUTH_FILE, build->context.cache.run_path) < 0 ? NULL : path;
+}
 
 static bool is_in_base(const struct catalogue *os, const struct repository *repository)
 {
@@ -18,6 +31,37 @@ static int add_option(struct strv *argv, const char *option, const char *value)
 	int r = strv_push(argv, option);
 
 	return r < 0 ? r : strv_push(argv, value);
+}
+
+/* Appends to the run's file of passwords, which goes with the run. */
+static int append_auth(const struct build *build, const struct mirror *mirror)
+{
+	_cleanup_free_ char *path = auth_path(build);
+	_cleanup_fclose_ FILE *file = path ? fopen(path, "ae") : NULL;
+
+	if (!file || fchmod(fileno(file), 0600) < 0)
+		return path ? -errno : -ENOMEM;
+	return fprintf(file, "machine %s/ login %s password %s\n", mirror->url, mirror->user,
+		       mirror->password) < 0
+		       ? -EIO
+		       : 0;
+}
+
+/* apt_auth.conf(5): neither the image nor anybody who lists processes is told a password. */
+static int note_password(
+	const struct build *build, const struct mirror *mirror, struct error *error)
+{
+	int r;
+
+	if (!mirror->user)
+		return 0;
+	if (strpbrk(mirror->user, " \t") || strpbrk(mirror->password, " \t"))
+		return error_set(error, -EINVAL,
+			"mirror %s: apt takes no user and password with a blank in it",
+			mirror->name);
+	r = append_auth(build, mirror);
+	return r < 0 ? error_set_errno(error, r, "%s/" AUTH_FILE, build->context.cache.run_path)
+		     : 0;
 }
 
 /*
@@ -82,7 +126,9 @@ static int add_repositories(
 			note_without_mirror(build, repository);
 			continue;
 		}
-		r = add_source(build, repository, mirror, argv, error);
+		r = note_password(build, mirror, error);
+		if (r == 0)
+			r = add_source(build, repository, mirror, argv, error);
 		if (r == 0 && add_keyring(build, repository, keyrings) < 0)
 			r = error_set_errno(error, -ENOMEM, "%s", repository->name);
 		added++;
@@ -98,12 +144,19 @@ static int add_repositories(
 int base_sources(struct build *build, struct strv *argv, struct error *error)
 {
 	_cleanup_strv_ struct strv keyrings = { 0 };
-	int r = add_option(argv, "--suite", build->context.os.image.codename);
+	_cleanup_free_ char *auth = auth_path(build);
+	int r = auth ? fs_remove_tree(AT_FDCWD, auth) : -ENOMEM;
+
+	if (r < 0)
+		return error_set_errno(error, r, "base image");
+	r = add_option(argv, "--suite", build->context.os.image.codename);
 
 	if (r == 0)
 		r = add_repositories(build, argv, &keyrings, error);
 	for (size_t i = 0; r == 0 && i < keyrings.count; i++)
 		r = add_option(argv, "--keyring", keyrings.items[i]);
+	if (r == 0 && fs_exists(AT_FDCWD, auth))
+		r = add_option(argv, "--auth", auth);
 	return r == -ENOMEM ? error_set_errno(error, r, "base image") : r;
 }
 

@@ -10,6 +10,7 @@ usage() {
     cat <<'EOF'
 Usage: containers/debian/base.sh build|runtime --output FILE.tar --suite NAME --source LINE... [--keyring FILE...]
   --suite NAME    the Debian release: bookworm, trixie, sid
+  --auth FILE     passwords of the repositories, as apt_auth.conf(5) has them: not in the image
   --source LINE   a repository as sources.list(5) has it: "deb URI SUITE COMPONENT..."; may be repeated
   --keyring FILE  OpenPGP keys that may sign the repositories [those that apt trusts]; may be repeated
 Needs mmdebstrap. The archive is the same for the same package versions (SOURCE_DATE_EPOCH is 0 where unset).
@@ -26,13 +27,14 @@ output=
 suite=
 sources=()
 keyrings=()
+auth=
 while (($#)); do
     case $1 in
         build | runtime)
             kind=$1
             shift
             ;;
-        --output | --suite | --source | --keyring)
+        --output | --suite | --source | --keyring | --auth)
             (($# >= 2)) || die "$1 needs a value: see --help"
             case $1 in
                 --source) sources+=("$2") ;;
@@ -63,6 +65,15 @@ common=(
     --dpkgopt='path-exclude=/usr/share/bash-completion/*'
 )
 
+# apt looks below the root that is made; what it needs there goes before the image is packed.
+if [[ -n $auth ]]; then
+    auth_conf=etc/apt/auth.conf.d/slipway.conf
+    common+=(
+        --setup-hook="install -D -m 600 '$auth' \"\$1/$auth_conf\""
+        --customize-hook="rm \"\$1/$auth_conf\""
+    )
+fi
+
 make_build() {
     mmdebstrap "${common[@]}" --format=tar --variant=minbase --include=ca-certificates "$suite" "$output" "${sources[@]}"
 }
@@ -76,6 +87,7 @@ make_runtime() {
     mmdebstrap "${common[@]}" --format=directory --variant=extract \
         --include=base-files,libc6,libgcc-s1,busybox,kmod,libkmod2,libelf1,liblzma5,libzstd1,zlib1g \
         "$suite" "$scratch/root" "${sources[@]}"
+    rm -f "$scratch/root/etc/apt/auth.conf.d/slipway.conf"
     "$(dirname "$(readlink -f "$0")")/trim-runtime.sh" "$scratch/root"
     tar --create --file "$output" --directory "$scratch/root" --sort=name --numeric-owner \
         --mtime="@$SOURCE_DATE_EPOCH" --format=posix --pax-option=delete=atime,delete=ctime .

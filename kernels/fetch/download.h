@@ -44,7 +44,9 @@ struct download_file {
 	/* Conditional requests: what an earlier answer had, or NULL. */
 	const char *etag;
 	const char *last_modified;
-	/* PEM files, or NULL. */
+	/* For the URL's own server alone, or NULL: user and password, PEM files. */
+	const char *user;
+	const char *password;
 	const char *client_certificate;
 	const char *client_key;
 	const char *certificate_authority;

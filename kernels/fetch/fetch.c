@@ -64,6 +64,8 @@ static int add_package(const struct fetch *fetch, const struct lock_package *pac
 		.sha256 = package->sha256,
 		.size_bytes = package->size_bytes,
 		.urls = &order->urls[at],
+		.user = order->credentials[at].user,
+		.password = order->credentials[at].password,
 		.client_certificate = order->credentials[at].client_certificate,
 		.client_key = order->credentials[at].client_key,
 		.certificate_authority = order->credentials[at].certificate_authority,

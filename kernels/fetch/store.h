@@ -27,7 +27,9 @@ struct store_file {
 	const char *sha256;
 	uint64_t size_bytes;
 	const struct strv *urls; /* each is tried in turn */
-	/* PEM files, or NULL. */
+	/* For the URL's own server alone, or NULL: user and password, PEM files. */
+	const char *user;
+	const char *password;
 	const char *client_certificate;
 	const char *client_key;
 	const char *certificate_authority;

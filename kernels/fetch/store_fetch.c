@@ -167,6 +167,8 @@ static struct download_file download_of(
 		.path = missing->name,
 		.sha256 = file->sha256,
 		.size_bytes = file->size_bytes,
+		.user = file->user,
+		.password = file->password,
 		.client_certificate = file->client_certificate,
 		.client_key = file->client_key,
 		.certificate_authority = file->certificate_authority,

@@ -6,6 +6,7 @@
 #include <sys/random.h>
 
 #include "common/clock.h"
+#include "kernels/url.h"
 
 #define DEFAULT_ATTEMPTS      4
 #define DEFAULT_STALL_MS      30000
@@ -13,18 +14,6 @@
 #define FIRST_PAUSE_MS        500
 #define LONGEST_PAUSE_MS      20000
 #define LONGEST_RETRY_AFTER_S 60
-
-char *transfer_shown_url(const char *url)
-{
-	const char *user = strstr(url, "://");
-	const char *end = user ? user + 3 + strcspn(user + 3, "/?#") : url;
-	const char *at = user ? memrchr(user + 3, '@', (size_t) (end - user - 3)) : NULL;
-	char *shown;
-
-	if (!at)
-		return strdup(url);
-	return asprintf(&shown, "%.*s…%s", (int) (user + 3 - url), url, at) < 0 ? NULL : shown;
-}
 
 void transfer_finish(struct transfer *transfer, int result)
 {
@@ -40,7 +29,7 @@ void transfer_finish(struct transfer *transfer, int result)
 	transfer->is_open = false;
 	if (result == 0)
 		return;
-	shown = transfer_shown_url(file->url);
+	shown = url_shown(file->url);
 	(void) error_prefix(&file->error, result, "%s", shown ? shown : "");
 }
 
@@ -167,7 +156,7 @@ static void try_again(struct transfer *transfer, int result)
 		wait_ms = (unsigned int) after_s * 1000;
 	transfer->resume_ms = clock_monotonic_ms() + wait_ms;
 	if (options->on_retry) {
-		_cleanup_free_ char *shown = transfer_shown_url(transfer->file->url);
+		_cleanup_free_ char *shown = url_shown(transfer->file->url);
 
 		options->on_retry(options->context, shown ? shown : "", why.text, wait_ms);
 	}

@@ -61,9 +61,6 @@ bool transfer_is_stalled(struct transfer *transfer, uint64_t now_ms);
 void transfer_finish(struct transfer *transfer, int result);
 void transfer_done(struct transfer *transfer);
 
-/* The URL as it may be shown: without a password. The caller frees it; NULL without memory. */
-char *transfer_shown_url(const char *url);
-
 /* Sets up transfer->easy for an attempt (transfer_setup.c). */
 int transfer_set_up(struct transfer *transfer, struct error *error) _must_check_;
 

@@ -127,29 +127,41 @@ static int add_headers(struct transfer *transfer)
 	return r;
 }
 
+/* What is the mirror's is shown to the mirror alone: not where it redirects to. */
+static void show_credentials(CURL *easy, const struct transfer *transfer)
+{
+	const struct download_file *file = transfer->file;
+
+	if (transfer->left_home)
+		return;
+	if (file->user)
+		(void) curl_easy_setopt(easy, CURLOPT_USERNAME, file->user);
+	if (file->password)
+		(void) curl_easy_setopt(easy, CURLOPT_PASSWORD, file->password);
+	if (file->client_certificate)
+		(void) curl_easy_setopt(easy, CURLOPT_SSLCERT, file->client_certificate);
+	if (file->client_key)
+		(void) curl_easy_setopt(easy, CURLOPT_SSLKEY, file->client_key);
+}
+
 /*
- * As curl(1) does; the library itself knows none of the variables. What is the mirror's is shown to
- * the mirror alone, and whom it trusts is trusted there alone: not where it redirects to.
+ * As curl(1) does; the library itself knows none of the variables. Whom the mirror trusts is
+ * trusted there alone: not where it redirects to.
  */
 static void set_trust(CURL *easy, const struct transfer *transfer)
 {
 	const struct download_file *file = transfer->file;
-	bool at_home = !transfer->left_home;
 	const char *bundle = getenv("CURL_CA_BUNDLE");
 	const char *folder = getenv("SSL_CERT_DIR");
 
 	if (!bundle || !*bundle)
 		bundle = getenv("SSL_CERT_FILE");
-	if (at_home && file->certificate_authority)
+	if (!transfer->left_home && file->certificate_authority)
 		bundle = file->certificate_authority;
 	if (bundle && *bundle)
 		(void) curl_easy_setopt(easy, CURLOPT_CAINFO, bundle);
 	if (folder && *folder)
 		(void) curl_easy_setopt(easy, CURLOPT_CAPATH, folder);
-	if (at_home && file->client_certificate)
-		(void) curl_easy_setopt(easy, CURLOPT_SSLCERT, file->client_certificate);
-	if (at_home && file->client_key)
-		(void) curl_easy_setopt(easy, CURLOPT_SSLKEY, file->client_key);
 }
 
 /*
@@ -184,6 +196,7 @@ int transfer_set_up(struct transfer *transfer, struct error *error)
 		return error_set_errno(error, -ENOMEM, "%s", transfer->file->url);
 	set_protocols(easy, transfer->file->url);
 	set_trust(easy, transfer);
+	show_credentials(easy, transfer);
 	(void) curl_easy_setopt(easy, CURLOPT_PRIVATE, transfer);
 	(void) curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, transfer->text);
 	(void) curl_easy_setopt(easy, CURLOPT_USERAGENT, "slipway");

@@ -33,6 +33,8 @@ int index_job_want(struct index_job *job, const struct index_wish *wish, struct 
 		.sha256 = wish->sha256,
 		.size_bytes = wish->size_bytes,
 		.limit_bytes = wish->limit_bytes,
+		.user = job->credentials.user,
+		.password = job->credentials.password,
 		.client_certificate = job->credentials.client_certificate,
 		.client_key = job->credentials.client_key,
 		.certificate_authority = job->credentials.certificate_authority,

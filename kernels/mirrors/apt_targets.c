@@ -229,9 +229,10 @@ static int ask(int cache_fd, char **ret_record, struct error *error)
 	r = compose(&paths, fetched, all, &record);
 	if (r < 0)
 		return error_set_errno(error, r, "apt sources");
-	/* The answer is right all the same where it cannot be remembered: it is asked again. */
+	/* A source may have a password in its URL. The answer is right all the same where it cannot
+	 * be remembered: it is asked again. */
 	if (cache_fd >= 0)
-		(void) !fs_write_atomic(cache_fd, RECORD, record, strlen(record), 0644);
+		(void) !fs_write_atomic(cache_fd, RECORD, record, strlen(record), 0600);
 	*ret_record = TAKE_PTR(record);
 	return 0;
 }

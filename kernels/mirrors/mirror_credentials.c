@@ -80,6 +80,14 @@ static int key_beside(const char *certificate, char **ret_key)
 	return 0;
 }
 
+static int copy(const char *text, char **ret_text)
+{
+	if (!text)
+		return 0;
+	*ret_text = strdup(text);
+	return *ret_text ? 0 : -ENOMEM;
+}
+
 int mirrors_credentials(const struct mirror *mirror, const struct repository *repository,
 	struct mirror_credentials *ret, struct error *error)
 {
@@ -94,6 +102,8 @@ int mirrors_credentials(const struct mirror *mirror, const struct repository *re
 			true, &found.certificate_authority, error);
 	if (r < 0)
 		return r;
+	if (copy(mirror->user, &found.user) < 0 || copy(mirror->password, &found.password) < 0)
+		return error_set_errno(error, -ENOMEM, "mirror %s", mirror->name);
 	if (found.client_certificate && !found.client_key &&
 		key_beside(found.client_certificate, &found.client_key) < 0)
 		return error_set_errno(error, -ENOMEM, "mirror %s", mirror->name);
@@ -104,6 +114,8 @@ int mirrors_credentials(const struct mirror *mirror, const struct repository *re
 
 void mirror_credentials_free(struct mirror_credentials *credentials)
 {
+	free(credentials->user);
+	free(credentials->password);
 	free(credentials->client_certificate);
 	free(credentials->client_key);
 	free(credentials->certificate_authority);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "kernels/mirrors/mirrors.h"
+#include "kernels/url.h"
 
 static bool begins(const char *text, const char *prefix)
 {
@@ -47,6 +48,64 @@ int mirror_url_clean(const char *text, char **ret_url)
 	for (length = strlen(url); length > 0 && url[length - 1] == '/'; length--)
 		url[length - 1] = '\0';
 	*ret_url = TAKE_PTR(url);
+	return 0;
+}
+
+static int digit_of(char c)
+{
+	static const char digits[] = "0123456789abcdef";
+	const char *found = c ? strchr(digits, c >= 'A' && c <= 'F' ? c - 'A' + 'a' : c) : NULL;
+
+	return found ? (int) (found - digits) : -1;
+}
+
+/* -EINVAL where '%' has no two digits after it, or stands for a byte that no header may have. */
+static int decode(const char *text, size_t length, char **ret_text)
+{
+	_cleanup_free_ char *decoded = calloc(length + 1, 1);
+	size_t size = 0;
+
+	if (!decoded)
+		return -ENOMEM;
+	for (size_t i = 0; i < length; i++) {
+		int high, low;
+
+		if (text[i] != '%') {
+			decoded[size++] = text[i];
+			continue;
+		}
+		high = length - i > 2 ? digit_of(text[i + 1]) : -1;
+		low = length - i > 2 ? digit_of(text[i + 2]) : -1;
+		if (high < 0 || low < 0 || high * 16 + low < ' ' || high * 16 + low == 0x7f)
+			return -EINVAL;
+		decoded[size++] = (char) (high * 16 + low);
+		i += 2;
+	}
+	*ret_text = TAKE_PTR(decoded);
+	return 0;
+}
+
+int mirror_url_split(char *url, char **ret_user, char **ret_password)
+{
+	_cleanup_free_ char *user = NULL;
+	_cleanup_free_ char *password = NULL;
+	size_t length = 0;
+	const char *info = begins(url, "http") ? url_userinfo(url, &length) : NULL;
+	const char *colon = info ? memchr(info, ':', length) : NULL;
+	size_t user_length = colon ? (size_t) (colon - info) : length;
+	int r;
+
+	if (!info)
+		return 0;
+	r = decode(info, user_length, &user);
+	if (r == 0)
+		r = decode(
+			colon ? colon + 1 : info, colon ? length - user_length - 1 : 0, &password);
+	if (r < 0)
+		return r;
+	memmove(url + (info - url), info + length + 1, strlen(info + length + 1) + 1);
+	*ret_user = TAKE_PTR(user);
+	*ret_password = TAKE_PTR(password);
 	return 0;
 }
 

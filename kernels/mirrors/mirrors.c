@@ -10,6 +10,7 @@
 #include "kernels/mirrors/apt_mirrors.h"
 #include "kernels/ini_file.h"
 #include "kernels/mirrors/mirror_url.h"
+#include "kernels/url.h"
 
 /* ---- entries: what one source leaves open, a later one may fill */
 
@@ -45,16 +46,21 @@ static int fill(char **slot, const char *value)
 static int set_url(struct mirror *mirror, const char *text, const char *source, struct error *error)
 {
 	_cleanup_free_ char *url = NULL;
+	_cleanup_free_ char *shown = NULL;
 	int r;
 
 	if (mirror->url)
 		return 0;
 	r = mirror_url_clean(text, &url);
-	if (r == -EINVAL)
+	if (r == 0)
+		r = mirror_url_split(url, &mirror->user, &mirror->password);
+	if (r == -EINVAL) {
+		shown = url_shown(text);
 		return error_set(error, r,
 			"%s: mirror %s: %s: neither an http, https or file URL nor a folder's full "
 			"path",
-			source, mirror->name, text);
+			source, mirror->name, shown ? shown : "");
+	}
 	if (r < 0 || fill(&mirror->source, source) < 0)
 		return error_set_errno(error, -ENOMEM, "mirror %s", mirror->name);
 	mirror->url = TAKE_PTR(url);
@@ -66,6 +72,8 @@ static void mirror_free(struct mirror *mirror)
 	free(mirror->name);
 	free(mirror->url);
 	free(mirror->source);
+	free(mirror->user);
+	free(mirror->password);
 	free(mirror->client_certificate);
 	free(mirror->client_key);
 	free(mirror->certificate_authority);

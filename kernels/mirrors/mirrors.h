@@ -16,8 +16,10 @@
 
 struct mirror {
 	char *name;
-	char *url;    /* ends without a slash */
+	char *url;    /* ends without a slash, and has no user and password in it */
 	char *source; /* where that was said, for messages: "--mirror", a file, "apt sources" */
+	char *user;   /* for the mirror's server, or NULL; never shown nor written down */
+	char *password;
 	char *client_certificate; /* as mirrors.ini has them: mirrors_credentials(); or NULL */
 	char *client_key;
 	char *certificate_authority;
@@ -44,18 +46,21 @@ int mirrors_open(const struct mirrors_request *request, struct mirrors *ret,
 	struct error *error) _must_check_;
 void mirrors_free(struct mirrors *mirrors);
 
-/* Files to show and to believe, for download.h; NULL where there is none. */
+/* What to show and to believe, for download.h; NULL where there is none. */
 struct mirror_credentials {
+	char *user;
+	char *password;
 	char *client_certificate;
 	char *client_key;
 	char *certificate_authority;
 };
 
 /*
- * What the mirror's server wants to see of us: what mirrors.ini says, else what the catalogue does
- * where such files exist. Both may be patterns (glob(7)): of several certificates the newest is
- * taken, and its key is X-key.pem beside X.pem, or in the same file. -EACCES when mirrors.ini names
- * a file that is not there. The caller frees it with mirror_credentials_free().
+ * What the mirror's server wants to see of us: user and password of its URL; files that mirrors.ini
+ * names, else what the catalogue does where such files exist. Both may be patterns (glob(7)): of
+ * several certificates the newest is taken, and its key is X-key.pem beside X.pem, or in the same
+ * file. -EACCES when mirrors.ini names a file that is not there. The caller frees it with
+ * mirror_credentials_free().
  */
 int mirrors_credentials(const struct mirror *mirror, const struct repository *repository,
 	struct mirror_credentials *ret, struct error *error) _must_check_;

@@ -310,3 +310,20 @@ start_tls() {
     build 12
     all_is_fetched
 }
+
+@test "a mirror's password opens its server, and is written and said nowhere" {
+    local url=http://me:secret@${http#http://}/secret
+    rm -rf "$BATS_TEST_TMPDIR/cache"
+    run_slipway 23 resolve 6.1.0-56-amd64 --mirror "$http/secret" --explain
+    says "HTTP 401"
+    run_slipway 0 resolve 6.1.0-56-amd64 --mirror "$url" --explain -o "$BATS_TEST_TMPDIR/$$.json"
+    [[ $output != *me:secret* ]]
+    run_slipway 0 resolve 6.1.0-56-amd64 --mirror "$url" --explain --json
+    [[ $output != *me:secret* ]]
+    ! grep -r me:secret "$BATS_TEST_TMPDIR/$$.json" "$BATS_TEST_TMPDIR/cache" || false
+    build 23
+    nothing_is_fetched
+    build 12 --mirror "$url"
+    all_is_fetched
+    [[ $output != *me:secret* ]]
+}

@@ -17,6 +17,7 @@ It serves DIR under a first path component that says how, so that /cut/500/debia
     /short/PATH       says and sends a byte less
     /long/PATH        says and sends a byte more
     /wrong/PATH       another content of the same length
+    /secret/PATH      HTTP 401 to all but user me with password secret
     /dead/PATH        takes the request and says nothing
     /slow/PATH        a byte every 50 ms
     /loop/PATH        redirects to itself
@@ -147,6 +148,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.answer(503)
         elif how == "after" and self.seen() == 0:
             self.answer(503, {"Retry-After": str(number)})
+        elif how == "secret" and self.headers.get("Authorization") != "Basic bWU6c2VjcmV0":
+            self.answer(401, {"WWW-Authenticate": "Basic"})
         elif how == "dead":
             self.note(0)
             time.sleep(600)

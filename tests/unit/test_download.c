@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/unit/server.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/file.h>
 #include <sys/wait.h>
@@ -296,6 +297,37 @@ static void a_redirect_leads_to_no_file_of_ours(void **state)
 	assert_nothing_left(*state);
 }
 
+/* "bWU6c2VjcmV0" is me:secret (RFC 7617). */
+static void a_password_is_for_the_first_server_alone(void **state)
+{
+	static const char *const content[] = { OK("10") CONTENT, NULL };
+	struct folder *folder = *state;
+	struct folder away = { .fd = -1 };
+	_cleanup_(server_stop) struct server other = { 0 };
+	_cleanup_(outcome_free) struct outcome outcome = { 0 };
+	_cleanup_free_ char *there = NULL;
+	struct download_file file = known;
+	const char *answers[] = { NULL, NULL };
+	char answer[256];
+
+	folder_subfolder(folder, "away");
+	(void) snprintf(away.path, sizeof(away.path), "%.50s/away", folder->path);
+	away.fd = open(away.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	server_start(&away, content, &other);
+	(void) snprintf(answer, sizeof(answer),
+		"HTTP/1.1 302 There\r\nLocation: %s\r\nContent-Length: 0\r\n\r\n", other.url);
+	answers[0] = answer;
+	file.user = "me";
+	file.password = "secret";
+	get_from(folder, answers, file, &outcome);
+	assert_arrived(folder, &outcome);
+	assert_requested(folder, "Authorization: Basic bWU6c2VjcmV0\r\n");
+	there = folder_read_text(&away, "log");
+	assert_contains(there, "GET /file");
+	assert_null(strstr(there, "Authorization"));
+	cleanup_close(&away.fd);
+}
+
 static void files_of_this_machine_are_read_also_offline(void **state)
 {
 	static const char *const starts[] = { "file:", "file://", "FILE://localhost" };
@@ -376,6 +408,7 @@ int main(void)
 		folder_test(a_silent_server_is_given_up),
 		folder_test(what_did_not_change_is_not_sent),
 		folder_test(a_redirect_leads_to_no_file_of_ours),
+		folder_test(a_password_is_for_the_first_server_alone),
 		folder_test(files_of_this_machine_are_read_also_offline),
 		folder_test(urls_that_cannot_be_are_refused),
 		folder_test(messages_show_no_password),

@@ -121,6 +121,42 @@ static void urls_lose_their_last_slashes(void **state)
 	}
 }
 
+static void a_password_is_no_part_of_the_url(void **state)
+{
+	_cleanup_(mirror_credentials_free) struct mirror_credentials credentials = { 0 };
+	_cleanup_(mirrors_free) struct mirrors mirrors = { 0 };
+	const struct mirror *mirror;
+	struct error error = { 0 };
+	char path[128];
+
+	write_config(*state, "", path);
+	assert_int_equal(open_with("http://me%40work:se:cr%2Fet@mirror.test:8080/d/", path, -1,
+				 &mirrors, &error),
+		0);
+	mirror = mirrors_find(&mirrors, &repositories[0]);
+	assert_string_equal(mirror->url, "http://mirror.test:8080/d");
+	assert_int_equal(mirrors_credentials(mirror, &repositories[0], &credentials, &error), 0);
+	assert_string_equal(credentials.user, "me@work");
+	assert_string_equal(credentials.password, "se:cr/et");
+}
+
+static void a_password_is_in_no_message(void **state)
+{
+	static const char *const bad[] = { "ftp://me:secret@mirror.test/",
+		"http://me:secret%0d@mirror.test/", "http://me:secret%4@mirror.test/" };
+	char path[128];
+
+	write_config(*state, "", path);
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+		struct mirrors mirrors = { 0 };
+		struct error error = { 0 };
+
+		assert_int_equal(open_with(bad[i], path, -1, &mirrors, &error), -EINVAL);
+		assert_null(strstr(error.text, "secret"));
+		assert_contains(error.text, "mirror.test");
+	}
+}
+
 static void options_go_before_files_and_names_before_none(void **state)
 {
 	_cleanup_(mirrors_free) struct mirrors mirrors = { 0 };
@@ -407,6 +443,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(urls_lose_their_last_slashes),
+		folder_test(a_password_is_no_part_of_the_url),
+		folder_test(a_password_is_in_no_message),
 		folder_test(options_go_before_files_and_names_before_none),
 		folder_test(files_are_read_where_no_option_speaks),
 		folder_test(a_bad_file_is_named_with_its_line),
