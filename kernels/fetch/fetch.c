@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "kernels/lists/rpm_header.h"
 #include "kernels/lists/rpm_signature.h"
 
 /* What is asked of the store, with the texts that it borrows. */
@@ -73,6 +74,76 @@ static int add_package(const struct fetch *fetch, const struct lock_package *pac
 	return 0;
 }
 
+static bool is_rpm(const struct lock_package *package)
+{
+	size_t length = strlen(package->url);
+
+	return length > 4 && strcmp(package->url + length - 4, ".rpm") == 0;
+}
+
+/*
+ * Is its own signature all that speaks for it? Of a repository that nobody knows nothing else can,
+ * or whoever writes the lock would choose whether it is asked for.
+ */
+static bool signs_itself(const struct fetch *fetch, const struct lock_package *package)
+{
+	const struct repository *repository = repository_of(fetch, package);
+
+	return repository ? repository->trust == TRUST_PACKAGES : is_rpm(package);
+}
+
+void fetch_add_trust(
+	const struct fetch *fetch, const struct lock_package *package, struct hash *hash)
+{
+	const struct repository *repository = repository_of(fetch, package);
+
+	if (!signs_itself(fetch, package))
+		return;
+	hash_add_text(hash, fetch->trusted          ? "bundle"
+			    : fetch->allow_unsigned ? "unsigned"
+						    : "signed");
+	if (!fetch->trusted)
+		signature_hash_keyring(
+			repository ? &repository->keyrings : NULL, fetch->keyring, hash);
+}
+
+/* A good signature over another package, older or for something else, is none for this one. */
+static int check_identity(const struct fetch *fetch, const char *path,
+	const struct lock_package *package, struct error *error)
+{
+	_cleanup_(rpm_file_close) struct rpm_file rpm = { .fd = -1 };
+	_cleanup_free_ char *wanted = NULL;
+	_cleanup_free_ char *found = NULL;
+	const char *version = package->version;
+	int r = rpm_file_open(fetch->store->fd, path, &rpm);
+
+	if (r == 0)
+		r = rpm_file_identity(&rpm, &found);
+	if (strncmp(version, "0:", 2) == 0)
+		version += 2;
+	if (r == 0 &&
+		asprintf(&wanted, "%s %s %s", package->name, version, package->architecture) < 0)
+		r = -ENOMEM;
+	if (r < 0)
+		return error_set_errno(error, r, "%s", package->url);
+	if (strcmp(wanted, found) != 0)
+		return error_set(error, -EBADMSG,
+			"%s: the lock wants %s there, and it is %s: resolve the kernel anew, or use "
+			"another mirror",
+			package->url, wanted, found);
+	return 0;
+}
+
+static int unknown_repository(
+	const struct fetch *fetch, const struct lock_package *package, struct error *error)
+{
+	return error_set(error, -EKEYREJECTED,
+		"%s: the lock says that it is of the repository \"%s\", which %s does not have, so "
+		"that no key is known that may sign it: resolve the kernel anew, or give the key "
+		"with --keyring FILE",
+		package->url, package->repository, fetch->os->os);
+}
+
 static int check_signature(
 	const struct fetch *fetch, const struct lock_package *package, struct error *error)
 {
@@ -88,15 +159,17 @@ static int check_signature(
 	_cleanup_free_ char *path = NULL;
 	int r;
 
-	if (!repository || repository->trust != TRUST_PACKAGES || fetch->trusted)
+	if (fetch->trusted || !signs_itself(fetch, package))
 		return 0;
+	if (!repository && !fetch->keyring && !fetch->allow_unsigned)
+		return unknown_repository(fetch, package, error);
 	if (asprintf(&path, "sha256/%s", package->sha256) < 0)
 		return error_set_errno(error, -ENOMEM, "%s", package->name);
 	request.path = path;
-	request.keyrings = &repository->keyrings;
+	request.keyrings = repository ? &repository->keyrings : NULL;
 	r = rpm_signature_check(&request, &signature, error);
 	signature_free(&signature);
-	return r;
+	return r < 0 ? r : check_identity(fetch, path, package, error);
 }
 
 static int check_signatures(const struct fetch *fetch, const struct lock *lock, const char *purpose,

@@ -3,6 +3,8 @@
 
 #include <endian.h>
 #include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -108,6 +110,11 @@ off_t rpm_file_payload(const struct rpm_file *file)
 	return file->header.start + (off_t) file->header.size;
 }
 
+static bool is_text(enum rpm_type type)
+{
+	return type == RPM_TYPE_STRING || type == RPM_TYPE_STRING_ARRAY;
+}
+
 const unsigned char *rpm_section_find(
 	const struct rpm_section *section, uint32_t tag, enum rpm_type type, size_t *ret_size)
 {
@@ -123,13 +130,38 @@ const unsigned char *rpm_section_find(
 
 		if (number_at(entry) != tag || number_at(entry + 4) != type || offset >= room)
 			continue;
-		if (type == RPM_TYPE_STRING_ARRAY)
+		if (is_text(type))
 			count = strnlen((const char *) data + offset, room - offset);
-		if (count > room - offset ||
-			(type == RPM_TYPE_STRING_ARRAY && count == room - offset))
+		else if (type == RPM_TYPE_INT32)
+			count = count <= room / sizeof(uint32_t) ? count * sizeof(uint32_t) : room;
+		if (count > room - offset || (is_text(type) && count == room - offset))
 			return NULL;
 		*ret_size = count;
 		return data + offset;
 	}
 	return NULL;
+}
+
+/* Of the header: NAME, VERSION, RELEASE, EPOCH and ARCH. */
+static const char *text_of(const struct rpm_file *file, uint32_t tag)
+{
+	size_t size;
+	const unsigned char *text = rpm_section_find(&file->header, tag, RPM_TYPE_STRING, &size);
+
+	return text ? (const char *) text : "";
+}
+
+int rpm_file_identity(const struct rpm_file *file, char **ret_text)
+{
+	size_t size = 0;
+	const unsigned char *number = rpm_section_find(&file->header, 1003, RPM_TYPE_INT32, &size);
+	uint32_t epoch = number && size >= sizeof(epoch) ? number_at(number) : 0;
+	char prefix[16] = "";
+
+	if (epoch)
+		(void) snprintf(prefix, sizeof(prefix), "%u:", epoch);
+	return asprintf(ret_text, "%s %s%s-%s %s", text_of(file, 1000), prefix, text_of(file, 1001),
+		       text_of(file, 1002), text_of(file, 1022)) < 0
+		       ? -ENOMEM
+		       : 0;
 }

@@ -10,7 +10,12 @@
 
 #include "common/cleanup.h"
 
-enum rpm_type { RPM_TYPE_BINARY = 7, RPM_TYPE_STRING_ARRAY = 8 };
+enum rpm_type {
+	RPM_TYPE_INT32 = 4, /* big-endian */
+	RPM_TYPE_STRING = 6,
+	RPM_TYPE_BINARY = 7,
+	RPM_TYPE_STRING_ARRAY = 8
+};
 
 /* A header section: an introduction, its entries, and the data that they point into. */
 struct rpm_section {
@@ -35,8 +40,14 @@ void rpm_file_close(struct rpm_file *file);
 off_t rpm_file_payload(const struct rpm_file *file);
 
 /*
- * The data of a tag, or NULL: borrowed. Of an array of strings the first, with a NUL that *ret_size
- * does not count.
+ * The data of a tag, or NULL: borrowed. Of a string, and of an array of them the first, with a NUL
+ * that *ret_size does not count.
  */
 const unsigned char *rpm_section_find(
 	const struct rpm_section *section, uint32_t tag, enum rpm_type type, size_t *ret_size);
+
+/*
+ * What the package says it is: "name [epoch:]version-release architecture", an epoch of 0 left out,
+ * as lists have it. The caller frees it; -ENOMEM.
+ */
+int rpm_file_identity(const struct rpm_file *file, char **ret_text) _must_check_;

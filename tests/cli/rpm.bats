@@ -122,6 +122,32 @@ setup() {
     run_slipway 0 "${ours[@]}" --allow-unsigned
 }
 
+@test "a lock names neither a repository that nobody knows nor another package than there is" {
+    local lock=$BATS_TEST_TMPDIR/lock.json changed=$BATS_TEST_TMPDIR/changed.json
+    run_slipway 0 resolve 5.14.0-503.11.1.el9_5.x86_64 --os rocky9 "${rocky[@]}" -o "$lock"
+    run_slipway 0 lint --lock "$lock" --drivers nvidia "${rocky[@]}"
+    jq '(.packages[] | select(.name == "kernel-devel")).version = "5.14.0-999.el9_5"' "$lock" >"$changed"
+    rm -r "$BATS_TEST_TMPDIR/cache"
+    run_slipway 12 lint --lock "$changed" --drivers nvidia "${rocky[@]}"
+    says "wants kernel-devel 5.14.0-999.el9_5 x86_64" "it is kernel-devel 5.14.0-503.11.1.el9_5 x86_64"
+    jq '.packages[].repository = "elsewhere"' "$lock" >"$changed"
+    rm -r "$BATS_TEST_TMPDIR/cache"
+    run_slipway 13 lint --lock "$changed" --drivers nvidia --mirror "rocky=$served/rocky"
+    says '"elsewhere", which rocky9 does not have' --keyring
+}
+
+@test "what was unpacked with --allow-unsigned is no answer for a run without" {
+    local tree=$BATS_TEST_TMPDIR/9/AppStream/x86_64/os
+    mkdir -p "$BATS_TEST_TMPDIR/9"
+    cp -a "$BATS_FILE_TMPDIR/www/rocky/9/." "$BATS_TEST_TMPDIR/9/"
+    ours=(lint 5.14.0-503.11.1.el9_5.x86_64 --drivers nvidia --os rocky9 --mirror "rocky=$BATS_TEST_TMPDIR" --keyring "$rpm_key")
+    rpmsign --delsign "$tree/kernel-devel-5.14.0-503.11.1.el9_5.x86_64.rpm" >/dev/null 2>&1
+    createrepo_c --quiet "$tree"
+    run_slipway 0 "${ours[@]}" --allow-unsigned
+    run_slipway 13 "${ours[@]}"
+    says "neither the package nor its list is signed"
+}
+
 @test "a kernel that has rotated out is found in the vault of its minor release" {
     resolve 0 5.14.0-427.13.1.el9_4.x86_64 --os rocky9 "${rocky[@]}"
     has headers kernel-devel /vault/9.4/AppStream/x86_64/os/kernel-devel-5.14.0-427.13.1.el9_4.x86_64.rpm

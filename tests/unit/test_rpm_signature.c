@@ -7,6 +7,7 @@
 
 #include "common/fs.h"
 #include "common/process.h"
+#include "kernels/lists/rpm_header.h"
 #include "kernels/lists/rpm_signature.h"
 
 static const char script[] =
@@ -14,7 +15,7 @@ static const char script[] =
 	"for name in our other; do gpg --batch --quiet --passphrase '' --quick-generate-key "
 	"$name@slipway.invalid rsa2048 sign never; gpg --batch --armor --export "
 	"$name@slipway.invalid >$name.asc; done\n"
-	"printf '%s\\n' 'Name: x' 'Version: 1' 'Release: 1' 'Summary: x' 'License: x' "
+	"printf '%s\\n' 'Name: x' 'Version: 1' 'Epoch: 3' 'Release: 1' 'Summary: x' 'License: x' "
 	"'%description' x '%install' 'mkdir -p %{buildroot}/x' 'head -c 5000 /dev/urandom "
 	">%{buildroot}/x/y' '%files' /x >x.spec\n"
 	"rpmbuild -bb --quiet --define \"_topdir $1\" --define \"_rpmdir $1\" --define "
@@ -135,6 +136,17 @@ static void no_changed_byte_is_taken(void **state)
 	}
 }
 
+static void a_package_says_what_it_is(void **state)
+{
+	const struct folder *folder = *state;
+	_cleanup_(rpm_file_close) struct rpm_file rpm = { .fd = -1 };
+	_cleanup_free_ char *text = NULL;
+
+	assert_int_equal(rpm_file_open(folder->fd, "x.rpm", &rpm), 0);
+	assert_int_equal(rpm_file_identity(&rpm, &text), 0);
+	assert_int_equal(strncmp(text, "x 3:1-1 ", 8), 0);
+}
+
 static void nothing_is_left_behind(void **state)
 {
 	const struct folder *folder = *state;
@@ -157,6 +169,7 @@ int main(void)
 		cmocka_unit_test(an_unsigned_package_is_refused_unless_allowed),
 		cmocka_unit_test(a_changed_payload_is_found),
 		cmocka_unit_test(no_changed_byte_is_taken),
+		cmocka_unit_test(a_package_says_what_it_is),
 		cmocka_unit_test(nothing_is_left_behind),
 	};
 
