@@ -17,25 +17,32 @@ static void on_missing(void *context, size_t count, uint64_t size_bytes)
 	progress_step(&build->context.progress, text);
 }
 
-static int fetch_into(
-	struct build *build, const struct store *store, const char *purpose, struct error *error)
+static struct fetch fetch_of(const struct build *build)
 {
 	const struct common_options *options = &build->options.common;
-	_cleanup_close_ int scratch_fd =
-		open(build->context.cache.run_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	const struct fetch fetch = {
-		.store = store,
+
+	return (struct fetch){
 		.download = build->context.download,
 		.os = &build->context.os,
 		.mirrors = &build->context.mirrors,
-		.scratch_fd = scratch_fd,
+		.scratch_fd = -1,
 		.keyring = options->keyring,
 		.allow_unsigned = options->allow_unsigned,
 		.trusted = build->options.bundle,
 	};
+}
+
+static int fetch_into(
+	struct build *build, const struct store *store, const char *purpose, struct error *error)
+{
+	_cleanup_close_ int scratch_fd =
+		open(build->context.cache.run_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	struct fetch fetch = fetch_of(build);
 
 	if (scratch_fd < 0)
 		return error_set_errno(error, -errno, "%s", build->context.cache.run_path);
+	fetch.store = store;
+	fetch.scratch_fd = scratch_fd;
 	return fetch_packages(&fetch, &build->lock, purpose, on_missing, build, error);
 }
 
@@ -51,6 +58,8 @@ int arrow_fetch(struct build *build, const char *purpose, struct error *error)
 
 void arrow_add_packages(const struct build *build, const char *purpose, struct hash *hash)
 {
+	const struct fetch fetch = fetch_of(build);
+
 	for (size_t i = 0; i < build->lock.count; i++) {
 		const struct lock_package *package = &build->lock.packages[i];
 
@@ -58,6 +67,7 @@ void arrow_add_packages(const struct build *build, const char *purpose, struct h
 			continue;
 		hash_add_text(hash, package->name);
 		hash_add_text(hash, package->sha256);
+		fetch_add_trust(&fetch, package, hash);
 	}
 }
 
