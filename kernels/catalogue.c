@@ -67,6 +67,7 @@ static const struct key keys[] = {
 		OF_REPOSITORY(certificate_authority), NULL },
 	{ "repository", "krel", VALUE_WORDS, false, OF_REPOSITORY(krels), NULL },
 	{ "repository", "archive", VALUE_FLAG, false, OF_REPOSITORY(archive), NULL },
+	{ "repository", "optional", VALUE_FLAG, false, OF_REPOSITORY(optional), NULL },
 };
 
 static void *slot_of(

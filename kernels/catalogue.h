@@ -42,6 +42,7 @@ struct repository {
 	struct strv krels; /* fnmatch(3) patterns: it only has such kernels. None: it may have any
 			    */
 	bool archive;      /* only looked in when no other repository has the kernel */
+	bool optional;     /* mirrors may lack it: "newest" can be told without it */
 };
 
 /* How a krel leads to packages. */

@@ -27,6 +27,9 @@ struct resolve_request {
 	const struct catalogue *os;
 	bool has_headers; /* they come from elsewhere, by --kernel-from: not looked for */
 	bool has_modules;
+	bool strict; /* resolve_in(): modules of the headers' own build, or -ENODATA; resolve()
+		      * itself tries both
+		      */
 	const struct resolve_extra *extras;
 	size_t extra_count;
 };

@@ -72,13 +72,23 @@ static int open_set(struct asking *asking, bool archives, bool refresh, struct e
 	return broken ? error_set(error, broken->result, "%s", broken->error.text) : 0;
 }
 
-/* The newest is only known when no list is silent, but for one that its mirror does not have. */
+/* Archives have the past, and some lists need not be on every mirror. */
+static bool may_be_absent(const struct repository *repository)
+{
+	return repository->archive || repository->optional;
+}
+
+/*
+ * The newest is only known when no list is silent. That a mirror has no list is no answer either:
+ * a kernel with holes would pass for the newest when the security mirror is set up wrongly.
+ */
 static int check_newest(const struct asking *asking, struct error *error)
 {
 	for (size_t i = 0; i < asking->count; i++) {
 		const struct index *index = &asking->indexes[i];
 
-		if (index->result < 0 && index->result != -EADDRNOTAVAIL)
+		if (index->result < 0 && !(index->result == -EADDRNOTAVAIL &&
+						 may_be_absent(index->request->repository)))
 			return error_set(error, index->result,
 				"kernel newest: which one is not known without the list of %s: %s",
 				index->request->repository->name, index->error.text);
@@ -109,12 +119,13 @@ static int find_newest(const struct asking *asking, char **ret_krel, struct erro
 	return *ret_krel ? 0 : error_set_errno(error, -ENOMEM, "kernel newest");
 }
 
-static int look(struct asking *asking, struct error *error)
+static int look(struct asking *asking, bool strict, struct error *error)
 {
 	struct resolve_request request = *asking->request;
 	_cleanup_free_ char *krel = NULL;
 	int r = 0;
 
+	request.strict = strict;
 	if (strcmp(request.krel, KREL_NEWEST) == 0)
 		r = find_newest(asking, &krel, error);
 	if (r < 0)
@@ -169,26 +180,29 @@ static bool may_ask_again(const struct asking *asking)
 
 /*
  * A name that is not there may be younger than our lists: they are asked once more. Then come the
- * archives.
+ * archives. Only when all of them have answered, and none has modules of the headers' own build,
+ * may those be of another, or lacking: a list that is silent may have the right ones.
  */
 static int ask(struct asking *asking, struct error *error)
 {
 	int r = open_set(asking, false, false, error);
 
 	if (r == 0)
-		r = look(asking, error);
+		r = look(asking, true, error);
 	if (r == -ENODATA && asking->own.count && may_ask_again(asking)) {
 		r = open_set(asking, false, true, error);
 		if (r == 0)
-			r = look(asking, error);
+			r = look(asking, true, error);
 	}
 	if (r != -ENODATA)
 		return r;
 	r = open_set(asking, true, false, error);
 	if (r == 0 && asking->archives.count)
-		r = look(asking, error);
+		r = look(asking, true, error);
 	else if (r == 0)
 		r = -ENODATA;
+	if (r == -ENODATA && !silent_list(asking))
+		r = look(asking, false, error);
 	if (asking->count == 0 && asking->own.unknown.count)
 		return place_set_no_mirror(&asking->own, asking->request->os, error);
 	return r == -ENODATA ? not_found(asking, error) : r;

@@ -204,7 +204,8 @@ int resolve_kernel(struct resolution *resolution, struct error *error)
 	r = -ENODATA;
 	for (size_t i = 0; i < anchors.count && r == -ENODATA; i++)
 		r = try_anchor(resolution, &anchors.items[i], SAME_BUILD, i ? error : &first);
-	for (int s = ANY_BUILD; s <= WITHOUT_MODULES && r == -ENODATA; s++)
+	for (int s = ANY_BUILD;
+		s <= WITHOUT_MODULES && r == -ENODATA && !resolution->request->strict; s++)
 		r = try_anchor(resolution, &anchors.items[0], (enum strictness) s, error);
 	return r == -ENODATA ? error_set(error, r, "%s", first.text) : r;
 }

@@ -224,7 +224,40 @@ sign_as_a_stranger() {
     says "warning: updates is passed over"
     run_slipway 15 resolve 6.1.0-99-amd64
     says "no package linux-headers-6.1.0-99-amd64" "the list of updates could not be read, and may have it"
+}
+
+@test "newest is not guessed where a mirror lacks a list, unless the catalogue says that it may" {
+    add_repository updates bookworm-updates
+    run_slipway 15 resolve newest --os debian12
+    says "which one is not known without the list of updates"
+    add_repository backports bookworm-backports 'optional = yes'
+    sed -i 's/^suite = bookworm-updates/suite = bookworm/' "$SLIPWAY_DATADIR/kernels/catalogue/debian12.ini"
     run_slipway 0 resolve newest --os debian12
+    says "6.1.0-56-amd64"
+}
+
+@test "modules of the headers' own build are looked for everywhere before others will do" {
+    add_repository old bookworm-old 'archive = yes'
+    mkdir "$mirror/old"
+    add_package linux-headers-6.1.0-70-amd64
+    VERSION=6.1.192-1 add_package linux-image-6.1.0-70-amd64
+    publish
+    POOL=old VERSION=6.1.192-2 add_package linux-image-6.1.0-70-amd64
+    publish bookworm-old old
+    run_slipway 0 resolve 6.1.0-70-amd64 --json
+    [ "$(jq -r '.lock.packages[] | select(.purpose == "modules") | .version' <<<"$output")" = 6.1.192-2 ]
+    rm -r "$mirror/dists/bookworm-old" "$mirror/old"
+    run_slipway 0 resolve 6.1.0-70-amd64 --refresh --json
+    [ "$(jq -r '.lock.packages[] | select(.purpose == "modules") | .version' <<<"$output")" = 6.1.192-1 ]
+}
+
+@test "modules of another build, or none, are no answer while a list is silent" {
+    add_repository updates bookworm-updates
+    add_package linux-headers-6.1.0-70-amd64
+    publish
+    run_slipway 15 resolve 6.1.0-70-amd64
+    says "linux-image-6.1.0-70-amd64" "the list of updates could not be read, and may have it"
+    run_slipway 0 resolve 6.1.0-56-amd64
 }
 
 @test "a mirror that nobody serves: 11, and newest is not guessed from the rest" {

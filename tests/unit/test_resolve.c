@@ -411,6 +411,18 @@ static void a_build_counter_is_no_part_of_the_release(void **state)
 	assert_contains(none.error.text, "kernel-default-devel of version 5.14.21-150500.55.*");
 }
 
+static void whoever_is_strict_gets_the_same_build_or_nothing(void **state)
+{
+	_cleanup_answer_ struct answer none = ask(&rocky, rocky_lists, 1,
+		(struct resolve_request){ .krel = EL ".x86_64+64k", .strict = true });
+	_cleanup_answer_ struct answer whole = ask(&rocky, rocky_lists, 1,
+		(struct resolve_request){ .krel = EL ".x86_64", .strict = true });
+
+	(void) state;
+	assert_int_equal(none.result, -ENODATA);
+	assert_int_equal(whole.result, 0);
+}
+
 static void assert_releases(
 	const struct catalogue *os, const struct index *lists, size_t count, const char *wanted)
 {
@@ -550,6 +562,7 @@ int main(void)
 		cmocka_unit_test(a_kernel_of_the_users_needs_no_modules_of_ours),
 		cmocka_unit_test(provides_lead_to_rpms),
 		cmocka_unit_test(a_build_counter_is_no_part_of_the_release),
+		cmocka_unit_test(whoever_is_strict_gets_the_same_build_or_nothing),
 		cmocka_unit_test(releases_are_listed),
 		cmocka_unit_test(newest_is_of_the_series_and_the_plain_flavour),
 		cmocka_unit_test(the_nearest_are_of_the_same_flavour_and_in_order),
