@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <json-c/json.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "cli/common_options.h"
 #include "cli/exit_code.h"
@@ -18,11 +19,12 @@
 #define MODULE_LIMIT ((size_t) 512 << 20)
 
 static const char usage_text[] =
-	"Usage: slipway explain [--module FILE] [--kernel PATH] [--with SYMVERS]… TEXT…|-\n"
+	"Usage: slipway explain [--module FILE] [--kernel PATH] [--with SYMVERS]… TEXT…|FILE|-\n"
 	"\n"
 	"Says which input of a build was wrong, and what to do about it, when a module does not\n"
-	"load. TEXT is what insmod, modprobe or dmesg printed, - takes it from stdin; lines about\n"
-	"other things are passed over:  dmesg | slipway explain --module nvidia-peermem.ko -\n"
+	"load. TEXT is what insmod, modprobe or dmesg printed, quoted or not. One word that\n"
+	"is a file's name, or - for stdin, is read; lines about other things are passed over:\n"
+	"  dmesg | slipway explain --module nvidia-peermem.ko -\n"
 	"\n"
 	"  --module FILE    the module: its CRCs, vermagic and signature are named\n"
 	"  --kernel PATH    the kernel tree, build folder or Module.symvers to compare it with\n"
@@ -92,7 +94,7 @@ static int parse(int argc, char **argv, struct verb *verb, struct error *error)
 
 	if (r == 0 && !verb->options.help && verb->texts.count == 0)
 		r = error_set(error, -EINVAL,
-			"no text: quote what insmod or dmesg said, or pipe it: dmesg | slipway "
+			"no text: say what insmod or dmesg said, name a file of it, or pipe it: dmesg | slipway "
 			"explain -");
 	return r;
 }
@@ -107,33 +109,57 @@ static int add_text(struct verb *verb, const char *text)
 	return r;
 }
 
-static int add_stdin(struct verb *verb, struct error *error)
+static int add_file(struct verb *verb, const char *path, const char *name, struct error *error)
 {
 	_cleanup_free_ char *text = NULL;
-	int r = fs_read(AT_FDCWD, "/dev/stdin", INPUT_LIMIT, &text, NULL);
+	int r = fs_read(AT_FDCWD, path, INPUT_LIMIT, &text, NULL);
 
 	if (r < 0)
-		return error_set_errno(error, r, "stdin");
+		return error_set_errno(error, r, "%s", name);
 	r = add_text(verb, text);
 	return r < 0 ? error_set_errno(error, r, "explain") : 0;
 }
 
+static bool is_file(const char *path)
+{
+	struct stat status;
+
+	return stat(path, &status) == 0 && S_ISREG(status.st_mode);
+}
+
+static bool are_quoted(const struct strv *texts)
+{
+	for (size_t i = 0; i < texts->count; i++)
+		if (!strchr(texts->items[i], ' '))
+			return false;
+	return true;
+}
+
+/* Quoted messages are a line each; bare words are of one: who copies a message rarely quotes it. */
+static int add_words(struct verb *verb)
+{
+	_cleanup_free_ char *text = strv_join(&verb->texts, are_quoted(&verb->texts) ? "\n" : " ");
+
+	return text ? add_text(verb, text) : -ENOMEM;
+}
+
 static int add_texts(struct verb *verb, struct error *error)
 {
-	for (size_t i = 0; i < verb->texts.count; i++) {
-		int r;
+	const char *first = verb->texts.items[0];
+	bool alone = verb->texts.count == 1;
+	int r;
 
-		if (strcmp(verb->texts.items[i], "-") == 0)
-			r = add_stdin(verb, error);
-		else if (add_text(verb, verb->texts.items[i]) < 0)
-			r = error_set_errno(error, -ENOMEM, "explain");
-		else
-			r = 0;
-		if (r < 0)
-			return r;
-	}
-	explain_finish(&verb->explanation);
-	return 0;
+	if (alone && strcmp(first, "-") == 0)
+		r = add_file(verb, "/dev/stdin", "stdin", error);
+	else if (alone && is_file(first))
+		r = add_file(verb, first, first, error);
+	else if (add_words(verb) < 0)
+		r = error_set_errno(error, -ENOMEM, "explain");
+	else
+		r = 0;
+	if (r == 0)
+		explain_finish(&verb->explanation);
+	return r;
 }
 
 /* The module's bytes as the kernel checks them: unpacked. */

@@ -175,8 +175,8 @@ static int add(struct explanation *explanation, const struct explain_entry *entr
 
 	if (symbol)
 		(void) snprintf(name, sizeof(name), "%.*s", (int) symbol->size, symbol->value);
-	if (input == EXPLAIN_SYMBOL)
-		input = symbol ? owner_of(symbol->value, symbol->size) : EXPLAIN_KERNEL;
+	if (input == EXPLAIN_SYMBOL && symbol)
+		input = owner_of(symbol->value, symbol->size);
 	take_module(fields, line, module);
 	finding = find_same(explanation, entry, input, module);
 	if (!finding) {

@@ -10,7 +10,7 @@
 
 struct explain_finding {
 	const struct explain_entry *entry;
-	enum explain_input input; /* never EXPLAIN_SYMBOL: that is resolved */
+	enum explain_input input; /* EXPLAIN_SYMBOL: none is named, so its owner is not known */
 	char *module;             /* as the kernel has it; "" when no line names it */
 	struct strv symbols;
 	struct strv lines; /* as given */

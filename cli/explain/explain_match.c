@@ -185,8 +185,8 @@ static void module_name(const struct explain_field *path, char *name, size_t siz
 bool explain_loader_module(const char *line, char *name, size_t size)
 {
 	static const char *const patterns[] = { "could not insert module {word}: ",
-		"could not insert '{word}': ", "can't insert '{word}': ", "can't insert {word}: ",
-		"can't load module {word} (" };
+		"could not insert '{word}': ", "could not insert {word}: ",
+		"can't insert '{word}': ", "can't insert {word}: ", "can't load module {word} (" };
 	struct explain_fields fields = { 0 };
 
 	for (size_t i = 0; i < ARRAY_SIZE(patterns); i++) {

@@ -43,6 +43,17 @@ explained() {
     explained nvrm-api userspace "NVRM: API mismatch: the client 'nvidia-smi' (pid 77)"
 }
 
+@test "bare words are one message, quoted ones each its own, and a file is read" {
+    explained version-symbol nvidia nvidia_peermem: disagrees about version of symbol nvidia_p2p_get_pages
+    explained errno-einval symbol "modprobe: ERROR: could not insert 'mlx5_core': Invalid argument"
+    explained errno-einval symbol modprobe: ERROR: could not insert mlx5_core: Invalid argument
+    [ "$(jq -r '.findings[0].module' <<<"$output")" = mlx5_core ]
+    run_slipway 0 explain --json "a: Unknown symbol ib_x (err -2)" "b: Unknown symbol ib_y (err -2)"
+    [ "$(jq '.findings | length' <<<"$output")" -eq 2 ]
+    printf 'booting\nfoo: disagrees about version of symbol module_layout\n' >"$BATS_TEST_TMPDIR/dmesg.txt"
+    explained version-symbol kernel "$BATS_TEST_TMPDIR/dmesg.txt"
+}
+
 @test "lines that belong together are one finding; others are passed over" {
     run_slipway 0 explain - <<'LOG'
 [   10.000000] mlx5_core 0000:01:00.0: firmware version: 22.36.1010
