@@ -319,6 +319,7 @@ static enum exit_code exit_code(int r)
 		return EXIT_CODE_SIGNATURE;
 	case -EINVAL:
 	case -ENOENT:
+	case -ENOTDIR:
 	case -EEXIST:
 	case -EBUSY:
 	case -ENODATA:

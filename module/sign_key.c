@@ -88,8 +88,8 @@ static int open_file(const char *path, struct sign_password *password, struct mo
 	file = BIO_new_file(path, "rb");
 	if (!file) {
 		ERR_clear_error();
-		return error_set(
-			error, -ENOKEY, "%s: cannot open the key: %s", path, strerror(errno));
+		return error_set(error, errno == ENOENT || errno == ENOTDIR ? -ENOENT : -ENOKEY,
+			"%s: cannot open the key: %s", path, strerror(errno));
 	}
 	method = UI_UTIL_wrap_read_pem_callback(sign_password_callback, 0);
 	store = method ? OSSL_STORE_attach(
