@@ -95,13 +95,13 @@ static int package_tarball(
 	return r < 0 ? r : find_tarball(folder, ret_path, error);
 }
 
-/* A broken archive of the user's is a bad source, not a damaged download. */
-static int unpack_archive(const char *path, const char *folder, struct error *error)
+/* A file of the user's that is no whole archive is a bad source, not a damaged download. */
+static int unpack_archive(const char *path, const char *folder, bool users, struct error *error)
 {
 	struct unpack unpack = { .folder = folder };
 	int r = unpack_tar(&unpack, AT_FDCWD, path, error);
 
-	return r == -EBADMSG || r == -EXDEV ? -EINVAL : r;
+	return users && r == -EBADMSG ? -EINVAL : r;
 }
 
 static int check_in(const char *folder, int (*check)(const char *path, struct error *error),
@@ -138,7 +138,7 @@ static int generate_reference(
 int ofed_source_run(struct build *build, const struct arrow_place *place, struct error *error)
 {
 	int r = build->ofed.kind == SOURCE_ARCHIVE
-			? unpack_archive(build->ofed.path, place->folder, error)
+			? unpack_archive(build->ofed.path, place->folder, true, error)
 			: generate_reference(build, place, error);
 
 	return r < 0 ? r : check_in(place->folder, source_check_ofed, error);
@@ -154,7 +154,7 @@ int nvidia_source_run(struct build *build, const struct arrow_place *place, stru
 		if (r < 0)
 			return r;
 	}
-	r = unpack_archive(tarball ? tarball : build->nvidia.path, place->folder, error);
+	r = unpack_archive(tarball ? tarball : build->nvidia.path, place->folder, !tarball, error);
 	return r < 0 ? r : check_in(place->folder, source_check_nvidia, error);
 }
 

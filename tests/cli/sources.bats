@@ -43,6 +43,27 @@ make_ofed() {
     says "no source of NVIDIA's open kernel modules" "kernel-open/"
 }
 
+@test "a source's archive that leads out, is a bomb or is none has the exit code of that" {
+    load kernel-from
+    local source=$BATS_TEST_TMPDIR/source kernel
+    make_root "$BATS_TEST_TMPDIR/root" 6.6.9-own1
+    kernel=(build --os debian12 --offline --force --kernel-from "$BATS_TEST_TMPDIR/root")
+    mkdir -p "$source/kernel-open"
+    touch "$source/kernel-open"/{Kbuild,conftest.sh}
+    ln -s ../../../../etc "$source/kernel-open/out"
+    tar -C "$source" -czf "$BATS_TEST_TMPDIR/escapes.tgz" .
+    run_slipway 19 "${kernel[@]}" --nvidia "$BATS_TEST_TMPDIR/escapes.tgz"
+    says "leads out of the archive"
+    run_slipway 19 "${kernel[@]}" --nvidia none --ofed "$BATS_TEST_TMPDIR/escapes.tgz"
+    rm "$source/kernel-open/out"
+    touch "$source/README" && truncate -s 200M "$source/kernel-open/big"
+    tar -C "$source" --zstd -cf "$BATS_TEST_TMPDIR/bomb.tgz" .
+    run_slipway 20 "${kernel[@]}" --nvidia "$BATS_TEST_TMPDIR/bomb.tgz"
+    echo "no archive" >"$BATS_TEST_TMPDIR/text.tgz"
+    run_slipway 6 "${kernel[@]}" --nvidia "$BATS_TEST_TMPDIR/text.tgz"
+    [ -z "$(ls "$BATS_TEST_TMPDIR/cache/arrows" | grep source)" ]
+}
+
 @test "a failure is one JSON event on stdout, and text on stderr" {
     local events
     events=$(SLIPWAY_DATADIR=$repository SLIPWAY_CACHE=$BATS_TEST_TMPDIR/cache \
