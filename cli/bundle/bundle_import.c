@@ -117,14 +117,13 @@ static int pull(const struct bundle *bundle, const char *file, const char *id, s
 }
 
 /* The output of the arrow that made the image where the bundle comes from. */
-static int keep_output(
-	const struct build *build, const struct bundle_image *image, struct error *error)
+static int keep_output(const struct build *build, const struct bundle_image *image,
+	const char *output, struct error *error)
 {
 	const struct cache *cache = &build->context.cache;
-	_cleanup_free_ char *output = cache_output_path(cache, image->arrow, image->key);
 	_cleanup_free_ char *folder = NULL;
 	_cleanup_free_ char *path = NULL;
-	int r = output ? cache_new_folder(cache, "imported", &folder) : -ENOMEM;
+	int r = cache_new_folder(cache, "imported", &folder);
 
 	if (r == 0 && asprintf(&path, "%s/" IMAGE_NAME_FILE, folder) < 0)
 		r = -ENOMEM;
@@ -137,6 +136,27 @@ static int keep_output(
 	return r < 0 ? error_set_errno(error, r, "%s", image->arrow) : 0;
 }
 
+static int take_image(struct build *build, const struct bundle *bundle,
+	const struct bundle_image *image, struct error *error)
+{
+	const struct cache *cache = &build->context.cache;
+	_cleanup_free_ char *output = cache_output_path(cache, image->arrow, image->key);
+	_cleanup_free_ char *there = NULL;
+	_cleanup_close_ int lock_fd = -1;
+	int r = output ? cache_lock(cache, image->arrow, image->key, &lock_fd) : -ENOMEM;
+
+	if (r < 0)
+		return error_set_errno(error, r, "%s: lock in the cache", image->arrow);
+	/* Made here before, or taken: it is used as it is, whatever the bundle has. */
+	if (cache_use(cache, output) && image_still_there(build, output))
+		return 0;
+	r = pull(bundle, image->file, image->id, error);
+	there = buildah_image_id(image->name);
+	if (r == 0 && !there)
+		r = buildah_tag(image->id, image->name, error);
+	return r < 0 ? r : keep_output(build, image, output, error);
+}
+
 static int take_images(struct build *build, const struct bundle *bundle, struct error *error)
 {
 	int r = 0;
@@ -145,11 +165,7 @@ static int take_images(struct build *build, const struct bundle *bundle, struct 
 		const struct bundle_image *image = &bundle->target->images[i];
 
 		progress_step(&build->context.progress, image->name);
-		r = pull(bundle, image->file, image->id, error);
-		if (r == 0)
-			r = buildah_tag(image->id, image->name, error);
-		if (r == 0)
-			r = keep_output(build, image, error);
+		r = take_image(build, bundle, image, error);
 	}
 	if (r == 0 && strcmp(bundle->target->base.kind, BUNDLE_SOURCE_FILE) == 0)
 		r = pull(bundle, bundle->target->base.file, bundle->target->base.name, error);
@@ -233,10 +249,23 @@ static int set_options(struct build *build, struct bundle *bundle, struct error 
 	options->krel = target->krel;
 	options->lock = text_of(bundle, target->lock);
 	options->base = *target->base.name ? target->base.name : NULL;
+	/* It is part of the keys of the images, which are of the bundle. */
 	options->common.allow_unsigned = strcmp(target->unsigned_lists, "yes") == 0;
 	if (r == 0 && !options->lock)
 		r = error_set_errno(error, -ENOMEM, "%s", target->lock);
 	return r;
+}
+
+/* Whoever builds from it decides that, not whoever made it. */
+static int check_signed(const struct build *build, const struct bundle *bundle, struct error *error)
+{
+	if (strcmp(bundle->target->unsigned_lists, "yes") != 0 ||
+		build->options.common.allow_unsigned)
+		return 0;
+	return error_set(error, -EKEYREJECTED,
+		"%s: made with --allow-unsigned: nobody vouches for the packages in it; give "
+		"--allow-unsigned here too to build from it all the same",
+		build->options.bundle);
 }
 
 static void note_version(struct build *build, const struct bundle *bundle)
@@ -257,6 +286,8 @@ static int import(struct build *build, struct bundle *bundle, struct error *erro
 
 	if (r == 0)
 		r = choose_target(build, bundle, error);
+	if (r == 0)
+		r = check_signed(build, bundle, error);
 	if (r < 0)
 		return r;
 	note_version(build, bundle);

@@ -105,6 +105,37 @@ nothing_is_imported() {
     [ -z "$(ls -A "$BATS_TEST_TMPDIR/cache/runs")" ]
 }
 
+@test "what this machine has made itself is not replaced by a bundle's" {
+    local own bundled=$id
+    make_image "$BATS_TEST_TMPDIR/own.tar"
+    own=$id
+    [ "$own" != "$bundled" ]
+    buildah pull --quiet "oci-archive:$BATS_TEST_TMPDIR/own.tar" >/dev/null
+    buildah tag "$own" localhost/slipway/build-test:1
+    output_folder=$BATS_TEST_TMPDIR/cache/arrows/toolchain-$(printf 'a%.0s' {1..24})
+    mkdir -p "$output_folder"
+    echo localhost/slipway/build-test:1 >"$output_folder/image"
+    touch "$output_folder/own"
+    isolate
+    build 21
+    [ -e "$output_folder/own" ]
+    [ "$(buildah inspect --type image --format '{{.FromImageID}}' localhost/slipway/build-test:1)" = "$own" ]
+    rm -r "$output_folder"
+    build 21
+    [ -e "$output_folder/image" ]
+    [ "$(buildah inspect --type image --format '{{.FromImageID}}' localhost/slipway/build-test:1)" = "$own" ]
+}
+
+@test "a bundle made with --allow-unsigned wants the word of who builds from it" {
+    isolate
+    pack '.targets[0].unsigned_lists = "yes"'
+    build 13
+    says "made with --allow-unsigned" "give --allow-unsigned here too"
+    nothing_is_imported
+    build 21 --allow-unsigned
+    says "of other recipes"
+}
+
 @test "an image of other recipes is not taken, and that is said" {
     isolate
     build 21
