@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/verb_cache.h"
 
+#include <fcntl.h>
 #include <limits.h>
 #include <string.h>
 
@@ -9,6 +10,7 @@
 #include "cli/cache/cache_verify.h"
 #include "cli/common_options.h"
 #include "cli/exit_code.h"
+#include "common/fs.h"
 #include "common/json_text.h"
 
 #define DEFAULT_AGE_S ((time_t) 30 * 24 * 60 * 60)
@@ -134,8 +136,9 @@ static void print_entry(const struct cache_entry *entry)
 
 	if (localtime_r(&entry->used_s, &when))
 		(void) strftime(used, sizeof(used), "%F %R", &when);
-	(void) printf("%-9s %9.1f MB  %s  %s%s%s\n", cache_kind_text(entry->kind),
+	(void) printf("%-9s %9.1f MB  %s  %s%s%s%s\n", cache_kind_text(entry->kind),
 		(double) entry->size_bytes / 1e6, used, entry->path, entry->name ? "  " : "",
+		entry->name && entry->kind == CACHE_OUTPUT ? "image " : "",
 		entry->name ? entry->name : "");
 }
 
@@ -285,6 +288,20 @@ static int run(struct verb *verb, struct error *error)
 	return r;
 }
 
+/* A cache that is named is looked at, never made: a mistyped name would be an empty one. */
+static int check_named(const char *path, struct error *error)
+{
+	_cleanup_free_ char *outputs = NULL;
+
+	if (!path)
+		return 0;
+	if (asprintf(&outputs, "%s/arrows", path) < 0)
+		return error_set_errno(error, -ENOMEM, "cache");
+	return fs_exists(AT_FDCWD, outputs)
+		       ? 0
+		       : error_set(error, -EINVAL, "--cache %s: no cache there", path);
+}
+
 static int parse(int argc, char **argv, struct verb *verb, struct error *error)
 {
 	const struct option_parser parser = {
@@ -306,7 +323,7 @@ static int parse(int argc, char **argv, struct verb *verb, struct error *error)
 	if (for_prune && strcmp(verb->what, "prune") != 0)
 		return error_set(error, -EINVAL,
 			"--older-than, --keep-size, --all and --dry-run are for cache prune");
-	return 0;
+	return check_named(verb->options.cache, error);
 }
 
 static int finish(struct verb *verb, int r, const struct error *error)

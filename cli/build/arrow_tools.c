@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <string.h>
 
+#include "cli/cache/cache_entry.h"
 #include "common/fs.h"
 #include "kernels/fetch/fetch.h"
 
@@ -46,6 +47,16 @@ static int fetch_into(
 	return fetch_packages(&fetch, &build->lock, purpose, on_missing, build, error);
 }
 
+static void name_downloads(const struct build *build, const char *purpose)
+{
+	for (size_t i = 0; i < build->lock.count; i++) {
+		const struct lock_package *package = &build->lock.packages[i];
+
+		if (!purpose || strcmp(package->purpose, purpose) == 0)
+			cache_name_download(&build->context.cache, package->sha256, package->name);
+	}
+}
+
 int arrow_fetch(struct build *build, const char *purpose, struct error *error)
 {
 	_cleanup_(store_close) struct store store = { .fd = -1 };
@@ -53,7 +64,11 @@ int arrow_fetch(struct build *build, const char *purpose, struct error *error)
 
 	if (r == 0)
 		r = store_open(build->context.cache.fd, "blobs", &store, error);
-	return r < 0 ? r : fetch_into(build, &store, purpose, error);
+	if (r == 0)
+		r = fetch_into(build, &store, purpose, error);
+	if (r == 0)
+		name_downloads(build, purpose);
+	return r;
 }
 
 void arrow_add_packages(const struct build *build, const char *purpose, struct hash *hash)

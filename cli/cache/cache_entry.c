@@ -6,9 +6,11 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 
+#include "cli/build/image.h"
 #include "common/fs.h"
 #include "kernels/resolve/lock.h"
 
+#define NAMES       "blobs/names" /* of downloads: a line in a file that is named by the digest */
 #define FIRST_USE_S ((time_t) 1577836800) /* 2020-01-01, UTC */
 
 /* Where each kind lies, which names there are none, and whose lock keeps users and tidiers apart.
@@ -123,9 +125,60 @@ static void name_downloads(struct cache_entries *entries, const struct lock *loc
 	}
 }
 
-/* A digest tells nobody anything; the locks of earlier runs know whose it is. */
+/* The image in the local storage that an output stands for, or that lies in it as an archive. */
+static char *image_name(const struct cache *cache, const struct cache_entry *entry)
+{
+	_cleanup_free_ char *folder = NULL;
+	_cleanup_free_ char *path = NULL;
+	struct image image = { 0 };
+	struct error ignored;
+	char *name = NULL;
+
+	if (asprintf(&path, "%s/image", entry->path) < 0 ||
+		asprintf(&folder, "%s/%s", cache->path, entry->path) < 0)
+		return NULL;
+	if (fs_read_line(cache->fd, path, &name) == 0)
+		return name;
+	if (image_read(folder, &image, &ignored) < 0)
+		return NULL;
+	name = TAKE_PTR(image.reference);
+	image_free(&image);
+	return name;
+}
+
+/* What the fetch that brought it wrote beside it. */
+static char *download_name(const struct cache *cache, const struct cache_entry *entry)
+{
+	_cleanup_free_ char *path = NULL;
+	char *name = NULL;
+
+	if (asprintf(&path, NAMES "/%s", strrchr(entry->path, '/') + 1) < 0 ||
+		fs_read_line(cache->fd, path, &name) < 0)
+		return NULL;
+	return name;
+}
+
+void cache_name_download(const struct cache *cache, const char *sha256, const char *name)
+{
+	_cleanup_free_ char *path = NULL;
+
+	if (asprintf(&path, NAMES "/%s", sha256) < 0 || fs_exists(cache->fd, path) ||
+		fs_mkdir_parents(cache->fd, NAMES, 0755) < 0)
+		return;
+	(void) !fs_write_atomic(cache->fd, path, name, strlen(name), 0644);
+}
+
+/* A digest tells nobody anything; who brought it and the locks of earlier runs know whose it is. */
 static void find_names(struct cache_entries *entries, const struct cache *cache)
 {
+	for (size_t i = 0; i < entries->count; i++) {
+		struct cache_entry *entry = &entries->items[i];
+
+		if (entry->kind == CACHE_OUTPUT)
+			entry->name = image_name(cache, entry);
+		else if (entry->kind == CACHE_DOWNLOAD)
+			entry->name = download_name(cache, entry);
+	}
 	for (size_t i = 0; i < entries->count; i++) {
 		struct lock lock = { 0 };
 		struct error ignored;
@@ -181,6 +234,14 @@ static bool is_being_written(const struct cache *cache, const char *path)
 	return is_locked(cache, path) || is_locked(cache, lock);
 }
 
+static void forget_name(const struct cache *cache, const char *sha256)
+{
+	_cleanup_free_ char *path = NULL;
+
+	if (asprintf(&path, NAMES "/%s", sha256) >= 0)
+		(void) unlinkat(cache->fd, path, 0);
+}
+
 static int move_away(const struct cache *cache, const struct cache_entry *entry)
 {
 	_cleanup_free_ char *to = NULL;
@@ -189,6 +250,8 @@ static int move_away(const struct cache *cache, const struct cache_entry *entry)
 		return -ENOMEM;
 	if (renameat(cache->fd, entry->path, AT_FDCWD, to) < 0)
 		return errno == ENOENT ? 1 : -errno;
+	if (entry->kind == CACHE_DOWNLOAD)
+		forget_name(cache, strrchr(entry->path, '/') + 1);
 	return fs_remove_tree(AT_FDCWD, to) < 0 ? -EIO : 1;
 }
 

@@ -22,7 +22,7 @@ enum cache_kind {
 struct cache_entry {
 	enum cache_kind kind;
 	char *path;          /* below the cache */
-	char *name;          /* of the package where it is a download that a lock knows; or NULL */
+	char *name;          /* of a download's package, or of an output's image; NULL: not known */
 	uint64_t size_bytes; /* on disk; what several entries share is split between them */
 	time_t used_s;       /* last time, since the epoch */
 };
@@ -36,6 +36,9 @@ struct cache_entries {
 int cache_entries_read(
 	const struct cache *cache, struct cache_entries *ret, struct error *error) _must_check_;
 void cache_entries_free(struct cache_entries *entries);
+
+/* Remembers the name of what lies under a digest, for people; without it nothing is lost. */
+void cache_name_download(const struct cache *cache, const char *sha256, const char *name);
 
 /* "download", "output" … */
 const char *cache_kind_text(enum cache_kind kind);

@@ -70,6 +70,30 @@ put_output() {
     jq -e '.entries[0].name == "linux-headers-one" and .entries[1].size_bytes >= 1000000' <<<"$output"
 }
 
+@test "a named cache is never made, and is one" {
+    for action in list prune verify; do
+        run_slipway 2 cache "$action" --cache "$BATS_TEST_TMPDIR/typo"
+        says "typo: no cache there"
+        [ ! -e "$BATS_TEST_TMPDIR/typo" ]
+    done
+    mkdir "$BATS_TEST_TMPDIR/other"
+    run_slipway 2 cache prune --cache "$BATS_TEST_TMPDIR/other"
+    [ -z "$(ls -A "$BATS_TEST_TMPDIR/other")" ]
+    run_slipway 0 cache list --cache "$cache"
+}
+
+@test "list names downloads and the images that outputs stand for" {
+    put_blob one 40
+    mkdir -p "$cache/blobs/names"
+    echo linux-headers-one >"$cache/blobs/names/${blob##*/}"
+    put_output build-base-0 10 0
+    echo localhost/slipway/base:0 >"$cache/arrows/build-base-0/image"
+    run_slipway 0 cache list
+    says "linux-headers-one" "image localhost/slipway/base:0"
+    run_slipway 0 cache prune
+    [ ! -e "$cache/$blob" ] && [ ! -e "$cache/blobs/names/${blob##*/}" ]
+}
+
 @test "prune removes what has not been used for 30 days" {
     put_blob old 31
     old=$blob
