@@ -169,10 +169,13 @@ static int judge(struct verb *verb, struct error *error)
 	enum exit_code code;
 	int r = build_prepare(build, error);
 
-	if (r == 0)
-		r = lockfile_make(build, error);
+	if (r < 0)
+		return r;
+	r = lockfile_make(build, error);
 	if (r == 0)
 		r = build_read_tree(build, error);
+	if (r < 0 && build_read_node(build, error) == 0)
+		r = 0;
 	if (r == 0)
 		r = build_lint(build, verb->ofed, verb->nvidia, &lint, error);
 	if (r < 0)

@@ -76,6 +76,7 @@ struct build {
 	struct source ofed;
 	struct source nvidia;
 	struct kernel_record record; /* its strings are NULL until build_read_tree() */
+	bool no_tree;                /* the record is of a probe bundle's configuration alone */
 	bool tree_only;              /* no images are made: any distribution will do */
 	struct arrow_state states[ARROW_COUNT];
 	enum exit_code failure;
@@ -103,6 +104,12 @@ int build_prepare(struct build *build, struct error *error) _must_check_;
 
 /* Makes the kernel tree and reads its record. */
 int build_read_tree(struct build *build, struct error *error) _must_check_;
+
+/*
+ * Without a tree: reads the record from the configuration in a probe bundle, and says with a note
+ * why (@error of what failed). -ENOENT when no bundle has one.
+ */
+int build_read_node(struct build *build, struct error *error) _must_check_;
 
 /* The findings about that kernel, with these drivers in mind. The caller frees them. */
 int build_lint(struct build *build, bool ofed, bool nvidia, struct lint *ret,

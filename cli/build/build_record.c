@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the kernel tree tells a build: the compiler, and whether it can come to a good end. */
 #include "cli/build/build.h"
+#include "cli/build/build_node.h"
 
 #include <string.h>
 #include <sys/utsname.h>
@@ -68,6 +69,28 @@ static int override_compiler(struct build *build, struct error *error)
 	return 0;
 }
 
+int build_read_node(struct build *build, struct error *error)
+{
+	_cleanup_(build_node_free) struct build_node node = { 0 };
+	_cleanup_free_ char *note = NULL;
+	struct error why = { 0 };
+
+	if (build->local.has_headers || build_node_read(build, -1, &node, &why) < 0 ||
+		!node.lint.record)
+		return -ENOENT;
+	if (asprintf(&note, "no headers: %s; what is judged is the configuration in the bundle",
+		    error->text) < 0)
+		note = NULL;
+	else
+		progress_note(&build->context.progress, note);
+	kernel_record_free(&build->record);
+	build->record = node.record;
+	node.record = (struct kernel_record){ 0 };
+	build->no_tree = true;
+	build->failure = EXIT_CODE_OK;
+	return 0;
+}
+
 /* The compiler comes from the tree itself, so the tree must be there before other keys are. */
 int build_read_tree(struct build *build, struct error *error)
 {
@@ -112,15 +135,28 @@ static void ask_compilers(struct build *build)
 
 int build_lint(struct build *build, bool ofed, bool nvidia, struct lint *ret, struct error *error)
 {
+	_cleanup_(build_node_free) struct build_node node = { 0 };
+	_cleanup_close_ int fd = -1;
 	struct utsname machine;
+	int r = 0;
 	struct lint_request request = {
 		.os = build->context.os.os,
 		.compiler = build->options.compiler,
 		.ofed = ofed,
 		.nvidia = nvidia,
 		.peermem = nvidia && ofed,
+		.no_tree = build->no_tree,
 	};
 
+	if (!build->no_tree)
+		r = arrow_open(build, ARROW_KERNEL, &fd, error);
+	if (r == 0)
+		r = build_node_read(build, fd, &node, error);
+	if (r < 0) {
+		build->failure = exit_code_for(r, EXIT_CODE_CONTENT);
+		return r;
+	}
+	request.node = node.lint.probe ? &node.lint : NULL;
 	ask_compilers(build);
 	if (build->compilers.count > 0)
 		request.compilers = &build->compilers;

@@ -54,10 +54,12 @@ static int compare_findings(const void *a, const void *b)
 int lint_run(const struct kernel_record *record, const struct lint_request *request,
 	struct lint *ret, struct error *error)
 {
-	static const lint_rule *const groups[] = {
-		lint_tree_rules,
+	static const lint_rule no_rules[] = { NULL };
+	const lint_rule *const groups[] = {
+		request->no_tree ? lint_no_tree_rules : lint_tree_rules,
 		lint_compiler_rules,
 		lint_option_rules,
+		request->node ? lint_node_rules : no_rules,
 	};
 	_cleanup_(lint_free) struct lint lint = { 0 };
 	struct lint_check check = { record, request, &lint };

@@ -10,12 +10,22 @@
 
 #include "common/error.h"
 #include "common/strv.h"
+#include "kernels/probe/probe.h"
 #include "kernels/tree/record.h"
 
 enum lint_severity {
 	LINT_NOTE,
 	LINT_WARNING,
 	LINT_ERROR, /* it cannot come to a good end: the build stops */
+};
+
+/* What a bundle of slipway probe tells of the node; all of it is borrowed. */
+struct lint_node {
+	const struct probe *probe;
+	const struct kernel_record *record; /* by the node's configuration; NULL: not known */
+	size_t symvers_count;               /* symbols that the node's Module.symvers has */
+	size_t symvers_differing;           /* with another CRC than in the tree, or not in it */
+	const char *symvers_first;          /* the first of those */
 };
 
 struct lint_request {
@@ -27,6 +37,8 @@ struct lint_request {
 	bool nvidia;
 	bool peermem; /* nvidia-peermem is wanted */
 	bool signing; /* the modules will be signed */
+	bool no_tree; /* the record is of a configuration alone: no tree was found */
+	const struct lint_node *node; /* NULL: no bundle of a probe is there */
 };
 
 struct lint_finding {

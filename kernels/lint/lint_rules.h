@@ -19,6 +19,10 @@ int lint_add(struct lint_check *check, const char *id, enum lint_severity severi
 
 /* NULL-terminated. lint_tree.c: is the tree complete, and does it fit this machine? */
 extern const lint_rule lint_tree_rules[];
+/* lint_tree.c, too: what there is to say without any tree. */
+extern const lint_rule lint_no_tree_rules[];
+/* lint_node.c: the node, as slipway probe saw it. Only with request->node. */
+extern const lint_rule lint_node_rules[];
 /* lint_compiler.c: the compiler, and what binds modules to it. */
 extern const lint_rule lint_compiler_rules[];
 /* lint_options.c: what the kernel's options mean for the drivers. */

@@ -82,3 +82,16 @@ const lint_rule lint_tree_rules[] = {
 	kernel_foreign_arch,
 	NULL,
 };
+
+static int no_tree(struct lint_check *check)
+{
+	return lint_add(check, "no-tree", LINT_WARNING,
+		"give the headers with --kernel-from, or slipway probe --headers=yes on the node",
+		"there are no headers to compile against: only the node's configuration is judged");
+}
+
+const lint_rule lint_no_tree_rules[] = {
+	no_tree,
+	kernel_foreign_arch,
+	NULL,
+};

@@ -82,6 +82,34 @@ set_option() { sed -i "/^CONFIG_${1%%=*}=/d" "$headers/.config" && echo "CONFIG_
     [ "$(jq -r '.krel' "$BATS_TEST_TMPDIR"/cache/arrows/kernel-*/record.json)" = "$krel" ]
 }
 
+# probe_node OPTION…: a node of the same release, with these options; its bundle has no headers.
+probe_node() {
+    local root=$BATS_TEST_TMPDIR/node option
+    make_root "$root" "$krel"
+    for option in "$@"; do
+        echo "CONFIG_$option" >>"$root/usr/src/linux-headers-$krel/.config"
+    done
+    printf '0x0badcafe\tmodule_layout\tvmlinux\tEXPORT_SYMBOL\t\n' >"$root/usr/src/linux-headers-$krel/Module.symvers"
+    mkdir "$root/etc"
+    printf 'ID=debian\nVERSION_ID="12"\n' >"$root/etc/os-release"
+    run_slipway 0 probe --root "$root" --headers=no -o "$BATS_TEST_TMPDIR/probe.tar.zst"
+}
+
+@test "a node's probe is held against headers from elsewhere" {
+    probe_node PREEMPT_RT=y MODULE_SIG=y MODULE_SIG_FORCE=y
+    lint 24 --kernel-from "$BATS_TEST_TMPDIR/probe.tar.zst"
+    says "node-sig-enforce" "the node enforces signatures" \
+        "node-config-differs" "these headers are of another build than the node's kernel" "preempt_rt is y there and n in the tree" \
+        "node-symvers-differ" "of its 1 symbols 1 have another CRC" "the first module_layout"
+}
+
+@test "without any headers a node's configuration is judged alone" {
+    probe_node PREEMPT_RT=y
+    run_slipway 24 lint --os debian12 --offline --kernel-from "$BATS_TEST_TMPDIR/probe.tar.zst"
+    says "what is judged is the configuration in the bundle" "$krel (x86_64), made with gcc-12" "no-tree" "preempt-rt"
+    run_slipway 0 lint --os debian12 --offline --kernel-from "$BATS_TEST_TMPDIR/probe.tar.zst" --drivers ofed
+}
+
 @test "a target is wanted, and one only" {
     run_slipway 2 lint
     says "a kernel release, --kernel-from or --lock is missing"

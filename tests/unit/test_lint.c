@@ -275,6 +275,85 @@ static void the_worst_comes_first(void **state)
 
 #define lint_test(function) cmocka_unit_test_setup(function, reset)
 
+/* What a node says, as slipway probe brought it, against the tree. */
+static struct probe node_probe;
+static struct kernel_record node_record;
+static struct lint_node node;
+
+static void make_node(void)
+{
+	node_probe = (struct probe){ .sig_enforce = PROBE_UNKNOWN, .module_unload = PROBE_UNKNOWN };
+	node_record = record;
+	node = (struct lint_node){ .probe = &node_probe, .record = &node_record };
+	request.node = &node;
+}
+
+static void a_node_that_fits_the_tree_says_nothing(void **state)
+{
+	(void) state;
+	make_node();
+	expect(NULL, LINT_NOTE, NULL);
+	node_probe.sig_enforce = PROBE_NO;
+	node_probe.module_unload = PROBE_YES;
+	node_probe.lockdown = text("none");
+	node.symvers_count = 9000;
+	expect(NULL, LINT_NOTE, NULL);
+	node.record = NULL;
+	expect(NULL, LINT_NOTE, NULL);
+}
+
+static void a_node_that_wants_signatures_is_an_error(void **state)
+{
+	static const char *const keys[] = { "Own key: 6cce", "Distribution CA: 0a0b", NULL };
+
+	(void) state;
+	make_node();
+	node_probe.sig_enforce = PROBE_YES;
+	expect("node-sig-enforce", LINT_ERROR, "the bundle names none");
+	node_probe.keys = (struct strv){ (char **) (uintptr_t) keys, 2, 3 };
+	expect("node-sig-enforce", LINT_ERROR, "Own key: 6cce, Distribution CA: 0a0b");
+	request.signing = true;
+	expect(NULL, LINT_NOTE, NULL);
+	request.signing = false;
+	node_probe.sig_enforce = PROBE_NO;
+	node_probe.lockdown = text("integrity");
+	expect("node-lockdown", LINT_ERROR, "in lockdown (integrity)");
+	request.signing = true;
+	expect(NULL, LINT_NOTE, NULL);
+}
+
+static void a_node_of_another_build_is_a_warning(void **state)
+{
+	(void) state;
+	make_node();
+	node_record.options[KOPT_PREEMPT_RT] = 'y';
+	expect("node-config-differs", LINT_WARNING, "preempt_rt is y there and n in the tree");
+	make_node();
+	node_record.compiler.version = text("12.3.0");
+	expect("node-config-differs", LINT_WARNING, "gcc 12.3.0 there and gcc 12.2.0 in the tree");
+	make_node();
+	node.symvers_count = 9000;
+	node.symvers_differing = 17;
+	node.symvers_first = "ib_register_client";
+	expect("node-symvers-differ", LINT_WARNING, "17 have another CRC");
+	make_node();
+	node_probe.module_unload = PROBE_NO;
+	expect("node-no-module-unload", LINT_WARNING, "MODULE_UNLOAD=n on the node");
+	record.options[KOPT_MODULE_UNLOAD] = 'n';
+	node.record = NULL;
+	expect("no-module-unload", LINT_WARNING, "MODULE_UNLOAD=n");
+}
+
+static void a_configuration_alone_is_judged_without_a_tree(void **state)
+{
+	(void) state;
+	record.prepared = false;
+	record.has_symvers = false;
+	record.tools_arch = text("");
+	request.no_tree = true;
+	expect("no-tree", LINT_WARNING, "no headers to compile against");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -291,6 +370,10 @@ int main(void)
 		lint_test(unsigned_modules_are_measured_by_what_the_kernel_enforces),
 		lint_test(large_pages_are_worth_a_note),
 		lint_test(the_worst_comes_first),
+		lint_test(a_node_that_fits_the_tree_says_nothing),
+		lint_test(a_node_that_wants_signatures_is_an_error),
+		lint_test(a_node_of_another_build_is_a_warning),
+		lint_test(a_configuration_alone_is_judged_without_a_tree),
 	};
 
 	return cmocka_run_group_tests_name("lint", tests, NULL, NULL);
