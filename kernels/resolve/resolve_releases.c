@@ -258,16 +258,43 @@ static int of_same_flavour(
 	return r;
 }
 
+/* "6.1" of "6.1.0-57-amd64": how far two releases of one series agree. */
+static size_t series_length(const char *krel)
+{
+	size_t length = strcspn(krel, ".");
+
+	return krel[length] ? length + 1 + strcspn(krel + length + 1, ".-+") : length;
+}
+
+/* Of those the ones of the same series; all where it has none: another series is a far neighbour.
+ */
+static int of_same_series(const struct strv *from, const char *krel, struct strv *same)
+{
+	size_t length = series_length(krel);
+	int r = 0;
+
+	for (size_t i = 0; i < from->count && r == 0; i++)
+		if (series_length(from->items[i]) == length &&
+			strncmp(from->items[i], krel, length) == 0)
+			r = strv_push(same, from->items[i]);
+	return r;
+}
+
 int resolve_nearest(const struct strv *krels, const struct catalogue *os, const char *krel,
 	struct strv *nearest)
 {
 	_cleanup_strv_ struct strv same = { 0 };
+	_cleanup_strv_ struct strv series = { 0 };
 	const struct strv *from = &same;
 	size_t place = 0, first, last;
 	int r = of_same_flavour(krels, os, krel, &same);
 
 	if (same.count == 0)
 		from = krels;
+	if (r == 0)
+		r = of_same_series(from, krel, &series);
+	if (series.count)
+		from = &series;
 	while (place < from->count && version_compare(from->items[place], krel) < 0)
 		place++;
 	first = place > NEAREST_EACH_SIDE ? place - NEAREST_EACH_SIDE : 0;

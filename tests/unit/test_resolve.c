@@ -475,7 +475,9 @@ static void assert_nearest(const char *krel, const char *wanted)
 static void the_nearest_are_of_the_same_flavour_and_in_order(void **state)
 {
 	(void) state;
-	assert_nearest("6.1.0-50-amd64",
+	assert_nearest("6.1.0-50-amd64", "6.1.0-9-amd64 6.1.0-47-amd64 6.1.0-56-amd64");
+	assert_nearest("6.12.90+deb12-amd64", "6.12.107+deb12-amd64");
+	assert_nearest("6.2.0-1-amd64",
 		"6.1.0-9-amd64 6.1.0-47-amd64 6.1.0-56-amd64 6.12.107+deb12-amd64");
 	assert_nearest("6.1.0-1-cloud-amd64", "6.1.0-57-cloud-amd64");
 	assert_nearest("0", "6.1.0-9-amd64 6.1.0-47-amd64 6.1.0-56-amd64");
