@@ -52,15 +52,21 @@ void context_close(struct context *context)
 	*context = (struct context) CONTEXT_CLOSED;
 }
 
-static int open_mirrors(struct context *context, struct error *error)
+int context_mirrors(struct context *context, struct error *error)
 {
 	struct mirrors_request request = {
 		.options = &context->options->mirrors,
 		.os = &context->os,
 		.cache_fd = context->cache.fd,
+		.offline = context->options->offline,
 	};
+	int r;
 
-	return mirrors_open(&request, &context->mirrors, error);
+	if (context->has_mirrors)
+		return 0;
+	r = mirrors_open(&request, &context->mirrors, error);
+	context->has_mirrors = r == 0;
+	return r;
 }
 
 /* Two releases of one distribution differ in VERSION_ID; RHEL's has a minor one after a dot. */
@@ -117,7 +123,7 @@ int context_choose_os(
 	r = catalogue_open(context->catalogues, os, &context->os, error);
 	if (r == -ENODATA) /* a distribution, not a kernel, is what is not known */
 		return -EINVAL;
-	return r < 0 ? r : open_mirrors(context, error);
+	return r;
 }
 
 int context_download(struct context *context, struct error *error)
@@ -129,7 +135,11 @@ int context_download(struct context *context, struct error *error)
 		.context = &context->progress,
 	};
 
-	return context->download ? 0 : download_open(&options, &context->download, error);
+	int r = context_mirrors(context, error);
+
+	if (r < 0 || context->download)
+		return r;
+	return download_open(&options, &context->download, error);
 }
 
 enum exit_code context_exit_code(int error_number)

@@ -20,11 +20,12 @@ struct context {
 	const struct common_options *options; /* borrowed */
 	struct cache cache;
 	struct progress progress;
-	char *data;                /* folder of recipes and the like */
-	char *catalogues;          /* data/kernels/catalogue */
-	const char *arch;          /* of the target, as uname -m prints it */
-	struct catalogue os;       /* its os is NULL until context_choose_os() */
-	struct mirrors mirrors;    /* of that os */
+	char *data;             /* folder of recipes and the like */
+	char *catalogues;       /* data/kernels/catalogue */
+	const char *arch;       /* of the target, as uname -m prints it */
+	struct catalogue os;    /* its os is NULL until context_choose_os() */
+	struct mirrors mirrors; /* of that os; empty until context_mirrors() */
+	bool has_mirrors;
 	struct download *download; /* NULL until context_download() */
 };
 
@@ -50,7 +51,13 @@ int context_choose_os(struct context *context, const char *os, const char *krel,
 int context_find_os(const struct context *context, const char *id, const char *version_id,
 	char **ret_os, struct error *error) _must_check_;
 
-/* Opens the downloads; once. */
+/*
+ * Looks where the os's mirrors are; once. Offline no program is started for that: what apt says is
+ * known as far as an earlier run has remembered it.
+ */
+int context_mirrors(struct context *context, struct error *error) _must_check_;
+
+/* Opens the downloads, with the mirrors whose passwords and certificates they want; once. */
 int context_download(struct context *context, struct error *error) _must_check_;
 
 /*

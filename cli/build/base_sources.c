@@ -149,6 +149,9 @@ int base_sources(struct build *build, struct strv *argv, struct error *error)
 
 	if (r < 0)
 		return error_set_errno(error, r, "base image");
+	r = context_mirrors(&build->context, error);
+	if (r < 0)
+		return r;
 	r = add_option(argv, "--suite", build->context.os.image.codename);
 
 	if (r == 0)

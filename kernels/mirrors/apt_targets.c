@@ -199,14 +199,14 @@ static bool is_valid(const char *record)
 	return stamp_of(&paths, stamp) == 0 && strcmp(stated, stamp) == 0;
 }
 
-static int recall(int cache_fd, char **ret_record)
+static int recall(int cache_fd, bool offline, char **ret_record)
 {
 	_cleanup_free_ char *record = NULL;
 	int r = cache_fd < 0 ? -ENOENT : fs_read(cache_fd, RECORD, RECORD_LIMIT, &record, NULL);
 
 	if (r < 0)
 		return r;
-	if (!is_valid(record))
+	if (!offline && !is_valid(record))
 		return -ESTALE;
 	*ret_record = TAKE_PTR(record);
 	return 0;
@@ -304,13 +304,15 @@ static int take_record(char *record, struct apt_targets *targets)
 	return r;
 }
 
-int apt_targets_read(int cache_fd, struct apt_targets *ret, struct error *error)
+int apt_targets_read(int cache_fd, bool offline, struct apt_targets *ret, struct error *error)
 {
 	_cleanup_(apt_targets_free) struct apt_targets targets = { 0 };
 	_cleanup_free_ char *record = NULL;
-	int r = 0;
+	int r = recall(cache_fd, offline, &record);
 
-	if (recall(cache_fd, &record) < 0)
+	if (r < 0 && offline)
+		r = -ENOENT;
+	else if (r < 0)
 		r = ask(cache_fd, &record, error);
 	if (r == -ENOENT) { /* no apt on this system */
 		*ret = (struct apt_targets){ 0 };

@@ -6,6 +6,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "common/error.h"
@@ -27,7 +28,9 @@ struct apt_targets {
 
 /*
  * None on a system without apt. @cache_fd (-1: none) is where the answer is remembered. -EIO when
- * apt-get itself fails. The caller frees it with apt_targets_free().
+ * apt-get itself fails. With @offline what is remembered is all, also where the files have changed.
+ * The caller frees it with apt_targets_free().
  */
-int apt_targets_read(int cache_fd, struct apt_targets *ret, struct error *error) _must_check_;
+int apt_targets_read(
+	int cache_fd, bool offline, struct apt_targets *ret, struct error *error) _must_check_;
 void apt_targets_free(struct apt_targets *targets);

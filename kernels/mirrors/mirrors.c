@@ -257,7 +257,7 @@ static int ask_apt(
 
 	if (!wants_apt(mirrors, request->os))
 		return 0;
-	r = apt_targets_read(request->cache_fd, &targets, error);
+	r = apt_targets_read(request->cache_fd, request->offline, &targets, error);
 	for (size_t i = 0; i < mirrors->count && r == 0; i++) {
 		_cleanup_free_ char *url = NULL;
 

@@ -33,6 +33,7 @@ struct mirrors {
 struct mirrors_request {
 	const struct strv *options; /* each --mirror as given */
 	const struct catalogue *os;
+	bool offline; /* no program is started: of the system's apt what is remembered */
 	int cache_fd; /* what the system's apt said is remembered here, until its sources change;
 		       * -1: nowhere
 		       */

@@ -225,6 +225,28 @@ works_again() {
     [ "$(asked '^200 http://mirror.slipway.invalid/ok/')" -eq 2 ]
 }
 
+@test "--offline starts no apt, whatever has become of its sources" {
+    lock_at ok
+    build 12
+    mkdir "$BATS_TEST_TMPDIR/bin"
+    for name in apt-config apt-get; do
+        printf '%s\n' '#!/bin/sh' "touch '$BATS_TEST_TMPDIR/asked'" 'exit 9' >"$BATS_TEST_TMPDIR/bin/$name"
+        chmod +x "$BATS_TEST_TMPDIR/bin/$name"
+    done
+    cp "$APT_CONFIG" "$BATS_TEST_TMPDIR/other.conf"
+    echo '// another' >>"$BATS_TEST_TMPDIR/other.conf"
+    export APT_CONFIG=$BATS_TEST_TMPDIR/other.conf PATH=$BATS_TEST_TMPDIR/bin:$PATH
+    build 12 --offline
+    run_slipway 0 resolve 6.1.0-56-amd64 --offline
+    [ ! -e "$BATS_TEST_TMPDIR/asked" ]
+    run strace -f -e trace=execve -o "$BATS_TEST_TMPDIR/strace" env SLIPWAY_CACHE="$BATS_TEST_TMPDIR/cache" "$SLIPWAY" \
+        build --lock "$BATS_TEST_TMPDIR/$$.json" --nvidia "$BATS_TEST_TMPDIR/nvidia" --offline
+    run grep -c 'execve(.*= 0' "$BATS_TEST_TMPDIR/strace"
+    [ "$output" -eq 2 ] # env and slipway
+    run_slipway 1 resolve 6.1.0-56-amd64
+    [ -e "$BATS_TEST_TMPDIR/asked" ]
+}
+
 @test "a full disk is named, and the cache is good when there is room" {
     rm -rf "$BATS_TEST_TMPDIR/cache"
     mkdir "$BATS_TEST_TMPDIR/cache"
