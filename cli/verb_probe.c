@@ -153,6 +153,18 @@ static void say(const struct node *node, const char *output, uint64_t size)
 	(void) fprintf(file, "bundle   %s, %.2f MB\n", output, (double) size / 1e6);
 }
 
+/* Who asked for none knows; on a node that has none nobody else will say it before a build fails.
+ */
+static void warn_of_headers(const struct options *options, const struct node *node)
+{
+	if (!node->headers.count && options->request.headers != PROBE_HEADERS_NO)
+		(void) fprintf(stderr,
+			"slipway probe: no headers are in the bundle: unless a distribution has "
+			"kernel %s, a build cannot be made from it alone: give its headers package "
+			"or build folder with one more --kernel-from\n",
+			node->krel);
+}
+
 static int fail(const struct error *error, int code)
 {
 	(void) fprintf(stderr, "slipway probe: %s\n", error->text);
@@ -178,6 +190,7 @@ static int run(const struct options *options)
 		r = write_file(&node, options->output, &size, &error);
 	if (r < 0)
 		return fail(&error, r == -ENOSPC ? EXIT_CODE_DISK_FULL : EXIT_CODE_OUTPUT);
+	warn_of_headers(options, &node);
 	if (!options->json)
 		say(&node, options->output, size);
 	else if (node_write_manifest(&node, stdout) < 0)

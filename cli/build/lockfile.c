@@ -13,6 +13,26 @@ static void say_warnings(struct build *build, const struct strv *warnings)
 		progress_note(&build->context.progress, warnings->items[i]);
 }
 
+/* What the lists do not have is the user's own: what to give, and where it usually lies. */
+static int ask_for_local(const struct build *build, struct error *error)
+{
+	const char *krel = build->local.krel;
+	const struct error why = *error;
+
+	if (!build->local.has_headers)
+		return error_set(error, -ENODATA,
+			"kernel %s: --kernel-from names no headers to compile against: give one "
+			"more --kernel-from with the headers package of this very kernel, or with "
+			"its build folder (where /lib/modules/%s/build leads on a machine that has "
+			"it). The lists do not have it: %s",
+			krel, krel, why.text);
+	return error_set(error, -ENODATA,
+		"kernel %s: --kernel-from names headers, and none of the kernel's own modules: "
+		"give one more --kernel-from with the image or modules package of this very "
+		"kernel, or with a folder that has lib/modules/%s. The lists do not have it: %s",
+		krel, krel, why.text);
+}
+
 static int ask(struct build *build, struct error *error)
 {
 	_cleanup_(resolve_answer_free) struct resolve_answer answer = { 0 };
@@ -32,6 +52,8 @@ static int ask(struct build *build, struct error *error)
 	request.extra_count = extras.count;
 	r = context_resolve(&build->context, &request, &answer, error);
 	say_warnings(build, &answer.warnings);
+	if (r == -ENODATA && build->local.count && !(request.has_headers && request.has_modules))
+		r = ask_for_local(build, error);
 	if (r < 0)
 		return r;
 	build->lock = answer.lock;

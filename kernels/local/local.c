@@ -31,6 +31,32 @@ const char *local_kind_name(enum local_kind kind)
 	return names[kind];
 }
 
+/* What begins as an archive is one: then it did not come whole. */
+static bool begins_as_archive(const char *path)
+{
+	static const struct {
+		size_t offset, size;
+		const char *bytes;
+	} marks[] = {
+		{ 0, 4, "\x28\xb5\x2f\xfd" },
+		{ 0, 6,
+			"\xfd"
+			"7zXZ" },
+		{ 0, 2, "\x1f\x8b" },
+		{ 0, 3, "BZh" },
+		{ 257, 5, "ustar" },
+	};
+	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
+	char start[512] = "";
+	ssize_t size = fd < 0 ? -1 : pread(fd, start, sizeof(start), 0);
+
+	for (size_t i = 0; i < ARRAY_SIZE(marks); i++)
+		if (size >= (ssize_t) (marks[i].offset + marks[i].size) &&
+			memcmp(start + marks[i].offset, marks[i].bytes, marks[i].size) == 0)
+			return true;
+	return false;
+}
+
 static int scan_archive(struct local_input *input, enum archive_kind kind, struct error *error)
 {
 	_cleanup_(archive_input_close) struct archive_input archive;
@@ -39,6 +65,11 @@ static int scan_archive(struct local_input *input, enum archive_kind kind, struc
 
 	if (r == 0)
 		r = local_scan_archive(input->scan, &archive, input->path, NULL, &why);
+	if (r == -EBADMSG && kind == ARCHIVE_KIND_TAR && begins_as_archive(input->path))
+		return error_set(error, -EINVAL,
+			"--kernel-from %s: an archive that is cut short or damaged: copy or make "
+			"it again (%s)",
+			input->path, why.text);
 	if (r == -EBADMSG && kind == ARCHIVE_KIND_TAR && input->scan->mark_count == 0)
 		return error_set(error, -EINVAL, "--kernel-from %s: no archive that is known: %s",
 			input->path, kinds_text);
@@ -388,10 +419,8 @@ char *local_lacks(const struct local_kernel *kernel)
 		return NULL;
 	return asprintf(&text,
 		       "kernel %s: of what --kernel-from names, %s: they are looked for in the "
-		       "distribution's repositories (Debian has them in linux-headers-%s and "
-		       "linux-image-%s, others in kernel-devel and kernel-core or "
-		       "kernel-modules-core)",
-		       kernel->krel, what, kernel->krel, kernel->krel) < 0
+		       "distribution's repositories",
+		       kernel->krel, what) < 0
 		       ? NULL
 		       : text;
 }

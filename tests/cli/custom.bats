@@ -205,6 +205,12 @@ make_layers() {
     [ "$(jq -r .files.headers.reason <<<"$output")" = "--headers=no" ]
     [ "$(jq -r .modules <<<"$output")" = null ]
     [ "$(tar --zstd -tf "$BATS_TEST_TMPDIR/small.tar.zst" | head -n 1)" = probe.json ]
+    head -c 300 "$BATS_TEST_TMPDIR/small.tar.zst" >"$BATS_TEST_TMPDIR/cut.tar.zst"
+    kernel_from 2 "$BATS_TEST_TMPDIR/cut.tar.zst"
+    says "cut short or damaged"
+    rm -rf "${root:?}/lib/modules/$krel/build" "${root:?}/usr/src"
+    run_slipway 0 probe --root "$root" -o "$BATS_TEST_TMPDIR/none.tar.zst"
+    says "no headers are in the bundle" "--kernel-from"
 }
 
 @test "several kernels: the one that is asked for, or none" {
