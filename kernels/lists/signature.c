@@ -195,6 +195,12 @@ static int place_keyring(
 				"%s: the armoured key in it is cut or damaged: fetch it again",
 				path);
 	}
+	/* A packet of OpenPGP has the first bit of its first byte set; no text has. */
+	if (text && !keys && size && !((unsigned char) *text & 0x80))
+		return error_set(error, -EKEYREJECTED,
+			"%s: no OpenPGP key is in this file: give one that has the key that signs "
+			"the lists",
+			path);
 	r = fs_write_atomic(request->folder_fd, keyring_file,
 		keys   ? keys
 		: text ? text

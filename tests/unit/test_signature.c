@@ -168,6 +168,8 @@ static void keyrings_that_are_not_there(void **state)
 	expect_rejected(folder, "signed", NULL, "nowhere.gpg", false, "cannot be read");
 	folder_write_text(folder, "cut.asc", "-----BEGIN PGP PUBLIC KEY BLOCK-----\n\nmDMEZ\n");
 	expect_rejected(folder, "signed", NULL, "cut.asc", false, "cut or damaged");
+	folder_write_text(folder, "text.gpg.txt", "root:x:0:0:root:/root:/bin/bash\n");
+	expect_rejected(folder, "signed", NULL, "text.gpg.txt", false, "no OpenPGP key is in");
 	(void) state;
 }
 
