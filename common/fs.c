@@ -2,8 +2,10 @@
 #include "common/fs.h"
 
 #include <fcntl.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 
 static int read_all(int fd, size_t limit, char **ret_text, size_t *ret_size)
@@ -77,32 +79,44 @@ static int write_all(int fd, const char *data, size_t size)
 	return 0;
 }
 
+/* Takes away what it could not finish: what was there before is another's, and stays. */
 static int write_synced(int dir_fd, const char *path, const void *data, size_t size, mode_t mode)
 {
 	_cleanup_close_ int fd =
-		openat(dir_fd, path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, mode);
+		openat(dir_fd, path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode);
 	int r;
 
 	if (fd < 0)
 		return -errno;
 	r = write_all(fd, data, size);
+	if (r == 0 && fsync(fd) < 0)
+		r = -errno;
 	if (r < 0)
-		return r;
-	return fsync(fd) < 0 ? -errno : 0;
+		(void) unlinkat(dir_fd, path, 0);
+	return r;
 }
 
 int fs_write_atomic(int dir_fd, const char *path, const void *data, size_t size, mode_t mode)
 {
 	_cleanup_free_ char *temporary = NULL;
+	uint64_t random = 0;
 	int r;
 
-	if (asprintf(&temporary, "%s.%d.tmp", path, (int) getpid()) < 0)
-		return -ENOMEM;
-	r = write_synced(dir_fd, temporary, data, size, mode);
-	if (r == 0 && renameat(dir_fd, temporary, dir_fd, path) < 0)
-		r = -errno;
+	/* Runs in containers that share a folder may have the same process ID. */
+	do {
+		free(TAKE_PTR(temporary));
+		if (getrandom(&random, sizeof(random), 0) != (ssize_t) sizeof(random))
+			return -errno;
+		if (asprintf(&temporary, "%s.%016llx.tmp", path, (unsigned long long) random) < 0)
+			return -ENOMEM;
+		r = write_synced(dir_fd, temporary, data, size, mode);
+	} while (r == -EEXIST);
 	if (r < 0)
-		(void) unlinkat(dir_fd, temporary, 0);
+		return r;
+	if (renameat(dir_fd, temporary, dir_fd, path) == 0)
+		return 0;
+	r = -errno;
+	(void) unlinkat(dir_fd, temporary, 0);
 	return r;
 }
 

@@ -79,6 +79,20 @@ static void write_atomic_replaces_and_leaves_nothing_beside(void **state)
 	assert_int_equal(names.count, 1);
 }
 
+/* Another container's run may have our process ID: what it is writing is not ours. */
+static void write_atomic_leaves_anothers_temporary_file_alone(void **state)
+{
+	const struct folder *folder = *state;
+	_cleanup_free_ char *text = NULL;
+	char name[64];
+
+	(void) snprintf(name, sizeof(name), "file.%d.tmp", (int) getpid());
+	folder_write_text(folder, name, "another's");
+	assert_int_equal(fs_write_atomic(folder->fd, "file", "new", 3, 0600), 0);
+	text = folder_read_text(folder, name);
+	assert_string_equal(text, "another's");
+}
+
 static void write_atomic_replaces_a_link_not_its_target(void **state)
 {
 	const struct folder *folder = *state;
@@ -185,6 +199,7 @@ int main(void)
 		folder_test(read_reports_what_is_missing),
 		folder_test(read_line_cuts_white_space_at_the_end_only),
 		folder_test(write_atomic_replaces_and_leaves_nothing_beside),
+		folder_test(write_atomic_leaves_anothers_temporary_file_alone),
 		folder_test(write_atomic_replaces_a_link_not_its_target),
 		folder_test(write_atomic_fails_without_leaving_a_temporary_file),
 		folder_test(mkdir_parents_makes_the_chain_and_accepts_it),
