@@ -85,8 +85,12 @@ static bool can_fetch(const struct fetching *fetching, const struct store_file *
 	return false;
 }
 
-/* 1: there; 0: to be fetched; negative: damaged and not to be had, or the disk is at fault. */
-static int look(const struct fetching *fetching, const struct store_file *file, struct error *error)
+/*
+ * 1: there; 0: to be fetched; negative: damaged and not to be had, or the disk is at fault. A
+ * damaged one is set aside by who holds its lock: another run may be putting the right one there.
+ */
+static int look(const struct fetching *fetching, const struct store_file *file, bool locked,
+	struct error *error)
 {
 	int r = store_check(fetching->store, file->sha256, file->size_bytes, error);
 
@@ -96,6 +100,8 @@ static int look(const struct fetching *fetching, const struct store_file *file, 
 		return error_prefix(error, r,
 			"%s cannot be fetched again with --offline: run once without it",
 			file->name);
+	if (!locked)
+		return 0;
 	r = store_set_aside(fetching->store, file->sha256);
 	return r < 0 ? error_prefix(error, r, "%s: cannot be moved away", file->name) : 0;
 }
@@ -109,7 +115,7 @@ static int add_missing(
 	for (size_t i = 0; i < fetching->count; i++)
 		if (strcmp(fetching->items[i].file->sha256, file->sha256) == 0)
 			return 0;
-	r = look(fetching, file, error);
+	r = look(fetching, file, false, error);
 	if (r != 0)
 		return r < 0 ? r : 0;
 	*missing = (struct missing){ .file = file, .lock_fd = -1, .result = 1 };
@@ -130,7 +136,7 @@ static int lock_all(struct fetching *fetching, struct error *error)
 		if (r < 0)
 			return error_set_errno(
 				error, r, "%s: lock in the store", missing->file->name);
-		r = look(fetching, missing->file, error);
+		r = look(fetching, missing->file, true, error);
 		if (r < 0)
 			return r;
 		if (r > 0)

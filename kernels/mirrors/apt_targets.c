@@ -162,15 +162,11 @@ static int ask_targets(bool never_fetched_too, char **ret_output, struct error *
 
 /* ---- what is remembered: a line with the stamp, the paths that it was made of, the targets */
 
-static int compose(
-	const struct strv *paths, const char *fetched, const char *all, char **ret_record)
+static int compose(const struct strv *paths, const char *stamp, const char *fetched,
+	const char *all, char **ret_record)
 {
 	_cleanup_strv_ struct strv lines = { 0 };
-	char stamp[HASH_HEX_SIZE];
-	int r = stamp_of(paths, stamp);
-
-	if (r == 0)
-		r = strv_pushf(&lines, RECORD_MAGIC "%s", stamp);
+	int r = strv_pushf(&lines, RECORD_MAGIC "%s", stamp);
 	for (size_t i = 0; i < paths->count && r == 0; i++)
 		r = strv_pushf(&lines, PATH_PREFIX "%s", paths->items[i]);
 	if (r == 0)
@@ -218,15 +214,20 @@ static int ask(int cache_fd, char **ret_record, struct error *error)
 	_cleanup_free_ char *fetched = NULL;
 	_cleanup_free_ char *all = NULL;
 	_cleanup_free_ char *record = NULL;
+	char stamp[HASH_HEX_SIZE] = "";
 	int r = ask_paths(&paths, error);
 
+	/* Of what was there before apt answered: should it change meanwhile, the record is stale.
+	 */
+	if (r == 0 && stamp_of(&paths, stamp) < 0)
+		r = error_set_errno(error, -ENOMEM, "apt sources");
 	if (r == 0)
 		r = ask_targets(false, &fetched, error);
 	if (r == 0)
 		r = ask_targets(true, &all, error);
 	if (r < 0)
 		return r;
-	r = compose(&paths, fetched, all, &record);
+	r = compose(&paths, stamp, fetched, all, &record);
 	if (r < 0)
 		return error_set_errno(error, r, "apt sources");
 	/* A source may have a password in its URL. The answer is right all the same where it cannot
