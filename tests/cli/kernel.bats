@@ -5,6 +5,7 @@
 
 load helpers
 load repository
+load kernel-from
 
 setup() {
     make_repository
@@ -35,6 +36,14 @@ nothing_is_left() {
         "6.1.0-9-amd64, 6.1.0-47-amd64, 6.1.0-56-amd64" "slipway resolve --explain"
     [[ $output != *cloud* ]]
     nothing_is_left
+}
+
+@test "a kernel of one's own without headers that no list has: what to give, in the error itself" {
+    make_modules "$BATS_TEST_TMPDIR/own" 6.6.9-own1
+    run_slipway 5 build --os debian12 --nvidia "$BATS_TEST_TMPDIR/nvidia" --kernel-from "$BATS_TEST_TMPDIR/own"
+    error=$(grep '^slipway build: ' <<<"$output")
+    [[ $error == *"--kernel-from names no headers to compile against"*"/lib/modules/6.6.9-own1/build"* ]]
+    [[ $output != *linux-image-6.6.9* ]]
 }
 
 @test "what no kernel release can be is refused before anything is asked" {
