@@ -13,7 +13,6 @@
 #include "cli/build/supervise.h"
 #include "cli/output_place.h"
 #include "common/json_text.h"
-#include "common/process.h"
 
 static const char usage_text[] =
 	"Usage: slipway bundle -o FILE [options] KREL…\n"
@@ -266,9 +265,7 @@ static int supervised(struct verb *verb)
 	if (r != 0)
 		buildah_sweep(verb->context.cache.run_path);
 	cache_end_run(&verb->context.cache);
-	if (process_was_interrupted(r))
-		(void) fprintf(stderr, "slipway bundle: interrupted; no bundle was written\n");
-	return r < 0 ? EXIT_CODE_INTERNAL : r;
+	return supervise_report(r, "bundle", verb->options.common.json, "no bundle was written");
 }
 
 static int start(struct verb *verb)

@@ -10,7 +10,6 @@
 #include "cli/build/lockfile.h"
 #include "cli/build/supervise.h"
 #include "common/json_text.h"
-#include "common/process.h"
 
 static const char usage_text[] =
 	"Usage: slipway lint [--kernel] KREL|newest [options]\n"
@@ -228,10 +227,10 @@ static int start(struct verb *verb)
 		return (int) exit_code_for(r, EXIT_CODE_INTERNAL);
 	}
 	r = supervise(work, verb);
+	if (r != 0)
+		buildah_sweep(build->context.cache.run_path);
 	cache_end_run(&build->context.cache);
-	if (process_was_interrupted(r))
-		(void) fprintf(stderr, "slipway lint: interrupted\n");
-	return r < 0 ? EXIT_CODE_INTERNAL : r;
+	return supervise_report(r, "lint", build->options.common.json, "nothing was judged");
 }
 
 int lint_command(int argc, char **argv)

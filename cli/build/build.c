@@ -2,7 +2,6 @@
 #include "cli/build/build.h"
 
 #include <fcntl.h>
-#include <signal.h>
 #include <string.h>
 
 #include "cli/bundle/bundle.h"
@@ -11,7 +10,6 @@
 #include "cli/build/arrow_tools.h"
 #include "cli/build/supervise.h"
 #include "cli/output_place.h"
-#include "common/process.h"
 
 /* Headers are enough to compile, and not to tell what else a module wants to be loaded first. */
 static int check_modules(struct build *build, struct error *error)
@@ -102,35 +100,6 @@ static int usage_error(const struct error *error)
 	return EXIT_CODE_USAGE;
 }
 
-static void say_interrupted(const struct build_options *options, int signal_number)
-{
-	(void) fprintf(stderr,
-		"slipway build: interrupted by signal %d; what was half made is removed, what was "
-		"finished is kept\n",
-		signal_number);
-	if (options->common.json)
-		(void) printf(
-			"{\"event\":\"failed\",\"exit_code\":%d,\"reason\":\"interrupted\"}\n",
-			128 + signal_number);
-}
-
-/* The work itself was ended by a signal that nobody sends to interrupt it. */
-static int say_killed(const struct build_options *options, int signal_number)
-{
-	const char *advice = signal_number == SIGKILL
-				     ? "; a kernel does that when memory runs out: try a smaller "
-				       "--jobs"
-				     : "";
-
-	(void) fprintf(stderr, "slipway build: ended by signal %d (%s)%s\n", signal_number,
-		strsignal(signal_number), advice);
-	if (options->common.json)
-		(void) printf("{\"event\":\"failed\",\"exit_code\":%d,\"reason\":\"ended by signal "
-			      "%d\"}\n",
-			EXIT_CODE_INTERNAL, signal_number);
-	return EXIT_CODE_INTERNAL;
-}
-
 /* The work is a child's; what it opened here, the cache with its run folder, outlives it. */
 static int supervised(struct build *build)
 {
@@ -140,11 +109,8 @@ static int supervised(struct build *build)
 	if (r != 0)
 		buildah_sweep(cache->run_path);
 	cache_end_run(cache);
-	if (process_was_interrupted(r))
-		say_interrupted(&build->options, r - 128);
-	else if (r > 128)
-		r = say_killed(&build->options, r - 128);
-	return r < 0 ? EXIT_CODE_INTERNAL : r;
+	return supervise_report(r, "build", build->options.common.json,
+		"what was half made is removed, what was finished is kept");
 }
 
 static int start(struct build *build)

@@ -2,12 +2,15 @@
 #include "cli/build/supervise.h"
 
 #include <signal.h>
-#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 
+#include "cli/exit_code.h"
 #include "common/cleanup.h"
+#include "common/process.h"
 
 #define GRACE_S 10 /* what the group gets to end by itself before SIGKILL */
 
@@ -91,4 +94,41 @@ int supervise(int (*work)(void *context), void *context)
 		run_child(work, context, &old_mask);
 	(void) setpgid(pid, pid);
 	return wait_for_child(pid, &signals);
+}
+
+static int say_interrupted(int signal_number, const char *verb, bool json, const char *state)
+{
+	(void) fprintf(
+		stderr, "slipway %s: interrupted by signal %d; %s\n", verb, signal_number, state);
+	if (json)
+		(void) printf(
+			"{\"event\":\"failed\",\"exit_code\":%d,\"reason\":\"interrupted\"}\n",
+			128 + signal_number);
+	return 128 + signal_number;
+}
+
+/* The work itself was ended by a signal that nobody sends to interrupt it. */
+static int say_killed(int signal_number, const char *verb, bool json)
+{
+	const char *advice = signal_number == SIGKILL
+				     ? "; a kernel does that when memory runs out: try a smaller "
+				       "--jobs where there is one"
+				     : "";
+
+	(void) fprintf(stderr, "slipway %s: ended by signal %d (%s)%s\n", verb, signal_number,
+		strsignal(signal_number), advice);
+	if (json)
+		(void) printf("{\"event\":\"failed\",\"exit_code\":%d,\"reason\":\"ended by signal "
+			      "%d\"}\n",
+			EXIT_CODE_INTERNAL, signal_number);
+	return EXIT_CODE_INTERNAL;
+}
+
+int supervise_report(int result, const char *verb, bool json, const char *state)
+{
+	if (process_was_interrupted(result))
+		return say_interrupted(result - 128, verb, json, state);
+	if (result > 128)
+		return say_killed(result - 128, verb, json);
+	return result < 0 ? EXIT_CODE_INTERNAL : result;
 }

@@ -5,8 +5,16 @@
  */
 #pragma once
 
+#include <stdbool.h>
+
 /*
  * Runs @work in a child. Returns its exit status, or 128 + N when signal N ended it or arrived
  * here. Negative errno when the child could not be started.
  */
 int supervise(int (*work)(void *context), void *context);
+
+/*
+ * Says how supervise() ended where the work could not say so itself: interrupted (@state is what
+ * became of its results), or killed. Returns the exit code.
+ */
+int supervise_report(int result, const char *verb, bool json, const char *state);
