@@ -9,6 +9,8 @@
 #include "common/json_text.h"
 
 #define REDRAW_MS 100
+#define EVENT_MS  1000  /* between events about files */
+#define LINE_MS   30000 /* between plain lines about them */
 
 void progress_start(struct progress *progress, bool json)
 {
@@ -66,6 +68,8 @@ void progress_begin(struct progress *progress, const char *stage)
 	progress->started_ms = clock_monotonic_ms();
 	progress->step[0] = '\0';
 	progress->told_ms = 0;
+	progress->compiled = 0;
+	progress->to_compile = 0;
 	event(progress, "begin", NULL, NULL);
 	if (progress->terminal)
 		draw(progress, "");
@@ -79,6 +83,54 @@ void progress_step(struct progress *progress, const char *text)
 		draw(progress, progress->step);
 	else if (progress->text)
 		(void) fprintf(progress->text, "%-14s            %s\n", progress->stage, text);
+}
+
+static void describe_compiled(struct progress *progress, const char *file)
+{
+	size_t done = progress->compiled, all = progress->to_compile;
+
+	/* Another kernel or source may want more files than the last one did. */
+	if (all >= done)
+		(void) snprintf(progress->step, sizeof(progress->step),
+			"%zu of about %zu files compiled: %s", done, all, file);
+	else
+		(void) snprintf(progress->step, sizeof(progress->step), "%zu file%s compiled: %s",
+			done, done == 1 ? "" : "s", file);
+}
+
+static void compiled_event(const struct progress *progress, const char *file)
+{
+	(void) fprintf(progress->json, "{\"event\":\"compile\",\"stage\":");
+	json_text_string(progress->json, progress->stage ? progress->stage : "");
+	(void) fprintf(progress->json,
+		",\"files_done\":%zu,\"files\":%zu,\"file\":", progress->compiled,
+		progress->to_compile);
+	json_text_string(progress->json, file);
+	(void) fputs("}\n", progress->json);
+	(void) fflush(progress->json);
+}
+
+void progress_compiled(struct progress *progress, const char *file)
+{
+	uint64_t now_ms = clock_monotonic_ms();
+
+	progress->compiled++;
+	describe_compiled(progress, file);
+	if (progress->terminal) {
+		progress_tick(progress);
+		return;
+	}
+	/* The first line comes after that time, too: a short recipe needs none. */
+	if (!progress->told_ms)
+		progress->told_ms = now_ms;
+	if (now_ms - progress->told_ms < (progress->json ? EVENT_MS : LINE_MS))
+		return;
+	progress->told_ms = now_ms;
+	if (progress->json)
+		compiled_event(progress, file);
+	else
+		(void) fprintf(progress->text, "%-14s            %s\n",
+			progress->stage ? progress->stage : "", progress->step);
 }
 
 void progress_tick(struct progress *progress)

@@ -18,6 +18,8 @@ struct progress {
 	bool terminal;
 	const char *stage;   /* the one that runs, or NULL */
 	char step[160];      /* what it is at */
+	size_t compiled;     /* files of the stage so far */
+	size_t to_compile;   /* that its last run had compiled; 0: not known */
 	uint64_t started_ms; /* of the stage */
 	uint64_t first_ms;   /* of the whole */
 	uint64_t drawn_ms;   /* when the terminal's line was last drawn */
@@ -30,6 +32,11 @@ void progress_start(struct progress *progress, bool json);
 void progress_begin(struct progress *progress, const char *stage);
 /* The stage's next step. */
 void progress_step(struct progress *progress, const char *text);
+/*
+ * One more file is compiled: on a terminal at once, as an event once a second, as a plain line now
+ * and then.
+ */
+void progress_compiled(struct progress *progress, const char *file);
 /* Something is still going on: keeps the elapsed time on a terminal moving. */
 void progress_tick(struct progress *progress);
 /* @result: "done", "there already" or "failed". */

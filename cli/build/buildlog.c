@@ -149,6 +149,40 @@ bool buildlog_says_killed(const char *text)
 	return strstr(text, "\nsubprocess exited on killed\n") != NULL;
 }
 
+const char *buildlog_compiled(const char *line)
+{
+	static const char *const commands[] = { "CC", "CXX", "AS" };
+
+	line += strspn(line, " ");
+	for (size_t i = 0; i < ARRAY_SIZE(commands); i++) {
+		size_t length = strlen(commands[i]);
+		const char *file;
+
+		if (strncmp(line, commands[i], length) != 0 || line[length] != ' ')
+			continue;
+		file = line + length + strspn(line + length, " ");
+		if (!starts_with(file, "[M]"))
+			return NULL;
+		file += 3;
+		file += strspn(file, " ");
+		return *file && *file != '\n' ? file : NULL;
+	}
+	return NULL;
+}
+
+size_t buildlog_count_compiled(const char *text)
+{
+	size_t count = 0;
+
+	for (const char *line = text; line && *line;) {
+		const char *end = strchr(line, '\n');
+
+		count += buildlog_compiled(line) != NULL;
+		line = end ? end + 1 : NULL;
+	}
+	return count;
+}
+
 const char *buildlog_hint(const struct buildlog_error *found)
 {
 	static const struct {

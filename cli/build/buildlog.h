@@ -3,6 +3,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #include "common/error.h"
 
@@ -23,6 +24,14 @@ void buildlog_error_free(struct buildlog_error *found);
 
 /* Was the recipe itself ended by SIGKILL? Buildah then exits with 1, and says so in the log. */
 bool buildlog_says_killed(const char *text);
+
+/*
+ * The file that a line of kbuild's says is compiled, "nvidia/nv-pci.o" of "  CC [M]  …"; borrowed,
+ * NULL when the line is another.
+ */
+const char *buildlog_compiled(const char *line);
+/* How many such lines a log has. */
+size_t buildlog_count_compiled(const char *text);
 
 /* What to try about it: one sentence. */
 const char *buildlog_hint(const struct buildlog_error *found);

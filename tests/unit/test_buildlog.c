@@ -116,6 +116,20 @@ static void a_killed_recipe_is_told_from_one_that_names_a_kill(void **state)
 	assert_false(buildlog_says_killed("==> compile\nsubprocess exited with status 2\n"));
 }
 
+static void compiled_files_are_counted(void **state)
+{
+	(void) state;
+	assert_string_equal(buildlog_compiled("  CC [M]  /w/nvidia/nv.o"), "/w/nvidia/nv.o");
+	assert_string_equal(buildlog_compiled("  CXX [M]  a.o"), "a.o");
+	assert_null(buildlog_compiled("  CC [M]  "));
+	assert_null(buildlog_compiled("  CC      scripts/mod/modpost.o"));
+	assert_null(buildlog_compiled("  LD [M]  nvidia.o"));
+	assert_null(buildlog_compiled("CCC [M] x"));
+	assert_int_equal(
+		buildlog_count_compiled("a\n  CC [M]  a.o\n  LD [M]  m.o\n  CC [M]  b.o"), 2);
+	assert_int_equal(buildlog_count_compiled(""), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -126,6 +140,7 @@ int main(void)
 		cmocka_unit_test(make_is_the_last_resort),
 		cmocka_unit_test(a_tool_that_died_is_named_before_make),
 		cmocka_unit_test(a_log_without_errors_says_so),
+		cmocka_unit_test(compiled_files_are_counted),
 		cmocka_unit_test(a_killed_recipe_is_told_from_one_that_names_a_kill),
 	};
 
