@@ -257,11 +257,15 @@ static int verify(struct verb *verb, struct error *error)
 		return r;
 	if (verb->options.json)
 		(void) printf("{\"event\":\"result\",\"checked\":%zu,\"checked_bytes\":%llu,"
-			      "\"damaged\":%zu}\n",
-			result.checked, (unsigned long long) result.checked_bytes, result.damaged);
+			      "\"damaged\":%zu,\"unchecked\":%zu}\n",
+			result.checked, (unsigned long long) result.checked_bytes, result.damaged,
+			result.unchecked);
 	else
-		(void) printf("Checked %zu entries, %.1f MB; %zu damaged\n", result.checked,
-			(double) result.checked_bytes / 1e6, result.damaged);
+		(void) printf(
+			"Checked %zu entries, %.1f MB; %zu damaged\n"
+			"%zu others were not: only downloads and image archives have digests\n",
+			result.checked, (double) result.checked_bytes / 1e6, result.damaged,
+			result.unchecked);
 	if (result.damaged)
 		return error_set(error, -EUCLEAN,
 			"%zu damaged in %s: moved out of the way; the next run fetches or makes "

@@ -8,6 +8,7 @@ struct verify_result {
 	size_t checked;
 	uint64_t checked_bytes;
 	size_t damaged;
+	size_t unchecked; /* nothing beside them says what they were: outputs that are no image … */
 };
 
 /*

@@ -192,8 +192,11 @@ put_output() {
     run_slipway 18 cache verify
     says "$blob: damaged on disk" "1 damaged"
     [ -e "$cache/$good" ] && [ ! -e "$cache/$blob" ] && [ -e "$cache/blobs/damaged/${blob##*/}" ]
+    put_output kernel-0123 10 1
     run_slipway 0 cache verify --json
-    jq -e '.checked == 1 and .damaged == 0' <<<"$output"
+    jq -e '.checked == 1 and .damaged == 0 and .unchecked == 2' <<<"$output"
+    run_slipway 0 cache verify
+    says "Checked 1 entries" "2 others were not"
     run_slipway 0 cache prune
     [ ! -e "$cache/blobs/damaged/${blob##*/}" ]
 }
