@@ -55,7 +55,7 @@ static int add_base_inputs(
 {
 	const struct catalogue *os = &build->context.os;
 	_cleanup_free_ char *refreshed = NULL;
-	int r = build->bundle ? 0 : cache_refreshed(&build->context.cache, os->os, &refreshed);
+	int r = build->bundle ? 0 : base_sources_stamp(build, &refreshed);
 
 	if (r < 0)
 		return error_set_errno(error, r, "%s", build->context.cache.path);

@@ -2,11 +2,12 @@
 #include "cli/build/base_sources.h"
 
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "common/fs.h"
+#include "kernels/lists/signature.h"
 
 #define AUTH_FILE "apt-auth.conf"
 
@@ -64,38 +65,64 @@ static int note_password(
 		     : 0;
 }
 
+/* As it is named: what a link leads to may have another name in the image. NULL: not there. */
+static char *absolute(const char *path)
+{
+	if (*path != '/')
+		return realpath(path, NULL);
+	return fs_exists(AT_FDCWD, path) ? strdup(path) : NULL;
+}
+
 /*
- * Slipway has judged the lists' age by its own rules when it resolved the kernel; apt would refuse
- * what --allow-expired or an archive's snapshot allowed.
+ * Each source with its own keys only: one repository's must not sign another's lists. apt looks at
+ * the lists' age itself, but where Slipway let it be when it resolved the kernel.
  */
+static char *source_options(
+	const struct build *build, const struct repository *repository, struct error *error)
+{
+	const struct common_options *options = build->context.options;
+	const char *keyring = signature_keyring(&repository->keyrings, options->keyring);
+	_cleanup_free_ char *path = keyring ? absolute(keyring) : NULL;
+	_cleanup_strv_ struct strv words = { 0 };
+	int r = 0;
+
+	if (keyring && (!path || strpbrk(path, " \t,[]"))) {
+		(void) error_set(error, -EKEYREJECTED,
+			"%s: %s: apt cannot use this keyring: name one that exists, whose path has "
+			"no blanks, commas and brackets",
+			repository->name, keyring);
+		return NULL;
+	}
+	if (path)
+		r = strv_pushf(&words, "signed-by=%s", path);
+	if (r == 0 && (options->allow_expired || repository->archive))
+		r = strv_push(&words, "check-valid-until=no");
+	if (r == 0 && options->allow_unsigned)
+		r = strv_push(&words, "trusted=yes");
+	if (r < 0)
+		(void) error_set_errno(error, r, "%s", repository->name);
+	return r < 0 ? NULL : words.count ? strv_join(&words, " ") : strdup("");
+}
+
 static int add_source(struct build *build, const struct repository *repository,
 	const struct mirror *mirror, struct strv *argv, struct error *error)
 {
 	const struct context *context = &build->context;
 	_cleanup_free_ char *url = NULL;
+	_cleanup_free_ char *options = NULL;
 	int r = mirrors_url(mirror, repository, &context->os, build->lock.krel, context->arch,
 		context->options->snapshot, &url, error);
 
 	if (r < 0)
 		return r;
+	options = source_options(build, repository, error);
+	if (!options)
+		return -EKEYREJECTED;
 	r = strv_push(argv, "--source");
 	if (r == 0)
-		r = strv_pushf(argv, "deb [check-valid-until=no%s] %s %s %s",
-			context->options->allow_unsigned ? " trusted=yes" : "", url,
-			repository->suite, repository->components);
+		r = strv_pushf(argv, "deb %s%s%s%s %s %s", *options ? "[" : "", options,
+			*options ? "] " : "", url, repository->suite, repository->components);
 	return r < 0 ? error_set_errno(error, r, "%s", repository->name) : 0;
-}
-
-/* The keyring of the command line, else the repository's first that exists; each named once. */
-static int add_keyring(
-	const struct build *build, const struct repository *repository, struct strv *keyrings)
-{
-	const char *chosen = build->context.options->keyring;
-
-	for (size_t i = 0; !chosen && i < repository->keyrings.count; i++)
-		if (access(repository->keyrings.items[i], R_OK) == 0)
-			chosen = repository->keyrings.items[i];
-	return chosen ? strv_push_unique(keyrings, chosen) : 0;
 }
 
 static void note_without_mirror(struct build *build, const struct repository *repository)
@@ -109,8 +136,7 @@ static void note_without_mirror(struct build *build, const struct repository *re
 		progress_note(&build->context.progress, text);
 }
 
-static int add_repositories(
-	struct build *build, struct strv *argv, struct strv *keyrings, struct error *error)
+static int add_repositories(struct build *build, struct strv *argv, struct error *error)
 {
 	const struct catalogue *os = &build->context.os;
 	size_t added = 0;
@@ -129,8 +155,6 @@ static int add_repositories(
 		r = note_password(build, mirror, error);
 		if (r == 0)
 			r = add_source(build, repository, mirror, argv, error);
-		if (r == 0 && add_keyring(build, repository, keyrings) < 0)
-			r = error_set_errno(error, -ENOMEM, "%s", repository->name);
 		added++;
 	}
 	if (r < 0 || added)
@@ -143,7 +167,6 @@ static int add_repositories(
 
 int base_sources(struct build *build, struct strv *argv, struct error *error)
 {
-	_cleanup_strv_ struct strv keyrings = { 0 };
 	_cleanup_free_ char *auth = auth_path(build);
 	int r = auth ? fs_remove_tree(AT_FDCWD, auth) : -ENOMEM;
 
@@ -155,12 +178,34 @@ int base_sources(struct build *build, struct strv *argv, struct error *error)
 	r = add_option(argv, "--suite", build->context.os.image.codename);
 
 	if (r == 0)
-		r = add_repositories(build, argv, &keyrings, error);
-	for (size_t i = 0; r == 0 && i < keyrings.count; i++)
-		r = add_option(argv, "--keyring", keyrings.items[i]);
+		r = add_repositories(build, argv, error);
 	if (r == 0 && fs_exists(AT_FDCWD, auth))
 		r = add_option(argv, "--auth", auth);
 	return r == -ENOMEM ? error_set_errno(error, r, "base image") : r;
+}
+
+int base_sources_stamp(const struct build *build, char **ret_stamp)
+{
+	const struct context *context = &build->context;
+	_cleanup_free_ char *refreshed = NULL;
+	char hex[HASH_HEX_SIZE];
+	struct hash *hash;
+	int r = cache_refreshed(&context->cache, context->os.os, &refreshed);
+
+	if (r < 0)
+		return r;
+	hash = hash_new();
+	if (!hash)
+		return -ENOMEM;
+	hash_add_text(hash, refreshed);
+	hash_add_text(hash, context->options->allow_expired ? "expired" : "valid");
+	for (size_t i = 0; i < context->os.repository_count; i++)
+		if (is_in_base(&context->os, &context->os.repositories[i]))
+			signature_hash_keyring(&context->os.repositories[i].keyrings,
+				context->options->keyring, hash);
+	hash_finish(hash, hex);
+	*ret_stamp = strdup(hex);
+	return *ret_stamp ? 0 : -ENOMEM;
 }
 
 void base_sources_add_inputs(const struct build *build, struct hash *hash)

@@ -3,6 +3,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "cli/build/base_sources.h"
 #include "cli/bundle/bundle.h"
 #include "cli/build/arrow_tools.h"
 #include "common/fs.h"
@@ -245,7 +246,7 @@ static int describe(const struct collecting *collecting, struct error *error)
 {
 	const struct build *build = collecting->build;
 	struct bundle_target *target = collecting->target;
-	int r = cache_refreshed(&build->context.cache, build->context.os.os, &target->refreshed);
+	int r = base_sources_stamp(build, &target->refreshed);
 
 	target->krel = strdup(build->lock.krel);
 	target->os = strdup(build->lock.os);

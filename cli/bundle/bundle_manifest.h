@@ -45,7 +45,7 @@ struct bundle_target {
 	char *os;
 	char *arch;
 	char *lock;           /* its file */
-	char *refreshed;      /* stamp of the package lists that the base images are of */
+	char *refreshed;      /* stamp of the package lists and keys that the base images are of */
 	char *unsigned_lists; /* "yes": they were made with --allow-unsigned; "no" */
 	struct bundle_source ofed;
 	struct bundle_source nvidia;

@@ -74,8 +74,21 @@ if [[ -n $auth ]]; then
     )
 fi
 
+# apt in the image reads the same sources: a key that they name and the image lacks goes along.
+place_keys() {
+    local source key
+    for source in "${sources[@]}"; do
+        [[ $source =~ signed-by=([^]\ ]+) ]] || continue
+        key=${BASH_REMATCH[1]}
+        printf -v key %q "$key"
+        hooks+=("--customize-hook=[ -e \"\$1\"$key ] || install -D -m 644 $key \"\$1\"$key")
+    done
+}
+
 make_build() {
-    mmdebstrap "${common[@]}" --format=tar --variant=minbase --include=ca-certificates "$suite" "$output" "${sources[@]}"
+    local hooks=()
+    place_keys
+    mmdebstrap "${common[@]}" "${hooks[@]}" --format=tar --variant=minbase --include=ca-certificates "$suite" "$output" "${sources[@]}"
 }
 
 # busybox brings sh and the small programs that the operators' probes run; kmod brings modprobe and lsmod.
