@@ -5,14 +5,19 @@
 
 #include "cli/context.h"
 #include "kernels/krel.h"
+#include "kernels/lists/signature.h"
 
 /* What both questions need; the caller closes options->folder_fd. */
 static int prepare(struct context *context, struct index_options *options,
 	struct resolve_places *places, struct error *error)
 {
-	int folder_fd = openat(context->cache.fd, "indexes", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	int r;
+	const char *keyring = context->options->keyring;
+	int folder_fd = -1;
+	int r = keyring ? signature_check_keyring(keyring, error) : 0;
 
+	if (r < 0)
+		return r;
+	folder_fd = openat(context->cache.fd, "indexes", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (folder_fd < 0)
 		return error_set_errno(error, -errno, "%s/indexes", context->cache.path);
 	*options = (struct index_options){

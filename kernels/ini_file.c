@@ -14,7 +14,8 @@
 struct reader {
 	ini_file_key on_key;
 	void *context;
-	int result; /* of the handler, the first that failed */
+	int result;        /* of the handler, the first that failed */
+	char refused[128]; /* which key that was */
 };
 
 static int on_pair(void *user, const char *section, const char *key, const char *value)
@@ -22,8 +23,11 @@ static int on_pair(void *user, const char *section, const char *key, const char 
 	struct reader *reader = user;
 	int r = reader->on_key(reader->context, section, key, value);
 
-	if (r < 0 && reader->result == 0)
+	if (r < 0 && reader->result == 0) {
 		reader->result = r;
+		(void) snprintf(
+			reader->refused, sizeof(reader->refused), "[%s] %s: ", section, key);
+	}
 	return r == 0;
 }
 
@@ -65,8 +69,8 @@ int ini_file_read(const char *path, ini_file_key on_key, void *context, struct e
 		return error_set_errno(error, reader.result, "%s", path);
 	if (line)
 		return error_set(error, -EINVAL,
-			"%s:%d: unknown section or key, a value that the key cannot have or has "
+			"%s:%d: %sunknown section or key, a value that the key cannot have or has "
 			"already, or a broken line",
-			path, line);
+			path, line, reader.refused);
 	return 0;
 }

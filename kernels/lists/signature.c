@@ -176,6 +176,29 @@ static int no_keyring(const struct signature_request *request, struct error *err
 		request->name, names);
 }
 
+/* A packet of OpenPGP has the first bit of its first byte set; no text has. */
+static int no_key(const char *path, struct error *error)
+{
+	return error_set(error, -EKEYREJECTED,
+		"%s: no OpenPGP key is in this file: give one that has the key that signs the "
+		"lists",
+		path);
+}
+
+int signature_check_keyring(const char *path, struct error *error)
+{
+	_cleanup_free_ char *text = NULL;
+	size_t size = 0;
+	int r = fs_read(AT_FDCWD, path, KEYRING_LIMIT_BYTES, &text, &size);
+
+	if (r < 0)
+		return error_set(error, -EKEYREJECTED, "%s: the keyring cannot be read: %s", path,
+			strerror(-r));
+	return armour_is_key(text) || (size && ((unsigned char) *text & 0x80))
+		       ? 0
+		       : no_key(path, error);
+}
+
 /* Puts the keys into the folder as gpgv reads them: armour is taken off. */
 static int place_keyring(
 	const struct signature_request *request, const char *path, struct error *error)
@@ -195,12 +218,8 @@ static int place_keyring(
 				"%s: the armoured key in it is cut or damaged: fetch it again",
 				path);
 	}
-	/* A packet of OpenPGP has the first bit of its first byte set; no text has. */
 	if (text && !keys && size && !((unsigned char) *text & 0x80))
-		return error_set(error, -EKEYREJECTED,
-			"%s: no OpenPGP key is in this file: give one that has the key that signs "
-			"the lists",
-			path);
+		return no_key(path, error);
 	r = fs_write_atomic(request->folder_fd, keyring_file,
 		keys   ? keys
 		: text ? text

@@ -42,6 +42,10 @@ void signature_free(struct signature *signature);
  * Borrowed. */
 const char *signature_keyring(const struct strv *keyrings, const char *keyring);
 
+/* Can the user's own keyring be read, and may keys be in it? Else -EKEYREJECTED, once for all
+ * lists. */
+int signature_check_keyring(const char *path, struct error *error) _must_check_;
+
 /*
  * Adds what is in that file to a key: what was believed because of a key is not believed without
  * it. A file that cannot be read counts as none of those that can: whoever checks has the message.

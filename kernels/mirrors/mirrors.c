@@ -167,7 +167,10 @@ static int on_key(void *context, const char *section, const char *key, const cha
 	} else if (strcmp(key, "certificate_authority") == 0) {
 		r = fill(&mirror->certificate_authority, value);
 	} else {
-		r = -EINVAL;
+		r = error_set(config->error, -EINVAL,
+			"%s: [%s] %s: unknown key; known are url, client_certificate, client_key "
+			"and certificate_authority",
+			config->path, section, key);
 	}
 	mirror_free(&nobody);
 	return r;

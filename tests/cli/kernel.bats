@@ -46,6 +46,15 @@ nothing_is_left() {
     [[ $output != *linux-image-6.6.9* ]]
 }
 
+@test "a keyring without a key, and a key of mirrors.ini that there is not" {
+    build 6.1.0-56-amd64 13 --keyring /etc/passwd
+    [ "$(grep -c 'no OpenPGP key is in this file' <<<"$output")" -eq 1 ]
+    [[ $output != *"keyring package"* ]]
+    printf '[main]\nurll = http://slipway.invalid/\n' >"$BATS_TEST_TMPDIR/mirrors.ini"
+    SLIPWAY_MIRRORS=$BATS_TEST_TMPDIR/mirrors.ini build 6.1.0-56-amd64 2
+    says "[main] urll: unknown key; known are url"
+}
+
 @test "what no kernel release can be is refused before anything is asked" {
     local name
     rm -rf "$mirror"
