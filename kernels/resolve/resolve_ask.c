@@ -84,6 +84,8 @@ static bool may_be_absent(const struct repository *repository)
  */
 static int check_newest(const struct asking *asking, struct error *error)
 {
+	if (place_set_is_mute(&asking->own))
+		return place_set_say_mute(&asking->own, asking->request->os, error);
 	for (size_t i = 0; i < asking->count; i++) {
 		const struct index *index = &asking->indexes[i];
 
@@ -151,7 +153,12 @@ static int not_found(const struct asking *asking, struct error *error)
 	_cleanup_strv_ struct strv nearest = { 0 };
 	_cleanup_free_ char *joined = NULL;
 	_cleanup_free_ char *unasked = NULL;
+	_cleanup_free_ char *archive = NULL;
 	struct error why = *error;
+
+	if (place_set_is_mute(&asking->own) &&
+		(!asking->archives.count || place_set_is_mute(&asking->archives)))
+		return place_set_say_mute(&asking->own, asking->request->os, error);
 
 	if (resolve_releases(asking->indexes, asking->count, asking->request->os, &krels) == 0 &&
 		resolve_nearest(&krels, asking->request->os, asking->request->krel, &nearest) ==
@@ -164,11 +171,13 @@ static int not_found(const struct asking *asking, struct error *error)
 			silent->request->repository->name, silent->error.text);
 	if (asking->own.unknown.count)
 		unasked = strv_join(&asking->own.unknown, ", ");
+	if (place_set_missing_half(&asking->archives, asking->places->snapshot, &archive) < 0)
+		return error_set_errno(error, -ENOMEM, "package lists");
 	return error_set(error, -ENODATA,
-		"%s; the nearest there are: %s%s%s; slipway resolve --explain shows every place",
+		"%s; the nearest there are: %s%s%s%s; slipway resolve --explain shows every place",
 		why.text, joined ? joined : "none",
 		unasked ? "; not asked, for nothing says where they are: " : "",
-		unasked ? unasked : "");
+		unasked ? unasked : "", archive ? archive : "");
 }
 
 static bool may_ask_again(const struct asking *asking)
@@ -307,6 +316,8 @@ int resolve_list(const struct resolve_places *places, const struct resolve_reque
 		return r;
 	if (asking.count == 0 && asking.own.unknown.count)
 		return place_set_no_mirror(&asking.own, request->os, error);
+	if (place_set_is_mute(&asking.own))
+		return place_set_say_mute(&asking.own, request->os, error);
 	r = resolve_releases(asking.indexes, asking.count, request->os, krels);
 	return r < 0 ? error_set_errno(error, r, "%s", request->os->os) : finish(&asking, error);
 }

@@ -13,6 +13,7 @@ void place_set_free(struct place_set *set)
 	free(set->urls);
 	free(set->requests);
 	strv_free(&set->unknown);
+	strv_free(&set->undated);
 	*set = (struct place_set){ 0 };
 }
 
@@ -37,9 +38,20 @@ static int note_no_mirror(
 {
 	if (strv_push_unique(&set->unknown, repository->mirror) < 0)
 		return -ENOMEM;
+	set->wants_date |= strstr(repository->path, "{snapshot}") != NULL;
 	return trace_add(trace, TRACE_SKIPPED, repository->name, "",
 		"no mirror is known for %s: --mirror %s=URL, or mirrors.ini", repository->mirror,
 		repository->mirror);
+}
+
+static int note_unmade(struct place_set *set, const struct repository *repository,
+	const char *snapshot, const struct mirror *mirror, const struct error *why,
+	struct trace *trace)
+{
+	if (!snapshot && strstr(repository->path, "{snapshot}") &&
+		strv_push_unique(&set->undated, repository->mirror) < 0)
+		return -ENOMEM;
+	return trace_add(trace, TRACE_SKIPPED, repository->name, mirror->url, "%s", why->text);
 }
 
 static int add_place(const struct resolve_places *places, const struct resolve_request *request,
@@ -59,7 +71,7 @@ static int add_place(const struct resolve_places *places, const struct resolve_r
 	r = mirrors_url(
 		mirror, repository, request->os, krel, request->arch, places->snapshot, &url, &why);
 	if (r == -EINVAL) /* its path wants a --snapshot, or another kernel */
-		r = trace_add(trace, TRACE_SKIPPED, repository->name, mirror->url, "%s", why.text);
+		r = note_unmade(set, repository, places->snapshot, mirror, &why, trace);
 	if (r < 0)
 		return error_set(
 			error, r, "%s: %s", repository->name, *why.text ? why.text : strerror(-r));
@@ -124,8 +136,16 @@ static bool is_absent(const struct index *index)
 	return index->result == -EADDRNOTAVAIL && index->request->repository->archive;
 }
 
+/* Archives are asked beside the distribution's own lists, which may have answered. */
+static bool is_own(const struct place_set *set)
+{
+	return set->count && !set->requests[0].repository->archive;
+}
+
 int place_set_note(const struct place_set *set, struct trace *trace, struct strv *warnings)
 {
+	/* One sentence says it for all of them, at the end. */
+	bool grouped = is_own(set) && place_set_is_mute(set);
 	int r = 0;
 
 	for (size_t i = 0; i < set->count && r == 0; i++) {
@@ -138,7 +158,7 @@ int place_set_note(const struct place_set *set, struct trace *trace, struct strv
 		} else if (index->result < 0) {
 			r = trace_add(
 				trace, TRACE_FAILED, name, set->urls[i], "%s", index->error.text);
-			if (r == 0)
+			if (r == 0 && !grouped)
 				r = strv_pushf(
 					warnings, "%s is passed over: %s", name, index->error.text);
 		}
@@ -162,6 +182,47 @@ const struct index *place_set_silent(const struct place_set *set)
 		if (set->indexes[i].result < 0 && !is_absent(&set->indexes[i]))
 			return &set->indexes[i];
 	return NULL;
+}
+
+bool place_set_is_mute(const struct place_set *set)
+{
+	for (size_t i = 0; i < set->count; i++)
+		if (set->indexes[i].result >= 0)
+			return false;
+	return set->count > 0;
+}
+
+int place_set_say_mute(const struct place_set *set, const struct catalogue *os, struct error *error)
+{
+	const struct index *first = &set->indexes[0];
+
+	if (set->count == 1)
+		return error_set(error, first->result, "the only list of %s could not be read: %s",
+			os->os, first->error.text);
+	return error_set(error, first->result, "none of the %zu lists of %s could be read: %s",
+		set->count, os->os, first->error.text);
+}
+
+int place_set_missing_half(const struct place_set *archives, const char *snapshot, char **ret_text)
+{
+	static const char why[] = "it may have left the mirrors: an archive can be asked with";
+	char *text = NULL;
+	int r = 0;
+
+	if (archives->undated.count)
+		r = asprintf(&text,
+			"; %s --snapshot TIME, which is missing beside the mirror %s: "
+			"docs/mirrors.md",
+			why, archives->undated.items[0]);
+	else if (archives->unknown.count && snapshot)
+		r = asprintf(&text,
+			"; %s --mirror %s=URL, which is missing beside --snapshot: docs/mirrors.md",
+			why, archives->unknown.items[0]);
+	else if (archives->unknown.count)
+		r = asprintf(&text, "; %s --mirror %s=URL%s: docs/mirrors.md", why,
+			archives->unknown.items[0], archives->wants_date ? " --snapshot TIME" : "");
+	*ret_text = r < 0 ? NULL : text;
+	return r < 0 ? -ENOMEM : 0;
 }
 
 int place_set_no_mirror(

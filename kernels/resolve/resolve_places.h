@@ -10,6 +10,8 @@ struct place_set {
 	struct index *indexes;
 	size_t count;
 	struct strv unknown; /* mirrors that nothing says the place of */
+	bool wants_date;     /* one of those wants a --snapshot too */
+	struct strv undated; /* mirrors that are known, and want a --snapshot */
 };
 
 /*
@@ -33,6 +35,20 @@ const struct index *place_set_broken(const struct place_set *set);
 
 /* The first that could not be asked; NULL when all answered. */
 const struct index *place_set_silent(const struct place_set *set);
+
+/* Was there something to ask, and nothing of it could be read? */
+bool place_set_is_mute(const struct place_set *set);
+
+/* The result of the first list of a mute set, with its reason once for all of them. */
+int place_set_say_mute(
+	const struct place_set *set, const struct catalogue *os, struct error *error);
+
+/*
+ * Which half of what an archive wants was not given, as the end of a sentence: a new text, NULL
+ * where every archive was asked. @snapshot: that of the request. -ENOMEM.
+ */
+int place_set_missing_half(
+	const struct place_set *archives, const char *snapshot, char **ret_text) _must_check_;
 
 /* -ENOMEDIUM, with the mirrors that somebody has to name. */
 int place_set_no_mirror(
