@@ -309,10 +309,38 @@ static const struct failure {
 	{ CURLE_OUT_OF_MEMORY, -ENOMEM, false },
 };
 
+/* A proxy that is set and forgotten is what mostly stands between: it is said which variable. */
+static const char *proxy_variable(const char *url)
+{
+	static const char *const https[] = { "https_proxy", "HTTPS_PROXY", "all_proxy",
+		"ALL_PROXY" };
+	static const char *const http[] = { "http_proxy", "all_proxy", "ALL_PROXY" };
+	bool secure = strncmp(url, "https:", strlen("https:")) == 0;
+	size_t count = secure ? ARRAY_SIZE(https) : ARRAY_SIZE(http);
+
+	for (size_t i = 0; i < count; i++) {
+		const char *name = secure ? https[i] : http[i];
+		const char *value = getenv(name);
+
+		if (value && *value)
+			return name;
+	}
+	return NULL;
+}
+
+static void add_proxy(struct error *error, const char *variable)
+{
+	size_t length = strlen(error->text);
+
+	(void) snprintf(error->text + length, sizeof(error->text) - length,
+		" (%s is set in the environment)", variable);
+}
+
 static void judge_failure(struct transfer *transfer, CURLcode code)
 {
 	struct error *error = &transfer->file->error;
 	struct failure failure = { code, -EHOSTUNREACH, false };
+	const char *proxy = proxy_variable(transfer->file->url);
 
 	for (size_t i = 0; i < ARRAY_SIZE(failures); i++)
 		if (failures[i].code == code)
@@ -324,6 +352,8 @@ static void judge_failure(struct transfer *transfer, CURLcode code)
 			  "authority known here (certificate_authority in mirrors.ini, or "
 			  "CURL_CA_BUNDLE), and is this machine's clock right?"
 			: "");
+	if (failure.result == -EHOSTUNREACH && proxy)
+		add_proxy(error, proxy);
 	if (failure.again)
 		try_again(transfer, failure.result);
 	else
