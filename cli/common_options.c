@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cli/option_next.h"
+#include "kernels/krel.h"
 
 static const struct option common[] = {
 	{ "os", required_argument, NULL, COMMON_OPTION_OS },
@@ -66,7 +67,7 @@ static int take_arch(const char *value, struct common_options *options, struct e
 	if (!*value || strspn(value, allowed) != strlen(value))
 		return error_set(error, -EINVAL,
 			"--arch %s: what uname -m prints is wanted: x86_64, aarch64 …", value);
-	options->arch = value;
+	options->arch = arch_machine(value); /* amd64: a distribution's name for it */
 	return 0;
 }
 

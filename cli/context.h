@@ -29,6 +29,9 @@ struct context {
 	struct download *download; /* NULL until context_download() */
 };
 
+/* Whose newest kernel is meant where nothing tells. */
+#define CONTEXT_DEFAULT_OS "debian12"
+
 #define CONTEXT_CLOSED                                                                             \
 	{                                                                                          \
 		.cache = {.fd = -1, .run_lock_fd = -1 }                                            \

@@ -86,7 +86,7 @@ void resolve_output_text(const struct resolve_result *result, const struct error
 		say_trace(&result->answer.trace);
 	for (size_t i = 0; i < result->releases.count; i++)
 		(void) puts(result->releases.items[i]);
-	if (!result->is_list && result->exit_code == EXIT_CODE_OK)
+	if (!result->is_list && !result->is_written && result->exit_code == EXIT_CODE_OK)
 		say_lock(result);
 	(void) fflush(stdout);
 	for (size_t i = 0; i < warnings->count; i++)

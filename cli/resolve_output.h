@@ -10,6 +10,7 @@ struct resolve_result {
 	struct strv releases; /* of --list */
 	const char *os;       /* for people; NULL when it is not known */
 	bool is_list;
+	bool is_written; /* the lock itself is on stdout */
 	bool explain;
 	enum exit_code exit_code;
 };

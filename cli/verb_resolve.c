@@ -18,11 +18,14 @@ static const char usage_text[] =
 	"Finds the packages that a kernel's modules are compiled against, the compiler that it was\n"
 	"made with, and writes the lock that slipway build --lock takes.\n"
 	"\n"
-	"  -o FILE          write the lock\n"
+	"  -o FILE          write the lock, - for stdout\n"
 	"  --explain        every place that was looked in, and why it was there or not\n"
 	"  --list           every kernel release that the distribution's lists have\n"
 	"  --ofed reference the reference OFED's source goes into the lock too\n"
-	"  --nvidia debian  and so do the distribution's packages of NVIDIA's modules\n";
+	"  --nvidia debian  and so do the distribution's packages of NVIDIA's modules\n"
+	"\n"
+	"Without --os, newest is debian12's.\n"
+	"\n";
 
 struct resolve_options {
 	struct common_options common;
@@ -105,7 +108,9 @@ static int check(const struct resolve_options *options, struct error *error)
 	if (!options->list && !options->krel)
 		return error_set(error, -EINVAL,
 			"a kernel release is missing: what uname -r prints on the node, or newest");
-	if ((options->list || strcmp(options->krel, KREL_NEWEST) == 0) && !options->common.os)
+	if (options->output && options->common.json && strcmp(options->output, "-") == 0)
+		return error_set(error, -EINVAL, "--json and -o - would both write to stdout");
+	if (options->list && !options->common.os)
 		return error_set(error, -EINVAL, "--os is missing: whose kernels?");
 	return 0;
 }
@@ -127,8 +132,12 @@ static int parse(int argc, char **argv, struct resolve_options *options, struct 
 static int write_lock(const struct lock *lock, const char *path, struct error *error)
 {
 	_cleanup_free_ char *text = lock_write(lock);
-	int r = text ? fs_write_output(path, text, strlen(text)) : -ENOMEM;
+	int r = -ENOMEM;
 
+	if (text && strcmp(path, "-") == 0)
+		r = fputs(text, stdout) < 0 || fflush(stdout) != 0 ? -EIO : 0;
+	else if (text)
+		r = fs_write_output(path, text, strlen(text));
 	return r < 0 ? error_set_errno(error, r, "-o %s", path) : 0;
 }
 
@@ -154,7 +163,9 @@ static int find(struct context *context, const struct resolve_options *options,
 {
 	_cleanup_(extras_free) struct extras extras = { 0 };
 	struct resolve_request request = { .krel = options->krel };
-	int r = context_choose_os(context, NULL, options->krel, error);
+	bool newest = options->krel && strcmp(options->krel, KREL_NEWEST) == 0;
+	int r = context_choose_os(
+		context, newest ? CONTEXT_DEFAULT_OS : NULL, options->krel, error);
 
 	if (r < 0)
 		return r;
@@ -226,6 +237,7 @@ int resolve_command(int argc, char **argv)
 	result.os = context.os.name;
 	result.is_list = options.list;
 	result.explain = options.explain;
+	result.is_written = options.output && strcmp(options.output, "-") == 0;
 	if (options.common.json)
 		resolve_output_json(&result, &error);
 	else

@@ -93,7 +93,7 @@ static int choose_os(struct build *build, struct error *error)
 		os = found;
 	}
 	if (!os && is_newest(build))
-		os = "debian12";
+		os = CONTEXT_DEFAULT_OS;
 	if (r == 0)
 		r = context_choose_os(context, os, build->options.krel, error);
 	if (r == -ENODATA && build->local.count)

@@ -47,7 +47,7 @@ sign_as_a_stranger() {
 
 @test "an -o that cannot be written is no empty lock" {
     run_slipway 9 resolve 6.1.0-56-amd64 -o "$BATS_TEST_TMPDIR/none/lock.json"
-    says "-o $BATS_TEST_TMPDIR/none/lock.json: No such file"
+    says "-o: the folder $BATS_TEST_TMPDIR/none: there is none"
 }
 
 @test "an -o that is a pipe is written to, and stays one" {
@@ -77,11 +77,9 @@ sign_as_a_stranger() {
     [[ $output == *$'6.1.0-47-amd64\n6.1.0-56-amd64' ]]
 }
 
-@test "a release that no distribution makes, and newest of nobody, want --os" {
+@test "a release that no distribution makes wants --os" {
     run_slipway 5 resolve 1.2.3-custom
     says "1.2.3-custom" "--os"
-    run_slipway 2 resolve newest
-    says "--os is missing"
     run_slipway 0 resolve newest --os debian12
     says "6.1.0-56-amd64"
 }
@@ -300,4 +298,40 @@ sign_as_a_stranger() {
     umount "$small"
     [ "$code" -eq 17 ]
     [ "$status" -eq 0 ]
+}
+
+@test "a kernel that is gone: the half that asking an archive wants is named" {
+    add_repository old bookworm-old 'archive = yes'
+    sed -i '/^\[repository old\]/,$ { s/^mirror = .*/mirror = past/; s/^\(origin\|label\) = .*/\1 = Nobody/; s/^suite = bookworm-old/&\npath = at\/{snapshot}/ }' \
+        "$SLIPWAY_DATADIR/kernels/catalogue/debian12.ini"
+    run_slipway 5 resolve 6.1.0-20-amd64
+    says "it may have left the mirrors: an archive can be asked with --mirror past=URL --snapshot TIME: docs/mirrors.md"
+    run_slipway 5 resolve 6.1.0-20-amd64 --snapshot 20240101T000000Z
+    says "--mirror past=URL, which is missing beside --snapshot"
+    run_slipway 5 resolve 6.1.0-20-amd64 --mirror "past=file://$mirror"
+    says "--snapshot TIME, which is missing beside the mirror past"
+}
+
+@test "no list at all: said once, and not that there is no such kernel" {
+    add_repository updates bookworm-updates
+    mv "$mirror/dists" "$mirror/gone"
+    local words
+    for words in 6.1.0-56-amd64 "newest --os debian12" "--list --os debian12"; do
+        # shellcheck disable=SC2086
+        run_slipway 15 resolve $words
+        says "none of the 2 lists of debian12 could be read"
+        [[ $output != *"no package"* && $output != *"passed over"* ]]
+    done
+}
+
+@test "newest without --os is the default distribution's; the lock goes to stdout" {
+    run_slipway 0 resolve newest
+    says "6.1.0-56-amd64"
+    run_slipway 0 resolve --kernel newest -o -
+    [ "$(jq -r .krel <<<"$output")" = 6.1.0-56-amd64 ]
+}
+
+@test "--arch takes a distribution's name of an architecture, and the lock holds uname -m's" {
+    run_slipway 0 resolve 6.1.0-56-amd64 --arch amd64 -o -
+    [ "$(jq -r .arch <<<"$output")" = x86_64 ]
 }
