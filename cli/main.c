@@ -12,6 +12,7 @@
 #include "cli/verb_sign.h"
 #include "cli/verb_explain.h"
 #include "cli/verb_probe.h"
+#include "common/nearest.h"
 
 static const struct {
 	const char *name;
@@ -43,13 +44,49 @@ static void usage(FILE *file)
 		file);
 }
 
+/* -1: none of them */
+static int find_verb(const char *name)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(verbs); i++)
+		if (strcmp(name, verbs[i].name) == 0)
+			return (int) i;
+	return -1;
+}
+
+static int no_such_verb(const char *name)
+{
+	_cleanup_strv_ struct strv names = { 0 };
+	const char *near;
+
+	for (size_t i = 0; i < ARRAY_SIZE(verbs); i++)
+		if (strv_push(&names, verbs[i].name) < 0)
+			break;
+	near = nearest_word(&names, name);
+	(void) fprintf(stderr, "slipway: %s: no such verb%s%s%s; slipway --help lists them\n", name,
+		near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
+	return EXIT_CODE_USAGE;
+}
+
+/* slipway help VERB */
+static int help(char *name)
+{
+	char option[] = "--help";
+	char *words[] = { name, option, NULL };
+	int verb = find_verb(name);
+
+	return verb < 0 ? no_such_verb(name) : verbs[verb].run(2, words);
+}
+
 int main(int argc, char **argv)
 {
+	int verb;
+
 	if (argc < 2) {
 		usage(stderr);
 		return EXIT_CODE_USAGE;
 	}
-	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
+	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||
+		(argc == 2 && strcmp(argv[1], "help") == 0)) {
 		usage(stdout);
 		return EXIT_CODE_OK;
 	}
@@ -57,9 +94,8 @@ int main(int argc, char **argv)
 		(void) puts("slipway " SLIPWAY_VERSION);
 		return EXIT_CODE_OK;
 	}
-	for (size_t i = 0; i < ARRAY_SIZE(verbs); i++)
-		if (strcmp(argv[1], verbs[i].name) == 0)
-			return verbs[i].run(argc - 1, argv + 1);
-	(void) fprintf(stderr, "slipway: %s: no such verb; slipway --help lists them\n", argv[1]);
-	return EXIT_CODE_USAGE;
+	if (strcmp(argv[1], "help") == 0 && argc > 2)
+		return help(argv[2]);
+	verb = find_verb(argv[1]);
+	return verb < 0 ? no_such_verb(argv[1]) : verbs[verb].run(argc - 1, argv + 1);
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/fs.h"
+#include "common/nearest.h"
 #include "kernels/ini_file.h"
 
 enum value_kind { VALUE_TEXT, VALUE_WORDS, VALUE_FLAG, VALUE_WORD_OF };
@@ -223,12 +224,15 @@ static int unknown_os(const char *folder, const char *os, struct error *error)
 {
 	_cleanup_strv_ struct strv names = { 0 };
 	_cleanup_free_ char *known = NULL;
+	const char *near;
 	int r = catalogue_names(folder, &names, error);
 
 	if (r < 0)
 		return r;
 	known = strv_join(&names, ", ");
-	return error_set(error, -ENODATA, "--os %s: not known; known are: %s", os,
+	near = nearest_word(&names, os);
+	return error_set(error, -ENODATA, "--os %s: not known%s%s%s; known are: %s", os,
+		near ? "; did you mean " : "", near ? near : "", near ? "?" : "",
 		known ? known : "(out of memory)");
 }
 

@@ -22,7 +22,11 @@ load helpers
 
 @test "an unknown verb is named" {
     run_slipway 2 biuld
-    says "biuld: no such verb" "slipway --help"
+    says "biuld: no such verb; did you mean build?" "slipway --help"
+    run_slipway 0 help resolve
+    says "Usage: slipway resolve"
+    run_slipway 2 help reslove
+    says "did you mean resolve?"
 }
 
 @test "build --help lists every option" {
@@ -92,6 +96,8 @@ load helpers
 @test "an unknown --os lists the known ones" {
     run_slipway 2 build --kernel newest --os debian7
     says "--os debian7: not known" debian12
+    run_slipway 2 build --kernel newest --os debain12
+    says "did you mean debian12?"
 }
 
 @test "an --os that is a path is not followed" {
