@@ -167,10 +167,7 @@ static int on_key(void *context, const char *section, const char *key, const cha
 	} else if (strcmp(key, "certificate_authority") == 0) {
 		r = fill(&mirror->certificate_authority, value);
 	} else {
-		r = error_set(config->error, -EINVAL,
-			"%s: [%s] %s: unknown key; known are url, client_certificate, client_key "
-			"and certificate_authority",
-			config->path, section, key);
+		r = -EINVAL;
 	}
 	mirror_free(&nobody);
 	return r;
@@ -188,6 +185,13 @@ static int read_config(
 	r = ini_file_read(path, on_key, &config, error);
 	if (r < 0 && inner.text[0])
 		return error_set(error, r, "%s", inner.text);
+	if (r == -EINVAL) {
+		inner = *error;
+		return error_set(error, r,
+			"%s; known are url, client_certificate, client_key and "
+			"certificate_authority",
+			inner.text);
+	}
 	return r;
 }
 

@@ -52,7 +52,7 @@ nothing_is_left() {
     [[ $output != *"keyring package"* ]]
     printf '[main]\nurll = http://slipway.invalid/\n' >"$BATS_TEST_TMPDIR/mirrors.ini"
     SLIPWAY_MIRRORS=$BATS_TEST_TMPDIR/mirrors.ini build 6.1.0-56-amd64 2
-    says "[main] urll: unknown key; known are url"
+    says "mirrors.ini:2: [main] urll: unknown" "known are url"
 }
 
 @test "what no kernel release can be is refused before anything is asked" {
