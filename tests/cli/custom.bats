@@ -348,5 +348,5 @@ make_layers() {
     says "no kernel is in it"
     make_modules "$root" "$krel"
     run_slipway 9 probe --root "$root" -o /no/such/folder/probe.tar.zst
-    says "/no/such/folder/probe.tar.zst: No such file or directory"
+    says "-o: the folder /no/such/folder: there is none"
 }
