@@ -47,7 +47,7 @@ static const struct {
 	{ EXIT_CODE_SOURCE, "a driver source is not there or is not one" },
 	{ EXIT_CODE_COMPILE, "a recipe failed to compile its source" },
 	{ EXIT_CODE_IMAGE, "an image could not be made" },
-	{ EXIT_CODE_OUTPUT, "the images could not be put where asked" },
+	{ EXIT_CODE_OUTPUT, "an output could not be written where asked" },
 	{ EXIT_CODE_TOOL, "a program that slipway drives is missing" },
 	{ EXIT_CODE_NETWORK, "package lists or packages could not be fetched" },
 	{ EXIT_CODE_CONTENT, "a file is damaged or not what the lock names" },

@@ -12,7 +12,7 @@ enum exit_code {
 	EXIT_CODE_SOURCE = 6,        /* a driver source that is not there or not one */
 	EXIT_CODE_COMPILE = 7,       /* a recipe failed */
 	EXIT_CODE_IMAGE = 8,         /* making a base, build or driver image failed */
-	EXIT_CODE_OUTPUT = 9,        /* the images are built but could not be put where asked */
+	EXIT_CODE_OUTPUT = 9,        /* an output could not be written where asked */
 	EXIT_CODE_TOOL = 10,         /* a program that slipway drives is missing */
 	EXIT_CODE_NETWORK = 11,      /* package lists or packages could not be fetched */
 	EXIT_CODE_CONTENT = 12,      /* a file is damaged or is not what the lock names */

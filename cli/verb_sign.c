@@ -10,6 +10,7 @@
 #include "cli/exit_code.h"
 #include "cli/sign/sign_exchange.h"
 #include "cli/sign/sign_password.h"
+#include "common/json_text.h"
 
 static const char usage_text[] =
 	"Usage: slipway sign --key KEY --cert FILE HASH DIR\n"
@@ -362,5 +363,10 @@ int sign_command(int argc, char **argv)
 	if (r == 0)
 		return EXIT_CODE_OK;
 	(void) fprintf(stderr, "slipway sign: %s\n", error.text);
+	if (verb.options.json) {
+		(void) printf("{\"exit_code\":%d,\"message\":", (int) exit_code(r));
+		json_text_string(stdout, error.text);
+		(void) puts("}");
+	}
 	return exit_code(r);
 }

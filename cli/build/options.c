@@ -158,6 +158,9 @@ static int check_kernel(const struct build_options *options, struct error *error
 		return error_set(error, -EINVAL,
 			"--bundle has everything in it: --lock, --kernel-from, --ofed and --refresh "
 			"do not go with it");
+	if (options->bundle && access(options->bundle, R_OK) < 0)
+		return error_set(
+			error, -EINVAL, "--bundle %s: %s", options->bundle, strerror(errno));
 	if (options->lock && options->common.refresh)
 		return error_set(error, -EINVAL, "--lock asks no list: there is none to --refresh");
 	return 0;

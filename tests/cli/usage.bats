@@ -134,6 +134,16 @@ load helpers
     says "the folder $BATS_TEST_TMPDIR/none: there is none"
 }
 
+@test "a bundle that is not there is a wrong command line" {
+    run_slipway 2 build --bundle "$BATS_TEST_TMPDIR/none"
+    says "--bundle $BATS_TEST_TMPDIR/none: No such file"
+}
+
+@test "sign --json says on stdout too why it failed" {
+    run_slipway 2 sign --json --cert "$BATS_TEST_TMPDIR/none" --key "$BATS_TEST_TMPDIR/none" --hash sha256 "$BATS_TEST_TMPDIR"
+    says '{"exit_code":2,"message":'
+}
+
 @test "a data folder without recipes is named" {
     SLIPWAY_DATADIR=$BATS_TEST_TMPDIR run_slipway 1 build --kernel newest
     says "SLIPWAY_DATADIR=$BATS_TEST_TMPDIR: no containers/recipes there"
