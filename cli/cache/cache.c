@@ -27,8 +27,8 @@ static char *default_path(void)
 
 int cache_open(const char *path, struct cache *ret, struct error *error)
 {
-	static const char *const folders[] = { "arrows", "blobs/sha256", "indexes", "resolved",
-		"logs", "failed", "locks", "refreshed", "runs" };
+	static const char *const folders[] = { "arrows", "blobs/sha256", "indexes", "logs",
+		"failed", "locks", "refreshed", "runs" };
 	_cleanup_(cache_close) struct cache cache = { .fd = -1, .run_lock_fd = -1 };
 	_cleanup_free_ char *wanted = path ? strdup(path) : default_path();
 	int r = wanted ? fs_mkdir_parents(AT_FDCWD, wanted, 0755) : -ENOMEM;

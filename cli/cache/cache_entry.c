@@ -8,7 +8,6 @@
 
 #include "cli/build/image.h"
 #include "common/fs.h"
-#include "kernels/resolve/lock.h"
 
 #define NAMES       "blobs/names" /* of downloads: a line in a file that is named by the digest */
 #define FIRST_USE_S ((time_t) 1577836800) /* 2020-01-01, UTC */
@@ -26,7 +25,6 @@ static const struct place {
 	[CACHE_DAMAGED] = { "damaged", "blobs/damaged", NULL, "blobs/tidy" },
 	[CACHE_OUTPUT] = { "output", "arrows", NULL, "locks/tidy" },
 	[CACHE_LIST] = { "list", "indexes", "lock", "indexes/lock" },
-	[CACHE_LOCK] = { "lock", "resolved", NULL, "locks/tidy" },
 	[CACHE_LOG] = { "log", "logs", NULL, "locks/tidy" },
 	[CACHE_FAILED] = { "failed", "failed", NULL, "locks/tidy" },
 };
@@ -110,21 +108,6 @@ static int add_kind(struct cache_entries *entries, const struct cache *cache, en
 	}
 	return r == -ENOENT ? 0 : r;
 }
-
-static void name_downloads(struct cache_entries *entries, const struct lock *lock)
-{
-	for (size_t i = 0; i < entries->count; i++) {
-		struct cache_entry *entry = &entries->items[i];
-		const char *digest = strrchr(entry->path, '/') + 1;
-
-		if (entry->kind != CACHE_DOWNLOAD || entry->name)
-			continue;
-		for (size_t k = 0; k < lock->count && !entry->name; k++)
-			if (strcmp(lock->packages[k].sha256, digest) == 0)
-				entry->name = strdup(lock->packages[k].name);
-	}
-}
-
 /* The image in the local storage that an output stands for, or that lies in it as an archive. */
 static char *image_name(const struct cache *cache, const struct cache_entry *entry)
 {
@@ -168,7 +151,7 @@ void cache_name_download(const struct cache *cache, const char *sha256, const ch
 	(void) !fs_write_atomic(cache->fd, path, name, strlen(name), 0644);
 }
 
-/* A digest tells nobody anything; who brought it and the locks of earlier runs know whose it is. */
+/* A digest tells nobody anything; who brought it said whose it is. */
 static void find_names(struct cache_entries *entries, const struct cache *cache)
 {
 	for (size_t i = 0; i < entries->count; i++) {
@@ -178,16 +161,6 @@ static void find_names(struct cache_entries *entries, const struct cache *cache)
 			entry->name = image_name(cache, entry);
 		else if (entry->kind == CACHE_DOWNLOAD)
 			entry->name = download_name(cache, entry);
-	}
-	for (size_t i = 0; i < entries->count; i++) {
-		struct lock lock = { 0 };
-		struct error ignored;
-
-		if (entries->items[i].kind != CACHE_LOCK ||
-			lock_read_file(cache->fd, entries->items[i].path, &lock, &ignored) < 0)
-			continue;
-		name_downloads(entries, &lock);
-		lock_free(&lock);
 	}
 }
 

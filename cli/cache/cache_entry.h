@@ -13,7 +13,6 @@ enum cache_kind {
 	CACHE_DAMAGED,  /* set aside */
 	CACHE_OUTPUT,   /* of an arrow */
 	CACHE_LIST,     /* digest of a package list */
-	CACHE_LOCK,     /* by what was asked */
 	CACHE_LOG,
 	CACHE_FAILED, /* work folder of a failure */
 	CACHE_KIND_COUNT,
