@@ -38,7 +38,7 @@ static int nobody_makes(const struct strv *names, const char *krel, struct error
 
 	return error_set(error, -ENODATA,
 		"kernel %s: no distribution in the catalogue names its kernels so: say --os (known "
-		"are: %s), or --kernel-from for a kernel of your own",
+		"are: %s); for a kernel of your own, build and lint take --kernel-from",
 		krel, known ? known : "");
 }
 

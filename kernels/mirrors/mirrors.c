@@ -219,8 +219,10 @@ static int read_configs(
 	const char *named = request->config ? request->config : getenv("SLIPWAY_MIRRORS");
 	int r;
 
-	if (named)
-		return read_config(mirrors, named, true, error);
+	if (named) {
+		r = read_config(mirrors, named, true, error);
+		return r == -ENOENT ? -EINVAL : r;
+	}
 	r = read_user_config(mirrors, error);
 	return r < 0 ? r : read_config(mirrors, "/etc/slipway/mirrors.ini", false, error);
 }
