@@ -8,7 +8,7 @@
 #include "cli/build/buildlog.h"
 #include "cli/cache/cache_entry.h"
 #include "common/fs.h"
-#include "kernels/fetch/fetch.h"
+#include "kernels/resolve/lock_fetch.h"
 
 static void on_missing(void *context, size_t count, uint64_t size_bytes)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "kernels/fetch/fetch.h"
+#include "kernels/resolve/lock_fetch.h"
 
 #include <string.h>
 

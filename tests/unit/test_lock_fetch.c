@@ -4,7 +4,7 @@
 
 #include <fcntl.h>
 
-#include "kernels/fetch/fetch.h"
+#include "kernels/resolve/lock_fetch.h"
 
 #define CONTENT "0123456789"
 #define SHA256  "84d89877f0d4041efb6bf91a16f0248f2fd573e6af05c19f96bedb9f882f7882"
