@@ -36,7 +36,8 @@ const char *module_cert_name(const struct module_cert *cert);
  * 7512) names, through OpenSSL's pkcs11 provider where that is installed and its pkcs11 engine
  * otherwise. @password, or NULL, is the
  * file's passphrase or the token's PIN; we ask nobody for one. -EACCES when it is wrong or
- * missing, -ENOPKG without provider and engine, -ENOKEY when there is no such key, -EINVAL for what
+ * missing, -ENOPKG without provider and engine, -ENOENT when there is no such file, -ENOKEY when
+ * the token has no such key, -EINVAL for what
  * is no key or a URI that holds the PIN. The caller frees it with module_key_free().
  */
 int module_key_open(const char *where, const char *password, struct module_key **ret,

@@ -350,32 +350,28 @@ static int settle_absent(struct index *index, const struct asked *asked)
 
 static int settle(struct index *index, struct asked *asked, const struct index_options *options)
 {
-	bool offline = download_is_offline(options->download);
-	int r;
+	/* The mirror is out of reach, and the list that is here will do. */
+	bool kept = asked->result < 0 && asked->usable && is_out_of_reach(asked->result) &&
+		    !options->refresh;
+	int r = 0;
 
 	if (asked->result == -ENETDOWN && asked->cache_result == -EUCLEAN)
 		return fail(index, asked->cache_result, &asked->cache_error);
-	if (asked->result < 0 && asked->usable && is_out_of_reach(asked->result) &&
-		!options->refresh)
-		/* An attacker who keeps the mirror away must not keep an expired list alive. */
-		r = offline ? 0
-			    : index_check_expiry(asked->request, options,
-				      asked->known.valid_until_s, &index->error);
-	else if (asked->result == -ENETDOWN)
+	if (asked->result == -ENETDOWN && !kept)
 		return error_set(&index->error, -ENETDOWN,
 			"%s: the lists of %s are not in the cache, and --offline forbids to fetch "
 			"them: run slipway resolve once without it",
 			asked->request->url, asked->request->repository->name);
-	else if (asked->result < 0)
+	if (asked->result < 0 && !kept)
 		return fail(index, asked->result, &asked->error);
-	else if (asked->known.absent)
+	if (asked->known.absent && !kept)
 		return settle_absent(index, asked);
-	else if (!asked->usable)
+	if (!asked->usable)
 		return fail(index, asked->cache_result, &asked->cache_error);
-	else
-		r = offline ? 0
-			    : index_check_expiry(asked->request, options,
-				      asked->known.valid_until_s, &index->error);
+	/* An attacker who keeps the mirror away must not keep an expired list alive. */
+	if (!download_is_offline(options->download))
+		r = index_check_expiry(
+			asked->request, options, asked->known.valid_until_s, &index->error);
 	if (r == 0)
 		r = fill(index, asked, options);
 	return r == -ENOMEM ? error_set_errno(&index->error, r, "%s", asked->request->url) : r;

@@ -126,6 +126,8 @@ static int check_identity(const struct fetch *fetch, const char *path,
 		r = -ENOMEM;
 	if (r < 0)
 		return error_set_errno(error, r, "%s", package->url);
+	if (!wanted || !found)
+		return error_set_errno(error, -ENOMEM, "%s", package->url);
 	if (strcmp(wanted, found) != 0)
 		return error_set(error, -EBADMSG,
 			"%s: the lock wants %s there, and it is %s: resolve the kernel anew, or use "

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# shellcheck disable=SC2154
+# shellcheck disable=SC2030,SC2031,SC2154
 # SPDX-License-Identifier: Apache-2.0
 # Packages over the network, from a server that misbehaves in each way, into a cache that several runs share. The
 # packages have no kernel tree in them: a run that has fetched all ends there, with exit code 12.

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/unit/support.h"
 
+#include <signal.h>
+
 #include "kernels/tool.h"
 
 static int run(const char *script, char **ret_output, struct error *error)
@@ -47,6 +49,8 @@ static void only_what_was_told_to_stop_is_interrupted(void **state)
 	};
 
 	(void) state;
+	/* Whoever runs this under nohup wants that for slipway's children too, and not here. */
+	(void) signal(SIGHUP, SIG_DFL);
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		struct error error = { 0 };
 
