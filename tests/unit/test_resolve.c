@@ -2,11 +2,8 @@
 /* From releases to packages, over lists made by hand: names as real distributions have them. */
 #include "tests/unit/support.h"
 
-#include "kernels/krel.h"
-#include "kernels/lists/relation.h"
 #include "kernels/resolve/resolve.h"
 #include "kernels/resolve/resolve_kernel.h"
-#include "kernels/version.h"
 
 #define WORDS(...)                                                                                 \
 	{                                                                                          \
