@@ -216,7 +216,7 @@ static void a_bad_file_is_named_with_its_line(void **state)
 	}
 	(void) unlinkat(((struct folder *) *state)->fd, "mirrors.ini", 0);
 	struct error error = { 0 };
-	assert_int_equal(open_with("/srv", path, -1, &mirrors, &error), -ENOENT);
+	assert_int_equal(open_with("/srv", path, -1, &mirrors, &error), -EINVAL);
 	assert_contains(error.text, path);
 }
 
