@@ -64,8 +64,10 @@ int fs_read_line(int dir_fd, const char *path, char **ret_line)
 	return 0;
 }
 
-static int write_all(int fd, const char *data, size_t size)
+int fs_write_all(int fd, const void *buffer, size_t size)
 {
+	const char *data = buffer;
+
 	while (size) {
 		ssize_t put = write(fd, data, size);
 
@@ -88,7 +90,7 @@ static int write_synced(int dir_fd, const char *path, const void *data, size_t s
 
 	if (fd < 0)
 		return -errno;
-	r = write_all(fd, data, size);
+	r = fs_write_all(fd, data, size);
 	if (r == 0 && fsync(fd) < 0)
 		r = -errno;
 	if (r < 0)
@@ -128,7 +130,7 @@ int fs_write_output(const char *path, const void *data, size_t size)
 	if (stat(path, &status) < 0 || S_ISREG(status.st_mode))
 		return fs_write_atomic(AT_FDCWD, path, data, size, 0644);
 	fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
-	return fd < 0 ? -errno : write_all(fd, data, size);
+	return fd < 0 ? -errno : fs_write_all(fd, data, size);
 }
 
 int fs_mkdir_parents(int dir_fd, const char *path, mode_t mode)

@@ -42,6 +42,9 @@ int fs_mkdir_parents(int dir_fd, const char *path, mode_t mode) _must_check_;
 /* Removes a file or a whole folder, never following links; one that is absent is fine. */
 int fs_remove_tree(int dir_fd, const char *path) _must_check_;
 
+/* Writes all of it, also where the kernel takes it in parts or a signal comes between. */
+int fs_write_all(int fd, const void *buffer, size_t size) _must_check_;
+
 bool fs_exists(int dir_fd, const char *path);
 
 /* Appends the sorted names in a folder, without "." and "..". */

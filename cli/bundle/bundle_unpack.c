@@ -80,21 +80,6 @@ static int read_manifest(struct unpacking *unpacking, struct error *error)
 	return r < 0 ? error_prefix(error, r, "%s", unpacking->path) : 0;
 }
 
-static int write_all(int fd, const char *data, size_t size)
-{
-	while (size) {
-		ssize_t put = write(fd, data, size);
-
-		if (put < 0 && errno == EINTR)
-			continue;
-		if (put < 0)
-			return -errno;
-		data += put;
-		size -= (size_t) put;
-	}
-	return 0;
-}
-
 static int open_below(const struct unpacking *unpacking, const char *path)
 {
 	_cleanup_free_ char *folder = strdup(path);
@@ -126,7 +111,7 @@ static int copy_content(struct unpacking *unpacking, const struct bundle_file *f
 		size += (uint64_t) got;
 		if (size > file->size_bytes)
 			break;
-		r = write_all(fd, buffer, (size_t) got);
+		r = fs_write_all(fd, buffer, (size_t) got);
 		if (r < 0)
 			return error_set_errno(error, r == -EDQUOT ? -ENOSPC : r,
 				"%s: unpacking %s into the cache", unpacking->path, file->path);

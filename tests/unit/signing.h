@@ -7,7 +7,7 @@
 #include "tests/unit/support.h"
 
 /*
- * Makes a key. @made is when (gpg's --faked-system-time, "20200101T000000"), or NULL for now;
+ * Makes a key. @made is when (gpg's --faked-system-time, "20200101T000000"), or NULL for today;
  * @expires what gpg takes: "never", "1d".
  */
 void signing_make_key(const struct folder *folder, const char *made, const char *expires);
