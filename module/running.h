@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The running kernel as the load proof wants it: what it is, what it demands, and what really is
+ * exported now, by whom, with which CRC. Read-only, and all of it relative to a root descriptor, so
+ * that a folder can stand for "/". Sources: /proc/modules, /proc/keys (Linux
+ * Documentation/security/keys/core.rst), /sys/module/<m>/{notes,srcversion,taint}
+ * (Documentation/ABI/testing/sysfs-module), sys/module/module/parameters/sig_enforce,
+ * sys/kernel/security/lockdown.
+ *
+ * A Module.symvers says what a build exports; a node may run another. So every loaded module whose
+ * exports matter is identified: its build id (srcversion where it has none) is that of a file in one
+ * of the trees, and then the exports and CRCs in that file count. Of one that no file explains it is
+ * not known what it exports: its symbols are there without a CRC, which the proof answers with
+ * "cannot tell", and running_unexplained() names it.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "common/strv.h"
+#include "module/elf_module.h"
+#include "module/proof.h"
+
+struct running;
+
+/* Which keys are in a keyring: keyctl(2) with KEYCTL_READ; the number of serials, or -1. */
+typedef long running_keyring_reader(int serial, int *serials, size_t capacity);
+
+/* Where to look, and for what. Borrowed until running_close(). Zeroed, it is the host itself. */
+struct running_sources {
+	const char *krel;    /* NULL: as uname(2) has it; so are the next two */
+	const char *machine; /* "x86_64" */
+	const char *build;   /* "#1 SMP PREEMPT_DYNAMIC Debian 6.1.192-2 (2026-11-16)" */
+	/*
+	 * Paths of the kernel's Module.symvers, packed or not: the first that is there is read. NULL:
+	 * lib/modules/<krel>/{build/Module.symvers,symvers.*}.
+	 */
+	const struct strv *symvers;
+	/* Path of what the image says of the kernel (see running_facts.h), or NULL. */
+	const char *facts;
+	/*
+	 * Folders that hold lib/modules/<krel>, best first: "", "host", "proc/1/root". NULL: "".
+	 * Only files below updates, extra … and kernel are looked at, never build.
+	 */
+	const struct strv *trees;
+	/*
+	 * Paths of symvers of drivers that are loaded (OFED's container shows its own): what they list
+	 * under the name of a loaded module that no file explains is taken at their word.
+	 */
+	const struct strv *driver_symvers;
+	/* Names ('_') of loaded modules that will be unloaded first. NULL: none. */
+	const struct strv *gone;
+	/*
+	 * What is to be loaded: only what these use is looked at, and of the kernel's symvers only what
+	 * is loaded, built in or among these counts. NULL: everything counts.
+	 */
+	const struct elf_module *const *modules;
+	size_t module_count;
+	/* Without it keys are told by /proc/keys alone, and may be in a keyring that does not count. */
+	running_keyring_reader *read_keyring;
+	int security_fd; /* a securityfs; 0 or less: sys/kernel/security */
+	/* /proc/kallsyms may be read, once, for symbols that only it knows (50 to 150 ms). */
+	bool kallsyms;
+};
+
+/*
+ * Looks at the kernel. A source that is not there is no failure: what it would have told is
+ * unknown, and the proof says so where that matters. Fails (-EINVAL, -EIO, -ENOMEM …) for a symvers
+ * that is there and damaged, and where /proc/modules cannot be read. The caller closes it.
+ */
+int running_open(int root_fd, const struct running_sources *sources, struct running **ret,
+	struct error *error) _must_check_;
+void running_close(struct running **running);
+
+/* For proof_module() and proof_set_run(). Borrowed, as all below. */
+const struct proof_kernel *running_kernel(const struct running *running);
+
+/* For proof_set.kernel_modules: loaded ones that stay, and built-in ones. */
+const struct strv *running_modules(const struct running *running);
+
+/* False: no symvers was found, and symbols cannot be judged (kernel->symvers is NULL then). */
+bool running_has_symvers(const struct running *running);
+
+/*
+ * Is the kernel the build that the symvers and facts are of? PROOF_NO: it was rebuilt under the
+ * same name, and *ret_why is a sentence with the witness; PROOF_UNKNOWN: no witness either way.
+ */
+enum proof_option running_is_same_build(const struct running *running, const char **ret_why);
+
+/* Names of loaded modules that export what is used, or may, and that no file explains. */
+const struct strv *running_unexplained(const struct running *running);
+
+enum running_lockdown {
+	RUNNING_LOCKDOWN_UNKNOWN,
+	RUNNING_LOCKDOWN_NONE,
+	RUNNING_LOCKDOWN_INTEGRITY,
+	RUNNING_LOCKDOWN_CONFIDENTIALITY,
+};
+enum running_lockdown running_lockdown(const struct running *running);
+
+/* One loaded module. */
+struct running_module {
+	const char *name;
+	int references;       /* -1: the kernel does not count them */
+	const char *taint;    /* "OE": letters of Documentation/admin-guide/tainted-kernels.rst */
+	const char *build_id; /* "" when it has none, or nobody looked: only what matters is looked at */
+	const char *srcversion;
+	const char *path; /* of the file that explains it; NULL: none does, or nobody looked */
+	bool by_word;     /* explained by driver_symvers only */
+	bool gone;        /* one of sources->gone */
+};
+
+const struct running_module *running_loaded(const struct running *running, size_t *ret_count);
