@@ -179,6 +179,12 @@ static bool is_wanted(const struct unpack *unpack, const char *path)
 	       (!unpack->wanted || unpack->wanted(unpack->context, path));
 }
 
+static bool is_name_only(const struct unpack *unpack, struct archive_entry *entry, const char *path)
+{
+	return unpack->name_only && archive_entry_filetype(entry) == AE_IFREG &&
+	       unpack->name_only(unpack->context, path);
+}
+
 /* No source or kernel tree has one. */
 static int check_device(
 	const struct job *job, struct archive_entry *entry, const char *path, struct error *error)
@@ -223,6 +229,8 @@ static int unpack_entry(struct job *job, struct archive_entry *entry, struct err
 		r = confine(job, entry, path, error);
 	if (r < 0)
 		return r;
+	if (is_name_only(job->unpack, entry, path))
+		archive_entry_set_size(entry, 0);
 	job->has_links = job->has_links || archive_entry_symlink(entry);
 	if (archive_write_header(job->writer, entry) < ARCHIVE_WARN)
 		return not_written(job, error);

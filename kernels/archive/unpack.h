@@ -21,6 +21,8 @@ struct unpack {
 	const char *folder; /* absolute or relative to the working directory; must exist */
 	/* Which entries to take, by their path without a leading "./"; NULL takes all. */
 	bool (*wanted)(void *context, const char *path);
+	/* Of which files the name is enough: they become empty ones. NULL: of none. */
+	bool (*name_only)(void *context, const char *path);
 	void *context;
 	uint64_t limit_bytes;   /* of all that is decoded; 0: UNPACK_LIMIT_BYTES */
 	uint64_t limit_entries; /* 0: UNPACK_LIMIT_ENTRIES */

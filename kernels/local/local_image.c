@@ -329,7 +329,18 @@ int local_image_scan(const struct local_image *image, struct local_scan *scan, s
 	return 0;
 }
 
-/* A whiteout's path is a stranger's: it must not lead out of the folder. */
+/* All that is in a folder, and not the folder itself. */
+static int empty_folder(int folder_fd)
+{
+	_cleanup_strv_ struct strv names = { 0 };
+	int r = fs_list(folder_fd, ".", &names);
+
+	for (size_t i = 0; i < names.count && r == 0; i++)
+		r = fs_remove_tree(folder_fd, names.items[i]);
+	return r;
+}
+
+/* A whiteout's path is a stranger's: it must not lead out of the folder. "" is an opaque root. */
 static int remove_whiteouts(int folder_fd, const struct strv *whiteouts)
 {
 	int r = 0;
@@ -337,7 +348,9 @@ static int remove_whiteouts(int folder_fd, const struct strv *whiteouts)
 	for (size_t i = 0; i < whiteouts->count && r == 0; i++) {
 		const char *path = whiteouts->items[i];
 
-		if (*path && !unpack_leads_out(path))
+		if (!*path)
+			r = empty_folder(folder_fd);
+		else if (!unpack_leads_out(path))
 			r = fs_remove_tree(folder_fd, path);
 		if (r == -ENOTDIR)
 			r = 0;
