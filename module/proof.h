@@ -1,34 +1,130 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The load proof in its first form: will the kernel take this module? It follows the kernel's own
- * checks (Linux kernel/module/version.c: check_version(), same_magic()) over a .ko and the symbol
- * versions of everything that will be loaded before it.
+ * The load proof: will the kernel take this module? It follows the kernel's own checks in their
+ * order (Linux kernel/module/main.c: load_module() and what it calls; 6.1 to 7.3, which differ)
+ * over a .ko and what is known of the kernel. Pure: it reads no file and runs nothing; needs no
+ * libcrypto. For a set of modules that are loaded together see module/proof_set.h.
  */
 #pragma once
 
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/error.h"
 #include "common/strv.h"
+#include "module/cms.h"
 #include "module/elf_module.h"
 #include "module/symvers.h"
 
 enum proof_verdict {
 	PROOF_WILL_LOAD,
 	PROOF_WILL_NOT_LOAD,
-	PROOF_CANNOT_TELL, /* it hangs on an option of the kernel: to be treated as a refusal */
+	PROOF_CANNOT_TELL, /* it hangs on something not known: to be treated as a refusal */
+};
+
+enum proof_weight {
+	PROOF_REFUSAL, /* the kernel says no */
+	PROOF_DOUBT,   /* it says no or yes, by something not known, which the text names */
+	PROOF_NOTE,    /* it says yes, and somebody may want to know */
+};
+
+struct proof_finding {
+	const char *id; /* stable, for JSON and docs/verify.md: "vermagic", "symbol-version" … */
+	enum proof_weight weight;
+	int answer;     /* the errno of finit_module(2) then, positive; 0 for notes */
+	char *symbol;   /* or NULL */
+	char *exporter; /* the module's name with '_', "vmlinux", or NULL */
+	bool has_crcs;
+	uint32_t wanted_crc; /* what the module was built for */
+	uint32_t found_crc;
+	char *text; /* "peer: built for printk CRC 0x…, but the kernel exports 0x…" */
+	char *cure; /* the next step, "rebuild it against …"; "" for notes */
 };
 
 struct proof {
 	enum proof_verdict verdict;
-	/* One finished sentence a finding, worst first: symbol, both CRCs, who exports it. */
-	struct strv findings;
+	struct proof_finding *findings; /* worst first; of one weight in the kernel's order */
+	size_t count;
+	int answer; /* see proof_answer() */
 };
 
 /*
- * Compares one module with the kernel whose vermagic is @vermagic (as .modinfo of that kernel's own
- * modules states it) and whose exports, with those of the modules loaded before, are @symvers.
- * Returns 0 with the verdict in @proof, which the caller frees, or -ENOMEM.
+ * What finit_module(2) answers, as a positive errno; 0 when the module will load. With doubts only
+ * it is the answer if they all come true. The kernel answers with its first refusal, but of its
+ * refusals of symbols with the last.
  */
-int proof_module(const struct elf_module *module, const char *vermagic,
-	const struct symvers *symvers, struct proof *proof);
+int proof_answer(const struct proof *proof);
+
+/* An option of the kernel that may not be known. */
+enum proof_option { PROOF_UNKNOWN, PROOF_NO, PROOF_YES };
+
+/* Whether and how the kernel judges signatures. */
+struct proof_trust {
+	bool enforced; /* sig_enforce, MODULE_SIG_FORCE or lockdown */
+	bool lockdown; /* only by lockdown, whose answer is EPERM instead of EKEYREJECTED */
+	const char *enforced_by; /* "module.sig_enforce=1", "lockdown" …, for messages; or NULL */
+	/*
+	 * Judges the unpacked file at @module, as module_signature_verify() does: 0, -ENODATA,
+	 * -ENOPKG, -ENOKEY, -EBADMSG or -EKEYREJECTED. NULL: nobody can here (slipway-init has no
+	 * libcrypto), and then keys decide, as far as they can.
+	 */
+	int (*verify)(void *context, const void *module, size_t size, struct cms_facts *ret,
+		struct error *error);
+	void *context;
+	/* Descriptions of the keys in the kernel's keyrings, or their ids in hex; NULL: unknown. */
+	const struct strv *keys;
+};
+
+/* What the kernel is. All borrowed. NULL, 0 or UNKNOWN: not known, and said where it matters. */
+struct proof_kernel {
+	const char *krel;
+	unsigned int version; /* PROOF_VERSION(6, 1), whose rules hold; 0: taken from vermagic */
+	const char *vermagic; /* as .modinfo of the kernel's own modules states it */
+	uint16_t machine;     /* e_machine; 0: not judged */
+	uint64_t struct_size; /* sizeof(struct module); 0: not judged */
+	const struct symvers *symvers;     /* the kernel's, and of everything loaded before */
+	enum proof_option force_load;      /* CONFIG_MODULE_FORCE_LOAD */
+	enum proof_option missing_imports; /* CONFIG_MODULE_ALLOW_MISSING_NAMESPACE_IMPORTS */
+	enum proof_option module_sig;      /* CONFIG_MODULE_SIG */
+	enum proof_option livepatch;       /* CONFIG_LIVEPATCH */
+	enum proof_option modules;         /* CONFIG_MODULES */
+	enum proof_option retpoline;       /* CONFIG_(MITIGATION_)RETPOLINE, for a note */
+	struct proof_trust trust;
+	const struct strv *builtin;     /* names ('_') of what is built in, for a note; or NULL */
+	const struct strv *blacklist;   /* names ('_') in module_blacklist=; NULL: none */
+	const struct strv *proprietary; /* names ('_') of loaded ones with taint P; NULL: none */
+};
+
+#define PROOF_VERSION(major, minor) ((unsigned int) (major) << 8 | (unsigned int) (minor))
+
+/* "6.1.0-56-amd64" as PROOF_VERSION(6, 1); 0 for what begins with no such numbers. */
+unsigned int proof_version(const char *krel);
+
+/* CONFIG_MODVERSIONS, which vermagic states; false too when that is not known. */
+bool proof_kernel_has_modversions(const struct proof_kernel *kernel);
+
+/*
+ * Judges one module: 0 with the verdict in @ret, which the caller frees with proof_free(), or
+ * -ENOMEM. Threads may share the module and the kernel.
+ */
+int proof_module(const struct elf_module *module, const struct proof_kernel *kernel,
+	struct proof *ret) _must_check_;
+
+/*
+ * The verdict on what could not even be opened as a module: @code and @open_error are
+ * elf_module_open()'s. -EINVAL, -ENOEXEC … are a refusal; a file that could not be read is a doubt.
+ */
+int proof_unreadable(
+	const char *name, int code, const struct error *open_error, struct proof *ret) _must_check_;
+
 void proof_free(struct proof *proof);
 
+/* "will load", "will not load", "cannot tell". */
 const char *proof_verdict_text(enum proof_verdict verdict);
+/* "refusal", "doubt", "note". */
+const char *proof_weight_text(enum proof_weight weight);
+
+/* One line of a finding: its text, and after ": " its cure where it has one. Caller frees; NULL
+ * without memory. */
+char *proof_finding_line(const struct proof_finding *finding);

@@ -112,9 +112,20 @@ static void add_text(json_object *object, const char *key, const char *value)
 
 static void count(struct tally *tally, const char *path, const struct proof *proof)
 {
-	if (tally->count++ == 0)
-		(void) snprintf(tally->first, sizeof(tally->first), "%s: %s", path,
-			proof->findings.count ? proof->findings.items[0] : "no reason given");
+	_cleanup_free_ char *line = NULL;
+
+	if (tally->count++)
+		return;
+	line = proof->count ? proof_finding_line(&proof->findings[0]) : NULL;
+	(void) snprintf(tally->first, sizeof(tally->first), "%s: %s", path,
+		line ? line : "no reason given");
+}
+
+static void add_finding(json_object *findings, const struct proof_finding *finding)
+{
+	_cleanup_free_ char *line = proof_finding_line(finding);
+
+	(void) json_object_array_add(findings, json_object_new_string(line ? line : finding->text));
 }
 
 static void report(
@@ -123,9 +134,9 @@ static void report(
 	json_object *object = json_object_new_object();
 	json_object *findings = json_object_new_array();
 
-	for (size_t i = 0; i < proof->findings.count; i++)
-		(void) json_object_array_add(
-			findings, json_object_new_string(proof->findings.items[i]));
+	for (size_t i = 0; i < proof->count; i++)
+		if (proof->findings[i].weight != PROOF_NOTE)
+			add_finding(findings, &proof->findings[i]);
 	add_text(object, "module", path);
 	add_text(object, "set", set);
 	add_text(object, "verdict", proof_verdict_text(proof->verdict));
@@ -143,11 +154,13 @@ static int prove_file(
 {
 	_cleanup_(elf_module_close) struct elf_module *module = NULL;
 	_cleanup_(proof_free) struct proof proof = { 0 };
+	const struct proof_kernel kernel = { .vermagic = proving->vermagic,
+		.symvers = proving->symvers };
 	int r = elf_module_open(fd, path, &module, error);
 
 	if (r < 0)
 		return r;
-	r = proof_module(module, proving->vermagic, proving->symvers, &proof);
+	r = proof_module(module, &kernel, &proof);
 	if (r < 0)
 		return error_set_errno(error, r, "%s", path);
 	report(proving, set, path, &proof);

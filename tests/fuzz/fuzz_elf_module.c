@@ -39,10 +39,13 @@ static void judge(const struct elf_module *module)
 {
 	_cleanup_(symvers_close) struct symvers *symvers = NULL;
 	_cleanup_(proof_free) struct proof proof = { 0 };
+	struct proof_kernel kernel = { .vermagic = "6.1.0 SMP mod_unload modversions " };
 	struct error error;
 
-	if (symvers_open(AT_FDCWD, "/dev/null", &symvers, &error) < 0 ||
-		proof_module(module, "6.1.0 SMP mod_unload modversions ", symvers, &proof) < 0)
+	if (symvers_open(AT_FDCWD, "/dev/null", &symvers, &error) < 0)
+		abort();
+	kernel.symvers = symvers;
+	if (proof_module(module, &kernel, &proof) < 0)
 		abort();
 }
 
