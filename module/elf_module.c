@@ -9,6 +9,7 @@
 #include "common/fs.h"
 #include "module/decompress.h"
 #include "module/elf_versions.h"
+#include "module/trailer.h"
 
 /* The largest module known, nvidia.ko with debug info, takes some 150 MB. */
 #define MODULE_SIZE_LIMIT ((size_t) 512 * 1024 * 1024)
@@ -26,6 +27,15 @@ struct elf_module {
 	struct elf_span versions_ext_crcs;
 	struct elf_span versions_ext_names;
 	struct elf_versions versions;
+	int dir_fd;       /* for reading it again; the caller's */
+	const void *data; /* the caller's buffer, or NULL */
+	size_t data_size;
+	uint16_t machine;
+	uint64_t struct_size;
+	struct elf_undefined *undefined;
+	size_t undefined_count;
+	struct elf_module_export *exports;
+	size_t export_count;
 };
 
 static int elf_failed(struct error *error, const char *what)
@@ -61,6 +71,18 @@ static int open_image(struct elf_module *module, int dir_fd, struct error *error
 	ssize_t got;
 	int r;
 
+	if (module->data) {
+		format = decompress_detect(module->data, module->data_size);
+		if (format != DECOMPRESS_NONE)
+			return decompress(format, module->data, module->data_size,
+				MODULE_SIZE_LIMIT, &module->image, &module->file_size, error);
+		module->image = malloc(module->data_size + 1);
+		if (!module->image)
+			return error_set_errno(error, -ENOMEM, "cannot read");
+		memcpy(module->image, module->data, module->data_size);
+		module->file_size = module->data_size;
+		return 0;
+	}
 	module->fd = openat(dir_fd, module->path, O_RDONLY | O_CLOEXEC);
 	if (module->fd < 0)
 		return error_set_errno(error, -errno, "cannot open");
@@ -94,6 +116,7 @@ static int open_elf(struct elf_module *module, struct error *error)
 		return elf_failed(error, "not an ELF file");
 	if (elf_kind(module->elf) != ELF_K_ELF || !gelf_getehdr(module->elf, &header))
 		return error_set(error, -EINVAL, "not an ELF file: no valid header at offset 0");
+	module->machine = header.e_machine;
 	if (header.e_type != ET_REL)
 		return error_set(error, -EINVAL,
 			"not a kernel module: an ELF file of type %u where modules are relocatable "
@@ -149,6 +172,8 @@ static int note_section(struct elf_module *module, Elf_Scn *section, struct erro
 	if (!name)
 		return error_set(error, -EINVAL, "damaged: section %zu has no name at offset %u",
 			elf_ndxscn(section), header.sh_name);
+	if (strcmp(name, ".gnu.linkonce.this_module") == 0)
+		module->struct_size = header.sh_size;
 	if (strcmp(name, ".note.gnu.build-id") == 0)
 		module->build_id_note = section;
 	for (size_t i = 0; i < ARRAY_SIZE(wanted); i++)
@@ -210,7 +235,117 @@ static int read_versions(struct elf_module *module, struct error *error)
 		&module->versions_ext_crcs, &module->versions_ext_names, error);
 }
 
-int elf_module_open(int dir_fd, const char *path, struct elf_module **ret, struct error *error)
+static const char *section_name(const struct elf_module *module, size_t index, Elf_Scn **ret)
+{
+	Elf_Scn *section = elf_getscn(module->elf, index);
+	GElf_Shdr header;
+	const char *name;
+	size_t names;
+
+	*ret = section;
+	if (!section || !gelf_getshdr(section, &header) ||
+		elf_getshdrstrndx(module->elf, &names) < 0)
+		return "";
+	name = elf_strptr(module->elf, names, header.sh_name);
+	return name ? name : "";
+}
+
+static struct elf_module_export *find_export(struct elf_module *module, const char *name)
+{
+	for (size_t i = 0; i < module->export_count; i++)
+		if (strcmp(module->exports[i].symbol, name) == 0)
+			return &module->exports[i];
+	return NULL;
+}
+
+static void note_export(
+	struct elf_module *module, const GElf_Sym *symbol, const char *name, const char *section)
+{
+	if (strncmp(name, "__ksymtab_", 10) != 0 || strncmp(section, "__ksymtab", 9) != 0)
+		return;
+	module->exports[module->export_count++] = (struct elf_module_export){
+		.symbol = name + 10, .name_space = "", .gpl = strstr(section, "_gpl")
+	};
+	(void) symbol;
+}
+
+static void note_export_details(
+	struct elf_module *module, const GElf_Sym *symbol, const char *name, Elf_Scn *section)
+{
+	bool is_crc = strncmp(name, "__crc_", 6) == 0;
+	bool is_space = strncmp(name, "__kstrtabns_", 12) == 0;
+	struct elf_module_export *export =
+		is_crc || is_space ? find_export(module, name + (is_crc ? 6 : 12)) : NULL;
+	Elf_Data *data;
+
+	if (!export)
+		return;
+	if (symbol->st_shndx == SHN_ABS && is_crc) {
+		export->crc = (uint32_t) symbol->st_value;
+		export->has_crc = true;
+		return;
+	}
+	data = section ? elf_rawdata(section, NULL) : NULL;
+	if (!data || !data->d_buf || symbol->st_value > data->d_size)
+		return;
+	if (is_crc && data->d_size - symbol->st_value >= 4) {
+		memcpy(&export->crc, (const char *) data->d_buf + symbol->st_value, 4);
+		export->has_crc = true;
+	}
+	if (is_space && memchr((const char *) data->d_buf + symbol->st_value, 0,
+				data->d_size - symbol->st_value))
+		export->name_space = (const char *) data->d_buf + symbol->st_value;
+}
+
+static int compare_exports(const void *a, const void *b)
+{
+	const struct elf_module_export *left = a;
+	const struct elf_module_export *right = b;
+
+	return strcmp(left->symbol, right->symbol);
+}
+
+static int read_lists(struct elf_module *module, struct error *error)
+{
+	Elf_Data *data = elf_getdata(module->symbols, NULL);
+	GElf_Shdr header;
+	GElf_Sym symbol;
+	size_t count;
+
+	if (!data || !gelf_getshdr(module->symbols, &header))
+		return elf_failed(error, "damaged symbol table");
+	count = header.sh_size / header.sh_entsize;
+	module->undefined = calloc(count + 1, sizeof(*module->undefined));
+	module->exports = calloc(count + 1, sizeof(*module->exports));
+	if (!module->undefined || !module->exports)
+		return error_set_errno(error, -ENOMEM, "%zu symbols", count);
+	for (size_t pass = 0; pass < 2; pass++)
+		for (size_t i = 1; i < count; i++) {
+			Elf_Scn *section = NULL;
+			const char *name, *where;
+
+			if (!gelf_getsym(data, (int) i, &symbol))
+				continue;
+			name = elf_strptr(module->elf, header.sh_link, symbol.st_name);
+			if (!name)
+				continue;
+			where = section_name(module, symbol.st_shndx, &section);
+			if (pass == 1)
+				note_export_details(module, &symbol, name, section);
+			else if (symbol.st_shndx == SHN_UNDEF && *name &&
+				 GELF_ST_BIND(symbol.st_info) != STB_LOCAL)
+				module->undefined[module->undefined_count++] =
+					(struct elf_undefined){ name,
+						GELF_ST_BIND(symbol.st_info) == STB_WEAK };
+			else if (symbol.st_shndx != SHN_UNDEF)
+				note_export(module, &symbol, name, where);
+		}
+	qsort(module->exports, module->export_count, sizeof(*module->exports), compare_exports);
+	return 0;
+}
+
+static int open_any(int dir_fd, const char *path, const void *data, size_t size,
+	struct elf_module **ret, struct error *error)
 {
 	_cleanup_(elf_module_close) struct elf_module *module = calloc(1, sizeof(*module));
 	int r;
@@ -218,6 +353,9 @@ int elf_module_open(int dir_fd, const char *path, struct elf_module **ret, struc
 	if (!module)
 		return error_set_errno(error, -ENOMEM, "%s", path);
 	module->fd = -1;
+	module->dir_fd = dir_fd;
+	module->data = data;
+	module->data_size = size;
 	module->path = strdup(path);
 	if (!module->path)
 		return error_set_errno(error, -ENOMEM, "%s", path);
@@ -230,10 +368,23 @@ int elf_module_open(int dir_fd, const char *path, struct elf_module **ret, struc
 		r = check_symbols(module, error);
 	if (r == 0)
 		r = read_versions(module, error);
+	if (r == 0)
+		r = read_lists(module, error);
 	if (r < 0)
 		return error_prefix(error, r, "%s", path);
 	*ret = TAKE_PTR(module);
 	return 0;
+}
+
+int elf_module_open(int dir_fd, const char *path, struct elf_module **ret, struct error *error)
+{
+	return open_any(dir_fd, path, NULL, 0, ret, error);
+}
+
+int elf_module_open_memory(const void *data, size_t size, const char *name, struct elf_module **ret,
+	struct error *error)
+{
+	return open_any(AT_FDCWD, name, data, size, ret, error);
 }
 
 void elf_module_close(struct elf_module **module)
@@ -243,6 +394,8 @@ void elf_module_close(struct elf_module **module)
 	if (!closing)
 		return;
 	elf_versions_free(&closing->versions);
+	free(closing->undefined);
+	free(closing->exports);
 	(void) elf_end(closing->elf);
 	cleanup_close(&closing->fd);
 	free(closing->image);
@@ -295,6 +448,16 @@ int elf_module_info_all(const struct elf_module *module, const char *key, struct
 			return -ENOMEM;
 	}
 	return 0;
+}
+
+const char *elf_module_info_next(
+	const struct elf_module *module, const char *key, const char *previous)
+{
+	const char *entry = next_info(module, previous);
+
+	while (entry && !info_value(entry, key))
+		entry = next_info(module, entry);
+	return entry ? info_value(entry, key) : NULL;
 }
 
 int elf_module_depends(const struct elf_module *module, struct strv *names)
@@ -371,5 +534,86 @@ int elf_module_undefined(const struct elf_module *module, bool with_weak, struct
 		if (name && *name && strv_push(names, name) < 0)
 			return -ENOMEM;
 	}
+	return 0;
+}
+
+const struct elf_undefined *elf_module_undefined_symbols(
+	const struct elf_module *module, size_t *ret_count)
+{
+	*ret_count = module->undefined_count;
+	return module->undefined;
+}
+
+const struct elf_module_export *elf_module_exports(
+	const struct elf_module *module, size_t *ret_count)
+{
+	*ret_count = module->export_count;
+	return module->exports;
+}
+
+uint16_t elf_module_machine(const struct elf_module *module)
+{
+	return module->machine;
+}
+
+uint64_t elf_module_struct_size(const struct elf_module *module)
+{
+	return module->struct_size;
+}
+
+int elf_module_bytes(
+	const struct elf_module *module, char **ret_data, size_t *ret_size, struct error *error)
+{
+	_cleanup_free_ char *bytes = NULL;
+	enum decompress_format format;
+	size_t size = module->data_size;
+	int r = 0;
+
+	if (!module->data)
+		r = fs_read(module->dir_fd, module->path, MODULE_SIZE_LIMIT, &bytes, &size);
+	if (r < 0)
+		return error_set_errno(error, r, "%s: cannot read", module->path);
+	if (!bytes) {
+		bytes = malloc(size + 1);
+		if (!bytes)
+			return error_set_errno(error, -ENOMEM, "%s", module->path);
+		memcpy(bytes, module->data, size);
+	}
+	format = decompress_detect(bytes, size);
+	if (format != DECOMPRESS_NONE)
+		return decompress(
+			format, bytes, size, MODULE_SIZE_LIMIT, ret_data, ret_size, error);
+	*ret_data = TAKE_PTR(bytes);
+	*ret_size = size;
+	return 0;
+}
+
+int elf_module_trailer(const struct elf_module *module, struct cms_facts *ret_cms,
+	bool *ret_present, struct error *error)
+{
+	_cleanup_free_ char *bytes = NULL;
+	struct module_trailer trailer;
+	size_t size;
+	int r = elf_module_bytes(module, &bytes, &size, error);
+
+	memset(ret_cms, 0, sizeof(*ret_cms));
+	*ret_present = false;
+	if (r == 0)
+		r = module_trailer_read(bytes, size, &trailer, error);
+	if (r < 0)
+		return r;
+	*ret_present = trailer.present;
+	if (!trailer.present || trailer.type != MODULE_TRAILER_CMS)
+		return 0;
+	return cms_read(bytes + trailer.signature_offset, trailer.signature_size,
+		trailer.signature_offset, ret_cms, error);
+}
+
+int elf_module_check_format(
+	const struct elf_module *module, unsigned int version, struct error *error)
+{
+	(void) module;
+	(void) version;
+	(void) error;
 	return 0;
 }

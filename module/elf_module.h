@@ -12,6 +12,7 @@
 
 #include "common/error.h"
 #include "common/strv.h"
+#include "module/cms.h"
 
 #define BUILD_ID_HEX_SIZE 65 /* up to 32 bytes in hex, and the NUL */
 
@@ -22,6 +23,13 @@ struct elf_module;
  * elf_module_close().
  */
 int elf_module_open(int dir_fd, const char *path, struct elf_module **ret, struct error *error);
+
+/*
+ * The same from a buffer, which the caller keeps until elf_module_close(): a module out of an
+ * archive, packed or not. @name is for messages.
+ */
+int elf_module_open_memory(const void *data, size_t size, const char *name, struct elf_module **ret,
+	struct error *error);
 void elf_module_close(struct elf_module **module);
 
 /* The module's name as the kernel knows it ('-' is '_'), or NULL when it states none. */
@@ -29,6 +37,12 @@ const char *elf_module_name(const struct elf_module *module);
 
 /* First value of a .modinfo key ("vermagic", "version", "license", …), or NULL. Borrowed. */
 const char *elf_module_info(const struct elf_module *module, const char *key);
+/*
+ * The value of @key after @previous, the first for NULL; NULL at the end. For loops over a key that
+ * stands more than once, without memory. Borrowed.
+ */
+const char *elf_module_info_next(
+	const struct elf_module *module, const char *key, const char *previous);
 /* Appends every value of a .modinfo key ("firmware", "alias", "parm", …). */
 int elf_module_info_all(const struct elf_module *module, const char *key, struct strv *values);
 /* Appends the names in "depends", with '-' as '_'. */
@@ -61,3 +75,55 @@ const char *elf_module_path(const struct elf_module *module);
 
 /* Appends the names of undefined global symbols; weak ones too when @with_weak. */
 int elf_module_undefined(const struct elf_module *module, bool with_weak, struct strv *names);
+
+struct elf_undefined {
+	const char *name; /* borrowed from the module */
+	bool weak;        /* may stay unresolved */
+};
+
+/* Undefined global and weak symbols in the file's order. Borrowed. */
+const struct elf_undefined *elf_module_undefined_symbols(
+	const struct elf_module *module, size_t *ret_count);
+
+struct elf_module_export {
+	const char *symbol;     /* borrowed from the module, as name_space */
+	const char *name_space; /* "" for none */
+	uint32_t crc;
+	bool has_crc;
+	bool gpl;
+};
+
+/* What it exports, sorted by name. Borrowed. */
+const struct elf_module_export *elf_module_exports(
+	const struct elf_module *module, size_t *ret_count);
+
+/* The ELF header's e_machine: EM_X86_64 and others of <elf.h>. */
+uint16_t elf_module_machine(const struct elf_module *module);
+
+/*
+ * Bytes of .gnu.linkonce.this_module, sizeof(struct module) of the kernel that it was made for; 0
+ * when there is no such section.
+ */
+uint64_t elf_module_struct_size(const struct elf_module *module);
+
+/*
+ * Reads the whole unpacked file again, for those who check signatures. The caller frees it. It need
+ * not be what was opened, where somebody wrote to the file since.
+ */
+int elf_module_bytes(const struct elf_module *module, char **ret_data, size_t *ret_size,
+	struct error *error) _must_check_;
+
+/*
+ * The signature at the end of the file: whether there is one, and what it says of its signer
+ * (signers is 0 where there is none or it is not of the CMS form). -EBADMSG and -ENOPKG as
+ * module_trailer_read() and cms_read() have them.
+ */
+int elf_module_trailer(const struct elf_module *module, struct cms_facts *ret_cms,
+	bool *ret_present, struct error *error) _must_check_;
+
+/*
+ * What the kernel demands of the file as such, which differs by its version (major << 8 | minor,
+ * such as 0x0601). 0 when it holds, else -ENOEXEC with what the kernel minds and the offset.
+ */
+int elf_module_check_format(
+	const struct elf_module *module, unsigned int version, struct error *error) _must_check_;

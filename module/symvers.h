@@ -5,21 +5,29 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "common/error.h"
+#include "module/elf_module.h"
+#include "module/system_map.h"
 
 struct symvers;
 
 struct symvers_entry {
 	const char *symbol;
-	const char
-		*module; /* "vmlinux" or the path of the .ko as the build saw it, without ".ko" */
-	const char *export;     /* "EXPORT_SYMBOL" or "EXPORT_SYMBOL_GPL" */
+	const char *module;     /* "vmlinux", a module's name, or the path of the .ko as the build
+				   saw it, without ".ko" */
+	const char *export;     /* "EXPORT_SYMBOL" or "EXPORT_SYMBOL_GPL"; "" where not known */
 	const char *name_space; /* "" for none */
 	uint32_t crc;           /* 0 where the kernel has no MODVERSIONS */
+	bool has_crc;           /* false where the source of the entry tells none */
+	bool partial;           /* of a System.map: the name space is not known either */
 };
+
+/* An empty one, to be filled by what follows. */
+int symvers_new(struct symvers **ret) _must_check_;
 
 /*
  * Reads a file. A malformed line is -EINVAL with path, line number and what is wrong in @error.
@@ -28,6 +36,16 @@ struct symvers_entry {
 int symvers_open(int dir_fd, const char *path, struct symvers **ret, struct error *error);
 /* Adds another file; where both name a symbol, the later one wins, as modpost's -e does. */
 int symvers_add(struct symvers *symvers, int dir_fd, const char *path, struct error *error);
+/*
+ * Adds what a module file exports, under its own name; as symvers_add() does, it wins over what is
+ * there. Copies. -ENOMEM.
+ */
+int symvers_add_module(struct symvers *symvers, const struct elf_module *module) _must_check_;
+/*
+ * Adds what vmlinux exports by its System.map, where nobody has said so yet: a Module.symvers knows
+ * more. Copies. -ENOMEM.
+ */
+int symvers_add_system_map(struct symvers *symvers, const struct system_map *map) _must_check_;
 /* NULL when nobody exports it. Borrowed until the next symvers_add() or symvers_close(). */
 const struct symvers_entry *symvers_find(const struct symvers *symvers, const char *symbol);
 size_t symvers_count(const struct symvers *symvers);
