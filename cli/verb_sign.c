@@ -3,7 +3,6 @@
 
 #include <fcntl.h>
 #include <json-c/json.h>
-#include <limits.h>
 #include <string.h>
 
 #include "cli/common_options.h"
@@ -89,17 +88,6 @@ struct verb {
 	char *kernel_hash;
 };
 
-static int take_fd(const char *value, struct verb *verb, struct error *error)
-{
-	char *end;
-	unsigned long fd = strtoul(value, &end, 10);
-
-	if (*value < '0' || *value > '9' || *end || fd > INT_MAX)
-		return error_set(error, -EINVAL, "--password-fd %s: a number is wanted", value);
-	verb->password.fd = (int) fd;
-	return 0;
-}
-
 static int take(void *context, int option, char *value, struct error *error)
 {
 	struct verb *verb = context;
@@ -118,7 +106,7 @@ static int take(void *context, int option, char *value, struct error *error)
 		return 0;
 	}
 	if (option == OPTION_PASSWORD_FD)
-		return take_fd(value, verb, error);
+		return sign_password_take_fd(&verb->password, value, error);
 	if (!*value)
 		return error_set(error, -EINVAL, "an option's value is empty");
 	if (option == 'o')
@@ -236,30 +224,6 @@ static int open_all(struct verb *verb, struct error *error)
 	return r < 0 ? r : sign_set_open(verb->folder, &verb->job.set, error);
 }
 
-static int sign_module(struct sign_job *job, const char *path, struct error *error)
-{
-	_cleanup_(sign_content_free) struct sign_content content = { 0 };
-	_cleanup_free_ unsigned char *cms = NULL;
-	size_t size = 0;
-	int r = sign_job_content(job, path, &content, error);
-
-	if (r < 0)
-		return r;
-	r = module_sign(&job->signer, content.data, content.size, &cms, &size, error);
-	if (r < 0)
-		return error_prefix(error, r, "%s/%s", job->set.folder, path);
-	return sign_job_stage(job, path, &content, cms, size, error);
-}
-
-static int sign_all(struct sign_job *job, struct error *error)
-{
-	int r = 0;
-
-	for (size_t i = 0; i < job->set.paths.count && r == 0; i++)
-		r = sign_module(job, job->set.paths.items[i], error);
-	return r;
-}
-
 static void report_json(const struct verb *verb)
 {
 	json_object *root = json_object_new_object();
@@ -304,7 +268,7 @@ static int run(struct verb *verb, struct error *error)
 	if (verb->action == ACTION_IMPORT)
 		r = sign_import(&verb->job, verb->digests, &verb->signatures, error);
 	else
-		r = sign_all(&verb->job, error);
+		r = sign_job_run(&verb->job, error);
 	if (r == 0)
 		r = sign_set_commit(&verb->job.set, error);
 	if (r == 0)

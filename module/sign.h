@@ -13,6 +13,7 @@
 #include "module/cms.h"
 
 #define MODULE_DIGEST_SIZE 64 /* the longest: SHA-512 */
+#define MODULE_FINGERPRINT_SIZE 65 /* of a certificate: 64 digits and the NUL */
 
 /* The certificates of a file, at least one; the first is the signer's. */
 struct module_cert;
@@ -30,6 +31,10 @@ void module_cert_free(struct module_cert **cert);
 
 /* The first certificate's subject: its common name, or all of it. Borrowed. */
 const char *module_cert_name(const struct module_cert *cert);
+
+/* SHA-256 of the first certificate's DER, in lower-case hex. -ENOMEM. */
+int module_cert_fingerprint(const struct module_cert *cert, char ret[MODULE_FINGERPRINT_SIZE],
+	struct error *error) _must_check_;
 
 /*
  * Opens the private key in a PEM, PKCS#8 or PKCS#12 file, or the one that a "pkcs11:" URI (RFC

@@ -7,6 +7,7 @@
 #include <openssl/err.h>
 #include <openssl/pem.h>
 #include <limits.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "common/fs.h"
@@ -99,6 +100,19 @@ void module_cert_free(struct module_cert **cert)
 const char *module_cert_name(const struct module_cert *cert)
 {
 	return cert->name;
+}
+
+int module_cert_fingerprint(
+	const struct module_cert *cert, char ret[MODULE_FINGERPRINT_SIZE], struct error *error)
+{
+	unsigned char digest[EVP_MAX_MD_SIZE];
+	unsigned int size = 0;
+
+	if (!X509_digest(sk_X509_value(cert->all, 0), EVP_sha256(), digest, &size))
+		return sign_ssl_failed(error, -ENOMEM, "certificate %s", cert->name);
+	for (unsigned int i = 0; i < size; i++)
+		(void) snprintf(ret + (size_t) i * 2, 3, "%02x", digest[i]);
+	return 0;
 }
 
 /* Linux crypto/asymmetric_keys/x509_cert_parser.c: RSA, and the NIST curves of ECDSA. */

@@ -9,16 +9,34 @@
 /* Goes into every key: a change in what outputs look like makes all old ones strangers. */
 #define CACHE_VERSION "slipway-cache-1"
 
-const char *arrow_output(const struct build *build, enum arrow_id id)
-{
-	return build->states[id].output;
-}
-
 bool arrow_applies(const struct build *build, enum arrow_id id)
 {
 	const struct arrow *arrow = arrow_get(id);
 
 	return !arrow->applies || arrow->applies(build);
+}
+
+/* The arrow itself, or the one whose output is read in its place. */
+static enum arrow_id effective(const struct build *build, enum arrow_id id)
+{
+	const enum arrow_id otherwise = arrow_get(id)->otherwise;
+
+	return otherwise && !arrow_applies(build, id) ? otherwise : id;
+}
+
+static unsigned int effective_inputs(const struct build *build, enum arrow_id id)
+{
+	unsigned int inputs = 0;
+
+	for (enum arrow_id input = 0; input < id; input++)
+		if (arrow_get(id)->inputs & ARROW_BIT(input))
+			inputs |= ARROW_BIT(effective(build, input));
+	return inputs;
+}
+
+const char *arrow_output(const struct build *build, enum arrow_id id)
+{
+	return build->states[effective(build, id)].output;
 }
 
 int arrow_open(const struct build *build, enum arrow_id id, int *ret_fd, struct error *error)
@@ -35,11 +53,12 @@ int arrow_open(const struct build *build, enum arrow_id id, int *ret_fd, struct 
 static int add_arrow(struct build *build, enum arrow_id id, struct hash *hash, struct error *error)
 {
 	const struct arrow *arrow = arrow_get(id);
+	unsigned int inputs = effective_inputs(build, id);
 
 	hash_add_text(hash, CACHE_VERSION);
 	hash_add_text(hash, arrow->name);
 	for (enum arrow_id input = 0; input < id; input++)
-		if ((arrow->inputs & ARROW_BIT(input)) && arrow_applies(build, input))
+		if ((inputs & ARROW_BIT(input)) && arrow_applies(build, input))
 			hash_add_text(hash, build->states[input].key);
 	return arrow->add_inputs ? arrow->add_inputs(build, hash, error) : 0;
 }
@@ -124,7 +143,7 @@ static unsigned int missing_arrows(const struct build *build, unsigned int goals
 		if (!(needed & ARROW_BIT(id)) || !arrow_applies(build, id) || is_there(build, id))
 			continue;
 		missing |= ARROW_BIT(id);
-		needed |= arrow_get(id)->inputs;
+		needed |= effective_inputs(build, id);
 	}
 	return missing;
 }

@@ -160,7 +160,7 @@ static int make_image(struct build *build, const struct arrow_place *place, stru
 	if (r == 0)
 		r = make_reference(build, stage->role, image.version, &image, error);
 	stage->folder = root;
-	if (r == 0 && stage->set == ARROW_NVIDIA && arrow_applies(build, ARROW_USERSPACE))
+	if (r == 0 && stage->set == ARROW_NVIDIA_SIGNED && arrow_applies(build, ARROW_USERSPACE))
 		r = stage_userspace(build, userspace_usr, error);
 	if (r == 0)
 		r = stage_root(build, stage, error);
@@ -169,7 +169,7 @@ static int make_image(struct build *build, const struct arrow_place *place, stru
 
 int nic_run(struct build *build, const struct arrow_place *place, struct error *error)
 {
-	struct stage stage = { .role = "nic", .set = ARROW_OFED, .other = ARROW_COUNT };
+	struct stage stage = { .role = "nic", .set = ARROW_OFED_SIGNED, .other = ARROW_COUNT };
 
 	return make_image(build, place, &stage, error);
 }
@@ -178,8 +178,8 @@ int gpu_run(struct build *build, const struct arrow_place *place, struct error *
 {
 	struct stage stage = {
 		.role = "gpu",
-		.set = ARROW_NVIDIA,
-		.other = ofed_applies(build) ? ARROW_OFED : ARROW_COUNT,
+		.set = ARROW_NVIDIA_SIGNED,
+		.other = ofed_applies(build) ? ARROW_OFED_SIGNED : ARROW_COUNT,
 	};
 
 	return make_image(build, place, &stage, error);

@@ -50,6 +50,13 @@ bool userspace_applies(const struct build *build);
 int userspace_add_inputs(const struct build *build, struct hash *hash, struct error *error);
 int userspace_run(struct build *build, const struct arrow_place *place, struct error *error);
 
+/* arrow_sign.c: a set with every module of it signed */
+bool ofed_signed_applies(const struct build *build);
+bool nvidia_signed_applies(const struct build *build);
+int sign_add_inputs(const struct build *build, struct hash *hash, struct error *error);
+int ofed_sign_run(struct build *build, const struct arrow_place *place, struct error *error);
+int nvidia_sign_run(struct build *build, const struct arrow_place *place, struct error *error);
+
 /*
  * arrow_proof.c: -ENOEXEC when a module would be refused, -ENOMSG when that cannot be told; then
  * the report is in the log.

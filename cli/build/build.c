@@ -41,7 +41,9 @@ static int run(struct build *build, struct error *error)
 		build->failure = EXIT_CODE_OUTPUT;
 		return r;
 	}
-	r = build_prepare(build, error);
+	r = signing_open(build, error);
+	if (r == 0)
+		r = build_prepare(build, error);
 	if (r < 0)
 		return r;
 	if (build->ofed.kind == SOURCE_NONE)
@@ -55,6 +57,8 @@ static int run(struct build *build, struct error *error)
 	if (r == 0)
 		r = build_read_tree(build, error);
 	if (r == 0)
+		r = signing_settle(build, error);
+	if (r == 0)
 		r = build_judge(build, error);
 	if (r == 0)
 		r = check_modules(build, error);
@@ -65,6 +69,7 @@ static int run(struct build *build, struct error *error)
 
 void build_done(struct build *build)
 {
+	signing_free(&build->signing);
 	lock_free(&build->lock);
 	strv_free(&build->compilers);
 	kernel_record_free(&build->record);
@@ -116,8 +121,11 @@ static int supervised(struct build *build)
 static int start(struct build *build)
 {
 	struct error error = { 0 };
-	int r = context_open(&build->options.common, &build->context, &error);
+	int r = signing_read_password(build, &error);
 
+	if (r < 0)
+		return usage_error(&error);
+	r = context_open(&build->options.common, &build->context, &error);
 	if (r == 0)
 		r = cache_start_run(&build->context.cache, buildah_sweep, &error);
 	if (r == 0)

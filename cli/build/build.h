@@ -11,6 +11,7 @@
 #include "cli/context.h"
 #include "cli/exit_code.h"
 #include "cli/build/options.h"
+#include "cli/build/signing.h"
 #include "cli/build/source.h"
 #include "kernels/local/local.h"
 #include "kernels/resolve/lock.h"
@@ -28,6 +29,8 @@ enum arrow_id {
 	ARROW_RUNTIME_BASE, /* image that the driver images start from */
 	ARROW_OFED,
 	ARROW_NVIDIA,
+	ARROW_OFED_SIGNED, /* what is not signed is read as the recipe left it */
+	ARROW_NVIDIA_SIGNED,
 	ARROW_INIT,
 	ARROW_USERSPACE, /* nvidia-smi, libcuda, firmware … */
 	ARROW_PROOF,
@@ -53,6 +56,8 @@ struct arrow {
 	enum exit_code failure;                     /* where the errno does not tell more */
 	unsigned int inputs;                        /* ARROW_BIT()s of outputs that it reads */
 	bool (*applies)(const struct build *build); /* NULL: always */
+	/* Whose output is this one's where it does not apply; 0 (the kernel's): nobody's. */
+	enum arrow_id otherwise;
 	/* Adds all that goes in beside other arrows' outputs; NULL: nothing. */
 	int (*add_inputs)(const struct build *build, struct hash *hash, struct error *error);
 	int (*run)(struct build *build, const struct arrow_place *place, struct error *error);
@@ -75,6 +80,7 @@ struct build {
 	struct bundle *bundle; /* cli/bundle/bundle.h; NULL without --bundle */
 	struct source ofed;
 	struct source nvidia;
+	struct signing signing;
 	struct kernel_record record; /* its strings are NULL until build_read_tree() */
 	bool no_tree;                /* the record is of a probe bundle's configuration alone */
 	bool tree_only;              /* no images are made: any distribution will do */
@@ -89,6 +95,7 @@ struct build {
 int arrows_make(struct build *build, unsigned int goals, struct error *error) _must_check_;
 
 const struct arrow *arrow_get(enum arrow_id id);
+/* The arrow's output folder, or that of the one that stands for it. */
 const char *arrow_output(const struct build *build, enum arrow_id id);
 bool arrow_applies(const struct build *build, enum arrow_id id);
 

@@ -145,6 +145,7 @@ int build_lint(struct build *build, bool ofed, bool nvidia, struct lint *ret, st
 		.ofed = ofed,
 		.nvidia = nvidia,
 		.peermem = nvidia && ofed,
+		.signing = signing_wanted(build),
 		.no_tree = build->no_tree,
 	};
 

@@ -69,6 +69,24 @@ static const struct arrow arrows[ARROW_COUNT] = {
 		.add_inputs = nvidia_add_inputs,
 		.run = nvidia_run,
 	},
+	[ARROW_OFED_SIGNED] = {
+		.name = "ofed-signed",
+		.failure = EXIT_CODE_SIGNATURE,
+		.inputs = ARROW_BIT(ARROW_OFED),
+		.applies = ofed_signed_applies,
+		.otherwise = ARROW_OFED,
+		.add_inputs = sign_add_inputs,
+		.run = ofed_sign_run,
+	},
+	[ARROW_NVIDIA_SIGNED] = {
+		.name = "nvidia-signed",
+		.failure = EXIT_CODE_SIGNATURE,
+		.inputs = ARROW_BIT(ARROW_NVIDIA),
+		.applies = nvidia_signed_applies,
+		.otherwise = ARROW_NVIDIA,
+		.add_inputs = sign_add_inputs,
+		.run = nvidia_sign_run,
+	},
 	[ARROW_INIT] = {
 		.name = "init",
 		.failure = EXIT_CODE_COMPILE,
@@ -88,7 +106,7 @@ static const struct arrow arrows[ARROW_COUNT] = {
 		.name = "proof",
 		.failure = EXIT_CODE_WILL_NOT_LOAD,
 		.inputs = ARROW_BIT(ARROW_KERNEL) | ARROW_BIT(ARROW_MODULES) |
-			ARROW_BIT(ARROW_OFED) | ARROW_BIT(ARROW_NVIDIA),
+			ARROW_BIT(ARROW_OFED_SIGNED) | ARROW_BIT(ARROW_NVIDIA_SIGNED),
 		.add_inputs = proof_add_inputs,
 		.run = proof_run,
 	},
@@ -96,7 +114,7 @@ static const struct arrow arrows[ARROW_COUNT] = {
 		.name = "nic",
 		.failure = EXIT_CODE_IMAGE,
 		.inputs = ARROW_BIT(ARROW_MODULES) | ARROW_BIT(ARROW_RUNTIME_BASE) |
-			ARROW_BIT(ARROW_OFED) | ARROW_BIT(ARROW_INIT) | ARROW_BIT(ARROW_PROOF),
+			ARROW_BIT(ARROW_OFED_SIGNED) | ARROW_BIT(ARROW_INIT) | ARROW_BIT(ARROW_PROOF),
 		.applies = ofed_applies,
 		.add_inputs = nic_add_inputs,
 		.run = nic_run,
@@ -105,7 +123,7 @@ static const struct arrow arrows[ARROW_COUNT] = {
 		.name = "gpu",
 		.failure = EXIT_CODE_IMAGE,
 		.inputs = ARROW_BIT(ARROW_MODULES) | ARROW_BIT(ARROW_RUNTIME_BASE) |
-			ARROW_BIT(ARROW_OFED) | ARROW_BIT(ARROW_NVIDIA) | ARROW_BIT(ARROW_INIT) |
+			ARROW_BIT(ARROW_OFED_SIGNED) | ARROW_BIT(ARROW_NVIDIA_SIGNED) | ARROW_BIT(ARROW_INIT) |
 			ARROW_BIT(ARROW_USERSPACE) | ARROW_BIT(ARROW_PROOF),
 		.applies = nvidia_applies,
 		.add_inputs = gpu_add_inputs,

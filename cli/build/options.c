@@ -25,7 +25,15 @@ static const char usage_text[] =
 	"there\n"
 	"                   is no GPU image [debian]\n"
 	"  --compiler NAME  gcc-12, clang-16: instead of the one that the kernel was made with\n"
-	"  --force          go on where slipway lint finds an error\n"
+	"  --sign-key KEY   signs all modules, for kernels that load no others: a file (PEM, PKCS#8,\n"
+	"                   PKCS#12), or a pkcs11: URI (docs/signing.md)\n"
+	"  --sign-cert FILE its certificate, X.509 in DER or PEM, which the kernel trusts\n"
+	"  --sign-hash ALG  sha256, sha384, sha512 … [what the kernel's configuration names]\n"
+	"  --password-file FILE, --password-fd N, --password-env NAME\n"
+	"                   the key's passphrase or the token's PIN: the first line of a file or\n"
+	"                   descriptor, or a variable of the environment\n"
+	"  --force          go on where slipway lint finds an error, and make images of modules that\n"
+	"                   will not load: their labels say so\n"
 	"  --jobs N         compile jobs at once [the processors of this machine]\n"
 	"  --output WHERE   DIR, containers-storage: or oci-archive:FILE, which is FILE.nic and\n"
 	"                   FILE.gpu where both are built [containers-storage:]\n"
@@ -43,6 +51,12 @@ enum {
 	OPTION_OFED,
 	OPTION_NVIDIA,
 	OPTION_COMPILER,
+	OPTION_SIGN_KEY,
+	OPTION_SIGN_CERT,
+	OPTION_SIGN_HASH,
+	OPTION_PASSWORD_FILE,
+	OPTION_PASSWORD_FD,
+	OPTION_PASSWORD_ENV,
 	OPTION_FORCE,
 	OPTION_JOBS,
 	OPTION_OUTPUT,
@@ -57,6 +71,12 @@ static const struct option own_options[] = {
 	{ "ofed", required_argument, NULL, OPTION_OFED },
 	{ "nvidia", required_argument, NULL, OPTION_NVIDIA },
 	{ "compiler", required_argument, NULL, OPTION_COMPILER },
+	{ "sign-key", required_argument, NULL, OPTION_SIGN_KEY },
+	{ "sign-cert", required_argument, NULL, OPTION_SIGN_CERT },
+	{ "sign-hash", required_argument, NULL, OPTION_SIGN_HASH },
+	{ "password-file", required_argument, NULL, OPTION_PASSWORD_FILE },
+	{ "password-fd", required_argument, NULL, OPTION_PASSWORD_FD },
+	{ "password-env", required_argument, NULL, OPTION_PASSWORD_ENV },
 	{ "force", no_argument, NULL, OPTION_FORCE },
 	{ "jobs", required_argument, NULL, OPTION_JOBS },
 	{ "output", required_argument, NULL, OPTION_OUTPUT },
@@ -87,7 +107,7 @@ static int parse_jobs(const char *text, unsigned int *ret_jobs, struct error *er
 static int take_file(const char *option, const char *value, const char **slot, struct error *error)
 {
 	if (!*value)
-		return error_set(error, -EINVAL, "%s: the file's name is empty", option);
+		return error_set(error, -EINVAL, "%s: its value is empty", option);
 	*slot = value;
 	return 0;
 }
@@ -104,10 +124,33 @@ static int take_argument(void *context, char *argument, struct error *error)
 	return 0;
 }
 
+static int take_signing(
+	struct build_options *options, int option, const char *value, struct error *error)
+{
+	struct sign_password_source *password = &options->sign_password;
+
+	switch (option) {
+	case OPTION_SIGN_KEY:
+		return take_file("--sign-key", value, &options->sign_key, error);
+	case OPTION_SIGN_CERT:
+		return take_file("--sign-cert", value, &options->sign_cert, error);
+	case OPTION_SIGN_HASH:
+		return take_file("--sign-hash", value, &options->sign_hash, error);
+	case OPTION_PASSWORD_FILE:
+		return take_file("--password-file", value, &password->file, error);
+	case OPTION_PASSWORD_ENV:
+		return take_file("--password-env", value, &password->variable, error);
+	default:
+		return sign_password_take_fd(password, value, error);
+	}
+}
+
 static int take(void *context, int option, char *value, struct error *error)
 {
 	struct build_options *options = context;
 
+	if (option >= OPTION_SIGN_KEY && option <= OPTION_PASSWORD_ENV)
+		return take_signing(options, option, value, error);
 	switch (option) {
 	case OPTION_KERNEL:
 		return take_argument(context, value, error);
@@ -166,10 +209,27 @@ static int check_kernel(const struct build_options *options, struct error *error
 	return 0;
 }
 
+static int check_signing(const struct build_options *options, struct error *error)
+{
+	const struct sign_password_source *password = &options->sign_password;
+	bool has_password = password->file || password->variable || password->fd >= 0;
+
+	if (options->sign_key && !options->sign_cert)
+		return error_set(error, -EINVAL,
+			"--sign-cert is missing: the certificate of --sign-key, by which the kernel "
+			"knows it");
+	if (!options->sign_key && (options->sign_cert || options->sign_hash || has_password))
+		return error_set(error, -EINVAL,
+			"--sign-key is missing: a certificate, hash or password is for a key");
+	return 0;
+}
+
 static int check(const struct build_options *options, struct error *error)
 {
 	int r = check_kernel(options, error);
 
+	if (r == 0)
+		r = check_signing(options, error);
 	if (r < 0)
 		return r;
 	if (options->ofed && !*options->ofed)
@@ -195,6 +255,7 @@ int build_options_parse(int argc, char **argv, struct build_options *ret, struct
 	*ret = (struct build_options){
 		.nvidia = "debian",
 		.output = "containers-storage:",
+		.sign_password.fd = -1,
 		.jobs = processors > 0 ? (unsigned int) processors : 1,
 	};
 	r = common_options_parse(argc, argv, &parser, &ret->common, error);

@@ -79,10 +79,12 @@ static int add_ofed_lines(const struct build *build, struct strv *lines, struct 
 {
 	_cleanup_free_ char *exporter = NULL;
 	_cleanup_free_ char *version = NULL;
-	int r = arrow_conf_value(build, ARROW_OFED, "set.conf", "exporter", &exporter, error);
+	int r = arrow_conf_value(
+		build, ARROW_OFED_SIGNED, "set.conf", "exporter", &exporter, error);
 
 	if (r == 0)
-		r = arrow_conf_value(build, ARROW_OFED, "set.conf", "version", &version, error);
+		r = arrow_conf_value(
+			build, ARROW_OFED_SIGNED, "set.conf", "version", &version, error);
 	if (r < 0)
 		return r;
 	if (strv_pushf(lines, "ofed_exporter=%s", exporter) < 0 ||

@@ -66,6 +66,30 @@ int sign_job_stage(struct sign_job *job, const char *path, struct sign_content *
 	return sign_set_stage(&job->set, path, data, size, error);
 }
 
+static int sign_module(struct sign_job *job, const char *path, struct error *error)
+{
+	_cleanup_(sign_content_free) struct sign_content content = { 0 };
+	_cleanup_free_ unsigned char *cms = NULL;
+	size_t size = 0;
+	int r = sign_job_content(job, path, &content, error);
+
+	if (r < 0)
+		return r;
+	r = module_sign(&job->signer, content.data, content.size, &cms, &size, error);
+	if (r < 0)
+		return error_prefix(error, r, "%s/%s", job->set.folder, path);
+	return sign_job_stage(job, path, &content, cms, size, error);
+}
+
+int sign_job_run(struct sign_job *job, struct error *error)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < job->set.paths.count && r == 0; i++)
+		r = sign_module(job, job->set.paths.items[i], error);
+	return r;
+}
+
 static int config_failed(const char *kernel, int r, struct error *error)
 {
 	if (r == -ENOTUNIQ)

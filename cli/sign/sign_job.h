@@ -31,6 +31,9 @@ int sign_job_content(struct sign_job *job, const char *path, struct sign_content
 int sign_job_stage(struct sign_job *job, const char *path, struct sign_content *content,
 	const void *cms, size_t cms_size, struct error *error) _must_check_;
 
+/* Signs all of the job's modules with its key and stages them; sign_set_commit() is the caller's. */
+int sign_job_run(struct sign_job *job, struct error *error) _must_check_;
+
 /*
  * The hash that the kernel's own modules are signed with: CONFIG_MODULE_SIG_HASH of a config file,
  * of a folder that modules are built in, or of a kernel tree. Freed by the caller. -ENODATA when

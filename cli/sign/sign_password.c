@@ -2,6 +2,8 @@
 #include "cli/sign/sign_password.h"
 
 #include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define PASSWORD_SIZE 1024 /* what OpenSSL takes at most */
@@ -66,6 +68,18 @@ static int read_file(const char *path, char **ret, struct error *error)
 		return error_set_errno(
 			error, -errno == -EACCES ? -EPERM : -errno, "--password-file %s", path);
 	return read_fd(fd, path, ret, error);
+}
+
+int sign_password_take_fd(
+	struct sign_password_source *source, const char *value, struct error *error)
+{
+	char *end;
+	unsigned long fd = strtoul(value, &end, 10);
+
+	if (*value < '0' || *value > '9' || *end || fd > INT_MAX)
+		return error_set(error, -EINVAL, "--password-fd %s: a number is wanted", value);
+	source->fd = (int) fd;
+	return 0;
 }
 
 int sign_password_read(const struct sign_password_source *source, char **ret, struct error *error)

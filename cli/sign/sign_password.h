@@ -10,6 +10,10 @@ struct sign_password_source {
 	int fd;               /* -1: not this one */
 };
 
+/* Takes the value of --password-fd. -EINVAL when it is no number. */
+int sign_password_take_fd(
+	struct sign_password_source *source, const char *value, struct error *error) _must_check_;
+
 /*
  * Reads the first line of the one source that is set; *ret is NULL when none is. The caller frees
  * it with sign_password_free(). -EINVAL when it is empty or several sources are set.

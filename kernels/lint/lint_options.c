@@ -114,7 +114,8 @@ static int sig_force_unsigned(struct lint_check *check)
 	if (check->request->signing || !has(check, KOPT_MODULE_SIG_FORCE))
 		return 0;
 	return lint_add(check, "sig-force-unsigned", LINT_ERROR,
-		"sign the modules with a key that the kernel trusts, or --force and sign them later",
+		"sign the modules with a key that the kernel trusts (--sign-key), or --force and sign "
+		"them later",
 		"MODULE_SIG_FORCE=y: the kernel refuses modules that are not signed");
 }
 
@@ -143,13 +144,13 @@ static int lockdown(struct lint_check *check)
 		return 0;
 	if (forced)
 		return lint_add(check, "lockdown", LINT_ERROR,
-			"sign the modules with a key that the kernel trusts, or --force and sign "
-			"them later",
+			"sign the modules with a key that the kernel trusts (--sign-key), or "
+			"--force and sign them later",
 			"the kernel is in lockdown from its start: it refuses modules that are not "
 			"signed");
 	return lint_add(check, "lockdown", LINT_NOTE,
-		"sign the modules with a key that the kernel trusts, where nodes have Secure Boot "
-		"on",
+		"sign the modules with a key that the kernel trusts (--sign-key), where nodes have "
+		"Secure Boot on",
 		"on nodes with Secure Boot this kernel refuses modules that are not signed");
 }
 
