@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What `slipway verify` is to judge, and what --with names: each is looked through for modules and
+ * for the few other files that the proof wants. Of archives and images just these are unpacked,
+ * into a folder of this run, which goes when the run ends in whatever way.
+ */
+#pragma once
+
+#include <stdbool.h>
+
+#include "cli/context.h"
+#include "common/error.h"
+#include "common/strv.h"
+
+enum verify_kind {
+	VERIFY_FOLDER,  /* of modules, or a root that has them somewhere */
+	VERIFY_MODULE,  /* one .ko file, packed or not */
+	VERIFY_ARCHIVE, /* an image's archive, a tarball, .deb or .rpm */
+	VERIFY_LAYOUT,  /* an image as a folder in the OCI layout */
+	VERIFY_STORAGE, /* an image in containers-storage, by name */
+};
+
+struct verify_input {
+	char *name;  /* as it was given, for messages */
+	char *place; /* the path or the image's name in it */
+	enum verify_kind kind;
+	char *folder;        /* absolute: what all paths here are relative to */
+	int fd;              /* of that folder */
+	bool root;           /* it is a system's root, so that its firmware and modprobe.d count */
+	struct strv modules; /* sorted */
+	struct strv symvers; /* Module.symvers files */
+	struct strv passed_over; /* kernel releases whose modules were left out */
+	bool other_kernel;       /* none is of the wanted kernel, so all were taken */
+};
+
+#define VERIFY_INPUT_CLOSED                                                                        \
+	{                                                                                          \
+		.fd = -1                                                                           \
+	}
+
+/*
+ * Tells what @what is: a path, or a name with one of the prefixes "oci:", "oci-archive:",
+ * "docker-archive:", "containers-storage:"; what is no path is taken for an image's name. -EINVAL
+ * for what is neither. Sets name, place and kind; the caller frees it with verify_input_close().
+ */
+int verify_input_tell(const char *what, struct verify_input *ret, struct error *error) _must_check_;
+
+/* Has it to be unpacked first? Then @context needs its run folder: cache_start_run(). */
+bool verify_input_unpacks(const struct verify_input *input);
+
+/*
+ * Finds the files. -EINVAL for what holds no module and no Module.symvers, -EBADMSG for a damaged
+ * archive or layer, -EXDEV for one that leads out of its folder, -EFBIG for a bomb, -ENOPKG without
+ * buildah.
+ */
+int verify_input_open(
+	struct verify_input *input, struct context *context, struct error *error) _must_check_;
+void verify_input_close(struct verify_input *input);
+
+/*
+ * Leaves out what lies in the folders of other kernels: beside a folder named @krel, and below
+ * other lib/modules/<release>. Where nothing is of @krel all stays, and other_kernel is set.
+ */
+int verify_input_choose(struct verify_input *input, const char *krel) _must_check_;
+
+/* Is it the path of a module file: .ko, .ko.gz, .ko.xz or .ko.zst? */
+bool verify_is_module(const char *path);
+
+/* input_folder.c: lists the modules and Module.symvers files below input->fd. */
+int verify_input_list(struct verify_input *input, struct error *error) _must_check_;
+
+/* input_image.c: unpacks what is wanted into the run's folder, and sets folder. */
+int verify_input_unpack(
+	struct verify_input *input, struct context *context, struct error *error) _must_check_;
