@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "common/fs.h"
+#include "module/decompress.h"
 
 /* A distribution's file has 25,000 lines and 1.5 MB. */
 #define FILE_SIZE_LIMIT ((size_t) 256 * 1024 * 1024)
@@ -202,8 +203,12 @@ static int reserve_slots(struct symvers *symvers, size_t entry_count)
 static int merge(struct symvers *symvers, const struct entries *added)
 {
 	size_t count = symvers->entries.count + added->count;
+	size_t capacity = symvers->entries.capacity;
 
-	if (entries_reserve(&symvers->entries, count) < 0 || reserve_slots(symvers, count) < 0)
+	/* Twice as much at once: entries may come one by one. */
+	if (count > capacity)
+		capacity = count > capacity * 2 ? count : capacity * 2;
+	if (entries_reserve(&symvers->entries, capacity) < 0 || reserve_slots(symvers, count) < 0)
 		return -ENOMEM;
 	for (size_t i = 0; i < added->count; i++) {
 		uint32_t *slot = find_slot(symvers, added->items[i].symbol);
@@ -238,6 +243,31 @@ static int add_text(struct symvers *symvers, char *bytes, size_t size, struct er
 	return 0;
 }
 
+/* Replaces packed @bytes by what they hold, with a NUL at the end as fs_read() has it. */
+static int unpack(char **bytes, size_t *size, struct error *error)
+{
+	enum decompress_format format = decompress_detect(*bytes, *size);
+	_cleanup_free_ char *unpacked = NULL;
+	size_t unpacked_size;
+	char *text;
+	int r;
+
+	if (format == DECOMPRESS_NONE)
+		return 0;
+	r = decompress(format, *bytes, *size, FILE_SIZE_LIMIT, &unpacked, &unpacked_size, error);
+	if (r < 0)
+		return r;
+	text = realloc(unpacked, unpacked_size + 1);
+	if (!text)
+		return error_set_errno(error, -ENOMEM, "cannot unpack");
+	unpacked = NULL;
+	text[unpacked_size] = '\0';
+	free(*bytes);
+	*bytes = text;
+	*size = unpacked_size;
+	return 0;
+}
+
 int symvers_add(struct symvers *symvers, int dir_fd, const char *path, struct error *error)
 {
 	_cleanup_free_ char *bytes = NULL;
@@ -246,7 +276,9 @@ int symvers_add(struct symvers *symvers, int dir_fd, const char *path, struct er
 
 	if (r < 0)
 		return error_set_errno(error, r, "%s: cannot read symbol versions", path);
-	r = add_text(symvers, bytes, size, error);
+	r = unpack(&bytes, &size, error);
+	if (r == 0)
+		r = add_text(symvers, bytes, size, error);
 	if (r < 0)
 		return error_prefix(error, r, "%s", path);
 	(void) TAKE_PTR(bytes); /* symvers->texts has it now */
@@ -357,6 +389,25 @@ int symvers_add_module(struct symvers *symvers, const struct elf_module *module)
 	return merge_text(symvers, text, &added);
 }
 
+int symvers_put(struct symvers *symvers, const struct symvers_entry *entry)
+{
+	_cleanup_(entries_free) struct entries added = { 0 };
+	size_t size = strlen(entry->symbol) + strlen(entry->module) + strlen(entry->export) +
+		      strlen(entry->name_space) + 4;
+	char *next = NULL;
+	struct text *text = new_text(&added, 1, size, &next);
+
+	if (!text)
+		return -ENOMEM;
+	added.items[0] = *entry;
+	added.items[0].symbol = copy_string(&next, entry->symbol);
+	added.items[0].module = copy_string(&next, entry->module);
+	added.items[0].export = copy_string(&next, entry->export);
+	added.items[0].name_space = copy_string(&next, entry->name_space);
+	added.count = 1;
+	return merge_text(symvers, text, &added);
+}
+
 static const char *export_text(const struct system_map_export *export)
 {
 	if (!export->has_gpl)
@@ -401,6 +452,11 @@ const struct symvers_entry *symvers_find(const struct symvers *symvers, const ch
 size_t symvers_count(const struct symvers *symvers)
 {
 	return symvers->entries.count;
+}
+
+const struct symvers_entry *symvers_at(const struct symvers *symvers, size_t index)
+{
+	return &symvers->entries.items[index];
 }
 
 void symvers_close(struct symvers **symvers)

@@ -30,8 +30,9 @@ struct symvers_entry {
 int symvers_new(struct symvers **ret) _must_check_;
 
 /*
- * Reads a file. A malformed line is -EINVAL with path, line number and what is wrong in @error.
- * Symbols stay in file order; a later file may be added with symvers_add().
+ * Reads a file, also one packed as .gz, .xz or .zst. A malformed line is -EINVAL with path, line
+ * number and what is wrong in @error. Symbols stay in file order; a later file may be added with
+ * symvers_add().
  */
 int symvers_open(int dir_fd, const char *path, struct symvers **ret, struct error *error);
 /* Adds another file; where both name a symbol, the later one wins, as modpost's -e does. */
@@ -46,9 +47,13 @@ int symvers_add_module(struct symvers *symvers, const struct elf_module *module)
  * more. Copies. -ENOMEM.
  */
 int symvers_add_system_map(struct symvers *symvers, const struct system_map *map) _must_check_;
+/* Adds one entry, which wins over what is there. Copies. -ENOMEM. */
+int symvers_put(struct symvers *symvers, const struct symvers_entry *entry) _must_check_;
 /* NULL when nobody exports it. Borrowed until the next symvers_add() or symvers_close(). */
 const struct symvers_entry *symvers_find(const struct symvers *symvers, const char *symbol);
 size_t symvers_count(const struct symvers *symvers);
+/* The entry at @index, below symvers_count(), in the order in which they came. Borrowed alike. */
+const struct symvers_entry *symvers_at(const struct symvers *symvers, size_t index);
 void symvers_close(struct symvers **symvers);
 
 /* The last path component of an entry's module, as a module name ('-' is '_'). @size: of @name. */
