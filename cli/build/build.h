@@ -84,6 +84,7 @@ struct build {
 	struct kernel_record record; /* its strings are NULL until build_read_tree() */
 	bool no_tree;                /* the record is of a probe bundle's configuration alone */
 	bool tree_only;              /* no images are made: any distribution will do */
+	bool tree_with_modules;      /* and then the kernel's own modules are wanted all the same */
 	struct arrow_state states[ARROW_COUNT];
 	enum exit_code failure;
 };

@@ -40,7 +40,8 @@ static int ask(struct build *build, struct error *error)
 	struct resolve_request request = {
 		.krel = build->options.krel,
 		.has_headers = build->local.has_headers,
-		.has_modules = build->local.has_modules || build->tree_only,
+		.has_modules =
+			build->local.has_modules || (build->tree_only && !build->tree_with_modules),
 	};
 	int r = extras_list(build->context.data, &build->context.os,
 		build->ofed.kind == SOURCE_PACKAGE, build->nvidia.kind == SOURCE_PACKAGE, &extras,

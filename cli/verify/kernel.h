@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The kernel that `slipway verify` judges for: what --kernel and --with name, as the proof wants
+ * it. What nothing tells stays unknown, and the proof says so where it matters.
+ */
+#pragma once
+
+#include <stdbool.h>
+
+#include "cli/build/build.h"
+#include "cli/verify/input.h"
+#include "kernels/tree/kconfig.h"
+#include "kernels/tree/record.h"
+#include "module/proof.h"
+#include "module/symvers.h"
+
+/* What --kernel is told to be. */
+enum verify_kernel_kind {
+	VERIFY_KERNEL_FOLDER,  /* a tree, a build folder, lib/modules/<krel> or a record: read in
+				  place */
+	VERIFY_KERNEL_RELEASE, /* a release: found and fetched */
+	VERIFY_KERNEL_FILES,   /* packages, an archive or a probe bundle: as --kernel-from */
+};
+
+/* Descriptors are -1 for what is not there. */
+struct verify_place {
+	char *krel;     /* NULL: nothing tells */
+	int root_fd;    /* holds lib/modules/<krel> */
+	int build_fd;   /* the build folder: Module.symvers, .config */
+	int modules_fd; /* lib/modules/<krel>, with the kernel's own modules */
+	char *record;   /* path of record.json, or NULL */
+};
+
+#define VERIFY_PLACE_CLOSED                                                                        \
+	{                                                                                          \
+		.root_fd = -1, .build_fd = -1, .modules_fd = -1                                    \
+	}
+
+struct verify_kernel {
+	struct proof_kernel facts; /* borrows from what follows */
+	char *krel;
+	char *vermagic;
+	char *vermagic_source; /* for people: a module's path, "record.json", "configuration" */
+	struct symvers *symvers;
+	struct strv symvers_sources; /* for people */
+	size_t symvers_count;
+	struct strv modules; /* names ('_') of the kernel's own, built-in ones too */
+	struct strv builtin;
+	bool has_modules; /* the lists above were filled */
+	struct strv keys; /* that a probe bundle told */
+	char *enforced_by;
+	int modules_fd; /* of the kernel's own modules, or -1: module/trust.h compares with them */
+	struct strv notes; /* what could not be had, for people */
+};
+
+#define VERIFY_KERNEL_CLOSED                                                                       \
+	{                                                                                          \
+		.modules_fd = -1                                                                   \
+	}
+
+/* What --kernel's text is; -EINVAL for a path that is not there. */
+int verify_kernel_tell(
+	const char *text, enum verify_kernel_kind *ret, struct error *error) _must_check_;
+
+/*
+ * kernel_place.c: finds the parts of what lies in the file or folder @path. @krel, or NULL, picks
+ * one of several kernels. -EINVAL for what is no kernel, -ENOTUNIQ when there are several.
+ */
+int verify_place_find(const char *path, const char *krel, struct verify_place *ret,
+	struct error *error) _must_check_;
+void verify_place_close(struct verify_place *place);
+
+/* Reads all that @place has into @kernel, which is VERIFY_KERNEL_CLOSED before. */
+int verify_kernel_read(struct verify_kernel *kernel, const struct verify_place *place,
+	struct error *error) _must_check_;
+
+/* kernel_facts.c: takes options, vermagic and machine of a configuration's record. */
+int verify_kernel_take_record(struct verify_kernel *kernel, const struct kernel_record *record,
+	struct error *error) _must_check_;
+void verify_kernel_take_config(struct verify_kernel *kernel, const struct kconfig *config);
+
+/* Adds a Module.symvers. @name is for people. */
+int verify_kernel_add_symvers(struct verify_kernel *kernel, int dir_fd, const char *path,
+	const char *name, struct error *error) _must_check_;
+
+/*
+ * kernel_with.c: adds what --with names: Module.symvers files and the exports of modules. The input
+ * was opened. -EINVAL when nothing in it exports.
+ */
+int verify_kernel_add_with(struct verify_kernel *kernel, const struct verify_input *input,
+	struct error *error) _must_check_;
+
+/* After the last addition: points facts at all that was gathered. */
+void verify_kernel_finish(struct verify_kernel *kernel);
+void verify_kernel_free(struct verify_kernel *kernel);
+
+/*
+ * kernel_fetch.c: the same for a release ("newest" too) or files that are one kernel's, by the way
+ * of `slipway lint`: through the cache. On failure build->failure is the exit code.
+ */
+int verify_kernel_fetch(struct verify_kernel *kernel, struct build *build, const char *text,
+	enum verify_kernel_kind kind, struct error *error) _must_check_;

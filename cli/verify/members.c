@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/verify/members.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#define JOBS_MAX 64
+
+void verify_members_free(struct verify_members *members)
+{
+	for (size_t i = 0; i < members->count; i++) {
+		elf_module_close(&members->modules[i]);
+		free(members->paths[i]);
+	}
+	free(members->items);
+	free(members->modules);
+	free(members->inputs);
+	free(members->paths);
+	*members = (struct verify_members){ 0 };
+}
+
+static int make_room(struct verify_members *members, size_t count)
+{
+	members->items = calloc(count + 1, sizeof(*members->items));
+	members->modules = calloc(count + 1, sizeof(*members->modules));
+	members->inputs = calloc(count + 1, sizeof(*members->inputs));
+	members->paths = calloc(count + 1, sizeof(*members->paths));
+	return members->items && members->modules && members->inputs && members->paths ? 0
+										       : -ENOMEM;
+}
+
+/* A file as it was named; of several inputs a path says whose it is. */
+static char *path_for_people(const struct verify_input *input, const char *path, bool several)
+{
+	char *text;
+
+	if (input->kind == VERIFY_MODULE)
+		return strdup(input->name);
+	if (!several)
+		return strdup(path);
+	return asprintf(&text, "%s:%s", input->name, path) < 0 ? NULL : text;
+}
+
+static int add_input(struct verify_members *members, const struct verify_input *input, bool several)
+{
+	for (size_t i = 0; i < input->modules.count; i++) {
+		char *path = path_for_people(input, input->modules.items[i], several);
+
+		if (!path)
+			return -ENOMEM;
+		members->inputs[members->count] = input;
+		members->items[members->count].path = path;
+		members->paths[members->count++] = path;
+	}
+	return 0;
+}
+
+struct opening {
+	struct verify_members *members;
+	const char **below; /* of each, the path below its input */
+	atomic_size_t next;
+	atomic_int result;
+};
+
+static int open_one(struct opening *opening, size_t i)
+{
+	struct verify_members *members = opening->members;
+	struct error error = { 0 };
+	int r = elf_module_open(
+		members->inputs[i]->fd, opening->below[i], &members->modules[i], &error);
+
+	members->items[i].module = members->modules[i];
+	if (r == -ENOMEM || r == 0)
+		return r;
+	return proof_unreadable(members->paths[i], r, &error, &members->items[i].proof);
+}
+
+static void *open_some(void *context)
+{
+	struct opening *opening = context;
+
+	for (;;) {
+		size_t i = atomic_fetch_add(&opening->next, 1);
+		int r;
+
+		if (i >= opening->members->count)
+			return NULL;
+		r = open_one(opening, i);
+		if (r < 0)
+			atomic_store(&opening->result, r);
+	}
+}
+
+static void open_all(struct opening *opening, unsigned int jobs)
+{
+	pthread_t threads[JOBS_MAX];
+	unsigned int started = 0;
+
+	while (started + 1 < jobs && started < JOBS_MAX &&
+		pthread_create(&threads[started], NULL, open_some, opening) == 0)
+		started++;
+	(void) open_some(opening);
+	for (unsigned int i = 0; i < started; i++)
+		(void) pthread_join(threads[i], NULL);
+}
+
+int verify_members_open(const struct verify_input *inputs, size_t input_count, unsigned int jobs,
+	struct verify_members *ret, struct error *error)
+{
+	_cleanup_(verify_members_free) struct verify_members members = { 0 };
+	struct opening opening = { .members = &members };
+	size_t count = 0, k = 0;
+	int r;
+
+	for (size_t i = 0; i < input_count; i++)
+		count += inputs[i].modules.count;
+	r = make_room(&members, count);
+	opening.below = calloc(count + 1, sizeof(char *));
+	if (!opening.below)
+		r = -ENOMEM;
+	for (size_t i = 0; i < input_count && r == 0; i++) {
+		r = add_input(&members, &inputs[i], input_count > 1);
+		for (size_t m = 0; m < inputs[i].modules.count && r == 0; m++)
+			opening.below[k++] = inputs[i].modules.items[m];
+	}
+	if (r == 0) {
+		open_all(&opening, jobs);
+		r = atomic_load(&opening.result);
+	}
+	free(opening.below);
+	if (r < 0)
+		return error_set_errno(error, r, "modules");
+	*ret = members;
+	members = (struct verify_members){ 0 };
+	return 0;
+}
