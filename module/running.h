@@ -8,15 +8,16 @@
  * sys/kernel/security/lockdown.
  *
  * A Module.symvers says what a build exports; a node may run another. So every loaded module whose
- * exports matter is identified: its build id (srcversion where it has none) is that of a file in one
- * of the trees, and then the exports and CRCs in that file count. Of one that no file explains it is
- * not known what it exports: its symbols are there without a CRC, which the proof answers with
- * "cannot tell", and running_unexplained() names it.
+ * exports matter is identified: its build id (srcversion where it has none) is that of a file in
+ * one of the trees, and then the exports and CRCs in that file count. Of one that no file explains
+ * it is not known what it exports: its symbols are there without a CRC, which the proof answers
+ * with "cannot tell", and running_unexplained() names it.
  */
 #pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "common/strv.h"
 #include "module/elf_module.h"
@@ -24,8 +25,13 @@
 
 struct running;
 
-/* Which keys are in a keyring: keyctl(2) with KEYCTL_READ; the number of serials, or -1. */
-typedef long running_keyring_reader(int serial, int *serials, size_t capacity);
+/* What somebody vouches for: the module of this build id exports the symbol with this CRC. */
+struct running_word {
+	const char *module;
+	const char *build_id;
+	const char *symbol;
+	uint32_t crc;
+};
 
 /* Where to look, and for what. Borrowed until running_close(). Zeroed, it is the host itself. */
 struct running_sources {
@@ -33,11 +39,11 @@ struct running_sources {
 	const char *machine; /* "x86_64" */
 	const char *build;   /* "#1 SMP PREEMPT_DYNAMIC Debian 6.1.192-2 (2026-11-16)" */
 	/*
-	 * Paths of the kernel's Module.symvers, packed or not: the first that is there is read. NULL:
-	 * lib/modules/<krel>/{build/Module.symvers,symvers.*}.
+	 * Paths of the kernel's Module.symvers, packed or not: the first that is there is read.
+	 * NULL: lib/modules/<krel>/{build/Module.symvers,symvers.*}.
 	 */
 	const struct strv *symvers;
-	/* Path of what the image says of the kernel (see running_facts.h), or NULL. */
+	/* Path of what a build said of the kernel (module/kernel_facts.h), or NULL. */
 	const char *facts;
 	/*
 	 * Folders that hold lib/modules/<krel>, best first: "", "host", "proc/1/root". NULL: "".
@@ -45,20 +51,20 @@ struct running_sources {
 	 */
 	const struct strv *trees;
 	/*
-	 * Paths of symvers of drivers that are loaded (OFED's container shows its own): what they list
-	 * under the name of a loaded module that no file explains is taken at their word.
+	 * Paths of symvers of drivers that are loaded (OFED's container shows its own): what they
+	 * list under the name of a loaded module that no file explains is taken at their word.
 	 */
 	const struct strv *driver_symvers;
 	/* Names ('_') of loaded modules that will be unloaded first. NULL: none. */
 	const struct strv *gone;
 	/*
-	 * What is to be loaded: only what these use is looked at, and of the kernel's symvers only what
-	 * is loaded, built in or among these counts. NULL: everything counts.
+	 * What is to be loaded: only what these use is looked at, and of the kernel's symvers only
+	 * what is loaded, built in or among these counts. NULL: everything counts.
 	 */
 	const struct elf_module *const *modules;
 	size_t module_count;
-	/* Without it keys are told by /proc/keys alone, and may be in a keyring that does not count. */
-	running_keyring_reader *read_keyring;
+	const struct running_word *words;
+	size_t word_count;
 	int security_fd; /* a securityfs; 0 or less: sys/kernel/security */
 	/* /proc/kallsyms may be read, once, for symbols that only it knows (50 to 150 ms). */
 	bool kallsyms;
@@ -104,7 +110,8 @@ struct running_module {
 	const char *name;
 	int references;       /* -1: the kernel does not count them */
 	const char *taint;    /* "OE": letters of Documentation/admin-guide/tainted-kernels.rst */
-	const char *build_id; /* "" when it has none, or nobody looked: only what matters is looked at */
+	const char *build_id; /* "" when it has none, or nobody looked: only what matters is looked
+				 at */
 	const char *srcversion;
 	const char *path; /* of the file that explains it; NULL: none does, or nobody looked */
 	bool by_word;     /* explained by driver_symvers only */

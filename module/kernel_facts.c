@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "module/kernel_facts.h"
+
+#include <string.h>
+
+#include "common/fs.h"
+
+#define FACTS_SIZE_LIMIT 65536
+
+/* The names of an option: a kernel has one of them. */
+static const struct option_name {
+	const char *names[2];
+	size_t offset; /* in struct kernel_options */
+} option_names[] = {
+	{ { "CONFIG_MODULES" }, offsetof(struct kernel_options, modules) },
+	{ { "CONFIG_MODULE_FORCE_LOAD" }, offsetof(struct kernel_options, force_load) },
+	{ { "CONFIG_MODULE_ALLOW_MISSING_NAMESPACE_IMPORTS" },
+		offsetof(struct kernel_options, missing_imports) },
+	{ { "CONFIG_MODULE_SIG" }, offsetof(struct kernel_options, module_sig) },
+	{ { "CONFIG_LIVEPATCH" }, offsetof(struct kernel_options, livepatch) },
+	/* Renamed in 6.9. */
+	{ { "CONFIG_MITIGATION_RETPOLINE", "CONFIG_RETPOLINE" },
+		offsetof(struct kernel_options, retpoline) },
+};
+
+static enum proof_option *option_of(struct kernel_options *options, const struct option_name *name)
+{
+	return (enum proof_option *) (void *) ((char *) options + name->offset);
+}
+
+void kernel_facts_value(const char *text, const char *key, char *value, size_t size)
+{
+	size_t length = strlen(key);
+
+	value[0] = '\0';
+	while (*text) {
+		size_t line = strcspn(text, "\n");
+
+		if (line > length && strncmp(text, key, length) == 0 && text[length] == '=') {
+			(void) snprintf(
+				value, size, "%.*s", (int) (line - length - 1), text + length + 1);
+			return;
+		}
+		text += line + (text[line] == '\n');
+	}
+}
+
+/* @absent: what it means that no line names the option. */
+static void read_options(const char *text, enum proof_option absent, struct kernel_options *ret)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(option_names); i++) {
+		enum proof_option *option = option_of(ret, &option_names[i]);
+		char value[8] = "";
+
+		for (size_t j = 0; j < 2 && !*value && option_names[i].names[j]; j++)
+			kernel_facts_value(text, option_names[i].names[j], value, sizeof(value));
+		if (!*value)
+			*option = absent;
+		else
+			*option = strcmp(value, "y") == 0 ? PROOF_YES : PROOF_NO;
+	}
+}
+
+void kernel_options_of_config(const char *text, struct kernel_options *ret)
+{
+	read_options(text, PROOF_NO, ret);
+}
+
+int kernel_facts_read(int dir_fd, const char *path, struct kernel_facts *ret)
+{
+	_cleanup_free_ char *text = NULL;
+	char size[24];
+	int r = fs_read(dir_fd, path, FACTS_SIZE_LIMIT, &text, NULL);
+
+	if (r < 0)
+		return r;
+	*ret = (struct kernel_facts){ .struct_size = 0 };
+	kernel_facts_value(text, "vermagic", ret->vermagic, sizeof(ret->vermagic));
+	kernel_facts_value(text, "build", ret->build, sizeof(ret->build));
+	kernel_facts_value(text, "struct_size", size, sizeof(size));
+	ret->struct_size = strtoull(size, NULL, 10);
+	read_options(text, PROOF_UNKNOWN, &ret->options);
+	return 0;
+}
+
+char *kernel_facts_text(const struct kernel_facts *facts)
+{
+	struct kernel_options options = facts->options;
+	char *text = NULL;
+	size_t size = 0;
+	FILE *file = open_memstream(&text, &size);
+
+	if (!file)
+		return NULL;
+	(void) fprintf(file, "vermagic=%s\nbuild=%s\nstruct_size=%llu\n", facts->vermagic,
+		facts->build, (unsigned long long) facts->struct_size);
+	for (size_t i = 0; i < ARRAY_SIZE(option_names); i++) {
+		enum proof_option option = *option_of(&options, &option_names[i]);
+
+		if (option != PROOF_UNKNOWN)
+			(void) fprintf(file, "%s=%s\n", option_names[i].names[0],
+				option == PROOF_YES ? "y" : "n");
+	}
+	if (fclose(file) != 0) {
+		free(text);
+		return NULL;
+	}
+	return text;
+}

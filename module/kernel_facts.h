@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a build knew of its kernel and the load proof wants on the node, as a small file of
+ * "key=value" lines. An image has it beside Module.symvers, in KERNEL_FACTS_FOLDER/<krel>.
+ */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/error.h"
+#include "module/proof.h"
+
+#define KERNEL_FACTS_FOLDER  "usr/lib/slipway/kernels"
+#define KERNEL_FACTS_FILE    "kernel.conf"
+#define KERNEL_FACTS_SYMVERS "Module.symvers.zst"
+#define KERNEL_FACTS_OFED    "ofed.symvers.zst" /* a GPU image: of the OFED that it was bound to */
+
+/* Of the kernel's configuration, as far as the proof asks. */
+struct kernel_options {
+	enum proof_option modules, force_load, missing_imports, module_sig, livepatch, retpoline;
+};
+
+struct kernel_facts {
+	char vermagic[256]; /* "" where not known, as below */
+	char build[128];    /* UTS_VERSION, "#1 SMP …", what uname -v prints on that very build */
+	uint64_t struct_size;
+	struct kernel_options options;
+};
+
+/* Reads the file; a key that is absent is not known. -ENOENT and other errnos of reading. */
+int kernel_facts_read(int dir_fd, const char *path, struct kernel_facts *ret) _must_check_;
+
+/* Its text, which the caller frees; NULL without memory. */
+char *kernel_facts_text(const struct kernel_facts *facts);
+
+/* Sets the options by the text of a configuration ("CONFIG_MODULES=y" …); absent is "no". */
+void kernel_options_of_config(const char *text, struct kernel_options *ret);
+
+/* The value of a "key=value" line into @value (@size bytes); "" when there is none. */
+void kernel_facts_value(const char *text, const char *key, char *value, size_t size);

@@ -1,0 +1,402 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What is exported now. Of a list of symbols that are used only those are looked for, and only the
+ * modules are identified that export them; without such a list, all that are loaded.
+ */
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/fs.h"
+#include "module/kallsyms.h"
+#include "module/running_parts.h"
+
+#define LAYOUT_SYMBOL                                                                              \
+	"module_layout" /* no module names it as undefined, and all are checked by it */
+
+static int open_first(struct running *running, const struct strv *paths, struct error *error)
+{
+	for (size_t i = 0; i < paths->count; i++)
+		if (fs_exists(running->root_fd, paths->items[i]))
+			return symvers_open(
+				running->root_fd, paths->items[i], &running->given, error);
+	return 0;
+}
+
+static int default_paths(const struct running *running, struct strv *paths)
+{
+	static const char *const files[] = { "build/Module.symvers", "symvers.zst", "symvers.xz",
+		"symvers.gz", "symvers" };
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(files); i++)
+		r = strv_pushf(paths, "lib/modules/%s/%s", running->krel, files[i]);
+	return r;
+}
+
+static int read_drivers(struct running *running, struct error *error)
+{
+	const struct strv *paths = running->sources.driver_symvers;
+	int r = 0;
+
+	for (size_t i = 0; paths && r == 0 && i < paths->count; i++) {
+		if (!fs_exists(running->root_fd, paths->items[i]))
+			continue;
+		if (running->drivers)
+			r = symvers_add(running->drivers, running->root_fd, paths->items[i], error);
+		else
+			r = symvers_open(
+				running->root_fd, paths->items[i], &running->drivers, error);
+	}
+	return r;
+}
+
+int running_read_symvers(struct running *running, struct error *error)
+{
+	_cleanup_strv_ struct strv paths = { 0 };
+	int r;
+
+	if (running->sources.symvers)
+		r = open_first(running, running->sources.symvers, error);
+	else if (default_paths(running, &paths) < 0)
+		r = error_set_errno(error, -ENOMEM, "symbol versions");
+	else
+		r = open_first(running, &paths, error);
+	return r < 0 ? r : read_drivers(running, error);
+}
+
+static const struct elf_module_export *find_export(
+	const struct elf_module *module, const char *symbol)
+{
+	size_t count, low = 0;
+	const struct elf_module_export *exports = elf_module_exports(module, &count);
+
+	while (low < count) {
+		size_t middle = low + (count - low) / 2;
+		int order = strcmp(symbol, exports[middle].symbol);
+
+		if (order == 0)
+			return &exports[middle];
+		if (order < 0)
+			count = middle;
+		else
+			low = middle + 1;
+	}
+	return NULL;
+}
+
+static bool member_exports(const struct running *running, const char *symbol)
+{
+	for (size_t i = 0; i < running->sources.module_count; i++)
+		if (find_export(running->sources.modules[i], symbol))
+			return true;
+	return false;
+}
+
+static const struct running_word *find_word(
+	const struct running *running, const struct loaded *loaded, const char *symbol)
+{
+	for (size_t i = 0; i < running->sources.word_count; i++) {
+		const struct running_word *word = &running->sources.words[i];
+
+		if (strcmp(word->module, loaded->name) == 0 && *word->build_id &&
+			strcmp(word->build_id, loaded->build_id) == 0 &&
+			strcmp(word->symbol, symbol) == 0)
+			return word;
+	}
+	return NULL;
+}
+
+/* What a driver's own symvers says of a loaded module that no file explains. */
+static const struct symvers_entry *find_driver_entry(
+	const struct running *running, const char *symbol, struct loaded **ret_loaded)
+{
+	const struct symvers_entry *entry =
+		running->drivers ? symvers_find(running->drivers, symbol) : NULL;
+	char name[NAME_MAX];
+
+	if (!entry)
+		return NULL;
+	symvers_module_name(entry, name, sizeof(name));
+	*ret_loaded = running_find_loaded(running, name);
+	if (!*ret_loaded || (*ret_loaded)->facts.gone || (*ret_loaded)->file)
+		return NULL;
+	return entry;
+}
+
+static int put_file_export(struct running *running, const struct loaded *loaded,
+	const struct elf_module_export *export)
+{
+	return symvers_put(running->there,
+		&(struct symvers_entry){
+			.symbol = export->symbol,
+			.module = loaded->name,
+			.export = export->gpl ? "EXPORT_SYMBOL_GPL" : "EXPORT_SYMBOL",
+			.name_space = export->name_space,
+			.crc = export->crc,
+			.has_crc = export->has_crc,
+		});
+}
+
+/* Exported by that module, nobody knows with which CRC. */
+static int put_unknown(struct running *running, const char *symbol, const char *module)
+{
+	if (strv_push_unique(&running->unexplained, module) < 0)
+		return -ENOMEM;
+	return symvers_put(running->there, &(struct symvers_entry){
+						   .symbol = symbol,
+						   .module = module,
+						   .export = "",
+						   .name_space = "",
+						   .partial = true,
+					   });
+}
+
+static int put_word(struct running *running, const struct running_word *word)
+{
+	return symvers_put(running->there, &(struct symvers_entry){
+						   .symbol = word->symbol,
+						   .module = word->module,
+						   .export = "EXPORT_SYMBOL",
+						   .name_space = "",
+						   .crc = word->crc,
+						   .has_crc = true,
+					   });
+}
+
+/*
+ * Puts the symbol as @loaded exports it. 1: it did, 0: it exports no such thing, as far as is
+ * known, -ENOMEM.
+ */
+static int put_loaded(
+	struct running *running, struct loaded *loaded, const char *symbol, const char *in_kernel)
+{
+	const struct elf_module_export *export;
+	const struct running_word *word;
+	int r = running_explain(running, loaded, in_kernel);
+
+	if (r < 0)
+		return r;
+	if (loaded->file) {
+		export = find_export(loaded->file, symbol);
+		return export ? (put_file_export(running, loaded, export) < 0 ? -ENOMEM : 1) : 0;
+	}
+	word = find_word(running, loaded, symbol);
+	if (!word)
+		return 0;
+	return put_word(running, word) < 0 ? -ENOMEM : 1;
+}
+
+static int put_driver_entry(struct running *running, const char *symbol)
+{
+	struct loaded *loaded;
+	const struct symvers_entry *entry = find_driver_entry(running, symbol, &loaded);
+	int r;
+
+	if (!entry)
+		return 0;
+	r = running_explain(running, loaded, NULL);
+	if (r < 0 || loaded->file)
+		return r; /* its file has not the symbol, whatever the driver's list says */
+	loaded->facts.by_word = true;
+	return symvers_put(running->there, entry) < 0 ? -ENOMEM : 1;
+}
+
+static bool is_built_in(const struct running *running, const char *module)
+{
+	return strcmp(module, "vmlinux") == 0 || strv_contains(&running->builtin, module);
+}
+
+/* By what the kernel's symvers says of the symbol. 1: done, 0: it is not there, -ENOMEM. */
+static int put_by_kernel(struct running *running, const char *symbol)
+{
+	const struct symvers_entry *entry = symvers_find(running->given, symbol);
+	struct loaded *loaded;
+	char name[NAME_MAX];
+	int r;
+
+	if (!entry)
+		return 0;
+	symvers_module_name(entry, name, sizeof(name));
+	if (is_built_in(running, name))
+		return symvers_put(running->there, entry) < 0 ? -ENOMEM : 1;
+	loaded = running_find_loaded(running, name);
+	if (!loaded || loaded->facts.gone)
+		return 0;
+	r = put_loaded(running, loaded, symbol, entry->module);
+	if (r == 0 && !loaded->file)
+		r = put_driver_entry(running, symbol);
+	if (r == 0 && !loaded->file)
+		return put_unknown(running, symbol, name) < 0 ? -ENOMEM : 1;
+	return r;
+}
+
+static int place(struct running *running, const char *symbol, struct strv *unresolved)
+{
+	int r;
+
+	if (symvers_find(running->there, symbol) || member_exports(running, symbol) ||
+		strcmp(symbol, "_GLOBAL_OFFSET_TABLE_") == 0)
+		return 0;
+	r = put_by_kernel(running, symbol);
+	if (r == 0)
+		r = strv_push_unique(unresolved, symbol);
+	return r < 0 ? r : 0;
+}
+
+static int place_all(struct running *running, struct strv *unresolved)
+{
+	/* A kernel without MODVERSIONS has no such thing. */
+	int r = symvers_find(running->given, LAYOUT_SYMBOL)
+			? place(running, LAYOUT_SYMBOL, unresolved)
+			: 0;
+
+	for (size_t i = 0; r == 0 && i < running->sources.module_count; i++) {
+		size_t count;
+		const struct elf_undefined *used =
+			elf_module_undefined_symbols(running->sources.modules[i], &count);
+
+		for (size_t j = 0; r == 0 && j < count; j++)
+			r = place(running, used[j].name, unresolved);
+	}
+	return r;
+}
+
+int running_explain_all(struct running *running)
+{
+	size_t count = running->given ? symvers_count(running->given) : 0;
+	const char **hints = calloc(running->loaded_count + 1, sizeof(*hints));
+	int r = hints ? 0 : -ENOMEM;
+
+	for (size_t i = 0; r == 0 && i < count; i++) {
+		const struct symvers_entry *entry = symvers_at(running->given, i);
+		const struct loaded *loaded;
+		char name[NAME_MAX];
+
+		if (strcmp(entry->module, "vmlinux") == 0)
+			continue;
+		symvers_module_name(entry, name, sizeof(name));
+		loaded = running_find_loaded(running, name);
+		if (loaded)
+			hints[loaded - running->loaded] = entry->module;
+	}
+	for (size_t i = 0; r == 0 && i < running->loaded_count; i++)
+		r = running_explain(running, &running->loaded[i], hints[i]);
+	free(hints);
+	return r;
+}
+
+/* Whichever loaded module has it. 1: found. */
+static int put_by_any(struct running *running, const char *symbol)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < running->loaded_count; i++)
+		if (!running->loaded[i].facts.gone)
+			r = put_loaded(running, &running->loaded[i], symbol, NULL);
+	return r ? r : put_driver_entry(running, symbol);
+}
+
+static int hear_owner(void *context, const char *symbol, const char *owner)
+{
+	struct running *running = context;
+	const struct loaded *loaded = running_find_loaded(running, owner);
+
+	/* Global in vmlinux does not mean exported. */
+	if (!loaded || loaded->facts.gone || loaded->file)
+		return 0;
+	return put_unknown(running, symbol, loaded->name);
+}
+
+static bool has_strangers(const struct running *running)
+{
+	for (size_t i = 0; i < running->loaded_count; i++)
+		if (!running->loaded[i].file && !running->loaded[i].facts.gone)
+			return true;
+	return false;
+}
+
+/* Symbols that are not where the kernel's symvers has them: a driver of somebody else may be. */
+static int resolve_rest(struct running *running, const struct strv *unresolved)
+{
+	_cleanup_strv_ struct strv rest = { 0 };
+	int r = running_explain_all(running);
+
+	for (size_t i = 0; r == 0 && i < unresolved->count; i++) {
+		r = put_by_any(running, unresolved->items[i]);
+		if (r == 0)
+			r = strv_push(&rest, unresolved->items[i]);
+		else if (r > 0)
+			r = 0;
+	}
+	if (r < 0 || !rest.count || !running->sources.kallsyms || !has_strangers(running))
+		return r;
+	r = kallsyms_search(running->root_fd, &rest, hear_owner, running);
+	return r == -ENOMEM ? r : 0;
+}
+
+static int find_used(struct running *running)
+{
+	_cleanup_strv_ struct strv unresolved = { 0 };
+	int r = symvers_new(&running->there);
+
+	if (r == 0)
+		r = place_all(running, &unresolved);
+	return r < 0 || !unresolved.count ? r : resolve_rest(running, &unresolved);
+}
+
+/* What @from lists under the module's name; @known: with its CRCs. Returns how many, or -ENOMEM. */
+static int put_listed(struct running *running, const struct symvers *from,
+	const struct loaded *loaded, bool known)
+{
+	int found = 0;
+
+	for (size_t i = 0; from && i < symvers_count(from); i++) {
+		struct symvers_entry entry = *symvers_at(from, i);
+		char name[NAME_MAX];
+
+		symvers_module_name(&entry, name, sizeof(name));
+		if (strcmp(name, loaded->name) != 0)
+			continue;
+		entry.has_crc = entry.has_crc && known;
+		if (symvers_put(running->there, &entry) < 0)
+			return -ENOMEM;
+		found++;
+	}
+	return found;
+}
+
+static int put_all_of(struct running *running, struct loaded *loaded)
+{
+	int r;
+
+	if (loaded->file)
+		return symvers_add_module(running->there, loaded->file);
+	r = put_listed(running, running->drivers, loaded, true);
+	loaded->facts.by_word = r > 0;
+	if (r)
+		return r < 0 ? r : 0;
+	r = put_listed(running, running->there, loaded, false);
+	return r > 0 ? strv_push_unique(&running->unexplained, loaded->name) : r;
+}
+
+static int find_everything(struct running *running)
+{
+	int r = running_explain_all(running);
+
+	running->there = TAKE_PTR(running->given);
+	for (size_t i = 0; r == 0 && i < running->loaded_count; i++)
+		if (!running->loaded[i].facts.gone)
+			r = put_all_of(running, &running->loaded[i]);
+	return r;
+}
+
+int running_find_exports(struct running *running, struct error *error)
+{
+	int r;
+
+	if (!running->given)
+		return 0;
+	r = running->sources.module_count ? find_used(running) : find_everything(running);
+	return r < 0 ? error_set_errno(error, r, "exports of the running kernel") : 0;
+}

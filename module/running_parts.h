@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files module/running*.c share. */
+#pragma once
+
+#include "common/error.h"
+#include "module/kernel_facts.h"
+#include "module/running.h"
+
+/* A loaded module, with what was found out about it. */
+struct loaded {
+	struct running_module facts;
+	char *name, *taint, *path;
+	char build_id[BUILD_ID_HEX_SIZE];
+	char srcversion[64];
+	struct strv candidates;  /* paths that may be its file, each after its tree: see tree_of */
+	size_t *candidate_trees; /* the tree of each */
+	struct elf_module *file; /* that explains it */
+	bool of_kernel;          /* that file is one of the kernel's own: below kernel/ */
+	bool looked;             /* whether a file explains it */
+};
+
+/* A folder with lib/modules/<krel>. */
+struct tree {
+	const char *path;
+	int fd;
+	bool indexed; /* its files are among the candidates */
+	bool walked;  /* also those that depmod knows nothing of */
+};
+
+struct running {
+	int root_fd;
+	struct running_sources sources;
+	char krel[65], machine[65], build[65];
+	struct kernel_facts facts;
+	bool has_facts;
+	struct loaded *loaded; /* sorted by name */
+	size_t loaded_count;
+	struct tree *trees;
+	size_t tree_count;
+	struct running_module *told; /* what running_loaded() gives away */
+	struct symvers *given;       /* the kernel's, as a build left it */
+	struct symvers *drivers;     /* sources.driver_symvers, or NULL */
+	struct symvers *there;       /* what is exported now */
+	struct strv unexplained, modules, builtin, proprietary, blacklist, keys;
+	enum running_lockdown lockdown;
+	enum proof_option same_build;
+	struct error why; /* of same_build == PROOF_NO */
+	char enforced_by[64];
+	struct proof_kernel kernel;
+};
+
+/* running_loaded.c */
+int running_read_loaded(struct running *running, struct error *error) _must_check_;
+void running_free_loaded(struct running *running);
+struct loaded *running_find_loaded(const struct running *running, const char *name);
+bool running_is_gone(const struct running *running, const char *name);
+
+/* running_trees.c */
+int running_open_trees(struct running *running) _must_check_;
+void running_close_trees(struct running *running);
+/*
+ * Finds the file that a loaded module was made of, once. @in_kernel: its path below kernel/ without
+ * ".ko" as a symvers has it, or NULL. 0 also when none is found (loaded->file stays NULL), -ENOMEM.
+ */
+int running_explain(
+	struct running *running, struct loaded *loaded, const char *in_kernel) _must_check_;
+
+/* running_trust.c */
+int running_read_trust(struct running *running) _must_check_;
+
+/* running_exports.c */
+int running_read_symvers(struct running *running, struct error *error) _must_check_;
+int running_find_exports(struct running *running, struct error *error) _must_check_;
+/* Looks for the files of all that are loaded. */
+int running_explain_all(struct running *running) _must_check_;
+
+/* running_witness.c: whether the kernel is the build that the symvers are of. */
+int running_compare_build(struct running *running) _must_check_;

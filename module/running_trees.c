@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Which file a loaded module was made of: the one with its build id, or with its srcversion where
+ * it has no build id. Where modules lie in a tree is told by modules.dep, by the kernel's symvers
+ * (depmod lists no file that another of the same name shadows), and at last by looking into the
+ * folders where drivers of others are put.
+ */
+#include <fcntl.h>
+#include <limits.h>
+#include <string.h>
+
+#include "common/chase.h"
+#include "common/fs.h"
+#include "module/running_parts.h"
+#include "module/sysmodule.h"
+
+#define WALK_DEPTH 8
+
+static const char *const suffixes[] = { ".ko", ".ko.xz", ".ko.zst", ".ko.gz" };
+
+/* Where installers put modules that are not the kernel's own: depmod.d(5) "search", DKMS,
+ * weak-modules. */
+static const char *const driver_folders[] = { "updates", "extra", "weak-updates", "misc" };
+
+int running_open_trees(struct running *running)
+{
+	static const char *const root[] = { "" };
+	const struct strv *trees = running->sources.trees;
+	size_t count = trees ? trees->count : ARRAY_SIZE(root);
+
+	running->trees = calloc(count ? count : 1, sizeof(*running->trees));
+	if (!running->trees)
+		return -ENOMEM;
+	for (size_t i = 0; i < count; i++) {
+		struct tree *tree = &running->trees[running->tree_count];
+
+		tree->path = trees ? trees->items[i] : root[i];
+		tree->fd = openat(running->root_fd, *tree->path ? tree->path : ".",
+			O_PATH | O_DIRECTORY | O_CLOEXEC);
+		running->tree_count += tree->fd >= 0;
+	}
+	return 0;
+}
+
+void running_close_trees(struct running *running)
+{
+	for (size_t i = 0; i < running->tree_count; i++)
+		(void) close(running->trees[i].fd);
+	free(running->trees);
+}
+
+/* "updates/dkms/nvidia-uvm.ko.xz" → "nvidia_uvm"; false for what is no module file. */
+static bool module_of_path(const char *path, size_t length, char name[NAME_MAX])
+{
+	const char *base = path;
+	const char *dot;
+
+	for (size_t i = 0; i < length; i++)
+		if (path[i] == '/')
+			base = path + i + 1;
+	length -= (size_t) (base - path);
+	dot = memmem(base, length, ".ko", 3);
+	if (!dot || dot == base || dot - base >= NAME_MAX)
+		return false;
+	(void) snprintf(name, NAME_MAX, "%.*s", (int) (dot - base), base);
+	for (char *c = name; (c = strchr(c, '-'));)
+		*c = '_';
+	return true;
+}
+
+static int push_candidate(struct running *running, size_t tree, const char *path, size_t length)
+{
+	_cleanup_free_ char *copy = NULL;
+	struct loaded *loaded;
+	char name[NAME_MAX];
+	size_t *trees;
+
+	if (!module_of_path(path, length, name))
+		return 0;
+	loaded = running_find_loaded(running, name);
+	if (!loaded || loaded->file)
+		return 0;
+	copy = strndup(path, length);
+	if (!copy)
+		return -ENOMEM;
+	trees = reallocarray(loaded->candidate_trees, loaded->candidates.count + 1, sizeof(*trees));
+	if (!trees)
+		return -ENOMEM;
+	loaded->candidate_trees = trees;
+	trees[loaded->candidates.count] = tree;
+	return strv_push(&loaded->candidates, copy);
+}
+
+/* Opens a file of a tree, whose links mean what they mean there (weak-updates is full of them). */
+static int open_file(
+	const struct running *running, size_t tree, const char *path, struct elf_module **ret)
+{
+	_cleanup_free_ char *real = NULL;
+	char full[PATH_MAX];
+	struct error ignored;
+	int r;
+
+	(void) snprintf(full, sizeof(full), "lib/modules/%s/%s", running->krel, path);
+	r = chase(running->trees[tree].fd, full, &real);
+	return r < 0 ? r : elf_module_open(running->trees[tree].fd, real, ret, &ignored);
+}
+
+static bool is_same(const struct loaded *loaded, const struct elf_module *file)
+{
+	char build_id[BUILD_ID_HEX_SIZE];
+	const char *srcversion;
+
+	elf_module_build_id(file, build_id);
+	if (*loaded->build_id || *build_id)
+		return strcmp(loaded->build_id, build_id) == 0;
+	srcversion = elf_module_info(file, "srcversion");
+	return srcversion && *loaded->srcversion && strcmp(loaded->srcversion, srcversion) == 0;
+}
+
+/* Is this the file? What cannot be read is not. -ENOMEM. */
+static int try_file(
+	const struct running *running, struct loaded *loaded, size_t tree, const char *path)
+{
+	_cleanup_(elf_module_close) struct elf_module *file = NULL;
+	int r = open_file(running, tree, path, &file);
+
+	if (r < 0)
+		return r == -ENOMEM ? r : 0;
+	if (!is_same(loaded, file))
+		return 0;
+	if (asprintf(&loaded->path, "%s%slib/modules/%s/%s", running->trees[tree].path,
+		    *running->trees[tree].path ? "/" : "", running->krel, path) < 0) {
+		loaded->path = NULL;
+		return -ENOMEM;
+	}
+	loaded->of_kernel = strncmp(path, "kernel/", 7) == 0;
+	loaded->file = TAKE_PTR(file);
+	return 0;
+}
+
+static int index_tree(struct running *running, size_t tree)
+{
+	_cleanup_free_ char *text = NULL;
+	_cleanup_free_ char *real = NULL;
+	char path[PATH_MAX];
+	int r = 0;
+
+	if (running->trees[tree].indexed)
+		return 0;
+	running->trees[tree].indexed = true;
+	(void) snprintf(path, sizeof(path), "lib/modules/%s/modules.dep", running->krel);
+	if (chase(running->trees[tree].fd, path, &real) < 0 ||
+		fs_read(running->trees[tree].fd, real, 0, &text, NULL) < 0)
+		return 0; /* no such tree: it explains nothing */
+	for (const char *line = text; r == 0 && *line;) {
+		r = push_candidate(running, tree, line, strcspn(line, ":\n"));
+		line += strcspn(line, "\n");
+		line += *line == '\n';
+	}
+	return r;
+}
+
+static int walk_folder(struct running *running, size_t tree, const char *folder, int depth)
+{
+	_cleanup_strv_ struct strv names = { 0 };
+	_cleanup_free_ char *real = NULL;
+	char path[PATH_MAX];
+	int r = 0;
+
+	(void) snprintf(path, sizeof(path), "lib/modules/%s/%s", running->krel, folder);
+	if (depth == 0 || chase(running->trees[tree].fd, path, &real) < 0 ||
+		fs_list(running->trees[tree].fd, real, &names) < 0)
+		return 0; /* no folder, or a file */
+	for (size_t i = 0; r == 0 && i < names.count; i++) {
+		char below[PATH_MAX];
+
+		if (snprintf(below, sizeof(below), "%s/%s", folder, names.items[i]) >=
+			(int) sizeof(below))
+			continue;
+		r = strstr(names.items[i], ".ko")
+			    ? push_candidate(running, tree, below, strlen(below))
+			    : walk_folder(running, tree, below, depth - 1);
+	}
+	return r;
+}
+
+static int walk_tree(struct running *running, size_t tree)
+{
+	int r = 0;
+
+	if (running->trees[tree].walked)
+		return 0;
+	running->trees[tree].walked = true;
+	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(driver_folders); i++)
+		r = walk_folder(running, tree, driver_folders[i], WALK_DEPTH);
+	return r;
+}
+
+static int try_kernel_path(
+	const struct running *running, struct loaded *loaded, size_t tree, const char *in_kernel)
+{
+	char path[PATH_MAX];
+	int r = 0;
+
+	for (size_t i = 0; in_kernel && r == 0 && !loaded->file && i < ARRAY_SIZE(suffixes); i++) {
+		(void) snprintf(path, sizeof(path), "kernel/%s%s", in_kernel, suffixes[i]);
+		r = try_file(running, loaded, tree, path);
+	}
+	return r;
+}
+
+static int try_candidates(const struct running *running, struct loaded *loaded, size_t tree)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && !loaded->file && i < loaded->candidates.count; i++)
+		if (loaded->candidate_trees[i] == tree)
+			r = try_file(running, loaded, tree, loaded->candidates.items[i]);
+	return r;
+}
+
+static void read_identity(const struct running *running, struct loaded *loaded)
+{
+	_cleanup_free_ char *srcversion = NULL;
+	char path[PATH_MAX];
+
+	sysmodule_build_id(running->root_fd, loaded->name, loaded->build_id);
+	(void) snprintf(path, sizeof(path), "sys/module/%s/srcversion", loaded->name);
+	if (fs_read_line(running->root_fd, path, &srcversion) == 0)
+		(void) snprintf(loaded->srcversion, sizeof(loaded->srcversion), "%s", srcversion);
+}
+
+int running_explain(struct running *running, struct loaded *loaded, const char *in_kernel)
+{
+	int r = 0;
+
+	if (loaded->looked)
+		return 0;
+	loaded->looked = true;
+	read_identity(running, loaded);
+	for (size_t i = 0; r == 0 && !loaded->file && i < running->tree_count; i++) {
+		r = try_kernel_path(running, loaded, i, in_kernel);
+		if (r == 0 && !loaded->file)
+			r = index_tree(running, i);
+		if (r == 0)
+			r = try_candidates(running, loaded, i);
+	}
+	for (size_t i = 0; r == 0 && !loaded->file && i < running->tree_count; i++) {
+		r = walk_tree(running, i);
+		if (r == 0)
+			r = try_candidates(running, loaded, i);
+	}
+	return r;
+}
