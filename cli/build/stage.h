@@ -13,3 +13,8 @@ struct stage {
 
 /* Copies the set, what it needs of the kernel and slipway-init, writes image.conf, runs depmod. */
 int stage_root(struct build *build, const struct stage *stage, struct error *error) _must_check_;
+
+/* stage_kernel.c: puts what the load proof on the node wants to know of the kernel into the root.
+ */
+int stage_kernel(const struct build *build, const struct stage *stage, int root_fd,
+	struct error *error) _must_check_;
