@@ -25,6 +25,8 @@
 #   pin MODULE / unpin                  take / give back a reference that no holder explains
 #   device_node DRIVER PATH [MINOR]     make a node for a driver of /proc/devices
 #   hold PATH                           keep PATH open in a background process; its pid is in $held_pid
+#   free_kib                            prints the memory that nobody has, caches dropped, to some 100 KiB
+#   forget_containers                   remove what containers that have ended left in this machine's tmpfs
 #   expect WORDS COMMAND…               run it; when it fails, say WORDS and end the case
 #   refute WORDS COMMAND…               the same for a command that must fail (`! COMMAND` never ends a case)
 #   fail WORDS
@@ -178,6 +180,28 @@ hold() {
     sleep 1000 <&8 &
     held_pid=$!
     exec 8<&-
+}
+
+# MemFree leaves out the free pages on the per-CPU lists ("count:" in /proc/zoneinfo), and they may hold up to 54 MiB
+# here: MemFree alone goes up and down by that much while nothing is lost. The largest of three looks, for what RCU and
+# work queues are about to free.
+free_kib() {
+    local look
+    sync
+    for look in 1 2 3; do
+        echo 3 >/proc/sys/vm/drop_caches
+        awk '$1 == "nr_free_pages" || $1 == "count:" { pages += $2 } END { print pages * 4 }' /proc/zoneinfo
+        sleep 0.5
+    done | sort -n | tail -n 1
+}
+
+# Roots and logs, and the control groups that pages of these files keep alive.
+forget_containers() {
+    local folder
+    for folder in /vm/containers/*; do
+        [ ! -e "$folder/now" ] || [ -e "$folder/now/exit" ] || fail "${folder##*/} is running"
+    done
+    rm -rf /vm/containers
 }
 
 # Runs when the case ends; after a failure the console gets what one wants to know first.
