@@ -13,7 +13,7 @@
 #include "kernels/archive/copy.h"
 #include "kernels/krel.h"
 
-#define IMAGE_RECORD "image-2" /* what is kept of an image: one of an older form is made anew */
+#define IMAGE_RECORD "image-4" /* what is kept of an image: one of an older form is made anew */
 
 /* With the version, which is in the key of the set, all that the tag is made of. */
 static int add_image_inputs(const struct build *build, const char *containerfile, struct hash *hash,
@@ -57,6 +57,16 @@ static int make_reference(const struct build *build, const char *role, const cha
 	return 0;
 }
 
+/* An image that --force made says for ever what was known of it. */
+static int add_proof_labels(const struct image *image, struct strv *labels)
+{
+	int r = strv_pushf(labels, "io.slipway.proof=%s", image->proof);
+
+	if (r == 0)
+		r = strv_pushf(labels, "io.slipway.proof.modules=%s", image->modules);
+	return r < 0 ? r : strv_pushf(labels, "io.slipway.proof.loading=%s", image->loading);
+}
+
 static int add_labels(const struct build *build, const struct image *image, struct strv *labels)
 {
 	int r = strv_pushf(labels, "org.opencontainers.image.version=%s", image->version);
@@ -70,7 +80,10 @@ static int add_labels(const struct build *build, const struct image *image, stru
 		r = strv_pushf(labels, "io.slipway.os=%s", build->context.os.os);
 	if (r == 0 && build->options.compiler)
 		r = strv_pushf(labels, "io.slipway.compiler=%s", build->options.compiler);
-	return r;
+	if (r == 0 && signing_wanted(build))
+		r = strv_pushf(
+			labels, "io.slipway.signed-by=%s", module_cert_name(build->signing.cert));
+	return r < 0 ? r : add_proof_labels(image, labels);
 }
 
 /* The archive of an image, beside what is said about it. */
@@ -124,6 +137,19 @@ static int build_image(struct build *build, const struct arrow_place *place, con
 	return archive_image(place, &buildah, image, error);
 }
 
+static int take_proof(const struct build *build, struct image *image, struct error *error)
+{
+	_cleanup_(proof_result_free) struct proof_result result = { 0 };
+	int r = proof_read(build, image->role, &result, error);
+
+	if (r < 0)
+		return r;
+	image->proof = TAKE_PTR(result.verdict);
+	image->modules = TAKE_PTR(result.modules);
+	image->loading = TAKE_PTR(result.loading);
+	return 0;
+}
+
 /* Its own folder in the context: a layer that the images of all kernels share. */
 static int stage_userspace(struct build *build, const char *folder, struct error *error)
 {
@@ -159,6 +185,8 @@ static int make_image(struct build *build, const struct arrow_place *place, stru
 	r = arrow_conf_value(build, stage->set, "set.conf", "version", &image.version, error);
 	if (r == 0)
 		r = make_reference(build, stage->role, image.version, &image, error);
+	if (r == 0)
+		r = take_proof(build, &image, error);
 	stage->folder = root;
 	if (r == 0 && stage->set == ARROW_NVIDIA_SIGNED && arrow_applies(build, ARROW_USERSPACE))
 		r = stage_userspace(build, userspace_usr, error);

@@ -1,228 +1,180 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The load proof of what was built: an image whose modules the kernel would refuse is not made. */
+/*
+ * The load proof of what was built. Its output is the verdict, good or bad; that no image is made
+ * of what the kernel would refuse is proof_judge()'s.
+ */
 #include <fcntl.h>
 #include <json-c/json.h>
 #include <string.h>
 
 #include "cli/build/arrow_tools.h"
+#include "cli/build/proving.h"
 #include "common/fs.h"
-#include "kernels/tree/depends.h"
-#include "module/proof.h"
 
-#define PROOF_RULES "proof-2" /* what passes: sets that older rules let pass are proven anew */
+#define PROOF_RULES "proof-4" /* what passes: sets that older rules let pass are proven anew */
 
-/* The modules with one verdict, and the first finding. */
+/* Modules of one image, by what becomes of them. */
 struct tally {
-	size_t count;
-	char first[512];
+	size_t count, loading, refused;
 };
 
-struct proving {
-	char *vermagic;
-	struct symvers *symvers;
-	json_object *report; /* a list, one object a module */
-	size_t modules;
-	struct tally refused, unknown;
-};
-
-static void proving_done(struct proving *proving)
+static const char *word(enum proof_verdict verdict)
 {
-	free(proving->vermagic);
-	symvers_close(&proving->symvers);
-	(void) json_object_put(proving->report);
-}
-
-/* The first of the kernel's own modules in a folder; NULL when it has none there. The caller frees
- * it. */
-static int first_module(const struct build *build, int fd, const char *folder, char **ret_path)
-{
-	_cleanup_strv_ struct strv paths = { 0 };
-	_cleanup_free_ char *path = NULL;
-	int r;
-
-	if (asprintf(&path, "lib/modules/%s/%s", build->lock.krel, folder) < 0)
-		return -ENOMEM;
-	r = depends_list_modules(fd, path, &paths);
-	if (r < 0 && r != -ENOENT)
-		return r;
-	*ret_path = paths.count ? TAKE_PTR(paths.items[0]) : NULL;
-	return 0;
-}
-
-/*
- * The kernel states its vermagic in each of its own modules; the smallest lie in lib. Of one that
- * has everything built in, it is what its headers make of its configuration.
- */
-static int read_vermagic(const struct build *build, char **ret_vermagic, struct error *error)
-{
-	_cleanup_(elf_module_close) struct elf_module *module = NULL;
-	_cleanup_free_ char *path = NULL;
-	_cleanup_close_ int fd = -1;
-	const char *vermagic = build->record.vermagic;
-	int r = arrow_open(build, ARROW_MODULES, &fd, error);
-
-	if (r < 0)
-		return r;
-	r = first_module(build, fd, "kernel/lib", &path);
-	if (r == 0 && !path)
-		r = first_module(build, fd, "kernel", &path);
-	if (r < 0)
-		return error_set_errno(error, r, "the kernel's own modules");
-	if (path) {
-		r = elf_module_open(fd, path, &module, error);
-		if (r < 0)
-			return r;
-		vermagic = elf_module_info(module, "vermagic");
+	switch (verdict) {
+	case PROOF_WILL_LOAD:
+		return PROOF_HOLDS;
+	case PROOF_WILL_NOT_LOAD:
+		return PROOF_REFUSED;
+	default:
+		return "cannot-tell";
 	}
-	*ret_vermagic = vermagic ? strdup(vermagic) : NULL;
-	return *ret_vermagic ? 0 : error_set(error, -EINVAL, "%s: no vermagic", path);
 }
 
-static int add_symvers(const struct build *build, enum arrow_id arrow, const char *path,
-	struct proving *proving, struct error *error)
+static struct tally tally(const struct proving *proving, size_t from, size_t to)
 {
-	_cleanup_close_ int fd = -1;
-	int r = arrow_open(build, arrow, &fd, error);
+	struct tally sum = { .count = to - from };
 
-	if (r < 0)
-		return r;
-	if (!proving->symvers)
-		return symvers_open(fd, path, &proving->symvers, error);
-	return symvers_add(proving->symvers, fd, path, error);
+	for (size_t i = from; i < to; i++) {
+		enum proof_verdict verdict = proving->members[i].proof.verdict;
+
+		sum.loading += verdict == PROOF_WILL_LOAD;
+		sum.refused += verdict == PROOF_WILL_NOT_LOAD;
+	}
+	return sum;
 }
 
-static int proving_start(const struct build *build, struct proving *proving, struct error *error)
+/* What is wrong between the modules is wrong with both images. */
+static enum proof_verdict judge_tally(const struct proving *proving, const struct tally *tally)
 {
+	const struct proof *between = &proving->set.findings;
+
+	if (tally->refused || (between->count && between->findings[0].weight == PROOF_REFUSAL))
+		return PROOF_WILL_NOT_LOAD;
+	if (tally->loading < tally->count ||
+		(between->count && between->findings[0].weight == PROOF_DOUBT))
+		return PROOF_CANNOT_TELL;
+	return PROOF_WILL_LOAD;
+}
+
+static int add_role(
+	const struct proving *proving, const char *role, size_t from, size_t to, struct strv *lines)
+{
+	const struct tally sum = tally(proving, from, to);
+	int r = strv_pushf(lines, "%s=%s", role, word(judge_tally(proving, &sum)));
+
+	if (r == 0)
+		r = strv_pushf(lines, "%s_modules=%zu", role, sum.count);
+	return r < 0 ? r : strv_pushf(lines, "%s_loading=%zu", role, sum.loading);
+}
+
+/* The first reason of what has the worst verdict of all. */
+static char *first_reason(const struct proving *proving)
+{
+	const struct proof *between = &proving->set.findings;
+
+	for (size_t i = 0; i < proving->set.member_count; i++) {
+		const struct proof *proof = &proving->members[i].proof;
+
+		if (proof->verdict == proving->set.verdict && proof->count)
+			return proof_finding_line(&proof->findings[0]);
+	}
+	return between->count ? proof_finding_line(&between->findings[0]) : strdup("no reason");
+}
+
+/* What the images, their labels and the last words are made of. */
+static int write_conf(
+	const struct arrow_place *place, const struct proving *proving, struct error *error)
+{
+	size_t ofed = proving->ofed_count;
+	size_t all = proving->set.member_count;
+	_cleanup_strv_ struct strv lines = { 0 };
+	_cleanup_free_ char *reason = NULL;
+	_cleanup_free_ char *text = NULL;
 	_cleanup_free_ char *path = NULL;
-	int r = read_vermagic(build, &proving->vermagic, error);
+	int r = strv_pushf(&lines, "all=%s", word(proving->set.verdict));
 
-	if (r < 0)
-		return r;
-	proving->report = json_object_new_array();
-	if (!proving->report ||
-		asprintf(&path, "lib/modules/%s/build/Module.symvers", build->lock.krel) < 0)
+	if (r == 0)
+		r = strv_pushf(&lines, "all_modules=%zu", all);
+	if (r == 0)
+		r = strv_pushf(&lines, "all_loading=%zu", proving->set.loading);
+	if (r == 0)
+		r = add_role(proving, "nic", 0, ofed, &lines);
+	if (r == 0)
+		r = add_role(proving, "gpu", ofed, all, &lines);
+	if (r == 0 && proving->set.verdict != PROOF_WILL_LOAD) {
+		reason = first_reason(proving);
+		r = reason ? strv_pushf(&lines, "first=%s", reason) : -ENOMEM;
+	}
+	text = r == 0 ? strv_join(&lines, "\n") : NULL;
+	if (!text || asprintf(&path, "%s/" PROOF_CONF, place->folder) < 0)
 		return error_set_errno(error, -ENOMEM, "proof");
-	return add_symvers(build, ARROW_KERNEL, path, proving, error);
+	r = fs_write_atomic(AT_FDCWD, path, text, strlen(text), 0644);
+	return r < 0 ? error_set_errno(error, r, "%s", path) : 0;
 }
 
-static void add_text(json_object *object, const char *key, const char *value)
-{
-	(void) json_object_object_add(object, key, json_object_new_string(value));
-}
-
-static void count(struct tally *tally, const char *path, const struct proof *proof)
-{
-	_cleanup_free_ char *line = NULL;
-
-	if (tally->count++)
-		return;
-	line = proof->count ? proof_finding_line(&proof->findings[0]) : NULL;
-	(void) snprintf(tally->first, sizeof(tally->first), "%s: %s", path,
-		line ? line : "no reason given");
-}
-
-static void add_finding(json_object *findings, const struct proof_finding *finding)
-{
-	_cleanup_free_ char *line = proof_finding_line(finding);
-
-	(void) json_object_array_add(findings, json_object_new_string(line ? line : finding->text));
-}
-
-static void report(
-	struct proving *proving, const char *set, const char *path, const struct proof *proof)
+static json_object *finding_json(const struct proof_finding *finding)
 {
 	json_object *object = json_object_new_object();
-	json_object *findings = json_object_new_array();
+
+	(void) json_object_object_add(object, "id", json_object_new_string(finding->id));
+	(void) json_object_object_add(
+		object, "weight", json_object_new_string(proof_weight_text(finding->weight)));
+	(void) json_object_object_add(object, "text", json_object_new_string(finding->text));
+	(void) json_object_object_add(object, "cure", json_object_new_string(finding->cure));
+	return object;
+}
+
+static json_object *findings_json(const struct proof *proof)
+{
+	json_object *list = json_object_new_array();
 
 	for (size_t i = 0; i < proof->count; i++)
-		if (proof->findings[i].weight != PROOF_NOTE)
-			add_finding(findings, &proof->findings[i]);
-	add_text(object, "module", path);
-	add_text(object, "set", set);
-	add_text(object, "verdict", proof_verdict_text(proof->verdict));
-	(void) json_object_object_add(object, "findings", findings);
-	(void) json_object_array_add(proving->report, object);
-	proving->modules++;
-	if (proof->verdict == PROOF_CANNOT_TELL)
-		count(&proving->unknown, path, proof);
-	if (proof->verdict == PROOF_WILL_NOT_LOAD)
-		count(&proving->refused, path, proof);
+		(void) json_object_array_add(list, finding_json(&proof->findings[i]));
+	return list;
 }
 
-static int prove_file(
-	struct proving *proving, const char *set, int fd, const char *path, struct error *error)
+/* Stands in for cli/verify/report_json.h. */
+static json_object *report_json(const struct proof_set *set)
 {
-	_cleanup_(elf_module_close) struct elf_module *module = NULL;
-	_cleanup_(proof_free) struct proof proof = { 0 };
-	const struct proof_kernel kernel = { .vermagic = proving->vermagic,
-		.symvers = proving->symvers };
-	int r = elf_module_open(fd, path, &module, error);
+	json_object *root = json_object_new_object();
+	json_object *modules = json_object_new_array();
 
-	if (r < 0)
-		return r;
-	r = proof_module(module, &kernel, &proof);
-	if (r < 0)
-		return error_set_errno(error, r, "%s", path);
-	report(proving, set, path, &proof);
-	return 0;
+	for (size_t i = 0; i < set->member_count; i++) {
+		const struct proof_member *member = &set->members[i];
+		json_object *object = json_object_new_object();
+
+		(void) json_object_object_add(object, "path", json_object_new_string(member->path));
+		(void) json_object_object_add(object, "verdict",
+			json_object_new_string(proof_verdict_text(member->proof.verdict)));
+		(void) json_object_object_add(object, "findings", findings_json(&member->proof));
+		(void) json_object_array_add(modules, object);
+	}
+	(void) json_object_object_add(
+		root, "verdict", json_object_new_string(proof_verdict_text(set->verdict)));
+	(void) json_object_object_add(root, "modules", modules);
+	(void) json_object_object_add(root, "findings", findings_json(&set->findings));
+	return root;
 }
 
-static int prove_set(const struct build *build, enum arrow_id arrow, struct proving *proving,
-	struct error *error)
+static void put_json(json_object **object)
 {
-	_cleanup_strv_ struct strv paths = { 0 };
-	_cleanup_free_ char *folder = NULL;
-	_cleanup_close_ int fd = -1;
-	int r = arrow_open(build, arrow, &fd, error);
-
-	if (r < 0)
-		return r;
-	if (asprintf(&folder, "lib/modules/%s/updates", build->lock.krel) < 0)
-		return error_set_errno(error, -ENOMEM, "proof");
-	r = depends_list_modules(fd, folder, &paths);
-	if (r < 0)
-		return error_set_errno(error, r, "%s/%s", arrow_output(build, arrow), folder);
-	for (size_t i = 0; i < paths.count && r == 0; i++)
-		r = prove_file(proving, arrow_get(arrow)->name, fd, paths.items[i], error);
-	return r;
-}
-
-static int prove_ofed(const struct build *build, struct proving *proving, struct error *error)
-{
-	int r = add_symvers(
-		build, ARROW_OFED, "usr/src/ofa_kernel/default/Module.symvers", proving, error);
-
-	return r < 0 ? r : prove_set(build, ARROW_OFED, proving, error);
-}
-
-static int prove_nvidia(const struct build *build, struct proving *proving, struct error *error)
-{
-	_cleanup_free_ char *version = NULL;
-	_cleanup_free_ char *path = NULL;
-	int r = arrow_conf_value(build, ARROW_NVIDIA, "set.conf", "version", &version, error);
-
-	if (r < 0)
-		return r;
-	if (asprintf(&path, "usr/src/nvidia-%s/Module.symvers", version) < 0)
-		return error_set_errno(error, -ENOMEM, "proof");
-	r = add_symvers(build, ARROW_NVIDIA, path, proving, error);
-	return r < 0 ? r : prove_set(build, ARROW_NVIDIA, proving, error);
+	(void) json_object_put(*object);
 }
 
 static int write_report(
 	const struct arrow_place *place, const struct proving *proving, struct error *error)
 {
-	const char *text = json_object_to_json_string_ext(
-		proving->report, JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_NOSLASHESCAPE);
+	_cleanup_(put_json) json_object *report = report_json(&proving->set);
+	const char *text =
+		report ? json_object_to_json_string_ext(
+				 report, JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_NOSLASHESCAPE)
+		       : NULL;
 	_cleanup_free_ char *path = NULL;
 	int r;
 
 	if (!text || asprintf(&path, "%s/proof.json", place->folder) < 0)
 		return error_set_errno(error, -ENOMEM, "proof");
 	r = fs_write_atomic(AT_FDCWD, path, text, strlen(text), 0644);
-	/* The report of a refusal is wanted most, and its folder goes with the run. */
-	if (r == 0 && (proving->refused.count || proving->unknown.count))
-		r = fs_write_atomic(AT_FDCWD, place->log, text, strlen(text), 0644);
 	return r < 0 ? error_set_errno(error, r, "%s", path) : 0;
 }
 
@@ -234,36 +186,76 @@ int proof_add_inputs(const struct build *build, struct hash *hash, struct error 
 	return 0;
 }
 
-static int refuse(const struct build *build, const struct proving *proving, const char *log,
-	struct error *error)
-{
-	bool refused = proving->refused.count;
-	const struct tally *tally = refused ? &proving->refused : &proving->unknown;
-
-	return error_set(error, refused ? -ENOEXEC : -ENOMSG,
-		"%zu of %zu modules: %s %s: no image is made\n  first: %s\n  all: %s", tally->count,
-		proving->modules,
-		refused ? "will not load on" : "it cannot be told whether they load on",
-		build->lock.krel, tally->first, log);
-}
-
 int proof_run(struct build *build, const struct arrow_place *place, struct error *error)
 {
-	_cleanup_(proving_done) struct proving proving = { 0 };
+	_cleanup_(proving_free) struct proving proving = { 0 };
 	char text[120];
-	int r = proving_start(build, &proving, error);
+	int r = proving_run(build, &proving, error);
 
-	if (r == 0 && arrow_applies(build, ARROW_OFED))
-		r = prove_ofed(build, &proving, error);
-	if (r == 0 && arrow_applies(build, ARROW_NVIDIA))
-		r = prove_nvidia(build, &proving, error);
 	if (r == 0)
 		r = write_report(place, &proving, error);
+	if (r == 0)
+		r = write_conf(place, &proving, error);
 	if (r < 0)
 		return r;
-	if (proving.refused.count || proving.unknown.count)
-		return refuse(build, &proving, place->log, error);
-	(void) snprintf(text, sizeof(text), "%zu modules will load", proving.modules);
+	(void) snprintf(text, sizeof(text), "%zu of %zu modules will load", proving.set.loading,
+		proving.set.member_count);
 	progress_step(&build->context.progress, text);
 	return 0;
+}
+
+static int read_value(const struct build *build, const char *of, const char *what, char **ret,
+	struct error *error)
+{
+	char key[32];
+
+	(void) snprintf(key, sizeof(key), "%s%s", of, what);
+	return arrow_conf_value(build, ARROW_PROOF, PROOF_CONF, key, ret, error);
+}
+
+int proof_read(
+	const struct build *build, const char *of, struct proof_result *ret, struct error *error)
+{
+	int r = read_value(build, of, "", &ret->verdict, error);
+
+	if (r == 0)
+		r = read_value(build, of, "_modules", &ret->modules, error);
+	return r < 0 ? r : read_value(build, of, "_loading", &ret->loading, error);
+}
+
+void proof_result_free(struct proof_result *result)
+{
+	free(result->verdict);
+	free(result->modules);
+	free(result->loading);
+}
+
+bool proof_result_holds(const struct proof_result *result)
+{
+	return strcmp(result->verdict, PROOF_HOLDS) == 0;
+}
+
+int proof_judge(struct build *build, struct error *error)
+{
+	_cleanup_(proof_result_free) struct proof_result result = { 0 };
+	_cleanup_free_ char *first = NULL;
+	bool refused;
+	int r = proof_read(build, "all", &result, error);
+
+	if (r < 0)
+		build->failure = EXIT_CODE_CACHE;
+	if (r < 0 || proof_result_holds(&result) || build->options.force)
+		return r;
+	refused = strcmp(result.verdict, PROOF_REFUSED) == 0;
+	build->failure = refused ? EXIT_CODE_WILL_NOT_LOAD : EXIT_CODE_CANNOT_TELL;
+	r = read_value(build, "first", "", &first, error);
+	if (r < 0)
+		return r;
+	return error_set(error, refused ? -ENOEXEC : -ENOMSG,
+		"%s on %s: of %s modules %s will load, so no image is made\n  first: %s\n  all: "
+		"%s/proof.json\n  --force makes the images all the same, with a label that says so",
+		refused ? "the modules will not load"
+			: "it cannot be told whether the modules load",
+		build->lock.krel, result.modules, result.loading, first,
+		arrow_output(build, ARROW_PROOF));
 }

@@ -57,12 +57,31 @@ int sign_add_inputs(const struct build *build, struct hash *hash, struct error *
 int ofed_sign_run(struct build *build, const struct arrow_place *place, struct error *error);
 int nvidia_sign_run(struct build *build, const struct arrow_place *place, struct error *error);
 
-/*
- * arrow_proof.c: -ENOEXEC when a module would be refused, -ENOMSG when that cannot be told; then
- * the report is in the log.
- */
+/* arrow_proof.c: proof.json, and PROOF_CONF, whose verdict may be a bad one */
 int proof_add_inputs(const struct build *build, struct hash *hash, struct error *error);
 int proof_run(struct build *build, const struct arrow_place *place, struct error *error);
+
+/* What became of the modules of an image. */
+#define PROOF_CONF    "proof.conf"
+#define PROOF_HOLDS   "holds"
+#define PROOF_REFUSED "will-not-load" /* the third is "cannot-tell" */
+struct proof_result {
+	char *verdict;
+	char *modules; /* how many there are */
+	char *loading; /* how many of them will load */
+};
+
+/* Of "nic", "gpu" or "all". The caller frees it with proof_result_free(), also after a failure. */
+int proof_read(const struct build *build, const char *of, struct proof_result *ret,
+	struct error *error) _must_check_;
+void proof_result_free(struct proof_result *result);
+bool proof_result_holds(const struct proof_result *result);
+
+/*
+ * -ENOEXEC when a module would be refused, -ENOMSG when that cannot be told, unless --force; then
+ * build->failure is the exit code.
+ */
+int proof_judge(struct build *build, struct error *error) _must_check_;
 
 /* arrow_image.c */
 int nic_add_inputs(const struct build *build, struct hash *hash, struct error *error);

@@ -33,8 +33,7 @@ static int check_modules(struct build *build, struct error *error)
 
 static int run(struct build *build, struct error *error)
 {
-	const unsigned int goals =
-		ARROW_BIT(ARROW_NIC) | ARROW_BIT(ARROW_GPU) | ARROW_BIT(ARROW_PROOF);
+	const unsigned int images = ARROW_BIT(ARROW_NIC) | ARROW_BIT(ARROW_GPU);
 	int r = output_place_ready(build->options.output, error);
 
 	if (r < 0) {
@@ -63,7 +62,11 @@ static int run(struct build *build, struct error *error)
 	if (r == 0)
 		r = check_modules(build, error);
 	if (r == 0)
-		r = arrows_make(build, goals, error);
+		r = arrows_make(build, ARROW_BIT(ARROW_PROOF), error);
+	if (r == 0)
+		r = proof_judge(build, error);
+	if (r == 0)
+		r = arrows_make(build, images, error);
 	return r < 0 ? r : output_write(build, error);
 }
 

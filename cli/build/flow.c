@@ -104,16 +104,17 @@ static const struct arrow arrows[ARROW_COUNT] = {
 	},
 	[ARROW_PROOF] = {
 		.name = "proof",
-		.failure = EXIT_CODE_WILL_NOT_LOAD,
+		.failure = EXIT_CODE_INTERNAL,
 		.inputs = ARROW_BIT(ARROW_KERNEL) | ARROW_BIT(ARROW_MODULES) |
-			ARROW_BIT(ARROW_OFED_SIGNED) | ARROW_BIT(ARROW_NVIDIA_SIGNED),
+			ARROW_BIT(ARROW_OFED_SIGNED) | ARROW_BIT(ARROW_NVIDIA_SIGNED) |
+			ARROW_BIT(ARROW_USERSPACE),
 		.add_inputs = proof_add_inputs,
 		.run = proof_run,
 	},
 	[ARROW_NIC] = {
 		.name = "nic",
 		.failure = EXIT_CODE_IMAGE,
-		.inputs = ARROW_BIT(ARROW_MODULES) | ARROW_BIT(ARROW_RUNTIME_BASE) |
+		.inputs = ARROW_BIT(ARROW_KERNEL) | ARROW_BIT(ARROW_MODULES) | ARROW_BIT(ARROW_RUNTIME_BASE) |
 			ARROW_BIT(ARROW_OFED_SIGNED) | ARROW_BIT(ARROW_INIT) | ARROW_BIT(ARROW_PROOF),
 		.applies = ofed_applies,
 		.add_inputs = nic_add_inputs,
@@ -122,7 +123,7 @@ static const struct arrow arrows[ARROW_COUNT] = {
 	[ARROW_GPU] = {
 		.name = "gpu",
 		.failure = EXIT_CODE_IMAGE,
-		.inputs = ARROW_BIT(ARROW_MODULES) | ARROW_BIT(ARROW_RUNTIME_BASE) |
+		.inputs = ARROW_BIT(ARROW_KERNEL) | ARROW_BIT(ARROW_MODULES) | ARROW_BIT(ARROW_RUNTIME_BASE) |
 			ARROW_BIT(ARROW_OFED_SIGNED) | ARROW_BIT(ARROW_NVIDIA_SIGNED) | ARROW_BIT(ARROW_INIT) |
 			ARROW_BIT(ARROW_USERSPACE) | ARROW_BIT(ARROW_PROOF),
 		.applies = nvidia_applies,

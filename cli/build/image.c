@@ -16,6 +16,12 @@ static void add_text(json_object *object, const char *key, const char *value)
 	(void) json_object_object_add(object, key, json_object_new_string(value));
 }
 
+static void add_count(json_object *object, const char *key, const char *number)
+{
+	(void) json_object_object_add(
+		object, key, json_object_new_uint64(strtoull(number, NULL, 10)));
+}
+
 json_object *image_to_json(const struct image *image)
 {
 	json_object *object = json_object_new_object();
@@ -28,6 +34,9 @@ json_object *image_to_json(const struct image *image)
 	add_text(object, "tag", image->tag);
 	add_text(object, "id", image->id);
 	add_text(object, "digest", image->digest);
+	add_text(object, "proof", image->proof);
+	add_count(object, "modules", image->modules);
+	add_count(object, "loading", image->loading);
 	(void) json_object_object_add(
 		object, "size_bytes", json_object_new_uint64(image->size_bytes));
 	return object;
@@ -60,6 +69,9 @@ static int take_fields(json_object *object, struct image *image)
 		{ "reference", &image->reference },
 		{ "id", &image->id },
 		{ "digest", &image->digest },
+		{ "proof", &image->proof },
+		{ "modules", &image->modules },
+		{ "loading", &image->loading },
 	};
 	json_object *value;
 
@@ -106,5 +118,8 @@ void image_free(struct image *image)
 	free(image->reference);
 	free(image->id);
 	free(image->digest);
+	free(image->proof);
+	free(image->modules);
+	free(image->loading);
 	*image = (struct image){ 0 };
 }

@@ -17,6 +17,9 @@ struct image {
 	char *reference;     /* name in the local storage */
 	char *id;            /* of the image in the storage, 64 hex digits */
 	char *digest;        /* of the manifest */
+	char *proof;         /* "holds", "will-not-load" or "cannot-tell" */
+	char *modules;       /* a number: that it brings */
+	char *loading;       /* and of these will load */
 	uint64_t size_bytes; /* of the archive */
 };
 

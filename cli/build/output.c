@@ -232,6 +232,22 @@ static bool any_ran(const struct build *build)
 	return false;
 }
 
+/* The last words, where --force made images that the kernel would not load. */
+static void say_proof(const struct outputs *outputs)
+{
+	for (size_t i = 0; i < outputs->count; i++) {
+		const struct image *image = &outputs->images[i];
+
+		if (strcmp(image->proof, PROOF_HOLDS) == 0)
+			continue;
+		(void) printf(
+			"WARNING: %s image: %s of its %s modules will load (%s): it was made "
+			"because of --force, and its label io.slipway.proof says so; proof.json "
+			"has the reasons\n",
+			image->role, image->loading, image->modules, image->proof);
+	}
+}
+
 static void say_text(const struct build *build, const struct outputs *outputs, bool nothing)
 {
 	const char *output = build->options.output;
@@ -257,6 +273,7 @@ static void say_text(const struct build *build, const struct outputs *outputs, b
 		strncmp(output, OUTPUT_ARCHIVE, strlen(OUTPUT_ARCHIVE)) != 0)
 		(void) printf(
 			"Archives, lock.json, images.json and proof.json are in %s\n", output);
+	say_proof(outputs);
 }
 
 int output_write(struct build *build, struct error *error)

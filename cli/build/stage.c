@@ -93,6 +93,21 @@ static int add_ofed_lines(const struct build *build, struct strv *lines, struct 
 	return 0;
 }
 
+/* Whether it was known to load, and whose signature the modules have. */
+static int add_proof_lines(const struct build *build, const struct stage *stage, struct strv *lines,
+	struct error *error)
+{
+	_cleanup_(proof_result_free) struct proof_result result = { 0 };
+	int r = proof_read(build, stage->role, &result, error);
+
+	if (r < 0)
+		return r;
+	r = strv_pushf(lines, "proof=%s", result.verdict);
+	if (r == 0 && signing_wanted(build))
+		r = strv_pushf(lines, "signed_by=%s", module_cert_name(build->signing.cert));
+	return r < 0 ? error_set_errno(error, r, "image.conf") : 0;
+}
+
 static int write_conf(
 	const struct build *build, const struct stage *stage, int root_fd, struct error *error)
 {
@@ -111,6 +126,8 @@ static int write_conf(
 		return error_set_errno(error, -ENOMEM, "image.conf");
 	if (stage->other != ARROW_COUNT)
 		r = add_ofed_lines(build, &lines, error);
+	if (r == 0)
+		r = add_proof_lines(build, stage, &lines, error);
 	if (r < 0)
 		return r;
 	joined = strv_join(&lines, "\n");
@@ -152,6 +169,8 @@ int stage_root(struct build *build, const struct stage *stage, struct error *err
 		r = copy_into(build, ARROW_INIT, "usr", root_fd, "usr", error);
 	if (r == 0)
 		r = copy_kernel_modules(build, stage, usr, error);
+	if (r == 0)
+		r = stage_kernel(build, stage, root_fd, error);
 	if (r == 0)
 		r = write_conf(build, stage, root_fd, error);
 	return r < 0 ? r : run_depmod(build, usr, error);
