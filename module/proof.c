@@ -19,37 +19,24 @@ static void finding_free(struct proof_finding *finding)
 	free(finding->cure);
 }
 
-static struct proof_finding *new_finding(struct proof_trial *trial)
+static struct proof_finding *new_finding(struct proof *proof)
 {
-	size_t capacity = trial->capacity ? trial->capacity * 2 : 4;
-	struct proof_finding *findings = trial->proof.findings;
+	struct proof_finding *findings = proof->findings;
 
-	if (trial->proof.count == trial->capacity) {
-		findings = reallocarray(findings, capacity, sizeof(*findings));
-		if (!findings)
-			return NULL;
-		trial->proof.findings = findings;
-		trial->capacity = capacity;
-	}
-	return &findings[trial->proof.count];
+	/* Grows at powers of two, so that the count alone tells the capacity. */
+	if (proof->count >= 2 && (proof->count & (proof->count - 1)))
+		return &findings[proof->count];
+	findings =
+		reallocarray(findings, proof->count < 2 ? 2 : proof->count * 2, sizeof(*findings));
+	if (!findings)
+		return NULL;
+	proof->findings = findings;
+	return &findings[proof->count];
 }
 
-int proof_add(struct proof_trial *trial, const struct proof_draft *draft, const char *format, ...)
+static int fill_finding(struct proof_finding *finding, const char *name,
+	const struct proof_draft *draft, const char *text)
 {
-	struct proof_finding *finding = new_finding(trial);
-	_cleanup_free_ char *text = NULL;
-	va_list arguments;
-	int length;
-
-	if (!finding)
-		return -ENOMEM;
-	va_start(arguments, format);
-	length = vasprintf(&text, format, arguments);
-	va_end(arguments);
-	if (length < 0) {
-		text = NULL;
-		return -ENOMEM;
-	}
 	*finding = (struct proof_finding){
 		.id = draft->id,
 		.weight = draft->weight,
@@ -59,15 +46,69 @@ int proof_add(struct proof_trial *trial, const struct proof_draft *draft, const 
 		.has_crcs = draft->has_crcs,
 		.wanted_crc = draft->wanted_crc,
 		.found_crc = draft->found_crc,
-		.cure = strdup(draft->cure ? draft->cure : ""),
+		.cure = strdup(draft->cure && draft->weight != PROOF_NOTE ? draft->cure : ""),
 	};
-	if (asprintf(&finding->text, "%s: %s", trial->name, text) < 0)
+	if (asprintf(&finding->text, "%s%s%s", name, *name ? ": " : "", text) < 0)
 		finding->text = NULL;
-	trial->proof.count++; /* so that what it has is freed with the others */
-	return !finding->text || !finding->cure || (draft->symbol && !finding->symbol) ||
-			       (draft->exporter && !finding->exporter)
-		       ? -ENOMEM
-		       : 0;
+	if (!finding->text || !finding->cure || (draft->symbol && !finding->symbol) ||
+		(draft->exporter && !finding->exporter))
+		return -ENOMEM;
+	return 0;
+}
+
+static int append(struct proof *proof, const char *name, const struct proof_draft *draft,
+	const char *format, va_list arguments)
+{
+	struct proof_finding *finding = new_finding(proof);
+	_cleanup_free_ char *text = NULL;
+
+	if (!finding)
+		return -ENOMEM;
+	if (vasprintf(&text, format, arguments) < 0) {
+		text = NULL;
+		return -ENOMEM;
+	}
+	proof->count++; /* what it has, also of a half-filled one, is freed with the others */
+	return fill_finding(finding, name, draft, text);
+}
+
+int proof_append(struct proof *proof, const char *name, const struct proof_draft *draft,
+	const char *format, ...)
+{
+	va_list arguments;
+	int r;
+
+	if (draft->weight == PROOF_REFUSAL && proof->verdict != PROOF_WILL_NOT_LOAD) {
+		proof->verdict = PROOF_WILL_NOT_LOAD;
+		proof->answer = draft->answer;
+	}
+	va_start(arguments, format);
+	r = append(proof, name, draft, format, arguments);
+	va_end(arguments);
+	return r;
+}
+
+/* The first refusal is the kernel's answer, but simplify_symbols() goes on and keeps the last. */
+static void note_answer(struct proof_trial *trial, const struct proof_draft *draft)
+{
+	if (draft->weight != PROOF_REFUSAL)
+		return;
+	if (trial->proof.answer && !(trial->among_symbols && trial->answered_symbols))
+		return;
+	trial->proof.answer = draft->answer;
+	trial->answered_symbols = trial->among_symbols;
+}
+
+int proof_add(struct proof_trial *trial, const struct proof_draft *draft, const char *format, ...)
+{
+	va_list arguments;
+	int r;
+
+	note_answer(trial, draft);
+	va_start(arguments, format);
+	r = append(&trial->proof, trial->name, draft, format, arguments);
+	va_end(arguments);
+	return r;
 }
 
 /* Stable, and linear where nothing is out of place: findings are few. */
@@ -91,7 +132,9 @@ void proof_conclude(struct proof *proof)
 		proof->verdict = PROOF_WILL_NOT_LOAD;
 	else if (proof->count && proof->findings[0].weight == PROOF_DOUBT)
 		proof->verdict = PROOF_CANNOT_TELL;
-	proof->answer = proof->count ? proof->findings[0].answer : 0;
+	/* A refusal's is there already; of doubts the first one's counts. */
+	if (!proof->answer && proof->count)
+		proof->answer = proof->findings[0].answer;
 }
 
 enum proof_weight proof_weight_without(enum proof_option option)
@@ -105,8 +148,7 @@ enum proof_weight proof_weight_without(enum proof_option option)
 	return weights[option];
 }
 
-/* What messages call it: its own name, or its file's where it is too old to state one. */
-static const char *name_of(const struct elf_module *module)
+const char *proof_module_label(const struct elf_module *module)
 {
 	const char *name = elf_module_name(module);
 	const char *slash = strrchr(elf_module_path(module), '/');
@@ -118,7 +160,70 @@ static const char *name_of(const struct elf_module *module)
 
 bool proof_kernel_has_modversions(const struct proof_kernel *kernel)
 {
-	return kernel->vermagic && proof_has_word(kernel->vermagic, "modversions");
+	if (kernel->vermagic)
+		return proof_has_word(kernel->vermagic, "modversions");
+	return kernel->symvers && symvers_find(kernel->symvers, PROOF_LAYOUT);
+}
+
+static unsigned int version_of(const struct proof_kernel *kernel)
+{
+	if (kernel->version)
+		return kernel->version;
+	return proof_version(kernel->krel ? kernel->krel : kernel->vermagic);
+}
+
+/* Kernels before 6.14 know nothing of the extended form. */
+static void look_at_versions(struct proof_trial *trial)
+{
+	bool basic = false;
+	bool any = elf_module_has_versions(trial->module, &basic);
+	bool reads_extended = !trial->version || trial->version >= PROOF_VERSION(6, 14);
+
+	trial->has_extended = reads_extended && any && !basic;
+	trial->has_versions = basic || trial->has_extended;
+}
+
+static int no_modules_at_all(struct proof_trial *trial)
+{
+	const struct proof_draft draft = { .id = "modules",
+		.weight = PROOF_REFUSAL,
+		.answer = ENOSYS,
+		.cure = "use a kernel with CONFIG_MODULES" };
+
+	return trial->kernel->modules == PROOF_NO
+		       ? proof_add(trial, &draft, "this kernel takes no modules at all")
+		       : 0;
+}
+
+static int judge(struct proof_trial *trial)
+{
+	/* In the order of load_module(). */
+	static int (*const parts[])(struct proof_trial *) = {
+		no_modules_at_all,
+		proof_judge_signature,
+		proof_judge_file,
+		proof_judge_blacklist,
+		proof_judge_layout,
+		proof_judge_vermagic,
+		proof_judge_livepatch,
+		proof_note_taints,
+		proof_judge_own_exports,
+		proof_judge_imports,
+		proof_judge_symbols,
+		proof_judge_duplicates,
+		proof_judge_built_in,
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(parts); i++) {
+		int r = parts[i](trial);
+
+		if (r < 0)
+			return r;
+		/* Of a file that is no module for this kernel the rest says nothing. */
+		if (parts[i] == proof_judge_file && trial->unfit)
+			break;
+	}
+	return 0;
 }
 
 int proof_module_among(const struct elf_module *module, const struct proof_kernel *kernel,
@@ -128,17 +233,16 @@ int proof_module_among(const struct elf_module *module, const struct proof_kerne
 		.module = module,
 		.kernel = kernel,
 		.overlay = overlay,
-		.name = name_of(module),
-		.version = kernel->version ? kernel->version : proof_version(kernel->vermagic),
+		.name = proof_module_label(module),
+		.version = version_of(kernel),
+		.machine = elf_module_machine(module),
 		.modversions = proof_kernel_has_modversions(kernel),
-		.proprietary = !proof_license_is_gpl(elf_module_info(module, "license")),
+		.proprietary = proof_is_proprietary(module),
 	};
-	int r = proof_judge_layout(&trial);
+	int r;
 
-	if (r == 0)
-		r = proof_judge_vermagic(&trial);
-	if (r == 0)
-		r = proof_judge_symbols(&trial);
+	look_at_versions(&trial);
+	r = judge(&trial);
 	if (r < 0) {
 		proof_free(&trial.proof);
 		return r;

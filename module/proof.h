@@ -79,19 +79,28 @@ struct proof_trust {
 /* What the kernel is. All borrowed. NULL, 0 or UNKNOWN: not known, and said where it matters. */
 struct proof_kernel {
 	const char *krel;
-	unsigned int version; /* PROOF_VERSION(6, 1), whose rules hold; 0: taken from vermagic */
+	unsigned int version; /* PROOF_VERSION(6, 1), whose rules hold; 0: by krel or vermagic */
 	const char *vermagic; /* as .modinfo of the kernel's own modules states it */
 	uint16_t machine;     /* e_machine; 0: not judged */
 	uint64_t struct_size; /* sizeof(struct module); 0: not judged */
-	const struct symvers *symvers;     /* the kernel's, and of everything loaded before */
+	const struct symvers *symvers; /* the kernel's, and of everything loaded before */
+	bool running; /* symvers has only what is loaded or built in, not what could be */
 	enum proof_option force_load;      /* CONFIG_MODULE_FORCE_LOAD */
 	enum proof_option missing_imports; /* CONFIG_MODULE_ALLOW_MISSING_NAMESPACE_IMPORTS */
-	enum proof_option module_sig;      /* CONFIG_MODULE_SIG */
-	enum proof_option livepatch;       /* CONFIG_LIVEPATCH */
-	enum proof_option modules;         /* CONFIG_MODULES */
-	enum proof_option retpoline;       /* CONFIG_(MITIGATION_)RETPOLINE, for a note */
+	/*
+	 * Takes a module without a version record for one of the symbols it uses: Linux does, and
+	 * warns, but Debian's kernels carry a patch against it. UNKNOWN: NO for a release of
+	 * Debian's form.
+	 */
+	enum proof_option missing_versions;
+	enum proof_option module_sig; /* CONFIG_MODULE_SIG */
+	enum proof_option livepatch;  /* CONFIG_LIVEPATCH */
+	enum proof_option modules;    /* CONFIG_MODULES */
+	enum proof_option retpoline;  /* CONFIG_(MITIGATION_)RETPOLINE, for a note */
 	struct proof_trust trust;
-	const struct strv *builtin;     /* names ('_') of what is built in, for a note; or NULL */
+	const struct strv *builtin; /* names ('_') of what is built in; or NULL */
+	/* Those of builtin with a folder in /sys/module, whose name is taken; NULL: unknown. */
+	const struct strv *builtin_shown;
 	const struct strv *blacklist;   /* names ('_') in module_blacklist=; NULL: none */
 	const struct strv *proprietary; /* names ('_') of loaded ones with taint P; NULL: none */
 };
@@ -101,7 +110,7 @@ struct proof_kernel {
 /* "6.1.0-56-amd64" as PROOF_VERSION(6, 1); 0 for what begins with no such numbers. */
 unsigned int proof_version(const char *krel);
 
-/* CONFIG_MODVERSIONS, which vermagic states; false too when that is not known. */
+/* CONFIG_MODVERSIONS, which vermagic states; where that is not known, symvers shows it. */
 bool proof_kernel_has_modversions(const struct proof_kernel *kernel);
 
 /*

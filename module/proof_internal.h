@@ -6,6 +6,7 @@
 
 #define PROOF_NAME_SIZE 64 /* the kernel's MODULE_NAME_LEN, with the NUL */
 #define PROOF_LAYOUT    "module_layout"
+#define PROOF_REBUILD   "rebuild it against the headers of this kernel"
 
 /* Who exports a symbol and how, from a Module.symvers or another module. Borrowed. */
 struct proof_export {
@@ -13,15 +14,22 @@ struct proof_export {
 	const char *exporter;   /* "vmlinux", or a path or name of a module */
 	const char *name_space; /* "" for none */
 	uint32_t crc;
-	bool has_crc;
+	bool has_crc;     /* false without crc_unknown: the exporter has none, and none is asked */
+	bool crc_unknown; /* the exporter has one, or may have, and nobody told us */
 	bool gpl;
-	bool proprietary; /* the exporter's own licence is not the GPL's */
+	bool gpl_unknown;
+	bool proprietary; /* the exporter is tainted by its licence */
 };
 
 /* What goes before the kernel's own exports: those of the other members of a set. */
 struct proof_overlay {
-	bool (*find)(const void *context, const char *symbol, struct proof_export *ret);
-	const void *context;
+	void *context;
+	bool (*find)(void *context, const char *symbol, struct proof_export *ret);
+	/* Notes that @symbol is used, and whether it may stay unresolved. 0 or -ENOMEM. */
+	int (*use)(void *context, const struct proof_export *export, bool weak);
+	/* Whether a member takes the place of the kernel's module @path. */
+	bool (*replaces)(void *context, const char *path);
+	bool proprietary; /* the module inherits that from another member */
 };
 
 /* One proof while it is made. */
@@ -31,11 +39,19 @@ struct proof_trial {
 	const struct proof_overlay *overlay; /* or NULL */
 	const char *name;
 	unsigned int version; /* of the kernel's rules; 0: not known */
-	bool modversions;     /* the kernel's */
-	bool proprietary;     /* tainted by its licence, or by an exporter's: no GPL-only symbols */
-	bool uses_gpl_only;   /* it resolved one: no symbols of proprietary modules then */
+	uint16_t machine;
+	bool modversions;        /* the kernel's */
+	bool has_versions;       /* of a form that this kernel reads */
+	bool has_extended;       /* of the form that it prefers then */
+	bool proprietary;        /* tainted by its licence, or by an exporter's */
+	bool inherited;          /* the latter */
+	bool uses_gpl_only;      /* it resolved one: no symbols of proprietary modules then */
+	bool among_symbols;      /* the last refusal of these is the kernel's answer */
+	bool answered_symbols;   /* answer is one of these */
+	size_t unknown_crcs;     /* of vmlinux: one finding for all */
+	const char *unknown_crc; /* the first of these */
+	bool unfit;              /* no file that this kernel looks into */
 	struct proof proof;
-	size_t capacity;
 };
 
 /* A finding before its text: what proof_add() copies. */
@@ -53,24 +69,40 @@ struct proof_draft {
 /* Appends a finding, "<name>: <text>". 0 or -ENOMEM. */
 int proof_add(struct proof_trial *trial, const struct proof_draft *draft, const char *format, ...)
 	_printf_(3, 4) _must_check_;
+/* Appends to a proof that is concluded; proof_conclude() has to follow. */
+int proof_append(struct proof *proof, const char *name, const struct proof_draft *draft,
+	const char *format, ...) _printf_(4, 5) _must_check_;
 /* Sorts by weight, keeping the order within one, and sets the verdict. */
 void proof_conclude(struct proof *proof);
 
-/* PROOF_NO is a refusal, PROOF_UNKNOWN a doubt; PROOF_YES would be a note. */
+/* PROOF_NO is a refusal, PROOF_UNKNOWN a doubt, PROOF_YES a note. */
 enum proof_weight proof_weight_without(enum proof_option option);
+/* Its own name, or its file's where it is too old to state one. */
+const char *proof_module_label(const struct elf_module *module);
 
 int proof_module_among(const struct elf_module *module, const struct proof_kernel *kernel,
 	const struct proof_overlay *overlay, struct proof *ret) _must_check_;
 
 /* The parts, in the kernel's order; 0 or -ENOMEM. */
-int proof_judge_vermagic(struct proof_trial *trial);
+int proof_judge_signature(struct proof_trial *trial);
+int proof_judge_file(struct proof_trial *trial);
+int proof_judge_blacklist(struct proof_trial *trial);
 int proof_judge_layout(struct proof_trial *trial);
+int proof_judge_vermagic(struct proof_trial *trial);
+int proof_judge_livepatch(struct proof_trial *trial);
+int proof_judge_own_exports(struct proof_trial *trial);
+int proof_judge_imports(struct proof_trial *trial);
 int proof_judge_symbols(struct proof_trial *trial);
+int proof_judge_duplicates(struct proof_trial *trial);
+int proof_judge_built_in(struct proof_trial *trial);
+int proof_note_taints(struct proof_trial *trial);
 
 /* proof_symbols.c's helpers. */
 bool proof_find_export(
 	const struct proof_trial *trial, const char *symbol, struct proof_export *ret);
+/* Appends a refusal (1) or a doubt (0), -ENOMEM; 0 too when the versions agree. */
 int proof_judge_version(struct proof_trial *trial, const struct proof_export *export, int answer);
+bool proof_is_proprietary(const struct elf_module *module);
 
 /* proof_text.c */
 bool proof_license_is_gpl(const char *license);
@@ -78,8 +110,14 @@ bool proof_has_word(const char *text, const char *word);
 /* Length without the spaces at the end: readers often cut the one that ends the kernel's own. */
 size_t proof_trimmed(const char *text);
 bool proof_same_magic(const char *ours, const char *theirs, bool skip_release);
+/* Whether the part before the first space is the same. */
+bool proof_same_release(const char *ours, const char *theirs);
+bool proof_is_debian(const char *release);
 /* Whether a "module:a,b*" name space names the module. */
 bool proof_name_space_names(const char *name_space, const char *module);
 bool proof_is_module_name_space(const char *name_space);
-/* The last component of a path, without ".ko", '-' as '_'. */
+/* The last component of a path, '-' as '_'. */
 void proof_exporter_name(const char *path, char name[PROOF_NAME_SIZE]);
+/* Whether these are one module: a path or a name each; '-' and '_' are one. */
+bool proof_same_module(const char *left, const char *right);
+const char *proof_machine_text(uint16_t machine, char number[16]);

@@ -1,58 +1,245 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the kernel asks of a module before it looks at its symbols. */
+/* What the kernel asks of a module before it looks at its symbols, and after. */
+#include <string.h>
+
 #include "module/proof_internal.h"
 
-#define REBUILD_HEADERS "rebuild it against the headers of this kernel"
+static int judge_machine(struct proof_trial *trial)
+{
+	uint16_t wanted = trial->kernel->machine;
+	char ours[16], theirs[16];
+	const struct proof_draft draft = { .id = "machine",
+		.weight = PROOF_REFUSAL,
+		.answer = ENOEXEC,
+		.cure = "build it for the kernel's architecture" };
+
+	if (!wanted || wanted == trial->machine)
+		return 0;
+	trial->unfit = true;
+	return proof_add(trial, &draft, "built for %s, but the kernel is of %s",
+		proof_machine_text(trial->machine, ours), proof_machine_text(wanted, theirs));
+}
+
+/* The message names the file, and so do we. */
+static const char *without_path(const struct proof_trial *trial, const char *text)
+{
+	const char *path = elf_module_path(trial->module);
+	size_t length = strlen(path);
+
+	if (strncmp(text, path, length) == 0 && strncmp(text + length, ": ", 2) == 0)
+		return text + length + 2;
+	return text;
+}
+
+static int judge_format(struct proof_trial *trial)
+{
+	struct error error = { 0 };
+	int r = elf_module_check_format(trial->module, trial->version, &error);
+	const struct proof_draft draft = { .id = "format",
+		.weight = PROOF_REFUSAL,
+		.answer = ENOEXEC,
+		.cure = "build it, or copy it, anew" };
+
+	if (r == 0 || r == -ENOMEM)
+		return r;
+	trial->unfit = true;
+	return proof_add(trial, &draft, "%s", without_path(trial, error.text));
+}
+
+/* elf_validity_cache_index_mod() since 6.4; before, a wrong size was not noticed. */
+static int judge_struct_size(struct proof_trial *trial)
+{
+	uint64_t ours = elf_module_struct_size(trial->module);
+	uint64_t theirs = trial->kernel->struct_size;
+	struct proof_draft draft = { .id = "struct-size",
+		.weight = PROOF_REFUSAL,
+		.answer = ENOEXEC,
+		.cure = PROOF_REBUILD };
+
+	if (!theirs || !ours || ours == theirs)
+		return 0;
+	if (!trial->version)
+		draft.weight = PROOF_DOUBT;
+	else if (trial->version < PROOF_VERSION(6, 4))
+		draft.weight = PROOF_NOTE;
+	return proof_add(trial, &draft,
+		"its struct module has %llu bytes, but the kernel's has %llu",
+		(unsigned long long) ours, (unsigned long long) theirs);
+}
+
+int proof_judge_file(struct proof_trial *trial)
+{
+	int r = judge_machine(trial);
+
+	if (r == 0 && !trial->unfit)
+		r = judge_format(trial);
+	if (r == 0 && !trial->unfit)
+		r = judge_struct_size(trial);
+	return r;
+}
+
+int proof_judge_blacklist(struct proof_trial *trial)
+{
+	const struct strv *names = trial->kernel->blacklist;
+	const struct proof_draft draft = { .id = "blacklisted",
+		.weight = PROOF_REFUSAL,
+		.answer = EPERM,
+		.cure = "take its name out of module_blacklist= on the kernel's command line" };
+
+	if (!names || !strv_contains(names, trial->name))
+		return 0;
+	return proof_add(trial, &draft, "the kernel was started with it in module_blacklist=");
+}
 
 /* Every module depends on the layout of struct module, although no symbol table says so. */
 int proof_judge_layout(struct proof_trial *trial)
 {
+	const struct proof_draft none = { .id = "no-versions",
+		.weight = proof_weight_without(trial->kernel->force_load),
+		.answer = ENOEXEC,
+		.cure = "rebuild it with the kernel's Module.symvers at hand" };
+	const struct proof_draft unknown = { .id = "symvers",
+		.weight = PROOF_DOUBT,
+		.answer = ENOEXEC,
+		.symbol = PROOF_LAYOUT,
+		.cure = "give the kernel's own Module.symvers too" };
 	struct proof_export layout;
 
 	if (!trial->modversions)
 		return 0;
-	if (!elf_module_has_versions(trial->module, NULL)) {
-		const struct proof_draft draft = { .id = "no-versions",
-			.weight = proof_weight_without(trial->kernel->force_load),
-			.answer = ENOEXEC,
-			.cure = "rebuild it with the kernel's Module.symvers at hand" };
-
-		return proof_add(trial, &draft,
+	if (!trial->has_versions)
+		return proof_add(trial, &none,
 			"has no symbol versions, which this kernel checks: only a kernel with "
 			"CONFIG_MODULE_FORCE_LOAD takes it, and is tainted by it");
-	}
-	if (!proof_find_export(trial, PROOF_LAYOUT, &layout)) {
-		const struct proof_draft draft = { .id = "symvers",
-			.weight = PROOF_DOUBT,
-			.answer = ENOEXEC,
-			.symbol = PROOF_LAYOUT,
-			.cure = "give the kernel's own Module.symvers too" };
-
-		return proof_add(trial, &draft, "the symbol versions given have no " PROOF_LAYOUT);
-	}
+	if (!proof_find_export(trial, PROOF_LAYOUT, &layout))
+		return proof_add(
+			trial, &unknown, "the symbol versions given have no " PROOF_LAYOUT);
 	return proof_judge_version(trial, &layout, ENOEXEC);
+}
+
+static int note_vermagic(struct proof_trial *trial, const char *ours, const char *theirs)
+{
+	const struct proof_draft other = { .id = "release", .weight = PROOF_NOTE };
+	const struct proof_draft only = { .id = "vermagic-only", .weight = PROOF_NOTE };
+
+	if (!trial->modversions)
+		return proof_add(trial, &only,
+			"vermagic only: the kernel has no CONFIG_MODVERSIONS, so that nothing "
+			"tells whether its symbols are those that the module was built for");
+	if (proof_same_release(ours, theirs))
+		return 0;
+	return proof_add(trial, &other,
+		"built for release %.*s, which may differ from %.*s as their symbol versions agree",
+		(int) strcspn(ours, " "), ours, (int) strcspn(theirs, " "), theirs);
+}
+
+static int refuse_vermagic(struct proof_trial *trial, const char *ours, const char *theirs)
+{
+	const struct proof_draft draft = {
+		.id = "vermagic", .weight = PROOF_REFUSAL, .answer = ENOEXEC, .cure = PROOF_REBUILD
+	};
+
+	return proof_add(trial, &draft, "built for vermagic \"%.*s\", but the kernel's is \"%.*s\"",
+		(int) proof_trimmed(ours), ours, (int) proof_trimmed(theirs), theirs);
 }
 
 int proof_judge_vermagic(struct proof_trial *trial)
 {
 	const char *ours = elf_module_info(trial->module, "vermagic");
 	const char *theirs = trial->kernel->vermagic;
-	const struct proof_draft other = { .id = "vermagic",
-		.weight = PROOF_REFUSAL,
-		.answer = ENOEXEC,
-		.cure = REBUILD_HEADERS };
 	const struct proof_draft none = { .id = "no-vermagic",
 		.weight = proof_weight_without(trial->kernel->force_load),
 		.answer = ENOEXEC,
 		.cure = "build it with the kernel's own Makefile (make -C <headers> M=…)" };
+	const struct proof_draft unknown = { .id = "vermagic-unknown",
+		.weight = PROOF_DOUBT,
+		.answer = ENOEXEC,
+		.cure = "give one of the kernel's own modules, or its record" };
 	bool basic = false;
 
-	(void) elf_module_has_versions(trial->module, &basic);
 	if (!ours)
 		return proof_add(trial, &none,
 			"states no vermagic: only a kernel with CONFIG_MODULE_FORCE_LOAD takes it");
-	if (!theirs || proof_same_magic(ours, theirs, trial->modversions && basic))
+	if (!theirs)
+		return proof_add(trial, &unknown, "the kernel's vermagic is not known");
+	/* The extended form alone does not excuse another release. */
+	(void) elf_module_has_versions(trial->module, &basic);
+	if (!proof_same_magic(ours, theirs, trial->modversions && basic))
+		return refuse_vermagic(trial, ours, theirs);
+	return note_vermagic(trial, ours, theirs);
+}
+
+int proof_judge_livepatch(struct proof_trial *trial)
+{
+	const struct proof_draft draft = { .id = "livepatch",
+		.weight = proof_weight_without(trial->kernel->livepatch),
+		.answer = ENOEXEC,
+		.cure = "use a kernel with CONFIG_LIVEPATCH" };
+
+	if (!elf_module_info(trial->module, "livepatch"))
 		return 0;
-	return proof_add(trial, &other, "built for vermagic \"%.*s\", but the kernel's is \"%.*s\"",
-		(int) proof_trimmed(ours), ours, (int) proof_trimmed(theirs), theirs);
+	return proof_add(trial, &draft,
+		"a live patch: only a kernel with CONFIG_LIVEPATCH takes "
+		"it, and is tainted by it");
+}
+
+/* check_export_symbol_versions(): exports without CRCs would undo the others' checks. */
+int proof_judge_own_exports(struct proof_trial *trial)
+{
+	struct proof_draft draft = { .id = "exports-without-versions",
+		.weight = proof_weight_without(trial->kernel->force_load),
+		.answer = ENOEXEC,
+		.cure = PROOF_REBUILD };
+	size_t count;
+	const struct elf_module_export *exports = elf_module_exports(trial->module, &count);
+
+	for (size_t i = 0; trial->modversions && i < count; i++)
+		if (!exports[i].has_crc) {
+			draft.symbol = exports[i].symbol;
+			return proof_add(trial, &draft,
+				"exports %s without a version: only a kernel with "
+				"CONFIG_MODULE_FORCE_LOAD takes it, and is tainted by it",
+				exports[i].symbol);
+		}
+	return 0;
+}
+
+/* setup_modinfo(), since 6.16: who may use such a name space is said where it is exported. */
+int proof_judge_imports(struct proof_trial *trial)
+{
+	const struct proof_draft draft = { .id = "module-import",
+		.weight = trial->version ? PROOF_REFUSAL : PROOF_DOUBT,
+		.answer = EPERM,
+		.cure = "take that MODULE_IMPORT_NS() out of its source" };
+	const char *import = NULL;
+
+	if (trial->version && trial->version < PROOF_VERSION(6, 16))
+		return 0;
+	while ((import = elf_module_info_next(trial->module, "import_ns", import)))
+		if (proof_is_module_name_space(import))
+			return proof_add(trial, &draft,
+				"imports name space %s, which kernels since 6.16 refuse", import);
+	return 0;
+}
+
+/* mod_sysfs_init(): the name is that of a folder in /sys/module. */
+int proof_judge_built_in(struct proof_trial *trial)
+{
+	const struct proof_kernel *kernel = trial->kernel;
+	struct proof_draft draft = { .id = "built-in",
+		.weight = PROOF_DOUBT,
+		.answer = EINVAL,
+		.cure = "look whether the running kernel has that folder" };
+
+	if (!kernel->builtin || !strv_contains(kernel->builtin, trial->name))
+		return 0;
+	if (kernel->builtin_shown) {
+		draft.weight = strv_contains(kernel->builtin_shown, trial->name) ? PROOF_REFUSAL
+										 : PROOF_NOTE;
+		draft.cure = "use a kernel that has it as a module";
+	}
+	return proof_add(trial, &draft,
+		"the kernel has %s built in, and refuses the module where that has a folder in "
+		"/sys/module",
+		trial->name);
 }

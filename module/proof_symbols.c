@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How the kernel resolves a module's symbols: simplify_symbols() of kernel/module/main.c. */
+/*
+ * How the kernel resolves a module's symbols: simplify_symbols(), resolve_symbol() and
+ * verify_exported_symbols() of kernel/module/main.c, check_version() of kernel/module/version.c.
+ */
+#include <elf.h>
 #include <string.h>
 
 #include "module/proof_internal.h"
@@ -8,6 +12,37 @@ static bool entry_is_gpl(const struct symvers_entry *entry)
 {
 	return strcmp(entry->export, "EXPORT_SYMBOL_GPL") == 0 ||
 	       strcmp(entry->export, "EXPORT_UNUSED_SYMBOL_GPL") == 0;
+}
+
+static bool is_vmlinux(const struct proof_export *export)
+{
+	return strcmp(export->exporter, "vmlinux") == 0;
+}
+
+static bool is_tainted(const struct proof_kernel *kernel, const char *path)
+{
+	char name[PROOF_NAME_SIZE];
+
+	if (!kernel->proprietary)
+		return false;
+	proof_exporter_name(path, name);
+	return strv_contains(kernel->proprietary, name);
+}
+
+static void from_symvers(const struct proof_kernel *kernel, const struct symvers_entry *entry,
+	struct proof_export *ret)
+{
+	*ret = (struct proof_export){
+		.symbol = entry->symbol,
+		.exporter = entry->module,
+		.name_space = entry->name_space,
+		.crc = entry->crc,
+		.has_crc = entry->has_crc,
+		.crc_unknown = !entry->has_crc,
+		.gpl = entry_is_gpl(entry),
+		.gpl_unknown = !*entry->export,
+		.proprietary = is_tainted(kernel, entry->module),
+	};
 }
 
 bool proof_find_export(
@@ -21,139 +56,332 @@ bool proof_find_export(
 	if (!trial->kernel->symvers)
 		return false;
 	entry = symvers_find(trial->kernel->symvers, symbol);
-	if (!entry)
+	if (!entry || (overlay && overlay->replaces(overlay->context, entry->module)))
 		return false;
-	*ret = (struct proof_export){
-		.symbol = entry->symbol,
-		.exporter = entry->module,
-		.name_space = entry->name_space,
-		.crc = entry->crc,
-		.has_crc = true,
-		.gpl = entry_is_gpl(entry),
-	};
+	from_symvers(trial->kernel, entry, ret);
 	return true;
 }
 
-int proof_judge_version(struct proof_trial *trial, const struct proof_export *export, int answer)
+static int refuse_version(
+	struct proof_trial *trial, const struct proof_export *export, int answer, uint32_t wanted)
 {
 	char exporter[PROOF_NAME_SIZE], cure[PROOF_NAME_SIZE + 64];
-	struct proof_draft draft = { .id = "symbol-version",
+	const struct proof_draft draft = { .id = "symbol-version",
 		.weight = PROOF_REFUSAL,
 		.answer = answer,
 		.symbol = export->symbol,
 		.exporter = exporter,
 		.has_crcs = true,
+		.wanted_crc = wanted,
 		.found_crc = export->crc,
-		.cure = cure };
+		.cure = is_vmlinux(export) ? PROOF_REBUILD : cure };
 
-	if (!trial->modversions || !export->has_crc ||
-		!elf_module_version(trial->module, export->symbol, &draft.wanted_crc) ||
-		draft.wanted_crc == export->crc)
-		return 0;
 	proof_exporter_name(export->exporter, exporter);
-	if (strcmp(exporter, "vmlinux") == 0) {
-		(void) snprintf(
-			cure, sizeof(cure), "rebuild it against the headers of this kernel");
-		return proof_add(trial, &draft,
-			"built for %s CRC 0x%08x, but the kernel exports 0x%08x", export->symbol,
-			draft.wanted_crc, export->crc);
-	}
 	(void) snprintf(cure, sizeof(cure), "rebuild it against the %s that is loaded", exporter);
 	return proof_add(trial, &draft, "built for %s CRC 0x%08x, but %s exports 0x%08x",
-		export->symbol, draft.wanted_crc, exporter, export->crc);
+		export->symbol, wanted, is_vmlinux(export) ? "the kernel" : exporter, export->crc);
+}
+
+/* Of the kernel as a whole it is said once, at the end. */
+static int doubt_version(struct proof_trial *trial, const struct proof_export *export, int answer)
+{
+	char exporter[PROOF_NAME_SIZE];
+	const struct proof_draft draft = { .id = "symbol-crc-unknown",
+		.weight = PROOF_DOUBT,
+		.answer = answer,
+		.symbol = export->symbol,
+		.exporter = exporter,
+		.cure = "give the Module.symvers or the file of the module that is loaded" };
+
+	if (is_vmlinux(export)) {
+		if (trial->unknown_crcs++ == 0)
+			trial->unknown_crc = export->symbol;
+		return 0;
+	}
+	proof_exporter_name(export->exporter, exporter);
+	return proof_add(trial, &draft, "the CRC of %s, which %s exports, is not known",
+		export->symbol, exporter);
+}
+
+static int doubt_versions_of_kernel(struct proof_trial *trial)
+{
+	const struct proof_draft draft = { .id = "symbol-crc-unknown",
+		.weight = PROOF_DOUBT,
+		.answer = EINVAL,
+		.symbol = trial->unknown_crc,
+		.exporter = "vmlinux",
+		.cure = "give the kernel's Module.symvers" };
+
+	if (!trial->unknown_crcs)
+		return 0;
+	if (trial->unknown_crcs == 1)
+		return proof_add(trial, &draft,
+			"the CRC of %s, which the kernel exports, is not known",
+			trial->unknown_crc);
+	return proof_add(trial, &draft,
+		"the CRCs of %s and %zu other symbols that the kernel exports are not known",
+		trial->unknown_crc, trial->unknown_crcs - 1);
+}
+
+static enum proof_option takes_missing_versions(const struct proof_trial *trial)
+{
+	const struct proof_kernel *kernel = trial->kernel;
+	const char *release = kernel->krel ? kernel->krel : kernel->vermagic;
+
+	if (kernel->missing_versions == PROOF_UNKNOWN && release && proof_is_debian(release))
+		return PROOF_NO;
+	return kernel->missing_versions;
+}
+
+/* The extended form's reader passes over what it does not list. */
+static int judge_missing_version(
+	struct proof_trial *trial, const struct proof_export *export, int answer)
+{
+	char exporter[PROOF_NAME_SIZE];
+	const struct proof_draft draft = { .id = "symbol-without-version",
+		.weight = proof_weight_without(takes_missing_versions(trial)),
+		.answer = answer,
+		.symbol = export->symbol,
+		.exporter = exporter,
+		.cure = "rebuild it with the Module.symvers of all that it uses" };
+
+	if (trial->has_extended)
+		return 0;
+	proof_exporter_name(export->exporter, exporter);
+	return proof_add(trial, &draft,
+		"has no version for %s, which %s exports: Linux takes that with a warning, Debian's "
+		"kernels refuse it",
+		export->symbol, is_vmlinux(export) ? "the kernel" : exporter);
+}
+
+int proof_judge_version(struct proof_trial *trial, const struct proof_export *export, int answer)
+{
+	uint32_t wanted;
+
+	if (!trial->modversions || !trial->has_versions)
+		return 0;
+	if (!export->has_crc && !export->crc_unknown)
+		return 0; /* as for a module that was forced in */
+	if (!elf_module_version(trial->module, export->symbol, &wanted))
+		return judge_missing_version(trial, export, answer);
+	if (export->crc_unknown)
+		return doubt_version(trial, export, answer);
+	return wanted == export->crc ? 0 : refuse_version(trial, export, answer, wanted);
+}
+
+static bool imports(const struct proof_trial *trial, const char *name_space)
+{
+	const char *import = NULL;
+
+	while ((import = elf_module_info_next(trial->module, "import_ns", import)))
+		if (strcmp(import, name_space) == 0)
+			return true;
+	return false;
 }
 
 static int judge_name_space(struct proof_trial *trial, const struct proof_export *export)
 {
-	_cleanup_strv_ struct strv imports = { 0 };
+	bool for_modules = proof_is_module_name_space(export->name_space) &&
+			   (!trial->version || trial->version >= PROOF_VERSION(6, 16));
 	char cure[256];
 	struct proof_draft draft = { .id = "name-space",
 		.weight = proof_weight_without(trial->kernel->missing_imports),
 		.answer = EINVAL,
 		.symbol = export->symbol,
-		.cure = "use a driver source that does without that symbol" };
+		.cure = for_modules ? "use a driver source that does without that symbol" : cure };
 
 	if (!*export->name_space)
 		return 0;
-	if (proof_is_module_name_space(export->name_space)) {
-		if (proof_name_space_names(export->name_space, trial->name))
-			return 0;
+	if (for_modules ? proof_name_space_names(export->name_space, trial->name)
+			: imports(trial, export->name_space))
+		return 0;
+	(void) snprintf(
+		cure, sizeof(cure), "add MODULE_IMPORT_NS(%s) to its source", export->name_space);
+	if (for_modules)
 		return proof_add(trial, &draft,
 			"uses %s, which is exported to %s only: only a kernel with "
 			"CONFIG_MODULE_ALLOW_MISSING_NAMESPACE_IMPORTS takes it",
 			export->symbol, strchr(export->name_space, ':') + 1);
-	}
-	if (elf_module_info_all(trial->module, "import_ns", &imports) < 0)
-		return -ENOMEM;
-	if (strv_contains(&imports, export->name_space))
-		return 0;
-	(void) snprintf(
-		cure, sizeof(cure), "add MODULE_IMPORT_NS(%s) to its source", export->name_space);
-	draft.cure = cure;
 	return proof_add(trial, &draft,
 		"uses %s of name space %s without importing it: only a kernel with "
 		"CONFIG_MODULE_ALLOW_MISSING_NAMESPACE_IMPORTS takes it",
 		export->symbol, export->name_space);
 }
 
-/* The order is the kernel's, in resolve_symbol(): what it cannot see it does not compare. */
-static int judge_export(struct proof_trial *trial, const struct proof_export *export)
+/* The kernel does not show such a symbol: as good as missing. */
+static int judge_hidden(struct proof_trial *trial, const struct proof_export *export)
 {
-	int r;
+	const char *license = elf_module_info(trial->module, "license");
+	char exporter[PROOF_NAME_SIZE];
+	const struct proof_draft draft = { .id = "gpl-only",
+		.weight = export->gpl ? PROOF_REFUSAL : PROOF_DOUBT,
+		.answer = ENOENT,
+		.symbol = export->symbol,
+		.exporter = exporter,
+		.cure = export->gpl ? "use a driver source with a compatible licence"
+				    : "give the kernel's Module.symvers" };
+	const char *who = is_vmlinux(export) ? "the kernel" : exporter;
 
-	if (export->gpl && trial->proprietary) {
-		const char *license = elf_module_info(trial->module, "license");
-		char exporter[PROOF_NAME_SIZE];
-		const struct proof_draft draft = { .id = "gpl-only",
-			.weight = PROOF_REFUSAL,
-			.answer = ENOENT,
-			.symbol = export->symbol,
-			.exporter = exporter,
-			.cure = "use a driver source with a compatible licence" };
-
-		proof_exporter_name(export->exporter, exporter);
+	proof_exporter_name(export->exporter, exporter);
+	if (trial->inherited)
 		return proof_add(trial, &draft,
-			"its licence \"%s\" is not compatible with the GPL, but %s exports %s "
-			"to such modules only",
-			license ? license : "unspecified",
-			strcmp(exporter, "vmlinux") == 0 ? "the kernel" : exporter, export->symbol);
-	}
-	r = proof_judge_version(trial, export, EINVAL);
-	return r < 0 ? r : judge_name_space(trial, export);
+			"uses a proprietary module, and so loses sight of %s, which %s exports to "
+			"GPL-compatible modules only",
+			export->symbol, who);
+	return proof_add(trial, &draft,
+		export->gpl
+			? "its licence \"%s\" is not compatible with the GPL, but %s exports %s "
+			  "to such modules only"
+			: "its licence \"%s\" is not compatible with the GPL, and it is not "
+			  "known whether %s exports %s to such modules only",
+		license ? license : "unspecified", who, export->symbol);
+}
+
+/* inherit_taint(): whoever uses GPL-only symbols may not use a proprietary module's. */
+static int judge_taint(struct proof_trial *trial, const struct proof_export *export)
+{
+	char exporter[PROOF_NAME_SIZE];
+	const struct proof_draft refused = { .id = "tainted-exporter",
+		.weight = PROOF_REFUSAL,
+		.answer = ENOENT,
+		.symbol = export->symbol,
+		.exporter = exporter,
+		.cure = "use a driver source that needs only one of both" };
+	const struct proof_draft inherits = { .id = "inherits-taint",
+		.weight = PROOF_NOTE,
+		.symbol = export->symbol,
+		.exporter = exporter };
+
+	proof_exporter_name(export->exporter, exporter);
+	if (trial->uses_gpl_only)
+		return proof_add(trial, &refused,
+			"uses GPL-only symbols, and so may not use %s of the proprietary module %s",
+			export->symbol, exporter);
+	if (trial->proprietary)
+		return 0;
+	trial->proprietary = true;
+	trial->inherited = true;
+	return proof_add(trial, &inherits,
+		"uses %s of the proprietary module %s: it counts as proprietary too",
+		export->symbol, exporter);
+}
+
+/* The order is the kernel's, in resolve_symbol(): what it cannot see it does not compare. */
+static int judge_export(struct proof_trial *trial, const struct proof_export *export, bool weak)
+{
+	size_t before = trial->proof.count;
+	int r = 0;
+
+	if (trial->proprietary && (export->gpl || export->gpl_unknown))
+		return weak ? 0 : judge_hidden(trial, export);
+	trial->uses_gpl_only = trial->uses_gpl_only || export->gpl;
+	if (export->proprietary && trial->uses_gpl_only)
+		return weak ? 0 : judge_taint(trial, export);
+	if (export->proprietary)
+		r = judge_taint(trial, export);
+	before = trial->proof.count;
+	if (r == 0)
+		r = proof_judge_version(trial, export, EINVAL);
+	return r < 0 || trial->proof.count != before ? r : judge_name_space(trial, export);
+}
+
+/* Assemblers before 2.37 leave this one behind, and the kernel passes over it on x86. */
+static bool is_ignored(const struct proof_trial *trial, const char *symbol)
+{
+	return (trial->machine == EM_X86_64 || trial->machine == EM_386) &&
+	       strcmp(symbol, "_GLOBAL_OFFSET_TABLE_") == 0;
 }
 
 static int judge_missing(struct proof_trial *trial, const char *symbol)
 {
+	const struct proof_overlay *overlay = trial->overlay;
+	const struct symvers_entry *entry =
+		trial->kernel->symvers ? symvers_find(trial->kernel->symvers, symbol) : NULL;
+	bool replaced = entry && overlay && overlay->replaces(overlay->context, entry->module);
+	char exporter[PROOF_NAME_SIZE] = "";
 	const struct proof_draft draft = { .id = "symbol-missing",
-		.weight = PROOF_REFUSAL,
+		.weight = trial->kernel->symvers ? PROOF_REFUSAL : PROOF_DOUBT,
 		.answer = ENOENT,
 		.symbol = symbol,
-		.cure = "rebuild it, or load the module that exports it first" };
+		.exporter = replaced ? exporter : NULL,
+		.cure = replaced ? "rebuild it against the set that it is loaded with"
+				 : "rebuild it, or load the module that exports it first" };
 
-	/* Assemblers before 2.37 leave this one behind, and the kernel passes over it. */
-	if (strcmp(symbol, "_GLOBAL_OFFSET_TABLE_") == 0)
+	if (is_ignored(trial, symbol))
 		return 0;
+	if (replaced) {
+		proof_exporter_name(entry->module, exporter);
+		return proof_add(trial, &draft,
+			"needs %s, which the kernel's own %s exports, but not the one that takes "
+			"its place",
+			symbol, exporter);
+	}
 	return proof_add(trial, &draft,
 		"needs %s, which neither the kernel nor a module loaded before it exports", symbol);
 }
 
-/* A symbol that binds weakly may be absent, but is checked like any other where somebody has it. */
+static int judge_symbol(struct proof_trial *trial, const struct elf_undefined *undefined)
+{
+	const struct proof_overlay *overlay = trial->overlay;
+	struct proof_export export;
+
+	/* One that binds weakly may be absent, but is checked like any other where it is there. */
+	if (!proof_find_export(trial, undefined->name, &export))
+		return undefined->weak ? 0 : judge_missing(trial, undefined->name);
+	if (overlay && overlay->use(overlay->context, &export, undefined->weak) < 0)
+		return -ENOMEM;
+	return judge_export(trial, &export, undefined->weak);
+}
+
 int proof_judge_symbols(struct proof_trial *trial)
 {
-	_cleanup_strv_ struct strv needed = { 0 };
-	_cleanup_strv_ struct strv used = { 0 };
+	size_t count;
+	const struct elf_undefined *symbols = elf_module_undefined_symbols(trial->module, &count);
 	int r = 0;
 
-	if (elf_module_undefined(trial->module, false, &needed) < 0 ||
-		elf_module_undefined(trial->module, true, &used) < 0)
-		return -ENOMEM;
-	for (size_t i = 0; i < used.count && r == 0; i++) {
-		struct proof_export export;
+	trial->among_symbols = true;
+	for (size_t i = 0; i < count && r == 0; i++)
+		r = judge_symbol(trial, &symbols[i]);
+	trial->among_symbols = false;
+	return r < 0 ? r : doubt_versions_of_kernel(trial);
+}
 
-		if (proof_find_export(trial, used.items[i], &export))
-			r = judge_export(trial, &export);
-		else if (strv_contains(&needed, used.items[i]))
-			r = judge_missing(trial, used.items[i]);
+static int refuse_duplicate(struct proof_trial *trial, const struct symvers_entry *entry)
+{
+	char exporter[PROOF_NAME_SIZE];
+	bool there = strcmp(entry->module, "vmlinux") == 0 || trial->kernel->running;
+	const struct proof_draft draft = { .id = "duplicate-export",
+		.weight = there ? PROOF_REFUSAL : PROOF_NOTE,
+		.answer = ENOEXEC,
+		.symbol = entry->symbol,
+		.exporter = exporter,
+		.cure = "unload, or do without, one of both" };
+
+	proof_exporter_name(entry->module, exporter);
+	return proof_add(trial, &draft,
+		there ? "exports %s, which %s exports already"
+		      : "exports %s, as %s does: the kernel takes only one of both",
+		entry->symbol, exporter);
+}
+
+/* Who is replaced by this very module, or by another of its set, is not there any more. */
+int proof_judge_duplicates(struct proof_trial *trial)
+{
+	const struct proof_overlay *overlay = trial->overlay;
+	size_t count;
+	const struct elf_module_export *exports = elf_module_exports(trial->module, &count);
+	int r = 0;
+
+	for (size_t i = 0; trial->kernel->symvers && i < count && r == 0; i++) {
+		const struct symvers_entry *entry =
+			symvers_find(trial->kernel->symvers, exports[i].symbol);
+
+		if (!entry || proof_same_module(entry->module, trial->name) ||
+			(overlay && overlay->replaces(overlay->context, entry->module)))
+			continue;
+		r = refuse_duplicate(trial, entry);
+		if (strcmp(entry->module, "vmlinux") == 0)
+			break; /* the kernel stops here */
 	}
 	return r;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How the kernel compares the strings that modules and kernels state. */
+#include <elf.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -42,6 +43,17 @@ bool proof_has_word(const char *text, const char *word)
 	return false;
 }
 
+/*
+ * A kernel's own string ends with a space, or with the hash of a randomised layout. One that does
+ * not was cut by who read it, and then the end says nothing.
+ */
+static bool is_whole(const char *vermagic)
+{
+	size_t length = strlen(vermagic);
+
+	return (length && vermagic[length - 1] == ' ') || strstr(vermagic, " RANDSTRUCT_");
+}
+
 /* same_magic() of kernel/module/version.c. */
 bool proof_same_magic(const char *ours, const char *theirs, bool skip_release)
 {
@@ -49,8 +61,34 @@ bool proof_same_magic(const char *ours, const char *theirs, bool skip_release)
 		ours += strcspn(ours, " ");
 		theirs += strcspn(theirs, " ");
 	}
+	if (is_whole(theirs))
+		return strcmp(ours, theirs) == 0;
 	return proof_trimmed(ours) == proof_trimmed(theirs) &&
 	       strncmp(ours, theirs, proof_trimmed(ours)) == 0;
+}
+
+bool proof_same_release(const char *ours, const char *theirs)
+{
+	size_t length = strcspn(ours, " ");
+
+	return length == strcspn(theirs, " ") && strncmp(ours, theirs, length) == 0;
+}
+
+static bool ends_with(const char *text, size_t length, const char *end)
+{
+	size_t size = strlen(end);
+
+	return length > size && strncmp(text + length - size, end, size) == 0;
+}
+
+/* "6.1.0-56-cloud-amd64", "6.12.48+deb13-arm64", with a vermagic's rest behind it or not. */
+bool proof_is_debian(const char *release)
+{
+	size_t length = release ? strcspn(release, " ") : 0;
+	const char *mark = release ? strstr(release, "+deb") : NULL;
+
+	return ends_with(release, length, "-amd64") || ends_with(release, length, "-arm64") ||
+	       (mark && mark < release + length);
 }
 
 bool proof_is_module_name_space(const char *name_space)
@@ -98,6 +136,32 @@ void proof_exporter_name(const char *path, char name[PROOF_NAME_SIZE])
 	(void) snprintf(name, PROOF_NAME_SIZE, "%s", slash ? slash + 1 : path);
 	for (char *dash = name; (dash = strchr(dash, '-'));)
 		*dash = '_';
+}
+
+bool proof_same_module(const char *left, const char *right)
+{
+	const char *slash = strrchr(left, '/');
+
+	left = slash ? slash + 1 : left;
+	slash = strrchr(right, '/');
+	right = slash ? slash + 1 : right;
+	return strlen(left) == strlen(right) && same_module_name(left, right, strlen(left));
+}
+
+const char *proof_machine_text(uint16_t machine, char number[16])
+{
+	static const struct {
+		uint16_t machine;
+		const char *text;
+	} known[] = { { EM_X86_64, "x86-64" }, { EM_AARCH64, "arm64" }, { EM_386, "i386" },
+		{ EM_ARM, "arm" }, { EM_PPC64, "ppc64" }, { EM_S390, "s390" },
+		{ EM_RISCV, "riscv" }, { EM_MIPS, "mips" } };
+
+	for (size_t i = 0; i < ARRAY_SIZE(known); i++)
+		if (known[i].machine == machine)
+			return known[i].text;
+	(void) snprintf(number, 16, "machine %u", machine);
+	return number;
 }
 
 unsigned int proof_version(const char *krel)

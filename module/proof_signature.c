@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * module_sig_check() of Linux kernel/module/signing.c: an unsigned module, one signed in a way that
+ * the kernel does not know, and one signed with a key that it does not have are taken unless
+ * signatures are enforced; whatever else is wrong with a signature is refused always.
+ */
+#include <string.h>
+#include <strings.h>
+
+#include "module/proof_internal.h"
+
+/* What the kernel would think of the signature: 0 or a negative errno, with the reason. */
+struct opinion {
+	int code;
+	bool unchecked;   /* its value, for want of libcrypto */
+	bool unknown_key; /* whether the kernel has the key */
+	bool present;
+	struct cms_facts cms;
+	struct error why;
+};
+
+static const char *signer_of(const struct cms_facts *cms)
+{
+	if (*cms->issuer)
+		return cms->issuer;
+	return *cms->key_id ? cms->key_id : "somebody";
+}
+
+/* pkcs7_verify() and verify_pkcs7_signature() mind these whoever signed. */
+static int check_form(struct opinion *opinion)
+{
+	if (opinion->cms.has_content)
+		return error_set(&opinion->why, -EBADMSG,
+			"its signature holds what it signs, which the kernel refuses");
+	if (opinion->cms.has_attributes)
+		return error_set(&opinion->why, -EKEYREJECTED,
+			"its signature has signed attributes, which the kernel refuses");
+	return 0;
+}
+
+/* /proc/keys shows "issuer: common name: last bytes of the id"; other lists have ids in hex. */
+static bool is_known_key(const struct strv *keys, const struct cms_facts *cms)
+{
+	for (size_t i = 0; i < keys->count; i++) {
+		const char *key = keys->items[i];
+		const char *id = strrchr(key, ' ');
+
+		id = id ? id + 1 : key;
+		if (*cms->key_id && strcasestr(cms->key_id, id))
+			return true;
+		if (*cms->serial && strcasecmp(cms->serial, id) == 0)
+			return true;
+		if (*cms->issuer && strstr(key, cms->issuer))
+			return true;
+	}
+	return false;
+}
+
+static void ask_keys(const struct proof_trust *trust, struct opinion *opinion)
+{
+	opinion->unchecked = true;
+	opinion->unknown_key = !trust->keys;
+	if (!trust->keys || is_known_key(trust->keys, &opinion->cms))
+		return;
+	opinion->code = error_set(&opinion->why, -ENOKEY,
+		"signed by %s, whose key the kernel does not have", signer_of(&opinion->cms));
+}
+
+static int ask_crypto(const struct proof_trial *trial, struct opinion *opinion)
+{
+	const struct proof_trust *trust = &trial->kernel->trust;
+	_cleanup_free_ char *data = NULL;
+	size_t size;
+	int r = elf_module_bytes(trial->module, &data, &size, &opinion->why);
+
+	if (r < 0)
+		return r;
+	opinion->code = trust->verify(trust->context, data, size, &opinion->cms, &opinion->why);
+	return 0;
+}
+
+/* Fails only when it could not look. */
+static int form_opinion(const struct proof_trial *trial, struct opinion *opinion)
+{
+	const struct proof_trust *trust = &trial->kernel->trust;
+
+	opinion->code =
+		elf_module_trailer(trial->module, &opinion->cms, &opinion->present, &opinion->why);
+	if (opinion->code < 0 && opinion->code != -EBADMSG && opinion->code != -ENOPKG)
+		return opinion->code;
+	if (opinion->code == 0 && !opinion->present)
+		opinion->code = error_set(&opinion->why, -ENODATA, "unsigned");
+	else if (opinion->code == 0 && !opinion->cms.signers)
+		opinion->code = error_set(
+			&opinion->why, -ENOPKG, "signed in a way that no kernel since 4.3 checks");
+	if (opinion->code == 0)
+		opinion->code = check_form(opinion);
+	if (opinion->code < 0)
+		return 0;
+	if (trust->verify)
+		return ask_crypto(trial, opinion);
+	ask_keys(trust, opinion);
+	return 0;
+}
+
+static const char *id_of(int code)
+{
+	switch (code) {
+	case -ENODATA:
+		return "unsigned";
+	case -ENOPKG:
+		return "signature-kind";
+	case -ENOKEY:
+		return "signature-key";
+	case -EKEYREJECTED:
+		return "signature-wrong";
+	default:
+		return "signature-damaged";
+	}
+}
+
+static int judge_tolerated(struct proof_trial *trial, const struct opinion *opinion)
+{
+	const struct proof_trust *trust = &trial->kernel->trust;
+	const struct proof_draft draft = { .id = id_of(opinion->code),
+		.weight = trust->enforced ? PROOF_REFUSAL : PROOF_NOTE,
+		.answer = trust->lockdown ? EPERM : EKEYREJECTED,
+		.cure = "sign it with a key that the kernel trusts (slipway sign)" };
+
+	if (trust->enforced)
+		return proof_add(trial, &draft,
+			"%s, and the kernel takes only what it can trust (%s)", opinion->why.text,
+			trust->enforced_by ? trust->enforced_by : "signatures are enforced");
+	if (trial->kernel->module_sig != PROOF_YES)
+		return 0;
+	return proof_add(trial, &draft, "%s: it taints the kernel (E)", opinion->why.text);
+}
+
+static int judge_fatal(struct proof_trial *trial, const struct opinion *opinion)
+{
+	const struct proof_draft draft = { .id = id_of(opinion->code),
+		.weight = trial->kernel->module_sig == PROOF_YES || trial->kernel->trust.enforced
+				  ? PROOF_REFUSAL
+				  : PROOF_DOUBT,
+		.answer = -opinion->code,
+		.cure = "sign it anew, or strip the signature (strip --strip-debug)" };
+
+	return proof_add(trial, &draft,
+		"%s: a kernel with CONFIG_MODULE_SIG refuses it, also where it enforces nothing",
+		opinion->why.text);
+}
+
+static int judge_good(struct proof_trial *trial, const struct opinion *opinion)
+{
+	const struct proof_trust *trust = &trial->kernel->trust;
+	const struct proof_draft unknown = { .id = "signature-key",
+		.weight = PROOF_DOUBT,
+		.answer = trust->lockdown ? EPERM : EKEYREJECTED,
+		.cure = "say which certificates the kernel trusts (--trust CERT)" };
+	const struct proof_draft unchecked = { .id = "signature-unchecked", .weight = PROOF_NOTE };
+
+	if (!trust->enforced || !opinion->unchecked)
+		return 0;
+	if (opinion->unknown_key)
+		return proof_add(trial, &unknown,
+			"signed by %s, and it is not known whether the kernel has the key, as it "
+			"must (%s)",
+			signer_of(&opinion->cms),
+			trust->enforced_by ? trust->enforced_by : "signatures are enforced");
+	return proof_add(trial, &unchecked,
+		"signed by %s, whose key the kernel has; whether the signature fits was not checked",
+		signer_of(&opinion->cms));
+}
+
+int proof_judge_signature(struct proof_trial *trial)
+{
+	struct opinion opinion = { 0 };
+	const struct proof_draft unreadable = { .id = "unreadable",
+		.weight = PROOF_DOUBT,
+		.answer = EKEYREJECTED,
+		.cure = "make it readable and try again" };
+
+	if (trial->kernel->module_sig == PROOF_NO)
+		return 0;
+	if (form_opinion(trial, &opinion) < 0)
+		return proof_add(
+			trial, &unreadable, "its signature cannot be read: %s", opinion.why.text);
+	switch (opinion.code) {
+	case 0:
+		return judge_good(trial, &opinion);
+	case -ENODATA:
+	case -ENOPKG:
+	case -ENOKEY:
+		return judge_tolerated(trial, &opinion);
+	default:
+		return judge_fatal(trial, &opinion);
+	}
+}
