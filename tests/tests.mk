@@ -124,9 +124,36 @@ $(bench_dir)/%: tests/bench/%.c common/fs.c common/strv.c $(wildcard common/*.h)
 	$(Q)$(CC) $(filter-out -fsanitize% -fno-sanitize%,$(base_cflags)) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -static -o $@ \
 		$(filter %.c,$^)
 
-.PHONY: bench-programs bench bench-resolve
+.PHONY: bench-programs bench bench-resolve bench-verify
 bench-programs: $(bench_programs)
 bench-resolve: all bench-programs ## finding a kernel's packages beside apt, and the memory of large lists
 	O=$(O) tests/bench/resolve $(bench_resolve_options)
-bench: images bench-programs bench-resolve ## times against the floor and against a stock-like script, sizes, memory
+bench-verify: all bench-programs ## the load proof of all of Debian's modules beside depmod
+	O=$(O) tests/bench/verify $(bench_verify_options)
+bench: images bench-programs bench-resolve bench-verify ## times against the floor and against a stock-like script, sizes, memory
 	O=$(O) tests/bench/run $(bench_options)
+
+# ---- the agreement test in the VM: what makes mutants, what loads them, and what asks the proof
+
+agreement_dir := $(O)/agreement
+agreement_source := tests/vm/agreement
+agreement_cflags = $(filter-out -fsanitize% -fno-sanitize%,$(base_cflags)) $(CPPFLAGS) $(CFLAGS)
+
+# Process 1 of a guest that has nothing else.
+$(agreement_dir)/loader: $(agreement_source)/loader.c
+	@mkdir -p $(@D)
+	@echo "  LINK    $@"
+	$(Q)$(CC) $(agreement_cflags) $(LDFLAGS) -static -o $@ $<
+
+$(agreement_dir)/mutate: $(wildcard $(agreement_source)/mutate*.c) $(agreement_source)/image.c $(wildcard $(agreement_source)/*.h)
+	@mkdir -p $(@D)
+	@echo "  LINK    $@"
+	$(Q)$(CC) $(agreement_cflags) $(LDFLAGS) -pie -o $@ $(filter %.c,$^)
+
+$(agreement_dir)/judge: $(O)/$(agreement_source)/judge.o $(call objects,$(module_sources) $(common_sources))
+	@mkdir -p $(@D)
+	@echo "  LINK    $@"
+	$(Q)$(CC) $(base_ldflags) $(LDFLAGS) -o $@ $^ $(cli_libs) -ldl
+
+.PHONY: agreement-programs
+agreement-programs: $(agreement_dir)/loader $(agreement_dir)/mutate $(agreement_dir)/judge
