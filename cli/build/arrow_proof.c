@@ -188,7 +188,7 @@ int proof_add_inputs(const struct build *build, struct hash *hash, struct error 
 
 int proof_run(struct build *build, const struct arrow_place *place, struct error *error)
 {
-	_cleanup_(proving_free) struct proving proving = { 0 };
+	_cleanup_(proving_free) struct proving proving = PROVING_CLOSED;
 	char text[120];
 	int r = proving_run(build, &proving, error);
 

@@ -7,7 +7,6 @@
 
 #include "cli/build/arrow_tools.h"
 #include "cli/verify/modprobe_conf.h"
-#include "common/fs.h"
 #include "kernels/tree/depends.h"
 
 void proving_free(struct proving *proving)
@@ -17,92 +16,11 @@ void proving_free(struct proving *proving)
 		elf_module_close(&proving->modules[i]);
 	free(proving->modules);
 	free(proving->members);
-	free(proving->vermagic);
-	symvers_close(&proving->symvers);
+	verify_kernel_free(&proving->kernel);
 	strv_free(&proving->paths);
-	strv_free(&proving->kernel_modules);
 	strv_free(&proving->options);
 	strv_free(&proving->firmware);
-	*proving = (struct proving){ 0 };
-}
-
-/* The first of the kernel's own modules in a folder; NULL when it has none there. The caller frees
- * it. */
-static int first_module(const struct build *build, int fd, const char *folder, char **ret_path)
-{
-	_cleanup_strv_ struct strv paths = { 0 };
-	_cleanup_free_ char *path = NULL;
-	int r;
-
-	if (asprintf(&path, "lib/modules/%s/%s", build->lock.krel, folder) < 0)
-		return -ENOMEM;
-	r = depends_list_modules(fd, path, &paths);
-	if (r < 0 && r != -ENOENT)
-		return r;
-	*ret_path = paths.count ? TAKE_PTR(paths.items[0]) : NULL;
-	return 0;
-}
-
-/*
- * The kernel states its vermagic in each of its own modules; the smallest lie in lib. Of one that
- * has everything built in, it is what its headers make of its configuration.
- */
-static int ask_a_module(struct proving *proving, int fd, struct error *error)
-{
-	_cleanup_(elf_module_close) struct elf_module *module = NULL;
-	_cleanup_free_ char *path = NULL;
-	const char *vermagic = proving->build->record.vermagic;
-	int r = first_module(proving->build, fd, "kernel/lib", &path);
-
-	if (r == 0 && !path)
-		r = first_module(proving->build, fd, "kernel", &path);
-	if (r < 0)
-		return error_set_errno(error, r, "the kernel's own modules");
-	if (path) {
-		r = elf_module_open(fd, path, &module, error);
-		if (r < 0)
-			return r;
-		vermagic = elf_module_info(module, "vermagic");
-		proving->kernel.machine = elf_module_machine(module);
-		proving->kernel.struct_size = elf_module_struct_size(module);
-	}
-	proving->vermagic = vermagic ? strdup(vermagic) : NULL;
-	proving->kernel.vermagic = proving->vermagic;
-	return proving->vermagic ? 0 : error_set(error, -EINVAL, "%s: no vermagic", path);
-}
-
-static int add_name(struct proving *proving, const char *path)
-{
-	char name[256];
-
-	return depends_module_name(path, name, sizeof(name))
-		       ? strv_push(&proving->kernel_modules, name)
-		       : 0;
-}
-
-/* What a module may depend on: the kernel's own, built in or not. */
-static int list_kernel_modules(struct proving *proving, int fd, struct error *error)
-{
-	_cleanup_strv_ struct strv paths = { 0 };
-	_cleanup_strv_ struct strv builtin = { 0 };
-	_cleanup_free_ char *folder = NULL;
-	_cleanup_free_ char *list = NULL;
-	_cleanup_free_ char *text = NULL;
-	int r;
-
-	if (asprintf(&folder, "lib/modules/%s/kernel", proving->build->lock.krel) < 0 ||
-		asprintf(&list, "lib/modules/%s/modules.builtin", proving->build->lock.krel) < 0)
-		return error_set_errno(error, -ENOMEM, "proof");
-	r = depends_list_modules(fd, folder, &paths);
-	if (r == -ENOENT)
-		r = 0;
-	if (r == 0 && fs_read(fd, list, 0, &text, NULL) == 0)
-		r = strv_split(&builtin, text, "\n");
-	for (size_t i = 0; i < paths.count && r == 0; i++)
-		r = add_name(proving, paths.items[i]);
-	for (size_t i = 0; i < builtin.count && r == 0; i++)
-		r = add_name(proving, builtin.items[i]);
-	return r < 0 ? error_set_errno(error, r, "%s", folder) : 0;
+	*proving = (struct proving) PROVING_CLOSED;
 }
 
 /* module_signature_verify() with the build's certificate as the kernel's keyring. */
@@ -114,65 +32,65 @@ static int verify(
 	return module_signature_verify(module, size, &proving->build->signing.cert, 1, ret, error);
 }
 
+/* What was signed has to be signed well, whether or not the kernel insists. */
 static void set_trust(struct proving *proving)
 {
-	const struct build *build = proving->build;
-	struct proof_trust *trust = &proving->kernel.trust;
+	struct proof_trust *trust = &proving->kernel.facts.trust;
 
-	if (kernel_record_has(&build->record, KOPT_MODULE_SIG_FORCE)) {
-		trust->enforced_by = "CONFIG_MODULE_SIG_FORCE";
-	} else if (kernel_record_has(&build->record, KOPT_LOCKDOWN_INTEGRITY) ||
-		   kernel_record_has(&build->record, KOPT_LOCKDOWN_CONFIDENTIALITY)) {
-		trust->enforced_by = "lockdown from the kernel's start";
-		trust->lockdown = true;
-	} else if (signing_wanted(build)) {
-		trust->enforced_by = "--sign-cert";
-	}
+	trust->enforced_by = proving->kernel.enforced_by;
+	if (!trust->enforced_by && signing_wanted(proving->build))
+		trust->enforced_by = "--sign-key";
 	trust->enforced = trust->enforced_by != NULL;
-	if (!build->signing.cert)
+	if (!proving->build->signing.cert)
 		return;
 	trust->verify = verify;
 	trust->context = proving;
 }
 
-static enum proof_option option(const struct build *build, enum kernel_option option)
-{
-	return kernel_record_has(&build->record, option) ? PROOF_YES : PROOF_NO;
-}
-
-static int open_symvers(struct proving *proving, struct error *error)
+static int open_below(int dir_fd, const char *krel, const char *name, int *ret_fd)
 {
 	_cleanup_free_ char *path = NULL;
-	_cleanup_close_ int fd = -1;
-	int r = arrow_open(proving->build, ARROW_KERNEL, &fd, error);
 
+	if (asprintf(&path, "lib/modules/%s%s", krel, name) < 0)
+		return -ENOMEM;
+	*ret_fd = openat(dir_fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return *ret_fd < 0 && errno != ENOENT ? -errno : 0;
+}
+
+static int read_kernel(struct proving *proving, int tree_fd, int modules_fd, struct error *error)
+{
+	char *krel = proving->build->lock.krel;
+	_cleanup_close_ int build_fd = -1;
+	_cleanup_close_ int own_fd = -1;
+	struct verify_place place = VERIFY_PLACE_CLOSED;
+	int r = open_below(tree_fd, krel, "/build", &build_fd);
+
+	if (r == 0)
+		r = open_below(modules_fd, krel, "", &own_fd);
 	if (r < 0)
-		return r;
-	if (asprintf(&path, "lib/modules/%s/build/Module.symvers", proving->build->lock.krel) < 0)
-		return error_set_errno(error, -ENOMEM, "proof");
-	return symvers_open(fd, path, &proving->symvers, error);
+		return error_set_errno(error, r, "kernel %s", krel);
+	place.krel = krel;
+	place.root_fd = tree_fd;
+	place.build_fd = build_fd;
+	place.modules_fd = own_fd;
+	r = verify_kernel_take_record(&proving->kernel, &proving->build->record, error);
+	return r < 0 ? r : verify_kernel_read(&proving->kernel, &place, error);
 }
 
 static int describe_kernel(struct proving *proving, struct error *error)
 {
 	const struct build *build = proving->build;
-	_cleanup_close_ int fd = -1;
-	int r = arrow_open(build, ARROW_MODULES, &fd, error);
+	_cleanup_close_ int tree_fd = -1;
+	_cleanup_close_ int modules_fd = -1;
+	int r = arrow_open(build, ARROW_KERNEL, &tree_fd, error);
 
 	if (r == 0)
-		r = ask_a_module(proving, fd, error);
+		r = arrow_open(build, ARROW_MODULES, &modules_fd, error);
 	if (r == 0)
-		r = list_kernel_modules(proving, fd, error);
-	if (r == 0)
-		r = open_symvers(proving, error);
+		r = read_kernel(proving, tree_fd, modules_fd, error);
 	if (r < 0)
 		return r;
-	proving->kernel.krel = build->lock.krel;
-	proving->kernel.symvers = proving->symvers;
-	proving->kernel.modules = option(build, KOPT_MODULES);
-	proving->kernel.module_sig = option(build, KOPT_MODULE_SIG);
-	proving->kernel.livepatch = option(build, KOPT_LIVEPATCH);
-	proving->kernel.retpoline = option(build, KOPT_RETPOLINE);
+	verify_kernel_finish(&proving->kernel);
 	set_trust(proving);
 	return 0;
 }
@@ -278,7 +196,7 @@ int proving_run(const struct build *build, struct proving *ret, struct error *er
 {
 	int r;
 
-	*ret = (struct proving){ .build = build };
+	ret->build = build;
 	r = describe_kernel(ret, error);
 	if (r == 0)
 		r = list_sets(ret, error);
@@ -287,10 +205,10 @@ int proving_run(const struct build *build, struct proving *ret, struct error *er
 	if (r < 0)
 		return r;
 	ret->set = (struct proof_set){
-		.kernel = &ret->kernel,
+		.kernel = &ret->kernel.facts,
 		.members = ret->members,
 		.member_count = ret->paths.count,
-		.kernel_modules = &ret->kernel_modules,
+		.kernel_modules = ret->kernel.has_modules ? &ret->kernel.modules : NULL,
 		.firmware_there = firmware_there,
 		.firmware_context = &ret->firmware,
 		.options = &ret->options,
