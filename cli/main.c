@@ -12,6 +12,7 @@
 #include "cli/verb_sign.h"
 #include "cli/verb_explain.h"
 #include "cli/verb_probe.h"
+#include "cli/verb_verify.h"
 #include "common/nearest.h"
 
 static const struct {
@@ -22,6 +23,7 @@ static const struct {
 	{ "resolve", resolve_command, "find the packages of a kernel release, and lock them" },
 	{ "lint", lint_command, "say what stands against building for a kernel" },
 	{ "build", build_command, "build both driver images for a kernel release" },
+	{ "verify", verify_command, "say whether modules or images will load on a kernel" },
 	{ "explain", explain_command,
 		"say what was wrong with a build, from an error of insmod or dmesg" },
 	{ "sign", sign_command, "sign a folder of kernel modules" },

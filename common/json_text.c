@@ -7,8 +7,9 @@
  * Length of the valid UTF-8 sequence at @text, or 0. The bounds on the second byte refuse overlong
  * forms, surrogates and what lies above U+10FFFF (Unicode 15, table 3-7).
  */
-static size_t utf8_length(const unsigned char *text)
+size_t json_text_utf8_length(const char *bytes)
 {
+	const unsigned char *text = (const unsigned char *) bytes;
 	unsigned char low = 0x80, high = 0xbf;
 	size_t length;
 
@@ -56,7 +57,7 @@ void json_text_string(FILE *file, const char *text)
 
 	(void) fputc('"', file);
 	while (*next) {
-		size_t length = utf8_length(next);
+		size_t length = json_text_utf8_length((const char *) next);
 
 		if (length == 1)
 			write_ascii(file, *next);

@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/verify/verify.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "cli/verify/firmware.h"
+#include "cli/verify/modprobe_conf.h"
+#include "cli/verify/report.h"
+
+/* A Module.symvers by whatever name: its lines begin with a CRC. Packed ones tell by their name. */
+static bool is_symvers_file(const char *path)
+{
+	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
+	const char *slash = strrchr(path, '/');
+	struct stat status;
+	char start[2];
+
+	if (fd < 0 || fstat(fd, &status) < 0 || !S_ISREG(status.st_mode))
+		return false;
+	return strstr(slash ? slash : path, "symvers") ||
+	       (pread(fd, start, 2, 0) == 2 && memcmp(start, "0x", 2) == 0);
+}
+
+static int tell_all(const struct strv *texts, bool with, struct verify_input **ret, size_t *count,
+	struct error *error)
+{
+	int r = 0;
+
+	*ret = calloc(texts->count + 1, sizeof(**ret));
+	if (!*ret)
+		return error_set_errno(error, -ENOMEM, "verify");
+	for (size_t i = 0; i < texts->count; i++)
+		(*ret)[i] = (struct verify_input) VERIFY_INPUT_CLOSED;
+	for (size_t i = 0; i < texts->count && r == 0; i++) {
+		*count = i + 1;
+		/* A file of symvers is its own kind, and stays an input without a name. */
+		if (with && is_symvers_file(texts->items[i]))
+			continue;
+		r = verify_input_tell(texts->items[i], &(*ret)[i], error);
+		if (r < 0 && with)
+			r = error_prefix(error, r, "--with");
+	}
+	return r;
+}
+
+int verify_tell(struct verify *verify, struct error *error)
+{
+	int r = tell_all(&verify->what, false, &verify->inputs, &verify->input_count, error);
+
+	if (r == 0)
+		r = tell_all(&verify->with, true, &verify->withs, &verify->with_count, error);
+	if (r == 0 && !verify->running)
+		r = verify_kernel_tell(verify->kernel_text, &verify->kernel_kind, error);
+	return r;
+}
+
+bool verify_needs_cache(const struct verify *verify)
+{
+	for (size_t i = 0; i < verify->input_count; i++)
+		if (verify_input_unpacks(&verify->inputs[i]))
+			return true;
+	for (size_t i = 0; i < verify->with_count; i++)
+		if (verify->withs[i].name && verify_input_unpacks(&verify->withs[i]))
+			return true;
+	return !verify->running && verify->kernel_kind != VERIFY_KERNEL_FOLDER;
+}
+
+static int read_folder(struct verify *verify, struct error *error)
+{
+	_cleanup_(verify_place_close) struct verify_place place = VERIFY_PLACE_CLOSED;
+	int r = verify_place_find(verify->kernel_text, NULL, &place, error);
+
+	verify->failure = r == -EINVAL || r == -EBADMSG ? EXIT_CODE_KERNEL : EXIT_CODE_USAGE;
+	if (r < 0)
+		return r;
+	verify->failure = EXIT_CODE_CONTENT; /* a damaged Module.symvers or configuration */
+	return verify_kernel_read(&verify->kernel, &place, error);
+}
+
+/* The kernel that runs here; --with names symvers of drivers that are loaded. */
+static int read_running(struct verify *verify, struct error *error)
+{
+	_cleanup_close_ int root_fd = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	const struct running_sources sources = { .kallsyms = true };
+	struct verify_kernel *kernel = &verify->kernel;
+	int r = root_fd < 0 ? error_set_errno(error, -errno, "/")
+			    : running_open(root_fd, &sources, &verify->now, error);
+
+	verify->failure = EXIT_CODE_KERNEL;
+	if (r < 0)
+		return r;
+	kernel->facts = *running_kernel(verify->now);
+	return 0;
+}
+
+static int read_kernel(struct verify *verify, struct error *error)
+{
+	int r;
+
+	if (verify->running)
+		return read_running(verify, error);
+	if (verify->kernel_kind == VERIFY_KERNEL_FOLDER)
+		return read_folder(verify, error);
+	r = verify_kernel_fetch(
+		&verify->kernel, &verify->build, verify->kernel_text, verify->kernel_kind, error);
+	verify->failure = verify->build.failure ? verify->build.failure : EXIT_CODE_CONTENT;
+	return r;
+}
+
+static int open_input(struct verify *verify, struct verify_input *input, struct error *error)
+{
+	const char *krel =
+		verify->kernel.facts.krel ? verify->kernel.facts.krel : verify->kernel.krel;
+	int r;
+
+	verify->failure = EXIT_CODE_USAGE;
+	r = verify_input_open(input, &verify->build.context, error);
+	if (r == -EIO)
+		verify->failure = EXIT_CODE_IMAGE;
+	if (r == 0 && krel)
+		r = verify_input_choose(input, krel);
+	return r == -ENOMEM ? error_set_errno(error, r, "%s", input->name) : r;
+}
+
+static int no_module(const struct verify_input *input, struct error *error)
+{
+	return error_set(error, -EINVAL,
+		"%s: no module is in it: .ko, .ko.gz, .ko.xz and .ko.zst were looked for in all %s",
+		input->name,
+		input->kind == VERIFY_FOLDER ? "its folders" : "its layers and folders");
+}
+
+static int open_inputs(struct verify *verify, struct error *error)
+{
+	struct progress *progress = &verify->build.context.progress;
+	bool unpacks = false;
+	int r = 0;
+
+	for (size_t i = 0; i < verify->input_count; i++)
+		unpacks |= verify_input_unpacks(&verify->inputs[i]);
+	if (unpacks)
+		progress_begin(progress, "unpack");
+	for (size_t i = 0; i < verify->input_count && r == 0; i++) {
+		r = open_input(verify, &verify->inputs[i], error);
+		if (r == 0 && verify->inputs[i].modules.count == 0)
+			r = no_module(&verify->inputs[i], error);
+	}
+	if (unpacks)
+		progress_end(progress, r < 0 ? "failed" : "done");
+	return r;
+}
+
+static int add_with(struct verify *verify, size_t i, struct error *error)
+{
+	const char *text = verify->with.items[i];
+	struct verify_input *input = &verify->withs[i];
+	int r;
+
+	if (!input->name) {
+		verify->failure = EXIT_CODE_CONTENT;
+		r = verify_kernel_add_symvers(&verify->kernel, AT_FDCWD, text, text, error);
+		return r < 0 ? error_prefix(error, r, "--with") : 0;
+	}
+	r = open_input(verify, input, error);
+	if (r < 0)
+		return error_prefix(error, r, "--with");
+	verify->failure = EXIT_CODE_CONTENT;
+	return verify_kernel_add_with(&verify->kernel, input, error);
+}
+
+/* What counts as trusted is only asked where signatures are demanded. */
+static int set_trust(struct verify *verify, struct error *error)
+{
+	struct verify_kernel *kernel = &verify->kernel;
+	struct proof_trust *trust = &kernel->facts.trust;
+	int r;
+
+	if (verify->enforce) {
+		trust->enforced = true;
+		trust->lockdown = false;
+		trust->enforced_by = "--enforce-signatures";
+	} else if (kernel->enforced_by) {
+		trust->enforced = true;
+		trust->enforced_by = kernel->enforced_by;
+	}
+	if (kernel->keys.count)
+		trust->keys = &kernel->keys;
+	if (!trust->enforced || (!verify->enforce && !verify->trust_files.count))
+		return 0;
+	verify->failure = EXIT_CODE_USAGE;
+	r = verify_trust_open(&verify->trust_files, kernel, &verify->trust, error);
+	trust->verify = verify_trust_judge;
+	trust->context = &verify->trust;
+	return r;
+}
+
+static int read_options(struct verify *verify, struct error *error)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < verify->input_count && r == 0; i++)
+		if (verify->inputs[i].root)
+			r = modprobe_conf_read(verify->inputs[i].fd, &verify->options, error);
+	return r;
+}
+
+static int prove(struct verify *verify, struct error *error)
+{
+	struct verify_firmware firmware = {
+		.inputs = verify->inputs,
+		.count = verify->input_count,
+		.krel = verify->kernel.facts.krel,
+	};
+	struct proof_set *set = &verify->set;
+	int r = verify_members_open(
+		verify->inputs, verify->input_count, verify->jobs, &verify->members, error);
+
+	if (r < 0)
+		return r;
+	set->kernel = &verify->kernel.facts;
+	set->members = verify->members.items;
+	set->member_count = verify->members.count;
+	set->options = verify->options.count ? &verify->options : NULL;
+	set->jobs = verify->jobs;
+	if (verify->now)
+		set->kernel_modules = running_modules(verify->now);
+	else if (verify->kernel.has_modules)
+		set->kernel_modules = &verify->kernel.modules;
+	if (verify_firmware_judged(&firmware)) {
+		set->firmware_there = verify_firmware_there;
+		set->firmware_context = &firmware;
+	}
+	r = proof_set_run(set, error);
+	set->firmware_context = NULL;
+	return r;
+}
+
+static int code_of(enum proof_verdict verdict)
+{
+	switch (verdict) {
+	case PROOF_WILL_NOT_LOAD:
+		return EXIT_CODE_WILL_NOT_LOAD;
+	case PROOF_CANNOT_TELL:
+		return EXIT_CODE_CANNOT_TELL;
+	default:
+		return EXIT_CODE_OK;
+	}
+}
+
+static int report(struct verify *verify, int code, struct error *error)
+{
+	const struct verify_report report = {
+		.kernel = &verify->kernel,
+		.inputs = verify->inputs,
+		.input_count = verify->input_count,
+		.members = &verify->members,
+		.set = &verify->set,
+		.exit_code = code,
+		.order = verify->order,
+		.all = verify->all,
+	};
+	int r = verify->build.options.common.json ? verify_print_json(&report, stdout)
+						  : verify_print(&report, stdout);
+
+	return r < 0 ? error_set_errno(error, r, "report") : 0;
+}
+
+int verify_run(struct verify *verify, int *ret_code, struct error *error)
+{
+	int r = read_kernel(verify, error);
+
+	if (r == 0)
+		r = open_inputs(verify, error);
+	for (size_t i = 0; i < verify->with_count && r == 0; i++)
+		r = add_with(verify, i, error);
+	if (r == 0 && !verify->now)
+		verify_kernel_finish(&verify->kernel);
+	if (r == 0)
+		r = set_trust(verify, error);
+	verify->failure = r < 0 ? verify->failure : EXIT_CODE_INTERNAL;
+	if (r == 0)
+		r = read_options(verify, error);
+	if (r == 0)
+		r = prove(verify, error);
+	if (r < 0)
+		return r;
+	*ret_code = code_of(verify->set.verdict);
+	return report(verify, *ret_code, error);
+}
+
+static void close_inputs(struct verify_input *inputs, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		verify_input_close(&inputs[i]);
+	free(inputs);
+}
+
+void verify_close(struct verify *verify)
+{
+	proof_set_free(&verify->set);
+	verify_members_free(&verify->members);
+	verify_trust_free(&verify->trust);
+	verify_kernel_free(&verify->kernel);
+	running_close(&verify->now);
+	close_inputs(verify->inputs, verify->input_count);
+	close_inputs(verify->withs, verify->with_count);
+	strv_free(&verify->options);
+	strv_free(&verify->what);
+	strv_free(&verify->with);
+	strv_free(&verify->trust_files);
+}
