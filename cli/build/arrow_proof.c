@@ -4,14 +4,16 @@
  * of what the kernel would refuse is proof_judge()'s.
  */
 #include <fcntl.h>
-#include <json-c/json.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "cli/build/arrow_tools.h"
 #include "cli/build/proving.h"
+#include "cli/verify/report.h"
 #include "common/fs.h"
 
-#define PROOF_RULES "proof-4" /* what passes: sets that older rules let pass are proven anew */
+#define PROOF_REPORT "proof.json"
+#define PROOF_RULES  "proof-4" /* what passes: sets that older rules let pass are proven anew */
 
 /* Modules of one image, by what becomes of them. */
 struct tally {
@@ -30,13 +32,23 @@ static const char *word(enum proof_verdict verdict)
 	}
 }
 
-static struct tally tally(const struct proving *proving, size_t from, size_t to)
+static enum exit_code exit_code(enum proof_verdict verdict)
 {
-	struct tally sum = { .count = to - from };
+	if (verdict == PROOF_WILL_LOAD)
+		return EXIT_CODE_OK;
+	return verdict == PROOF_WILL_NOT_LOAD ? EXIT_CODE_WILL_NOT_LOAD : EXIT_CODE_CANNOT_TELL;
+}
 
-	for (size_t i = from; i < to; i++) {
-		enum proof_verdict verdict = proving->members[i].proof.verdict;
+static struct tally tally(const struct proving *proving, const struct verify_input *input)
+{
+	struct tally sum = { 0 };
 
+	for (size_t i = 0; i < proving->members.count; i++) {
+		enum proof_verdict verdict = proving->members.items[i].proof.verdict;
+
+		if (proving->members.inputs[i] != input)
+			continue;
+		sum.count++;
 		sum.loading += verdict == PROOF_WILL_LOAD;
 		sum.refused += verdict == PROOF_WILL_NOT_LOAD;
 	}
@@ -56,10 +68,10 @@ static enum proof_verdict judge_tally(const struct proving *proving, const struc
 	return PROOF_WILL_LOAD;
 }
 
-static int add_role(
-	const struct proving *proving, const char *role, size_t from, size_t to, struct strv *lines)
+static int add_role(const struct proving *proving, const char *role,
+	const struct verify_input *input, struct strv *lines)
 {
-	const struct tally sum = tally(proving, from, to);
+	const struct tally sum = tally(proving, input);
 	int r = strv_pushf(lines, "%s=%s", role, word(judge_tally(proving, &sum)));
 
 	if (r == 0)
@@ -73,7 +85,7 @@ static char *first_reason(const struct proving *proving)
 	const struct proof *between = &proving->set.findings;
 
 	for (size_t i = 0; i < proving->set.member_count; i++) {
-		const struct proof *proof = &proving->members[i].proof;
+		const struct proof *proof = &proving->members.items[i].proof;
 
 		if (proof->verdict == proving->set.verdict && proof->count)
 			return proof_finding_line(&proof->findings[0]);
@@ -85,8 +97,6 @@ static char *first_reason(const struct proving *proving)
 static int write_conf(
 	const struct arrow_place *place, const struct proving *proving, struct error *error)
 {
-	size_t ofed = proving->ofed_count;
-	size_t all = proving->set.member_count;
 	_cleanup_strv_ struct strv lines = { 0 };
 	_cleanup_free_ char *reason = NULL;
 	_cleanup_free_ char *text = NULL;
@@ -94,13 +104,13 @@ static int write_conf(
 	int r = strv_pushf(&lines, "all=%s", word(proving->set.verdict));
 
 	if (r == 0)
-		r = strv_pushf(&lines, "all_modules=%zu", all);
+		r = strv_pushf(&lines, "all_modules=%zu", proving->members.count);
 	if (r == 0)
 		r = strv_pushf(&lines, "all_loading=%zu", proving->set.loading);
 	if (r == 0)
-		r = add_role(proving, "nic", 0, ofed, &lines);
+		r = add_role(proving, "nic", proving->ofed, &lines);
 	if (r == 0)
-		r = add_role(proving, "gpu", ofed, all, &lines);
+		r = add_role(proving, "gpu", proving->nvidia, &lines);
 	if (r == 0 && proving->set.verdict != PROOF_WILL_LOAD) {
 		reason = first_reason(proving);
 		r = reason ? strv_pushf(&lines, "first=%s", reason) : -ENOMEM;
@@ -112,69 +122,30 @@ static int write_conf(
 	return r < 0 ? error_set_errno(error, r, "%s", path) : 0;
 }
 
-static json_object *finding_json(const struct proof_finding *finding)
-{
-	json_object *object = json_object_new_object();
-
-	(void) json_object_object_add(object, "id", json_object_new_string(finding->id));
-	(void) json_object_object_add(
-		object, "weight", json_object_new_string(proof_weight_text(finding->weight)));
-	(void) json_object_object_add(object, "text", json_object_new_string(finding->text));
-	(void) json_object_object_add(object, "cure", json_object_new_string(finding->cure));
-	return object;
-}
-
-static json_object *findings_json(const struct proof *proof)
-{
-	json_object *list = json_object_new_array();
-
-	for (size_t i = 0; i < proof->count; i++)
-		(void) json_object_array_add(list, finding_json(&proof->findings[i]));
-	return list;
-}
-
-/* Stands in for cli/verify/report_json.h. */
-static json_object *report_json(const struct proof_set *set)
-{
-	json_object *root = json_object_new_object();
-	json_object *modules = json_object_new_array();
-
-	for (size_t i = 0; i < set->member_count; i++) {
-		const struct proof_member *member = &set->members[i];
-		json_object *object = json_object_new_object();
-
-		(void) json_object_object_add(object, "path", json_object_new_string(member->path));
-		(void) json_object_object_add(object, "verdict",
-			json_object_new_string(proof_verdict_text(member->proof.verdict)));
-		(void) json_object_object_add(object, "findings", findings_json(&member->proof));
-		(void) json_object_array_add(modules, object);
-	}
-	(void) json_object_object_add(
-		root, "verdict", json_object_new_string(proof_verdict_text(set->verdict)));
-	(void) json_object_object_add(root, "modules", modules);
-	(void) json_object_object_add(root, "findings", findings_json(&set->findings));
-	return root;
-}
-
-static void put_json(json_object **object)
-{
-	(void) json_object_put(*object);
-}
-
+/* The very object that `slipway verify --json` prints. */
 static int write_report(
 	const struct arrow_place *place, const struct proving *proving, struct error *error)
 {
-	_cleanup_(put_json) json_object *report = report_json(&proving->set);
-	const char *text =
-		report ? json_object_to_json_string_ext(
-				 report, JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_NOSLASHESCAPE)
-		       : NULL;
+	const struct verify_report report = {
+		.kernel = &proving->kernel,
+		.inputs = proving->inputs,
+		.input_count = proving->input_count,
+		.members = &proving->members,
+		.set = &proving->set,
+		.exit_code = exit_code(proving->set.verdict),
+	};
 	_cleanup_free_ char *path = NULL;
+	FILE *file;
 	int r;
 
-	if (!text || asprintf(&path, "%s/proof.json", place->folder) < 0)
+	if (asprintf(&path, "%s/" PROOF_REPORT, place->folder) < 0)
 		return error_set_errno(error, -ENOMEM, "proof");
-	r = fs_write_atomic(AT_FDCWD, path, text, strlen(text), 0644);
+	file = fopen(path, "we");
+	if (!file)
+		return error_set_errno(error, -errno, "%s", path);
+	r = verify_print_json(&report, file);
+	if (fclose(file) != 0 && r == 0)
+		r = -errno;
 	return r < 0 ? error_set_errno(error, r, "%s", path) : 0;
 }
 
@@ -253,7 +224,8 @@ int proof_judge(struct build *build, struct error *error)
 		return r;
 	return error_set(error, refused ? -ENOEXEC : -ENOMSG,
 		"%s on %s: of %s modules %s will load, so no image is made\n  first: %s\n  all: "
-		"%s/proof.json\n  --force makes the images all the same, with a label that says so",
+		"%s/" PROOF_REPORT
+		"\n  --force makes the images all the same, with a label that says so",
 		refused ? "the modules will not load"
 			: "it cannot be told whether the modules load",
 		build->lock.krel, result.modules, result.loading, first,

@@ -2,24 +2,19 @@
 #include "cli/build/proving.h"
 
 #include <fcntl.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "cli/build/arrow_tools.h"
 #include "cli/verify/modprobe_conf.h"
-#include "kernels/tree/depends.h"
 
 void proving_free(struct proving *proving)
 {
 	proof_set_free(&proving->set);
-	for (size_t i = 0; proving->modules && i < proving->paths.count; i++)
-		elf_module_close(&proving->modules[i]);
-	free(proving->modules);
-	free(proving->members);
-	verify_kernel_free(&proving->kernel);
-	strv_free(&proving->paths);
+	verify_members_free(&proving->members);
+	for (size_t i = 0; i < proving->input_count; i++)
+		verify_input_close(&proving->inputs[i]);
 	strv_free(&proving->options);
-	strv_free(&proving->firmware);
+	verify_kernel_free(&proving->kernel);
 	*proving = (struct proving) PROVING_CLOSED;
 }
 
@@ -95,101 +90,42 @@ static int describe_kernel(struct proving *proving, struct error *error)
 	return 0;
 }
 
-/* Where the image will have firmware, and what its modprobe will give to modules. */
-static int look_around(struct proving *proving, enum arrow_id set, int fd, struct error *error)
+/* An arrow's output as the root that it becomes a part of. */
+static int add_input(struct proving *proving, enum arrow_id id, const char *name,
+	const struct verify_input **ret, struct error *error)
 {
-	const char *output = arrow_output(proving->build, set);
-
-	if (strv_pushf(&proving->firmware, "%s/lib/firmware", output) < 0 ||
-		strv_pushf(&proving->firmware, "%s/usr/lib/firmware", output) < 0)
-		return error_set_errno(error, -ENOMEM, "proof");
-	return modprobe_conf_read(fd, &proving->options, error);
-}
-
-static int list_set(struct proving *proving, enum arrow_id set, struct error *error)
-{
-	_cleanup_free_ char *folder = NULL;
-	_cleanup_close_ int fd = -1;
-	int r = arrow_open(proving->build, set, &fd, error);
-
-	if (r < 0)
-		return r;
-	if (asprintf(&folder, "lib/modules/%s/updates", proving->build->lock.krel) < 0)
-		return error_set_errno(error, -ENOMEM, "proof");
-	r = depends_list_modules(fd, folder, &proving->paths);
-	if (r < 0)
-		return error_set_errno(
-			error, r, "%s/%s", arrow_output(proving->build, set), folder);
-	return look_around(proving, set, fd, error);
-}
-
-static int list_sets(struct proving *proving, struct error *error)
-{
-	const struct build *build = proving->build;
-	int r = ofed_applies(build) ? list_set(proving, ARROW_OFED_SIGNED, error) : 0;
-
-	proving->ofed_count = proving->paths.count;
-	if (r == 0 && nvidia_applies(build))
-		r = list_set(proving, ARROW_NVIDIA_SIGNED, error);
-	if (r == 0 && userspace_applies(build) && arrow_output(build, ARROW_USERSPACE) &&
-		strv_pushf(&proving->firmware, "%s/usr/lib/firmware",
-			arrow_output(build, ARROW_USERSPACE)) < 0)
-		r = error_set_errno(error, -ENOMEM, "proof");
-	return r;
-}
-
-/* What cannot be opened as a module is a member with its verdict made already. */
-static int open_member(struct proving *proving, size_t i)
-{
-	const char *folder = arrow_output(
-		proving->build, i < proving->ofed_count ? ARROW_OFED_SIGNED : ARROW_NVIDIA_SIGNED);
-	struct proof_member *member = &proving->members[i];
-	struct error why = { 0 };
-	_cleanup_free_ char *path = NULL;
+	struct verify_input *input = &proving->inputs[proving->input_count++];
+	const char *output = arrow_output(proving->build, id);
 	int r;
 
-	member->path = proving->paths.items[i];
-	if (asprintf(&path, "%s/%s", folder, member->path) < 0)
-		return -ENOMEM;
-	r = elf_module_open(AT_FDCWD, path, &proving->modules[i], &why);
-	if (r == -ENOMEM)
-		return r;
-	if (r < 0)
-		return proof_unreadable(member->path, r, &why, &member->proof);
-	member->module = proving->modules[i];
-	return 0;
+	*input = (struct verify_input) VERIFY_INPUT_CLOSED;
+	input->kind = VERIFY_FOLDER;
+	input->root = true;
+	input->name = strdup(name);
+	input->place = strdup(output);
+	input->folder = strdup(output);
+	if (!input->name || !input->place || !input->folder)
+		return error_set_errno(error, -ENOMEM, "proof");
+	*ret = input;
+	r = arrow_open(proving->build, id, &input->fd, error);
+	if (r == 0)
+		r = verify_input_list(input, error);
+	return r < 0 ? r : modprobe_conf_read(input->fd, &proving->options, error);
 }
 
-static int open_members(struct proving *proving, struct error *error)
+static int add_inputs(struct proving *proving, struct error *error)
 {
-	size_t count = proving->paths.count;
+	const struct build *build = proving->build;
+	const struct verify_input *userspace = NULL;
 	int r = 0;
 
-	/* One more: of none at all there is an array too. */
-	proving->members = calloc(count + 1, sizeof(*proving->members));
-	proving->modules = calloc(count + 1, sizeof(struct elf_module *));
-	if (!proving->members || !proving->modules)
-		return error_set_errno(error, -ENOMEM, "proof");
-	for (size_t i = 0; i < count && r == 0; i++)
-		r = open_member(proving, i);
-	return r < 0 ? error_set_errno(error, r, "proof") : 0;
-}
-
-/* Packed or not: the kernel reads either. */
-static bool firmware_there(void *context, const char *name)
-{
-	static const char *const packed[] = { "", ".xz", ".zst" };
-	const struct strv *folders = context;
-
-	for (size_t i = 0; i < folders->count; i++)
-		for (size_t j = 0; j < ARRAY_SIZE(packed); j++) {
-			_cleanup_free_ char *path = NULL;
-
-			if (asprintf(&path, "%s/%s%s", folders->items[i], name, packed[j]) >= 0 &&
-				access(path, F_OK) == 0)
-				return true;
-		}
-	return false;
+	if (ofed_applies(build))
+		r = add_input(proving, ARROW_OFED_SIGNED, "nic", &proving->ofed, error);
+	if (r == 0 && nvidia_applies(build))
+		r = add_input(proving, ARROW_NVIDIA_SIGNED, "gpu", &proving->nvidia, error);
+	if (r == 0 && userspace_applies(build))
+		r = add_input(proving, ARROW_USERSPACE, "userspace", &userspace, error);
+	return r;
 }
 
 int proving_run(const struct build *build, struct proving *ret, struct error *error)
@@ -199,17 +135,21 @@ int proving_run(const struct build *build, struct proving *ret, struct error *er
 	ret->build = build;
 	r = describe_kernel(ret, error);
 	if (r == 0)
-		r = list_sets(ret, error);
+		r = add_inputs(ret, error);
 	if (r == 0)
-		r = open_members(ret, error);
+		r = verify_members_open(
+			ret->inputs, ret->input_count, build->options.jobs, &ret->members, error);
 	if (r < 0)
 		return r;
+	ret->firmware = (struct verify_firmware){
+		.inputs = ret->inputs, .count = ret->input_count, .krel = build->lock.krel
+	};
 	ret->set = (struct proof_set){
 		.kernel = &ret->kernel.facts,
-		.members = ret->members,
-		.member_count = ret->paths.count,
+		.members = ret->members.items,
+		.member_count = ret->members.count,
 		.kernel_modules = ret->kernel.has_modules ? &ret->kernel.modules : NULL,
-		.firmware_there = firmware_there,
+		.firmware_there = verify_firmware_there,
 		.firmware_context = &ret->firmware,
 		.options = &ret->options,
 		.jobs = build->options.jobs,

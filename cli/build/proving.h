@@ -3,18 +3,23 @@
 #pragma once
 
 #include "cli/build/build.h"
+#include "cli/verify/firmware.h"
 #include "cli/verify/kernel.h"
+#include "cli/verify/members.h"
 #include "module/proof_set.h"
+
+#define PROVING_INPUTS 3 /* OFED's set, NVIDIA's, and the userspace for its firmware */
 
 struct proving {
 	const struct build *build;
-	struct strv paths;           /* of OFED's modules, then of NVIDIA's */
-	size_t ofed_count;           /* how many are OFED's */
-	struct elf_module **modules; /* NULL for what cannot be opened */
-	struct proof_member *members;
-	struct strv options;
-	struct strv firmware; /* folders below which a module's firmware may be */
 	struct verify_kernel kernel;
+	struct verify_input inputs[PROVING_INPUTS];
+	size_t input_count;
+	const struct verify_input *ofed;   /* NULL: there is no such set */
+	const struct verify_input *nvidia; /* likewise */
+	struct verify_members members;
+	struct verify_firmware firmware;
+	struct strv options;  /* of the sets' modprobe.d */
 	struct proof_set set; /* run, after proving_run() */
 };
 
@@ -25,7 +30,8 @@ struct proving {
 
 /*
  * Opens the modules of the build's sets and proves them for its kernel. A bad verdict is no error.
- * @ret is PROVING_CLOSED before; the caller frees it with proving_free(), also after a failure.
+ * @ret is PROVING_CLOSED before, and may not be moved after; the caller frees it with
+ * proving_free(), also after a failure.
  */
 int proving_run(const struct build *build, struct proving *ret, struct error *error) _must_check_;
 void proving_free(struct proving *proving);

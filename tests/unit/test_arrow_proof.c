@@ -29,68 +29,118 @@ static char *below(const struct folder *folder, const char *name)
 	return path;
 }
 
-/* A kernel with these exports, and an NVIDIA set of one module, without OFED. */
-static int prove(const struct folder *folder, const char *exports, struct error *error)
-{
-	_cleanup_free_ char *kernel = below(folder, "kernel");
-	_cleanup_free_ char *modules = below(folder, "modules");
-	_cleanup_free_ char *nvidia = below(folder, "nvidia");
-	_cleanup_free_ char *output = below(folder, "output");
-	_cleanup_free_ char *log = below(folder, "log");
-	_cleanup_free_ char *krel = strdup(KREL);
-	const struct arrow_place place = { .folder = output, .log = log, .key = "" };
-	struct build build = { .nvidia = { .kind = SOURCE_PACKAGE } };
+struct proven {
+	struct build build;
+	char *conf;   /* PROOF_CONF */
+	char *report; /* proof.json */
+};
 
-	build.lock.krel = krel;
-	build.states[ARROW_KERNEL].output = kernel;
-	build.states[ARROW_MODULES].output = modules;
-	build.states[ARROW_NVIDIA].output = nvidia;
+static void proven_done(struct proven *proven)
+{
+	free(proven->conf);
+	free(proven->report);
+	for (size_t i = 0; i < ARROW_COUNT; i++)
+		free(proven->build.states[i].output);
+	free(proven->build.lock.krel);
+	kernel_record_free(&proven->build.record);
+}
+
+/* A kernel with these exports, and an NVIDIA set of one module, without OFED. */
+static void prove(const struct folder *folder, const char *exports, struct proven *ret)
+{
+	struct build *build = &ret->build;
+	_cleanup_free_ char *log = below(folder, "log");
+	const struct arrow_place place = {
+		.folder = below(folder, "output"), .log = log, .key = ""
+	};
+	struct error error = { 0 };
+
+	build->nvidia.kind = SOURCE_PACKAGE;
+	build->options.jobs = 1;
+	build->record.options[KOPT_MODULES] = 'y';
+	build->lock.krel = strdup(KREL);
+	build->record.krel = strdup(KREL);
+	build->record.arch = strdup("x86_64");
+	build->record.config_source = strdup(".config");
+	build->record.vermagic = strdup("6.1.0-1-test SMP preempt mod_unload modversions ");
+	build->record.vermagic_source = strdup("config");
+	build->states[ARROW_KERNEL].output = below(folder, "kernel");
+	build->states[ARROW_MODULES].output = below(folder, "modules");
+	build->states[ARROW_NVIDIA].output = below(folder, "nvidia");
+	build->states[ARROW_PROOF].output = (char *) place.folder;
 	folder_write_text(folder, "kernel/lib/modules/" KREL "/build/Module.symvers", exports);
-	put_module(folder, "modules/lib/modules/" KREL "/kernel/lib/peer.ko");
+	folder_write_text(folder, "modules/lib/modules/" KREL "/modules.builtin",
+		"kernel/ib_uverbs.ko\nkernel/nvidia-core.ko\n");
 	folder_write_text(folder, "nvidia/set.conf", "source=nvidia\nversion=1.0\n");
-	folder_write_text(folder, "nvidia/usr/src/nvidia-1.0/Module.symvers", PEER);
 	put_module(folder, "nvidia/lib/modules/" KREL "/updates/nvidia/peer.ko");
 	folder_subfolder(folder, "output");
-	return proof_run(&build, &place, error);
+	if (proof_run(build, &place, &error) < 0)
+		fail_msg("%s", error.text);
+	ret->conf = folder_read_text(folder, "output/" PROOF_CONF);
+	ret->report = folder_read_text(folder, "output/proof.json");
 }
 
 static void what_will_load_passes(void **state)
 {
-	const struct folder *folder = *state;
+	_cleanup_(proven_done) struct proven proven = { 0 };
 	struct error error = { 0 };
 
-	if (prove(folder, LAYOUT PRINTK, &error) < 0)
+	prove(*state, LAYOUT PRINTK PEER, &proven);
+	assert_contains(proven.conf, "all=holds\nall_modules=1\nall_loading=1\n");
+	assert_contains(proven.conf, "gpu=holds\ngpu_modules=1\ngpu_loading=1");
+	assert_contains(proven.conf, "nic=holds\nnic_modules=0\nnic_loading=0\n");
+	if (proof_judge(&proven.build, &error) < 0)
 		fail_msg("%s", error.text);
-	assert_true(fs_exists(folder->fd, "output/proof.json"));
-	assert_false(fs_exists(folder->fd, "log"));
+}
+
+/* The verdict stays, so that a second run says it again at once; and --force is asked each time. */
+static void refuses(
+	struct proven *proven, enum exit_code code, const char *verdict, const char *reason)
+{
+	_cleanup_(proof_result_free) struct proof_result result = { 0 };
+	struct error error = { 0 };
+
+	for (int i = 0; i < 2; i++) {
+		assert_true(proof_judge(&proven->build, &error) < 0);
+		assert_int_equal(proven->build.failure, code);
+		assert_contains(error.text, KREL ": of 1 modules 0 will load, so no image is made");
+		assert_contains(error.text, reason);
+	}
+	proven->build.options.force = true;
+	assert_int_equal(proof_judge(&proven->build, &error), 0);
+	assert_int_equal(proof_read(&proven->build, "gpu", &result, &error), 0);
+	assert_string_equal(result.verdict, verdict);
+	assert_string_equal(result.modules, "1");
+	assert_string_equal(result.loading, "0");
 }
 
 static void what_will_not_load_has_code_3(void **state)
 {
-	const struct folder *folder = *state;
-	_cleanup_free_ char *log = NULL;
-	struct error error = { 0 };
-	int r = prove(folder, LAYOUT CHANGED, &error);
+	_cleanup_(proven_done) struct proven proven = { 0 };
 
-	assert_int_equal(exit_code_for(r, EXIT_CODE_INTERNAL), EXIT_CODE_WILL_NOT_LOAD);
-	assert_contains(error.text, "1 of 1 modules: will not load on " KREL ": no image is made");
-	assert_contains(error.text, "printk");
-	log = folder_read_text(folder, "log");
-	assert_contains(log, "will not load");
+	prove(*state, LAYOUT CHANGED PEER, &proven);
+	refuses(&proven, EXIT_CODE_WILL_NOT_LOAD, "will-not-load", "printk");
+	assert_contains(proven.report, "will not load");
 }
 
 static void what_cannot_be_told_has_code_4(void **state)
 {
-	const struct folder *folder = *state;
-	_cleanup_free_ char *log = NULL;
-	struct error error = { 0 };
-	int r = prove(folder, LAYOUT BEHIND, &error);
+	_cleanup_(proven_done) struct proven proven = { 0 };
 
-	assert_int_equal(exit_code_for(r, EXIT_CODE_INTERNAL), EXIT_CODE_CANNOT_TELL);
-	assert_contains(error.text, "1 of 1 modules: it cannot be told whether they load on " KREL);
-	assert_contains(error.text, "MODULE_IMPORT_NS(DMA_BUF)");
-	log = folder_read_text(folder, "log");
-	assert_contains(log, "cannot tell");
+	prove(*state, LAYOUT BEHIND PEER, &proven);
+	refuses(&proven, EXIT_CODE_CANNOT_TELL, "cannot-tell", "DMA_BUF");
+	assert_contains(proven.report, "cannot tell");
+}
+
+/* As the kernel's own configuration says: no key was given, and nothing is signed. */
+static void an_enforcing_kernel_refuses_what_is_not_signed(void **state)
+{
+	_cleanup_(proven_done) struct proven proven = { 0 };
+
+	proven.build.record.options[KOPT_MODULE_SIG] = 'y';
+	proven.build.record.options[KOPT_MODULE_SIG_FORCE] = 'y';
+	prove(*state, LAYOUT PRINTK PEER, &proven);
+	refuses(&proven, EXIT_CODE_WILL_NOT_LOAD, "will-not-load", "sign");
 }
 
 int main(void)
@@ -99,6 +149,7 @@ int main(void)
 		folder_test(what_will_load_passes),
 		folder_test(what_will_not_load_has_code_3),
 		folder_test(what_cannot_be_told_has_code_4),
+		folder_test(an_enforcing_kernel_refuses_what_is_not_signed),
 	};
 
 	return cmocka_run_group_tests_name("proof_step", tests, NULL, NULL);
