@@ -85,10 +85,22 @@ static bool wants_rdma(const void *context)
 	return role->options.rdma;
 }
 
+/* Peermem is the last. */
+static size_t module_count(const struct role *role)
+{
+	return ARRAY_SIZE(gpu_modules) - !role->options.rdma;
+}
+
+static int prove(struct action *action)
+{
+	size_t count = module_count(action->role);
+
+	return prove_modules(action, gpu_modules, count, count);
+}
+
 static int load(struct action *action)
 {
-	const struct role *role = action->role;
-	size_t count = ARRAY_SIZE(gpu_modules) - !role->options.rdma; /* peermem is the last */
+	size_t count = module_count(action->role);
 
 	return role_load(action, gpu_modules, count, count);
 }
@@ -154,10 +166,7 @@ static const struct step gpu_steps[] = {
 	{ .name = "identify-kernel", .perform = role_identify },
 	{ .name = "find-device", .perform = find_device },
 	{ .name = "wait-ofed", .wanted = wants_rdma, .kind = STEP_WAIT, .perform = ofed_wait },
-	{ .name = "prove",
-		.kind = STEP_WORKER,
-		.perform = prove_modules,
-		.deadline_ms = 60 * 1000 },
+	{ .name = "prove", .kind = STEP_WORKER, .perform = prove, .deadline_ms = 60 * 1000 },
 	{ .name = "make-room",
 		.kind = STEP_WORKER,
 		.perform = role_make_room,
@@ -184,6 +193,7 @@ int gpu_main(int root_fd)
 		.state_folder = GPU_STATE_FOLDER,
 		.lock_path = CONTRACT_GPU_PID_FILE,
 		.host_root = "/" CONTRACT_GPU_HOST_ROOT,
+		.makes_room = true,
 		.devices = gpu_devices,
 		.root_fd = root_fd,
 	};

@@ -113,6 +113,13 @@ void journal_event(struct journal *journal, const char *event, const char *step,
 			strerror(errno));
 }
 
+static void write_line(FILE *file, const char *text)
+{
+	for (; *text; text++)
+		(void) fputc(*text == '\n' ? ' ' : *text, file);
+	(void) fputc('\n', file);
+}
+
 static void write_status(const struct journal *journal)
 {
 	_cleanup_free_ char *text = NULL;
@@ -128,9 +135,9 @@ static void write_status(const struct journal *journal)
 		"role=%s\npid=%d\nstate=%s\nstep=%s\nreason=%s\nready_ms=%llu\ndetail=",
 		journal->role, (int) getpid(), journal->state, journal->step,
 		reason_entry(journal->reason)->code, (unsigned long long) journal->ready_us / 1000);
-	for (const char *c = journal->detail; *c; c++)
-		(void) fputc(*c == '\n' ? ' ' : *c, file);
-	(void) fputc('\n', file);
+	write_line(file, journal->detail);
+	(void) fputs("proof=", file);
+	write_line(file, journal->proof);
 	if (fclose(file) != 0)
 		return;
 	state_path(journal, "status", path);
@@ -158,6 +165,18 @@ void journal_detail(struct journal *journal, enum reason reason, const char *det
 	write_status(journal);
 }
 
+void journal_proof(struct journal *journal, const char *verdict)
+{
+	(void) snprintf(journal->proof, sizeof(journal->proof), "%s", verdict);
+	write_status(journal);
+}
+
+/* A refusal by the proof itself is not told twice. */
+static bool adds_proof(const struct journal *journal, const char *message)
+{
+	return *journal->proof && strncmp(journal->proof, message, 40) != 0;
+}
+
 void journal_termination(const struct journal *journal, enum reason reason, const char *message)
 {
 	_cleanup_close_ int fd =
@@ -167,7 +186,9 @@ void journal_termination(const struct journal *journal, enum reason reason, cons
 
 	if (fd < 0)
 		return; /* the runtime gave us none: not an operator's pod */
-	length = snprintf(text, sizeof(text), "%s: %s\n", reason_entry(reason)->code, message);
+	length = snprintf(text, sizeof(text), "%s: %s%s%s\n", reason_entry(reason)->code, message,
+		adds_proof(journal, message) ? "; load proof: " : "",
+		adds_proof(journal, message) ? journal->proof : "");
 	if (length > 0 && write(fd, text, strnlen(text, sizeof(text))) < 0)
 		(void) fprintf(stderr, "%s: /%s: %s\n", journal->role, CONTRACT_TERMINATION_LOG,
 			strerror(errno));

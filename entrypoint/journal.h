@@ -24,6 +24,7 @@ struct journal {
 	const char *state; /* starting, ready, stopping, stopped, failed */
 	const char *step;  /* running now, or "" */
 	char detail[ERROR_TEXT_SIZE];
+	char proof[ERROR_TEXT_SIZE]; /* the load proof's verdict, or "" */
 	enum reason reason;
 	uint64_t ready_us; /* from start to ready, or 0 */
 };
@@ -45,6 +46,9 @@ void journal_state(struct journal *journal, const char *state, const char *step)
 
 /* Sets what is waited for or went wrong, and rewrites the status file. */
 void journal_detail(struct journal *journal, enum reason reason, const char *detail);
+
+/* Sets what the load proof said, for the status and the container's last word. */
+void journal_proof(struct journal *journal, const char *verdict);
 
 /* Writes the container's last word for the kubelet: reason code, colon, message. */
 void journal_termination(const struct journal *journal, enum reason reason, const char *message);

@@ -36,6 +36,11 @@ static int clear_stale(struct action *action)
 	return 0;
 }
 
+static int prove(struct action *action)
+{
+	return prove_modules(action, nic_modules, ARRAY_SIZE(nic_modules), 1);
+}
+
 static int load(struct action *action)
 {
 	return role_load(action, nic_modules, ARRAY_SIZE(nic_modules), 1);
@@ -70,10 +75,7 @@ static int clear_flag(struct action *action)
 static const struct step nic_steps[] = {
 	{ .name = "clear-stale", .perform = clear_stale },
 	{ .name = "identify-kernel", .perform = role_identify },
-	{ .name = "prove",
-		.kind = STEP_WORKER,
-		.perform = prove_modules,
-		.deadline_ms = 60 * 1000 },
+	{ .name = "prove", .kind = STEP_WORKER, .perform = prove, .deadline_ms = 60 * 1000 },
 	{ .name = "make-room",
 		.kind = STEP_WORKER,
 		.perform = role_make_room,
@@ -104,6 +106,7 @@ int nic_main(int root_fd)
 		.state_folder = NIC_STATE_FOLDER,
 		.lock_path = CONTRACT_OFED_LOCK,
 		.host_root = "/" CONTRACT_NIC_HOST_ROOT,
+		.makes_room = true,
 		.devices = nic_devices,
 		.root_fd = root_fd,
 	};

@@ -7,7 +7,7 @@
 #include "entrypoint/contract.h"
 #include "entrypoint/fingerprint.h"
 #include "entrypoint/role.h"
-#include "entrypoint/symbols.h"
+#include "module/kallsyms.h"
 #include "module/sysmodule.h"
 
 /* Newer OFED exports the peer-memory interface from ib_uverbs, older OFED from ib_core. */
@@ -31,7 +31,7 @@ static bool exports_peer_memory(struct role *role, const char *exporter)
 	sysmodule_build_id(role->root_fd, exporter, build_id);
 	if (*build_id && strcmp(build_id, role->without_peer_memory) == 0)
 		return false;
-	if (symbols_exporter(role->root_fd, CONTRACT_PEER_REGISTER, owner, sizeof(owner)) == 0)
+	if (kallsyms_exporter(role->root_fd, CONTRACT_PEER_REGISTER, owner, sizeof(owner)) == 0)
 		return true;
 	memcpy(role->without_peer_memory, build_id, sizeof(build_id));
 	return false;

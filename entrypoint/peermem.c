@@ -19,14 +19,22 @@ static int wait_nvidia(struct action *action)
 		"the module nvidia is not loaded: the driver container has not come that far");
 }
 
+static const char *const peermem_modules[] = { "nvidia_peermem" };
+
+static int prove(struct action *action)
+{
+	return prove_modules(
+		action, peermem_modules, ARRAY_SIZE(peermem_modules), ARRAY_SIZE(peermem_modules));
+}
+
 static int load(struct action *action)
 {
-	static const char *const modules[] = { "nvidia_peermem" };
 	const struct role *role = action->role;
 
-	if (sysmodule_is_live(role->root_fd, modules[0]))
+	if (sysmodule_is_live(role->root_fd, peermem_modules[0]))
 		return 0; /* the driver container loaded it, and will unload it */
-	return role_load(action, modules, ARRAY_SIZE(modules), ARRAY_SIZE(modules));
+	return role_load(
+		action, peermem_modules, ARRAY_SIZE(peermem_modules), ARRAY_SIZE(peermem_modules));
 }
 
 /* The driver container unloads all of its modules itself: this one only waits, proves and loads. */
@@ -34,10 +42,7 @@ static const struct step peermem_steps[] = {
 	{ .name = "identify-kernel", .perform = role_identify },
 	{ .name = "wait-ofed", .kind = STEP_WAIT, .perform = ofed_wait },
 	{ .name = "wait-nvidia", .kind = STEP_WAIT, .perform = wait_nvidia },
-	{ .name = "prove",
-		.kind = STEP_WORKER,
-		.perform = prove_peermem,
-		.deadline_ms = 60 * 1000 },
+	{ .name = "prove", .kind = STEP_WORKER, .perform = prove, .deadline_ms = 60 * 1000 },
 	{ .name = "load", .kind = STEP_WORKER, .perform = load, .deadline_ms = 60 * 1000 },
 };
 
@@ -46,6 +51,7 @@ int peermem_main(int root_fd)
 	struct role role = {
 		.name = "peermem",
 		.state_folder = GPU_STATE_FOLDER,
+		.host_root = "/" CONTRACT_GPU_HOST_ROOT,
 		.root_fd = root_fd,
 	};
 

@@ -5,171 +5,304 @@
 #include <string.h>
 #include <sys/utsname.h>
 
+#include "common/clock.h"
 #include "common/fs.h"
 #include "entrypoint/contract.h"
 #include "entrypoint/fingerprint.h"
 #include "entrypoint/load.h"
 #include "entrypoint/role.h"
+#include "entrypoint/securityfs.h"
+#include "module/kernel_facts.h"
 #include "module/sysmodule.h"
-#include "module/elf_module.h"
-#include "module/symvers.h"
 
-static int open_module(const struct role *role, struct loader *loader, const char *name,
-	struct elf_module **ret, struct error *error)
+/* Everything that one proof holds on to. */
+struct proving {
+	struct action *action;
+	const struct role *role;
+	struct loader *loader;
+	struct strv gone;  /* loaded now, to be unloaded for ours */
+	struct strv names; /* of what will be inserted */
+	struct strv paths;
+	struct elf_module **modules; /* those that could be opened */
+	size_t module_count;
+	struct proof_member *members;
+	struct proof_set set;
+	struct strv trees, symvers, driver_symvers;
+	char facts[PATH_MAX];
+	struct fingerprint ofed;
+	struct running_word word;
+	int security_fd;
+	struct running *running;
+};
+
+static void proving_done(struct proving *proving)
 {
+	running_close(&proving->running);
+	proof_set_free(&proving->set);
+	for (size_t i = 0; i < proving->module_count; i++)
+		elf_module_close(&proving->modules[i]);
+	free(proving->modules);
+	free(proving->members);
+	strv_free(&proving->gone);
+	strv_free(&proving->names);
+	strv_free(&proving->paths);
+	strv_free(&proving->trees);
+	strv_free(&proving->symvers);
+	strv_free(&proving->driver_symvers);
+	cleanup_close(&proving->security_fd);
+	loader_close(&proving->loader);
+}
+
+/* Which modules have to go for ours: all of the image's that are loaded, if one is another build.
+ */
+static int find_gone(struct proving *proving)
+{
+	char foreign[64];
+	int r;
+
+	if (!proving->role->makes_room)
+		return 0;
+	r = role_compare_loaded(
+		proving->role, proving->loader, &proving->gone, foreign, &proving->action->error);
+	if (r == 0 && !*foreign)
+		strv_free(&proving->gone);
+	return action_reason(proving->action, REASON_INTERNAL, r);
+}
+
+/* The modules with what they depend on, in load order, without those that are there and stay. */
+static int find_names(
+	struct proving *proving, const char *const *modules, size_t count, size_t required)
+{
+	const struct role *role = proving->role;
+	struct action *action = proving->action;
+	_cleanup_strv_ struct strv all = { 0 };
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < count; i++) {
+		if (strv_contains(&role->driver_modules, modules[i]))
+			r = loader_resolve(proving->loader, modules[i], &all, &action->error);
+		else if (i < required)
+			return action_fail(action, REASON_WILL_NOT_LOAD, -ENOENT,
+				"the image has no module %s for %s: build it again with slipway "
+				"build --kernel %s",
+				modules[i], role->krel, role->krel);
+	}
+	for (size_t i = 0; r == 0 && i < all.count; i++)
+		if (!sysmodule_exists(role->root_fd, all.items[i]) ||
+			strv_contains(&proving->gone, all.items[i]))
+			r = strv_push(&proving->names, all.items[i]);
+	return action_reason(action, REASON_INTERNAL, r);
+}
+
+/* One that cannot be opened is judged too: its member has no module then. */
+static int open_member(struct proving *proving, const char *name, struct proof_member *member)
+{
+	struct elf_module *module = NULL;
 	_cleanup_free_ char *path = NULL;
-	int r = loader_file(loader, name, &path, error);
+	struct error why = { "" };
+	int r = loader_file(proving->loader, name, &path, &why);
 
-	return r < 0 ? r : elf_module_open(role->root_fd, path, ret, error);
+	if (r == 0)
+		r = elf_module_open(proving->role->root_fd, path, &module, &why);
+	if (strv_push(&proving->paths, path ? path : name) < 0) {
+		elf_module_close(&module);
+		return -ENOMEM;
+	}
+	member->path = proving->paths.items[proving->paths.count - 1];
+	if (r < 0)
+		return proof_unreadable(name, r, &why, &member->proof);
+	member->module = module;
+	proving->modules[proving->module_count++] = module;
+	return 0;
 }
 
-/* Where OFED's container, or the host with OFED of its own, shows the symvers of what it loaded. */
-static int open_ofed_symvers(const struct role *role, struct symvers **ret, struct error *error)
+static int open_members(struct proving *proving)
 {
-	struct utsname system;
-	char path[3][PATH_MAX];
+	size_t count = proving->names.count;
+	int r = 0;
 
-	(void) uname(&system);
-	(void) snprintf(path[0], PATH_MAX, "%s/ofa_kernel/%s/%s/Module.symvers",
-		CONTRACT_OFED_SOURCES, system.machine, role->krel);
-	(void) snprintf(path[1], PATH_MAX, "%s/ofa_kernel/%s/Module.symvers", CONTRACT_OFED_SOURCES,
-		role->krel);
-	(void) snprintf(
-		path[2], PATH_MAX, "%s/ofa_kernel/default/Module.symvers", CONTRACT_OFED_SOURCES);
-	for (size_t i = 0; i < ARRAY_SIZE(path); i++)
-		if (fs_exists(role->root_fd, path[i]))
-			return symvers_open(role->root_fd, path[i], ret, error);
-	return error_set(
-		error, -ENOENT, "no ofa_kernel/…/Module.symvers under /%s", CONTRACT_OFED_SOURCES);
+	proving->modules = calloc(count + 1, sizeof(struct elf_module *));
+	proving->members = calloc(count + 1, sizeof(*proving->members));
+	if (!proving->modules || !proving->members)
+		r = -ENOMEM;
+	for (size_t i = 0; r == 0 && i < count; i++)
+		r = open_member(proving, proving->names.items[i], &proving->members[i]);
+	if (r < 0)
+		return action_fail(
+			proving->action, REASON_INTERNAL, r, "load proof: %s", strerror(-r));
+	return 0;
 }
 
-static int refuse_unbound(struct action *action, const struct role *role)
+/* Where OFED's container shows the symvers of what it loaded. */
+static int add_driver_symvers(struct proving *proving)
+{
+	const struct role *role = proving->role;
+	_cleanup_strv_ struct strv paths = { 0 };
+	struct utsname system;
+
+	/* On a host with OFED of its own they are of what is installed, which need not be loaded.
+	 */
+	if (role->options.host_ofed || !fs_exists(role->root_fd, CONTRACT_OFED_READY))
+		return 0;
+	(void) uname(&system);
+	if (strv_pushf(&paths, CONTRACT_OFED_SOURCES "/ofa_kernel/%s/%s/Module.symvers",
+		    system.machine, role->krel) < 0 ||
+		strv_pushf(&paths, CONTRACT_OFED_SOURCES "/ofa_kernel/%s/Module.symvers",
+			role->krel) < 0 ||
+		strv_push(&paths, CONTRACT_OFED_SOURCES "/ofa_kernel/default/Module.symvers") < 0)
+		return -ENOMEM;
+	for (size_t i = 0; i < paths.count; i++)
+		if (fs_exists(role->root_fd, paths.items[i]))
+			return strv_push(&proving->driver_symvers, paths.items[i]);
+	return 0;
+}
+
+/* The image's symvers; else the node's own, where its kernel's package brought one. */
+static int list_sources(struct proving *proving)
+{
+	const struct role *role = proving->role;
+	const char *host = role->host_root + (role->host_root[0] == '/');
+	static const char *const files[] = { "symvers.zst", "symvers.xz", "symvers.gz",
+		"build/Module.symvers" };
+	int r = strv_pushf(
+		&proving->symvers, KERNEL_FACTS_FOLDER "/%s/" KERNEL_FACTS_SYMVERS, role->krel);
+
+	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(files); i++)
+		r = strv_pushf(
+			&proving->symvers, "%s/lib/modules/%s/%s", host, role->krel, files[i]);
+	if (r == 0)
+		r = strv_push(&proving->trees, "");
+	if (r == 0)
+		r = strv_push(&proving->trees, host);
+	return r < 0 ? r : add_driver_symvers(proving);
+}
+
+static int look_at_kernel(struct proving *proving)
+{
+	const struct role *role = proving->role;
+	struct running_sources sources = {
+		.krel = role->krel,
+		.symvers = &proving->symvers,
+		.facts = proving->facts,
+		.trees = &proving->trees,
+		.driver_symvers = &proving->driver_symvers,
+		.gone = &proving->gone,
+		.modules = (const struct elf_module *const *) proving->modules,
+		.module_count = proving->module_count,
+		.kallsyms = true,
+	};
+	int r = list_sources(proving);
+
+	if (r < 0)
+		return action_fail(
+			proving->action, REASON_INTERNAL, r, "load proof: %s", strerror(-r));
+	(void) snprintf(proving->facts, sizeof(proving->facts),
+		KERNEL_FACTS_FOLDER "/%s/" KERNEL_FACTS_FILE, role->krel);
+	if (fingerprint_read(role->root_fd, &proving->ofed)) {
+		proving->word = (struct running_word){ proving->ofed.exporter,
+			proving->ofed.build_id, CONTRACT_PEER_REGISTER, proving->ofed.crc };
+		sources.words = &proving->word;
+		sources.word_count = 1;
+	}
+	proving->security_fd = securityfs_open();
+	sources.security_fd = proving->security_fd;
+	r = running_open(role->root_fd, &sources, &proving->running, &proving->action->error);
+	return action_reason(proving->action, REASON_INTERNAL, r);
+}
+
+static int refuse_unbound(struct action *action, const char *krel)
 {
 	return action_fail(action, REASON_PEERMEM_OTHER_OFED, -ENOEXEC,
 		"nvidia_peermem asks for no %s: it was built without OFED. Build the GPU image "
 		"with slipway build --kernel %s --ofed <the OFED of the NIC image>, or leave %s "
 		"unset",
-		CONTRACT_PEER_REGISTER, role->krel, CONTRACT_ENV_RDMA);
+		CONTRACT_PEER_REGISTER, krel, CONTRACT_ENV_RDMA);
 }
 
-/* 1: it does, 0: it does not. */
-static int asks_for_peer_memory(const struct elf_module *peermem, struct error *error)
+/* One that was built without OFED loads, and does nothing. */
+static int check_peermem(const struct proving *proving)
 {
-	_cleanup_strv_ struct strv undefined = { 0 };
-	int r = elf_module_undefined(peermem, true, &undefined);
+	for (size_t i = 0; i < proving->module_count; i++) {
+		const char *name = elf_module_name(proving->modules[i]);
+		const struct elf_undefined *used;
+		bool bound = false;
+		size_t count;
 
-	if (r < 0)
-		return error_set_errno(error, r, "symbols of nvidia_peermem");
-	return strv_contains(&undefined, CONTRACT_PEER_REGISTER);
-}
-
-static int compare_peer_crc(struct action *action, uint32_t wanted, const struct fingerprint *ofed)
-{
-	const struct role *role = action->role;
-
-	if (ofed->crc == wanted)
-		return 0;
-	return action_fail(action, REASON_PEERMEM_OTHER_OFED, -ENOEXEC,
-		"nvidia_peermem: built for %s CRC 0x%08x (OFED %s), but the loaded OFED's %s "
-		"exports 0x%08x: build the GPU image again with --ofed set to the OFED that is "
-		"loaded",
-		CONTRACT_PEER_REGISTER, wanted,
-		*role->image.ofed_version ? role->image.ofed_version : "of unknown version",
-		ofed->exporter, ofed->crc);
-}
-
-/* What the loaded OFED exports: by the NIC container's word, else by the symvers that are shown. */
-static int find_exported(const struct role *role, struct fingerprint *ret, struct error *error)
-{
-	_cleanup_(symvers_close) struct symvers *symvers = NULL;
-	const struct symvers_entry *entry;
-	int r;
-
-	if (fingerprint_read(role->root_fd, ret))
-		return 0;
-	r = open_ofed_symvers(role, &symvers, error);
-	if (r < 0)
-		return r;
-	entry = symvers_find(symvers, CONTRACT_PEER_REGISTER);
-	if (!entry)
-		return error_set(error, -ENOENT, "OFED's Module.symvers does not list %s",
-			CONTRACT_PEER_REGISTER);
-	symvers_module_name(entry, ret->exporter, sizeof(ret->exporter));
-	ret->crc = entry->crc;
+		if (!name || strcmp(name, "nvidia_peermem") != 0)
+			continue;
+		used = elf_module_undefined_symbols(proving->modules[i], &count);
+		for (size_t j = 0; !bound && j < count; j++)
+			bound = strcmp(used[j].name, CONTRACT_PEER_REGISTER) == 0;
+		if (!bound)
+			return refuse_unbound(proving->action, proving->role->krel);
+	}
 	return 0;
 }
 
-static int check_peermem(struct action *action, struct loader *loader)
+static int judge(struct proving *proving, uint64_t begun_us)
 {
-	const struct role *role = action->role;
-	_cleanup_(elf_module_close) struct elf_module *peermem = NULL;
-	struct error error = { "" };
-	struct fingerprint ofed;
-	uint32_t wanted;
-	int r = open_module(role, loader, "nvidia_peermem", &peermem, &action->error);
+	struct action *action = proving->action;
+	const struct judgement judgement = {
+		.set = &proving->set,
+		.running = proving->running,
+		.krel = proving->role->krel,
+		.ofed_version = proving->role->image.ofed_version,
+		.replacing = proving->gone.count > 0,
+	};
+	struct error text = { "" };
+	uint64_t took_us;
+	int r = prove_judge(&judgement, &action->reason, &text);
 
+	took_us = clock_monotonic_us() - begun_us;
+	worker_tell(action->worker, WORKER_PROOF, (uint32_t) (took_us / 1000), "%.800s (%.1f ms)",
+		text.text, (double) took_us / 1000);
 	if (r < 0)
-		return action_reason(action, REASON_WILL_NOT_LOAD, r);
-	r = asks_for_peer_memory(peermem, &action->error);
-	if (r < 0)
-		return action_reason(action, REASON_INTERNAL, r);
-	if (r == 0)
-		return refuse_unbound(action, role);
-	if (!elf_module_version(peermem, CONTRACT_PEER_REGISTER, &wanted))
-		return 0; /* a kernel without MODVERSIONS: there is nothing to compare */
-	if (find_exported(role, &ofed, &error) == 0)
-		return compare_peer_crc(action, wanted, &ofed);
-	worker_tell(action->worker, WORKER_NOTE, 0,
-		"cannot tell whether nvidia_peermem fits the loaded OFED (%s): the kernel will "
-		"judge",
-		error.text);
-	return 0;
-}
-
-/* The first word of vermagic is the krel that a module was built for (linux/vermagic.h). */
-static int check_vermagic(struct action *action, struct loader *loader, const char *name)
-{
-	const struct role *role = action->role;
-	_cleanup_(elf_module_close) struct elf_module *module = NULL;
-	const char *vermagic;
-	size_t length = strlen(role->krel);
-	int r = open_module(role, loader, name, &module, &action->error);
-
-	if (r < 0)
-		return action_reason(action, REASON_WILL_NOT_LOAD, r);
-	vermagic = elf_module_info(module, "vermagic");
-	if (vermagic && strncmp(vermagic, role->krel, length) == 0 && vermagic[length] == ' ')
-		return 0;
-	return action_fail(action, REASON_WILL_NOT_LOAD, -ENOEXEC,
-		"%s: built for \"%s\", the running kernel is %s: use an image for this kernel",
-		name, vermagic ? vermagic : "a kernel that it does not name", role->krel);
-}
-
-static int open_tree(struct action *action, struct loader **ret)
-{
-	const struct role *role = action->role;
-	int r = loader_open(role->root_fd, "", role->krel, ret, &action->error);
-
-	return action_reason(action, REASON_INTERNAL, r);
-}
-
-int prove_modules(struct action *action)
-{
-	const struct role *role = action->role;
-	_cleanup_(loader_close) struct loader *loader = NULL;
-	int r = open_tree(action, &loader);
-
-	for (size_t i = 0; r == 0 && i < role->driver_modules.count; i++)
-		r = check_vermagic(action, loader, role->driver_modules.items[i]);
-	if (r == 0 && role->options.rdma && strcmp(role->name, "gpu") == 0)
-		r = check_peermem(action, loader);
+		action->error = text;
 	return r;
 }
 
-int prove_peermem(struct action *action)
+static int prove(struct proving *proving)
 {
-	_cleanup_(loader_close) struct loader *loader = NULL;
-	int r = open_tree(action, &loader);
+	uint64_t begun_us = clock_monotonic_us();
+	struct action *action = proving->action;
+	int r = open_members(proving);
 
-	return r < 0 ? r : check_peermem(action, loader);
+	if (r == 0)
+		r = check_peermem(proving);
+	if (r == 0)
+		r = look_at_kernel(proving);
+	if (r < 0)
+		return r;
+	proving->set.kernel = running_kernel(proving->running);
+	proving->set.members = proving->members;
+	proving->set.member_count = proving->names.count;
+	proving->set.kernel_modules = running_modules(proving->running);
+	proving->set.jobs = 1;
+	r = proof_set_run(&proving->set, &action->error);
+	return r < 0 ? action_reason(action, REASON_INTERNAL, r) : judge(proving, begun_us);
+}
+
+int prove_modules(struct action *action, const char *const *modules, size_t count, size_t required)
+{
+	const struct role *role = action->role;
+	_cleanup_(proving_done) struct proving proving = {
+		.action = action,
+		.role = role,
+		.security_fd = -1,
+	};
+	int r = loader_open(role->root_fd, "", role->krel, &proving.loader, &action->error);
+
+	if (r < 0)
+		return action_reason(action, REASON_INTERNAL, r);
+	r = find_gone(&proving);
+	if (r == 0)
+		r = find_names(&proving, modules, count, required);
+	if (r < 0)
+		return r;
+	if (!proving.names.count) {
+		worker_tell(
+			action->worker, WORKER_PROOF, 0, "nothing is to be loaded: it is there");
+		return 0;
+	}
+	return prove(&proving);
 }

@@ -20,6 +20,14 @@ static const struct reason_entry reasons[REASON_COUNT] = {
 	[REASON_UNLOAD_FAILED] = { "UNLOAD_FAILED", 18, "the kernel refused to unload a module" },
 	[REASON_MOUNT_FAILED] = { "MOUNT_FAILED", 19, "a mount or a file could not be made" },
 	[REASON_DEADLINE] = { "DEADLINE", 20, "a step took longer than its deadline" },
+	[REASON_SIGNATURE_REFUSED] = { "SIGNATURE_REFUSED", 21,
+		"the kernel takes signed modules only, and these it would not take" },
+	[REASON_KERNEL_REBUILT] = { "KERNEL_REBUILT", 22,
+		"the running kernel is another build than the one of its name that the image is "
+		"for" },
+	[REASON_CANNOT_TELL] = { "CANNOT_TELL", 23,
+		"it cannot be told whether the modules load, and a working driver would have to "
+		"go first" },
 	[REASON_STOPPED] = { "STOPPED", 0, "stopped by a signal; all is undone" },
 	[REASON_INTERNAL] = { "INTERNAL", 70, "slipway-init itself failed" },
 };

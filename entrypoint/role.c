@@ -65,6 +65,13 @@ int role_identify(struct action *action)
 	return action_reason(action, REASON_NO_MODULES_FOR_KERNEL, r);
 }
 
+static void hear_proof(struct role *role, const struct worker_message *message)
+{
+	journal_proof(&role->journal, message->text.text);
+	journal_event(&role->journal, "proof", role->journal.step,
+		(uint64_t) message->duration_ms * 1000 + 1, REASON_NONE, message->text.text);
+}
+
 static void hear_worker(void *context, const struct worker_message *message)
 {
 	struct role *role = context;
@@ -77,6 +84,8 @@ static void hear_worker(void *context, const struct worker_message *message)
 	if (message->kind == WORKER_NOTE)
 		journal_event(&role->journal, "note", role->journal.step, 0, REASON_NONE,
 			message->text.text);
+	else if (message->kind == WORKER_PROOF)
+		hear_proof(role, message);
 	else if (message->kind < ARRAY_SIZE(events))
 		journal_event(&role->journal, events[message->kind], message->text.text,
 			(uint64_t) message->duration_ms * 1000 + 1, REASON_NONE, "");

@@ -17,6 +17,7 @@ struct role {
 	const char *state_folder; /* relative to the root: events, status, what has to survive */
 	const char *lock_path;    /* relative to the root, or NULL: many may run */
 	const char *host_root; /* where the host's root is seen from here: its modules lie below */
+	bool makes_room;       /* unloads other builds of its modules first */
 	const char *const *devices; /* prefixes of the device paths whose users keep modules busy */
 	int root_fd;
 	int lock_fd;
@@ -50,6 +51,15 @@ int action_write(struct action *action, const char *path, const char *text);
 
 /* STEP_DIRECT: finds the running kernel and the image's modules for it. */
 int role_identify(struct action *action);
+
+struct loader;
+
+/*
+ * Which of the image's modules are loaded, live or not yet, to @present; and the first of them that
+ * is another build than the image's to @foreign, "" when none is.
+ */
+int role_compare_loaded(const struct role *role, struct loader *loader, struct strv *present,
+	char foreign[64], struct error *error);
 
 /*
  * STEP_WORKER: when a module of the image is loaded in another build, unloads all that the image

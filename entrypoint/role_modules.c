@@ -83,11 +83,7 @@ static int is_ours(const struct role *role, struct loader *loader, const char *n
 	return 0;
 }
 
-/*
- * Which of the image's modules are loaded, and the first that is another build: "" when none is.
- * Both live and not yet live ones count.
- */
-static int compare_loaded(const struct role *role, struct loader *loader, struct strv *present,
+int role_compare_loaded(const struct role *role, struct loader *loader, struct strv *present,
 	char foreign[64], struct error *error)
 {
 	int r = 0;
@@ -190,7 +186,7 @@ int role_make_room(struct action *action)
 	int r = loader_open(role->root_fd, "", role->krel, &loader, &action->error);
 
 	if (r == 0)
-		r = compare_loaded(role, loader, &present, foreign, &action->error);
+		r = role_compare_loaded(role, loader, &present, foreign, &action->error);
 	if (r < 0)
 		return action_reason(action, REASON_INTERNAL, r);
 	return *foreign ? replace(action, &present) : 0;
@@ -241,7 +237,7 @@ static int expect_ours(struct action *action, struct loader *loader)
 	const struct role *role = action->role;
 	_cleanup_strv_ struct strv present = { 0 };
 	char foreign[64];
-	int r = compare_loaded(role, loader, &present, foreign, &action->error);
+	int r = role_compare_loaded(role, loader, &present, foreign, &action->error);
 
 	if (r < 0)
 		return action_reason(action, REASON_INTERNAL, r);

@@ -35,6 +35,7 @@ struct role_status {
 	char pid[16];
 	char ready_ms[24];
 	char detail[1024];
+	char proof[1024];
 };
 
 /* A killed init leaves its last word behind. */
@@ -56,6 +57,7 @@ static bool read_role(int root_fd, size_t index, struct role_status *status)
 	conf_value(text, "pid", status->pid, sizeof(status->pid));
 	conf_value(text, "ready_ms", status->ready_ms, sizeof(status->ready_ms));
 	conf_value(text, "detail", status->detail, sizeof(status->detail));
+	conf_value(text, "proof", status->proof, sizeof(status->proof));
 	if (sources[index].lock && has_life(status) && !lock_is_held(root_fd, sources[index].lock))
 		(void) snprintf(status->state, sizeof(status->state), "dead");
 	return true;
@@ -71,6 +73,8 @@ static void print_role(const struct role_status *status)
 	if (strcmp(status->reason, "OK") != 0)
 		(void) printf(" [%s]", status->reason);
 	(void) printf("%s%s\n", *status->detail ? ": " : "", status->detail);
+	if (*status->proof)
+		(void) printf("%-8s load proof: %s\n", "", status->proof);
 }
 
 static void print_role_json(const struct role_status *status, bool first)
@@ -84,6 +88,8 @@ static void print_role_json(const struct role_status *status, bool first)
 	(void) printf(",\"pid\":%ld,\"ready_ms\":%ld,\"detail\":", strtol(status->pid, NULL, 10),
 		strtol(status->ready_ms, NULL, 10));
 	json_text_string(stdout, status->detail);
+	(void) printf(",\"proof\":");
+	json_text_string(stdout, status->proof);
 	(void) putchar('}');
 }
 

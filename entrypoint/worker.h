@@ -15,6 +15,7 @@ enum worker_message_kind {
 	WORKER_LOADED,   /* text: a module that the worker inserted */
 	WORKER_UNLOADED, /* text: a module that the worker removed */
 	WORKER_NOTE,     /* text: something worth a line */
+	WORKER_PROOF,    /* text: what the load proof says of the modules */
 	WORKER_HOLDER,   /* pid: a process that keeps a module in use */
 	WORKER_RESULT,   /* the last message */
 };
@@ -24,7 +25,7 @@ struct worker_message {
 	enum reason reason; /* of a result */
 	int code;           /* of a result: 0 or a negative errno */
 	pid_t pid;
-	uint32_t duration_ms; /* of WORKER_LOADED and WORKER_UNLOADED */
+	uint32_t duration_ms; /* of WORKER_LOADED, WORKER_UNLOADED and WORKER_PROOF */
 	struct error text;
 };
 

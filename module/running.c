@@ -118,6 +118,7 @@ static void read_facts(struct running *running)
 	kernel->krel = running->krel;
 	kernel->version = proof_version(running->krel);
 	kernel->machine = machine_of(running->machine);
+	kernel->running = running->sources.module_count > 0;
 	kernel->modules = PROOF_YES; /* /proc/modules is there */
 	kernel->force_load = options.force_load;
 	kernel->missing_imports = options.missing_imports;
@@ -167,6 +168,27 @@ static int read_builtin(struct running *running)
 	return r;
 }
 
+/* Which built-in ones have a folder in /sys/module: both lists are sorted. */
+static int find_shown(struct running *running)
+{
+	_cleanup_strv_ struct strv folders = { 0 };
+	const struct strv *builtin = &running->builtin;
+	size_t at = 0;
+	int r = 0;
+
+	strv_sort(&running->builtin);
+	if (fs_list(running->root_fd, "sys/module", &folders) < 0)
+		return 0;
+	for (size_t i = 0; r == 0 && i < folders.count; i++) {
+		while (at < builtin->count && strcmp(builtin->items[at], folders.items[i]) < 0)
+			at++;
+		if (at < builtin->count && strcmp(builtin->items[at], folders.items[i]) == 0)
+			r = strv_push(&running->builtin_shown, folders.items[i]);
+	}
+	running->kernel.builtin_shown = &running->builtin_shown;
+	return r;
+}
+
 /* For those who ask: what is loaded, and what is there in all. */
 static int tell(struct running *running)
 {
@@ -203,7 +225,7 @@ static int look(struct running *running, struct error *error)
 	if (r < 0)
 		return r;
 	read_facts(running);
-	if (running_read_trust(running) < 0 || read_builtin(running) < 0)
+	if (running_read_trust(running) < 0 || read_builtin(running) < 0 || find_shown(running) < 0)
 		return error_set_errno(error, -ENOMEM, "running kernel");
 	r = running_read_symvers(running, error);
 	if (r == 0)
@@ -248,6 +270,7 @@ void running_close(struct running **running)
 	strv_free(&closing->unexplained);
 	strv_free(&closing->modules);
 	strv_free(&closing->builtin);
+	strv_free(&closing->builtin_shown);
 	strv_free(&closing->proprietary);
 	strv_free(&closing->blacklist);
 	strv_free(&closing->keys);

@@ -41,7 +41,7 @@ struct running {
 	struct symvers *given;       /* the kernel's, as a build left it */
 	struct symvers *drivers;     /* sources.driver_symvers, or NULL */
 	struct symvers *there;       /* what is exported now */
-	struct strv unexplained, modules, builtin, proprietary, blacklist, keys;
+	struct strv unexplained, modules, builtin, builtin_shown, proprietary, blacklist, keys;
 	enum running_lockdown lockdown;
 	enum proof_option same_build;
 	struct error why; /* of same_build == PROOF_NO */

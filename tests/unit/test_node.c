@@ -4,7 +4,7 @@
 #include "common/fs.h"
 #include "entrypoint/image.h"
 #include "entrypoint/conf.h"
-#include "entrypoint/symbols.h"
+#include "module/kallsyms.h"
 #include "module/sysmodule.h"
 #include "tests/unit/support.h"
 
@@ -65,14 +65,14 @@ static void finds_the_exporting_module(void **state)
 		"0000000000000000 t ib_register_peer_memory_client\t[impostor]\n"
 		"0000000000000000 T ib_register_peer_memory_client_ex\t[other]\n"
 		"0000000000000000 T ib_register_peer_memory_client\t[ib_uverbs]\n");
-	assert_int_equal(symbols_exporter(folder->fd, "ib_register_peer_memory_client", owner,
+	assert_int_equal(kallsyms_exporter(folder->fd, "ib_register_peer_memory_client", owner,
 				 sizeof(owner)),
 		0);
 	assert_string_equal(owner, "ib_uverbs");
-	assert_int_equal(symbols_exporter(folder->fd, "register_netdev", owner, sizeof(owner)), 0);
+	assert_int_equal(kallsyms_exporter(folder->fd, "register_netdev", owner, sizeof(owner)), 0);
 	assert_string_equal(owner, "vmlinux");
 	assert_int_equal(
-		symbols_exporter(folder->fd, "no_such_symbol", owner, sizeof(owner)), -ENOENT);
+		kallsyms_exporter(folder->fd, "no_such_symbol", owner, sizeof(owner)), -ENOENT);
 }
 
 static void tells_coming_from_live_and_built_in(void **state)
