@@ -29,7 +29,6 @@ struct proof_overlay {
 	int (*use)(void *context, const struct proof_export *export, bool weak);
 	/* Whether a member takes the place of the kernel's module @path. */
 	bool (*replaces)(void *context, const char *path);
-	bool proprietary; /* the module inherits that from another member */
 };
 
 /* One proof while it is made. */

@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* An order in which the members load, what goes in circles, and what falls with what it needs. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "module/proof_set_parts.h"
+
+/* The edges the other way round: users of member i are users[first[i]] up to users[first[i + 1]].
+ */
+struct users {
+	uint32_t *first;
+	struct set_edge *items;
+};
+
+static void users_done(struct users *users)
+{
+	free(users->first);
+	free(users->items);
+}
+
+static int users_build(const struct set_work *work, struct users *users)
+{
+	size_t count = work->set->member_count, edges = 0;
+	uint32_t *next;
+
+	for (size_t i = 0; i < count; i++)
+		edges += work->nodes[i].edge_count;
+	users->first = calloc(count + 2, sizeof(*users->first));
+	users->items = calloc(edges + 1, sizeof(*users->items));
+	if (!users->first || !users->items)
+		return -ENOMEM;
+	next = users->first + 1; /* becomes first, one place on */
+	for (size_t i = 0; i < count; i++)
+		for (uint32_t j = 0; j < work->nodes[i].edge_count; j++)
+			next[work->nodes[i].edges[j].to + 1]++;
+	for (size_t i = 0; i < count; i++)
+		next[i + 1] += next[i];
+	for (size_t i = 0; i < count; i++)
+		for (uint32_t j = 0; j < work->nodes[i].edge_count; j++) {
+			const struct set_edge *edge = &work->nodes[i].edges[j];
+
+			users->items[next[edge->to]++] =
+				(struct set_edge){ (uint32_t) i, edge->hard };
+		}
+	return 0;
+}
+
+/* Two queues of members: those that nothing holds, and those that only wishes hold. */
+struct sorting {
+	struct users users;
+	uint32_t *hard_left, *soft_left; /* edges to members that are not in the order yet */
+	uint32_t *free, *wishing;
+	size_t free_count, free_next, wishing_count, wishing_next;
+};
+
+static void sorting_done(struct sorting *sorting)
+{
+	users_done(&sorting->users);
+	free(sorting->hard_left);
+	free(sorting->soft_left);
+	free(sorting->free);
+	free(sorting->wishing);
+}
+
+static void queue(struct sorting *sorting, uint32_t member)
+{
+	if (sorting->hard_left[member])
+		return;
+	if (sorting->soft_left[member])
+		sorting->wishing[sorting->wishing_count++] = member;
+	else
+		sorting->free[sorting->free_count++] = member;
+}
+
+static int sorting_start(const struct set_work *work, struct sorting *sorting)
+{
+	size_t count = work->set->member_count;
+
+	sorting->hard_left = calloc(count + 1, sizeof(uint32_t));
+	sorting->soft_left = calloc(count + 1, sizeof(uint32_t));
+	sorting->free = calloc(count + 1, sizeof(uint32_t));
+	sorting->wishing = calloc(count + 1, sizeof(uint32_t));
+	if (!sorting->hard_left || !sorting->soft_left || !sorting->free || !sorting->wishing ||
+		users_build(work, &sorting->users) < 0)
+		return -ENOMEM;
+	for (size_t i = 0; i < count; i++)
+		for (uint32_t j = 0; j < work->nodes[i].edge_count; j++)
+			(work->nodes[i].edges[j].hard ? sorting->hard_left
+						      : sorting->soft_left)[i]++;
+	for (size_t i = 0; i < count; i++)
+		queue(sorting, (uint32_t) i);
+	return 0;
+}
+
+static void place(struct set_work *work, struct sorting *sorting, uint32_t member)
+{
+	const struct users *users = &sorting->users;
+
+	work->nodes[member].position = (uint32_t) work->order_count;
+	work->order[work->order_count++] = member;
+	for (uint32_t i = users->first[member]; i < users->first[member + 1]; i++) {
+		const struct set_edge *user = &users->items[i];
+		bool was_wishing = !sorting->hard_left[user->to];
+
+		if (user->hard)
+			sorting->hard_left[user->to]--;
+		else
+			sorting->soft_left[user->to]--;
+		if (work->nodes[user->to].position != SET_NONE)
+			continue;
+		/* It waits among the wishing already, unless it has become free. */
+		if (!was_wishing || !sorting->soft_left[user->to])
+			queue(sorting, user->to);
+	}
+}
+
+/* The next one to load, or SET_NONE: what is left then goes in circles. */
+static uint32_t take(const struct set_work *work, struct sorting *sorting)
+{
+	while (sorting->free_next < sorting->free_count) {
+		uint32_t member = sorting->free[sorting->free_next++];
+
+		if (work->nodes[member].position == SET_NONE)
+			return member;
+	}
+	while (sorting->wishing_next < sorting->wishing_count) {
+		uint32_t member = sorting->wishing[sorting->wishing_next++];
+
+		if (work->nodes[member].position == SET_NONE)
+			return member;
+	}
+	return SET_NONE;
+}
+
+/* "a -> b -> a". */
+static char *draw_cycle(const struct set_work *work, const uint32_t *next, uint32_t start)
+{
+	_cleanup_strv_ struct strv names = { 0 };
+	uint32_t member = start;
+
+	do {
+		if (strv_push(&names, work->nodes[member].label) < 0)
+			return NULL;
+		member = next[member];
+	} while (member != start);
+	if (strv_push(&names, work->nodes[start].label) < 0)
+		return NULL;
+	return strv_join(&names, " -> ");
+}
+
+static int report_cycle(struct set_work *work, const uint32_t *next, uint32_t start)
+{
+	_cleanup_free_ char *drawn = draw_cycle(work, next, start);
+	const struct proof_draft draft = { .id = "cycle",
+		.weight = PROOF_REFUSAL,
+		.answer = ENOENT,
+		.cure = "take one of these dependencies out of the sources" };
+	uint32_t member = start;
+
+	if (!drawn || proof_append(&work->set->findings, "", &draft,
+			      "%s: each needs a symbol of the next, so that none can be the first",
+			      drawn) < 0)
+		return -ENOMEM;
+	do {
+		struct proof *proof = &work->set->members[member].proof;
+
+		work->nodes[member].in_cycle = true;
+		if (proof_append(proof, work->nodes[member].label, &draft, "needs itself: %s",
+			    drawn) < 0)
+			return -ENOMEM;
+		proof_conclude(proof);
+		member = next[member];
+	} while (member != start);
+	return 0;
+}
+
+/* Somebody of those left whom it needs; there is one, or it would not be left. */
+static uint32_t needed_of(const struct set_work *work, uint32_t member)
+{
+	const struct set_node *node = &work->nodes[member];
+
+	for (uint32_t i = 0; i < node->edge_count; i++)
+		if (node->edges[i].hard && work->nodes[node->edges[i].to].position == SET_NONE)
+			return node->edges[i].to;
+	return SET_NONE;
+}
+
+/* Every walk over what is left ends in a circle, or where an earlier walk was. */
+static int find_cycles(struct set_work *work)
+{
+	size_t count = work->set->member_count;
+	_cleanup_free_ uint32_t *walks = calloc(count + 1, sizeof(*walks));
+	_cleanup_free_ uint32_t *next = calloc(count + 1, sizeof(*next));
+	int r = 0;
+
+	if (!walks || !next)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < count && r == 0; i++) {
+		uint32_t walk = i + 1, member = i;
+
+		if (work->nodes[i].position != SET_NONE)
+			continue;
+		while (member != SET_NONE && !walks[member]) {
+			walks[member] = walk;
+			next[member] = needed_of(work, member);
+			member = next[member];
+		}
+		if (member != SET_NONE && walks[member] == walk)
+			r = report_cycle(work, next, member);
+	}
+	return r;
+}
+
+int set_sort(struct set_work *work)
+{
+	_cleanup_(sorting_done) struct sorting sorting = { 0 };
+	uint32_t member;
+
+	work->order = calloc(work->set->member_count + 1, sizeof(*work->order));
+	if (!work->order || sorting_start(work, &sorting) < 0)
+		return -ENOMEM;
+	while ((member = take(work, &sorting)) != SET_NONE)
+		place(work, &sorting, member);
+	return work->order_count == work->set->member_count ? 0 : find_cycles(work);
+}
+
+/* In a circle everybody needs somebody that falls; that is said already. */
+static int fall_with(struct set_work *work, uint32_t user, uint32_t needed, bool refused)
+{
+	struct proof *proof = &work->set->members[user].proof;
+	const char *label = work->nodes[user].label;
+	const struct proof_draft draft = { .id = "needs-refused",
+		.weight = refused ? PROOF_REFUSAL : PROOF_DOUBT,
+		.answer = ENOENT,
+		.exporter = work->nodes[needed].label,
+		.cure = "see there" };
+
+	if (proof_append(proof, label, &draft,
+		    refused ? "needs %s, which will not load"
+			    : "needs %s, of which it cannot be told whether it loads",
+		    work->nodes[needed].label) < 0)
+		return -ENOMEM;
+	proof_conclude(proof);
+	return 0;
+}
+
+static int spread_verdict(struct set_work *work, const struct users *users,
+	enum proof_verdict verdict, uint32_t *waiting)
+{
+	size_t count = 0;
+
+	for (uint32_t i = 0; i < work->set->member_count; i++)
+		if (work->set->members[i].proof.verdict == verdict)
+			waiting[count++] = i;
+	for (size_t next = 0; next < count; next++)
+		for (uint32_t i = users->first[waiting[next]]; i < users->first[waiting[next] + 1];
+			i++) {
+			uint32_t user = users->items[i].to;
+			enum proof_verdict before = work->set->members[user].proof.verdict;
+
+			if (!users->items[i].hard || work->nodes[user].in_cycle ||
+				(verdict == PROOF_CANNOT_TELL && before == PROOF_WILL_NOT_LOAD))
+				continue;
+			if (fall_with(work, user, waiting[next], verdict == PROOF_WILL_NOT_LOAD) <
+				0)
+				return -ENOMEM;
+			if (before != verdict)
+				waiting[count++] = user;
+		}
+	return 0;
+}
+
+int set_spread(struct set_work *work)
+{
+	_cleanup_(users_done) struct users users = { 0 };
+	_cleanup_free_ uint32_t *waiting = calloc(work->set->member_count + 1, sizeof(*waiting));
+
+	if (!waiting || users_build(work, &users) < 0)
+		return -ENOMEM;
+	if (spread_verdict(work, &users, PROOF_WILL_NOT_LOAD, waiting) < 0)
+		return -ENOMEM;
+	return spread_verdict(work, &users, PROOF_CANNOT_TELL, waiting);
+}

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of module/proof_set.h share. Members go by their place in the set. */
+#pragma once
+
+#include "module/proof_internal.h"
+#include "module/proof_set.h"
+
+#define SET_NONE UINT32_MAX
+
+/* Names to numbers: open addressing, the keys are borrowed. Zeroed, it is empty. */
+struct set_table {
+	struct set_slot {
+		const char *key; /* NULL: free */
+		uint32_t hash;
+		uint32_t number;
+	} * slots;
+	size_t slot_count; /* a power of two, more than twice what it holds */
+};
+
+/* Room for @count keys. 0 or -ENOMEM. */
+int set_table_init(struct set_table *table, size_t count) _must_check_;
+/* Puts @key unless it is there; returns the number that it has now. */
+uint32_t set_table_put(struct set_table *table, const char *key, uint32_t number);
+uint32_t set_table_find(const struct set_table *table, const char *key); /* or SET_NONE */
+void set_table_done(struct set_table *table);
+
+/* One member has to be loaded after another. */
+struct set_edge {
+	uint32_t to;
+	bool hard; /* by a symbol that must be there; else it is only better so */
+};
+
+struct set_node {
+	const char *label; /* for messages; "" never */
+	char *own_name;    /* of one that states none, or whose file cannot be read; or NULL */
+	struct set_edge *edges;
+	uint32_t edge_count, edge_capacity;
+	bool proprietary;
+	bool shadowed; /* another file of that name is loaded in its place */
+	bool in_cycle;
+	uint32_t position; /* in the order; SET_NONE: in none */
+};
+
+/* A symbol that two members export. */
+struct set_duplicate {
+	const char *symbol;
+	uint32_t first, second;
+};
+
+struct set_work {
+	struct proof_set *set;
+	struct set_node *nodes;
+	struct set_table names;   /* of members, to the one that is loaded */
+	struct set_table kernel;  /* names of the kernel's modules */
+	struct set_table symbols; /* to a place in exports */
+	struct set_export {
+		const struct elf_module_export *export;
+		uint32_t member;
+	} * exports;
+	size_t export_count;
+	struct set_duplicate *duplicates;
+	size_t duplicate_count;
+	uint32_t *order; /* members that can be loaded, in their order */
+	size_t order_count;
+};
+
+/* proof_set_table.c: who is who. 0 or -ENOMEM. */
+int set_name_members(struct set_work *work) _must_check_;
+int set_collect_exports(struct set_work *work) _must_check_;
+void set_work_done(struct set_work *work);
+const struct elf_module *set_module(const struct set_work *work, uint32_t member);
+
+/* proof_set_prove.c: each member against the kernel and the others; fills edges. */
+int set_prove_members(struct set_work *work) _must_check_;
+int set_add_edge(struct set_work *work, uint32_t from, uint32_t to, bool hard) _must_check_;
+
+/* proof_set_order.c */
+int set_sort(struct set_work *work) _must_check_;
+int set_spread(struct set_work *work) _must_check_;
+
+/* proof_set_facts.c */
+int set_add_wishes(struct set_work *work) _must_check_; /* edges of depends and softdep */
+int set_judge_duplicates(struct set_work *work) _must_check_;
+int set_judge_facts(struct set_work *work) _must_check_;
+
+/* proof_set_options.c */
+int set_judge_options(struct set_work *work) _must_check_;

@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdlib.h>
+#include <string.h>
+
+#include "module/proof_set_parts.h"
+
+/* 32-bit FNV-1a. */
+static uint32_t hash_key(const char *key)
+{
+	uint32_t hash = 2166136261U;
+
+	while (*key)
+		hash = (hash ^ (unsigned char) *key++) * 16777619U;
+	return hash;
+}
+
+int set_table_init(struct set_table *table, size_t count)
+{
+	size_t slot_count = 16;
+
+	while (slot_count <= count * 2)
+		slot_count *= 2;
+	table->slots = calloc(slot_count, sizeof(*table->slots));
+	table->slot_count = slot_count;
+	return table->slots ? 0 : -ENOMEM;
+}
+
+static struct set_slot *find_slot(const struct set_table *table, const char *key, uint32_t hash)
+{
+	size_t mask = table->slot_count - 1;
+	size_t place = hash & mask;
+
+	while (table->slots[place].key &&
+		(table->slots[place].hash != hash || strcmp(table->slots[place].key, key) != 0))
+		place = (place + 1) & mask;
+	return &table->slots[place];
+}
+
+uint32_t set_table_put(struct set_table *table, const char *key, uint32_t number)
+{
+	uint32_t hash = hash_key(key);
+	struct set_slot *slot = find_slot(table, key, hash);
+
+	if (!slot->key)
+		*slot = (struct set_slot){ key, hash, number };
+	return slot->number;
+}
+
+uint32_t set_table_find(const struct set_table *table, const char *key)
+{
+	const struct set_slot *slot = table->slots ? find_slot(table, key, hash_key(key)) : NULL;
+
+	return slot && slot->key ? slot->number : SET_NONE;
+}
+
+void set_table_done(struct set_table *table)
+{
+	free(table->slots);
+	*table = (struct set_table){ 0 };
+}
+
+const struct elf_module *set_module(const struct set_work *work, uint32_t member)
+{
+	return work->set->members[member].module;
+}
+
+/* "updates/x/ib-core.ko.xz" as "ib_core". */
+static char *name_of_path(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	char *name = strdup(slash ? slash + 1 : path);
+	char *end = name ? strstr(name, ".ko") : NULL;
+
+	if (end)
+		*end = '\0';
+	for (char *dash = name; dash && (dash = strchr(dash, '-'));)
+		*dash = '_';
+	return name;
+}
+
+static int name_member(struct set_work *work, uint32_t member)
+{
+	const struct elf_module *module = set_module(work, member);
+	struct set_node *node = &work->nodes[member];
+
+	node->position = SET_NONE;
+	node->label = module ? elf_module_name(module) : NULL;
+	node->proprietary = module && proof_is_proprietary(module);
+	if (node->label)
+		return 0;
+	node->own_name = name_of_path(work->set->members[member].path);
+	node->label = node->own_name;
+	return node->label ? 0 : -ENOMEM;
+}
+
+/* Which of several files of one name depmod takes: see depmod.d(5), "search", and its defaults. */
+static unsigned int rank_of(const char *path)
+{
+	static const char *const folders[] = { "updates/", "extra/", "weak-updates/" };
+
+	for (unsigned int i = 0; i < ARRAY_SIZE(folders); i++) {
+		const char *found = strstr(path, folders[i]);
+
+		if (found && (found == path || found[-1] == '/'))
+			return i;
+	}
+	return ARRAY_SIZE(folders);
+}
+
+static int note_same_name(struct set_work *work, uint32_t taken, uint32_t left, bool certain)
+{
+	const struct proof_draft draft = { .id = "duplicate-name",
+		.weight = certain ? PROOF_NOTE : PROOF_DOUBT,
+		.answer = EEXIST,
+		.cure = "remove the one that is not wanted" };
+
+	return proof_append(&work->set->findings, work->nodes[taken].label, &draft,
+		certain ? "two files have this name, %s and %s: depmod takes the first"
+			: "two files have this name, %s and %s, and only one of them is loaded",
+		work->set->members[taken].path, work->set->members[left].path);
+}
+
+static int settle_name(struct set_work *work, uint32_t earlier, uint32_t later)
+{
+	unsigned int earlier_rank = rank_of(work->set->members[earlier].path);
+	unsigned int later_rank = rank_of(work->set->members[later].path);
+	bool later_wins = later_rank < earlier_rank;
+	uint32_t taken = later_wins ? later : earlier;
+
+	work->nodes[later_wins ? earlier : later].shadowed = true;
+	if (later_wins) {
+		const char *key = work->nodes[earlier].label;
+
+		find_slot(&work->names, key, hash_key(key))->number = later;
+	}
+	return note_same_name(
+		work, taken, later_wins ? earlier : later, earlier_rank != later_rank);
+}
+
+static int name_kernel(struct set_work *work)
+{
+	const struct strv *lists[] = { work->set->kernel_modules, work->set->kernel->builtin };
+	size_t count = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(lists); i++)
+		count += lists[i] ? lists[i]->count : 0;
+	if (set_table_init(&work->kernel, count) < 0)
+		return -ENOMEM;
+	for (size_t i = 0; i < ARRAY_SIZE(lists); i++)
+		for (size_t j = 0; lists[i] && j < lists[i]->count; j++)
+			(void) set_table_put(&work->kernel, lists[i]->items[j], 0);
+	return 0;
+}
+
+int set_name_members(struct set_work *work)
+{
+	size_t count = work->set->member_count;
+	int r = 0;
+
+	work->nodes = calloc(count + 1, sizeof(*work->nodes));
+	if (!work->nodes || set_table_init(&work->names, count) < 0)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < count && r == 0; i++) {
+		uint32_t holder;
+
+		r = name_member(work, i);
+		if (r < 0)
+			break;
+		holder = set_table_put(&work->names, work->nodes[i].label, i);
+		if (holder != i)
+			r = settle_name(work, holder, i);
+	}
+	return r < 0 ? r : name_kernel(work);
+}
+
+static int note_duplicate(
+	struct set_work *work, const char *symbol, uint32_t first, uint32_t second)
+{
+	size_t count = work->duplicate_count;
+	struct set_duplicate *duplicates = work->duplicates;
+
+	/* Grows at powers of two. */
+	if ((count & (count - 1)) == 0) {
+		duplicates = reallocarray(duplicates, count ? count * 2 : 1, sizeof(*duplicates));
+		if (!duplicates)
+			return -ENOMEM;
+		work->duplicates = duplicates;
+	}
+	duplicates[work->duplicate_count++] = (struct set_duplicate){ symbol, first, second };
+	return 0;
+}
+
+static int collect_of(struct set_work *work, uint32_t member)
+{
+	size_t count;
+	const struct elf_module_export *exports =
+		elf_module_exports(set_module(work, member), &count);
+
+	for (size_t i = 0; i < count; i++) {
+		uint32_t place = (uint32_t) work->export_count;
+		uint32_t holder = set_table_put(&work->symbols, exports[i].symbol, place);
+
+		if (holder == place)
+			work->exports[work->export_count++] =
+				(struct set_export){ &exports[i], member };
+		else if (note_duplicate(
+				 work, exports[i].symbol, work->exports[holder].member, member) < 0)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+/* Of files that depmod passes over nothing is loaded. */
+static bool exports_anything(const struct set_work *work, uint32_t member)
+{
+	return set_module(work, member) && !work->nodes[member].shadowed;
+}
+
+int set_collect_exports(struct set_work *work)
+{
+	size_t total = 0, count;
+	int r = 0;
+
+	for (uint32_t i = 0; i < work->set->member_count; i++)
+		if (exports_anything(work, i)) {
+			(void) elf_module_exports(set_module(work, i), &count);
+			total += count;
+		}
+	work->exports = calloc(total + 1, sizeof(*work->exports));
+	if (!work->exports || set_table_init(&work->symbols, total) < 0)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < work->set->member_count && r == 0; i++)
+		if (exports_anything(work, i))
+			r = collect_of(work, i);
+	return r;
+}
+
+void set_work_done(struct set_work *work)
+{
+	for (size_t i = 0; work->nodes && i < work->set->member_count; i++) {
+		free(work->nodes[i].own_name);
+		free(work->nodes[i].edges);
+	}
+	free(work->nodes);
+	free(work->exports);
+	free(work->duplicates);
+	free(work->order);
+	set_table_done(&work->names);
+	set_table_done(&work->kernel);
+	set_table_done(&work->symbols);
+}
