@@ -1,0 +1,56 @@
+# shellcheck shell=bash disable=SC2154
+# SPDX-License-Identifier: Apache-2.0
+# Kernel modules of our own: objects with the sections that kbuild leaves in a .ko, made to order. Never loaded.
+#   make_module FILE NAME FACT…   facts are KEY=VALUE: of .modinfo (license=, depends=, firmware=, parm=, softdep= …), and
+#     krel=RELEASE                its vermagic is that of kernel-from.bash's kernels; vermagic= says it whole
+#     uses=SYMBOL:CRC             needs it; without a CRC it has no version of it
+#     exports=SYMBOL:CRC          likewise exports_gpl=
+#     layout=CRC                  of module_layout; "" leaves all versions out
+#     struct=BYTES                sizeof(struct module)
+# Sources of the form: Linux scripts/mod/modpost.c, include/linux/export-internal.h.
+
+module_export() {
+    local section=$1 symbol=${2%%:*} crc=${2#*:}
+    printf '%s\n' "void $symbol(void);" "void $symbol(void) {}" \
+        "asm(\".section __ksymtab_strings,\\\"aMS\\\",@progbits,1\\n__kstrtab_$symbol: .asciz \\\"$symbol\\\"\\n\"" \
+        "    \"__kstrtabns_$symbol: .asciz \\\"\\\"\\n.previous\\n.section __ksymtab$section,\\\"a\\\"\\n.balign 4\\n\"" \
+        "    \"__ksymtab_$symbol: .long $symbol - .\\n.long __kstrtab_$symbol - .\\n.long __kstrtabns_$symbol - .\\n.previous\\n\"" \
+        "    \".section __kcrctab$section,\\\"a\\\"\\n.balign 4\\n__crc_$symbol: .long $crc\\n.previous\");"
+}
+
+module_source() {
+    local name=$1 fact versions='' layout=0x01234567 struct=1024 vermagic='' license=GPL symbol
+    shift
+    echo '#include "tests/unit/fixtures/module_sections.h"'
+    for fact in "$@"; do
+        local key=${fact%%=*} value=${fact#*=}
+        case $key in
+            krel) vermagic="$value SMP mod_unload modversions " ;;
+            vermagic) vermagic=$value ;;
+            license) license=$value ;;
+            layout) layout=$value ;;
+            struct) struct=$value ;;
+            uses)
+                symbol=${value%%:*}
+                echo "USES($symbol);"
+                [[ $value != *:* ]] || versions+="{ ${value#*:}, \"$symbol\" },"
+                ;;
+            exports) module_export '' "$value" ;;
+            exports_gpl) module_export _gpl "$value" ;;
+            *) echo "MODULE_INFO_STRING(\"$key=$value\");" ;;
+        esac
+    done
+    echo "MODULE_INFO_STRING(\"name=$name\");"
+    [[ -z $license ]] || echo "MODULE_INFO_STRING(\"license=$license\");"
+    [[ -z $vermagic ]] || echo "MODULE_INFO_STRING(\"vermagic=$vermagic\");"
+    [[ -z $layout ]] || echo "MODULE_VERSIONS{ { $layout, \"module_layout\" }, $versions };"
+    echo "static char this_module[$struct] __attribute__((section(\".gnu.linkonce.this_module\"), used, aligned(64))) = { 1 };"
+}
+
+make_module() {
+    local file=$1
+    shift
+    mkdir -p "$(dirname "$file")"
+    module_source "$@" | gcc -std=gnu11 -I"$repository" -O1 -ffreestanding -fno-pic -fno-stack-protector \
+        -fno-asynchronous-unwind-tables -r -nostdlib -Wl,--build-id -x c -o "$file" -
+}

@@ -1,0 +1,491 @@
+#!/usr/bin/env bats
+# shellcheck disable=SC2154
+# SPDX-License-Identifier: Apache-2.0
+# slipway verify: what it takes, what it says and its exit codes. That it agrees with real kernels: tests/vm.
+
+bats_require_minimum_version 1.5.0
+load helpers
+load kernel-from
+load modules
+
+krel=6.6.9-own1
+other=5.15.0-9-other
+
+setup_file() {
+    cd "$BATS_FILE_TMPDIR" || return
+    make_headers headers "$krel"
+    printf '%s\t%s\tvmlinux\t%s\t\n' 0x00000007 printk EXPORT_SYMBOL 0x00000008 gpl_only EXPORT_SYMBOL_GPL >>headers/Module.symvers
+    make_module set/net/core.ko core krel="$krel" uses=printk:7 exports=core_register:0x1111
+    make_module set/net/peer.ko peer krel="$krel" uses=printk:7 uses=core_register:0x1111 depends=core
+    make_module bad/old.ko old krel="$krel" uses=printk:0x9
+    make_module foreign/foreign.ko foreign krel="$other" layout=0x99
+}
+
+setup() {
+    cd "$BATS_FILE_TMPDIR" || return
+    work=$BATS_TEST_TMPDIR/work
+    mkdir "$work"
+    export SLIPWAY_MIRRORS=/dev/null
+}
+
+# Nothing of a run stays, whatever its end.
+teardown() {
+    local left
+    left=$(find "$BATS_TEST_TMPDIR/cache/runs" -mindepth 1 2>/dev/null) || true
+    [ -z "$left" ] || {
+        echo "left behind: $left"
+        return 1
+    }
+}
+
+verify() {
+    local code=$1
+    shift
+    run_slipway "$code" verify "$@"
+}
+
+# layer FILE FOLDER [TAR-OPTION…]: all that is in the folder
+layer() {
+    tar -C "$2" --owner=0 --group=0 -cf "$1" "${@:3}" .
+}
+
+@test "all will load: exit 0, a line a module, and the sum" {
+    verify 0 set --kernel headers
+    says "kernel $krel, vermagic \"$krel SMP mod_unload modversions \", 3 symbols, 2 modules" "2 modules: 2 will load, 0 will not, 0 cannot tell"
+    [[ $output =~ core\ +will\ load ]]
+    [[ $output =~ peer\ +will\ load ]]
+}
+
+@test "--order says the order in which all load" {
+    verify 0 set --kernel headers --order
+    says "in this order all load:" "1  net/core.ko" "2  net/peer.ko"
+}
+
+@test "another CRC: exit 3 with both CRCs, who exports it and what to do; the worst comes first" {
+    verify 3 set bad --kernel headers
+    says "printk CRC 0x00000009" "the kernel exports 0x00000007" "do: rebuild it" "3 modules: 2 will load, 1 will not, 0 cannot tell"
+    [[ $output == *"old "*"will not load"*"core "*"will load"* ]]
+}
+
+@test "a file that is no module is a verdict with its offset, not the end" {
+    mkdir "$work/mixed"
+    cp set/net/core.ko "$work/mixed/"
+    head -c 200 set/net/peer.ko >"$work/mixed/cut.ko"
+    echo "no module" >"$work/mixed/text.ko"
+    verify 3 "$work/mixed" --kernel headers
+    says "cut.ko" "text.ko" "3 modules: 1 will load, 2 will not, 0 cannot tell"
+}
+
+@test "single files, packed in every way" {
+    xz --check=crc32 -c set/net/core.ko >"$work/core.ko.xz"
+    gzip -c set/net/core.ko >"$work/core.ko.gz"
+    zstd -q -c set/net/core.ko >"$work/core.ko.zst"
+    local file
+    for file in set/net/core.ko "$work"/core.ko.*; do
+        verify 0 "$file" --kernel headers
+        says "1 module: 1 will load"
+    done
+    verify 3 bad/old.ko --kernel headers
+}
+
+@test "cannot tell is exit 4: a kernel whose exports nobody knows" {
+    cp -r headers "$work/headers"
+    rm "$work/headers/Module.symvers"
+    verify 4 set --kernel "$work/headers"
+    says "no Module.symvers" "0 will load, 0 will not, 2 cannot tell"
+}
+
+@test "a kernel without MODVERSIONS is told as vermagic only" {
+    cp -r headers "$work/headers"
+    sed -i /MODVERSIONS/d "$work/headers/.config"
+    make_module "$work/m.ko" m "vermagic=$krel SMP mod_unload " layout= uses=printk
+    verify 0 "$work/m.ko" --kernel "$work/headers"
+    says "vermagic only"
+    make_module "$work/m.ko" m "vermagic=$other SMP mod_unload " layout= uses=printk
+    verify 3 "$work/m.ko" --kernel "$work/headers"
+    says "vermagic"
+}
+
+@test "--with: a file of symvers, a folder with one, modules, an image" {
+    verify 3 set/net/peer.ko --kernel headers
+    says "core_register"
+    printf '0x00001111\tcore_register\t/b/core\tEXPORT_SYMBOL\t\n' >"$work/any-name"
+    verify 0 set/net/peer.ko --kernel headers --with "$work/any-name"
+    mkdir -p "$work/ofed/usr/src/ofa_kernel/x86_64/$krel"
+    cp "$work/any-name" "$work/ofed/usr/src/ofa_kernel/x86_64/$krel/Module.symvers"
+    verify 0 set/net/peer.ko --kernel headers --with "$work/ofed"
+    verify 0 set/net/peer.ko --kernel headers --with set/net/core.ko
+    layer "$work/ofed.tar" "$work/ofed"
+    make_layout "$work/layout" "$work/ofed.tar"
+    verify 0 set/net/peer.ko --kernel headers --with "oci:$work/layout"
+    # The later one counts.
+    printf '0x00002222\tcore_register\t/b/core\tEXPORT_SYMBOL\t\n' >"$work/newer"
+    verify 3 set/net/peer.ko --kernel headers --with "$work/any-name" --with "$work/newer"
+    says "0x00001111" "0x00002222" "core"
+    mkdir "$work/empty"
+    verify 2 set/net/peer.ko --kernel headers --with "$work/empty"
+    says "--with $work/empty: neither a Module.symvers nor a module"
+}
+
+# root FOLDER: a driver image's file system
+root() {
+    mkdir -p "$1/lib/modules/$krel/updates"
+    cp set/net/*.ko "$1/lib/modules/$krel/updates/"
+}
+
+@test "an image as OCI layout and archive, plain and packed, and as docker's archive" {
+    root "$work/root"
+    layer "$work/layer.tar" "$work/root"
+    make_layout "$work/layout" "$work/layer.tar"
+    verify 0 "$work/layout" --kernel headers
+    verify 0 "oci:$work/layout:latest" --kernel headers
+    tar -C "$work/layout" -cf "$work/image.tar" .
+    verify 0 "$work/image.tar" --kernel headers
+    verify 0 "oci-archive:$work/image.tar" --kernel headers
+    zstd -q "$work/image.tar"
+    verify 0 "$work/image.tar.zst" --kernel headers
+    mkdir -p "$work/docker/abc"
+    cp "$work/layer.tar" "$work/docker/abc/layer.tar"
+    echo '[{"Config":"abc.json","RepoTags":["a:b"],"Layers":["abc/layer.tar"]}]' >"$work/docker/manifest.json"
+    tar -C "$work/docker" -cf "$work/docker.tar" manifest.json abc/layer.tar
+    verify 0 "docker-archive:$work/docker.tar" --kernel headers
+    says "2 modules: 2 will load"
+    gzip "$work/docker.tar"
+    verify 0 "$work/docker.tar.gz" --kernel headers
+}
+
+@test "layers in gzip and zstd; what a later one removes or replaces is not judged" {
+    root "$work/one"
+    mkdir -p "$work/one/opt/old" "$work/one/lib/modules/$krel/extra"
+    cp bad/old.ko "$work/one/opt/old/"
+    cp bad/old.ko "$work/one/lib/modules/$krel/extra/replaced.ko"
+    cp bad/old.ko "$work/one/lib/modules/$krel/updates/gone.ko"
+    mkdir -p "$work/two/opt/old" "$work/two/lib/modules/$krel/updates" "$work/two/lib/modules/$krel/extra"
+    touch "$work/two/opt/old/.wh..wh..opq" "$work/two/lib/modules/$krel/updates/.wh.gone.ko"
+    make_module "$work/two/lib/modules/$krel/extra/replaced.ko" replaced krel="$krel"
+    layer "$work/one.tar" "$work/one"
+    layer "$work/two.tar" "$work/two"
+    gzip "$work/one.tar"
+    zstd -q "$work/two.tar"
+    make_layout "$work/layout" "$work/one.tar.gz" "$work/two.tar.zst"
+    verify 0 "$work/layout" --kernel headers
+    says "3 modules: 3 will load"
+    make_layout "$work/lower" "$work/one.tar.gz"
+    verify 3 "$work/lower" --kernel headers
+    says "5 modules: 2 will load, 3 will not"
+}
+
+@test "an opaque root leaves nothing of the layers below" {
+    root "$work/one"
+    cp bad/old.ko "$work/one/"
+    mkdir "$work/two"
+    touch "$work/two/.wh..wh..opq"
+    cp set/net/core.ko "$work/two/"
+    layer "$work/one.tar" "$work/one"
+    layer "$work/two.tar" "$work/two"
+    make_layout "$work/layout" "$work/one.tar" "$work/two.tar"
+    verify 0 "$work/layout" --kernel headers
+    says "1 module: 1 will load"
+}
+
+@test "a foreign image: modules anywhere, of several kernels; only the wanted one's are judged" {
+    mkdir -p "$work/root/drivers/$krel" "$work/root/drivers/$other" "$work/root/usr/lib/modules/$other/extra" "$work/root/opt/vendor"
+    cp set/net/core.ko "$work/root/drivers/$krel/"
+    cp foreign/foreign.ko "$work/root/drivers/$other/"
+    cp foreign/foreign.ko "$work/root/usr/lib/modules/$other/extra/"
+    cp set/net/peer.ko "$work/root/opt/vendor/"
+    layer "$work/layer.tar" "$work/root"
+    make_layout "$work/layout" "$work/layer.tar"
+    verify 0 "$work/layout" --kernel headers
+    says "modules for other kernels are passed over: $other" "2 modules: 2 will load"
+    verify 0 "$work/root" --kernel headers
+    says "passed over: $other"
+    rm -r "$work/root/drivers" "$work/root/opt"
+    verify 3 "$work/root" --kernel headers
+    says "nothing in it lies in a folder of $krel: all its modules are judged" "$other" "1 module: 0 will load, 1 will not"
+}
+
+@test "an image in containers-storage, by its name" {
+    printf '[storage]\ndriver = "vfs"\nrunroot = "%s/run"\ngraphroot = "%s/storage"\n' "$work" "$work" >"$work/storage.conf"
+    export CONTAINERS_STORAGE_CONF=$work/storage.conf BUILDAH_ISOLATION=chroot
+    root "$work/root"
+    layer "$work/layer.tar" "$work/root"
+    container=$(buildah from scratch)
+    buildah add -q "$container" "$work/layer.tar" / >/dev/null
+    buildah commit -q "$container" localhost/slipway-test:1 >/dev/null
+    buildah rm "$container" >/dev/null
+    verify 0 localhost/slipway-test:1 --kernel headers
+    says "2 modules: 2 will load"
+    verify 0 containers-storage:localhost/slipway-test:1 --kernel headers
+    verify 2 localhost/slipway-test:2 --kernel headers
+    says "localhost/slipway-test:2: neither a file or folder nor an image in containers-storage"
+    # The name of nothing, and nobody to ask.
+    run env PATH=/nowhere SLIPWAY_DATADIR="$repository" SLIPWAY_CACHE="$BATS_TEST_TMPDIR/cache" "$SLIPWAY" verify no-such:1 --kernel headers
+    echo "$output"
+    [ "$status" -eq 10 ]
+    says "there is no buildah to ask"
+}
+
+@test "a damaged layer, one that is cut short, one that is not there: exit 12, and no verdict" {
+    root "$work/root"
+    layer "$work/layer.tar" "$work/root"
+    gzip -k "$work/layer.tar"
+    make_layout "$work/layout" "$work/layer.tar.gz"
+    blob=$work/layout/blobs/sha256/$(sha256sum <"$work/layer.tar.gz" | cut -d' ' -f1)
+    head -c 300 "$work/layer.tar.gz" >"$blob"
+    verify 12 "$work/layout" --kernel headers
+    says "its layers cannot be read" "is damaged: its SHA-256 is"
+    rm "$blob"
+    verify 12 "$work/layout" --kernel headers
+    mkdir -p "$work/docker/abc"
+    head -c 3000 "$work/layer.tar" >"$work/docker/abc/layer.tar"
+    echo '[{"Layers":["abc/layer.tar"]}]' >"$work/docker/manifest.json"
+    tar -C "$work/docker" -cf "$work/docker.tar" manifest.json abc/layer.tar
+    verify 12 "$work/docker.tar" --kernel headers
+    says "its layers cannot be read"
+    echo '{"manifests":7}' >"$work/layout/index.json"
+    verify 12 "$work/layout" --kernel headers
+    head -c 5000 /dev/urandom >"$work/noise"
+    verify 12 "$work/noise" --kernel headers
+}
+
+@test "a layer that leads out of the image is refused: exit 19, and nothing is written there" {
+    mkdir -p "$work/root/lib/modules"
+    ln -s ../../../../../../../../../../../../../tmp/slipway-escape.ko "$work/root/lib/modules/out.ko"
+    layer "$work/layer.tar" "$work/root"
+    make_layout "$work/layout" "$work/layer.tar"
+    verify 19 "$work/layout" --kernel headers
+    says "out.ko" "leads out of the archive"
+    cp set/net/core.ko "$work/core.ko"
+    tar -C "$work" --transform 's,^core.ko,../../escape.ko,' -Pcf "$work/up.tar" core.ko
+    make_layout "$work/up" "$work/up.tar"
+    verify 19 "$work/up" --kernel headers
+    [ -z "$(find "$BATS_TEST_TMPDIR" -name 'escape.ko')" ]
+}
+
+@test "links in an image lead where they lead there: weak-updates count, links to nowhere do not" {
+    mkdir -p "$work/root/lib/modules/$krel/weak-updates" "$work/root/opt"
+    cp set/net/core.ko "$work/root/opt/"
+    ln -s /opt/core.ko "$work/root/lib/modules/$krel/weak-updates/core.ko"
+    ln -s /etc/hostname "$work/root/lib/modules/$krel/weak-updates/nothing.ko"
+    layer "$work/layer.tar" "$work/root"
+    make_layout "$work/layout" "$work/layer.tar"
+    run_slipway 0 verify "$work/layout" --kernel headers --json
+    [ "$(jq -r '[.modules[].path | select(test("nothing"))] | length' <<<"$output")" = 0 ]
+    [ "$(jq -r '[.modules[].path | select(test("weak-updates/core"))] | length' <<<"$output")" = 1 ]
+}
+
+@test "packages and tarballs with modules" {
+    root "$work/root"
+    layer "$work/modules.tar" "$work/root"
+    xz "$work/modules.tar"
+    verify 0 "$work/modules.tar.xz" --kernel headers
+    pack_deb own-modules "$work/root" "$work/modules.deb"
+    verify 0 "$work/modules.deb" --kernel headers
+    says "2 modules: 2 will load"
+}
+
+@test "the NIC image and the GPU image are one set: what one exports the other may use" {
+    mkdir -p "$work/nic/lib/modules/$krel/updates" "$work/gpu/lib/modules/$krel/updates"
+    cp set/net/core.ko "$work/nic/lib/modules/$krel/updates/"
+    cp set/net/peer.ko "$work/gpu/lib/modules/$krel/updates/"
+    layer "$work/nic.tar" "$work/nic"
+    layer "$work/gpu.tar" "$work/gpu"
+    make_layout "$work/nic-image" "$work/nic.tar"
+    make_layout "$work/gpu-image" "$work/gpu.tar"
+    verify 3 "$work/gpu-image" --kernel headers
+    says "core_register"
+    verify 0 "$work/nic-image" "$work/gpu-image" --kernel headers
+    make_module "$work/gpu/lib/modules/$krel/updates/peer.ko" peer krel="$krel" uses=core_register:0x2222 depends=core
+    verify 3 "$work/nic-image" "$work/gpu" --kernel headers
+    says "core_register" "0x00002222" "0x00001111" "core exports"
+}
+
+@test "an image's firmware and modprobe.d are held against what its modules say" {
+    mkdir -p "$work/root/lib/modules/$krel/updates" "$work/root/usr/lib/firmware/vendor" "$work/root/etc/modprobe.d"
+    make_module "$work/root/lib/modules/$krel/updates/fw.ko" fw krel="$krel" firmware=vendor/there.bin firmware=vendor/missing.bin \
+        parmtype=level:int parm=level:how
+    echo data | xz >"$work/root/usr/lib/firmware/vendor/there.bin.xz"
+    printf '%s\n' '# a comment' 'options fw level=1 \' '    speed=fast' 'options other x=1' >"$work/root/etc/modprobe.d/fw.conf"
+    layer "$work/layer.tar" "$work/root"
+    make_layout "$work/layout" "$work/layer.tar"
+    run_slipway 0 verify "$work/layout" --kernel headers --json
+    findings=$(jq -r '.set.findings[], .modules[].findings[] | "\(.id) \(.text)"' <<<"$output")
+    grep -q "^firmware.*vendor/missing.bin" <<<"$findings"
+    grep -q "^option.*speed" <<<"$findings"
+    run ! grep -q "there.bin" <<<"$findings"
+    run ! grep -q "level" <<<"$findings"
+    # A folder of modules is no root: nobody knows what firmware will be there.
+    run_slipway 0 verify "$work/root/lib/modules/$krel/updates" --kernel headers --json
+    run ! grep -q '"id":"firmware' <<<"$output"
+}
+
+@test "signatures: demanded, trusted, of a stranger, missing" {
+    openssl req -x509 -noenc -days 30 -subj /CN=ours -newkey rsa:2048 -keyout "$work/ours.key" -out "$work/ours.pem" 2>/dev/null
+    openssl req -x509 -noenc -days 30 -subj /CN=theirs -newkey rsa:2048 -keyout "$work/theirs.key" -out "$work/theirs.pem" 2>/dev/null
+    cp -r set "$work/set"
+    verify 3 "$work/set" --kernel headers --enforce-signatures
+    run_slipway 0 sign --key "$work/ours.key" --cert "$work/ours.pem" --hash sha256 "$work/set"
+    verify 3 "$work/set" --kernel headers --enforce-signatures
+    verify 3 "$work/set" --kernel headers --enforce-signatures --trust "$work/theirs.pem"
+    says "--enforce-signatures"
+    verify 0 "$work/set" --kernel headers --enforce-signatures --trust "$work/theirs.pem" --trust "$work/ours.pem"
+    run_slipway 0 verify "$work/set" --kernel headers --json
+    [ "$(jq -r '.modules[0].signer.issuer' <<<"$output")" = ours ]
+    verify 2 "$work/set" --kernel headers --enforce-signatures --trust "$work/ours.key"
+    verify 2 "$work/set" --kernel headers --enforce-signatures --trust "$work/none.pem"
+}
+
+@test "a kernel that forces signatures does so without the option" {
+    cp -r headers "$work/headers"
+    printf '%s\n' CONFIG_MODULE_SIG=y CONFIG_MODULE_SIG_FORCE=y >>"$work/headers/.config"
+    verify 3 set --kernel "$work/headers"
+    says "CONFIG_MODULE_SIG_FORCE=y"
+}
+
+@test "the kernel's own modules are trusted without its certificate" {
+    openssl req -x509 -noenc -days 30 -subj /CN=kernel -newkey rsa:2048 -keyout "$work/k.key" -out "$work/k.pem" 2>/dev/null
+    make_root "$work/kernel" "$krel"
+    cp headers/Module.symvers "$work/kernel/usr/src/linux-headers-$krel/"
+    rm "$work/kernel/lib/modules/$krel/kernel/drivers/gpu/drm.ko"
+    make_module "$work/kernel/lib/modules/$krel/kernel/lib/own.ko" own krel="$krel" intree=Y
+    run_slipway 0 sign --key "$work/k.key" --cert "$work/k.pem" --hash sha256 "$work/kernel/lib/modules/$krel/kernel"
+    mkdir "$work/image"
+    cp "$work/kernel/lib/modules/$krel/kernel/lib/own.ko" "$work/image/"
+    verify 0 "$work/image" --kernel "$work/kernel" --enforce-signatures
+    make_module "$work/image/own.ko" own krel="$krel" intree=Y version=2
+    run_slipway 0 sign --key "$work/k.key" --cert "$work/k.pem" --hash sha256 "$work/image"
+    verify 3 "$work/image" --kernel "$work/kernel" --enforce-signatures
+}
+
+@test "a kernel in every shape: tree, lib/modules, record, packages, a node's probe" {
+    make_root "$work/tree" "$krel"
+    cp headers/Module.symvers "$work/tree/usr/src/linux-headers-$krel/"
+    verify 0 set --kernel "$work/tree"
+    verify 0 set --kernel "$work/tree/lib/modules/$krel"
+    verify 0 set --kernel "$work/tree/usr/src/linux-headers-$krel"
+    pack_deb "linux-headers-$krel" "$work/tree" "$work/headers.deb"
+    verify 0 set --kernel "$work/headers.deb" --os debian12
+    tree=$(echo "$BATS_TEST_TMPDIR"/cache/arrows/kernel-*)
+    verify 0 set --kernel "$tree"
+    verify 0 set --kernel "$tree/record.json"
+    cp "$tree/record.json" "$work/alone.json"
+    verify 4 set --kernel "$work/alone.json"
+    says "no Module.symvers"
+    verify 0 set --kernel "$work/alone.json" --with headers/Module.symvers
+    run_slipway 0 probe --root "$work/tree" --headers=no -o "$work/probe.tar.zst"
+    verify 0 set --kernel "$work/probe.tar.zst" --os debian12
+    says "kernel $krel"
+}
+
+@test "a folder with several kernels is ambiguous; one without any is no kernel" {
+    make_root "$work/tree" "$krel"
+    make_root "$work/tree" "$other"
+    verify 2 set --kernel "$work/tree"
+    says "several kernels" "$krel" "$other"
+    cp headers/Module.symvers "$work/tree/usr/src/linux-headers-$krel/"
+    verify 0 set --kernel "$work/tree/lib/modules/$krel"
+    mkdir "$work/nothing"
+    verify 5 set --kernel "$work/nothing"
+    says "no kernel is in this folder"
+    verify 2 set --kernel "$work/not-there"
+    says "No such file"
+    echo '{}' >"$work/record.json"
+    verify 5 set --kernel "$work/record.json"
+}
+
+@test "a release is looked for as lint does it: its own exit codes" {
+    run env PATH=/nowhere SLIPWAY_DATADIR="${SLIPWAY_DATADIR:-$repository}" SLIPWAY_CACHE="$BATS_TEST_TMPDIR/cache" "$SLIPWAY" verify set --kernel 6.1.0-999-amd64 --offline
+    echo "$output"
+    [ "$status" -eq 25 ]
+    verify 22 set --kernel 'not a kernel'
+}
+
+@test "damaged symvers are told with their line" {
+    cp -r headers "$work/headers"
+    echo "0x1 what" >>"$work/headers/Module.symvers"
+    verify 12 set --kernel "$work/headers"
+    says "Module.symvers" "line 4"
+}
+
+@test "nothing to verify is an error that says where was looked" {
+    mkdir -p "$work/empty/lib/modules"
+    verify 2 "$work/empty" --kernel headers
+    says "no module is in it" ".ko.zst"
+    layer "$work/layer.tar" "$work/empty"
+    make_layout "$work/layout" "$work/layer.tar"
+    verify 2 "$work/layout" --kernel headers
+    says "looked for in all its layers"
+}
+
+@test "wrong command lines" {
+    verify 2
+    says "what is to be verified is missing"
+    verify 2 set
+    says "--kernel is missing"
+    verify 2 set --kernel headers --running
+    verify 2 set --running --with set
+    verify 2 set --kernel headers --jobs 0
+    verify 2 "$work/none.ko" --kernel headers
+    says "No such file"
+    verify 2 docker://registry.invalid/x:1 --kernel headers
+    says "no registry is asked"
+    verify 2 /dev/null --kernel headers
+    verify 0 --help
+    says "--kernel" "--with" "--enforce-signatures" "--trust" "--running" "docs/verify.md"
+}
+
+@test "--json is one object with all that was found" {
+    run_slipway 3 verify set bad --kernel headers --json
+    jq -e '
+        def text: type == "string";
+        def null_or(f): . == null or f;
+        def finding: (.id | text) and (.weight | IN("refusal", "doubt", "note")) and (.text | text) and (.cure | text)
+            and (.answer | null_or(test("^E[A-Z]+$"))) and (.symbol | null_or(text)) and (.exporter | null_or(text))
+            and (.wanted_crc | null_or(test("^0x[0-9a-f]{8}$"))) and (.found_crc | null_or(test("^0x[0-9a-f]{8}$")));
+        def verdict: IN("will load", "will not load", "cannot tell");
+        .exit_code == 3 and (.verdict | verdict)
+        and (.kernel | (.krel | text) and (.vermagic | text) and .modversions == true and .symbols == 3 and (.symvers | length == 1)
+            and (.notes | type == "array") and has("struct_module_bytes") and has("signatures_enforced_by"))
+        and (.inputs | length == 2) and (.inputs | all((.name | text) and .kind == "folder" and (.passed_over == []) and .other_kernel == false))
+        and (.modules | length == 3) and (.modules | all((.path | text) and (.name | text) and (.verdict | verdict) and (.vermagic | text)
+            and (.build_id | test("^[0-9a-f]+$")) and has("srcversion") and has("signer") and has("version") and (.findings | all(finding))))
+        and (.set | (.verdict | verdict) and (.order | type == "array") and (.findings | all(finding)))
+        and .counts == {modules: 3, will_load: 2, will_not_load: 1, cannot_tell: 0}
+        and any(.modules[].findings[]; .id == "symbol-version" and .symbol == "printk" and .wanted_crc == "0x00000009"
+            and .found_crc == "0x00000007" and .exporter == "vmlinux" and .answer == "EINVAL")' <<<"$output"
+    run_slipway 2 verify "$work/none.ko" --kernel headers --json
+    mkdir "$work/empty"
+    run_slipway 2 verify "$work/empty" --kernel headers --json
+    [ "$(head -1 <<<"$output" | jq .exit_code 2>/dev/null || tail -1 <<<"$output" | jq .exit_code)" = 2 ]
+}
+
+@test "many findings of one cause are folded, and --all shows them" {
+    local i
+    mkdir "$work/many"
+    for i in 1 2 3 4 5 6; do
+        cp bad/old.ko "$work/many/old$i.ko"
+    done
+    verify 3 "$work/many" --kernel headers
+    says "… and 3 more of this kind"
+    verify 3 "$work/many" --kernel headers --all
+    [[ $output != *"more of this kind"* ]]
+}
+
+@test "Ctrl-C in the middle leaves nothing behind" {
+    mkdir -p "$work/root/lib/modules/$krel"
+    cp set/net/core.ko "$work/root/lib/modules/$krel/"
+    # A pipe in place of a file: unpacking waits until it is ended.
+    mkfifo "$work/slow.tar"
+    SLIPWAY_DATADIR="${SLIPWAY_DATADIR:-$repository}" SLIPWAY_CACHE="$BATS_TEST_TMPDIR/cache" "$SLIPWAY" \
+        verify "oci-archive:$work/slow.tar" --kernel headers >"$work/log" 2>&1 &
+    pid=$!
+    for _ in $(seq 100); do
+        [ -z "$(find "$BATS_TEST_TMPDIR/cache/runs" -mindepth 2 2>/dev/null)" ] || break
+        sleep 0.1
+    done
+    kill -INT "$pid"
+    wait "$pid" && return 1
+    cat "$work/log"
+    grep -q "interrupted" "$work/log"
+}
