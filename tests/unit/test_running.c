@@ -1,0 +1,627 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tests/unit/support.h"
+
+#include <elf.h>
+
+#include "common/fs.h"
+#include "module/kernel_facts.h"
+#include "module/running.h"
+
+#define KREL     "6.1.0-1-test"
+#define VERMAGIC KREL " SMP preempt mod_unload modversions "
+#define REGISTER "ib_register_peer_memory_client"
+#define FACTS    KERNEL_FACTS_FOLDER "/" KREL "/" KERNEL_FACTS_FILE
+#define SYMVERS  "symvers"
+#define BUILD_ID "0123456789abcdef0123456789abcdef01234567"
+
+#define _cleanup_running_ _cleanup_(running_close)
+#define _cleanup_module_  _cleanup_(elf_module_close)
+
+static const char kernel_symvers[] = "0x9060323f\tmodule_layout\tvmlinux\tEXPORT_SYMBOL\t\n"
+				     "0x00000007\tprintk\tvmlinux\tEXPORT_SYMBOL\t\n"
+				     "0x0000000a\tib_inbox\tdrivers/infiniband/core/ib_uverbs\t"
+				     "EXPORT_SYMBOL\t\n";
+
+/* A node: what a test leaves out is as it is on a plain one. */
+struct node {
+	const struct folder *folder;
+	struct running_sources sources;
+	const struct elf_module *modules[1];
+	struct strv symvers, trees;
+};
+
+static void write_note(const struct folder *folder, const char *module, unsigned char last)
+{
+	unsigned char note[36] = { 4, 0, 0, 0, 20, 0, 0, 0, 3, 0, 0, 0, 'G', 'N', 'U', 0 };
+	char path[128];
+
+	for (size_t i = 0; i < 20; i++) {
+		char hex[3] = { BUILD_ID[2 * i], BUILD_ID[2 * i + 1], 0 };
+
+		note[16 + i] = (unsigned char) strtoul(hex, NULL, 16);
+	}
+	note[35] = last;
+	(void) snprintf(path, sizeof(path), "sys/module/%s/notes/.note.gnu.build-id", module);
+	folder_write(folder, path, note, sizeof(note));
+}
+
+static void copy_fixture(const struct folder *folder, const char *fixture, const char *to)
+{
+	_cleanup_free_ char *data = NULL;
+	char path[256];
+	size_t size;
+
+	(void) snprintf(path, sizeof(path), "%s/%s.ko", FIXTURES, fixture);
+	assert_int_equal(fs_read(AT_FDCWD, path, 0, &data, &size), 0);
+	folder_write(folder, to, data, size);
+}
+
+static void write_facts(const struct folder *folder, const char *build)
+{
+	struct kernel_facts facts = { .struct_size = 896,
+		.options = { .force_load = PROOF_NO, .module_sig = PROOF_YES } };
+	_cleanup_free_ char *text = NULL;
+
+	(void) snprintf(facts.vermagic, sizeof(facts.vermagic), VERMAGIC);
+	(void) snprintf(facts.build, sizeof(facts.build), "%s", build);
+	text = kernel_facts_text(&facts);
+	assert_non_null(text);
+	folder_write_text(folder, FACTS, text);
+}
+
+/* An OFED's ib_uverbs is loaded; its file is in the tree "host", and its build id is @last-ended.
+ */
+static void load_uverbs(const struct folder *folder, unsigned char last)
+{
+	folder_write_text(folder, "proc/modules",
+		"nvidia 56717312 2 nvidia_uvm, Live 0x0000000000000000 (POE)\n"
+		"ib_uverbs 180224 1 rdma_ucm, Live 0x0000000000000000 (OE)\n");
+	write_note(folder, "ib_uverbs", last);
+	folder_write_text(folder, "host/lib/modules/" KREL "/modules.dep",
+		"updates/ib-uverbs.ko: updates/mlx_compat.ko\nkernel/lib/crc4.ko:\n");
+	copy_fixture(folder, "exporter", "host/lib/modules/" KREL "/updates/ib-uverbs.ko");
+}
+
+static void node_init(struct node *node, const struct folder *folder, struct elf_module **peer)
+{
+	struct error error;
+
+	assert_int_equal(elf_module_open(AT_FDCWD, FIXTURES "/peer.ko", peer, &error), 0);
+	folder_write_text(folder, SYMVERS, kernel_symvers);
+	folder_write_text(folder, "proc/modules", "");
+	write_facts(folder, "#1 SMP Test 1");
+	*node = (struct node){ .folder = folder };
+	assert_int_equal(strv_push(&node->symvers, "absent"), 0);
+	assert_int_equal(strv_push(&node->symvers, SYMVERS), 0);
+	assert_int_equal(strv_push(&node->trees, ""), 0);
+	assert_int_equal(strv_push(&node->trees, "host"), 0);
+	node->modules[0] = *peer;
+	node->sources = (struct running_sources){
+		.krel = KREL,
+		.machine = "x86_64",
+		.build = "#1 SMP Test 1",
+		.symvers = &node->symvers,
+		.facts = FACTS,
+		.trees = &node->trees,
+		.module_count = 1,
+		.kallsyms = true,
+	};
+}
+
+static struct running *node_open(struct node *node)
+{
+	struct running *running = NULL;
+	struct error error = { "" };
+
+	/* The node is where its caller's copy of the struct is now. */
+	node->sources.modules = node->modules;
+	if (running_open(node->folder->fd, &node->sources, &running, &error) < 0)
+		fail_msg("%s", error.text);
+	return running;
+}
+
+static void node_done(struct node *node)
+{
+	strv_free(&node->symvers);
+	strv_free(&node->trees);
+}
+
+static void expect_exporter(
+	const struct running *running, const char *symbol, const char *exporter, long crc)
+{
+	const struct symvers_entry *entry = symvers_find(running_kernel(running)->symvers, symbol);
+
+	if (!exporter) {
+		assert_null(entry);
+		return;
+	}
+	assert_non_null(entry);
+	assert_string_equal(entry->module, exporter);
+	assert_int_equal(entry->has_crc, crc >= 0);
+	if (crc >= 0)
+		assert_int_equal(entry->crc, crc);
+}
+
+static void tells_the_kernel(void **state)
+{
+	const struct folder *folder = *state;
+	_cleanup_module_ struct elf_module *peer = NULL;
+	_cleanup_running_ struct running *running = NULL;
+	const struct proof_kernel *kernel;
+	_cleanup_(node_done) struct node node;
+	const char *why;
+
+	node_init(&node, folder, &peer);
+	folder_write_text(folder, "proc/modules",
+		"nvidia 56717312 2 nvidia_uvm, Live 0x0000000000000000 (POE)\n"
+		"crc4 16384 0 - Live 0x0000000000000000\n"
+		"stuck 16384 - - Live 0x0000000000000000\n");
+	folder_write_text(folder, "proc/cmdline", "quiet module_blacklist=a,b-c\n");
+	folder_write_text(folder, "lib/modules/" KREL "/modules.builtin",
+		"kernel/fs/ext-four.ko\nkernel/lib/zlib.ko\n");
+	folder_subfolder(folder, "sys/module/zlib");
+	running = node_open(&node);
+	kernel = running_kernel(running);
+	assert_string_equal(kernel->krel, KREL);
+	assert_int_equal(kernel->version, PROOF_VERSION(6, 1));
+	assert_string_equal(kernel->vermagic, VERMAGIC);
+	assert_int_equal(kernel->machine, EM_X86_64);
+	assert_int_equal(kernel->struct_size, 896);
+	assert_int_equal(kernel->force_load, PROOF_NO);
+	assert_int_equal(kernel->missing_imports, PROOF_UNKNOWN);
+	assert_true(kernel->running);
+	assert_int_equal(running_is_same_build(running, &why), PROOF_YES);
+	assert_string_equal(why, "");
+	assert_true(strv_contains(kernel->proprietary, "nvidia"));
+	assert_false(strv_contains(kernel->proprietary, "crc4"));
+	assert_true(strv_contains(kernel->blacklist, "b_c"));
+	assert_true(strv_contains(kernel->builtin, "ext_four"));
+	assert_int_equal(kernel->builtin_shown->count, 1);
+	assert_string_equal(kernel->builtin_shown->items[0], "zlib");
+	assert_true(strv_contains(running_modules(running), "crc4"));
+	assert_true(strv_contains(running_modules(running), "zlib"));
+	expect_exporter(running, "printk", "vmlinux", 7);
+	expect_exporter(running, "module_layout", "vmlinux", 0x9060323f);
+	/* Nobody asked for it, and nobody exports it. */
+	expect_exporter(running, "ib_inbox", NULL, 0);
+	expect_exporter(running, REGISTER, NULL, 0);
+}
+
+static void lists_what_is_loaded(void **state)
+{
+	const struct folder *folder = *state;
+	_cleanup_module_ struct elf_module *peer = NULL;
+	_cleanup_running_ struct running *running = NULL;
+	const struct running_module *modules;
+	_cleanup_(node_done) struct node node;
+	size_t count;
+
+	node_init(&node, folder, &peer);
+	load_uverbs(folder, 0x67);
+	folder_write_text(folder, "sys/module/ib_uverbs/srcversion", "ABC\n");
+	running = node_open(&node);
+	modules = running_loaded(running, &count);
+	assert_int_equal(count, 2);
+	assert_string_equal(modules[0].name, "ib_uverbs");
+	assert_int_equal(modules[0].references, 1);
+	assert_string_equal(modules[0].taint, "OE");
+	assert_string_equal(modules[0].build_id, BUILD_ID);
+	assert_string_equal(modules[0].srcversion, "ABC");
+	assert_string_equal(modules[0].path, "host/lib/modules/" KREL "/updates/ib-uverbs.ko");
+	assert_string_equal(modules[1].name, "nvidia");
+	assert_null(modules[1].path);
+}
+
+static void a_file_of_equal_build_id_counts(void **state)
+{
+	const struct folder *folder = *state;
+	_cleanup_module_ struct elf_module *peer = NULL;
+	_cleanup_running_ struct running *running = NULL;
+	_cleanup_(node_done) struct node node;
+
+	node_init(&node, folder, &peer);
+	load_uverbs(folder, 0x67);
+	running = node_open(&node);
+	expect_exporter(running, REGISTER, "ib_uverbs", 0x8e6daf35);
+	assert_int_equal(running_unexplained(running)->count, 0);
+}
+
+static void depmod_need_not_know_the_file(void **state)
+{
+	const struct folder *folder = *state;
+	_cleanup_module_ struct elf_module *peer = NULL;
+	_cleanup_running_ struct running *running = NULL;
+	_cleanup_(node_done) struct node node;
+
+	node_init(&node, folder, &peer);
+	load_uverbs(folder, 0x67);
+	folder_write_text(folder, "host/lib/modules/" KREL "/modules.dep", "");
+	assert_int_equal(fs_mkdir_parents(folder->fd, "host/opt", 0755), 0);
+	assert_int_equal(renameat(folder->fd, "host/lib/modules/" KREL "/updates/ib-uverbs.ko",
+				 folder->fd, "host/opt/file.ko"),
+		0);
+	folder_subfolder(folder, "host/lib/modules/" KREL "/extra/ofed");
+	/* Links of a node mean what they mean there. */
+	assert_int_equal(symlinkat("/opt/file.ko", folder->fd,
+				 "host/lib/modules/" KREL "/extra/ofed/ib_uverbs.ko"),
+		0);
+	running = node_open(&node);
+	expect_exporter(running, REGISTER, "ib_uverbs", 0x8e6daf35);
+}
+
+static void srcversion_is_the_second_witness(void **state)
+{
+	const struct folder *folder = *state;
+	_cleanup_module_ struct elf_module *peer = NULL;
+	_cleanup_(node_done) struct node node;
+	_cleanup_free_ char *data = NULL;
+	struct running *running;
+	size_t size;
+	char *note;
+
+	node_init(&node, folder, &peer);
+	load_uverbs(folder, 0x67);
+	assert_int_equal(
+		unlinkat(folder->fd, "sys/module/ib_uverbs/notes/.note.gnu.build-id", 0), 0);
+	folder_write_text(folder, "sys/module/ib_uverbs/srcversion", "0123456789ABCDEF0123456\n");
+	/* The file has a build id, and what is loaded has none: not the same. */
+	running = node_open(&node);
+	expect_exporter(running, REGISTER, NULL, 0);
+	running_close(&running);
+	/* Neither has one. */
+	assert_int_equal(fs_read(folder->fd, "host/lib/modules/" KREL "/updates/ib-uverbs.ko", 0,
+				 &data, &size),
+		0);
+	note = memmem(data, size, "\x03\0\0\0GNU", 8);
+	assert_non_null(note);
+	note[0] = 9; /* another type of note */
+	folder_write(folder, "host/lib/modules/" KREL "/updates/ib-uverbs.ko", data, size);
+	running = node_open(&node);
+	expect_exporter(running, REGISTER, "ib_uverbs", 0x8e6daf35);
+	running_close(&running);
+}
+
+/* Loaded from a file that is gone: kallsyms tells who has the symbol, nobody tells the CRC. */
+static void what_no_file_explains_is_a_doubt(void **state)
+{
+	const struct folder *folder = *state;
+	_cleanup_module_ struct elf_module *peer = NULL;
+	_cleanup_(node_done) struct node node;
+	struct running *running;
+
+	node_init(&node, folder, &peer);
+	load_uverbs(folder, 0x68);
+	folder_write_text(folder, "proc/kallsyms",
+		"0000000000000000 T printk\n"
+		"0000000000000000 T " REGISTER "\t[ib_uverbs]\n");
+	running = node_open(&node);
+	expect_exporter(running, REGISTER, "ib_uverbs", -1);
+	assert_int_equal(running_unexplained(running)->count, 1);
+	assert_string_equal(running_unexplained(running)->items[0], "ib_uverbs");
+	running_close(&running);
+	/* Nobody exports it: that is known. */
+	folder_write_text(folder, "proc/kallsyms",
+		"0000000000000000 T printk\n"
+		"0000000000000000 t " REGISTER "\t[ib_uverbs]\n");
+	running = node_open(&node);
+	expect_exporter(running, REGISTER, NULL, 0);
+	assert_int_equal(running_unexplained(running)->count, 0);
+	running_close(&running);
+}
+
+/* The inbox module of that name is another build than any file, and its exports are in question. */
+static void an_unknown_build_of_an_inbox_module_is_a_doubt(void **state)
+{
+	const struct folder *folder = *state;
+	_cleanup_module_ struct elf_module *peer = NULL;
+	_cleanup_running_ struct running *running = NULL;
+	_cleanup_(node_done) struct node node;
+
+	node_init(&node, folder, &peer);
+	load_uverbs(folder, 0x68);
+	folder_write_text(folder, SYMVERS,
+		"0x9060323f\tmodule_layout\tvmlinux\tEXPORT_SYMBOL\t\n"
+		"0x00000007\tprintk\tvmlinux\tEXPORT_SYMBOL\t\n"
+		"0x8e6daf35\t" REGISTER "\tdrivers/infiniband/core/ib_uverbs\tEXPORT_SYMBOL\t\n");
+	running = node_open(&node);
+	expect_exporter(running, REGISTER, "ib_uverbs", -1);
+}
+
+static void others_may_vouch(void **state)
+{
+	const struct folder *folder = *state;
+	_cleanup_module_ struct elf_module *peer = NULL;
+	_cleanup_(node_done) struct node node;
+	struct running_word word = { "ib_uverbs", "0123456789abcdef0123456789abcdef01234568",
+		REGISTER, 0x1234 };
+	_cleanup_strv_ struct strv drivers = { 0 };
+	struct running *running;
+
+	node_init(&node, folder, &peer);
+	load_uverbs(folder, 0x68);
+	node.sources.words = &word;
+	node.sources.word_count = 1;
+	running = node_open(&node);
+	expect_exporter(running, REGISTER, "ib_uverbs", 0x1234);
+	running_close(&running);
+	/* Of another build: no word about this one. */
+	word.build_id = BUILD_ID;
+	running = node_open(&node);
+	expect_exporter(running, REGISTER, NULL, 0);
+	running_close(&running);
+	folder_write_text(
+		folder, "ofed", "0x00004321\t" REGISTER "\t/src/ib-uverbs\tEXPORT_SYMBOL\t\n");
+	assert_int_equal(strv_push(&drivers, "ofed"), 0);
+	node.sources.driver_symvers = &drivers;
+	running = node_open(&node);
+	expect_exporter(running, REGISTER, "/src/ib-uverbs", 0x4321);
+	running_close(&running);
+	/* A file says more than a list. */
+	write_note(folder, "ib_uverbs", 0x67);
+	running = node_open(&node);
+	expect_exporter(running, REGISTER, "ib_uverbs", 0x8e6daf35);
+	running_close(&running);
+}
+
+static void what_goes_exports_nothing(void **state)
+{
+	const struct folder *folder = *state;
+	_cleanup_module_ struct elf_module *peer = NULL;
+	_cleanup_running_ struct running *running = NULL;
+	_cleanup_strv_ struct strv gone = { 0 };
+	_cleanup_(node_done) struct node node;
+
+	node_init(&node, folder, &peer);
+	load_uverbs(folder, 0x67);
+	assert_int_equal(strv_push(&gone, "ib_uverbs"), 0);
+	node.sources.gone = &gone;
+	running = node_open(&node);
+	expect_exporter(running, REGISTER, NULL, 0);
+	assert_false(strv_contains(running_modules(running), "ib_uverbs"));
+}
+
+/* The loaded module was taken with another CRC than the symvers have. */
+static void a_module_that_was_taken_tells_of_another_build(void **state)
+{
+	const struct folder *folder = *state;
+	_cleanup_module_ struct elf_module *peer = NULL;
+	_cleanup_running_ struct running *running = NULL;
+	_cleanup_(node_done) struct node node;
+	const char *why;
+
+	node_init(&node, folder, &peer);
+	load_uverbs(folder, 0x67);
+	folder_write_text(folder, SYMVERS,
+		"0x9060323f\tmodule_layout\tvmlinux\tEXPORT_SYMBOL\t\n"
+		"0x00000008\tprintk\tvmlinux\tEXPORT_SYMBOL\t\n");
+	running = node_open(&node);
+	assert_int_equal(running_is_same_build(running, &why), PROOF_NO);
+	assert_contains(why, "took ib_uverbs with CRC 0x00000007 for printk");
+	assert_contains(why, "Module.symvers has 0x00000008");
+	expect_exporter(running, "printk", "vmlinux", 7);
+}
+
+static void another_build_needs_witnesses(void **state)
+{
+	const struct folder *folder = *state;
+	_cleanup_module_ struct elf_module *peer = NULL;
+	_cleanup_(node_done) struct node node;
+	struct running *running;
+	const char *why;
+
+	node_init(&node, folder, &peer);
+	node.sources.build = "#1 SMP Test 2";
+	running = node_open(&node);
+	assert_int_equal(running_is_same_build(running, &why), PROOF_NO);
+	assert_contains(why, "is another build (\"#1 SMP Test 2\")");
+	assert_contains(why, "no loaded module vouches for 2 of 2 symbols");
+	expect_exporter(running, "printk", "vmlinux", -1);
+	running_close(&running);
+	/* One of the kernel's own that is loaded used both symbols, with these CRCs. */
+	load_uverbs(folder, 0x67);
+	folder_write_text(
+		folder, "host/lib/modules/" KREL "/modules.dep", "kernel/ib-uverbs.ko:\n");
+	copy_fixture(folder, "exporter", "host/lib/modules/" KREL "/kernel/ib-uverbs.ko");
+	running = node_open(&node);
+	assert_int_equal(running_is_same_build(running, &why), PROOF_YES);
+	expect_exporter(running, "printk", "vmlinux", 7);
+	running_close(&running);
+	/* Loaded by force, it was not compared. */
+	folder_write_text(folder, "proc/modules",
+		"ib_uverbs 180224 1 rdma_ucm, Live 0x0000000000000000 (FOE)\n");
+	running = node_open(&node);
+	assert_int_equal(running_is_same_build(running, &why), PROOF_NO);
+	running_close(&running);
+}
+
+static void without_symvers_nothing_is_claimed(void **state)
+{
+	const struct folder *folder = *state;
+	_cleanup_module_ struct elf_module *peer = NULL;
+	_cleanup_(node_done) struct node node;
+	struct running *running;
+	struct error error;
+
+	node_init(&node, folder, &peer);
+	assert_int_equal(unlinkat(folder->fd, SYMVERS, 0), 0);
+	running = node_open(&node);
+	assert_false(running_has_symvers(running));
+	assert_null(running_kernel(running)->symvers);
+	running_close(&running);
+	/* Damaged is not the same as absent. */
+	folder_write_text(folder, SYMVERS, "nonsense\n");
+	running = NULL;
+	assert_int_equal(running_open(folder->fd, &node.sources, &running, &error), -EINVAL);
+	assert_contains(error.text, "line 1");
+	assert_null(running);
+}
+
+static void everything_counts_where_no_module_is_named(void **state)
+{
+	const struct folder *folder = *state;
+	_cleanup_module_ struct elf_module *peer = NULL;
+	_cleanup_(node_done) struct node node;
+	struct running *running;
+
+	node_init(&node, folder, &peer);
+	load_uverbs(folder, 0x67);
+	node.sources.module_count = 0;
+	running = node_open(&node);
+	assert_false(running_kernel(running)->running);
+	expect_exporter(running, "printk", "vmlinux", 7);
+	expect_exporter(running, REGISTER, "ib_uverbs", 0x8e6daf35);
+	running_close(&running);
+	write_note(folder, "ib_uverbs", 0x68);
+	running = node_open(&node);
+	expect_exporter(running, REGISTER, NULL, 0);
+	expect_exporter(running, "ib_inbox", "drivers/infiniband/core/ib_uverbs", -1);
+	assert_int_equal(running_unexplained(running)->count, 1);
+	running_close(&running);
+}
+
+static void signatures(void **state)
+{
+	const struct folder *folder = *state;
+	_cleanup_module_ struct elf_module *peer = NULL;
+	_cleanup_(node_done) struct node node;
+	static const struct {
+		const char *sig_enforce, *lockdown;
+		bool enforced, by_lockdown;
+		enum running_lockdown level;
+		const char *by;
+	} cases[] = {
+		{ NULL, NULL, false, false, RUNNING_LOCKDOWN_UNKNOWN, NULL },
+		{ "N\n", "[none] integrity confidentiality\n", false, false, RUNNING_LOCKDOWN_NONE,
+			NULL },
+		{ "Y\n", "[none] integrity confidentiality\n", true, false, RUNNING_LOCKDOWN_NONE,
+			"module.sig_enforce" },
+		{ "N\n", "none [integrity] confidentiality\n", true, true,
+			RUNNING_LOCKDOWN_INTEGRITY, "lockdown=integrity" },
+		{ "N\n", "none integrity [confidentiality]\n", true, true,
+			RUNNING_LOCKDOWN_CONFIDENTIALITY, "lockdown=confidentiality" },
+		/* Both: sig_enforce comes first in module_sig_check(). */
+		{ "Y\n", "none [integrity] confidentiality\n", true, false,
+			RUNNING_LOCKDOWN_INTEGRITY, "module.sig_enforce" },
+	};
+
+	node_init(&node, folder, &peer);
+	folder_write_text(folder, "proc/keys",
+		"1a735946 I------     1 perm 1f0b0000     0     0 keyring   "
+		".builtin_trusted_keys: 2\n"
+		"2a7cbd47 I------     1 perm 1f030000     0     0 asymmetri "
+		"Debian Secure Boot CA: 6ccece7e4c6c0d1f6149f3dd27dfcc5cbb419ea1: X509.rsa "
+		"419ea1 []\n");
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		const struct proof_trust *trust;
+		struct running *running;
+
+		if (cases[i].sig_enforce)
+			folder_write_text(folder, "sys/module/module/parameters/sig_enforce",
+				cases[i].sig_enforce);
+		if (cases[i].lockdown)
+			folder_write_text(
+				folder, "sys/kernel/security/lockdown", cases[i].lockdown);
+		running = node_open(&node);
+		trust = &running_kernel(running)->trust;
+		assert_int_equal(trust->enforced, cases[i].enforced);
+		assert_int_equal(trust->lockdown, cases[i].by_lockdown);
+		assert_int_equal(running_lockdown(running), cases[i].level);
+		if (cases[i].by)
+			assert_string_equal(trust->enforced_by, cases[i].by);
+		assert_int_equal(trust->keys->count, 1);
+		assert_string_equal(trust->keys->items[0],
+			"Debian Secure Boot CA: 6ccece7e4c6c0d1f6149f3dd27dfcc5cbb419ea1");
+		running_close(&running);
+	}
+}
+
+static void securityfs_by_descriptor(void **state)
+{
+	const struct folder *folder = *state;
+	_cleanup_module_ struct elf_module *peer = NULL;
+	_cleanup_(node_done) struct node node;
+	_cleanup_close_ int security_fd = -1;
+	struct running *running;
+
+	node_init(&node, folder, &peer);
+	folder_subfolder(folder, "mounted/apparmor");
+	folder_subfolder(folder, "sys/kernel/security");
+	running = node_open(&node);
+	assert_int_equal(running_lockdown(running), RUNNING_LOCKDOWN_UNKNOWN);
+	running_close(&running);
+	security_fd = openat(folder->fd, "mounted", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	node.sources.security_fd = security_fd;
+	/* A securityfs without the file: the kernel has no lockdown. */
+	running = node_open(&node);
+	assert_int_equal(running_lockdown(running), RUNNING_LOCKDOWN_NONE);
+	running_close(&running);
+	folder_write_text(folder, "mounted/lockdown", "none [integrity] confidentiality\n");
+	running = node_open(&node);
+	assert_int_equal(running_lockdown(running), RUNNING_LOCKDOWN_INTEGRITY);
+	running_close(&running);
+}
+
+static void a_configuration_where_there_are_no_facts(void **state)
+{
+	const struct folder *folder = *state;
+	_cleanup_module_ struct elf_module *peer = NULL;
+	_cleanup_running_ struct running *running = NULL;
+	_cleanup_(node_done) struct node node;
+	const char *why;
+
+	node_init(&node, folder, &peer);
+	node.sources.facts = NULL;
+	load_uverbs(folder, 0x67);
+	folder_write_text(
+		folder, "host/lib/modules/" KREL "/modules.dep", "kernel/ib-uverbs.ko:\n");
+	copy_fixture(folder, "exporter", "host/lib/modules/" KREL "/kernel/ib-uverbs.ko");
+	folder_write_text(folder, "host/boot/config-" KREL,
+		"CONFIG_MODULES=y\nCONFIG_MODULE_FORCE_LOAD=y\n# CONFIG_LIVEPATCH is not set\n");
+	running = node_open(&node);
+	assert_int_equal(running_kernel(running)->force_load, PROOF_YES);
+	assert_int_equal(running_kernel(running)->livepatch, PROOF_NO);
+	/* A module that the kernel took says what it compares with. */
+	assert_string_equal(running_kernel(running)->vermagic, VERMAGIC);
+	assert_int_equal(running_is_same_build(running, &why), PROOF_YES);
+}
+
+static void facts_come_back(void **state)
+{
+	const struct folder *folder = *state;
+	struct kernel_facts facts;
+
+	write_facts(folder, "#1 SMP PREEMPT_DYNAMIC Debian 6.1.192-2 (2026-11-16)");
+	assert_int_equal(kernel_facts_read(folder->fd, FACTS, &facts), 0);
+	assert_string_equal(facts.vermagic, VERMAGIC);
+	assert_string_equal(facts.build, "#1 SMP PREEMPT_DYNAMIC Debian 6.1.192-2 (2026-11-16)");
+	assert_int_equal(facts.struct_size, 896);
+	assert_int_equal(facts.options.force_load, PROOF_NO);
+	assert_int_equal(facts.options.module_sig, PROOF_YES);
+	assert_int_equal(facts.options.livepatch, PROOF_UNKNOWN);
+	assert_int_equal(kernel_facts_read(folder->fd, "absent", &facts), -ENOENT);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		folder_test(tells_the_kernel),
+		folder_test(lists_what_is_loaded),
+		folder_test(a_file_of_equal_build_id_counts),
+		folder_test(depmod_need_not_know_the_file),
+		folder_test(srcversion_is_the_second_witness),
+		folder_test(what_no_file_explains_is_a_doubt),
+		folder_test(an_unknown_build_of_an_inbox_module_is_a_doubt),
+		folder_test(others_may_vouch),
+		folder_test(what_goes_exports_nothing),
+		folder_test(a_module_that_was_taken_tells_of_another_build),
+		folder_test(another_build_needs_witnesses),
+		folder_test(without_symvers_nothing_is_claimed),
+		folder_test(everything_counts_where_no_module_is_named),
+		folder_test(signatures),
+		folder_test(securityfs_by_descriptor),
+		folder_test(a_configuration_where_there_are_no_facts),
+		folder_test(facts_come_back),
+	};
+
+	return cmocka_run_group_tests_name("running", tests, NULL, NULL);
+}
