@@ -18,26 +18,27 @@ void sign_password_free(char **password)
 
 static int read_line(int fd, const char *name, char text[PASSWORD_SIZE], struct error *error)
 {
+	const char *end = NULL;
 	size_t size = 0;
 
-	while (size < PASSWORD_SIZE) {
+	while (size < PASSWORD_SIZE && !end) {
 		ssize_t got = read(fd, text + size, PASSWORD_SIZE - size);
 
 		if (got < 0 && errno == EINTR)
 			continue;
 		if (got < 0)
 			return error_set_errno(error, -errno, "%s", name);
-		if (got == 0 || memchr(text + size, '\n', (size_t) got)) {
-			size += (size_t) got;
-			break;
-		}
+		if (got == 0)
+			end = text + size;
+		else
+			end = memchr(text + size, '\n', (size_t) got);
 		size += (size_t) got;
 	}
-	if (size == PASSWORD_SIZE)
+	if (!end)
 		return error_set(
 			error, -EINVAL, "%s: its first line is too long for a password", name);
-	text[size] = '\0';
-	text[strcspn(text, "\r\n")] = '\0';
+	text[end - text] = '\0';
+	text[strcspn(text, "\r")] = '\0';
 	return 0;
 }
 

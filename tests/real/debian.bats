@@ -116,7 +116,7 @@ compiles_in_its_tree() {
     read -r _ os wanted _ < <(grep -F "$krel " "$expected")
     # shellcheck disable=SC2046
     "$slipway" build --kernel "$krel" --ofed "$top/tests/real/smallest-ofed" --nvidia none $(expiry_option "$os") --output "$output"
-    verdict=$(jq -r '.[] | select(.module | endswith("/smallest.ko")) | .verdict' "$output/proof.json")
+    verdict=$(jq -r '.modules[] | select(.path | endswith("/smallest.ko")) | .verdict' "$output/proof.json")
     echo "# $krel $os: compiled with $wanted, and the module $verdict" >&3
     [[ $(jq -r .os "$output/images.json") == "$os" ]]
     [[ $(jq -r .compiler.name "$output/lock.json") == "$wanted" ]]

@@ -44,11 +44,12 @@ unpack_debs() {
     done
 }
 
-# proof_holds IMAGES: every module of both images will load on their kernel.
+# proof_holds IMAGES: every module of both images will load on their kernel, and the images say so.
 proof_holds() {
-    jq -r '"# \(length) modules: \([.[].verdict] | group_by(.) | map("\(length) \(.[0])") | join(", "))"' "$1/proof.json" >&3
-    jq -e 'length > 0 and all(.verdict == "will load")' "$1/proof.json" >/dev/null || {
-        jq -r '.[] | select(.verdict != "will load") | "\(.module): \(.verdict)", .findings[]' "$1/proof.json"
+    jq -r '.counts | "# \(.modules) modules: \(.will_load) will load, \(.will_not_load) will not, \(.cannot_tell) cannot be told"' "$1/proof.json" >&3
+    jq -e '.verdict == "will load" and .counts.modules > 0 and .counts.will_load == .counts.modules' "$1/proof.json" >/dev/null || {
+        jq -r '(.modules[] | select(.verdict != "will load") | "\(.path): \(.verdict)", .findings[].text), .set.findings[].text' "$1/proof.json"
         return 1
     }
+    jq -e '[.images[].proof] | length > 0 and all(. == "holds")' "$1/images.json" >/dev/null
 }

@@ -1,0 +1,118 @@
+#!/usr/bin/env bats
+# shellcheck disable=SC2154
+# SPDX-License-Identifier: Apache-2.0
+# slipway build --sign-key: what is wrong with a key comes out before anything is made, and what a kernel that enforces
+# signatures means without one. Without a mirror a build ends once it has judged the kernel: exit 25.
+
+load helpers
+load kernel-from
+
+krel=6.6.9-own1
+judged=25
+
+setup_file() {
+    cd "$BATS_FILE_TMPDIR" || return
+    local name
+    for name in own other; do
+        openssl req -x509 -newkey rsa:2048 -noenc -days 30 -subj "/CN=$name" -keyout "$name.key" -out "$name.pem" 2>/dev/null
+    done
+    openssl pkey -in own.key -aes256 -passout pass:secret-words -out locked.key
+}
+
+setup() {
+    cd "$BATS_FILE_TMPDIR" || return
+    root=$BATS_TEST_TMPDIR/root
+    cache=$BATS_TEST_TMPDIR/cache
+    mkdir -p "$BATS_TEST_TMPDIR/nvidia/kernel-open"
+    make_root "$root" "$krel"
+}
+
+# config LINE…: more of the kernel's configuration.
+config() {
+    printf '%s\n' "$@" >>"$root/usr/src/linux-headers-$krel/.config"
+}
+
+# build CODE OPTION…
+build() {
+    local code=$1
+    shift
+    run env PATH=/nowhere SLIPWAY_DATADIR="${SLIPWAY_DATADIR:-$repository}" SLIPWAY_CACHE="$cache" SLIPWAY_MIRRORS=/dev/null \
+        "$SLIPWAY" build --os debian12 --nvidia "$BATS_TEST_TMPDIR/nvidia" --kernel-from "$root" "$@"
+    echo "slipway build $* -> $status"
+    echo "$output"
+    [ "$status" -eq "$code" ]
+}
+
+enforcing=(CONFIG_MODULE_SIG=y CONFIG_MODULE_SIG_FORCE=y CONFIG_MODULE_SIG_SHA384=y 'CONFIG_MODULE_SIG_HASH="sha384"')
+
+@test "a kernel with MODULE_SIG_FORCE: without a key nothing is compiled, with one the build goes on" {
+    config "${enforcing[@]}"
+    build 24
+    says "MODULE_SIG_FORCE=y: the kernel refuses modules that are not signed" "--sign-key"
+    build "$judged" --sign-key own.key --sign-cert own.pem
+    [[ $output != *"refuses modules"* ]]
+    build "$judged" --force
+    says "MODULE_SIG_FORCE=y: the kernel refuses modules that are not signed"
+}
+
+@test "a kernel in lockdown from its start: the same" {
+    config CONFIG_MODULE_SIG=y CONFIG_MODULE_SIG_SHA256=y 'CONFIG_MODULE_SIG_HASH="sha256"' CONFIG_SECURITY_LOCKDOWN_LSM=y \
+        CONFIG_LOCK_DOWN_KERNEL_FORCE_INTEGRITY=y
+    build 24
+    says "the kernel is in lockdown from its start" "--sign-key"
+    build "$judged" --sign-key own.key --sign-cert own.pem
+}
+
+@test "the hash is the kernel's; a kernel that checks no signatures has none, and --sign-hash names one" {
+    build 2 --sign-key own.key --sign-cert own.pem
+    says "kernel $krel was built without CONFIG_MODULE_SIG" "name the hash with --sign-hash"
+    build "$judged" --sign-key own.key --sign-cert own.pem --sign-hash sha512
+    config "${enforcing[@]}"
+    rm -rf "$cache"
+    build "$judged" --sign-key own.key --sign-cert own.pem --sign-hash sha512
+    says "--sign-hash sha512: the kernel's own modules are signed with sha384"
+    build 2 --sign-key own.key --sign-cert own.pem --sign-hash md5
+    says "hash md5: no kernel has it"
+}
+
+@test "a key that cannot sign is refused before the kernel is even looked at" {
+    build 13 --sign-key other.key --sign-cert own.pem
+    says "the private key is not that of certificate own"
+    build 13 --sign-key locked.key --sign-cert own.pem
+    says "the key has a passphrase, and none was given"
+    build 13 --sign-key locked.key --sign-cert own.pem --password-file own.pem
+    says "its passphrase is another one"
+    build 2 --sign-key own.pem --sign-cert own.pem
+    build 2 --sign-key no-such.key --sign-cert own.pem
+    build 2 --sign-key own.key --sign-cert no-such.pem
+    build 2 --sign-key own.key --sign-cert own.key
+    says "no certificate in it"
+    build 2 --sign-key 'pkcs11:token=x;object=y?pin-value=1234' --sign-cert own.pem
+    [[ $output != *1234* ]]
+    [ ! -e "$cache/arrows" ] || [ -z "$(ls "$cache/arrows")" ]
+}
+
+@test "the password comes from a file, a descriptor or the environment" {
+    config "${enforcing[@]}"
+    echo secret-words >"$BATS_TEST_TMPDIR/password"
+    build "$judged" --sign-key locked.key --sign-cert own.pem --password-file "$BATS_TEST_TMPDIR/password"
+    build "$judged" --sign-key locked.key --sign-cert own.pem --password-fd 9 9<"$BATS_TEST_TMPDIR/password"
+    secret=secret-words build "$judged" --sign-key locked.key --sign-cert own.pem --password-env secret
+}
+
+@test "the command line is checked before anything is opened" {
+    build 2 --sign-key own.key
+    says "--sign-cert is missing"
+    build 2 --sign-cert own.pem
+    says "--sign-key is missing"
+    build 2 --sign-hash sha256
+    says "--sign-key is missing"
+    build 2 --password-file /dev/null
+    says "--sign-key is missing"
+    build 2 --sign-key own.key --sign-cert own.pem --password-fd nine
+    says "a number is wanted"
+    build 2 --sign-key own.key --sign-cert own.pem --password-fd 0 --password-file /dev/null
+    says "only one of --password-file, --password-fd and --password-env"
+    build 2 --sign-key own.key --sign-cert own.pem --password-env no_such_variable
+    says "the environment has no such variable"
+}

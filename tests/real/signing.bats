@@ -1,0 +1,155 @@
+#!/usr/bin/env bats
+# shellcheck disable=SC2154
+# SPDX-License-Identifier: Apache-2.0
+# slipway build --sign-key for real: one small module, the newest kernel of Debian 12, this machine's cache. What is
+# signed, what is kept, and that no trace of the key is anywhere.
+
+bats_require_minimum_version 1.5.0
+
+setup_file() {
+    top=$(realpath "$BATS_TEST_DIRNAME/../..")
+    slipway=$(cd "$top" && realpath -m "${O:-build}")/slipway
+    cache=${SLIPWAY_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/slipway}
+    folder=$BATS_FILE_TMPDIR
+    # What a password of no other test is found by.
+    password=Trace-of-a-password-$$-$(od -An -N8 -tx8 /dev/urandom | tr -d ' ')
+    export top slipway cache folder
+    cd "$folder" || return
+    openssl req -x509 -newkey rsa:2048 -noenc -days 30 -subj "/O=Slipway/CN=Slipway real test" -keyout own.key -out own.pem 2>/dev/null
+    openssl x509 -in own.pem -outform DER -out own.der
+    openssl pkey -in own.key -aes256 -passout "pass:$password" -out locked.key
+    openssl req -x509 -newkey rsa:2048 -noenc -days 30 -subj "/CN=other" -keyout other.key -out other.pem 2>/dev/null
+    echo "$password" >password
+    : >started
+}
+
+# Not exported: the programs of a build would have it in their environment from us.
+setup() {
+    password=$(cat "$folder/password")
+}
+
+teardown_file() {
+    # This test's certificate is of no use to anybody later.
+    find "$cache/arrows" -maxdepth 1 -name 'ofed-signed-*' -newer "$folder/started" -exec rm -rf {} +
+}
+
+# build OUTPUT OPTION…
+build() {
+    local to=$folder/$1
+    shift
+    "$slipway" build --kernel newest --os debian12 --ofed "$top/tests/real/smallest-ofed" --nvidia none --output "$to" "$@"
+}
+
+# image_module OUTPUT FILE: the module as it lies in the image.
+image_module() {
+    mkdir -p "$folder/unpacked"
+    rm -rf "$folder/unpacked/"*
+    tar -xf "$folder/$1/nic.oci.tar" -C "$folder/unpacked"
+    local layer found=''
+    for layer in "$folder"/unpacked/blobs/sha256/*; do
+        tar -xOf "$layer" --wildcards '*/smallest.ko' >"$2" 2>/dev/null || continue
+        [[ ! -s $2 ]] || found=1 && break
+    done
+    [[ -n $found && -s $2 ]]
+}
+
+image_label() {
+    buildah inspect --type image "$(jq -r '.images[0].id' "$folder/$1/images.json")" | jq -r --arg name "$2" '.OCIv1.config.Labels[$name]'
+}
+
+@test "the module in the image is signed, by the kernel's own hash, and the proof has checked it" {
+    build signed --sign-key "$folder/own.key" --sign-cert "$folder/own.pem"
+    image_module signed "$folder/signed.ko"
+    [[ $(modinfo -F signer "$folder/signed.ko") == "Slipway real test" ]]
+    [[ $(modinfo -F sig_hashalgo "$folder/signed.ko") == sha256 ]]
+    jq -e '.verdict == "will load" and .modules[0].signer.hash == "sha256" and .kernel.signatures_enforced_by == "--sign-key"' "$folder/signed/proof.json"
+    [[ $(image_label signed io.slipway.signed-by) == "Slipway real test" ]]
+    [[ $(image_label signed io.slipway.proof) == holds ]]
+    [[ $(image_label signed io.slipway.proof.modules) == 1 ]]
+    build plain
+    image_module plain "$folder/plain.ko"
+    # Stripped and signed: but for the signature it is the very module.
+    cmp -n "$(stat -c %s "$folder/plain.ko")" "$folder/plain.ko" "$folder/signed.ko"
+    [[ -z $(modinfo -F signer "$folder/plain.ko") ]]
+}
+
+@test "another file of the same key, another password, DER for PEM: the same set, and nothing is signed again" {
+    run build again --sign-key "$folder/locked.key" --sign-cert "$folder/own.der" --password-file "$folder/password"
+    [[ $status -eq 0 && $output != *"modules signed as"* ]]
+    cmp "$folder/signed/nic.oci.tar" "$folder/again/nic.oci.tar"
+    cp "$folder/own.key" "$folder/elsewhere.key"
+    secret=$password run build again --sign-key "$folder/locked.key" --sign-cert "$folder/own.pem" --password-env secret
+    [[ $status -eq 0 && $output == *"Nothing to do"* ]]
+    run build again --sign-key "$folder/elsewhere.key" --sign-cert "$folder/own.pem"
+    [[ $status -eq 0 && $output == *"Nothing to do"* ]]
+}
+
+@test "another certificate, and another hash, are other sets" {
+    run build other --sign-key "$folder/other.key" --sign-cert "$folder/other.pem"
+    [[ $status -eq 0 && $output == *"1 modules signed as other with sha256"* ]]
+    run build other --sign-key "$folder/own.key" --sign-cert "$folder/own.pem" --sign-hash sha512
+    [[ $status -eq 0 && $output == *"1 modules signed as Slipway real test with sha512"* ]]
+}
+
+# holds_trace FILE|FOLDER…: exit 0 when a file has bytes of the key (of its private exponent and primes, bare and as PEM
+# has them) or the password, 1 when none has; what has them is printed.
+holds_trace() {
+    openssl rsa -in "$folder/own.key" -outform DER -traditional -out "$folder/key.der" 2>/dev/null
+    python3 - "$folder" "$password" "$@" <<'PYTHON'
+import os, sys
+
+folder, password = sys.argv[1:3]
+der = open(folder + "/key.der", "rb").read()
+traces = [password.encode(), der[320:352], der[700:732]]
+for name, numbers in (("own.key", (5, 15)), ("locked.key", (5, 15))):
+    lines = open(folder + "/" + name, "rb").read().splitlines()
+    traces += [lines[number] for number in numbers]
+assert all(len(trace) >= 32 for trace in traces)
+found = count = 0
+for start in sys.argv[3:]:
+    for top, _, names in os.walk(start) if os.path.isdir(start) else [("", "", [start])]:
+        for path in (os.path.join(top, name) for name in names):
+            if os.path.isfile(path) and not os.path.islink(path):
+                count += 1
+                data = open(path, "rb").read()
+                if any(trace in data for trace in traces):
+                    print("bytes of the key or the password are in", path)
+                    found += 1
+print(count, "files were read")
+assert count
+sys.exit(0 if found else 1)
+PYTHON
+}
+
+@test "no bytes of the key and no password are in the cache, the logs, the images and what the programs were called with" {
+    local file
+    cat "$folder/own.key" "$folder/own.pem" >"$folder/both"
+    for file in own.key locked.key both password; do
+        holds_trace "$folder/$file"
+    done
+    run -1 holds_trace "$folder/own.pem"
+    # Nothing is taken from the cache: all is made before strace's eyes but the bases.
+    rm -rf "$cache"/arrows/ofed-signed-* "$cache"/arrows/{proof,nic}-*
+    secret=$password strace -f -v -s 100000 -e trace=execve -o "$folder/trace.log" \
+        "$slipway" build --kernel newest --os debian12 --ofed "$top/tests/real/smallest-ofed" --nvidia none \
+        --output "$folder/traced" --sign-key "$folder/locked.key" --sign-cert "$folder/own.pem" --password-env secret >"$folder/said" 2>&1 || { tail -n 5 "$folder/said"; return 1; }
+    grep -q "modules signed as" "$folder/said"
+    # The first line is slipway's own start, with the environment that we gave it.
+    tail -n +2 "$folder/trace.log" >"$folder/children.log"
+    grep -q execve "$folder/children.log"
+    run -1 holds_trace "$folder/said" "$folder/children.log" "$folder/traced" "$folder/signed"
+    mapfile -d '' -t new < <(find "$cache" -newer "$folder/started" -type f -print0)
+    run -1 holds_trace "${new[@]}"
+    mkdir -p "$folder/layers"
+    tar -xf "$folder/traced/nic.oci.tar" -C "$folder/layers"
+    local layer
+    for layer in "$folder"/layers/blobs/sha256/*; do
+        gzip -dc "$layer" >"$layer.plain" 2>/dev/null || cp "$layer" "$layer.plain"
+    done
+    run -1 holds_trace "$folder/layers"
+}
+
+@test "a key that is not the certificate's: nothing is made" {
+    run -13 build none --sign-key "$folder/other.key" --sign-cert "$folder/own.pem"
+    [[ ! -e $folder/none/nic.oci.tar ]]
+}
