@@ -12,6 +12,7 @@
 #include "kernels/tree/kconfig.h"
 #include "kernels/tree/record.h"
 #include "module/proof.h"
+#include "module/running.h"
 #include "module/symvers.h"
 
 /* What --kernel is told to be. */
@@ -85,10 +86,20 @@ int verify_kernel_add_symvers(struct verify_kernel *kernel, int dir_fd, const ch
 
 /*
  * kernel_with.c: adds what --with names: Module.symvers files and the exports of modules. The input
- * was opened. -EINVAL when nothing in it exports.
+ * was opened.
  */
 int verify_kernel_add_with(struct verify_kernel *kernel, const struct verify_input *input,
 	struct error *error) _must_check_;
+
+/*
+ * After --with: who exports anything is there as well, for "depends". Without the list of the
+ * kernel's own modules the proof asks the symvers itself.
+ */
+int verify_kernel_name_exporters(struct verify_kernel *kernel) _must_check_;
+
+/* The kernel that runs; @running is kept until verify_kernel_free(). Only -ENOMEM. */
+int verify_kernel_take_running(
+	struct verify_kernel *kernel, const struct running *running) _must_check_;
 
 /* After the last addition: points facts at all that was gathered. */
 void verify_kernel_finish(struct verify_kernel *kernel);

@@ -89,3 +89,24 @@ void verify_kernel_take_config(struct verify_kernel *kernel, const struct kconfi
 			? PROOF_YES
 			: PROOF_NO;
 }
+
+int verify_kernel_take_running(struct verify_kernel *kernel, const struct running *running)
+{
+	const struct strv *unexplained = running_unexplained(running);
+	const char *why = NULL;
+	int r = 0;
+
+	kernel->facts = *running_kernel(running);
+	kernel->krel = strdup(kernel->facts.krel ? kernel->facts.krel : "");
+	kernel->symvers_count = kernel->facts.symvers ? symvers_count(kernel->facts.symvers) : 0;
+	if (!kernel->krel)
+		return -ENOMEM;
+	if (running_is_same_build(running, &why) == PROOF_NO)
+		r = strv_push(&kernel->notes, why);
+	for (size_t i = 0; i < unexplained->count && r == 0; i++)
+		r = strv_pushf(&kernel->notes,
+			"%s is loaded and no file tells what it exports: its symbols cannot be "
+			"judged",
+			unexplained->items[i]);
+	return r;
+}

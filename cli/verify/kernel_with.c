@@ -35,10 +35,23 @@ int verify_kernel_add_with(
 		r = add_module(kernel, input, input->modules.items[i], error);
 	if (r == 0 && input->modules.count)
 		r = strv_push(&kernel->symvers_sources, input->name);
-	if (r < 0)
-		return error_prefix(error, r, "--with %s", input->name);
-	if (input->symvers.count + input->modules.count == 0)
-		return error_set(error, -EINVAL,
-			"--with %s: neither a Module.symvers nor a module is in it", input->name);
+	return r < 0 ? error_prefix(error, r, "--with %s", input->name) : 0;
+}
+
+int verify_kernel_name_exporters(struct verify_kernel *kernel)
+{
+	size_t count = kernel->symvers ? symvers_count(kernel->symvers) : 0;
+	char last[256] = "vmlinux";
+
+	for (size_t i = 0; i < count && kernel->has_modules; i++) {
+		char name[sizeof(last)];
+
+		symvers_module_name(symvers_at(kernel->symvers, i), name, sizeof(name));
+		if (strcmp(name, last) == 0)
+			continue;
+		memcpy(last, name, sizeof(last));
+		if (strcmp(name, "vmlinux") != 0 && strv_push(&kernel->modules, name) < 0)
+			return -ENOMEM;
+	}
 	return 0;
 }

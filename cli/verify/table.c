@@ -93,8 +93,11 @@ static void print_row(const struct proof_member *member, FILE *file)
 
 	if (proof->verdict != PROOF_WILL_LOAD && proof->count)
 		reason = text_of(&proof->findings[0], name);
-	(void) fprintf(file, "%-*s  %-13s  %s\n", NAME_WIDTH, name,
-		proof_verdict_text(proof->verdict), reason);
+	(void) fprintf(file, "%-*s  %s", NAME_WIDTH, name, proof_verdict_text(proof->verdict));
+	if (*reason)
+		(void) fprintf(file, "%*s%s", 15 - (int) strlen(proof_verdict_text(proof->verdict)),
+			"", reason);
+	(void) fputc('\n', file);
 }
 
 static void print_rows(const struct verify_report *report, FILE *file)
@@ -115,8 +118,8 @@ static void print_rows(const struct verify_report *report, FILE *file)
 			}
 		}
 		if (shown < all)
-			(void) fprintf(file, "%-*s  %-13s  (--all lists them)\n", NAME_WIDTH,
-				"… and more", proof_verdict_text(verdicts[v]));
+			(void) fprintf(file, "and %-*zu  %-13s  (--all lists them)\n",
+				NAME_WIDTH - 4, all - shown, proof_verdict_text(verdicts[v]));
 	}
 }
 

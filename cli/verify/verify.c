@@ -56,7 +56,7 @@ int verify_tell(struct verify *verify, struct error *error)
 	return r;
 }
 
-bool verify_needs_cache(const struct verify *verify)
+static bool unpacks_any(const struct verify *verify)
 {
 	for (size_t i = 0; i < verify->input_count; i++)
 		if (verify_input_unpacks(&verify->inputs[i]))
@@ -64,7 +64,13 @@ bool verify_needs_cache(const struct verify *verify)
 	for (size_t i = 0; i < verify->with_count; i++)
 		if (verify->withs[i].name && verify_input_unpacks(&verify->withs[i]))
 			return true;
-	return !verify->running && verify->kernel_kind != VERIFY_KERNEL_FOLDER;
+	return false;
+}
+
+bool verify_needs_cache(const struct verify *verify)
+{
+	return unpacks_any(verify) ||
+	       (!verify->running && verify->kernel_kind != VERIFY_KERNEL_FOLDER);
 }
 
 static int read_folder(struct verify *verify, struct error *error)
@@ -79,20 +85,19 @@ static int read_folder(struct verify *verify, struct error *error)
 	return verify_kernel_read(&verify->kernel, &place, error);
 }
 
-/* The kernel that runs here; --with names symvers of drivers that are loaded. */
+/* The kernel that runs here. */
 static int read_running(struct verify *verify, struct error *error)
 {
 	_cleanup_close_ int root_fd = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	const struct running_sources sources = { .kallsyms = true };
-	struct verify_kernel *kernel = &verify->kernel;
 	int r = root_fd < 0 ? error_set_errno(error, -errno, "/")
 			    : running_open(root_fd, &sources, &verify->now, error);
 
 	verify->failure = EXIT_CODE_KERNEL;
 	if (r < 0)
 		return r;
-	kernel->facts = *running_kernel(verify->now);
-	return 0;
+	r = verify_kernel_take_running(&verify->kernel, verify->now);
+	return r < 0 ? error_set_errno(error, r, "the running kernel") : 0;
 }
 
 static int read_kernel(struct verify *verify, struct error *error)
@@ -134,40 +139,63 @@ static int no_module(const struct verify_input *input, struct error *error)
 
 static int open_inputs(struct verify *verify, struct error *error)
 {
-	struct progress *progress = &verify->build.context.progress;
-	bool unpacks = false;
 	int r = 0;
 
-	for (size_t i = 0; i < verify->input_count; i++)
-		unpacks |= verify_input_unpacks(&verify->inputs[i]);
-	if (unpacks)
-		progress_begin(progress, "unpack");
 	for (size_t i = 0; i < verify->input_count && r == 0; i++) {
 		r = open_input(verify, &verify->inputs[i], error);
 		if (r == 0 && verify->inputs[i].modules.count == 0)
 			r = no_module(&verify->inputs[i], error);
 	}
-	if (unpacks)
-		progress_end(progress, r < 0 ? "failed" : "done");
+	for (size_t i = 0; i < verify->with_count && r == 0; i++) {
+		if (!verify->withs[i].name)
+			continue;
+		r = open_input(verify, &verify->withs[i], error);
+		if (r == 0 && verify->withs[i].modules.count + verify->withs[i].symvers.count == 0)
+			r = error_set(error, -EINVAL,
+				"%s: neither a Module.symvers nor a module is in it",
+				verify->withs[i].name);
+		if (r < 0)
+			r = error_prefix(error, r, "--with");
+	}
 	return r;
 }
 
-static int add_with(struct verify *verify, size_t i, struct error *error)
+/* Folders are read in no time; who waits for an image is told what for. */
+static int open_all(struct verify *verify, struct error *error)
 {
-	const char *text = verify->with.items[i];
-	struct verify_input *input = &verify->withs[i];
+	struct progress *progress = &verify->build.context.progress;
 	int r;
 
-	if (!input->name) {
-		verify->failure = EXIT_CODE_CONTENT;
-		r = verify_kernel_add_symvers(&verify->kernel, AT_FDCWD, text, text, error);
-		return r < 0 ? error_prefix(error, r, "--with") : 0;
-	}
-	r = open_input(verify, input, error);
-	if (r < 0)
-		return error_prefix(error, r, "--with");
+	if (!unpacks_any(verify))
+		return open_inputs(verify, error);
+	progress_begin(progress, "unpack");
+	r = open_inputs(verify, error);
+	progress_end(progress, r < 0 ? "failed" : "done");
+	return r;
+}
+
+static int add_one_with(struct verify *verify, size_t i, struct error *error)
+{
+	const char *text = verify->with.items[i];
+	const struct verify_input *input = &verify->withs[i];
+	int r;
+
 	verify->failure = EXIT_CODE_CONTENT;
-	return verify_kernel_add_with(&verify->kernel, input, error);
+	if (input->name)
+		return verify_kernel_add_with(&verify->kernel, input, error);
+	r = verify_kernel_add_symvers(&verify->kernel, AT_FDCWD, text, text, error);
+	return r < 0 ? error_prefix(error, r, "--with") : 0;
+}
+
+static int add_withs(struct verify *verify, struct error *error)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < verify->with_count && r == 0; i++)
+		r = add_one_with(verify, i, error);
+	if (r == 0 && verify->with_count && verify_kernel_name_exporters(&verify->kernel) < 0)
+		r = error_set_errno(error, -ENOMEM, "--with");
+	return r;
 }
 
 /* What counts as trusted is only asked where signatures are demanded. */
@@ -185,6 +213,11 @@ static int set_trust(struct verify *verify, struct error *error)
 		trust->enforced = true;
 		trust->enforced_by = kernel->enforced_by;
 	}
+	if (verify->enforce && kernel->facts.module_sig == PROOF_NO &&
+		strv_push(&kernel->notes,
+			"this kernel checks no signatures (CONFIG_MODULE_SIG is not set), and "
+			"--enforce-signatures changes nothing") < 0)
+		return error_set_errno(error, -ENOMEM, "verify");
 	if (kernel->keys.count)
 		trust->keys = &kernel->keys;
 	if (!trust->enforced || (!verify->enforce && !verify->trust_files.count))
@@ -272,9 +305,9 @@ int verify_run(struct verify *verify, int *ret_code, struct error *error)
 	int r = read_kernel(verify, error);
 
 	if (r == 0)
-		r = open_inputs(verify, error);
-	for (size_t i = 0; i < verify->with_count && r == 0; i++)
-		r = add_with(verify, i, error);
+		r = open_all(verify, error);
+	if (r == 0)
+		r = add_withs(verify, error);
 	if (r == 0 && !verify->now)
 		verify_kernel_finish(&verify->kernel);
 	if (r == 0)

@@ -124,7 +124,7 @@ layer() {
     says "0x00001111" "0x00002222" "core"
     mkdir "$work/empty"
     verify 2 set/net/peer.ko --kernel headers --with "$work/empty"
-    says "--with $work/empty: neither a Module.symvers nor a module"
+    says "$work/empty: neither a Module.symvers nor a module"
 }
 
 # root FOLDER: a driver image's file system
@@ -324,7 +324,14 @@ root() {
     openssl req -x509 -noenc -days 30 -subj /CN=ours -newkey rsa:2048 -keyout "$work/ours.key" -out "$work/ours.pem" 2>/dev/null
     openssl req -x509 -noenc -days 30 -subj /CN=theirs -newkey rsa:2048 -keyout "$work/theirs.key" -out "$work/theirs.pem" 2>/dev/null
     cp -r set "$work/set"
+    verify 0 "$work/set" --kernel headers --enforce-signatures
+    says "this kernel checks no signatures"
+    cp -r headers "$work/headers"
+    echo CONFIG_MODULE_SIG=y >>"$work/headers/.config"
+    cd "$work"
+    verify 0 "$work/set" --kernel headers
     verify 3 "$work/set" --kernel headers --enforce-signatures
+    says "--enforce-signatures"
     run_slipway 0 sign --key "$work/ours.key" --cert "$work/ours.pem" --hash sha256 "$work/set"
     verify 3 "$work/set" --kernel headers --enforce-signatures
     verify 3 "$work/set" --kernel headers --enforce-signatures --trust "$work/theirs.pem"
@@ -347,6 +354,7 @@ root() {
     openssl req -x509 -noenc -days 30 -subj /CN=kernel -newkey rsa:2048 -keyout "$work/k.key" -out "$work/k.pem" 2>/dev/null
     make_root "$work/kernel" "$krel"
     cp headers/Module.symvers "$work/kernel/usr/src/linux-headers-$krel/"
+    echo CONFIG_MODULE_SIG=y >>"$work/kernel/usr/src/linux-headers-$krel/.config"
     rm "$work/kernel/lib/modules/$krel/kernel/drivers/gpu/drm.ko"
     make_module "$work/kernel/lib/modules/$krel/kernel/lib/own.ko" own krel="$krel" intree=Y
     run_slipway 0 sign --key "$work/k.key" --cert "$work/k.pem" --hash sha256 "$work/kernel/lib/modules/$krel/kernel"
@@ -391,7 +399,7 @@ root() {
     verify 2 set --kernel "$work/not-there"
     says "No such file"
     echo '{}' >"$work/record.json"
-    verify 5 set --kernel "$work/record.json"
+    verify 12 set --kernel "$work/record.json"
 }
 
 @test "a release is looked for as lint does it: its own exit codes" {
