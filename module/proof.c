@@ -272,7 +272,7 @@ int proof_unreadable(const char *name, int code, const struct error *open_error,
 	const struct proof_draft draft = {
 		.id = refused ? "format" : "unreadable",
 		.weight = refused ? PROOF_REFUSAL : PROOF_DOUBT,
-		.answer = ENOEXEC,
+		.answer = code == -ENODATA ? EINVAL : ENOEXEC, /* kernel_read_file(): it is empty */
 		.cure = refused ? "build it, or copy it, anew" : "make it readable and try again",
 	};
 	const char *text = open_error->text;

@@ -83,20 +83,15 @@ int set_add_wishes(struct set_work *work)
 	return r;
 }
 
-/* Without a list of the kernel's modules: does it use anything that a module @name exports? */
-static bool uses_of_kernel(const struct set_work *work, uint32_t member, const char *name)
+/* Without a list of the kernel's modules: those that export anything are known all the same. */
+static bool kernel_exports_of(const struct set_work *work, const char *name)
 {
 	const struct symvers *symvers = work->set->kernel->symvers;
-	size_t count;
-	const struct elf_undefined *symbols =
-		elf_module_undefined_symbols(set_module(work, member), &count);
+	size_t count = symvers && !work->set->kernel_modules ? symvers_count(symvers) : 0;
 
-	for (size_t i = 0; symvers && i < count; i++) {
-		const struct symvers_entry *entry = symvers_find(symvers, symbols[i].name);
-
-		if (entry && proof_same_module(entry->module, name))
+	for (size_t i = 0; i < count; i++)
+		if (proof_same_module(symvers_at(symvers, i)->module, name))
 			return true;
-	}
 	return false;
 }
 
@@ -116,7 +111,7 @@ static int judge_depends(struct set_work *work, uint32_t member, const char *nam
 		.exporter = name,
 		.cure = "add that module to the set" };
 
-	if (is_there(work, name) || uses_of_kernel(work, member, name))
+	if (is_there(work, name) || kernel_exports_of(work, name))
 		return 0;
 	return proof_append(&work->set->findings, work->nodes[member].label, &draft,
 		refused ? "depends on %s, which neither the set nor the kernel has"
