@@ -155,5 +155,10 @@ $(agreement_dir)/judge: $(O)/$(agreement_source)/judge.o $(call objects,$(module
 	@echo "  LINK    $@"
 	$(Q)$(CC) $(base_ldflags) $(LDFLAGS) -o $@ $^ $(cli_libs) -ldl
 
+$(agreement_dir)/certs: $(agreement_source)/certs.c
+	@mkdir -p $(@D)
+	@echo "  LINK    $@"
+	$(Q)$(CC) $(agreement_cflags) $(LDFLAGS) -pie -o $@ $< $(call pkg_libs,libcrypto)
+
 .PHONY: agreement-programs
-agreement-programs: $(agreement_dir)/loader $(agreement_dir)/mutate $(agreement_dir)/judge
+agreement-programs: $(addprefix $(agreement_dir)/,loader mutate judge certs)

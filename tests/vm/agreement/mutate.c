@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Makes the modules of the agreement test: mutate --seed N --count N --version MAJOR.MINOR --output DIR <PLAN
+ * Makes the modules of the agreement test: mutate --seed N --version MAJOR.MINOR --output DIR <PLAN
  *
  * A line of the plan is a word and a path:
  *   keep PATH     loaded and kept, for what follows: a module that others need
+ *   proprietary PATH  as keep, under a licence that is none of the kernel's
  *   test PATH     loaded and removed
  *   twice PATH    a kept one once more: by its own name, and by another
  *   base PATH     what mutants are made of
  *   signed PATH   the same, but with its signature, and by what is done to signatures
  *   as-is PATH    loaded and removed, with init function and signature
- *   mutants       --count of the bases so far: each mutation in turn, and then at random
- *   signatures    likewise, of the signed ones
- *   clear         all that is kept goes
+ *   mutants N     of the bases so far: each mutation in turn, and then at random until there are N
+ *   random N      at random only
+ *   signatures N  as mutants, of the signed ones
+ *   clear         all that is kept goes, and no base stays
  *
  * Writes DIR/modules/<index>.ko and DIR/cases.tsv: index, action, module, mutation, what exactly. Actions are those of
  * loader.c, and D: the kernel would follow an offset of this one without looking, so only we are asked; X: the answer hangs
@@ -42,7 +44,6 @@ struct bases {
 struct maker {
 	const char *output;
 	unsigned int version;
-	size_t count;
 	size_t turns; /* at most so many of each mutation that is made in turn */
 	struct dice dice;
 	FILE *cases;
@@ -171,16 +172,11 @@ static void compound(struct maker *maker, const struct bases *bases)
 	image_free(&image);
 }
 
-static void make_mutants(struct maker *maker)
+static void make_random(struct maker *maker, size_t end)
 {
 	static const struct mutation *const all[] = { info_mutations, symbol_mutations, version_mutations,
 		header_mutations, section_mutations };
-	size_t end = maker->index + maker->count;
 
-	if (!maker->bases.count)
-		errx(1, "no module to make mutants of");
-	each_mutation(maker, &maker->bases, TABLES(soft));
-	each_mutation(maker, &maker->bases, TABLES(hard));
 	while (maker->index < end) {
 		if (dice_choose(&maker->dice, 5) == 0)
 			compound(maker, &maker->bases);
@@ -189,9 +185,22 @@ static void make_mutants(struct maker *maker)
 	}
 }
 
-static void make_signatures(struct maker *maker)
+static void make_mutants(struct maker *maker, size_t count, bool each)
 {
-	size_t end = maker->index + maker->count;
+	size_t end = maker->index + count;
+
+	if (!maker->bases.count)
+		errx(1, "no module to make mutants of");
+	if (each) {
+		each_mutation(maker, &maker->bases, TABLES(soft));
+		each_mutation(maker, &maker->bases, TABLES(hard));
+	}
+	make_random(maker, end);
+}
+
+static void make_signatures(struct maker *maker, size_t count)
+{
+	size_t end = maker->index + count;
 
 	if (!maker->signed_bases.count)
 		errx(1, "no signed module to make mutants of");
@@ -234,14 +243,34 @@ static void make_twice(struct maker *maker, const char *name, const char *path)
 
 static void make_one(struct maker *maker, const char *word, const char *name, const char *path)
 {
-	bool keep = strcmp(word, "keep") == 0, as_is = strcmp(word, "as-is") == 0;
+	bool proprietary = strcmp(word, "proprietary") == 0, as_is = strcmp(word, "as-is") == 0;
+	bool keep = proprietary || strcmp(word, "keep") == 0;
 	struct image image;
 
 	image_load(&image, path);
 	if (!as_is)
 		image_neutralise(&image);
-	emit(maker, &image, keep ? 'K' : 'T', name, as_is ? "as-is" : "pristine", path);
+	if (proprietary)
+		(void) mutate_licence(&image, "Proprietary");
+	emit(maker, &image, keep ? 'K' : 'T', name, as_is ? "as-is" : proprietary ? word : "pristine", path);
 	image_free(&image);
+}
+
+static void forget(struct bases *bases)
+{
+	while (bases->count) {
+		struct base *base = &bases->items[--bases->count];
+
+		free(base->name);
+		image_free(&base->image);
+	}
+}
+
+static void clear(struct maker *maker)
+{
+	emit(maker, NULL, 'U', "-", "-", "-");
+	forget(&maker->bases);
+	forget(&maker->signed_bases);
 }
 
 static void follow(struct maker *maker, const char *word, char *path)
@@ -255,14 +284,17 @@ static void follow(struct maker *maker, const char *word, char *path)
 		add_base(&maker->signed_bases, name, path, false);
 	else if (strcmp(word, "twice") == 0)
 		make_twice(maker, name, path);
-	else if (strcmp(word, "keep") == 0 || strcmp(word, "test") == 0 || strcmp(word, "as-is") == 0)
+	else if (strcmp(word, "keep") == 0 || strcmp(word, "test") == 0 || strcmp(word, "as-is") == 0 ||
+		 strcmp(word, "proprietary") == 0)
 		make_one(maker, word, name, path);
 	else if (strcmp(word, "mutants") == 0)
-		make_mutants(maker);
+		make_mutants(maker, strtoul(path, NULL, 10), true);
+	else if (strcmp(word, "random") == 0)
+		make_mutants(maker, strtoul(path, NULL, 10), false);
 	else if (strcmp(word, "signatures") == 0)
-		make_signatures(maker);
+		make_signatures(maker, strtoul(path, NULL, 10));
 	else if (strcmp(word, "clear") == 0)
-		emit(maker, NULL, 'U', "-", "-", "-");
+		clear(maker);
 	else
 		errx(1, "a plan has no word '%s'", word);
 	free(copy);
@@ -279,12 +311,10 @@ static unsigned int read_version(const char *text)
 
 static void read_options(struct maker *maker, int argc, char **argv)
 {
-	*maker = (struct maker){ .count = 1000, .turns = 16, .dice.state = 1 };
+	*maker = (struct maker){ .turns = 16, .dice.state = 1 };
 	for (int i = 1; i + 1 < argc; i += 2) {
 		if (strcmp(argv[i], "--seed") == 0)
 			maker->dice.state = strtoull(argv[i + 1], NULL, 0) * 2 + 1;
-		else if (strcmp(argv[i], "--count") == 0)
-			maker->count = strtoul(argv[i + 1], NULL, 0);
 		else if (strcmp(argv[i], "--turns") == 0)
 			maker->turns = strtoul(argv[i + 1], NULL, 0);
 		else if (strcmp(argv[i], "--version") == 0)
@@ -295,7 +325,7 @@ static void read_options(struct maker *maker, int argc, char **argv)
 			errx(2, "no such option: %s", argv[i]);
 	}
 	if (!maker->output || !maker->version || !maker->turns)
-		errx(2, "usage: mutate --seed N --count N [--turns N] --version MAJOR.MINOR --output DIR <PLAN");
+		errx(2, "usage: mutate --seed N [--turns N] --version MAJOR.MINOR --output DIR <PLAN");
 }
 
 int main(int argc, char **argv)

@@ -195,6 +195,13 @@ static bool licence(struct image *image, struct dice *dice, char *detail)
 	return set_value(image, "license", choice < ARRAY_SIZE(values) ? values[choice] : NULL, detail);
 }
 
+bool mutate_licence(struct image *image, const char *value)
+{
+	char detail[DETAIL_SIZE];
+
+	return set_value(image, "license", value, detail);
+}
+
 static bool second_licence(struct image *image, struct dice *dice, char *detail)
 {
 	struct entries entries;

@@ -8,12 +8,12 @@
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
 #define SYMBOLS_MAX   8192
 
-/* The kernel's patching of code goes by these while it loads; a module that calls others there may stop it. */
+/* The kernel follows these while it loads and unloads: it patches code by them, or calls them for parameters. */
 static bool is_patched(const char *name)
 {
 	return strncmp(name, "__fentry__", 10) == 0 || strncmp(name, "__x86_", 6) == 0 ||
 	       strncmp(name, "__SCT__", 7) == 0 || strncmp(name, "__SCK__", 7) == 0 ||
-	       strncmp(name, "__tracepoint", 12) == 0;
+	       strncmp(name, "__tracepoint", 12) == 0 || strncmp(name, "param_", 6) == 0;
 }
 
 /* One of the undefined symbols, or NULL. */

@@ -38,3 +38,6 @@ extern const struct mutation info_mutations[];
 extern const struct mutation symbol_mutations[];
 extern const struct mutation version_mutations[];
 extern const struct mutation signature_mutations[];
+
+/* Gives a module another licence, NULL: none; false: it has no .modinfo. */
+bool mutate_licence(struct image *image, const char *value);
