@@ -122,9 +122,14 @@ static int doubt(const struct judgement *judgement, enum reason *ret_reason, str
 int prove_judge(const struct judgement *judgement, enum reason *ret_reason, struct error *text)
 {
 	const struct proof_set *set = judgement->set;
+	const char *why;
 
 	if (set->verdict == PROOF_WILL_NOT_LOAD)
 		return refuse(judgement, first_finding(set, PROOF_REFUSAL), ret_reason, text);
+	/* Without MODVERSIONS the kernel takes what another build of it would crash on. */
+	if (running_is_same_build(judgement->running, &why) == PROOF_NO &&
+		!proof_kernel_has_modversions(running_kernel(judgement->running)))
+		return doubt(judgement, ret_reason, text);
 	if (set->verdict == PROOF_CANNOT_TELL || count_bad(set))
 		return doubt(judgement, ret_reason, text);
 	(void) error_set(text, 0, "%zu modules will load", set->member_count);

@@ -15,6 +15,7 @@ struct loaded {
 	struct strv candidates;  /* paths that may be its file, each after its tree: see tree_of */
 	size_t *candidate_trees; /* the tree of each */
 	struct elf_module *file; /* that explains it */
+	size_t tree;             /* whose file it is */
 	bool of_kernel;          /* that file is one of the kernel's own: below kernel/ */
 	bool looked;             /* whether a file explains it */
 };
@@ -64,6 +65,13 @@ void running_close_trees(struct running *running);
  */
 int running_explain(
 	struct running *running, struct loaded *loaded, const char *in_kernel) _must_check_;
+
+/*
+ * Opens the kernel's own modules of a tree one after the other, until @visit says other than 0.
+ * Files that cannot be read are passed over. Returns what @visit returned last, or -ENOMEM.
+ */
+int running_each_kernel_file(struct running *running, size_t tree,
+	int (*visit)(void *context, const struct elf_module *file), void *context) _must_check_;
 
 /* running_trust.c */
 int running_read_trust(struct running *running) _must_check_;

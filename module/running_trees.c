@@ -133,29 +133,61 @@ static int try_file(
 		loaded->path = NULL;
 		return -ENOMEM;
 	}
+	loaded->tree = tree;
 	loaded->of_kernel = strncmp(path, "kernel/", 7) == 0;
 	loaded->file = TAKE_PTR(file);
 	return 0;
 }
 
+/* modules.dep of a tree, which the caller frees; NULL where there is none. */
+static char *read_index(const struct running *running, size_t tree)
+{
+	_cleanup_free_ char *real = NULL;
+	char path[PATH_MAX];
+	char *text = NULL;
+
+	(void) snprintf(path, sizeof(path), "lib/modules/%s/modules.dep", running->krel);
+	if (chase(running->trees[tree].fd, path, &real) < 0 ||
+		fs_read(running->trees[tree].fd, real, 0, &text, NULL) < 0)
+		return NULL;
+	return text;
+}
+
 static int index_tree(struct running *running, size_t tree)
 {
 	_cleanup_free_ char *text = NULL;
-	_cleanup_free_ char *real = NULL;
-	char path[PATH_MAX];
 	int r = 0;
 
 	if (running->trees[tree].indexed)
 		return 0;
 	running->trees[tree].indexed = true;
-	(void) snprintf(path, sizeof(path), "lib/modules/%s/modules.dep", running->krel);
-	if (chase(running->trees[tree].fd, path, &real) < 0 ||
-		fs_read(running->trees[tree].fd, real, 0, &text, NULL) < 0)
+	text = read_index(running, tree);
+	if (!text)
 		return 0; /* no such tree: it explains nothing */
 	for (const char *line = text; r == 0 && *line;) {
 		r = push_candidate(running, tree, line, strcspn(line, ":\n"));
 		line += strcspn(line, "\n");
 		line += *line == '\n';
+	}
+	return r;
+}
+
+int running_each_kernel_file(struct running *running, size_t tree,
+	int (*visit)(void *context, const struct elf_module *file), void *context)
+{
+	_cleanup_free_ char *text = read_index(running, tree);
+	char *rest = text;
+	char *line;
+	int r = 0;
+
+	while (r == 0 && rest && (line = strsep(&rest, "\n"))) {
+		_cleanup_(elf_module_close) struct elf_module *file = NULL;
+
+		line[strcspn(line, ":")] = '\0';
+		if (strncmp(line, "kernel/", 7) != 0)
+			continue;
+		r = open_file(running, tree, line, &file);
+		r = r < 0 ? (r == -ENOMEM ? r : 0) : visit(context, file);
 	}
 	return r;
 }

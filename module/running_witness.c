@@ -7,7 +7,10 @@
  */
 #include <string.h>
 
+#include "common/clock.h"
 #include "module/running_parts.h"
+
+#define TREE_SEARCH_MS 10000 /* 4,000 plain files take 0.1 s, packed ones may take this long */
 
 /* What was loaded by force ('F') was not compared. */
 static bool is_witness(const struct loaded *loaded)
@@ -85,33 +88,111 @@ static bool is_witnessed(const struct running *running, const char *symbol)
 }
 
 /*
- * Another build than the one compiled against: what no loaded module vouches for is not known. It
- * may well fit: distributions rebuild kernels under one name as long as the CRCs stay.
+ * Is the tree that of the running kernel? All of the kernel's modules that are loaded are to be
+ * files of it, and there has to be one.
  */
-static int doubt_unwitnessed(struct running *running)
+static bool is_trees_kernel(const struct running *running, size_t tree)
+{
+	bool some = false;
+
+	for (size_t i = 0; i < running->loaded_count; i++) {
+		if (!is_witness(&running->loaded[i]) || !running->loaded[i].of_kernel)
+			continue;
+		if (running->loaded[i].tree != tree)
+			return false;
+		some = true;
+	}
+	return some;
+}
+
+static int remember_unwitnessed(const struct running *running, struct strv *symbols)
 {
 	size_t count = symvers_count(running->there);
-	size_t doubted = 0;
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < count; i++) {
+		const struct symvers_entry *entry = symvers_at(running->there, i);
+
+		if (of_vmlinux(entry) && entry->has_crc && !is_witnessed(running, entry->symbol))
+			r = strv_push(symbols, entry->symbol);
+	}
+	return r;
+}
+
+struct tree_search {
+	struct running *running;
+	struct strv symbols; /* still without a witness */
+	uint64_t deadline_ms;
+};
+
+/* The files of a tree were built together: one that is loaded vouches for the others. */
+static int ask_file(void *context, const struct elf_module *file)
+{
+	struct tree_search *search = context;
+
+	for (size_t i = search->symbols.count; i-- > 0;) {
+		struct elf_symbol_version version = { .name = search->symbols.items[i] };
+		const struct loaded taken = { .name = (char *) (uintptr_t) "its own modules" };
+
+		if (!elf_module_version(file, version.name, &version.crc))
+			continue;
+		if (take_crc(search->running, &taken, &version) < 0)
+			return -ENOMEM;
+		strv_remove(&search->symbols, i);
+	}
+	return !search->symbols.count || clock_monotonic_ms() > search->deadline_ms;
+}
+
+static int ask_tree(struct tree_search *search)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && search->symbols.count && i < search->running->tree_count; i++)
+		if (is_trees_kernel(search->running, i))
+			r = running_each_kernel_file(search->running, i, ask_file, search);
+	return r < 0 ? r : 0;
+}
+
+static int put_doubts(struct running *running, const struct strv *symbols)
+{
+	size_t count = symvers_count(running->there);
 	struct error why;
 
-	for (size_t i = 0; i < count; i++) {
-		struct symvers_entry entry = *symvers_at(running->there, i);
+	for (size_t i = 0; i < symbols->count; i++) {
+		struct symvers_entry entry = *symvers_find(running->there, symbols->items[i]);
 
-		if (!of_vmlinux(&entry) || !entry.has_crc || is_witnessed(running, entry.symbol))
-			continue;
 		entry.has_crc = false;
-		doubted++;
 		if (symvers_put(running->there, &entry) < 0)
 			return -ENOMEM;
 	}
-	if (!doubted)
+	if (!symbols->count)
 		return 0;
 	(void) error_set(&why, 0,
 		"the running %s is another build (\"%s\") than the one that was compiled against "
-		"(\"%s\"), and no loaded module vouches for %zu of %zu symbols",
-		running->krel, running->build, running->facts.build, doubted, count);
+		"(\"%s\"), and no module of it vouches for %zu of %zu symbols, %s among them",
+		running->krel, running->build, running->facts.build, symbols->count, count,
+		symbols->items[0]);
 	set_rebuilt(running, &why);
 	return 0;
+}
+
+/*
+ * Another build than the one compiled against. It may well fit: distributions rebuild kernels under
+ * one name as long as the CRCs stay. So the kernel's own modules are asked: those that are loaded,
+ * then those in the tree that they are of. What none of them vouches for is not known.
+ */
+static int doubt_unwitnessed(struct running *running)
+{
+	struct tree_search search = { .running = running,
+		.deadline_ms = clock_monotonic_ms() + TREE_SEARCH_MS };
+	int r = remember_unwitnessed(running, &search.symbols);
+
+	if (r == 0)
+		r = ask_tree(&search);
+	if (r == 0)
+		r = put_doubts(running, &search.symbols);
+	strv_free(&search.symbols);
+	return r;
 }
 
 /* What the kernel compares modules with, by one that it took. */
@@ -156,12 +237,16 @@ static int look_closer(struct running *running, bool other_build)
 int running_compare_build(struct running *running)
 {
 	bool known = running->has_facts && *running->facts.build && *running->build;
+	int r;
 
 	if (!running->there)
 		return 0;
 	if (!known || strcmp(running->facts.build, running->build) != 0)
 		return look_closer(running, known);
 	/* The very build: what is open already is compared all the same, it costs nothing. */
+	r = compare_crcs(running);
+	if (r == 0 && running->same_build == PROOF_NO)
+		return look_closer(running, true);
 	running->same_build = PROOF_YES;
-	return compare_crcs(running);
+	return r;
 }

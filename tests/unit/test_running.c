@@ -414,7 +414,7 @@ static void another_build_needs_witnesses(void **state)
 	running = node_open(&node);
 	assert_int_equal(running_is_same_build(running, &why), PROOF_NO);
 	assert_contains(why, "is another build (\"#1 SMP Test 2\")");
-	assert_contains(why, "no loaded module vouches for 2 of 2 symbols");
+	assert_contains(why, "no module of it vouches for 2 of 2 symbols, module_layout");
 	expect_exporter(running, "printk", "vmlinux", -1);
 	running_close(&running);
 	/* One of the kernel's own that is loaded used both symbols, with these CRCs. */
@@ -431,6 +431,45 @@ static void another_build_needs_witnesses(void **state)
 		"ib_uverbs 180224 1 rdma_ucm, Live 0x0000000000000000 (FOE)\n");
 	running = node_open(&node);
 	assert_int_equal(running_is_same_build(running, &why), PROOF_NO);
+	running_close(&running);
+}
+
+/* What is not loaded vouches too, where what is loaded comes from the same tree. */
+static void the_tree_of_the_kernel_vouches(void **state)
+{
+	const struct folder *folder = *state;
+	_cleanup_module_ struct elf_module *peer = NULL;
+	_cleanup_(node_done) struct node node;
+	struct running *running;
+	const char *why;
+
+	node_init(&node, folder, &peer);
+	node.sources.build = "#1 SMP Test 2";
+	folder_write_text(folder, SYMVERS,
+		"0x9060323f\tmodule_layout\tvmlinux\tEXPORT_SYMBOL\t\n"
+		"0x0000000b\tmaybe\tvmlinux\tEXPORT_SYMBOL\t\n"
+		"0x00000007\tprintk\tvmlinux\tEXPORT_SYMBOL\t\n");
+	load_uverbs(folder, 0x67);
+	folder_write_text(folder, "host/lib/modules/" KREL "/modules.dep",
+		"kernel/ib-uverbs.ko:\nkernel/absent.ko:\nkernel/other.ko:\n");
+	copy_fixture(folder, "exporter", "host/lib/modules/" KREL "/kernel/ib-uverbs.ko");
+	running = node_open(&node);
+	assert_int_equal(running_is_same_build(running, &why), PROOF_NO);
+	assert_contains(why, "vouches for 1 of 4 symbols, maybe among them");
+	expect_exporter(running, "maybe", "vmlinux", -1);
+	running_close(&running);
+	/* It was built with another CRC than the symvers have: the kernel's is that. */
+	copy_fixture(folder, "peer", "host/lib/modules/" KREL "/kernel/other.ko");
+	running = node_open(&node);
+	assert_int_equal(running_is_same_build(running, &why), PROOF_NO);
+	assert_contains(why, "took its own modules with CRC 0x0000000a for maybe");
+	expect_exporter(running, "maybe", "vmlinux", 0x0a);
+	running_close(&running);
+	/* The loaded one is not of that tree: the tree may be of another kernel. */
+	write_note(folder, "ib_uverbs", 0x68);
+	running = node_open(&node);
+	assert_int_equal(running_is_same_build(running, &why), PROOF_NO);
+	assert_contains(why, "vouches for 3 of 3 symbols");
 	running_close(&running);
 }
 
@@ -615,6 +654,7 @@ int main(void)
 		folder_test(what_goes_exports_nothing),
 		folder_test(a_module_that_was_taken_tells_of_another_build),
 		folder_test(another_build_needs_witnesses),
+		folder_test(the_tree_of_the_kernel_vouches),
 		folder_test(without_symvers_nothing_is_claimed),
 		folder_test(everything_counts_where_no_module_is_named),
 		folder_test(signatures),
