@@ -85,11 +85,15 @@ int verify_kernel_add_symvers(struct verify_kernel *kernel, int dir_fd, const ch
 	const char *name, struct error *error) _must_check_;
 
 /*
- * kernel_with.c: adds what --with names: Module.symvers files and the exports of modules. The input
- * was opened.
+ * kernel_with.c: adds what --with names: Module.symvers files and the exports of modules, each of
+ * which takes the place of the kernel's module of that name. The input was opened.
  */
 int verify_kernel_add_with(struct verify_kernel *kernel, const struct verify_input *input,
 	struct error *error) _must_check_;
+
+/* The same of a file of symvers. */
+int verify_kernel_add_with_file(
+	struct verify_kernel *kernel, const char *path, struct error *error) _must_check_;
 
 /*
  * After --with: who exports anything is there as well, for "depends". Without the list of the

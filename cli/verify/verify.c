@@ -176,15 +176,12 @@ static int open_all(struct verify *verify, struct error *error)
 
 static int add_one_with(struct verify *verify, size_t i, struct error *error)
 {
-	const char *text = verify->with.items[i];
 	const struct verify_input *input = &verify->withs[i];
-	int r;
 
 	verify->failure = EXIT_CODE_CONTENT;
-	if (input->name)
-		return verify_kernel_add_with(&verify->kernel, input, error);
-	r = verify_kernel_add_symvers(&verify->kernel, AT_FDCWD, text, text, error);
-	return r < 0 ? error_prefix(error, r, "--with") : 0;
+	return input->name
+		       ? verify_kernel_add_with(&verify->kernel, input, error)
+		       : verify_kernel_add_with_file(&verify->kernel, verify->with.items[i], error);
 }
 
 static int add_withs(struct verify *verify, struct error *error)

@@ -18,10 +18,16 @@ module_export() {
         "    \".section __kcrctab$section,\\\"a\\\"\\n.balign 4\\n__crc_$symbol: .long $crc\\n.previous\");"
 }
 
+module_info() {
+    echo "INFO(info_$((++infos)), \"$1\");"
+}
+
 module_source() {
-    local name=$1 fact versions='' layout=0x01234567 struct=1024 vermagic='' license=GPL symbol
+    local infos=0 name=$1 fact versions='' layout=0x01234567 struct=1024 vermagic='' license=GPL symbol
     shift
-    echo '#include "tests/unit/fixtures/module_sections.h"'
+    printf '%s\n' '#define INFO(name, text) static const char name[] __attribute__((section(".modinfo"), used, aligned(1))) = text' \
+        'struct version { unsigned long crc; char name[64 - sizeof(unsigned long)]; };' \
+        '#define USES(symbol) extern void symbol(void); static void (*const use_##symbol)(void) __attribute__((used)) = symbol'
     for fact in "$@"; do
         local key=${fact%%=*} value=${fact#*=}
         case $key in
@@ -37,13 +43,14 @@ module_source() {
                 ;;
             exports) module_export '' "$value" ;;
             exports_gpl) module_export _gpl "$value" ;;
-            *) echo "MODULE_INFO_STRING(\"$key=$value\");" ;;
+            *) module_info "$key=$value" ;;
         esac
     done
-    echo "MODULE_INFO_STRING(\"name=$name\");"
-    [[ -z $license ]] || echo "MODULE_INFO_STRING(\"license=$license\");"
-    [[ -z $vermagic ]] || echo "MODULE_INFO_STRING(\"vermagic=$vermagic\");"
-    [[ -z $layout ]] || echo "MODULE_VERSIONS{ { $layout, \"module_layout\" }, $versions };"
+    module_info "name=$name"
+    [[ -z $license ]] || module_info "license=$license"
+    [[ -z $vermagic ]] || module_info "vermagic=$vermagic"
+    [[ -z $layout ]] ||
+        echo "static const struct version versions[] __attribute__((section(\"__versions\"), used)) = { { $layout, \"module_layout\" }, $versions };"
     echo "static char this_module[$struct] __attribute__((section(\".gnu.linkonce.this_module\"), used, aligned(64))) = { 1 };"
 }
 
@@ -51,6 +58,6 @@ make_module() {
     local file=$1
     shift
     mkdir -p "$(dirname "$file")"
-    module_source "$@" | gcc -std=gnu11 -I"$repository" -O1 -ffreestanding -fno-pic -fno-stack-protector \
+    module_source "$@" | gcc -std=gnu11 -O1 -ffreestanding -fno-pic -fno-stack-protector \
         -fno-asynchronous-unwind-tables -r -nostdlib -Wl,--build-id -x c -o "$file" -
 }

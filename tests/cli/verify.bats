@@ -127,6 +127,17 @@ layer() {
     says "$work/empty: neither a Module.symvers nor a module"
 }
 
+@test "--with: a module in it takes the place of the kernel's, with all that it exported" {
+    cp -r headers "$work/headers"
+    printf '%s\tkernel/net/core\tEXPORT_SYMBOL\t\n' $'0x00001111\tcore_register' $'0x00003333\tcore_old' >>"$work/headers/Module.symvers"
+    make_module "$work/old.ko" old krel="$krel" uses=core_old:0x3333
+    verify 0 "$work/old.ko" --kernel "$work/headers"
+    verify 3 "$work/old.ko" --kernel "$work/headers" --with set/net/core.ko
+    says "core_old"
+    verify 3 "$work/old.ko" set/net/core.ko --kernel "$work/headers"
+    says "core_old"
+}
+
 # root FOLDER: a driver image's file system
 root() {
     mkdir -p "$1/lib/modules/$krel/updates"
