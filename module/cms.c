@@ -20,6 +20,9 @@ struct oid {
 	}
 
 static const struct oid signed_data = OID("\x2a\x86\x48\x86\xf7\x0d\x01\x07\x02", "signedData");
+static const struct oid plain_data = OID("\x2a\x86\x48\x86\xf7\x0d\x01\x07\x01", "data");
+static const struct oid authenticode =
+	OID("\x2b\x06\x01\x04\x01\x82\x37\x02\x01\x04", "msIndirectData");
 static const struct oid common_name = OID("\x55\x04\x03", "commonName");
 static const struct oid organisation = OID("\x55\x04\x0a", "organizationName");
 
@@ -236,6 +239,12 @@ static int read_content(struct der *data, struct cms_facts *facts, struct error 
 
 	if (r == 0)
 		r = der_expect(&content, DER_OID, "the content's type", &type, error);
+	/* pkcs7_note_content() */
+	if (r == 0 && !is_oid(&type, &plain_data) && !is_oid(&type, &authenticode))
+		r = error_set(error, -EINVAL,
+			"damaged signature: it is of a type of content at offset %zu that the "
+			"kernel does not know",
+			type.offset);
 	facts->has_content = r == 0 && content.size;
 	return r;
 }
@@ -268,7 +277,7 @@ int cms_read(
 	int r;
 
 	if (size > KERNEL_LIMIT)
-		return error_set(error, -EBADMSG,
+		return error_set(error, -EMSGSIZE,
 			"the signature at offset %zu has %zu bytes, and no kernel reads more than %u",
 			offset, size, KERNEL_LIMIT);
 	r = der_expect(&in, DER_SEQUENCE, "a PKCS#7 message", &info, error);
@@ -276,7 +285,7 @@ int cms_read(
 	if (r == 0)
 		r = der_expect(&info, DER_OID, "the message's type", &type, error);
 	if (r == 0 && !is_oid(&type, &signed_data))
-		r = error_set(error, -EBADMSG,
+		r = error_set(error, -EINVAL,
 			"damaged signature: at offset %zu is another kind of PKCS#7 message than a "
 			"signature",
 			type.offset);

@@ -29,7 +29,8 @@ struct cms_facts {
 
 /*
  * Reads the @size bytes at @data, which lie at @offset of their file (for messages). -EBADMSG with
- * the offset when they are no CMS signature.
+ * the offset when they are no CMS signature, and as the kernel has it -EINVAL for another kind of
+ * message or of content, -EMSGSIZE for more than 65535 bytes.
  */
 int cms_read(const void *data, size_t size, size_t offset, struct cms_facts *ret,
 	struct error *error) _must_check_;

@@ -265,9 +265,8 @@ static bool is_about_the_file(int code)
 	       code == -EFBIG;
 }
 
-int proof_unreadable(const char *name, int code, const struct error *open_error, struct proof *ret)
+static int judge_unreadable(struct proof_trial *trial, int code, const struct error *open_error)
 {
-	struct proof_trial trial = { .name = name };
 	bool refused = is_about_the_file(code);
 	const struct proof_draft draft = {
 		.id = refused ? "format" : "unreadable",
@@ -276,13 +275,28 @@ int proof_unreadable(const char *name, int code, const struct error *open_error,
 		.cure = refused ? "build it, or copy it, anew" : "make it readable and try again",
 	};
 	const char *text = open_error->text;
-	size_t length = strlen(name);
-	int r;
+	size_t length = strlen(trial->name);
 
 	/* Most messages begin with the name that we put in front. */
-	if (strncmp(text, name, length) == 0 && strncmp(text + length, ": ", 2) == 0)
+	if (strncmp(text, trial->name, length) == 0 && strncmp(text + length, ": ", 2) == 0)
 		text += length + 2;
-	r = proof_add(&trial, &draft, "%s", text);
+	return proof_add(trial, &draft, "%s", text);
+}
+
+int proof_unreadable_bytes(const char *name, const void *data, size_t size,
+	const struct proof_kernel *kernel, int code, const struct error *open_error,
+	struct proof *ret)
+{
+	struct proof_trial trial = { .name = name, .data = data, .data_size = size };
+	int r = 0;
+
+	if (kernel && size) {
+		trial.kernel = kernel;
+		trial.version = version_of(kernel);
+		r = proof_judge_signature(&trial);
+	}
+	if (r == 0)
+		r = judge_unreadable(&trial, code, open_error);
 	if (r < 0) {
 		proof_free(&trial.proof);
 		return r;
@@ -290,6 +304,11 @@ int proof_unreadable(const char *name, int code, const struct error *open_error,
 	proof_conclude(&trial.proof);
 	*ret = trial.proof;
 	return 0;
+}
+
+int proof_unreadable(const char *name, int code, const struct error *open_error, struct proof *ret)
+{
+	return proof_unreadable_bytes(name, NULL, 0, NULL, code, open_error, ret);
 }
 
 int proof_answer(const struct proof *proof)

@@ -127,6 +127,14 @@ int proof_module(const struct elf_module *module, const struct proof_kernel *ker
 int proof_unreadable(
 	const char *name, int code, const struct error *open_error, struct proof *ret) _must_check_;
 
+/*
+ * The same with the bytes that were read, unpacked, where there are any: the kernel judges their
+ * signature before it looks whether they are a module.
+ */
+int proof_unreadable_bytes(const char *name, const void *data, size_t size,
+	const struct proof_kernel *kernel, int code, const struct error *open_error,
+	struct proof *ret) _must_check_;
+
 void proof_free(struct proof *proof);
 
 /* "will load", "will not load", "cannot tell". */

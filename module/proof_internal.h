@@ -33,7 +33,9 @@ struct proof_overlay {
 
 /* One proof while it is made. */
 struct proof_trial {
-	const struct elf_module *module;
+	const struct elf_module *module; /* NULL: data could not be opened as one */
+	const void *data;
+	size_t data_size;
 	const struct proof_kernel *kernel;
 	const struct proof_overlay *overlay; /* or NULL */
 	const char *name;

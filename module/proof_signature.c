@@ -8,6 +8,9 @@
 #include <strings.h>
 
 #include "module/proof_internal.h"
+#include "module/trailer.h"
+
+#define SHORT_ID 8 /* hex digits: less of an id tells nothing */
 
 /* What the kernel would think of the signature: 0 or a negative errno, with the reason. */
 struct opinion {
@@ -26,19 +29,50 @@ static const char *signer_of(const struct cms_facts *cms)
 	return *cms->key_id ? cms->key_id : "somebody";
 }
 
-/* pkcs7_verify() and verify_pkcs7_signature() mind these whoever signed. */
-static int check_form(struct opinion *opinion)
+/* A number instead of a name: cms.c does not know it, nor does any kernel. */
+static bool is_nameless(const char *algorithm)
 {
-	if (opinion->cms.has_content)
+	return *algorithm >= '0' && *algorithm <= '9';
+}
+
+/* pkcs7_sig_note_digest_algo(): what went and what came with 6.7. */
+static bool knows_hash(const char *hash, unsigned int version)
+{
+	bool since = !version || version >= PROOF_VERSION(6, 7);
+
+	if (strcmp(hash, "md5") == 0)
+		return !since || !version;
+	return !is_nameless(hash) && (since || strncmp(hash, "sha3-", 5) != 0);
+}
+
+/* pkcs7_sig_note_pkey_algo() */
+static bool knows_algorithm(const char *algorithm, unsigned int version)
+{
+	if (strncmp(algorithm, "ml-dsa", 6) == 0)
+		return !version || version >= PROOF_VERSION(7, 0);
+	return !is_nameless(algorithm) && strcmp(algorithm, "rsassa-pss") != 0 &&
+	       strcmp(algorithm, "ed25519") != 0;
+}
+
+/* pkcs7_verify() and verify_pkcs7_signature() mind these whoever signed. */
+static int check_form(struct opinion *opinion, unsigned int version)
+{
+	const struct cms_facts *cms = &opinion->cms;
+
+	if (!knows_hash(cms->hash, version) || !knows_algorithm(cms->algorithm, version))
+		return error_set(&opinion->why, -ENOPKG,
+			"signed with %s and %s, which the kernel does not know", cms->algorithm,
+			cms->hash);
+	if (cms->has_content)
 		return error_set(&opinion->why, -EBADMSG,
 			"its signature holds what it signs, which the kernel refuses");
-	if (opinion->cms.has_attributes)
+	if (cms->has_attributes)
 		return error_set(&opinion->why, -EKEYREJECTED,
 			"its signature has signed attributes, which the kernel refuses");
 	return 0;
 }
 
-/* /proc/keys shows "issuer: common name: last bytes of the id"; other lists have ids in hex. */
+/* /proc/keys shows "subject: key id"; other lists may have ids in hex alone. */
 static bool is_known_key(const struct strv *keys, const struct cms_facts *cms)
 {
 	for (size_t i = 0; i < keys->count; i++) {
@@ -46,7 +80,7 @@ static bool is_known_key(const struct strv *keys, const struct cms_facts *cms)
 		const char *id = strrchr(key, ' ');
 
 		id = id ? id + 1 : key;
-		if (*cms->key_id && strcasestr(cms->key_id, id))
+		if (*cms->key_id && strlen(id) >= SHORT_ID && strcasestr(cms->key_id, id))
 			return true;
 		if (*cms->serial && strcasecmp(cms->serial, id) == 0)
 			return true;
@@ -58,9 +92,13 @@ static bool is_known_key(const struct strv *keys, const struct cms_facts *cms)
 
 static void ask_keys(const struct proof_trust *trust, struct opinion *opinion)
 {
+	bool known = trust->keys && is_known_key(trust->keys, &opinion->cms);
+
+	/* A signature names its certificate's issuer, a keyring the subject: only an id is certain.
+	 */
 	opinion->unchecked = true;
-	opinion->unknown_key = !trust->keys;
-	if (!trust->keys || is_known_key(trust->keys, &opinion->cms))
+	opinion->unknown_key = !known && (!trust->keys || !*opinion->cms.key_id);
+	if (known || opinion->unknown_key)
 		return;
 	opinion->code = error_set(&opinion->why, -ENOKEY,
 		"signed by %s, whose key the kernel does not have", signer_of(&opinion->cms));
@@ -69,24 +107,50 @@ static void ask_keys(const struct proof_trust *trust, struct opinion *opinion)
 static int ask_crypto(const struct proof_trial *trial, struct opinion *opinion)
 {
 	const struct proof_trust *trust = &trial->kernel->trust;
-	_cleanup_free_ char *data = NULL;
-	size_t size;
-	int r = elf_module_bytes(trial->module, &data, &size, &opinion->why);
+	_cleanup_free_ char *own = NULL;
+	const void *data = trial->data;
+	size_t size = trial->data_size;
 
-	if (r < 0)
-		return r;
+	if (trial->module) {
+		int r = elf_module_bytes(trial->module, &own, &size, &opinion->why);
+
+		if (r < 0)
+			return r;
+		data = own;
+	}
 	opinion->code = trust->verify(trust->context, data, size, &opinion->cms, &opinion->why);
 	return 0;
+}
+
+/* Of bytes that are no ELF file the kernel looks at the signature all the same, and first. */
+static int read_trailer(const struct proof_trial *trial, struct opinion *opinion)
+{
+	struct module_trailer trailer;
+	int r;
+
+	if (trial->module)
+		return elf_module_trailer(
+			trial->module, &opinion->cms, &opinion->present, &opinion->why);
+	r = module_trailer_read(trial->data, trial->data_size, &trailer, &opinion->why);
+	opinion->present = r == 0 && trailer.present;
+	if (r < 0 || !trailer.present || trailer.type != MODULE_TRAILER_CMS)
+		return r;
+	return cms_read((const char *) trial->data + trailer.signature_offset,
+		trailer.signature_size, trailer.signature_offset, &opinion->cms, &opinion->why);
+}
+
+/* What says something of the signature, and not of our reading it. */
+static bool is_opinion(int code)
+{
+	return code == 0 || code == -EBADMSG || code == -ENOPKG || code == -EINVAL ||
+	       code == -EMSGSIZE;
 }
 
 /* Fails only when it could not look. */
 static int form_opinion(const struct proof_trial *trial, struct opinion *opinion)
 {
-	const struct proof_trust *trust = &trial->kernel->trust;
-
-	opinion->code =
-		elf_module_trailer(trial->module, &opinion->cms, &opinion->present, &opinion->why);
-	if (opinion->code < 0 && opinion->code != -EBADMSG && opinion->code != -ENOPKG)
+	opinion->code = read_trailer(trial, opinion);
+	if (!is_opinion(opinion->code))
 		return opinion->code;
 	if (opinion->code == 0 && !opinion->present)
 		opinion->code = error_set(&opinion->why, -ENODATA, "unsigned");
@@ -94,12 +158,12 @@ static int form_opinion(const struct proof_trial *trial, struct opinion *opinion
 		opinion->code = error_set(
 			&opinion->why, -ENOPKG, "signed in a way that no kernel since 4.3 checks");
 	if (opinion->code == 0)
-		opinion->code = check_form(opinion);
+		opinion->code = check_form(opinion, trial->version);
 	if (opinion->code < 0)
 		return 0;
-	if (trust->verify)
+	if (trial->kernel->trust.verify)
 		return ask_crypto(trial, opinion);
-	ask_keys(trust, opinion);
+	ask_keys(&trial->kernel->trust, opinion);
 	return 0;
 }
 

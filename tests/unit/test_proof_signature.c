@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* module_sig_check() as the load proof has it: what is taken, what only enforcement refuses. */
+#include "module/trailer.h"
+#include "tests/unit/mutant.h"
+
+#define VERMAGIC "6.1.0-1-test SMP preempt mod_unload modversions "
+#define ALL                                                                                        \
+	"0x9060323f\tmodule_layout\tvmlinux\tEXPORT_SYMBOL\t\n"                                    \
+	"0x00000007\tprintk\tvmlinux\tEXPORT_SYMBOL\t\n"                                           \
+	"0x8e6daf35\tib_register_peer_memory_client\tib_uverbs\tEXPORT_SYMBOL\t\n"
+
+/* A CMS message of one signer, whose key id is deadbeef: SHA-256, RSA, a value of two bytes. */
+static const unsigned char cms[] = { 0x30, 0x4c, 0x06, 0x09, 0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d,
+	0x01, 0x07, 0x02, 0xa0, 0x3f, 0x30, 0x3d, 0x02, 0x01, 0x03, 0x31, 0x00, 0x30, 0x0b, 0x06,
+	0x09, 0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x07, 0x01, 0x31, 0x29, 0x30, 0x27, 0x02,
+	0x01, 0x03, 0x80, 0x04, 0xde, 0xad, 0xbe, 0xef, 0x30, 0x0b, 0x06, 0x09, 0x60, 0x86, 0x48,
+	0x01, 0x65, 0x03, 0x04, 0x02, 0x01, 0x30, 0x0b, 0x06, 0x09, 0x2a, 0x86, 0x48, 0x86, 0xf7,
+	0x0d, 0x01, 0x01, 0x01, 0x04, 0x02, 0xaa, 0xbb };
+
+#define OUTER_TYPE 12 /* the last byte of "signedData" */
+#define HASH       60 /* the last byte of "sha256" */
+#define TAIL_SIZE  (sizeof(cms) + MODULE_TRAILER_SIZE)
+
+static void make_tail(unsigned char tail[TAIL_SIZE])
+{
+	memcpy(tail, cms, sizeof(cms));
+	module_trailer_write(sizeof(cms), tail + sizeof(cms));
+}
+
+/* Of the fixture with @tail behind it (NULL: none): the finding @id, NULL for only notes. */
+static void expect(const struct folder *folder, const unsigned char *tail,
+	struct proof_kernel kernel, const char *id, enum proof_weight weight, int answer)
+{
+	_cleanup_(symvers_close) struct symvers *symvers = symvers_of(folder, ALL);
+	_cleanup_(proof_free) struct proof proof = { 0 };
+	_cleanup_mutant_ struct mutant mutant = { 0 };
+
+	mutant_make(&mutant, "peer", NULL, tail, tail ? TAIL_SIZE : 0);
+	kernel.vermagic = VERMAGIC;
+	kernel.symvers = symvers;
+	if (!kernel.module_sig)
+		kernel.module_sig = PROOF_YES;
+	assert_int_equal(proof_module(mutant.module, &kernel, &proof), 0);
+	if (id)
+		assert_finding(&proof, id, weight, answer);
+	else
+		for (size_t i = 0; i < proof.count; i++)
+			if (strncmp(proof.findings[i].id, "signature", 9) == 0 ||
+				strcmp(proof.findings[i].id, "unsigned") == 0)
+				fail_msg("unexpected finding: %s", proof.findings[i].text);
+	assert_int_equal(proof_answer(&proof), answer);
+}
+
+static void unsigned_modules_taint_or_are_refused(void **state)
+{
+	expect(*state, NULL, (struct proof_kernel){ 0 }, "unsigned", PROOF_NOTE, 0);
+	expect(*state, NULL, (struct proof_kernel){ .module_sig = PROOF_NO }, NULL, PROOF_NOTE, 0);
+	expect(*state, NULL, (struct proof_kernel){ .trust = { .enforced = true } }, "unsigned",
+		PROOF_REFUSAL, EKEYREJECTED);
+	expect(*state, NULL,
+		(struct proof_kernel){ .trust = { .enforced = true, .lockdown = true } },
+		"unsigned", PROOF_REFUSAL, EPERM);
+}
+
+static void without_its_marker_a_signature_is_none(void **state)
+{
+	unsigned char tail[TAIL_SIZE];
+
+	make_tail(tail);
+	tail[TAIL_SIZE - 1] = ' ';
+	expect(*state, tail, (struct proof_kernel){ .trust = { .enforced = true } }, "unsigned",
+		PROOF_REFUSAL, EKEYREJECTED);
+}
+
+static void a_damaged_signature_is_refused_everywhere(void **state)
+{
+	unsigned char tail[TAIL_SIZE];
+
+	make_tail(tail);
+	tail[0] = 0x31;
+	expect(*state, tail, (struct proof_kernel){ 0 }, "signature-damaged", PROOF_REFUSAL,
+		EBADMSG);
+	expect(*state, tail, (struct proof_kernel){ .module_sig = PROOF_NO }, NULL, PROOF_NOTE, 0);
+	make_tail(tail);
+	tail[OUTER_TYPE] = 3;
+	expect(*state, tail, (struct proof_kernel){ 0 }, "signature-damaged", PROOF_REFUSAL,
+		EINVAL);
+	make_tail(tail);
+	tail[sizeof(cms)] = 1; /* a field that is zero */
+	expect(*state, tail, (struct proof_kernel){ 0 }, "signature-damaged", PROOF_REFUSAL,
+		EBADMSG);
+}
+
+static void a_kind_that_the_kernel_does_not_know_is_as_good_as_none(void **state)
+{
+	unsigned char tail[TAIL_SIZE];
+
+	make_tail(tail);
+	tail[HASH] = 8; /* SHA3-256: since 6.7 */
+	expect(*state, tail, (struct proof_kernel){ 0 }, "signature-kind", PROOF_NOTE, 0);
+	expect(*state, tail, (struct proof_kernel){ .trust = { .enforced = true } },
+		"signature-kind", PROOF_REFUSAL, EKEYREJECTED);
+	expect(*state, tail, (struct proof_kernel){ .version = PROOF_VERSION(6, 12) }, NULL,
+		PROOF_NOTE, 0);
+	make_tail(tail);
+	tail[sizeof(cms) + 2] = 7; /* not PKCS#7 */
+	expect(*state, tail, (struct proof_kernel){ 0 }, "signature-kind", PROOF_NOTE, 0);
+}
+
+static void keys_decide_where_nobody_can_check(void **state)
+{
+	char *names[] = { "A CA: 0123456789", "Another: 00deadbeef", "short: ef", NULL };
+	const struct strv others = { names, 1, 2 };
+	const struct strv known = { names, 2, 3 };
+	const struct strv shorter = { names + 2, 1, 2 };
+	unsigned char tail[TAIL_SIZE];
+
+	make_tail(tail);
+	expect(*state, tail, (struct proof_kernel){ 0 }, NULL, PROOF_NOTE, 0);
+	expect(*state, tail, (struct proof_kernel){ .trust = { .enforced = true } },
+		"signature-key", PROOF_DOUBT, EKEYREJECTED);
+	expect(*state, tail,
+		(struct proof_kernel){ .trust = { .enforced = true, .keys = &others } },
+		"signature-key", PROOF_REFUSAL, EKEYREJECTED);
+	expect(*state, tail, (struct proof_kernel){ .trust = { .keys = &others } }, "signature-key",
+		PROOF_NOTE, 0);
+	expect(*state, tail,
+		(struct proof_kernel){ .trust = { .enforced = true, .keys = &shorter } },
+		"signature-key", PROOF_REFUSAL, EKEYREJECTED);
+	names[1] = strdupa("Another: deadbeef");
+	expect(*state, tail, (struct proof_kernel){ .trust = { .enforced = true, .keys = &known } },
+		"signature-unchecked", PROOF_NOTE, 0);
+}
+
+struct answer {
+	int code;
+	size_t size;
+};
+
+static int answer(
+	void *context, const void *module, size_t size, struct cms_facts *ret, struct error *error)
+{
+	struct answer *given = context;
+
+	(void) ret;
+	assert_memory_equal(module,
+		"\x7f"
+		"ELF",
+		4);
+	given->size = size;
+	return given->code ? error_set(error, given->code, "judged") : 0;
+}
+
+static void whoever_can_check_decides(void **state)
+{
+	static const struct {
+		int code;
+		bool enforced;
+		const char *id;
+		enum proof_weight weight;
+		int answer;
+	} cases[] = {
+		{ 0, true, NULL, PROOF_NOTE, 0 },
+		{ -ENOKEY, false, "signature-key", PROOF_NOTE, 0 },
+		{ -ENOKEY, true, "signature-key", PROOF_REFUSAL, EKEYREJECTED },
+		{ -ENOPKG, true, "signature-kind", PROOF_REFUSAL, EKEYREJECTED },
+		{ -EKEYREJECTED, false, "signature-wrong", PROOF_REFUSAL, EKEYREJECTED },
+		{ -EBADMSG, false, "signature-damaged", PROOF_REFUSAL, EBADMSG },
+	};
+	unsigned char tail[TAIL_SIZE];
+
+	make_tail(tail);
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct answer given = { .code = cases[i].code };
+		const struct proof_trust trust = {
+			.enforced = cases[i].enforced, .verify = answer, .context = &given
+		};
+
+		expect(*state, tail, (struct proof_kernel){ .trust = trust }, cases[i].id,
+			cases[i].weight, cases[i].answer);
+		assert_true(given.size > TAIL_SIZE);
+	}
+}
+
+static void the_signature_comes_before_the_format(void **state)
+{
+	const struct proof_kernel kernel = { .module_sig = PROOF_YES };
+	const struct proof_kernel strict = { .module_sig = PROOF_YES,
+		.trust = { .enforced = true } };
+	const struct error why = { .text = "not an ELF file" };
+	_cleanup_(proof_free) struct proof damaged = { 0 }, bare = { 0 }, refused = { 0 };
+	unsigned char tail[TAIL_SIZE];
+
+	(void) state;
+	make_tail(tail);
+	tail[0] = 0x31;
+	assert_int_equal(proof_unreadable_bytes(
+				 "x.ko", tail, sizeof(tail), &kernel, -EINVAL, &why, &damaged),
+		0);
+	assert_int_equal(proof_answer(&damaged), EBADMSG);
+	assert_int_equal(proof_unreadable_bytes("x.ko", "x", 1, &kernel, -EINVAL, &why, &bare), 0);
+	assert_int_equal(proof_answer(&bare), ENOEXEC);
+	assert_int_equal(
+		proof_unreadable_bytes("x.ko", "x", 1, &strict, -EINVAL, &why, &refused), 0);
+	assert_int_equal(proof_answer(&refused), EKEYREJECTED);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		folder_test(unsigned_modules_taint_or_are_refused),
+		folder_test(without_its_marker_a_signature_is_none),
+		folder_test(a_damaged_signature_is_refused_everywhere),
+		folder_test(a_kind_that_the_kernel_does_not_know_is_as_good_as_none),
+		folder_test(keys_decide_where_nobody_can_check),
+		folder_test(whoever_can_check_decides),
+		cmocka_unit_test(the_signature_comes_before_the_format),
+	};
+
+	return cmocka_run_group_tests_name("proof_signature", tests, NULL, NULL);
+}
