@@ -1,8 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a kernel module file says of itself: .modinfo, __versions, its symbol tables and build id.
- * Sources: Linux include/linux/module.h, include/linux/moduleparam.h, scripts/mod/modpost.c.
- * Malformed files are errors (-EINVAL with the offset in the message), never crashes.
+ * What a kernel module file says of itself: .modinfo, symbol versions, what it exports and needs,
+ * its build id and signature. Sources: Linux include/linux/module.h, include/linux/moduleparam.h,
+ * scripts/mod/modpost.c, and kernel/module/main.c for what the kernel makes of it.
+ *
+ * A file that no kernel takes for a module is an error (-EINVAL with the offset in the message);
+ * one that some kernel takes opens, and elf_module_check_format() says which do not. Files of other
+ * than 64-bit little-endian machines open too, with nothing known but elf_module_machine().
+ *
+ * No descriptor is held and nothing is mapped. What reads a file again, as said at each function,
+ * needs the @dir_fd of elf_module_open() to be open still.
  */
 #pragma once
 
@@ -54,9 +61,13 @@ void elf_module_build_id(const struct elf_module *module, char hex[BUILD_ID_HEX_
 struct elf_symbol_version {
 	const char *name; /* borrowed from the module */
 	uint32_t crc;     /* what the module was compiled against */
+	bool wide;        /* damaged: more than 32 bits, which no kernel's CRC is equal to */
 };
 
-/* The symbol versions that the module demands (both section forms), sorted by name. Borrowed. */
+/*
+ * The symbol versions that the module demands, in the file's order, each name once: the extended
+ * form where the file has both, as kernels since 6.14 take it. Borrowed.
+ */
 const struct elf_symbol_version *elf_module_versions(
 	const struct elf_module *module, size_t *ret_count);
 
@@ -70,18 +81,23 @@ bool elf_module_version(const struct elf_module *module, const char *symbol, uin
  */
 bool elf_module_has_versions(const struct elf_module *module, bool *ret_basic);
 
+/* Whether it has the extended form, in which a symbol may lack a version. */
+bool elf_module_has_extended_versions(const struct elf_module *module);
+
 /* The path that elf_module_open() was given, for messages. Borrowed. */
 const char *elf_module_path(const struct elf_module *module);
 
-/* Appends the names of undefined global symbols; weak ones too when @with_weak. */
+/* Appends the names of undefined symbols; weak ones too when @with_weak. */
 int elf_module_undefined(const struct elf_module *module, bool with_weak, struct strv *names);
 
 struct elf_undefined {
 	const char *name; /* borrowed from the module */
+	uint32_t hash;    /* of the name, as symvers_find_hashed() wants it */
 	bool weak;        /* may stay unresolved */
+	const struct elf_symbol_version *version; /* what it demands of it, or NULL */
 };
 
-/* Undefined global and weak symbols in the file's order. Borrowed. */
+/* Undefined symbols that the kernel resolves, in the file's order. Borrowed. */
 const struct elf_undefined *elf_module_undefined_symbols(
 	const struct elf_module *module, size_t *ret_count);
 
@@ -116,14 +132,27 @@ int elf_module_bytes(const struct elf_module *module, char **ret_data, size_t *r
 /*
  * The signature at the end of the file: whether there is one, and what it says of its signer
  * (signers is 0 where there is none or it is not of the CMS form). -EBADMSG and -ENOPKG as
- * module_trailer_read() and cms_read() have them.
+ * module_trailer_read() and cms_read() have them. Reads the file again only for a signature of more
+ * than 64 KiB.
  */
 int elf_module_trailer(const struct elf_module *module, struct cms_facts *ret_cms,
 	bool *ret_present, struct error *error) _must_check_;
 
 /*
  * What the kernel demands of the file as such, which differs by its version (major << 8 | minor,
- * such as 0x0601). 0 when it holds, else -ENOEXEC with what the kernel minds and the offset.
+ * such as 0x0601): headers, sections, tables of symbols and exports. Reads nothing. 0 when it
+ * holds; else a message with what the kernel minds and where, and what it answers:
+ *   -ENOEXEC, -EINVAL, -EEXIST: just that;
+ *   -E2BIG: it answers ENOMEM, for what the file wants no machine has;
+ *   -EFAULT: this version does not check it, would read or write what is not there, and may load
+ *   the module or crash.
  */
 int elf_module_check_format(
+	const struct elf_module *module, unsigned int version, struct error *error) _must_check_;
+
+/*
+ * The same for the relocations of a module for x86-64, for which the file is read again, all of it.
+ * Of others it says 0. A file that cannot be read is another negative errno: -EIO, -ENOMEM …
+ */
+int elf_module_check_relocations(
 	const struct elf_module *module, unsigned int version, struct error *error) _must_check_;

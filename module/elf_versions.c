@@ -5,113 +5,126 @@
 #include <string.h>
 
 #define BASIC_RECORD_SIZE 64 /* sizeof(struct modversion_info) */
+#define BASIC_NAME_OFFSET 8  /* sizeof(unsigned long) */
+#define BASIC_NAME_SIZE   (BASIC_RECORD_SIZE - BASIC_NAME_OFFSET)
 #define EXT_CRC_SIZE      4
 
-/* The low 32 bits of a number of @size bytes: CRCs have no more. */
-static uint32_t read_number(const char *bytes, size_t size, bool big_endian)
+static uint32_t read_u32(const char *bytes)
 {
-	uint64_t number = 0;
+	const unsigned char *b = (const unsigned char *) bytes;
 
-	for (size_t i = 0; i < size; i++) {
-		size_t place = big_endian ? i : size - 1 - i;
+	return (uint32_t) b[0] | (uint32_t) b[1] << 8 | (uint32_t) b[2] << 16 |
+	       (uint32_t) b[3] << 24;
+}
 
-		number = number << 8 | (unsigned char) bytes[place];
+uint32_t elf_versions_hash(const char *name)
+{
+	uint32_t hash = 2166136261U;
+
+	while (*name)
+		hash = (hash ^ (unsigned char) *name++) * 16777619U;
+	return hash;
+}
+
+static uint32_t *find_slot(const struct elf_versions *versions, const char *name, uint32_t hash)
+{
+	size_t place = hash & versions->mask;
+
+	for (; versions->slots[place]; place = (place + 1) & versions->mask) {
+		size_t item = versions->slots[place] - 1;
+
+		if (versions->hashes[item] == hash && strcmp(versions->items[item].name, name) == 0)
+			break;
 	}
-	return (uint32_t) number;
+	return &versions->slots[place];
 }
 
-static int compare_versions(const void *a, const void *b)
+/* All arrays in one piece, for at most @count records with @names_size bytes of names. */
+static int allocate(struct elf_versions *versions, size_t count, size_t names_size)
 {
-	const struct elf_symbol_version *left = a;
-	const struct elf_symbol_version *right = b;
+	size_t slot_count = 8;
+	size_t items_size = count * sizeof(*versions->items);
+	char *bytes;
 
-	return strcmp(left->name, right->name);
-}
-
-static int allocate(struct elf_versions *versions, size_t count, struct error *error)
-{
-	versions->items = calloc(count ? count : 1, sizeof(*versions->items));
-	if (!versions->items)
-		return error_set_errno(error, -ENOMEM, "%zu symbol versions", count);
-	versions->count = count;
+	while (slot_count < count * 2)
+		slot_count *= 2;
+	bytes = malloc(items_size + (count + slot_count) * sizeof(uint32_t) + names_size);
+	if (!bytes)
+		return -ENOMEM;
+	versions->items = (void *) bytes;
+	versions->hashes = (void *) (bytes + items_size);
+	versions->slots = versions->hashes + count;
+	versions->names = (char *) (versions->slots + slot_count);
+	versions->mask = slot_count - 1;
+	versions->count = 0;
+	memset(versions->slots, 0, slot_count * sizeof(uint32_t));
 	return 0;
 }
 
-static int read_basic(struct elf_versions *versions, const struct elf_versions_layout *layout,
-	const struct elf_span *basic, struct error *error)
+/* Adds what lies at @name in versions->names, unless there is a record of that name. */
+static bool add(struct elf_versions *versions, const char *name, uint32_t crc, bool wide)
+{
+	uint32_t hash = elf_versions_hash(name);
+	uint32_t *slot = find_slot(versions, name, hash);
+
+	if (*slot)
+		return false;
+	versions->hashes[versions->count] = hash;
+	versions->items[versions->count++] = (struct elf_symbol_version){ name, crc, wide };
+	*slot = (uint32_t) versions->count;
+	return true;
+}
+
+/* A name that has no end in its record runs on into the next one's CRC: no symbol is called that.
+ */
+static size_t basic_name_length(const char *record)
+{
+	return strnlen(record + BASIC_NAME_OFFSET, BASIC_NAME_SIZE);
+}
+
+int elf_versions_read_basic(struct elf_versions *versions, const struct elf_span *basic)
 {
 	size_t count = basic->size / BASIC_RECORD_SIZE;
-	size_t name_size = BASIC_RECORD_SIZE - layout->long_size;
-	int r;
+	size_t names_size = 0;
+	char *next;
 
-	if (basic->size % BASIC_RECORD_SIZE)
-		return error_set(error, -EINVAL,
-			"damaged: its __versions section of %zu bytes is no whole number of "
-			"%d-byte records",
-			basic->size, BASIC_RECORD_SIZE);
-	r = allocate(versions, count, error);
-	if (r < 0)
-		return r;
+	for (size_t i = 0; i < count; i++)
+		names_size += basic_name_length(basic->data + i * BASIC_RECORD_SIZE) + 1;
+	if (allocate(versions, count, names_size) < 0)
+		return -ENOMEM;
+	next = versions->names;
 	for (size_t i = 0; i < count; i++) {
 		const char *record = basic->data + i * BASIC_RECORD_SIZE;
-		const char *name = record + layout->long_size;
+		size_t length = basic_name_length(record);
 
-		if (!memchr(name, '\0', name_size))
-			return error_set(error, -EINVAL,
-				"damaged: the symbol name in __versions at offset %zu has no end",
-				i * BASIC_RECORD_SIZE);
-		versions->items[i] = (struct elf_symbol_version){ name,
-			read_number(record, layout->long_size, layout->big_endian) };
+		if (length == BASIC_NAME_SIZE)
+			continue;
+		memcpy(next, record + BASIC_NAME_OFFSET, length + 1);
+		if (add(versions, next, read_u32(record), read_u32(record + 4) != 0))
+			next += length + 1;
 	}
 	return 0;
 }
 
-static int read_extended(struct elf_versions *versions, const struct elf_versions_layout *layout,
-	const struct elf_span *crcs, const struct elf_span *names, struct error *error)
+int elf_versions_read_extended(
+	struct elf_versions *versions, const struct elf_span *crcs, const struct elf_span *names)
 {
 	size_t count = crcs->size / EXT_CRC_SIZE;
 	size_t offset = 0;
-	int r = 0;
 
-	if (crcs->size % EXT_CRC_SIZE)
-		return error_set(error, -EINVAL,
-			"damaged: its __version_ext_crcs section of %zu bytes is no whole number "
-			"of CRCs",
-			crcs->size);
-	r = allocate(versions, count, error);
-	if (r < 0)
-		return r;
-	for (size_t i = 0; i < count; i++) {
-		size_t left = names->size - offset;
-		const char *name;
+	if (count > names->size)
+		count = names->size; /* of which each takes a byte at least */
+	if (allocate(versions, count, names->size + 1) < 0)
+		return -ENOMEM;
+	if (names->size)
+		memcpy(versions->names, names->data, names->size);
+	versions->names[names->size] = '\0';
+	for (size_t i = 0; i < count && offset < names->size; i++) {
+		const char *name = versions->names + offset;
 
-		if (!left || !memchr(names->data + offset, '\0', left))
-			return error_set(error, -EINVAL,
-				"damaged: __version_ext_names ends at offset %zu, before name %zu "
-				"of %zu",
-				names->size, i + 1, count);
-		name = names->data + offset;
-		versions->items[i] = (struct elf_symbol_version){ name,
-			read_number(
-				crcs->data + i * EXT_CRC_SIZE, EXT_CRC_SIZE, layout->big_endian) };
+		(void) add(versions, name, read_u32(crcs->data + i * EXT_CRC_SIZE), false);
 		offset += strlen(name) + 1;
 	}
-	return 0;
-}
-
-int elf_versions_read(struct elf_versions *versions, const struct elf_versions_layout *layout,
-	const struct elf_span *basic, const struct elf_span *ext_crcs,
-	const struct elf_span *ext_names, struct error *error)
-{
-	int r;
-
-	if (ext_crcs->present)
-		r = read_extended(versions, layout, ext_crcs, ext_names, error);
-	else
-		r = read_basic(versions, layout, basic, error);
-	if (r < 0)
-		return r;
-	qsort(versions->items, versions->count, sizeof(*versions->items), compare_versions);
 	return 0;
 }
 
@@ -122,12 +135,12 @@ void elf_versions_free(struct elf_versions *versions)
 }
 
 const struct elf_symbol_version *elf_versions_find(
-	const struct elf_versions *versions, const char *symbol)
+	const struct elf_versions *versions, const char *symbol, uint32_t hash)
 {
-	const struct elf_symbol_version key = { .name = symbol };
+	uint32_t place;
 
 	if (!versions->count)
 		return NULL;
-	return bsearch(
-		&key, versions->items, versions->count, sizeof(*versions->items), compare_versions);
+	place = *find_slot(versions, symbol, hash);
+	return place ? &versions->items[place - 1] : NULL;
 }

@@ -25,10 +25,10 @@ static size_t read_be32(const unsigned char *bytes)
 	       bytes[3];
 }
 
-static bool has_marker(const unsigned char *data, size_t size)
+static bool has_marker(const unsigned char *end, size_t size)
 {
 	return size > MODULE_TRAILER_MARKER_SIZE &&
-	       memcmp(data + size - MODULE_TRAILER_MARKER_SIZE, MODULE_TRAILER_MARKER,
+	       memcmp(end - MODULE_TRAILER_MARKER_SIZE, MODULE_TRAILER_MARKER,
 		       MODULE_TRAILER_MARKER_SIZE) == 0;
 }
 
@@ -45,10 +45,9 @@ static int check_zeros(const unsigned char *info, size_t offset, struct error *e
 }
 
 /* The signer's name and the key's id lie in front of the signature. */
-static int read_old(const unsigned char *data, size_t info_offset, struct module_trailer *trailer,
+static int read_old(const unsigned char *info, size_t info_offset, struct module_trailer *trailer,
 	struct error *error)
 {
-	const unsigned char *info = data + info_offset;
 	size_t names_size = (size_t) info[INFO_SIGNER_SIZE] + info[INFO_KEY_ID_SIZE];
 
 	if (names_size >= trailer->signature_offset)
@@ -62,18 +61,14 @@ static int read_old(const unsigned char *data, size_t info_offset, struct module
 			info[INFO_HASH], info_offset + INFO_HASH);
 	trailer->hash = hashes[info[INFO_HASH]];
 	trailer->content_size = trailer->signature_offset - names_size;
-	trailer->signer = (const char *) data + trailer->content_size;
 	trailer->signer_size = info[INFO_SIGNER_SIZE];
-	trailer->key_id = data + trailer->content_size + trailer->signer_size;
 	trailer->key_id_size = info[INFO_KEY_ID_SIZE];
 	return 0;
 }
 
-static int read_info(const unsigned char *data, size_t info_offset, struct module_trailer *trailer,
+static int read_info(const unsigned char *info, size_t info_offset, struct module_trailer *trailer,
 	struct error *error)
 {
-	const unsigned char *info = data + info_offset;
-
 	trailer->signature_size = read_be32(info + INFO_SIGNATURE_SIZE);
 	if (trailer->signature_size >= info_offset)
 		return error_set(error, -EBADMSG,
@@ -88,7 +83,7 @@ static int read_info(const unsigned char *data, size_t info_offset, struct modul
 		return check_zeros(info, info_offset, error);
 	case MODULE_TRAILER_X509:
 	case MODULE_TRAILER_PGP:
-		return read_old(data, info_offset, trailer, error);
+		return read_old(info, info_offset, trailer, error);
 	default:
 		return error_set(error, -ENOPKG,
 			"signed in a way that no kernel knows: type %u at offset %zu",
@@ -96,26 +91,43 @@ static int read_info(const unsigned char *data, size_t info_offset, struct modul
 	}
 }
 
-int module_trailer_read(
-	const void *data, size_t size, struct module_trailer *ret, struct error *error)
+int module_trailer_parse(const void *end, size_t end_size, uint64_t file_size,
+	struct module_trailer *ret, struct error *error)
 {
-	struct module_trailer trailer = { .content_size = size };
+	const unsigned char *after = (const unsigned char *) end + end_size;
+	size_t size = (size_t) file_size;
 	size_t info_end;
-	int r;
 
-	if (!has_marker(data, size)) {
-		*ret = trailer;
+	*ret = (struct module_trailer){ .content_size = size };
+	if (end_size < MODULE_TRAILER_MARKER_SIZE || !has_marker(after, size))
 		return 0;
-	}
-	trailer.present = true;
+	ret->present = true;
 	info_end = size - MODULE_TRAILER_MARKER_SIZE;
+	ret->content_size = info_end;
 	if (info_end <= MODULE_TRAILER_INFO_SIZE)
 		return error_set(error, -EBADMSG,
 			"damaged signature: only %zu bytes are in front of the marker", info_end);
-	r = read_info(data, info_end - MODULE_TRAILER_INFO_SIZE, &trailer, error);
-	if (r == 0)
-		*ret = trailer;
-	return r;
+	return read_info(
+		after - MODULE_TRAILER_SIZE, info_end - MODULE_TRAILER_INFO_SIZE, ret, error);
+}
+
+int module_trailer_read(
+	const void *data, size_t size, struct module_trailer *ret, struct error *error)
+{
+	size_t end_size = size < MODULE_TRAILER_SIZE ? size : MODULE_TRAILER_SIZE;
+	const unsigned char *end = (const unsigned char *) data + (size - end_size);
+	struct module_trailer trailer;
+	int r = module_trailer_parse(end, end_size, size, &trailer, error);
+
+	if (r < 0)
+		return r;
+	if (trailer.signer_size || trailer.key_id_size) {
+		trailer.signer = (const char *) data + trailer.content_size;
+		trailer.key_id =
+			(const unsigned char *) data + trailer.content_size + trailer.signer_size;
+	}
+	*ret = trailer;
+	return 0;
 }
 
 void module_trailer_write(size_t signature_size, unsigned char trailer[MODULE_TRAILER_SIZE])

@@ -9,6 +9,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "common/error.h"
 
@@ -47,10 +48,18 @@ int module_trailer_read(const void *data, size_t size, struct module_trailer *re
 	struct error *error) _must_check_;
 
 /*
+ * The same from the last @end_size bytes of a file of @file_size, which are MODULE_TRAILER_SIZE of
+ * them unless the file has fewer: signer and key_id stay NULL. @ret is filled in on failure too,
+ * as far as the kernel gets: content_size is then what lies in front of the marker.
+ */
+#define MODULE_TRAILER_SIZE (MODULE_TRAILER_INFO_SIZE + MODULE_TRAILER_MARKER_SIZE)
+int module_trailer_parse(const void *end, size_t end_size, uint64_t file_size,
+	struct module_trailer *ret, struct error *error) _must_check_;
+
+/*
  * Writes the info and the marker that follow a CMS signature of @signature_size bytes, at most
  * UINT32_MAX.
  */
-#define MODULE_TRAILER_SIZE (MODULE_TRAILER_INFO_SIZE + MODULE_TRAILER_MARKER_SIZE)
 void module_trailer_write(size_t signature_size, unsigned char trailer[MODULE_TRAILER_SIZE]);
 
 /* "PKCS#7", "X.509" or "PGP", as modinfo prints it. */

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdarg.h>
+#include <string.h>
+
+#include "module/elf_parts.h"
+
+/* A file of nothing but mistakes does not need all of them told: the first of a version counts. */
+#define DEFECT_LIMIT 64
+#define TEXT_SIZE    512
+
+int elf_defect_add(struct elf_defects *defects, unsigned int from, unsigned int before, int code,
+	const char *format, ...)
+{
+	struct elf_defect *defect;
+	char text[TEXT_SIZE];
+	va_list arguments;
+
+	if (defects->count >= DEFECT_LIMIT)
+		return 0;
+	va_start(arguments, format);
+	(void) vsnprintf(text, sizeof(text), format, arguments);
+	va_end(arguments);
+	defect = malloc(sizeof(*defect) + strlen(text) + 1);
+	if (!defect)
+		return -ENOMEM;
+	*defect = (struct elf_defect){ NULL, from, before, code };
+	(void) strcpy(defect->text, text);
+	if (defects->last)
+		defects->last->next = defect;
+	else
+		defects->first = defect;
+	defects->last = defect;
+	defects->count++;
+	return 0;
+}
+
+void elf_defects_free(struct elf_defects *defects)
+{
+	while (defects->first) {
+		struct elf_defect *defect = defects->first;
+
+		defects->first = defect->next;
+		free(defect);
+	}
+	*defects = (struct elf_defects){ 0 };
+}

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "module/elf_file.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "module/decompress.h"
+
+/* The largest module known, nvidia.ko with debug info, takes some 150 MB. */
+#define FILE_SIZE_LIMIT ((size_t) 512 * 1024 * 1024)
+
+/* The first read: the ELF header, and the notes that mostly follow it. */
+#define HEAD_SIZE 512
+
+struct elf_window {
+	struct elf_window *next;
+	uint64_t offset;
+	uint64_t size;
+	char bytes[];
+};
+
+/* As many of @size bytes as there are. */
+static ssize_t read_at(int fd, void *buffer, size_t size, uint64_t offset)
+{
+	size_t done = 0;
+
+	while (done < size) {
+		ssize_t got =
+			pread(fd, (char *) buffer + done, size - done, (off_t) (offset + done));
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0)
+			return -errno;
+		if (got == 0)
+			break;
+		done += (size_t) got;
+	}
+	return (ssize_t) done;
+}
+
+static int add_window(struct elf_file *file, uint64_t offset, uint64_t size,
+	struct elf_window **ret, struct error *error)
+{
+	struct elf_window *window = malloc(sizeof(*window) + (size_t) size);
+	ssize_t got;
+
+	if (!window)
+		return error_set_errno(error, -ENOMEM, "cannot read");
+	got = read_at(file->fd, window->bytes, (size_t) size, offset);
+	if (got != (ssize_t) size) {
+		free(window);
+		if (got < 0)
+			return error_set_errno(error, (int) got, "cannot read");
+		return error_set(error, -EINVAL, "shrank while it was read, at offset %llu",
+			(unsigned long long) (offset + (uint64_t) got));
+	}
+	*window = (struct elf_window){ file->windows, offset, size };
+	file->windows = window;
+	*ret = window;
+	return 0;
+}
+
+static int unpack(struct elf_file *file, enum decompress_format format, const char *packed,
+	size_t packed_size, struct error *error)
+{
+	size_t size;
+	int r = decompress(
+		format, packed, packed_size, FILE_SIZE_LIMIT, &file->unpacked, &size, error);
+
+	if (r < 0)
+		return r;
+	file->image = file->unpacked;
+	file->size = size;
+	return 0;
+}
+
+static int unpack_file(struct elf_file *file, enum decompress_format format, struct error *error)
+{
+	_cleanup_free_ char *packed = malloc(file->size);
+	ssize_t got;
+
+	if (!packed)
+		return error_set_errno(error, -ENOMEM, "cannot read");
+	got = read_at(file->fd, packed, file->size, 0);
+	if (got < 0)
+		return error_set_errno(error, (int) got, "cannot read");
+	return unpack(file, format, packed, (size_t) got, error);
+}
+
+static int read_head(struct elf_file *file, struct error *error)
+{
+	uint64_t size = file->size < HEAD_SIZE ? file->size : HEAD_SIZE;
+	enum decompress_format format;
+	struct elf_window *head;
+	int r = add_window(file, 0, size, &head, error);
+
+	if (r < 0)
+		return r;
+	format = decompress_detect(head->bytes, size);
+	return format == DECOMPRESS_NONE ? 0 : unpack_file(file, format, error);
+}
+
+static int open_plain(struct elf_file *file, int dir_fd, const char *path, struct error *error)
+{
+	struct stat status;
+
+	file->fd = openat(dir_fd, path, O_RDONLY | O_CLOEXEC);
+	if (file->fd < 0)
+		return error_set_errno(error, -errno, "cannot open");
+	if (fstat(file->fd, &status) < 0)
+		return error_set_errno(error, -errno, "cannot stat");
+	if (!S_ISREG(status.st_mode))
+		return error_set(error, -EINVAL, "not a regular file");
+	if ((uint64_t) status.st_size > FILE_SIZE_LIMIT)
+		return error_set(error, -EFBIG, "larger than %zu MiB: not a kernel module",
+			FILE_SIZE_LIMIT >> 20);
+	file->size = (uint64_t) status.st_size;
+	return read_head(file, error);
+}
+
+int elf_file_open(struct elf_file *file, int dir_fd, const char *path, struct error *error)
+{
+	int r;
+
+	*file = (struct elf_file){ .fd = -1 };
+	r = open_plain(file, dir_fd, path, error);
+	if (r < 0)
+		elf_file_close(file);
+	return r;
+}
+
+int elf_file_open_memory(struct elf_file *file, const void *data, size_t size, struct error *error)
+{
+	enum decompress_format format = decompress_detect(data, size);
+
+	*file = (struct elf_file){ .fd = -1, .image = data, .size = size };
+	return format == DECOMPRESS_NONE ? 0 : unpack(file, format, data, size, error);
+}
+
+void elf_file_close(struct elf_file *file)
+{
+	while (file->windows) {
+		struct elf_window *window = file->windows;
+
+		file->windows = window->next;
+		free(window);
+	}
+	cleanup_close(&file->fd);
+	free(file->unpacked);
+	*file = (struct elf_file){ .fd = -1 };
+}
+
+int elf_file_map(struct elf_file *file, uint64_t offset, uint64_t size, const char **ret,
+	struct error *error)
+{
+	struct elf_window *window = file->windows;
+	int r = 0;
+
+	if (offset > file->size || size > file->size - offset)
+		return error_set(error, -EINVAL, "cut short: %llu bytes at offset %llu of %llu",
+			(unsigned long long) size, (unsigned long long) offset,
+			(unsigned long long) file->size);
+	if (file->image) {
+		*ret = file->image + offset;
+		return 0;
+	}
+	while (window && (offset < window->offset || offset + size > window->offset + window->size))
+		window = window->next;
+	if (!window)
+		r = add_window(file, offset, size, &window, error);
+	if (r == 0)
+		*ret = window->bytes + (offset - window->offset);
+	return r;
+}
+
+int elf_file_take(struct elf_file *file, char **ret_data, size_t *ret_size, struct error *error)
+{
+	char *data = TAKE_PTR(file->unpacked);
+
+	if (!data) {
+		const char *bytes;
+		int r = elf_file_map(file, 0, file->size, &bytes, error);
+
+		if (r < 0)
+			return r;
+		data = malloc((size_t) file->size + 1);
+		if (!data)
+			return error_set_errno(error, -ENOMEM, "cannot read");
+		memcpy(data, bytes, (size_t) file->size);
+	}
+	*ret_data = data;
+	*ret_size = (size_t) file->size;
+	return 0;
+}

@@ -1,0 +1,552 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the kernel demands of a module file as such, version by version, in the order in which it
+ * looks: Linux kernel/module/main.c, load_module() and what it calls. What all versions demand and
+ * nothing can be read without is in elf_sections.c, relocations are in elf_relocations.c.
+ *
+ * Facts are of the sources of 6.1, 6.12, 7.2 and 7.3. Where a rule came in between two of them, it
+ * is taken to hold from the release that its history names, as said at each; else from the later.
+ *
+ * Some things no kernel checks, and would read what is not there: those are noted as -EFAULT.
+ */
+#include <string.h>
+
+#include "module/elf_parts.h"
+
+#define V(major, minor) ((major) << 8 | (minor))
+
+/* Sections are counted and struct module is measured since then (elf_validity_check()). */
+#define SINCE_UNIQUE V(6, 4)
+/* elf_validity_cache_secstrings() and the others, in place of one function. */
+#define SINCE_SPLIT V(6, 12)
+/* elf_validity_cache_strtab(). */
+#define SINCE_STRTAB V(6, 13)
+/* elf_validity_cache_index_versions(). */
+#define SINCE_EXTENDED V(6, 14)
+/* check_export_symbol_sections(); 7.2 has it, 6.12 not, and it is younger than 7.0. */
+#define SINCE_FLAGS V(7, 2)
+
+#define NOT_CHECKED "this kernel does not check it and would read what is not there"
+
+/* MODULES_LEN of arch/x86/include/asm/pgtable_64_types.h with KASLR is 1008 MiB. */
+#define MODULE_SPACE ((uint64_t) 1008 << 20)
+/* PERCPU_MODULE_RESERVE of include/linux/percpu.h, and the largest alignment there. */
+#define PERCPU_SPACE ((uint64_t) 8 << 10)
+#define PAGE_SIZE_4K ((uint64_t) 4096)
+
+#define SHN_LIVEPATCH      0xff20
+#define SHF_RELA_LIVEPATCH 0x00100000
+#define EXPORT_SIZE        12 /* struct kernel_symbol */
+#define CRC_SIZE           4
+#define STRUCT_NAME_OFFSET 24 /* struct module: an enum, a list_head, the name … */
+#define STRUCT_NAME_SIZE   56
+#define NAME_MARKS         256
+
+struct examination {
+	const struct elf_parts *parts;
+	const struct modinfo *info;
+	struct elf_defects *defects;
+};
+
+static unsigned long long ull(uint64_t number)
+{
+	return number;
+}
+
+static const char *shown_name(const struct elf_parts *parts, unsigned int index)
+{
+	const char *name = elf_section_name(parts, index);
+
+	return *name ? name : "without a name";
+}
+
+static int examine_name(struct examination *test, unsigned int index)
+{
+	const struct elf_parts *parts = test->parts;
+	const Elf64_Shdr *section = &parts->sections[index];
+	uint64_t names = parts->sections[parts->header.e_shstrndx].sh_offset;
+	bool in_file = section->sh_name < parts->size - names;
+	bool has_bytes = section->sh_type != SHT_NULL && section->sh_type != SHT_NOBITS;
+	int r = 0;
+
+	if (section->sh_name < parts->names_size)
+		return 0;
+	if (has_bytes && section->sh_flags & SHF_ALLOC)
+		return elf_defect_add(test->defects, 0, 0, -ENOEXEC,
+			"the name of section %u is at %u of %llu bytes of names", index,
+			section->sh_name, ull(parts->names_size));
+	if (section->sh_type != SHT_NULL)
+		r = elf_defect_add(test->defects, SINCE_SPLIT, 0, -ENOEXEC,
+			"the name of section %u is at %u of %llu bytes of names", index,
+			section->sh_name, ull(parts->names_size));
+	if (r < 0 || in_file)
+		return r;
+	return elf_defect_add(test->defects, 0, section->sh_type == SHT_NULL ? 0 : SINCE_SPLIT,
+		-EFAULT, "the name of section %u is at %u of %llu bytes of names; " NOT_CHECKED,
+		index, section->sh_name, ull(parts->names_size));
+}
+
+static int examine_names(struct examination *test)
+{
+	const struct elf_parts *parts = test->parts;
+	const Elf64_Shdr *names = &parts->sections[parts->header.e_shstrndx];
+	int r = 0;
+
+	if (names->sh_type != SHT_STRTAB)
+		r = elf_defect_add(test->defects, SINCE_SPLIT, 0, -ENOEXEC,
+			"the names of sections are in section %u, which has type %u and is no "
+			"string table",
+			parts->header.e_shstrndx, names->sh_type);
+	for (unsigned int i = 0; r == 0 && i < parts->header.e_shnum; i++)
+		r = examine_name(test, i);
+	return r;
+}
+
+static int examine_info(struct examination *test)
+{
+	const struct elf_parts *parts = test->parts;
+	const struct elf_found *found = &parts->found[ELF_MODINFO];
+	const Elf64_Shdr *section = &parts->sections[found->any];
+	int r = 0;
+
+	if (found->count > 1)
+		r = elf_defect_add(test->defects, SINCE_UNIQUE, 0, -ENOEXEC,
+			"it has %u sections .modinfo where the kernel wants one", found->count);
+	if (r == 0 && found->any && !found->allocated)
+		r = elf_defect_add(test->defects, 0, SINCE_UNIQUE, -ENOEXEC,
+			"its section .modinfo is not marked as one that takes memory, and the "
+			"kernel does not see it: no vermagic");
+	if (r == 0 && found->any && !elf_section_in_file(parts, section))
+		r = elf_defect_add(test->defects, 0, 0, -EFAULT,
+			"its section .modinfo at offset %llu, %llu bytes, goes beyond the file's "
+			"%llu; " NOT_CHECKED,
+			ull(section->sh_offset), ull(section->sh_size), ull(parts->size));
+	return r;
+}
+
+static int examine_module_section(struct examination *test)
+{
+	const struct elf_parts *parts = test->parts;
+	const struct elf_found *found = &parts->found[ELF_THIS_MODULE];
+	bool no_bytes = found->any && parts->sections[found->any].sh_type == SHT_NOBITS;
+	int r = 0;
+
+	if (found->count != 1)
+		r = elf_defect_add(test->defects, SINCE_UNIQUE, 0, -ENOEXEC,
+			"it has %u sections .gnu.linkonce.this_module where the kernel wants one",
+			found->count);
+	if (r == 0 && !found->allocated)
+		r = elf_defect_add(test->defects, 0, 0, -ENOEXEC,
+			"it has no section .gnu.linkonce.this_module that takes memory");
+	if (r == 0 && no_bytes)
+		r = elf_defect_add(test->defects, SINCE_UNIQUE, 0, -ENOEXEC,
+			"its section .gnu.linkonce.this_module has no bytes in the file");
+	if (r == 0 && no_bytes)
+		r = elf_defect_add(test->defects, 0, SINCE_UNIQUE, -EFAULT,
+			"its section .gnu.linkonce.this_module has no bytes in the file; " NOT_CHECKED);
+	return r;
+}
+
+/* modpost fills in the name; init and exit come by relocation, and the rest the kernel fills in. */
+static int examine_struct(struct examination *test)
+{
+	const struct elf_parts *parts = test->parts;
+	unsigned int index = parts->found[ELF_THIS_MODULE].allocated;
+	struct error ignored;
+	struct elf_span span;
+	size_t place = 0;
+
+	if (parts->header.e_machine != EM_X86_64 ||
+		elf_section_map(parts, index, &span, &ignored) < 0 ||
+		span.size < STRUCT_NAME_OFFSET + STRUCT_NAME_SIZE)
+		return 0;
+	if (!memchr(span.data + STRUCT_NAME_OFFSET, '\0', STRUCT_NAME_SIZE))
+		return elf_defect_add(test->defects, 0, 0, -EFAULT,
+			"its name in struct module at offset %llu has no end; " NOT_CHECKED,
+			ull(parts->sections[index].sh_offset + STRUCT_NAME_OFFSET));
+	while (place < span.size && !span.data[place]) {
+		place++;
+		if (place == STRUCT_NAME_OFFSET)
+			place += STRUCT_NAME_SIZE;
+	}
+	if (place >= span.size)
+		return 0;
+	return elf_defect_add(test->defects, 0, 0, -EFAULT,
+		"the byte at offset %llu of its struct module is not zero; this kernel takes it "
+		"as it is",
+		ull(parts->sections[index].sh_offset + place));
+}
+
+static int examine_symbol_tables(struct examination *test)
+{
+	const struct elf_parts *parts = test->parts;
+	const Elf64_Shdr *strings = &parts->sections[parts->strtab];
+	int r = 0;
+
+	if (parts->symtab_count != 1)
+		r = elf_defect_add(test->defects, SINCE_UNIQUE, 0, -ENOEXEC,
+			"it has %u symbol tables where the kernel wants one", parts->symtab_count);
+	for (unsigned int i = parts->symtab + 1; r == 0 && i < parts->header.e_shnum; i++)
+		if (parts->sections[i].sh_type == SHT_SYMTAB &&
+			(parts->sections[i].sh_link == SHN_UNDEF ||
+				parts->sections[i].sh_link >= parts->header.e_shnum))
+			r = elf_defect_add(test->defects, 0, SINCE_SPLIT, -ENOEXEC,
+				"the names of symbols of section %u are in section %u, of %u", i,
+				parts->sections[i].sh_link, parts->header.e_shnum);
+	if (r == 0 && strings->sh_type != SHT_STRTAB)
+		r = elf_defect_add(test->defects, SINCE_SPLIT, 0, -ENOEXEC,
+			"the names of symbols are in section %u, which has type %u and is no "
+			"string table",
+			parts->strtab, strings->sh_type);
+	if (r == 0 && !elf_section_in_file(parts, strings))
+		r = elf_defect_add(test->defects, 0, SINCE_SPLIT, -EFAULT,
+			"the names of symbols at offset %llu, %llu bytes, go beyond the file's "
+			"%llu; " NOT_CHECKED,
+			ull(strings->sh_offset), ull(strings->sh_size), ull(parts->size));
+	return r;
+}
+
+/* Whether there are as many names as CRCs, which are counted in whole ones. */
+static bool has_enough_names(const struct elf_span *crcs, const struct elf_span *names)
+{
+	const char *next = names->data;
+	size_t left = names->size;
+
+	for (size_t i = 0; i < crcs->size / CRC_SIZE; i++) {
+		size_t used = strnlen(next, left) + 1;
+
+		if (used > left)
+			return false;
+		next += used;
+		left -= used;
+	}
+	return true;
+}
+
+static int examine_extended(struct examination *test)
+{
+	const struct elf_parts *parts = test->parts;
+	unsigned int crcs_index = parts->found[ELF_VERSION_CRCS].allocated;
+	unsigned int names_index = parts->found[ELF_VERSION_NAMES].allocated;
+	struct elf_span crcs, names;
+	struct error ignored;
+
+	if (!crcs_index && !names_index)
+		return 0;
+	if (!crcs_index || !names_index)
+		return elf_defect_add(test->defects, SINCE_EXTENDED, 0, -ENOEXEC,
+			"it has only one of the sections __version_ext_crcs and "
+			"__version_ext_names");
+	if (!elf_section_in_file(parts, &parts->sections[crcs_index]) ||
+		!elf_section_in_file(parts, &parts->sections[names_index]))
+		return elf_defect_add(test->defects, SINCE_EXTENDED, 0, -EFAULT,
+			"its extended symbol versions go beyond the file's %llu bytes; " NOT_CHECKED,
+			ull(parts->size));
+	if (elf_section_map(parts, crcs_index, &crcs, &ignored) < 0 ||
+		elf_section_map(parts, names_index, &names, &ignored) < 0 ||
+		has_enough_names(&crcs, &names))
+		return 0;
+	return elf_defect_add(test->defects, SINCE_EXTENDED, 0, -ENOEXEC,
+		"it has %zu extended symbol versions but fewer names at offset %llu, %zu bytes",
+		crcs.size / CRC_SIZE, ull(parts->sections[names_index].sh_offset), names.size);
+}
+
+static int examine_versions(struct examination *test)
+{
+	const struct elf_parts *parts = test->parts;
+	const Elf64_Shdr *section = &parts->sections[parts->found[ELF_VERSIONS].allocated];
+
+	if (elf_section_in_file(parts, section))
+		return 0;
+	return elf_defect_add(test->defects, 0, 0, -EFAULT,
+		"its symbol versions at offset %llu, %llu bytes, go beyond the file's %llu; " NOT_CHECKED,
+		ull(section->sh_offset), ull(section->sh_size), ull(parts->size));
+}
+
+static int examine_strings(struct examination *test)
+{
+	const struct elf_parts *parts = test->parts;
+	uint64_t offset = parts->sections[parts->strtab].sh_offset;
+	const char *wrong = NULL;
+	int r = 0;
+
+	if (!parts->strings_size)
+		wrong = "is empty";
+	else if (parts->strings[0])
+		wrong = "does not begin with a NUL";
+	else if (parts->strings[parts->strings_size - 1])
+		wrong = "does not end with a NUL";
+	if (!wrong)
+		return 0;
+	r = elf_defect_add(test->defects, SINCE_STRTAB, 0, -ENOEXEC,
+		"the table of symbols' names at offset %llu %s", ull(offset), wrong);
+	if (r < 0 || (parts->strings_size && !parts->strings[parts->strings_size - 1]))
+		return r;
+	return elf_defect_add(test->defects, 0, SINCE_STRTAB, -EFAULT,
+		"the table of symbols' names at offset %llu %s; " NOT_CHECKED, ull(offset), wrong);
+}
+
+static int examine_symbol_name(struct examination *test, size_t index, uint32_t name)
+{
+	const struct elf_parts *parts = test->parts;
+	int r = elf_defect_add(test->defects, SINCE_STRTAB, 0, -ENOEXEC,
+		"the name of symbol %zu is at %u of %llu bytes of names", index, name,
+		ull(parts->strings_size));
+
+	if (r < 0)
+		return r;
+	return elf_defect_add(test->defects, 0, SINCE_STRTAB, -EFAULT,
+		"the name of symbol %zu is at %u of %llu bytes of names; " NOT_CHECKED, index, name,
+		ull(parts->strings_size));
+}
+
+static int examine_flags(struct examination *test)
+{
+	const struct elf_parts *parts = test->parts;
+	const uint64_t both = SHF_WRITE | SHF_EXECINSTR;
+
+	for (unsigned int i = 0; i < parts->header.e_shnum; i++)
+		if ((parts->sections[i].sh_flags & both) == both)
+			return elf_defect_add(test->defects, 0, 0, -ENOEXEC,
+				"section %u (%s) can be written and executed", i,
+				shown_name(parts, i));
+	return 0;
+}
+
+/* layout_sections(): sizes are added up in 32 bits, alignments are taken for powers of two. */
+static int examine_layout_of(struct examination *test, unsigned int index, uint64_t *total)
+{
+	const struct elf_parts *parts = test->parts;
+	const Elf64_Shdr *section = &parts->sections[index];
+	uint64_t align = section->sh_addralign ? section->sh_addralign : 1;
+
+	if (section->sh_type == SHT_NULL && !elf_section_in_file(parts, section))
+		return elf_defect_add(test->defects, 0, 0, -EFAULT,
+			"section %u without a type, at offset %llu, %llu bytes, goes beyond the "
+			"file's %llu; " NOT_CHECKED,
+			index, ull(section->sh_offset), ull(section->sh_size), ull(parts->size));
+	if (align & (align - 1) || align > UINT32_MAX)
+		return elf_defect_add(test->defects, 0, 0, -EFAULT,
+			"section %u (%s) has alignment %llu; this kernel does not check it, and "
+			"sections may come to lie on each other",
+			index, shown_name(parts, index), ull(align));
+	if (section->sh_size > UINT32_MAX)
+		return elf_defect_add(test->defects, 0, 0, -EFAULT,
+			"section %u (%s) has %llu bytes, of which this kernel sees the lower 32 "
+			"bits",
+			index, shown_name(parts, index), ull(section->sh_size));
+	*total = ((*total + align - 1) & ~(align - 1)) + section->sh_size;
+	return 0;
+}
+
+static int examine_layout(struct examination *test)
+{
+	const struct elf_parts *parts = test->parts;
+	uint64_t total = 0;
+
+	for (unsigned int i = 0; i < parts->header.e_shnum; i++) {
+		int r;
+
+		if (!elf_section_is_loaded(parts, i) || i == parts->found[ELF_PERCPU].allocated)
+			continue;
+		r = examine_layout_of(test, i, &total);
+		if (r < 0)
+			return r;
+	}
+	if (total <= MODULE_SPACE)
+		return 0;
+	return elf_defect_add(test->defects, 0, 0, -E2BIG,
+		"it takes %llu MiB of memory, more than modules can have", ull(total >> 20));
+}
+
+/* percpu_modalloc(), and pcpu_alloc() of mm/percpu.c. */
+static int examine_percpu(struct examination *test)
+{
+	const struct elf_parts *parts = test->parts;
+	unsigned int index = parts->found[ELF_PERCPU].allocated;
+	const Elf64_Shdr *section = &parts->sections[index];
+	uint64_t align = section->sh_addralign;
+
+	if (!index || !section->sh_size)
+		return 0;
+	if (align > PAGE_SIZE_4K)
+		align = PAGE_SIZE_4K;
+	if (section->sh_size > PERCPU_SPACE || (align && align & (align - 1)))
+		return elf_defect_add(test->defects, 0, 0, -E2BIG,
+			"its section .data..percpu has %llu bytes and alignment %llu, more than "
+			"modules can have",
+			ull(section->sh_size), ull(section->sh_addralign));
+	if (section->sh_type == SHT_NOBITS || elf_section_in_file(parts, section))
+		return 0;
+	return elf_defect_add(test->defects, 0, 0, -EFAULT,
+		"its section .data..percpu at offset %llu, %llu bytes, goes beyond the file's "
+		"%llu; " NOT_CHECKED,
+		ull(section->sh_offset), ull(section->sh_size), ull(parts->size));
+}
+
+static int examine_export_table(struct examination *test, enum elf_known exports,
+	enum elf_known others, uint64_t other_size, unsigned int from, unsigned int before)
+{
+	const struct elf_parts *parts = test->parts;
+	unsigned int index = parts->found[exports].allocated;
+	unsigned int other = parts->found[others].allocated;
+	uint64_t count = parts->sections[index].sh_size / EXPORT_SIZE;
+
+	if (!index || !other || parts->sections[other].sh_size / other_size >= count)
+		return 0;
+	return elf_defect_add(test->defects, from, before, -EFAULT,
+		"%s has fewer entries than %s, which has %llu; " NOT_CHECKED,
+		shown_name(parts, other), shown_name(parts, index), ull(count));
+}
+
+static int examine_exports(struct examination *test)
+{
+	const struct elf_parts *parts = test->parts;
+	unsigned int exports = parts->found[ELF_KSYMTAB].allocated;
+	int r = 0;
+
+	if (exports && parts->sections[exports].sh_size >= EXPORT_SIZE &&
+		!parts->found[ELF_KFLAGSTAB].allocated)
+		r = elf_defect_add(test->defects, SINCE_FLAGS, 0, -ENOEXEC,
+			"it exports symbols but has no section __kflagstab, which tells the "
+			"GPL-only ones: it was made for an older kernel");
+	if (r == 0)
+		r = examine_export_table(test, ELF_KSYMTAB, ELF_KFLAGSTAB, 1, SINCE_FLAGS, 0);
+	if (r == 0)
+		r = examine_export_table(test, ELF_KSYMTAB, ELF_KCRCTAB, CRC_SIZE, 0, 0);
+	if (r == 0)
+		r = examine_export_table(
+			test, ELF_KSYMTAB_GPL, ELF_KCRCTAB_GPL, CRC_SIZE, 0, SINCE_FLAGS);
+	return r;
+}
+
+static int examine_place(struct examination *test, size_t index, const Elf64_Sym *symbol)
+{
+	const char *name = elf_symbol_name(test->parts, symbol);
+
+	if (symbol->st_shndx == SHN_ABS || symbol->st_shndx == SHN_LIVEPATCH)
+		return 0;
+	if (symbol->st_shndx != SHN_COMMON)
+		return elf_defect_add(test->defects, 0, 0, -ENOEXEC,
+			"symbol %zu (%s) lies in section %u, of %u", index, name, symbol->st_shndx,
+			test->parts->header.e_shnum);
+	if (strncmp(name, "__gnu_lto", strlen("__gnu_lto")) == 0)
+		return 0;
+	return elf_defect_add(test->defects, 0, 0, -ENOEXEC,
+		"symbol %zu (%s) is a common one: compile with -fno-common", index, name);
+}
+
+static int examine_symbols(struct examination *test)
+{
+	const struct elf_parts *parts = test->parts;
+	Elf64_Sym symbol;
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < parts->symbol_count; i++) {
+		elf_symbol_at(parts, i, &symbol);
+		if (symbol.st_name >= parts->strings_size && parts->strings_size)
+			r = examine_symbol_name(test, i, symbol.st_name);
+		if (r == 0 && i && symbol.st_shndx >= parts->header.e_shnum)
+			r = examine_place(test, i, &symbol);
+	}
+	return r;
+}
+
+/* apply_relocations(): x86-64 and arm64 take no relocations without addends. */
+static int examine_relocation_sections(struct examination *test)
+{
+	const struct elf_parts *parts = test->parts;
+
+	for (unsigned int i = 1; i < parts->header.e_shnum; i++) {
+		const Elf64_Shdr *section = &parts->sections[i];
+
+		if (section->sh_info >= parts->header.e_shnum ||
+			!elf_section_is_loaded(parts, section->sh_info))
+			continue;
+		if (section->sh_flags & SHF_RELA_LIVEPATCH &&
+			strncmp(elf_section_name(parts, i), ".klp.rela.", 10) != 0)
+			return elf_defect_add(test->defects, 0, 0, -EINVAL,
+				"section %u (%s) is marked as a live patch's relocations", i,
+				shown_name(parts, i));
+		if (section->sh_type == SHT_REL)
+			return elf_defect_add(test->defects, 0, 0, -ENOEXEC,
+				"section %u (%s) has relocations without addends", i,
+				shown_name(parts, i));
+	}
+	return 0;
+}
+
+/* Whether /sys/module/NAME/sections has a file for it: sect_empty() of kernel/module/internal.h. */
+static bool is_shown(const struct elf_parts *parts, unsigned int index)
+{
+	if (!parts->sections[index].sh_size || index == parts->found[ELF_PERCPU].allocated ||
+		index == parts->found[ELF_VERSION_CRCS].allocated ||
+		index == parts->found[ELF_VERSION_NAMES].allocated)
+		return false;
+	return elf_section_is_loaded(parts, index) || index == parts->symtab ||
+	       index == parts->strtab;
+}
+
+static bool is_named_before(const struct elf_parts *parts, unsigned int index)
+{
+	for (unsigned int i = 1; i < index; i++)
+		if (is_shown(parts, i) &&
+			strcmp(elf_section_name(parts, i), elf_section_name(parts, index)) == 0)
+			return true;
+	return false;
+}
+
+/* add_sect_attrs() of kernel/module/sysfs.c; before 6.12 its failures were passed over. */
+static int examine_shown_names(struct examination *test)
+{
+	const struct elf_parts *parts = test->parts;
+	bool marks[NAME_MARKS] = { false };
+
+	for (unsigned int i = 1; i < parts->header.e_shnum; i++) {
+		const char *name = elf_section_name(parts, i);
+		size_t length = strlen(name);
+		bool *mark = &marks[(length * 33 + (unsigned char) name[length / 2] * 7u +
+					    (unsigned char) name[length ? length - 1 : 0]) %
+				    NAME_MARKS];
+
+		if (!is_shown(parts, i))
+			continue;
+		if (*mark && is_named_before(parts, i))
+			return elf_defect_add(test->defects, SINCE_SPLIT, 0, -EEXIST,
+				"section %u has the name %s, as one before it", i,
+				shown_name(parts, i));
+		*mark = true;
+	}
+	return 0;
+}
+
+int elf_format_examine(
+	const struct elf_parts *parts, const struct modinfo *info, struct elf_defects *defects)
+{
+	static int (*const steps[])(struct examination * test) = {
+		examine_names,
+		examine_info,
+		examine_module_section,
+		examine_symbol_tables,
+		examine_extended,
+		examine_strings,
+		examine_versions,
+		examine_flags,
+		examine_layout,
+		examine_struct,
+		examine_percpu,
+		examine_exports,
+		examine_symbols,
+		examine_relocation_sections,
+		examine_shown_names,
+	};
+	struct examination test = { parts, info, defects };
+
+	for (size_t i = 0; i < ARRAY_SIZE(steps); i++) {
+		int r = steps[i](&test);
+
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}

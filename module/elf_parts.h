@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A module file while it is opened: its headers and tables, checked and found, before what is kept
+ * of them is copied into struct elf_module. Internal to the reader (module/elf_*.c).
+ *
+ * 64-bit little-endian files only. Sections are found as Linux kernel/module/main.c finds them: the
+ * first of the name that is SHF_ALLOC (find_sec()).
+ */
+#pragma once
+
+#include <elf.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/error.h"
+#include "module/elf_file.h"
+#include "module/elf_module.h"
+#include "module/elf_versions.h"
+#include "module/modinfo.h"
+
+/* Sections that the kernel or we look for by name. */
+enum elf_known {
+	ELF_MODINFO,
+	ELF_THIS_MODULE,
+	ELF_VERSIONS,
+	ELF_VERSION_CRCS,
+	ELF_VERSION_NAMES,
+	ELF_BUILD_ID,
+	ELF_KSYMTAB,
+	ELF_KSYMTAB_GPL,
+	ELF_KCRCTAB,
+	ELF_KCRCTAB_GPL,
+	ELF_KFLAGSTAB,
+	ELF_PERCPU,
+	ELF_KNOWN_COUNT,
+};
+
+struct elf_found {
+	unsigned int allocated; /* index of the first with SHF_ALLOC; 0: none */
+	unsigned int any;       /* index of the first; 0: none */
+	unsigned int count;     /* how many of the name there are */
+};
+
+/* What a range of kernel versions minds; see elf_format.c. */
+struct elf_defect {
+	struct elf_defect *next;
+	unsigned int from;   /* the first version, major << 8 | minor */
+	unsigned int before; /* the first later one that does not mind; 0: all later ones do */
+	int code;            /* as elf_module_check_format() returns it */
+	char text[];
+};
+
+struct elf_defects {
+	struct elf_defect *first;
+	struct elf_defect *last;
+	size_t count;
+};
+
+struct elf_parts {
+	struct elf_file *file;
+	uint64_t size; /* of the content that the kernel looks at, without a signature */
+	Elf64_Ehdr header;
+	Elf64_Shdr *sections; /* header.e_shnum of them; a copy */
+	const char *names;    /* of sections; ends with a NUL */
+	uint64_t names_size;
+	struct elf_found found[ELF_KNOWN_COUNT];
+	unsigned int symtab;
+	unsigned int symtab_count; /* how many such sections there are */
+	unsigned int strtab;
+	const char *symbols; /* as in the file: maybe not aligned */
+	size_t symbol_count;
+	const char *strings; /* of symbols; maybe without a NUL at its end */
+	uint64_t strings_size;
+};
+
+/* elf_sections.c: reads and checks what every kernel checks. -EINVAL with the offset. */
+int elf_parts_read(struct elf_parts *parts, struct error *error) _must_check_;
+void elf_parts_done(struct elf_parts *parts);
+
+/* The name of a section; "" where its place is not within the names. */
+const char *elf_section_name(const struct elf_parts *parts, unsigned int index);
+/* Maps a section's bytes. One that has none in the file, or not all, gives an empty span. */
+int elf_section_map(const struct elf_parts *parts, unsigned int index, struct elf_span *ret,
+	struct error *error) _must_check_;
+/* Whether the kernel gives it memory of the module's own. */
+bool elf_section_is_loaded(const struct elf_parts *parts, unsigned int index);
+/* Whether its bytes lie in the file, whatever its type says. */
+bool elf_section_in_file(const struct elf_parts *parts, const Elf64_Shdr *section);
+
+void elf_symbol_at(const struct elf_parts *parts, size_t index, Elf64_Sym *ret);
+/* "" where it is not within the strings; *@ret_size is without the NUL. */
+const char *elf_symbol_name(const struct elf_parts *parts, const Elf64_Sym *symbol);
+
+/* elf_exports.c. The strings lie in *@ret_strings; both are the caller's. */
+int elf_exports_read(const struct elf_parts *parts, struct elf_module_export **ret,
+	size_t *ret_count, char **ret_strings, struct error *error) _must_check_;
+
+/* elf_undefined.c: likewise; names that @versions have are borrowed from there. */
+int elf_undefined_read(const struct elf_parts *parts, const struct elf_versions *versions,
+	struct elf_undefined **ret, size_t *ret_count, char **ret_strings) _must_check_;
+
+/* elf_format.c: what versions of the kernel mind beyond that. Never fails but with -ENOMEM. */
+int elf_format_examine(const struct elf_parts *parts, const struct modinfo *info,
+	struct elf_defects *defects) _must_check_;
+
+/* Notes that versions from @from on and before @before (0: and all later ones) mind something. */
+int elf_defect_add(struct elf_defects *defects, unsigned int from, unsigned int before, int code,
+	const char *format, ...) _printf_(5, 6) _must_check_;
+void elf_defects_free(struct elf_defects *defects);
+
+/* elf_relocations.c: 0, or what the kernel minds; reads the whole file. */
+int elf_relocations_check(
+	const struct elf_parts *parts, unsigned int version, struct error *error) _must_check_;

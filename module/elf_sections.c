@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The headers of a module file, and what every kernel demands of them: elf_validity_check() of
+ * Linux 6.1 and elf_validity_cache_sechdrs(), _secstrings() of later ones, kernel/module/main.c.
+ */
+#include <string.h>
+
+#include "module/elf_parts.h"
+
+/* The section table is mostly the last thing in the file, after the names of sections. */
+#define TAIL_LIMIT ((uint64_t) 256 * 1024)
+#define NAMES_ROOM 2048
+
+/* Parts of the file that lie no farther apart are read in one piece. */
+#define GAP_LIMIT 4096
+
+static const char *const known_names[ELF_KNOWN_COUNT] = {
+	[ELF_MODINFO] = ".modinfo",
+	[ELF_THIS_MODULE] = ".gnu.linkonce.this_module",
+	[ELF_VERSIONS] = "__versions",
+	[ELF_VERSION_CRCS] = "__version_ext_crcs",
+	[ELF_VERSION_NAMES] = "__version_ext_names",
+	[ELF_BUILD_ID] = ".note.gnu.build-id",
+	[ELF_KSYMTAB] = "__ksymtab",
+	[ELF_KSYMTAB_GPL] = "__ksymtab_gpl",
+	[ELF_KCRCTAB] = "__kcrctab",
+	[ELF_KCRCTAB_GPL] = "__kcrctab_gpl",
+	[ELF_KFLAGSTAB] = "__kflagstab",
+	[ELF_PERCPU] = ".data..percpu",
+};
+
+static unsigned long long ull(uint64_t number)
+{
+	return number;
+}
+
+static int check_header(struct elf_parts *parts, struct error *error)
+{
+	const Elf64_Ehdr *header = &parts->header;
+
+	if (header->e_type != ET_REL)
+		return error_set(error, -EINVAL,
+			"not a kernel module: an ELF file of type %u at offset %zu where modules "
+			"are relocatable objects",
+			header->e_type, offsetof(Elf64_Ehdr, e_type));
+	if (header->e_shentsize != sizeof(Elf64_Shdr))
+		return error_set(error, -EINVAL,
+			"damaged: section headers of %u bytes by offset %zu, where they have %zu",
+			header->e_shentsize, offsetof(Elf64_Ehdr, e_shentsize), sizeof(Elf64_Shdr));
+	if (header->e_shoff >= parts->size ||
+		(uint64_t) header->e_shnum * sizeof(Elf64_Shdr) > parts->size - header->e_shoff)
+		return error_set(error, -EINVAL,
+			"cut short: its section table at offset %llu, %u sections, goes beyond "
+			"the file's %llu bytes",
+			ull(header->e_shoff), header->e_shnum, ull(parts->size));
+	if (header->e_shstrndx == SHN_UNDEF || header->e_shstrndx >= header->e_shnum)
+		return error_set(error, -EINVAL,
+			"damaged: the names of sections are in section %u by offset %zu, of %u",
+			header->e_shstrndx, offsetof(Elf64_Ehdr, e_shstrndx), header->e_shnum);
+	return 0;
+}
+
+static int read_table(struct elf_parts *parts, struct error *error)
+{
+	uint64_t start = parts->header.e_shoff;
+	size_t size = (size_t) parts->header.e_shnum * sizeof(Elf64_Shdr);
+	const char *bytes;
+	int r = 0;
+
+	if (parts->file->size - start < TAIL_LIMIT) {
+		start = start > NAMES_ROOM ? start - NAMES_ROOM : 0;
+		r = elf_file_map(parts->file, start, parts->file->size - start, &bytes, error);
+	}
+	if (r == 0)
+		r = elf_file_map(parts->file, parts->header.e_shoff, size, &bytes, error);
+	if (r < 0)
+		return r;
+	parts->sections = malloc(size);
+	if (!parts->sections)
+		return error_set_errno(error, -ENOMEM, "%u sections", parts->header.e_shnum);
+	memcpy(parts->sections, bytes, size);
+	return 0;
+}
+
+bool elf_section_in_file(const struct elf_parts *parts, const Elf64_Shdr *section)
+{
+	return section->sh_offset <= parts->size &&
+	       section->sh_size <= parts->size - section->sh_offset;
+}
+
+static int check_sections(const struct elf_parts *parts, struct error *error)
+{
+	const Elf64_Shdr *none = &parts->sections[0];
+
+	if (none->sh_type != SHT_NULL || none->sh_size || none->sh_addr)
+		return error_set(error, -EINVAL, "damaged: section 0 at offset %llu is not empty",
+			ull(parts->header.e_shoff));
+	for (unsigned int i = 1; i < parts->header.e_shnum; i++) {
+		const Elf64_Shdr *section = &parts->sections[i];
+
+		if (section->sh_type == SHT_NULL || section->sh_type == SHT_NOBITS)
+			continue;
+		if (!elf_section_in_file(parts, section))
+			return error_set(error, -EINVAL,
+				"cut short or damaged: section %u at offset %llu, %llu bytes, goes "
+				"beyond the file's %llu",
+				i, ull(section->sh_offset), ull(section->sh_size),
+				ull(parts->size));
+	}
+	return 0;
+}
+
+static int read_names(struct elf_parts *parts, struct error *error)
+{
+	const Elf64_Shdr *section = &parts->sections[parts->header.e_shstrndx];
+	int r;
+
+	if (!elf_section_in_file(parts, section) || !section->sh_size)
+		return error_set(error, -EINVAL,
+			"damaged: the names of sections at offset %llu, %llu bytes, are empty or "
+			"go beyond the file's %llu",
+			ull(section->sh_offset), ull(section->sh_size), ull(parts->size));
+	r = elf_file_map(parts->file, section->sh_offset, section->sh_size, &parts->names, error);
+	if (r < 0)
+		return r;
+	parts->names_size = section->sh_size;
+	if (parts->names[parts->names_size - 1])
+		return error_set(error, -EINVAL,
+			"damaged: the names of sections at offset %llu, %llu bytes, do not end "
+			"with a NUL",
+			ull(section->sh_offset), ull(section->sh_size));
+	return 0;
+}
+
+const char *elf_section_name(const struct elf_parts *parts, unsigned int index)
+{
+	uint64_t place = parts->sections[index].sh_name;
+
+	return place < parts->names_size ? parts->names + place : "";
+}
+
+static void note_section(struct elf_parts *parts, unsigned int index)
+{
+	const char *name = elf_section_name(parts, index);
+
+	for (unsigned int i = 0; i < ELF_KNOWN_COUNT; i++) {
+		struct elf_found *found = &parts->found[i];
+
+		if (name[0] != known_names[i][0] || name[1] != known_names[i][1] ||
+			strcmp(name, known_names[i]) != 0)
+			continue;
+		found->count++;
+		if (!found->any)
+			found->any = index;
+		if (!found->allocated && parts->sections[index].sh_flags & SHF_ALLOC)
+			found->allocated = index;
+	}
+}
+
+static int find_sections(struct elf_parts *parts, struct error *error)
+{
+	for (unsigned int i = 1; i < parts->header.e_shnum; i++) {
+		note_section(parts, i);
+		if (parts->sections[i].sh_type != SHT_SYMTAB)
+			continue;
+		parts->symtab_count++;
+		if (!parts->symtab)
+			parts->symtab = i;
+	}
+	if (!parts->found[ELF_MODINFO].any && !parts->found[ELF_THIS_MODULE].any)
+		return error_set(error, -EINVAL, "not a kernel module: it has no .modinfo section");
+	if (!parts->symtab)
+		return error_set(error, -EINVAL,
+			"it has no symbol table, and the kernel refuses such a module: strip it "
+			"with --strip-debug, not --strip-all");
+	parts->strtab = parts->sections[parts->symtab].sh_link;
+	if (parts->strtab == SHN_UNDEF || parts->strtab >= parts->header.e_shnum)
+		return error_set(error, -EINVAL,
+			"damaged: the names of symbols are in section %u by the header of section "
+			"%u, of %u",
+			parts->strtab, parts->symtab, parts->header.e_shnum);
+	return 0;
+}
+
+struct range {
+	uint64_t start;
+	uint64_t end;
+};
+
+/* Reads ahead what will be mapped, neighbours together. Errors show when it is mapped. */
+static void read_ahead(const struct elf_parts *parts, struct range *ranges, size_t count)
+{
+	struct range piece = { 0, 0 };
+	struct error ignored;
+	const char *bytes;
+
+	for (size_t i = 1; i < count; i++)
+		for (size_t j = i; j && ranges[j].start < ranges[j - 1].start; j--) {
+			struct range swap = ranges[j];
+
+			ranges[j] = ranges[j - 1];
+			ranges[j - 1] = swap;
+		}
+	for (size_t i = 0; i <= count; i++) {
+		if (i < count && piece.end && ranges[i].start <= piece.end + GAP_LIMIT) {
+			if (ranges[i].end > piece.end)
+				piece.end = ranges[i].end;
+			continue;
+		}
+		if (piece.end && elf_file_map(parts->file, piece.start, piece.end - piece.start,
+					 &bytes, &ignored) < 0)
+			return;
+		if (i < count)
+			piece = ranges[i];
+	}
+}
+
+static void plan_reading(const struct elf_parts *parts)
+{
+	struct range ranges[ELF_KNOWN_COUNT + 2];
+	unsigned int wanted[ELF_KNOWN_COUNT + 2] = { parts->symtab, parts->strtab };
+	size_t count = 0;
+
+	for (unsigned int i = 0; i < ELF_KNOWN_COUNT; i++)
+		if (i != ELF_PERCPU)
+			wanted[2 + i] = parts->found[i].any;
+	for (size_t i = 0; i < ARRAY_SIZE(wanted); i++) {
+		const Elf64_Shdr *section = &parts->sections[wanted[i]];
+
+		if (wanted[i] && section->sh_size && elf_section_in_file(parts, section))
+			ranges[count++] = (struct range){ section->sh_offset,
+				section->sh_offset + section->sh_size };
+	}
+	read_ahead(parts, ranges, count);
+}
+
+bool elf_section_is_loaded(const struct elf_parts *parts, unsigned int index)
+{
+	return parts->sections[index].sh_flags & SHF_ALLOC &&
+	       index != parts->found[ELF_MODINFO].allocated &&
+	       index != parts->found[ELF_VERSIONS].allocated;
+}
+
+int elf_section_map(const struct elf_parts *parts, unsigned int index, struct elf_span *ret,
+	struct error *error)
+{
+	const Elf64_Shdr *section = &parts->sections[index];
+
+	*ret = (struct elf_span){ "", 0, index };
+	if (!index || !elf_section_in_file(parts, section))
+		return 0;
+	ret->size = section->sh_size;
+	return elf_file_map(parts->file, section->sh_offset, section->sh_size, &ret->data, error);
+}
+
+static int read_symbols(struct elf_parts *parts, struct error *error)
+{
+	struct elf_span symbols, strings;
+	int r = elf_section_map(parts, parts->symtab, &symbols, error);
+
+	if (r == 0)
+		r = elf_section_map(parts, parts->strtab, &strings, error);
+	if (r < 0)
+		return r;
+	parts->symbols = symbols.data;
+	parts->symbol_count = symbols.size / sizeof(Elf64_Sym);
+	parts->strings = strings.data;
+	parts->strings_size = strings.size;
+	return 0;
+}
+
+void elf_symbol_at(const struct elf_parts *parts, size_t index, Elf64_Sym *ret)
+{
+	memcpy(ret, parts->symbols + index * sizeof(*ret), sizeof(*ret));
+}
+
+const char *elf_symbol_name(const struct elf_parts *parts, const Elf64_Sym *symbol)
+{
+	const char *name;
+
+	if (symbol->st_name >= parts->strings_size)
+		return "";
+	name = parts->strings + symbol->st_name;
+	/* All but the last have an end for sure when the table has one. */
+	if (!parts->strings[parts->strings_size - 1] ||
+		memchr(name, '\0', parts->strings_size - symbol->st_name))
+		return name;
+	return "";
+}
+
+int elf_parts_read(struct elf_parts *parts, struct error *error)
+{
+	int r = check_header(parts, error);
+
+	if (r == 0)
+		r = read_table(parts, error);
+	if (r == 0)
+		r = check_sections(parts, error);
+	if (r == 0)
+		r = read_names(parts, error);
+	if (r == 0)
+		r = find_sections(parts, error);
+	if (r < 0)
+		return r;
+	plan_reading(parts);
+	return read_symbols(parts, error);
+}
+
+void elf_parts_done(struct elf_parts *parts)
+{
+	free(parts->sections);
+	parts->sections = NULL;
+}

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a module needs of others: the symbols that simplify_symbols() of Linux kernel/module/main.c
+ * resolves. It does so for local ones too, should a file have undefined ones.
+ */
+#include <string.h>
+
+#include "module/elf_parts.h"
+
+static size_t count_undefined(const struct elf_parts *parts)
+{
+	size_t count = 0;
+	Elf64_Sym symbol;
+
+	for (size_t i = 1; i < parts->symbol_count; i++) {
+		elf_symbol_at(parts, i, &symbol);
+		count += symbol.st_shndx == SHN_UNDEF;
+	}
+	return count;
+}
+
+static size_t list_undefined(const struct elf_parts *parts, const struct elf_versions *versions,
+	struct elf_undefined *items)
+{
+	size_t count = 0, copy_size = 0;
+	Elf64_Sym symbol;
+
+	for (size_t i = 1; i < parts->symbol_count; i++) {
+		struct elf_undefined *item = &items[count];
+
+		elf_symbol_at(parts, i, &symbol);
+		if (symbol.st_shndx != SHN_UNDEF)
+			continue;
+		item->name = elf_symbol_name(parts, &symbol);
+		item->weak = ELF64_ST_BIND(symbol.st_info) == STB_WEAK;
+		item->hash = elf_versions_hash(item->name);
+		item->version = elf_versions_find(versions, item->name, item->hash);
+		if (item->version)
+			item->name = item->version->name;
+		else
+			copy_size += strlen(item->name) + 1;
+		count++;
+	}
+	return copy_size;
+}
+
+int elf_undefined_read(const struct elf_parts *parts, const struct elf_versions *versions,
+	struct elf_undefined **ret, size_t *ret_count, char **ret_strings)
+{
+	size_t count = count_undefined(parts);
+	struct elf_undefined *items = malloc((count + 1) * sizeof(*items));
+	size_t copy_size;
+	char *next;
+
+	if (!items)
+		return -ENOMEM;
+	copy_size = list_undefined(parts, versions, items);
+	next = malloc(copy_size + 1);
+	*ret = items;
+	*ret_count = next ? count : 0;
+	*ret_strings = next;
+	if (!next)
+		return -ENOMEM;
+	for (size_t i = 0; i < count; i++)
+		if (!items[i].version) {
+			char *copy = next;
+
+			next = stpcpy(next, items[i].name) + 1;
+			items[i].name = copy;
+		}
+	return 0;
+}

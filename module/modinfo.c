@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "module/modinfo.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ALIAS "alias="
+
+static bool is_alias(const char *entry)
+{
+	return strncmp(entry, ALIAS, strlen(ALIAS)) == 0;
+}
+
+/* The next string that begins before @size, at or after @offset; @size at the end. */
+static size_t skip_padding(const struct modinfo *info, size_t offset, size_t size)
+{
+	while (offset < size && !info->text[offset])
+		offset++;
+	return offset;
+}
+
+/* Aliases are filled in from the end, so that both lists keep the file's order once turned. */
+static int index_entries(struct modinfo *info, size_t size)
+{
+	size_t count = 0, aliases = 0;
+	size_t offset;
+
+	for (offset = skip_padding(info, 0, size); offset < size;
+		offset = skip_padding(info, offset, size)) {
+		aliases += is_alias(info->text + offset);
+		count++;
+		offset += strlen(info->text + offset) + 1;
+	}
+	info->entries = malloc((count + 1) * sizeof(*info->entries));
+	if (!info->entries)
+		return -ENOMEM;
+	info->count = count;
+	info->alias_count = aliases;
+	count = 0;
+	aliases = info->count - info->alias_count;
+	for (offset = skip_padding(info, 0, size); offset < size;
+		offset = skip_padding(info, offset, size)) {
+		info->entries[is_alias(info->text + offset) ? aliases++ : count++] =
+			(uint32_t) offset;
+		offset += strlen(info->text + offset) + 1;
+	}
+	return 0;
+}
+
+int modinfo_read(struct modinfo *info, const char *data, size_t size, size_t more)
+{
+	size_t tail = 0;
+
+	*info = (struct modinfo){ 0 };
+	if (size > UINT32_MAX - 1)
+		return -EFBIG;
+	if (size && data[size - 1])
+		tail = strnlen(data + size, more);
+	info->text = malloc(size + tail + 1);
+	if (!info->text)
+		return -ENOMEM;
+	if (size)
+		memcpy(info->text, data, size + tail);
+	info->text[size + tail] = '\0';
+	if (index_entries(info, size) < 0) {
+		modinfo_free(info);
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+void modinfo_free(struct modinfo *info)
+{
+	free(info->text);
+	free(info->entries);
+	*info = (struct modinfo){ 0 };
+}
+
+const char *modinfo_next(const struct modinfo *info, const char *key, const char *previous)
+{
+	size_t length = strlen(key);
+	size_t others = info->count - info->alias_count;
+	bool alias = length == strlen(ALIAS) - 1 && strncmp(key, ALIAS, length) == 0;
+	size_t end = alias ? info->count : others;
+
+	for (size_t i = alias ? others : 0; i < end; i++) {
+		const char *entry = info->text + info->entries[i];
+
+		if (previous && entry < previous)
+			continue;
+		if (strncmp(entry, key, length) == 0 && entry[length] == '=')
+			return entry + length + 1;
+	}
+	return NULL;
+}

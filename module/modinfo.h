@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The "key=value" strings of a module's .modinfo section, found as Linux kernel/module/main.c
+ * finds them (get_next_modinfo()).
+ */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/cleanup.h"
+
+struct modinfo {
+	char *text;        /* the strings; a NUL ends the last one */
+	uint32_t *entries; /* where each begins; those of "alias" at the end of the list */
+	size_t count;
+	size_t alias_count; /* how many of them are aliases: thousands in some modules */
+};
+
+/*
+ * Copies the @size bytes of the section at @data, of which @more follow in the file: a last string
+ * without an end goes on there, as it does for the kernel. -ENOMEM; -EFBIG for 4 GiB.
+ */
+int modinfo_read(struct modinfo *info, const char *data, size_t size, size_t more) _must_check_;
+void modinfo_free(struct modinfo *info);
+
+/* The value of @key after @previous, the first for NULL; NULL at the end. */
+const char *modinfo_next(const struct modinfo *info, const char *key, const char *previous);
