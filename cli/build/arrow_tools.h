@@ -56,6 +56,9 @@ bool nvidia_signed_applies(const struct build *build);
 int sign_add_inputs(const struct build *build, struct hash *hash, struct error *error);
 int ofed_sign_run(struct build *build, const struct arrow_place *place, struct error *error);
 int nvidia_sign_run(struct build *build, const struct arrow_place *place, struct error *error);
+#define SIGNING_SIGNATURES "signatures" /* below the folder of --sign-export and --sign-import */
+/* Writes the digests of the sets that were made to the folder of --sign-export. */
+int sign_export_sets(struct build *build, size_t *ret_count, struct error *error) _must_check_;
 
 /* arrow_proof.c: proof.json, and PROOF_CONF, whose verdict may be a bad one */
 int proof_add_inputs(const struct build *build, struct hash *hash, struct error *error);

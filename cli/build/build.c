@@ -10,6 +10,7 @@
 #include "cli/build/arrow_tools.h"
 #include "cli/build/supervise.h"
 #include "cli/output_place.h"
+#include "common/json_text.h"
 
 /* Headers are enough to compile, and not to tell what else a module wants to be loaded first. */
 static int check_modules(struct build *build, struct error *error)
@@ -31,9 +32,51 @@ static int check_modules(struct build *build, struct error *error)
 		build->lock.krel, build->lock.os);
 }
 
+static void say_export(const struct build *build, size_t count)
+{
+	const char *folder = build->options.sign_export;
+
+	if (!build->context.progress.json) {
+		(void) printf(
+			"The digests of %zu modules are in %s: put their signatures into %s/%s, then "
+			"run this again with --sign-import %s instead of --sign-export\n",
+			count, folder, folder, SIGNING_SIGNATURES, folder);
+		return;
+	}
+	(void) printf("{\"event\":\"result\",\"exit_code\":0,\"modules\":%zu,\"digests\":", count);
+	json_text_string(stdout, folder);
+	(void) puts("}");
+}
+
+/* The first half of a build whose key is elsewhere: no image is made. */
+static int run_export(struct build *build, struct error *error)
+{
+	size_t count;
+	int r = arrows_make(build, ARROW_BIT(ARROW_OFED) | ARROW_BIT(ARROW_NVIDIA), error);
+
+	if (r < 0)
+		return r;
+	r = sign_export_sets(build, &count, error);
+	if (r < 0)
+		build->failure = exit_code_for(r, EXIT_CODE_OUTPUT);
+	else
+		say_export(build, count);
+	return r;
+}
+
+static int run_images(struct build *build, struct error *error)
+{
+	int r = arrows_make(build, ARROW_BIT(ARROW_PROOF), error);
+
+	if (r == 0)
+		r = proof_judge(build, error);
+	if (r == 0)
+		r = arrows_make(build, ARROW_BIT(ARROW_NIC) | ARROW_BIT(ARROW_GPU), error);
+	return r < 0 ? r : output_write(build, error);
+}
+
 static int run(struct build *build, struct error *error)
 {
-	const unsigned int images = ARROW_BIT(ARROW_NIC) | ARROW_BIT(ARROW_GPU);
 	int r = output_place_ready(build->options.output, error);
 
 	if (r < 0) {
@@ -61,13 +104,9 @@ static int run(struct build *build, struct error *error)
 		r = build_judge(build, error);
 	if (r == 0)
 		r = check_modules(build, error);
-	if (r == 0)
-		r = arrows_make(build, ARROW_BIT(ARROW_PROOF), error);
-	if (r == 0)
-		r = proof_judge(build, error);
-	if (r == 0)
-		r = arrows_make(build, images, error);
-	return r < 0 ? r : output_write(build, error);
+	if (r < 0)
+		return r;
+	return build->options.sign_export ? run_export(build, error) : run_images(build, error);
 }
 
 void build_done(struct build *build)

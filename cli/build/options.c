@@ -28,6 +28,9 @@ static const char usage_text[] =
 	"  --sign-key KEY   signs all modules, for kernels that load no others: a file (PEM, PKCS#8,\n"
 	"                   PKCS#12), or a pkcs11: URI (docs/signing.md)\n"
 	"  --sign-cert FILE its certificate, X.509 in DER or PEM, which the kernel trusts\n"
+	"  --sign-export DIR, --sign-import DIR\n"
+	"                   instead of --sign-key, with a key that this machine cannot reach: the\n"
+	"                   first run writes what has to be signed, the second takes the signatures\n"
 	"  --sign-hash ALG  sha256, sha384, sha512 … [what the kernel's configuration names]\n"
 	"  --password-file FILE, --password-fd N, --password-env NAME\n"
 	"                   the key's passphrase or the token's PIN: the first line of a file or\n"
@@ -52,6 +55,8 @@ enum {
 	OPTION_NVIDIA,
 	OPTION_COMPILER,
 	OPTION_SIGN_KEY,
+	OPTION_SIGN_EXPORT,
+	OPTION_SIGN_IMPORT,
 	OPTION_SIGN_CERT,
 	OPTION_SIGN_HASH,
 	OPTION_PASSWORD_FILE,
@@ -72,6 +77,8 @@ static const struct option own_options[] = {
 	{ "nvidia", required_argument, NULL, OPTION_NVIDIA },
 	{ "compiler", required_argument, NULL, OPTION_COMPILER },
 	{ "sign-key", required_argument, NULL, OPTION_SIGN_KEY },
+	{ "sign-export", required_argument, NULL, OPTION_SIGN_EXPORT },
+	{ "sign-import", required_argument, NULL, OPTION_SIGN_IMPORT },
 	{ "sign-cert", required_argument, NULL, OPTION_SIGN_CERT },
 	{ "sign-hash", required_argument, NULL, OPTION_SIGN_HASH },
 	{ "password-file", required_argument, NULL, OPTION_PASSWORD_FILE },
@@ -132,6 +139,10 @@ static int take_signing(
 	switch (option) {
 	case OPTION_SIGN_KEY:
 		return take_file("--sign-key", value, &options->sign_key, error);
+	case OPTION_SIGN_EXPORT:
+		return take_file("--sign-export", value, &options->sign_export, error);
+	case OPTION_SIGN_IMPORT:
+		return take_file("--sign-import", value, &options->sign_import, error);
 	case OPTION_SIGN_CERT:
 		return take_file("--sign-cert", value, &options->sign_cert, error);
 	case OPTION_SIGN_HASH:
@@ -213,14 +224,22 @@ static int check_signing(const struct build_options *options, struct error *erro
 {
 	const struct sign_password_source *password = &options->sign_password;
 	bool has_password = password->file || password->variable || password->fd >= 0;
+	int ways = (options->sign_key != NULL) + (options->sign_export != NULL) +
+		   (options->sign_import != NULL);
 
-	if (options->sign_key && !options->sign_cert)
+	if (ways > 1)
 		return error_set(error, -EINVAL,
-			"--sign-cert is missing: the certificate of --sign-key, by which the kernel "
+			"only one of --sign-key, --sign-export and --sign-import: the key is here or "
+			"elsewhere");
+	if (ways == 1 && !options->sign_cert)
+		return error_set(error, -EINVAL,
+			"--sign-cert is missing: the certificate of the key, by which the kernel "
 			"knows it");
-	if (!options->sign_key && (options->sign_cert || options->sign_hash || has_password))
+	if (has_password && !options->sign_key)
+		return error_set(error, -EINVAL, "--sign-key is missing: a password is for a key");
+	if (ways == 0 && (options->sign_cert || options->sign_hash))
 		return error_set(error, -EINVAL,
-			"--sign-key is missing: a certificate, hash or password is for a key");
+			"--sign-key is missing: a certificate or a hash is for a key");
 	return 0;
 }
 

@@ -37,7 +37,7 @@ static int open_pair(struct build *build, struct error *error)
 								   : "sha256" };
 	int r = module_cert_read(AT_FDCWD, options->sign_cert, &signing->cert, error);
 
-	if (r == 0)
+	if (r == 0 && options->sign_key)
 		r = module_key_open(options->sign_key, signing->password, &signing->key, error);
 	sign_password_free(&signing->password);
 	if (r < 0)
@@ -85,7 +85,7 @@ int signing_settle(struct build *build, struct error *error)
 	if (!options->sign_hash && !*own)
 		return fail(build,
 			error_set(error, -EINVAL,
-				"--sign-key: kernel %s was built without CONFIG_MODULE_SIG and checks no "
+				"--sign-cert: kernel %s was built without CONFIG_MODULE_SIG and checks no "
 				"signatures: to sign all the same, name the hash with --sign-hash",
 				build->lock.krel));
 	if (options->sign_hash && *own && strcmp(options->sign_hash, own) != 0)

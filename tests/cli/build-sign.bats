@@ -109,6 +109,12 @@ enforcing=(CONFIG_MODULE_SIG=y CONFIG_MODULE_SIG_FORCE=y CONFIG_MODULE_SIG_SHA38
     says "--sign-key is missing"
     build 2 --password-file /dev/null
     says "--sign-key is missing"
+    build 2 --sign-export "$BATS_TEST_TMPDIR/digests"
+    says "--sign-cert is missing"
+    build 2 --sign-key own.key --sign-cert own.pem --sign-import "$BATS_TEST_TMPDIR/digests"
+    says "only one of --sign-key, --sign-export and --sign-import"
+    build 2 --sign-cert own.pem --sign-import "$BATS_TEST_TMPDIR/digests" --password-file /dev/null
+    says "a password is for a key"
     build 2 --sign-key own.key --sign-cert own.pem --password-fd nine
     says "a number is wanted"
     build 2 --sign-key own.key --sign-cert own.pem --password-fd 0 --password-file /dev/null

@@ -40,6 +40,11 @@ build() {
     "$slipway" build --kernel newest --os debian12 --ofed "$top/tests/real/smallest-ofed" --nvidia none --output "$to" "$@"
 }
 
+# new_certificate NAME: one more of the same key, for which nothing is in the cache.
+new_certificate() {
+    openssl req -x509 -key "$folder/own.key" -days 30 -subj "/CN=$1" -out "$folder/$1.pem"
+}
+
 # image_module OUTPUT FILE: the module as it lies in the image.
 image_module() {
     mkdir -p "$folder/unpacked"
@@ -128,11 +133,11 @@ PYTHON
         holds_trace "$folder/$file"
     done
     run -1 holds_trace "$folder/own.pem"
-    # Nothing is taken from the cache: all is made before strace's eyes but the bases.
-    rm -rf "$cache"/arrows/ofed-signed-* "$cache"/arrows/{proof,nic}-*
+    # The set, the proof and the image of a new certificate are made before strace's eyes.
+    new_certificate traced
     secret=$password strace -f -v -s 100000 -e trace=execve -o "$folder/trace.log" \
         "$slipway" build --kernel newest --os debian12 --ofed "$top/tests/real/smallest-ofed" --nvidia none \
-        --output "$folder/traced" --sign-key "$folder/locked.key" --sign-cert "$folder/own.pem" --password-env secret >"$folder/said" 2>&1 || { tail -n 5 "$folder/said"; return 1; }
+        --output "$folder/traced" --sign-key "$folder/locked.key" --sign-cert "$folder/traced.pem" --password-env secret >"$folder/said" 2>&1 || { tail -n 5 "$folder/said"; return 1; }
     grep -q "modules signed as" "$folder/said"
     # The first line is slipway's own start, with the environment that we gave it.
     tail -n +2 "$folder/trace.log" >"$folder/children.log"
@@ -147,6 +152,36 @@ PYTHON
         gzip -dc "$layer" >"$layer.plain" 2>/dev/null || cp "$layer" "$layer.plain"
     done
     run -1 holds_trace "$folder/layers"
+}
+
+# What stands in for the machine that has the key: docs/signing.md's own commands.
+sign_digests() {
+    local digest
+    jq -r '.modules[].digest' "$1"/*.json | sort -u | while read -r digest; do
+        basenc --base16 -d <<<"${digest^^}" |
+            openssl pkeyutl -sign -inkey "$2" -pkeyopt digest:sha256 -out "$1/signatures/$digest.sig"
+    done
+}
+
+@test "a key that is elsewhere: digests go out, signatures come back, and it is the set that the key here makes" {
+    new_certificate away
+    run -0 build away --sign-cert "$folder/away.pem" --sign-export "$folder/digests"
+    [[ $output == *"The digests of 1 modules are in $folder/digests"* ]]
+    [[ ! -e $folder/away/nic.oci.tar ]]
+    run -13 build away --sign-cert "$folder/away.pem" --sign-import "$folder/digests"
+    [[ $output == *"no signature of its digest was given"* ]]
+    sign_digests "$folder/digests" "$folder/other.key"
+    run -13 build away --sign-cert "$folder/away.pem" --sign-import "$folder/digests"
+    [[ ! -e $folder/away/nic.oci.tar ]]
+    sign_digests "$folder/digests" "$folder/own.key"
+    build away --sign-cert "$folder/away.pem" --sign-import "$folder/digests"
+    run -0 build away --sign-cert "$folder/away.pem" --sign-key "$folder/own.key"
+    [[ $output == *"Nothing to do"* ]]
+    image_module away "$folder/away.ko"
+    mkdir "$folder/here"
+    cp "$folder/plain.ko" "$folder/here/smallest.ko"
+    "$slipway" sign --key "$folder/own.key" --cert "$folder/away.pem" --hash sha256 "$folder/here"
+    cmp "$folder/away.ko" "$folder/here/smallest.ko"
 }
 
 @test "a key that is not the certificate's: nothing is made" {
