@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 
+#include "common/strv.h"
 #include "entrypoint/plan.h"
 #include "module/elf_module.h"
 
@@ -15,6 +16,8 @@ struct fingerprint {
 	char exporter[64];                /* the module that exports the peer-memory interface */
 	char build_id[BUILD_ID_HEX_SIZE]; /* of that module, as loaded */
 	uint32_t crc;                     /* of CONTRACT_PEER_REGISTER; 0: no MODVERSIONS */
+	struct strv
+		builds; /* "name build-id" of all that the NIC role loaded; none by older ones */
 };
 
 /*
@@ -25,5 +28,9 @@ int fingerprint_write(struct action *action);
 /* STEP_DIRECT, its undo. */
 int fingerprint_remove(struct action *action);
 
-/* True when there is one and the module that is loaded now is the one that it speaks of. */
+/*
+ * True when there is one and the module that is loaded now is the one that it speaks of. The caller
+ * frees it with fingerprint_free() then.
+ */
 bool fingerprint_read(int root_fd, struct fingerprint *ret);
+void fingerprint_free(struct fingerprint *fingerprint);

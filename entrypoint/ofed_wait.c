@@ -43,7 +43,7 @@ static int find_peer_memory(struct action *action)
 	struct role *role = action->role;
 	const char *exporter =
 		*role->image.ofed_exporter ? role->image.ofed_exporter : EXPORTER_UNLESS_TOLD;
-	struct fingerprint fingerprint;
+	_cleanup_(fingerprint_free) struct fingerprint fingerprint = { .crc = 0 };
 
 	if (fingerprint_read(role->root_fd, &fingerprint) &&
 		sysmodule_is_live(role->root_fd, fingerprint.exporter))

@@ -49,6 +49,7 @@ static void proving_done(struct proving *proving)
 	strv_free(&proving->trees);
 	strv_free(&proving->symvers);
 	strv_free(&proving->driver_symvers);
+	fingerprint_free(&proving->ofed);
 	cleanup_close(&proving->security_fd);
 	loader_close(&proving->loader);
 }
@@ -203,6 +204,7 @@ static int look_at_kernel(struct proving *proving)
 			proving->ofed.build_id, CONTRACT_PEER_REGISTER, proving->ofed.crc };
 		sources.words = &proving->word;
 		sources.word_count = 1;
+		sources.driver_builds = &proving->ofed.builds;
 	}
 	proving->security_fd = securityfs_open();
 	sources.security_fd = proving->security_fd;

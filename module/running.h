@@ -55,6 +55,11 @@ struct running_sources {
 	 * list under the name of a loaded module that no file explains is taken at their word.
 	 */
 	const struct strv *driver_symvers;
+	/*
+	 * "name build-id" of the modules that driver_symvers are of, as who loaded them knows: with
+	 * the same build id loaded, the list is proven and no file is looked for.
+	 */
+	const struct strv *driver_builds;
 	/* Names ('_') of loaded modules that will be unloaded first. NULL: none. */
 	const struct strv *gone;
 	/*
@@ -114,7 +119,7 @@ struct running_module {
 				 at */
 	const char *srcversion;
 	const char *path; /* of the file that explains it; NULL: none does, or nobody looked */
-	bool by_word;     /* explained by driver_symvers only */
+	bool by_word;     /* explained by driver_symvers, and no build id proves it */
 	bool gone;        /* one of sources->gone */
 };
 

@@ -164,6 +164,41 @@ static int put_word(struct running *running, const struct running_word *word)
 					   });
 }
 
+/* Who loaded it says that it is of the build that driver_symvers are of. */
+static bool is_vouched_for(const struct running *running, const struct loaded *loaded)
+{
+	const struct strv *builds = running->sources.driver_builds;
+	size_t length = strlen(loaded->name);
+
+	for (size_t i = 0; builds && *loaded->build_id && i < builds->count; i++) {
+		const char *item = builds->items[i];
+
+		if (strncmp(item, loaded->name, length) == 0 && item[length] == ' ' &&
+			strcmp(item + length + 1, loaded->build_id) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* By the word of others about this very build, without a look at files. 1: there is one. */
+static int put_by_word(struct running *running, struct loaded *loaded, const char *symbol)
+{
+	const struct running_word *word;
+	const struct symvers_entry *entry;
+	struct loaded *lister;
+
+	running_identify(running, loaded);
+	word = find_word(running, loaded, symbol);
+	if (word)
+		return put_word(running, word) < 0 ? -ENOMEM : 1;
+	if (!is_vouched_for(running, loaded))
+		return 0;
+	entry = find_driver_entry(running, symbol, &lister);
+	if (!entry || lister != loaded)
+		return 0;
+	return symvers_put(running->there, entry) < 0 ? -ENOMEM : 1;
+}
+
 /*
  * Puts the symbol as @loaded exports it. 1: it did, 0: it exports no such thing, as far as is
  * known, -ENOMEM.
@@ -172,19 +207,16 @@ static int put_loaded(
 	struct running *running, struct loaded *loaded, const char *symbol, const char *in_kernel)
 {
 	const struct elf_module_export *export;
-	const struct running_word *word;
-	int r = running_explain(running, loaded, in_kernel);
+	int r = put_by_word(running, loaded, symbol);
 
-	if (r < 0)
+	if (r == 0)
+		r = running_explain(running, loaded, in_kernel);
+	if (r || !loaded->file)
 		return r;
-	if (loaded->file) {
-		export = find_export(loaded->file, symbol);
-		return export ? (put_file_export(running, loaded, export) < 0 ? -ENOMEM : 1) : 0;
-	}
-	word = find_word(running, loaded, symbol);
-	if (!word)
+	export = find_export(loaded->file, symbol);
+	if (!export)
 		return 0;
-	return put_word(running, word) < 0 ? -ENOMEM : 1;
+	return put_file_export(running, loaded, export) < 0 ? -ENOMEM : 1;
 }
 
 static int put_driver_entry(struct running *running, const char *symbol)
@@ -198,7 +230,7 @@ static int put_driver_entry(struct running *running, const char *symbol)
 	r = running_explain(running, loaded, NULL);
 	if (r < 0 || loaded->file)
 		return r; /* its file has not the symbol, whatever the driver's list says */
-	loaded->facts.by_word = true;
+	loaded->facts.by_word = !is_vouched_for(running, loaded);
 	return symvers_put(running->there, entry) < 0 ? -ENOMEM : 1;
 }
 
@@ -316,19 +348,54 @@ static bool has_strangers(const struct running *running)
 	return false;
 }
 
-/* Symbols that are not where the kernel's symvers has them: a driver of somebody else may be. */
-static int resolve_rest(struct running *running, const struct strv *unresolved)
+/* Calls @put for each symbol; those that it does not find go to @rest. */
+static int put_each(struct running *running, const struct strv *symbols, struct strv *rest,
+	int (*put)(struct running *running, const char *symbol))
 {
-	_cleanup_strv_ struct strv rest = { 0 };
-	int r = running_explain_all(running);
+	int r = 0;
 
-	for (size_t i = 0; r == 0 && i < unresolved->count; i++) {
-		r = put_by_any(running, unresolved->items[i]);
+	for (size_t i = 0; r == 0 && i < symbols->count; i++) {
+		r = put(running, symbols->items[i]);
 		if (r == 0)
-			r = strv_push(&rest, unresolved->items[i]);
+			r = strv_push(rest, symbols->items[i]);
 		else if (r > 0)
 			r = 0;
 	}
+	return r;
+}
+
+/* What is to be loaded states who exports its symbols ("depends"): modpost found them there. */
+static int put_by_depends(struct running *running, const char *symbol)
+{
+	_cleanup_strv_ struct strv names = { 0 };
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < running->sources.module_count; i++)
+		r = elf_module_depends(running->sources.modules[i], &names);
+	for (size_t i = 0; r == 0 && i < names.count; i++) {
+		struct loaded *loaded = running_find_loaded(running, names.items[i]);
+
+		if (loaded && !loaded->facts.gone)
+			r = put_loaded(running, loaded, symbol, NULL);
+	}
+	return r ? r : put_driver_entry(running, symbol);
+}
+
+/*
+ * Symbols that are not where the kernel's symvers has them: a driver of somebody else may be there.
+ * The likely ones first; to look for all files is dear.
+ */
+static int resolve_rest(struct running *running, const struct strv *unresolved)
+{
+	_cleanup_strv_ struct strv unlikely = { 0 };
+	_cleanup_strv_ struct strv rest = { 0 };
+	int r = put_each(running, unresolved, &unlikely, put_by_depends);
+
+	if (r < 0 || !unlikely.count)
+		return r;
+	r = running_explain_all(running);
+	if (r == 0)
+		r = put_each(running, &unlikely, &rest, put_by_any);
 	if (r < 0 || !rest.count || !running->sources.kallsyms || !has_strangers(running))
 		return r;
 	r = kallsyms_search(running->root_fd, &rest, hear_owner, running);

@@ -17,6 +17,7 @@ struct loaded {
 	struct elf_module *file; /* that explains it */
 	size_t tree;             /* whose file it is */
 	bool of_kernel;          /* that file is one of the kernel's own: below kernel/ */
+	bool identified;         /* build_id and srcversion were read */
 	bool looked;             /* whether a file explains it */
 };
 
@@ -59,6 +60,8 @@ bool running_is_gone(const struct running *running, const char *name);
 /* running_trees.c */
 int running_open_trees(struct running *running) _must_check_;
 void running_close_trees(struct running *running);
+/* Reads what tells a loaded module from another build of it, once. */
+void running_identify(const struct running *running, struct loaded *loaded);
 /*
  * Finds the file that a loaded module was made of, once. @in_kernel: its path below kernel/ without
  * ".ko" as a symvers has it, or NULL. 0 also when none is found (loaded->file stays NULL), -ENOMEM.

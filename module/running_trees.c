@@ -251,11 +251,14 @@ static int try_candidates(const struct running *running, struct loaded *loaded, 
 	return r;
 }
 
-static void read_identity(const struct running *running, struct loaded *loaded)
+void running_identify(const struct running *running, struct loaded *loaded)
 {
 	_cleanup_free_ char *srcversion = NULL;
 	char path[PATH_MAX];
 
+	if (loaded->identified)
+		return;
+	loaded->identified = true;
 	sysmodule_build_id(running->root_fd, loaded->name, loaded->build_id);
 	(void) snprintf(path, sizeof(path), "sys/module/%s/srcversion", loaded->name);
 	if (fs_read_line(running->root_fd, path, &srcversion) == 0)
@@ -269,7 +272,7 @@ int running_explain(struct running *running, struct loaded *loaded, const char *
 	if (loaded->looked)
 		return 0;
 	loaded->looked = true;
-	read_identity(running, loaded);
+	running_identify(running, loaded);
 	for (size_t i = 0; r == 0 && !loaded->file && i < running->tree_count; i++) {
 		r = try_kernel_path(running, loaded, i, in_kernel);
 		if (r == 0 && !loaded->file)

@@ -215,6 +215,18 @@ static void compare_vermagic(struct running *running, const struct loaded *witne
 	running->kernel.struct_size = elf_module_struct_size(witness->file);
 }
 
+/* Without CRCs no module is a witness: the kernel takes all that has its name. */
+static void say_incomparable(struct running *running)
+{
+	struct error why;
+
+	(void) error_set(&why, 0,
+		"the running %s is another build (\"%s\") than the one that was compiled against "
+		"(\"%s\"), and without CONFIG_MODVERSIONS nothing tells whether they agree",
+		running->krel, running->build, running->facts.build);
+	set_rebuilt(running, &why);
+}
+
 static int look_closer(struct running *running, bool other_build)
 {
 	const struct loaded *witness;
@@ -229,6 +241,8 @@ static int look_closer(struct running *running, bool other_build)
 		compare_vermagic(running, witness);
 	if (other_build && proof_kernel_has_modversions(&running->kernel))
 		r = doubt_unwitnessed(running);
+	else if (other_build)
+		say_incomparable(running);
 	if (r == 0 && running->same_build == PROOF_UNKNOWN && witness)
 		running->same_build = PROOF_YES;
 	return r;

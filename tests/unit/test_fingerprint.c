@@ -25,6 +25,22 @@ static void speaks_of_the_module_that_is_loaded(void **state)
 	assert_true(fingerprint_read(folder->fd, &found));
 	assert_string_equal(found.exporter, "ib_uverbs");
 	assert_int_equal(found.crc, 0x8e6daf35);
+	assert_int_equal(found.builds.count, 0); /* an older image's */
+}
+
+static void says_which_builds_were_loaded(void **state)
+{
+	const struct folder *folder = *state;
+	_cleanup_(fingerprint_free) struct fingerprint found = { .crc = 0 };
+
+	load(folder, "ib_uverbs", 0xab);
+	folder_write_text(folder, PATH,
+		"exporter=ib_uverbs\nbuild_id=ab\ncrc=0x8e6daf35\n"
+		"modules=ib_core cd ib_uverbs ab torn\n");
+	assert_true(fingerprint_read(folder->fd, &found));
+	assert_int_equal(found.builds.count, 2);
+	assert_string_equal(found.builds.items[0], "ib_core cd");
+	assert_string_equal(found.builds.items[1], "ib_uverbs ab");
 }
 
 static void another_build_of_the_module_voids_it(void **state)
@@ -55,6 +71,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		folder_test(speaks_of_the_module_that_is_loaded),
+		folder_test(says_which_builds_were_loaded),
 		folder_test(another_build_of_the_module_voids_it),
 		folder_test(without_file_module_or_build_id_there_is_none),
 	};

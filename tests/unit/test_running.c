@@ -335,7 +335,9 @@ static void others_may_vouch(void **state)
 	struct running_word word = { "ib_uverbs", "0123456789abcdef0123456789abcdef01234568",
 		REGISTER, 0x1234 };
 	_cleanup_strv_ struct strv drivers = { 0 };
+	_cleanup_strv_ struct strv builds = { 0 };
 	struct running *running;
+	size_t count;
 
 	node_init(&node, folder, &peer);
 	load_uverbs(folder, 0x68);
@@ -355,8 +357,18 @@ static void others_may_vouch(void **state)
 	node.sources.driver_symvers = &drivers;
 	running = node_open(&node);
 	expect_exporter(running, REGISTER, "/src/ib-uverbs", 0x4321);
+	assert_true(running_loaded(running, &count)->by_word);
 	running_close(&running);
-	/* A file says more than a list. */
+	/* With the build id the list is proven, and no file is looked for. */
+	assert_int_equal(
+		strv_push(&builds, "ib_uverbs 0123456789abcdef0123456789abcdef01234568"), 0);
+	node.sources.driver_builds = &builds;
+	running = node_open(&node);
+	expect_exporter(running, REGISTER, "/src/ib-uverbs", 0x4321);
+	assert_false(running_loaded(running, &count)->by_word);
+	running_close(&running);
+	/* A file says more than a list of another build. */
+	node.sources.word_count = 0;
 	write_note(folder, "ib_uverbs", 0x67);
 	running = node_open(&node);
 	expect_exporter(running, REGISTER, "ib_uverbs", 0x8e6daf35);
