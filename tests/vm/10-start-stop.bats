@@ -116,7 +116,7 @@ CASE
 }
 
 @test "ten cycles of both leave the same modules and the same free memory" {
-    run_case --timeout 400 <<'CASE'
+    run_case --timeout 900 <<'CASE'
 . /test/drivers.sh
 simulate
 for cycle in 1 2 3 4 5 6 7 8 9 10; do
@@ -134,13 +134,14 @@ for cycle in 1 2 3 4 5 6 7 8 9 10; do
     # What the first cycle allocates once (caches, per-CPU areas) is the start of the comparison.
     [ "$cycle" = 1 ] || cmp "/tmp/modules.2" "/tmp/modules.$cycle" || fail "the module list changed in cycle $cycle"
 done
-# By hand, 200 KiB lost in each cycle showed as 1000 KiB here, whether of slab, of pages or in a tmpfs left behind.
+# The first three cycles still fill caches. Tried by hand: 500 KiB of slab or in a tmpfs left behind in each cycle show as
+# some 2000 KiB here, 200 KiB of pages as 990.
 most_free() {
     cat "$@" | sort -n | tail -n 1
 }
-lost=$(($(most_free /tmp/free.[345]) - $(most_free /tmp/free.[89] /tmp/free.10)))
-echo "lost from cycles 3-5 to cycles 8-10: $lost KiB"
-[ "$lost" -lt 512 ] || fail "five cycles cost $lost KiB"
+lost=$(($(most_free /tmp/free.[456]) - $(most_free /tmp/free.[89] /tmp/free.10)))
+echo "lost from cycles 4-6 to cycles 8-10: $lost KiB"
+[ "$lost" -lt 512 ] || fail "four cycles cost $lost KiB"
 CASE
     [ "$status" -eq 0 ]
     printf '%s\n' "${lines[@]}" | grep -E '^(cycle|lost)' >&3 || true
