@@ -23,8 +23,8 @@ void verify_members_free(struct verify_members *members)
 static int make_room(struct verify_members *members, size_t count)
 {
 	members->items = calloc(count + 1, sizeof(*members->items));
-	members->modules = calloc(count + 1, sizeof(*members->modules));
-	members->inputs = calloc(count + 1, sizeof(*members->inputs));
+	members->modules = calloc(count + 1, sizeof(struct elf_module *));
+	members->inputs = calloc(count + 1, sizeof(struct verify_input *));
 	members->paths = calloc(count + 1, sizeof(*members->paths));
 	return members->items && members->modules && members->inputs && members->paths ? 0
 										       : -ENOMEM;

@@ -317,7 +317,7 @@ root() {
     make_module "$work/root/lib/modules/$krel/updates/fw.ko" fw krel="$krel" firmware=vendor/there.bin firmware=vendor/missing.bin \
         parmtype=level:int parm=level:how
     echo data | xz >"$work/root/usr/lib/firmware/vendor/there.bin.xz"
-    printf '%s\n' '# a comment' 'options fw level=1 \' '    speed=fast' 'options other x=1' >"$work/root/etc/modprobe.d/fw.conf"
+    printf '%s\n' '# a comment' $'options fw level=1 \\' '    speed=fast' 'options other x=1' >"$work/root/etc/modprobe.d/fw.conf"
     layer "$work/layer.tar" "$work/root"
     make_layout "$work/layout" "$work/layer.tar"
     run_slipway 0 verify "$work/layout" --kernel headers --json
