@@ -1,0 +1,67 @@
+# shellcheck shell=bash disable=SC2154
+# SPDX-License-Identifier: Apache-2.0
+# What the BATS files of the agreement test share. See README.md.
+
+agreement_folder=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+agreement_top=$(realpath -m "$agreement_folder/../../..")
+agreement_build=$(cd "$agreement_top" && realpath -m "${O:-build}")
+agreement_programs=$agreement_build/agreement
+
+# newest OS PATTERN: the newest plain release of it.
+newest_release() {
+    "$agreement_build/slipway" resolve --os "$1" --list | grep -E "$2" | tail -n 1
+}
+
+# agreement_run KREL [OPTION…]
+agreement_run() {
+    "$agreement_folder/run" --programs "$agreement_programs" --build "$VM_BUILD" --slipway "$agreement_build/slipway" "$@"
+}
+
+# Programs, and the newest kernel of three series, unpacked.
+prepare_agreement() {
+    make -s -C "$agreement_top" O="$agreement_build" agreement-programs "$agreement_build/slipway"
+    AGREEMENT_61=$(newest_release debian12 '^6\.1\.[0-9-]*-amd64$')
+    AGREEMENT_612=$(newest_release debian13 '^6\.12\.[0-9]*\+deb13[.0-9]*-amd64$')
+    AGREEMENT_7=$(newest_release debian13 '^7\.[0-9.]*\+deb13[.0-9]*-amd64$')
+    export AGREEMENT_61 AGREEMENT_612 AGREEMENT_7
+    agreement_run --only-fetch --os debian12 "$AGREEMENT_61"
+    agreement_run --only-fetch --os debian13 "$AGREEMENT_612"
+    agreement_run --only-fetch --os debian13 "$AGREEMENT_7"
+}
+
+# driver_sets KREL: --set options for what `make images` has built for it: each OFED with NVIDIA's modules.
+driver_sets() {
+    local arrows=${XDG_CACHE_HOME:-$HOME/.cache}/slipway/arrows ofed nvidia found=''
+    for nvidia in "$arrows"/nvidia-*/lib/modules/"$1"/updates/nvidia; do
+        for ofed in "$arrows"/ofed-*/lib/modules/"$1"/updates/ofed; do
+            [ -e "$ofed/ib_core.ko" ] && [ -e "$nvidia/nvidia.ko" ] || continue
+            printf -- '--set %s:%s ' "$ofed" "$nvidia"
+            found=1
+        done
+    done
+    [ -n "$found" ] || {
+        echo "no driver sets for $1 in $arrows: run make images" >&2
+        return 1
+    }
+}
+
+# agree KREL [OPTION…]: shows the matrices; fails on any disagreement.
+agree() {
+    local krel=$1
+    shift
+    run agreement_run "$@" --seed "${AGREEMENT_SEED:-1}" --pristine "${AGREEMENT_PRISTINE:-100}" \
+        --count "${AGREEMENT_COUNT:-700}" --signed "${AGREEMENT_SIGNED:-60}" "$krel"
+    printf '%s\n' "$output" | grep -vP '^[0-9]+\t' | sed 's/^/# /' >&3
+    [ "$status" -eq 0 ] || {
+        printf '%s\n' "$output"
+        return 1
+    }
+    [ "$(wc -l <"$VM_BUILD/agreement/$krel/plain/results.tsv")" -ge 1000 ]
+}
+
+refute_same() {
+    if diff -rq "$1" "$2" >/dev/null; then
+        echo "$1 and $2 are the same"
+        return 1
+    fi
+}
