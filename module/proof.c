@@ -176,10 +176,10 @@ static unsigned int version_of(const struct proof_kernel *kernel)
 static void look_at_versions(struct proof_trial *trial)
 {
 	bool basic = false;
-	bool any = elf_module_has_versions(trial->module, &basic);
 	bool reads_extended = !trial->version || trial->version >= PROOF_VERSION(6, 14);
 
-	trial->has_extended = reads_extended && any && !basic;
+	(void) elf_module_has_versions(trial->module, &basic);
+	trial->has_extended = reads_extended && elf_module_has_extended_versions(trial->module);
 	trial->has_versions = basic || trial->has_extended;
 }
 
@@ -210,6 +210,7 @@ static int judge(struct proof_trial *trial)
 		proof_judge_own_exports,
 		proof_judge_imports,
 		proof_judge_symbols,
+		proof_judge_relocations,
 		proof_judge_duplicates,
 		proof_judge_built_in,
 	};

@@ -97,6 +97,8 @@ struct proof_kernel {
 	enum proof_option livepatch;  /* CONFIG_LIVEPATCH */
 	enum proof_option modules;    /* CONFIG_MODULES */
 	enum proof_option retpoline;  /* CONFIG_(MITIGATION_)RETPOLINE, for a note */
+	/* Have each file read whole, and its relocations checked: some 40 µs a module. */
+	bool relocations;
 	struct proof_trust trust;
 	const struct strv *builtin; /* names ('_') of what is built in; or NULL */
 	/* Those of builtin with a folder in /sys/module, whose name is taken; NULL: unknown. */

@@ -4,9 +4,10 @@
 
 #include "module/proof.h"
 
-#define PROOF_NAME_SIZE 64 /* the kernel's MODULE_NAME_LEN, with the NUL */
-#define PROOF_LAYOUT    "module_layout"
-#define PROOF_REBUILD   "rebuild it against the headers of this kernel"
+#define PROOF_NAME_SIZE   64 /* the kernel's MODULE_NAME_LEN, with the NUL */
+#define PROOF_LAYOUT      "module_layout"
+#define PROOF_LAYOUT_HASH 0x67df2740U /* of that, by symvers_find_hashed() */
+#define PROOF_REBUILD     "rebuild it against the headers of this kernel"
 
 /* Who exports a symbol and how, from a Module.symvers or another module. Borrowed. */
 struct proof_export {
@@ -24,7 +25,7 @@ struct proof_export {
 /* What goes before the kernel's own exports: those of the other members of a set. */
 struct proof_overlay {
 	void *context;
-	bool (*find)(void *context, const char *symbol, struct proof_export *ret);
+	bool (*find)(void *context, const char *symbol, uint32_t hash, struct proof_export *ret);
 	/* Notes that @symbol is used, and whether it may stay unresolved. 0 or -ENOMEM. */
 	int (*use)(void *context, const struct proof_export *export, bool weak);
 	/* Whether a member takes the place of the kernel's module @path. */
@@ -94,15 +95,17 @@ int proof_judge_livepatch(struct proof_trial *trial);
 int proof_judge_own_exports(struct proof_trial *trial);
 int proof_judge_imports(struct proof_trial *trial);
 int proof_judge_symbols(struct proof_trial *trial);
+int proof_judge_relocations(struct proof_trial *trial);
 int proof_judge_duplicates(struct proof_trial *trial);
 int proof_judge_built_in(struct proof_trial *trial);
 int proof_note_taints(struct proof_trial *trial);
 
-/* proof_symbols.c's helpers. */
-bool proof_find_export(
-	const struct proof_trial *trial, const char *symbol, struct proof_export *ret);
-/* Appends a refusal (1) or a doubt (0), -ENOMEM; 0 too when the versions agree. */
-int proof_judge_version(struct proof_trial *trial, const struct proof_export *export, int answer);
+/* proof_symbols.c's helpers. @hash: as struct elf_undefined has it. */
+bool proof_find_export(const struct proof_trial *trial, const char *symbol, uint32_t hash,
+	struct proof_export *ret);
+/* @wanted: what the module was built for, or NULL. 0 or -ENOMEM. */
+int proof_judge_version(struct proof_trial *trial, const struct proof_export *export,
+	const struct elf_symbol_version *wanted, int answer);
 bool proof_is_proprietary(const struct elf_module *module);
 
 /* proof_text.c */

@@ -31,19 +31,40 @@ static const char *without_path(const struct proof_trial *trial, const char *tex
 	return text;
 }
 
+/* What elf_module_check_format() and its like answer; -EFAULT: this version does not look there. */
+static int add_defect(struct proof_trial *trial, int code, const struct error *error)
+{
+	const struct proof_draft draft = { .id = "format",
+		.weight = PROOF_REFUSAL,
+		.answer = code == -E2BIG    ? ENOMEM
+			  : code == -EFAULT ? ENOEXEC
+					    : -code,
+		.cure = "build it, or copy it, anew" };
+
+	if (code == -ENOMEM)
+		return code;
+	return proof_add(trial, &draft, "%s%s", without_path(trial, error->text),
+		code == -EFAULT ? ": this kernel does not look, and may not survive it" : "");
+}
+
 static int judge_format(struct proof_trial *trial)
 {
 	struct error error = { 0 };
 	int r = elf_module_check_format(trial->module, trial->version, &error);
-	const struct proof_draft draft = { .id = "format",
-		.weight = PROOF_REFUSAL,
-		.answer = ENOEXEC,
-		.cure = "build it, or copy it, anew" };
 
-	if (r == 0 || r == -ENOMEM)
-		return r;
-	trial->unfit = true;
-	return proof_add(trial, &draft, "%s", without_path(trial, error.text));
+	trial->unfit = r < 0;
+	return r < 0 ? add_defect(trial, r, &error) : 0;
+}
+
+/* apply_relocations(), after the symbols. */
+int proof_judge_relocations(struct proof_trial *trial)
+{
+	struct error error = { 0 };
+	int r = 0;
+
+	if (trial->kernel->relocations)
+		r = elf_module_check_relocations(trial->module, trial->version, &error);
+	return r < 0 ? add_defect(trial, r, &error) : 0;
 }
 
 /* elf_validity_cache_index_mod() since 6.4; before, a wrong size was not noticed. */
@@ -91,6 +112,18 @@ int proof_judge_blacklist(struct proof_trial *trial)
 	return proof_add(trial, &draft, "the kernel was started with it in module_blacklist=");
 }
 
+/* The record of module_layout comes first in what modpost writes. */
+static const struct elf_symbol_version *layout_version(const struct elf_module *module)
+{
+	size_t count;
+	const struct elf_symbol_version *versions = elf_module_versions(module, &count);
+
+	for (size_t i = 0; i < count; i++)
+		if (strcmp(versions[i].name, PROOF_LAYOUT) == 0)
+			return &versions[i];
+	return NULL;
+}
+
 /* Every module depends on the layout of struct module, although no symbol table says so. */
 int proof_judge_layout(struct proof_trial *trial)
 {
@@ -111,10 +144,10 @@ int proof_judge_layout(struct proof_trial *trial)
 		return proof_add(trial, &none,
 			"has no symbol versions, which this kernel checks: only a kernel with "
 			"CONFIG_MODULE_FORCE_LOAD takes it, and is tainted by it");
-	if (!proof_find_export(trial, PROOF_LAYOUT, &layout))
+	if (!proof_find_export(trial, PROOF_LAYOUT, PROOF_LAYOUT_HASH, &layout))
 		return proof_add(
 			trial, &unknown, "the symbol versions given have no " PROOF_LAYOUT);
-	return proof_judge_version(trial, &layout, ENOEXEC);
+	return proof_judge_version(trial, &layout, layout_version(trial->module), ENOEXEC);
 }
 
 static int note_vermagic(struct proof_trial *trial, const char *ours, const char *theirs)

@@ -45,10 +45,10 @@ int set_add_edge(struct set_work *work, uint32_t from, uint32_t to, bool hard)
 	return 0;
 }
 
-static bool find(void *context, const char *symbol, struct proof_export *ret)
+static bool find(void *context, const char *symbol, uint32_t hash, struct proof_export *ret)
 {
 	struct view *view = context;
-	uint32_t place = set_table_find(&view->work->symbols, symbol);
+	uint32_t place = set_table_find_hashed(&view->work->symbols, symbol, hash);
 	const struct set_export *found;
 
 	view->found = SET_NONE;

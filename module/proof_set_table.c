@@ -46,11 +46,16 @@ uint32_t set_table_put(struct set_table *table, const char *key, uint32_t number
 	return slot->number;
 }
 
-uint32_t set_table_find(const struct set_table *table, const char *key)
+uint32_t set_table_find_hashed(const struct set_table *table, const char *key, uint32_t hash)
 {
-	const struct set_slot *slot = table->slots ? find_slot(table, key, hash_key(key)) : NULL;
+	const struct set_slot *slot = table->slots ? find_slot(table, key, hash) : NULL;
 
 	return slot && slot->key ? slot->number : SET_NONE;
+}
+
+uint32_t set_table_find(const struct set_table *table, const char *key)
+{
+	return set_table_find_hashed(table, key, hash_key(key));
 }
 
 void set_table_done(struct set_table *table)
@@ -69,11 +74,14 @@ static char *name_of_path(const char *path)
 {
 	const char *slash = strrchr(path, '/');
 	char *name = strdup(slash ? slash + 1 : path);
-	char *end = name ? strstr(name, ".ko") : NULL;
+	char *end;
 
+	if (!name)
+		return NULL;
+	end = strstr(name, ".ko");
 	if (end)
 		*end = '\0';
-	for (char *dash = name; dash && (dash = strchr(dash, '-'));)
+	for (char *dash = name; (dash = strchr(dash, '-'));)
 		*dash = '_';
 	return name;
 }

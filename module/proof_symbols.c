@@ -45,25 +45,25 @@ static void from_symvers(const struct proof_kernel *kernel, const struct symvers
 	};
 }
 
-bool proof_find_export(
-	const struct proof_trial *trial, const char *symbol, struct proof_export *ret)
+bool proof_find_export(const struct proof_trial *trial, const char *symbol, uint32_t hash,
+	struct proof_export *ret)
 {
 	const struct proof_overlay *overlay = trial->overlay;
 	const struct symvers_entry *entry;
 
-	if (overlay && overlay->find(overlay->context, symbol, ret))
+	if (overlay && overlay->find(overlay->context, symbol, hash, ret))
 		return true;
 	if (!trial->kernel->symvers)
 		return false;
-	entry = symvers_find(trial->kernel->symvers, symbol);
+	entry = symvers_find_hashed(trial->kernel->symvers, symbol, hash);
 	if (!entry || (overlay && overlay->replaces(overlay->context, entry->module)))
 		return false;
 	from_symvers(trial->kernel, entry, ret);
 	return true;
 }
 
-static int refuse_version(
-	struct proof_trial *trial, const struct proof_export *export, int answer, uint32_t wanted)
+static int refuse_version(struct proof_trial *trial, const struct proof_export *export,
+	const struct elf_symbol_version *wanted, int answer)
 {
 	char exporter[PROOF_NAME_SIZE], cure[PROOF_NAME_SIZE + 64];
 	const struct proof_draft draft = { .id = "symbol-version",
@@ -72,14 +72,19 @@ static int refuse_version(
 		.symbol = export->symbol,
 		.exporter = exporter,
 		.has_crcs = true,
-		.wanted_crc = wanted,
+		.wanted_crc = wanted->crc,
 		.found_crc = export->crc,
 		.cure = is_vmlinux(export) ? PROOF_REBUILD : cure };
+	const char *who = is_vmlinux(export) ? "the kernel" : exporter;
 
 	proof_exporter_name(export->exporter, exporter);
 	(void) snprintf(cure, sizeof(cure), "rebuild it against the %s that is loaded", exporter);
+	if (wanted->wide)
+		return proof_add(trial, &draft,
+			"damaged: its CRC of %s has more than 32 bits, but %s exports 0x%08x",
+			export->symbol, who, export->crc);
 	return proof_add(trial, &draft, "built for %s CRC 0x%08x, but %s exports 0x%08x",
-		export->symbol, wanted, is_vmlinux(export) ? "the kernel" : exporter, export->crc);
+		export->symbol, wanted->crc, who, export->crc);
 }
 
 /* Of the kernel as a whole it is said once, at the end. */
@@ -154,19 +159,20 @@ static int judge_missing_version(
 		export->symbol, is_vmlinux(export) ? "the kernel" : exporter);
 }
 
-int proof_judge_version(struct proof_trial *trial, const struct proof_export *export, int answer)
+int proof_judge_version(struct proof_trial *trial, const struct proof_export *export,
+	const struct elf_symbol_version *wanted, int answer)
 {
-	uint32_t wanted;
-
 	if (!trial->modversions || !trial->has_versions)
 		return 0;
 	if (!export->has_crc && !export->crc_unknown)
 		return 0; /* as for a module that was forced in */
-	if (!elf_module_version(trial->module, export->symbol, &wanted))
+	if (!wanted)
 		return judge_missing_version(trial, export, answer);
+	if (wanted->wide)
+		return refuse_version(trial, export, wanted, answer);
 	if (export->crc_unknown)
 		return doubt_version(trial, export, answer);
-	return wanted == export->crc ? 0 : refuse_version(trial, export, answer, wanted);
+	return wanted->crc == export->crc ? 0 : refuse_version(trial, export, wanted, answer);
 }
 
 static bool imports(const struct proof_trial *trial, const char *name_space)
@@ -267,8 +273,10 @@ static int judge_taint(struct proof_trial *trial, const struct proof_export *exp
 }
 
 /* The order is the kernel's, in resolve_symbol(): what it cannot see it does not compare. */
-static int judge_export(struct proof_trial *trial, const struct proof_export *export, bool weak)
+static int judge_export(struct proof_trial *trial, const struct proof_export *export,
+	const struct elf_undefined *undefined)
 {
+	bool weak = undefined->weak;
 	size_t before = trial->proof.count;
 	int r = 0;
 
@@ -281,7 +289,7 @@ static int judge_export(struct proof_trial *trial, const struct proof_export *ex
 		r = judge_taint(trial, export);
 	before = trial->proof.count;
 	if (r == 0)
-		r = proof_judge_version(trial, export, EINVAL);
+		r = proof_judge_version(trial, export, undefined->version, EINVAL);
 	return r < 0 || trial->proof.count != before ? r : judge_name_space(trial, export);
 }
 
@@ -326,11 +334,11 @@ static int judge_symbol(struct proof_trial *trial, const struct elf_undefined *u
 	struct proof_export export;
 
 	/* One that binds weakly may be absent, but is checked like any other where it is there. */
-	if (!proof_find_export(trial, undefined->name, &export))
+	if (!proof_find_export(trial, undefined->name, undefined->hash, &export))
 		return undefined->weak ? 0 : judge_missing(trial, undefined->name);
 	if (overlay && overlay->use(overlay->context, &export, undefined->weak) < 0)
 		return -ENOMEM;
-	return judge_export(trial, &export, undefined->weak);
+	return judge_export(trial, &export, undefined);
 }
 
 int proof_judge_symbols(struct proof_trial *trial)

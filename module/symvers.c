@@ -26,12 +26,18 @@ struct entries {
 	size_t capacity;
 };
 
-/* Entries in file order, and an open-addressed index of them by symbol: 0 is free, else place + 1.
+/* Of the index: the hash lies beside, so that most of what is not meant needs no look at the entry.
  */
+struct slot {
+	uint32_t place; /* of the entry, plus 1; 0: free */
+	uint32_t hash;
+};
+
+/* Entries in file order, and an open-addressed index of them by symbol. */
 struct symvers {
 	struct text *texts;
 	struct entries entries;
-	uint32_t *slots;
+	struct slot *slots;
 	size_t slot_count; /* a power of two, at least twice entries.count */
 };
 
@@ -46,20 +52,29 @@ static uint32_t hash_symbol(const char *symbol)
 }
 
 /* The slot that holds @symbol, or the free one where it belongs. */
-static uint32_t *find_slot(const struct symvers *symvers, const char *symbol)
+static struct slot *find_slot(const struct symvers *symvers, const char *symbol, uint32_t hash)
 {
 	size_t mask = symvers->slot_count - 1;
-	size_t place = hash_symbol(symbol) & mask;
+	size_t place = hash & mask;
 
-	while (symvers->slots[place]) {
-		const struct symvers_entry *entry =
-			&symvers->entries.items[symvers->slots[place] - 1];
+	for (; symvers->slots[place].place; place = (place + 1) & mask) {
+		const struct slot *slot = &symvers->slots[place];
 
-		if (strcmp(entry->symbol, symbol) == 0)
+		if (slot->hash == hash &&
+			strcmp(symvers->entries.items[slot->place - 1].symbol, symbol) == 0)
 			break;
-		place = (place + 1) & mask;
 	}
 	return &symvers->slots[place];
+}
+
+/* The same, of which the caller sets the place. */
+static struct slot *claim_slot(struct symvers *symvers, const char *symbol)
+{
+	uint32_t hash = hash_symbol(symbol);
+	struct slot *slot = find_slot(symvers, symbol, hash);
+
+	slot->hash = hash;
+	return slot;
 }
 
 static void entries_free(struct entries *entries)
@@ -182,7 +197,7 @@ static int parse_text(char *text, struct entries *entries, struct error *error)
 static int reserve_slots(struct symvers *symvers, size_t entry_count)
 {
 	size_t slot_count = 1024;
-	uint32_t *slots;
+	struct slot *slots;
 
 	while (slot_count < entry_count * 2)
 		slot_count *= 2;
@@ -195,7 +210,7 @@ static int reserve_slots(struct symvers *symvers, size_t entry_count)
 	symvers->slots = slots;
 	symvers->slot_count = slot_count;
 	for (size_t i = 0; i < symvers->entries.count; i++)
-		*find_slot(symvers, symvers->entries.items[i].symbol) = (uint32_t) i + 1;
+		claim_slot(symvers, symvers->entries.items[i].symbol)->place = (uint32_t) i + 1;
 	return 0;
 }
 
@@ -211,11 +226,11 @@ static int merge(struct symvers *symvers, const struct entries *added)
 	if (entries_reserve(&symvers->entries, capacity) < 0 || reserve_slots(symvers, count) < 0)
 		return -ENOMEM;
 	for (size_t i = 0; i < added->count; i++) {
-		uint32_t *slot = find_slot(symvers, added->items[i].symbol);
+		struct slot *slot = claim_slot(symvers, added->items[i].symbol);
 
-		if (!*slot)
-			*slot = (uint32_t) ++symvers->entries.count;
-		symvers->entries.items[*slot - 1] = added->items[i];
+		if (!slot->place)
+			slot->place = (uint32_t) ++symvers->entries.count;
+		symvers->entries.items[slot->place - 1] = added->items[i];
 	}
 	return 0;
 }
@@ -442,11 +457,17 @@ int symvers_add_system_map(struct symvers *symvers, const struct system_map *map
 	return merge_text(symvers, text, &added);
 }
 
-const struct symvers_entry *symvers_find(const struct symvers *symvers, const char *symbol)
+const struct symvers_entry *symvers_find_hashed(
+	const struct symvers *symvers, const char *symbol, uint32_t hash)
 {
-	uint32_t place = *find_slot(symvers, symbol);
+	uint32_t place = find_slot(symvers, symbol, hash)->place;
 
 	return place ? &symvers->entries.items[place - 1] : NULL;
+}
+
+const struct symvers_entry *symvers_find(const struct symvers *symvers, const char *symbol)
+{
+	return symvers_find_hashed(symvers, symbol, hash_symbol(symbol));
 }
 
 size_t symvers_count(const struct symvers *symvers)

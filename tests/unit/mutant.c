@@ -68,9 +68,11 @@ void assert_finding(const struct proof *proof, const char *id, enum proof_weight
 {
 	const struct proof_finding *finding = finding_of(proof, id);
 
-	if (!finding)
+	if (!finding) {
 		fail_msg("no finding \"%s\" among %zu, the first \"%s\"", id, proof->count,
 			proof->count ? proof->findings[0].text : "");
+		return;
+	}
 	assert_int_equal(finding->weight, weight);
 	assert_int_equal(finding->answer, answer);
 }
