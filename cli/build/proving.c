@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cli/build/arrow_tools.h"
+#include "cli/build/build_node.h"
 #include "cli/verify/modprobe_conf.h"
 
 void proving_free(struct proving *proving)
@@ -36,6 +37,8 @@ static void set_trust(struct proving *proving)
 	if (!trust->enforced_by && signing_wanted(proving->build))
 		trust->enforced_by = "--sign-key";
 	trust->enforced = trust->enforced_by != NULL;
+	if (proving->kernel.keys.count)
+		trust->keys = &proving->kernel.keys;
 	if (!proving->build->signing.cert)
 		return;
 	trust->verify = verify;
@@ -72,6 +75,18 @@ static int read_kernel(struct proving *proving, int tree_fd, int modules_fd, str
 	return r < 0 ? r : verify_kernel_read(&proving->kernel, &place, error);
 }
 
+/* Of a probe's bundle: a node may demand more than its kernel's configuration. */
+static int take_node(struct proving *proving, struct error *error)
+{
+	_cleanup_(build_node_free) struct build_node node = { 0 };
+	int r = build_node_read(proving->build, -1, &node, error);
+
+	if (r < 0 || !node.lint.probe)
+		return r;
+	r = verify_kernel_take_node(&proving->kernel, node.lint.probe);
+	return r < 0 ? error_set_errno(error, r, "probe") : 0;
+}
+
 static int describe_kernel(struct proving *proving, struct error *error)
 {
 	const struct build *build = proving->build;
@@ -83,6 +98,8 @@ static int describe_kernel(struct proving *proving, struct error *error)
 		r = arrow_open(build, ARROW_MODULES, &modules_fd, error);
 	if (r == 0)
 		r = read_kernel(proving, tree_fd, modules_fd, error);
+	if (r == 0)
+		r = take_node(proving, error);
 	if (r < 0)
 		return r;
 	verify_kernel_finish(&proving->kernel);

@@ -9,6 +9,7 @@
 
 #include "cli/build/build.h"
 #include "cli/verify/input.h"
+#include "kernels/probe/probe.h"
 #include "kernels/tree/kconfig.h"
 #include "kernels/tree/record.h"
 #include "module/proof.h"
@@ -79,6 +80,9 @@ int verify_kernel_read(struct verify_kernel *kernel, const struct verify_place *
 int verify_kernel_take_record(struct verify_kernel *kernel, const struct kernel_record *record,
 	struct error *error) _must_check_;
 void verify_kernel_take_config(struct verify_kernel *kernel, const struct kconfig *config);
+
+/* kernel_fetch.c: what the node of a probe demands, whoever's headers are taken. -ENOMEM. */
+int verify_kernel_take_node(struct verify_kernel *kernel, const struct probe *probe) _must_check_;
 
 /* Adds a Module.symvers. @name is for people. */
 int verify_kernel_add_symvers(struct verify_kernel *kernel, int dir_fd, const char *path,

@@ -21,8 +21,7 @@ static const struct local_input *find_probe(const struct build *build)
 	return NULL;
 }
 
-/* What the node demands, whoever's headers are taken. */
-static int take_node(struct verify_kernel *kernel, const struct probe *probe)
+int verify_kernel_take_node(struct verify_kernel *kernel, const struct probe *probe)
 {
 	bool locked = probe->lockdown && *probe->lockdown && strcmp(probe->lockdown, "none") != 0;
 	int r = 0;
@@ -96,7 +95,7 @@ static int take_probe(struct verify_kernel *kernel, const struct build *build, b
 	if (!text)
 		return 0;
 	r = probe_parse(text, strlen(text), &probe, error);
-	if (r == 0 && take_node(kernel, &probe) < 0)
+	if (r == 0 && verify_kernel_take_node(kernel, &probe) < 0)
 		r = error_set_errno(error, -ENOMEM, "%s", input->path);
 	if (r < 0 || build->local.has_headers || !probe.has_symvers)
 		return r;

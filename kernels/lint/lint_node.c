@@ -35,8 +35,8 @@ static int sig_enforce(struct lint_check *check)
 	if (!keys)
 		return -ENOMEM;
 	return lint_add(check, "node-sig-enforce", LINT_ERROR,
-		"sign the modules with a key that the node trusts (--sign-key, docs/signing.md), or "
-		"--force and sign them later",
+		"sign the modules with a key that the node trusts (--sign-key, docs/signing.md); "
+		"what --force makes without one, that node does not load",
 		"the node enforces signatures (sig_enforce): it loads only modules signed by a key "
 		"in its keyrings: %s",
 		*keys ? keys : "the bundle names none, root's rights show them");
@@ -49,8 +49,8 @@ static int node_lockdown(struct lint_check *check)
 	if (check->request->signing || !lockdown || strcmp(lockdown, "none") == 0)
 		return 0;
 	return lint_add(check, "node-lockdown", LINT_ERROR,
-		"sign the modules with a key that the node trusts (--sign-key, docs/signing.md), or "
-		"--force and sign them later",
+		"sign the modules with a key that the node trusts (--sign-key, docs/signing.md); "
+		"what --force makes without one, that node does not load",
 		"the node is in lockdown (%s): it refuses modules that are not signed", lockdown);
 }
 

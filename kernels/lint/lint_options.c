@@ -114,8 +114,8 @@ static int sig_force_unsigned(struct lint_check *check)
 	if (check->request->signing || !has(check, KOPT_MODULE_SIG_FORCE))
 		return 0;
 	return lint_add(check, "sig-force-unsigned", LINT_ERROR,
-		"sign the modules with a key that the kernel trusts (--sign-key), or --force and sign "
-		"them later",
+		"sign the modules with a key that the kernel trusts (--sign-key); what --force makes "
+		"without one, no such kernel loads",
 		"MODULE_SIG_FORCE=y: the kernel refuses modules that are not signed");
 }
 
@@ -144,8 +144,8 @@ static int lockdown(struct lint_check *check)
 		return 0;
 	if (forced)
 		return lint_add(check, "lockdown", LINT_ERROR,
-			"sign the modules with a key that the kernel trusts (--sign-key), or "
-			"--force and sign them later",
+			"sign the modules with a key that the kernel trusts (--sign-key); what "
+			"--force makes without one, no such kernel loads",
 			"the kernel is in lockdown from its start: it refuses modules that are not "
 			"signed");
 	return lint_add(check, "lockdown", LINT_NOTE,
