@@ -51,7 +51,9 @@ module_source() {
     [[ -z $vermagic ]] || module_info "vermagic=$vermagic"
     [[ -z $layout ]] ||
         echo "static const struct version versions[] __attribute__((section(\"__versions\"), used)) = { { $layout, \"module_layout\" }, $versions };"
-    echo "static char this_module[$struct] __attribute__((section(\".gnu.linkonce.this_module\"), used, aligned(64))) = { 1 };"
+    # Its begin on 64-bit machines: state, list, name.
+    echo "static const struct { int state; void *list[2]; char name[56]; char rest[$struct - 80]; } this_module" \
+        "__attribute__((section(\".gnu.linkonce.this_module\"), used, aligned(64))) = { .name = \"$name\" };"
 }
 
 make_module() {
