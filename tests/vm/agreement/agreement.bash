@@ -29,17 +29,18 @@ prepare_agreement() {
     agreement_run --only-fetch --os debian13 "$AGREEMENT_7"
 }
 
-# driver_sets KREL: --set options for what `make images` has built for it: each OFED with NVIDIA's modules.
-driver_sets() {
-    local arrows=${XDG_CACHE_HOME:-$HOME/.cache}/slipway/arrows ofed nvidia found=''
+# find_driver_sets KREL: fills driver_sets with --set options for what `make images` has built: each OFED with NVIDIA's.
+find_driver_sets() {
+    local arrows=${XDG_CACHE_HOME:-$HOME/.cache}/slipway/arrows ofed nvidia
+    driver_sets=()
     for nvidia in "$arrows"/nvidia-*/lib/modules/"$1"/updates/nvidia; do
         for ofed in "$arrows"/ofed-*/lib/modules/"$1"/updates/ofed; do
-            [ -e "$ofed/ib_core.ko" ] && [ -e "$nvidia/nvidia.ko" ] || continue
-            printf -- '--set %s:%s ' "$ofed" "$nvidia"
-            found=1
+            if [ -e "$ofed/ib_core.ko" ] && [ -e "$nvidia/nvidia.ko" ]; then
+                driver_sets+=(--set "$ofed:$nvidia")
+            fi
         done
     done
-    [ -n "$found" ] || {
+    [ ${#driver_sets[@]} -gt 0 ] || {
         echo "no driver sets for $1 in $arrows: run make images" >&2
         return 1
     }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * certs FILE: prints every X.509 certificate that lies in a file as PEM. For the agreement test, on an unpacked vmlinux: the
- * certificates that a kernel trusts are built into it as they are, one behind the other (Linux certs/system_certificates.S),
- * and DER has a beginning that is easily found. Whatever looks like one and does not parse is none.
+ * certs FILE: prints every X.509 certificate that lies in a file as PEM. For the agreement test, on
+ * an unpacked vmlinux: the certificates that a kernel trusts are built into it as they are, one
+ * behind the other (Linux certs/system_certificates.S), and DER has a beginning that is easily
+ * found. Whatever looks like one and does not parse is none.
  */
 #include <err.h>
 #include <openssl/pem.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Choices of a mutation: random by a seed, or each in its turn. The same seed gives the same choices on
- * every machine (xorshift64*, Vigna 2014).
+ * Choices of a mutation: random by a seed, or each in its turn. The same seed gives the same
+ * choices on every machine (xorshift64*, Vigna 2014).
  */
 #pragma once
 

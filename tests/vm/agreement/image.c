@@ -206,7 +206,8 @@ void image_strip_signature(struct image *image)
 	const unsigned char *end = image->data + image->size - marker;
 	size_t length;
 
-	if (image->size < marker + SIGNATURE_INFO_SIZE || memcmp(end, SIGNATURE_MARKER, marker) != 0)
+	if (image->size < marker + SIGNATURE_INFO_SIZE ||
+		memcmp(end, SIGNATURE_MARKER, marker) != 0)
 		return;
 	length = (size_t) end[-4] << 24 | (size_t) end[-3] << 16 | (size_t) end[-2] << 8 | end[-1];
 	image->size -= marker + SIGNATURE_INFO_SIZE + length;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A module file in memory that can be changed, for making mutants. It knows ELF by <elf.h> alone and
- * shares nothing with module/, so that a mistake there does not hide itself. What it opens are modules
- * that a kernel build made: it trusts their layout. Failures to allocate end the program.
+ * A module file in memory that can be changed, for making mutants. It knows ELF by <elf.h> alone
+ * and shares nothing with module/, so that a mistake there does not hide itself. What it opens are
+ * modules that a kernel build made: it trusts their layout. Failures to allocate end the program.
  */
 #pragma once
 
@@ -38,7 +38,8 @@ size_t image_append(struct image *image, const void *bytes, size_t size);
 void image_replace(struct image *image, unsigned int index, const void *bytes, size_t size);
 /* Moves a section's content to the end of the file, with @extra zeros behind it. */
 void image_move_to_end(struct image *image, unsigned int index, size_t extra);
-/* Appends a copy of section header @index, in a new table at the end; returns the new one's index. */
+/* Appends a copy of section header @index, in a new table at the end; returns the new one's index.
+ */
 unsigned int image_add_section(struct image *image, unsigned int index);
 /* Gives a section a name of its own. */
 void image_rename(struct image *image, unsigned int index, const char *name);
@@ -51,8 +52,8 @@ const char *image_symbol_name(struct image *image, const Elf64_Sym *symbol);
 /* Cuts off the signature, if there is one. */
 void image_strip_signature(struct image *image);
 /*
- * Takes the entries out of .rela.gnu.linkonce.this_module that fill init and exit: the kernel then finds
- * NULL there, runs nothing and lets the module go again.
+ * Takes the entries out of .rela.gnu.linkonce.this_module that fill init and exit: the kernel then
+ * finds NULL there, runs nothing and lets the module go again.
  */
 void image_neutralise(struct image *image);
 /* The name in struct module, which is what the kernel goes by; NULL: it has none. */

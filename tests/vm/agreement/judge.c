@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The other side of the agreement test: asks the load proof about the very modules that a kernel was given, and compares.
+ * The other side of the agreement test: asks the load proof about the very modules that a kernel
+ * was given, and compares.
  *
- *   judge --name TEXT --krel KREL --config FILE --symvers FILE --like MODULE --output DIR [--trust CERTS] [--enforced HOW]
+ *   judge --name TEXT --krel KREL --config FILE --symvers FILE --like MODULE --output DIR [--trust
+ * CERTS] [--enforced HOW]
  *
- * DIR holds what mutate.c made (cases.tsv, modules/) and results.tsv, the kernel's answers: "<index> <errno> [name taints]".
- * --like is a module of that kernel's own, for vermagic, machine and the size of struct module. HOW is sig_enforce or
- * lockdown. Writes DIR/judged.tsv: index, what the kernel said, what we say, mutation, module, what exactly, our finding.
- * Prints the confusion matrix and each disagreement; exit status 1 when there is any.
+ * DIR holds what mutate.c made (cases.tsv, modules/) and results.tsv, the kernel's answers:
+ * "<index> <errno> [name taints]".
+ * --like is a module of that kernel's own, for vermagic, machine and the size of struct module. HOW
+ * is sig_enforce or lockdown. Writes DIR/judged.tsv: index, what the kernel said, what we say,
+ * mutation, module, what exactly, our finding. Prints the confusion matrix and each disagreement;
+ * exit status 1 when there is any.
  */
 #include <err.h>
 #include <errno.h>
@@ -17,6 +21,7 @@
 #include <string.h>
 
 #include "common/cleanup.h"
+#include "common/fs.h"
 #include "module/proof.h"
 #include "module/sign.h"
 
@@ -26,6 +31,7 @@
 #define CRASHED     (-2)
 
 #define VERDICT_SIZE 48
+#define FILE_LIMIT   ((size_t) 1 << 30)
 
 struct result {
 	int answer;
@@ -76,7 +82,8 @@ static enum proof_option option(const char *config, const char *name)
 	return found ? PROOF_YES : PROOF_NO;
 }
 
-static int verify(void *context, const void *module, size_t size, struct cms_facts *ret, struct error *error)
+static int verify(
+	void *context, const void *module, size_t size, struct cms_facts *ret, struct error *error)
 {
 	struct judge *judge = context;
 
@@ -172,6 +179,20 @@ static void keep(struct judge *judge, const struct one *one, const struct elf_mo
 		must(strv_push(&judge->proprietary, name), &error);
 }
 
+/* A file that is no module may still have a signature, which the kernel looks at first. */
+static void ask_unreadable(struct judge *judge, const struct one *one, const char *path, int code,
+	const struct error *open_error, struct proof *proof)
+{
+	_cleanup_free_ char *bytes = NULL;
+	struct error error = { 0 };
+	size_t size = 0;
+
+	must(fs_read(AT_FDCWD, path, FILE_LIMIT, &bytes, &size), open_error);
+	must(proof_unreadable_bytes(
+		     one->module, bytes, size, &judge->kernel, code, open_error, proof),
+		&error);
+}
+
 static void ask(struct judge *judge, const struct one *one, struct proof *proof)
 {
 	struct elf_module *module = NULL;
@@ -182,7 +203,7 @@ static void ask(struct judge *judge, const struct one *one, struct proof *proof)
 	(void) snprintf(path, sizeof(path), "%s/modules/%zu.ko", judge->options.output, one->index);
 	r = elf_module_open(AT_FDCWD, path, &module, &error);
 	if (r < 0) {
-		must(proof_unreadable(one->module, r, &error, proof), &error);
+		ask_unreadable(judge, one, path, r, &error, proof);
 		return;
 	}
 	must(proof_module(module, &judge->kernel, proof), &error);
@@ -214,9 +235,9 @@ static void tell(FILE *file, struct judge *judge, const struct one *one, const s
 	const struct result *result = &judge->results[one->index];
 	char kernel[32], ours[VERDICT_SIZE];
 
-	(void) fprintf(file, "%zu\t%s\t%s\t%s\t%s\t%s\t%s\n", one->index, answer_text(result->answer, kernel),
-		verdict_text(proof, ours), one->mutation, one->module, one->detail,
-		proof->count ? proof->findings[0].text : "");
+	(void) fprintf(file, "%zu\t%s\t%s\t%s\t%s\t%s\t%s\n", one->index,
+		answer_text(result->answer, kernel), verdict_text(proof, ours), one->mutation,
+		one->module, one->detail, proof->count ? proof->findings[0].text : "");
 }
 
 static void count(struct judge *judge, const struct one *one, const struct proof *proof)
@@ -293,7 +314,8 @@ static void read_results(struct judge *judge)
 		size_t index;
 		int answer;
 
-		if (sscanf(line, "%zu %d %127s %63s", &index, &answer, name, taints) < 2 || index >= CASES_MAX)
+		if (sscanf(line, "%zu %d %127s %63s", &index, &answer, name, taints) < 2 ||
+			index >= CASES_MAX)
 			errx(2, "results.tsv: %s", line);
 		judge->results[index] = (struct result){ answer, strchr(taints, 'P') };
 	}
@@ -309,8 +331,8 @@ static void decide_all(struct judge *judge)
 	while (fgets(line, sizeof(line), file)) {
 		struct one one = { 0 };
 
-		if (sscanf(line, "%zu\t%c\t%127[^\t]\t%255[^\t]\t%599[^\n]", &one.index, &one.action, one.module,
-			    one.mutation, one.detail) < 4)
+		if (sscanf(line, "%zu\t%c\t%127[^\t]\t%255[^\t]\t%599[^\n]", &one.index,
+			    &one.action, one.module, one.mutation, one.detail) < 4)
 			errx(2, "cases.tsv: %s", line);
 		decide(judge, &one);
 	}
@@ -345,7 +367,7 @@ static void print_matrix(const struct judge *judge)
 	for (size_t column = 0; column < ANSWERS_MAX; column++)
 		if (column_used(judge, column))
 			printf(" %14s", column == CANNOT_TELL ? "cannot tell"
-					: column	      ? answer_text((int) column, text)
+					: column              ? answer_text((int) column, text)
 							      : "will load");
 	for (size_t row = 0; row < ANSWERS_MAX; row++) {
 		if (!row_used(judge, row))
@@ -357,8 +379,8 @@ static void print_matrix(const struct judge *judge)
 	}
 	printf("\n%s: %zu agree, %zu disagree, %zu cannot tell; %zu that the kernel would not survive, of which %zu would "
 	       "pass; %zu hang on what is loaded\n",
-		judge->options.name, judge->agreed, judge->disagreements, judge->undecided, judge->dangerous,
-		judge->dangerous_taken, judge->state);
+		judge->options.name, judge->agreed, judge->disagreements, judge->undecided,
+		judge->dangerous, judge->dangerous_taken, judge->state);
 }
 
 static void read_options(struct options *options, int argc, char **argv)
@@ -367,17 +389,22 @@ static void read_options(struct options *options, int argc, char **argv)
 		const char *word;
 		const char **value;
 	} known[] = {
-		{ "--name", &options->name },	      { "--krel", &options->krel },
-		{ "--config", &options->config },     { "--symvers", &options->symvers },
-		{ "--like", &options->like },	      { "--output", &options->output },
-		{ "--trust", &options->trust },	      { "--enforced", &options->enforced },
+		{ "--name", &options->name },
+		{ "--krel", &options->krel },
+		{ "--config", &options->config },
+		{ "--symvers", &options->symvers },
+		{ "--like", &options->like },
+		{ "--output", &options->output },
+		{ "--trust", &options->trust },
+		{ "--enforced", &options->enforced },
 	};
 
 	for (int i = 1; i + 1 < argc; i += 2)
 		for (size_t k = 0; k < sizeof(known) / sizeof(known[0]); k++)
 			if (strcmp(argv[i], known[k].word) == 0)
 				*known[k].value = argv[i + 1];
-	if (!options->name || !options->krel || !options->config || !options->symvers || !options->like || !options->output)
+	if (!options->name || !options->krel || !options->config || !options->symvers ||
+		!options->like || !options->output)
 		errx(2, "an option is missing: see the head of judge.c");
 }
 

@@ -1,17 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Process 1 of the agreement test's guest. Gives the modules that /list names to finit_module(2), one after the other, and
- * says on the serial console what the kernel answered. Init functions do not run: mutate.c took them out of the modules.
+ * Process 1 of the agreement test's guest. Gives the modules that /list names to finit_module(2),
+ * one after the other, and says on the serial console what the kernel answered. Init functions do
+ * not run: mutate.c took them out of the modules.
  *
  * A line of /list is "<index> <action>"; the module is /modules/<index>.ko. Actions:
  *   K  load it, and keep it, for those that follow
  *   T  load it, and remove it again
  *   U  remove all that is kept
- * Lines before /start (a number) have been answered in an earlier boot: of those only K and U are done, silently.
+ * Lines before /start (a number) have been answered in an earlier boot: of those only K and U are
+ * done, silently.
  *
- * It answers in lines: "S <index>" before a module, "L <index> <message>" for each message of the kernel, "R <index> <errno>"
- * (0: loaded, and then its name and taints follow), "D <index> <errno>" where it could not be removed again. The last line is "E". A crash of the kernel ends the
- * machine (panic_on_oops=1), and whoever reads this goes on behind the last S.
+ * It answers in lines: "S <index>" before a module, "L <index> <message>" for each message of the
+ * kernel, "R <index> <errno>" (0: loaded, and then its name and taints follow), "D <index> <errno>"
+ * where it could not be removed again. The last line is "E". A crash of the kernel ends the machine
+ * (panic_on_oops=1), and whoever reads this goes on behind the last S.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -47,7 +50,8 @@ static bool newest_module(char name[NAME_SIZE], char taints[NAME_SIZE])
 		line[0] = '\0';
 	(void) fclose(file);
 	mark = strchr(line, '(');
-	(void) snprintf(taints, NAME_SIZE, "%.*s", mark ? (int) strcspn(mark, "\n") : 1, mark ? mark : "-");
+	(void) snprintf(
+		taints, NAME_SIZE, "%.*s", mark ? (int) strcspn(mark, "\n") : 1, mark ? mark : "-");
 	return line[0];
 }
 
@@ -57,8 +61,10 @@ static void tell_log(struct loader *loader, long index)
 	char record[8192];
 	ssize_t got;
 
-	/* EPIPE: records were overwritten before they were read; the next read goes on behind them. */
-	while ((got = read(loader->kmsg, record, sizeof(record) - 1)) > 0 || (got < 0 && errno == EPIPE)) {
+	/* EPIPE: records were overwritten before they were read; the next read goes on behind them.
+	 */
+	while ((got = read(loader->kmsg, record, sizeof(record) - 1)) > 0 ||
+		(got < 0 && errno == EPIPE)) {
 		char *text;
 
 		if (got <= 0 || index < 0)
@@ -159,7 +165,8 @@ int main(void)
 	printf("E\n");
 	(void) fflush(stdout);
 	sync();
-	(void) syscall(SYS_reboot, LINUX_REBOOT_MAGIC1, LINUX_REBOOT_MAGIC2, LINUX_REBOOT_CMD_POWER_OFF, NULL);
+	(void) syscall(SYS_reboot, LINUX_REBOOT_MAGIC1, LINUX_REBOOT_MAGIC2,
+		LINUX_REBOOT_CMD_POWER_OFF, NULL);
 	for (;;)
 		pause();
 }

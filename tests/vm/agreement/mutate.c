@@ -15,9 +15,10 @@
  *   signatures N  as mutants, of the signed ones
  *   clear         all that is kept goes, and no base stays
  *
- * Writes DIR/modules/<index>.ko and DIR/cases.tsv: index, action, module, mutation, what exactly. Actions are those of
- * loader.c, and D: the kernel would follow an offset of this one without looking, so only we are asked; X: the answer hangs
- * on what is loaded, so only the kernel is asked. The same seed and the same plan make the same modules.
+ * Writes DIR/modules/<index>.ko and DIR/cases.tsv: index, action, module, mutation, what exactly.
+ * Actions are those of loader.c, and D: the kernel would follow an offset of this one without
+ * looking, so only we are asked; X: the answer hangs on what is loaded, so only the kernel is
+ * asked. The same seed and the same plan make the same modules.
  */
 #include <err.h>
 #include <libgen.h>
@@ -51,7 +52,8 @@ struct maker {
 	struct bases bases, signed_bases;
 };
 
-static const struct mutation *const soft[] = { info_mutations, symbol_mutations, version_mutations };
+static const struct mutation *const soft[] = { info_mutations, symbol_mutations,
+	version_mutations };
 static const struct mutation *const hard[] = { header_mutations, section_mutations };
 static const struct mutation *const signatures[] = { signature_mutations };
 
@@ -62,15 +64,16 @@ struct tables {
 
 #define TABLES(t) ((struct tables){ t, sizeof(t) / sizeof((t)[0]) })
 
-static void emit(struct maker *maker, const struct image *image, char action, const char *name, const char *mutation,
-	const char *detail)
+static void emit(struct maker *maker, const struct image *image, char action, const char *name,
+	const char *mutation, const char *detail)
 {
 	char path[4096];
 
 	(void) snprintf(path, sizeof(path), "%s/modules/%zu.ko", maker->output, maker->index);
 	if (image)
 		image_save(image, path);
-	(void) fprintf(maker->cases, "%zu\t%c\t%s\t%s\t%s\n", maker->index++, action, name, mutation, detail);
+	(void) fprintf(maker->cases, "%zu\t%c\t%s\t%s\t%s\n", maker->index++, action, name,
+		mutation, detail);
 }
 
 /* ---- mutants */
@@ -85,8 +88,8 @@ static bool mutant(struct maker *maker, const struct base *base, const struct mu
 	image_copy(&image, &base->image);
 	done = mutation->apply(&image, &maker->dice, detail);
 	if (done)
-		emit(maker, &image, mutation->checked_since > maker->version ? 'D' : 'T', base->name, mutation->name,
-			detail);
+		emit(maker, &image, mutation->checked_since > maker->version ? 'D' : 'T',
+			base->name, mutation->name, detail);
 	image_free(&image);
 	return done;
 }
@@ -168,20 +171,22 @@ static void compound(struct maker *maker, const struct bases *bases)
 			break;
 	}
 	if (made)
-		emit(maker, &image, checked_since > maker->version ? 'D' : 'T', base->name, names, details);
+		emit(maker, &image, checked_since > maker->version ? 'D' : 'T', base->name, names,
+			details);
 	image_free(&image);
 }
 
 static void make_random(struct maker *maker, size_t end)
 {
-	static const struct mutation *const all[] = { info_mutations, symbol_mutations, version_mutations,
-		header_mutations, section_mutations };
+	static const struct mutation *const all[] = { info_mutations, symbol_mutations,
+		version_mutations, header_mutations, section_mutations };
 
 	while (maker->index < end) {
 		if (dice_choose(&maker->dice, 5) == 0)
 			compound(maker, &maker->bases);
 		else
-			(void) mutant(maker, any_base(maker, &maker->bases), any_mutation(maker, TABLES(all)));
+			(void) mutant(maker, any_base(maker, &maker->bases),
+				any_mutation(maker, TABLES(all)));
 	}
 }
 
@@ -206,7 +211,8 @@ static void make_signatures(struct maker *maker, size_t count)
 		errx(1, "no signed module to make mutants of");
 	each_mutation(maker, &maker->signed_bases, TABLES(signatures));
 	while (maker->index < end)
-		(void) mutant(maker, any_base(maker, &maker->signed_bases), any_mutation(maker, TABLES(signatures)));
+		(void) mutant(maker, any_base(maker, &maker->signed_bases),
+			any_mutation(maker, TABLES(signatures)));
 }
 
 /* ---- the plan */
@@ -252,7 +258,11 @@ static void make_one(struct maker *maker, const char *word, const char *name, co
 		image_neutralise(&image);
 	if (proprietary)
 		(void) mutate_licence(&image, "Proprietary");
-	emit(maker, &image, keep ? 'K' : 'T', name, as_is ? "as-is" : proprietary ? word : "pristine", path);
+	emit(maker, &image, keep ? 'K' : 'T', name,
+		as_is         ? "as-is"
+		: proprietary ? word
+			      : "pristine",
+		path);
 	image_free(&image);
 }
 
@@ -284,8 +294,8 @@ static void follow(struct maker *maker, const char *word, char *path)
 		add_base(&maker->signed_bases, name, path, false);
 	else if (strcmp(word, "twice") == 0)
 		make_twice(maker, name, path);
-	else if (strcmp(word, "keep") == 0 || strcmp(word, "test") == 0 || strcmp(word, "as-is") == 0 ||
-		 strcmp(word, "proprietary") == 0)
+	else if (strcmp(word, "keep") == 0 || strcmp(word, "test") == 0 ||
+		 strcmp(word, "as-is") == 0 || strcmp(word, "proprietary") == 0)
 		make_one(maker, word, name, path);
 	else if (strcmp(word, "mutants") == 0)
 		make_mutants(maker, strtoul(path, NULL, 10), true);

@@ -126,8 +126,8 @@ static bool section_table_place(struct image *image, struct dice *dice, char *de
 {
 	Elf64_Ehdr *header = image_header(image);
 	const uint64_t places[] = { 0, header->e_shoff + 64, header->e_shoff - 64,
-		header->e_shoff + 1, image->size, image->size - 1, image->size + 1,
-		UINT64_MAX - 63, (uint64_t) 1 << 63, 16 };
+		header->e_shoff + 1, image->size, image->size - 1, image->size + 1, UINT64_MAX - 63,
+		(uint64_t) 1 << 63, 16 };
 	size_t choice = dice_choose(dice, sizeof(places) / sizeof(places[0]));
 
 	header->e_shoff = places[choice];
@@ -140,7 +140,8 @@ static bool names_index(struct image *image, struct dice *dice, char *detail)
 {
 	Elf64_Ehdr *header = image_header(image);
 	const Elf64_Half indexes[] = { 0, header->e_shnum, 0xffff, 0xff00, 1,
-		(Elf64_Half) image_find(image, ".strtab"), (Elf64_Half) image_find(image, ".modinfo"),
+		(Elf64_Half) image_find(image, ".strtab"),
+		(Elf64_Half) image_find(image, ".modinfo"),
 		(Elf64_Half) image_find(image, ".symtab"), (Elf64_Half) (header->e_shnum / 2) };
 	size_t choice = dice_choose(dice, sizeof(indexes) / sizeof(indexes[0]));
 

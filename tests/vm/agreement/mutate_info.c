@@ -29,7 +29,8 @@ static bool read_entries(struct image *image, struct entries *entries)
 	}
 	memcpy(entries->bytes, image_content(image, index), size);
 	entries->bytes[size] = '\0';
-	for (size_t at = 0; at < size && entries->count < ENTRIES_MAX - 4; at += strlen(entries->bytes + at) + 1)
+	for (size_t at = 0; at < size && entries->count < ENTRIES_MAX - 4;
+		at += strlen(entries->bytes + at) + 1)
 		if (entries->bytes[at])
 			entries->items[entries->count++] = entries->bytes + at;
 	return true;
@@ -59,7 +60,8 @@ static size_t find_entry(const struct entries *entries, const char *key, size_t 
 	size_t length = strlen(key);
 
 	for (size_t i = 0; i < entries->count; i++)
-		if (strncmp(entries->items[i], key, length) == 0 && entries->items[i][length] == '=' && !skip--)
+		if (strncmp(entries->items[i], key, length) == 0 &&
+			entries->items[i][length] == '=' && !skip--)
 			return i;
 	return entries->count;
 }
@@ -91,7 +93,8 @@ static bool set_value(struct image *image, const char *key, const char *value, c
 		return false;
 	index = find_entry(&entries, key, 0);
 	(void) snprintf(entry, sizeof(entry), "%s=%s", key, value ? value : "");
-	(void) snprintf(detail, DETAIL_SIZE, "%.140s%s", value ? entry : key, value ? "" : " removed");
+	(void) snprintf(
+		detail, DETAIL_SIZE, "%.140s%s", value ? entry : key, value ? "" : " removed");
 	if (!value && index == entries.count) {
 		free(entries.bytes);
 		return false;
@@ -175,9 +178,11 @@ static bool vermagic_twice(struct image *image, struct dice *dice, char *detail)
 
 	if (!read_entries(image, &entries))
 		return false;
-	(void) snprintf(detail, DETAIL_SIZE, "another vermagic %s", first ? "before it" : "behind it");
+	(void) snprintf(
+		detail, DETAIL_SIZE, "another vermagic %s", first ? "before it" : "behind it");
 	index = first ? 0 : entries.count;
-	memmove(entries.items + index + 1, entries.items + index, (entries.count - index) * sizeof(entries.items[0]));
+	memmove(entries.items + index + 1, entries.items + index,
+		(entries.count - index) * sizeof(entries.items[0]));
 	entries.items[index] = "vermagic=1.2.3 SMP ";
 	entries.count++;
 	return write_entries(image, &entries);
@@ -187,12 +192,13 @@ static bool vermagic_twice(struct image *image, struct dice *dice, char *detail)
 
 static bool licence(struct image *image, struct dice *dice, char *detail)
 {
-	static const char *const values[] = { "Proprietary", "GPL", "GPL v2", "GPL and additional rights",
-		"Dual BSD/GPL", "Dual MIT/GPL", "Dual MPL/GPL", "gpl", "GPLv2", "MIT", "NVIDIA", "", "GPL ",
-		"GPL-2.0" };
+	static const char *const values[] = { "Proprietary", "GPL", "GPL v2",
+		"GPL and additional rights", "Dual BSD/GPL", "Dual MIT/GPL", "Dual MPL/GPL", "gpl",
+		"GPLv2", "MIT", "NVIDIA", "", "GPL ", "GPL-2.0" };
 	size_t choice = dice_choose(dice, ARRAY_SIZE(values) + 1);
 
-	return set_value(image, "license", choice < ARRAY_SIZE(values) ? values[choice] : NULL, detail);
+	return set_value(
+		image, "license", choice < ARRAY_SIZE(values) ? values[choice] : NULL, detail);
 }
 
 bool mutate_licence(struct image *image, const char *value)
@@ -209,7 +215,8 @@ static bool second_licence(struct image *image, struct dice *dice, char *detail)
 
 	if (!read_entries(image, &entries))
 		return false;
-	(void) snprintf(detail, DETAIL_SIZE, "Proprietary %s", first ? "before its own" : "behind its own");
+	(void) snprintf(
+		detail, DETAIL_SIZE, "Proprietary %s", first ? "before its own" : "behind its own");
 	entries.items[entries.count++] = "license=Proprietary";
 	if (first) {
 		const char *swapped = entries.items[0];
@@ -256,11 +263,24 @@ static bool other_entry(struct image *image, struct dice *dice, char *detail)
 	static const struct {
 		const char *key, *value;
 	} choices[] = {
-		{ "livepatch", "Y" }, { "livepatch", "" }, { "intree", NULL }, { "intree", "N" },
-		{ "retpoline", NULL }, { "staging", "Y" }, { "test", "Y" }, { "name", "renamed" },
-		{ "name", NULL }, { "name", "" }, { "depends", "nothing_of_the_kind" }, { "depends", NULL },
-		{ "srcversion", NULL }, { "import_ns", "SUPERFLUOUS" }, { "import_ns", "module:elsewhere" },
-		{ "unknown_key", "whatever" }, { "firmware", "no/such/file.bin" }, { "version", "0" },
+		{ "livepatch", "Y" },
+		{ "livepatch", "" },
+		{ "intree", NULL },
+		{ "intree", "N" },
+		{ "retpoline", NULL },
+		{ "staging", "Y" },
+		{ "test", "Y" },
+		{ "name", "renamed" },
+		{ "name", NULL },
+		{ "name", "" },
+		{ "depends", "nothing_of_the_kind" },
+		{ "depends", NULL },
+		{ "srcversion", NULL },
+		{ "import_ns", "SUPERFLUOUS" },
+		{ "import_ns", "module:elsewhere" },
+		{ "unknown_key", "whatever" },
+		{ "firmware", "no/such/file.bin" },
+		{ "version", "0" },
 	};
 	size_t choice = dice_choose(dice, ARRAY_SIZE(choices));
 

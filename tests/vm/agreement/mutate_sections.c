@@ -66,7 +66,8 @@ static bool overlapping(struct image *image, struct dice *dice, char *detail)
 	unsigned int index = idle_section(image, dice), other = any_section(image, dice);
 	Elf64_Shdr *section = image_section(image, index);
 
-	if (!index || index == other || !has_bytes(section) || !has_bytes(image_section(image, other)))
+	if (!index || index == other || !has_bytes(section) ||
+		!has_bytes(image_section(image, other)))
 		return false;
 	section->sh_offset = image_section(image, other)->sh_offset;
 	section->sh_size = image_section(image, other)->sh_size;
@@ -124,10 +125,12 @@ static bool symbols_link_elsewhere(struct image *image, struct dice *dice, char 
 	return described(image, other, "in the place of .strtab", detail);
 }
 
-/* The kernel passes over relocations of what is no section; it reads nothing itself of the ones below. */
+/* The kernel passes over relocations of what is no section; it reads nothing itself of the ones
+ * below. */
 static bool relocations_of_none(struct image *image, struct dice *dice, char *detail)
 {
-	static const char *const names[] = { ".rela.init.data", ".rela.init.text", ".rela.exit.text" };
+	static const char *const names[] = { ".rela.init.data", ".rela.init.text",
+		".rela.exit.text" };
 	unsigned int index = image_find(image, names[dice_choose(dice, ARRAY_SIZE(names))]);
 	const uint32_t infos[] = { image_section_count(image), image_section_count(image) + 100,
 		UINT32_MAX };
@@ -203,33 +206,33 @@ static bool strings_damaged(struct image *image, struct dice *dice, char *detail
 	Elf64_Shdr *section = image_section(image, index);
 
 	(void) snprintf(detail, DETAIL_SIZE, ".strtab: ");
-	switch (dice_choose(dice, 3)) {
-	case 0:
-		image_content(image, index)[section->sh_size - 1] = 'x';
-		return strcat(detail, "no NUL at its end");
-	case 1:
+	if (dice_choose(dice, 2)) {
 		section->sh_type = SHT_PROGBITS;
 		return strcat(detail, "SHT_PROGBITS");
-	default:
-		image_content(image, index)[0] = 'x';
-		return strcat(detail, "no NUL at its begin");
 	}
+	image_content(image, index)[0] = 'x';
+	return strcat(detail, "no NUL at its begin");
 }
 
-/* 6.1 takes it, and dies of it in layout_symtab() or later. */
-static bool strings_emptied(struct image *image, struct dice *dice, char *detail)
+/* The kernel reads on behind its end; of an empty one 6.1 dies in layout_symtab() or later. */
+static bool strings_endless(struct image *image, struct dice *dice, char *detail)
 {
 	unsigned int index = image_section(image, image_find_type(image, SHT_SYMTAB))->sh_link;
+	Elf64_Shdr *section = image_section(image, index);
 
-	(void) dice;
-	image_section(image, index)->sh_size = 0;
-	return described(image, index, "empty", detail);
+	if (dice_choose(dice, 2)) {
+		section->sh_size = 0;
+		return described(image, index, "empty", detail);
+	}
+	image_content(image, index)[section->sh_size - 1] = 'x';
+	return described(image, index, "no NUL at its end", detail);
 }
 
 /* ---- sections that the kernel looks for by name */
 
-static const char *const wanted[] = { ".modinfo", ".gnu.linkonce.this_module", "__versions", "__ksymtab",
-	"__ksymtab_gpl", "__kcrctab", "__kcrctab_gpl", "__kflagstab", "__param", ".BTF" };
+static const char *const wanted[] = { ".modinfo", ".gnu.linkonce.this_module", "__versions",
+	"__ksymtab", "__ksymtab_gpl", "__kcrctab", "__kcrctab_gpl", "__kflagstab", "__param",
+	".BTF" };
 
 static bool renamed(struct image *image, struct dice *dice, char *detail)
 {
@@ -242,10 +245,12 @@ static bool renamed(struct image *image, struct dice *dice, char *detail)
 	return true;
 }
 
-/* A symbol of a section that is not there in the running module has an address in the temporary copy. */
+/* A symbol of a section that is not there in the running module has an address in the temporary
+ * copy. */
 static bool not_allocated(struct image *image, struct dice *dice, char *detail)
 {
-	static const char *const names[] = { ".modinfo", ".gnu.linkonce.this_module", "__versions" };
+	static const char *const names[] = { ".modinfo", ".gnu.linkonce.this_module",
+		"__versions" };
 	unsigned int index = image_find(image, names[dice_choose(dice, ARRAY_SIZE(names))]);
 
 	if (!index)
@@ -268,9 +273,21 @@ static bool doubled(struct image *image, struct dice *dice, char *detail)
 
 static bool emptied(struct image *image, struct dice *dice, char *detail)
 {
-	static const char *const names[] = { ".modinfo", "__versions", ".comment" };
+	static const char *const names[] = { "__versions", ".comment" };
 	unsigned int index = image_find(image, names[dice_choose(dice, ARRAY_SIZE(names))]);
 
+	if (!index)
+		return false;
+	image_section(image, index)->sh_size = 0;
+	return described(image, index, "empty", detail);
+}
+
+/* Its first entry is read all the same, from whatever lies there. */
+static bool info_emptied(struct image *image, struct dice *dice, char *detail)
+{
+	unsigned int index = image_find(image, ".modinfo");
+
+	(void) dice;
 	if (!index)
 		return false;
 	image_section(image, index)->sh_size = 0;
@@ -355,11 +372,12 @@ const struct mutation section_mutations[] = {
 	{ "section-name-beyond-idle", idle_name_beyond, true, VERSION(6, 12) },
 	{ "shstrtab", names_damaged, true, 0 },
 	{ "strtab", strings_damaged, true, 0 },
-	{ "strtab-empty", strings_emptied, true, VERSION(6, 14) },
+	{ "strtab-endless", strings_endless, true, VERSION(6, 14) },
 	{ "section-renamed", renamed, true, 0 },
 	{ "section-not-allocated", not_allocated, true, 0 },
 	{ "section-doubled", doubled, true, 0 },
 	{ "section-empty", emptied, true, 0 },
+	{ "modinfo-empty", info_emptied, true, NEVER },
 	{ "symtab-empty", symbols_emptied, true, NEVER },
 	{ "no-symtab", no_symbols, true, 0 },
 	{ "struct-longer", struct_longer, true, 0 },

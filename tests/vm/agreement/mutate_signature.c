@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The signature at the end of a signed module. Format: Linux include/linux/module_signature.h. The module's init function
- * runs where the kernel takes the mutant, so these are for harmless modules only; one whose content differs from what was
- * signed is never taken.
+ * The signature at the end of a signed module. Format: Linux include/linux/module_signature.h. The
+ * module's init function runs where the kernel takes the mutant, so these are for harmless modules
+ * only; one whose content differs from what was signed is never taken.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -50,7 +50,8 @@ static bool removed(struct image *image, struct dice *dice, char *detail)
 	return true;
 }
 
-static bool flip(struct image *image, size_t place, const char *where, struct dice *dice, char *detail)
+static bool flip(
+	struct image *image, size_t place, const char *where, struct dice *dice, char *detail)
 {
 	unsigned int bit = (unsigned int) dice_choose(dice, 8);
 
@@ -80,20 +81,23 @@ static bool marker_changed(struct image *image, struct dice *dice, char *detail)
 	size_t content, signature;
 
 	return find_signature(image, &content, &signature) &&
-	       flip(image, image->size - MARKER_SIZE + dice_choose(dice, MARKER_SIZE), "marker", dice, detail);
+	       flip(image, image->size - MARKER_SIZE + dice_choose(dice, MARKER_SIZE), "marker",
+		       dice, detail);
 }
 
-/* algo, hash, id_type, signer_len, key_id_len, three of padding, and the length: each is compared. */
+/* algo, hash, id_type, signer_len, key_id_len, three of padding, and the length: each is compared.
+ */
 static bool field_changed(struct image *image, struct dice *dice, char *detail)
 {
-	static const char *const names[] = { "algo", "hash", "id_type", "signer_len", "key_id_len", "pad 0", "pad 1",
-		"pad 2", "sig_len 0", "sig_len 1", "sig_len 2", "sig_len 3" };
+	static const char *const names[] = { "algo", "hash", "id_type", "signer_len", "key_id_len",
+		"pad 0", "pad 1", "pad 2", "sig_len 0", "sig_len 1", "sig_len 2", "sig_len 3" };
 	size_t content, signature, choice = dice_choose(dice, INFO_SIZE);
 
 	if (!find_signature(image, &content, &signature))
 		return false;
 	image->data[content + signature + choice] ^= (unsigned char) (1 + dice_choose(dice, 255));
-	(void) snprintf(detail, DETAIL_SIZE, "%s: %u", names[choice], image->data[content + signature + choice]);
+	(void) snprintf(detail, DETAIL_SIZE, "%s: %u", names[choice],
+		image->data[content + signature + choice]);
 	return true;
 }
 
@@ -130,7 +134,8 @@ static bool cut(struct image *image, struct dice *dice, char *detail)
 	if (!find_signature(image, &content, &signature))
 		return false;
 	size = image->size - 1 - dice_choose(dice, image->size - content);
-	(void) snprintf(detail, DETAIL_SIZE, "%zu bytes short of %zu", image->size - size, image->size - content);
+	(void) snprintf(detail, DETAIL_SIZE, "%zu bytes short of %zu", image->size - size,
+		image->size - content);
 	image->size = size;
 	return true;
 }
@@ -142,8 +147,8 @@ static bool content_missing(struct image *image, struct dice *dice, char *detail
 
 	if (!find_signature(image, &content, &signature))
 		return false;
-	kept = (const size_t[]){ signature + INFO_SIZE + MARKER_SIZE, INFO_SIZE + MARKER_SIZE, MARKER_SIZE,
-		MARKER_SIZE + 3 }[choice];
+	kept = (const size_t[]){ signature + INFO_SIZE + MARKER_SIZE, INFO_SIZE + MARKER_SIZE,
+		MARKER_SIZE, MARKER_SIZE + 3 }[choice];
 	memmove(image->data, image->data + image->size - kept, kept);
 	image->size = kept;
 	(void) snprintf(detail, DETAIL_SIZE, "the last %zu bytes alone", kept);

@@ -8,7 +8,8 @@
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
 #define SYMBOLS_MAX   8192
 
-/* The kernel follows these while it loads and unloads: it patches code by them, or calls them for parameters. */
+/* The kernel follows these while it loads and unloads: it patches code by them, or calls them for
+ * parameters. */
 static bool is_patched(const char *name)
 {
 	return strncmp(name, "__fentry__", 10) == 0 || strncmp(name, "__x86_", 6) == 0 ||
@@ -38,7 +39,8 @@ static void set_symbol_name(struct image *image, const Elf64_Sym *symbol, const 
 	image_symbols(image, &count)[index].st_name = place;
 }
 
-static bool rename_undefined(struct image *image, struct dice *dice, char *detail, const char *name, unsigned int bind)
+static bool rename_undefined(
+	struct image *image, struct dice *dice, char *detail, const char *name, unsigned int bind)
 {
 	Elf64_Sym *symbol = any_undefined(image, dice);
 	char other[128];
@@ -46,9 +48,10 @@ static bool rename_undefined(struct image *image, struct dice *dice, char *detai
 	if (!symbol)
 		return false;
 	/* Where no name is given it is the old one with something behind it. */
-	(void) snprintf(other, sizeof(other), "%.100s%s", name ? name : image_symbol_name(image, symbol),
-		name ? "" : "_missing");
-	(void) snprintf(detail, DETAIL_SIZE, "%.60s to %.60s", image_symbol_name(image, symbol), other);
+	(void) snprintf(other, sizeof(other), "%.100s%s",
+		name ? name : image_symbol_name(image, symbol), name ? "" : "_missing");
+	(void) snprintf(
+		detail, DETAIL_SIZE, "%.60s to %.60s", image_symbol_name(image, symbol), other);
 	symbol->st_info = (unsigned char) ELF64_ST_INFO(bind, ELF64_ST_TYPE(symbol->st_info));
 	set_symbol_name(image, symbol, other);
 	return true;
@@ -73,7 +76,8 @@ static bool nameless(struct image *image, struct dice *dice, char *detail)
 {
 	static const unsigned int binds[] = { STB_GLOBAL, STB_WEAK, STB_LOCAL };
 
-	return rename_undefined(image, dice, detail, "", binds[dice_choose(dice, ARRAY_SIZE(binds))]);
+	return rename_undefined(
+		image, dice, detail, "", binds[dice_choose(dice, ARRAY_SIZE(binds))]);
 }
 
 static bool retargeted(struct image *image, struct dice *dice, char *detail)
@@ -81,7 +85,8 @@ static bool retargeted(struct image *image, struct dice *dice, char *detail)
 	/* GPL-only, for all, in a name space, and one that is there and not exported. */
 	static const char *const names[] = { "ktime_get", "vfree", "dma_buf_put", "start_kernel" };
 
-	return rename_undefined(image, dice, detail, names[dice_choose(dice, ARRAY_SIZE(names))], STB_GLOBAL);
+	return rename_undefined(
+		image, dice, detail, names[dice_choose(dice, ARRAY_SIZE(names))], STB_GLOBAL);
 }
 
 static bool made_weak(struct image *image, struct dice *dice, char *detail)
@@ -93,7 +98,8 @@ static bool made_weak(struct image *image, struct dice *dice, char *detail)
 	if (!symbol)
 		return false;
 	symbol->st_info = (unsigned char) ELF64_ST_INFO(bind, ELF64_ST_TYPE(symbol->st_info));
-	(void) snprintf(detail, DETAIL_SIZE, "%.60s with binding %u", image_symbol_name(image, symbol), bind);
+	(void) snprintf(detail, DETAIL_SIZE, "%.60s with binding %u",
+		image_symbol_name(image, symbol), bind);
 	return true;
 }
 
@@ -107,7 +113,8 @@ static bool special_section(struct image *image, struct dice *dice, char *detail
 	if (!symbol)
 		return false;
 	symbol->st_shndx = index;
-	(void) snprintf(detail, DETAIL_SIZE, "%.60s with st_shndx %#x", image_symbol_name(image, symbol), index);
+	(void) snprintf(detail, DETAIL_SIZE, "%.60s with st_shndx %#x",
+		image_symbol_name(image, symbol), index);
 	return true;
 }
 
@@ -117,7 +124,8 @@ static bool common_lto(struct image *image, struct dice *dice, char *detail)
 
 	if (!symbol)
 		return false;
-	(void) snprintf(detail, DETAIL_SIZE, "%.60s as common __gnu_lto_slim", image_symbol_name(image, symbol));
+	(void) snprintf(detail, DETAIL_SIZE, "%.60s as common __gnu_lto_slim",
+		image_symbol_name(image, symbol));
 	symbol->st_shndx = SHN_COMMON;
 	set_symbol_name(image, symbol, "__gnu_lto_slim");
 	return true;
@@ -146,7 +154,8 @@ static bool section_beyond(struct image *image, struct dice *dice, char *detail)
 	if (!symbol)
 		return false;
 	symbol->st_shndx = index;
-	(void) snprintf(detail, DETAIL_SIZE, "%.60s in section %u", image_symbol_name(image, symbol), index);
+	(void) snprintf(detail, DETAIL_SIZE, "%.60s in section %u",
+		image_symbol_name(image, symbol), index);
 	return true;
 }
 
@@ -158,7 +167,8 @@ static bool name_beyond(struct image *image, struct dice *dice, char *detail)
 
 	if (!symbol)
 		return false;
-	(void) snprintf(detail, DETAIL_SIZE, "%.60s with st_name %u", image_symbol_name(image, symbol), place);
+	(void) snprintf(detail, DETAIL_SIZE, "%.60s with st_name %u",
+		image_symbol_name(image, symbol), place);
 	symbol->st_name = place;
 	return true;
 }
@@ -185,15 +195,16 @@ static Elf64_Rela *any_relocation(struct image *image, struct dice *dice, unsign
 
 static bool relocation_type(struct image *image, struct dice *dice, char *detail)
 {
-	static const unsigned int types[] = { R_X86_64_GOTPCREL, R_X86_64_16, 42, 200, R_X86_64_NONE };
+	static const unsigned int types[] = { R_X86_64_GOTPCREL, R_X86_64_16, 42, 200,
+		R_X86_64_NONE };
 	unsigned int section, type = types[dice_choose(dice, ARRAY_SIZE(types))];
 	Elf64_Rela *entry = any_relocation(image, dice, &section);
 
 	if (!entry)
 		return false;
 	entry->r_info = ELF64_R_INFO(ELF64_R_SYM(entry->r_info), type);
-	(void) snprintf(detail, DETAIL_SIZE, "%s + %#llx: type %u", image_section_name(image, section),
-		(unsigned long long) entry->r_offset, type);
+	(void) snprintf(detail, DETAIL_SIZE, "%s + %#llx: type %u",
+		image_section_name(image, section), (unsigned long long) entry->r_offset, type);
 	return true;
 }
 
@@ -206,8 +217,8 @@ static bool relocation_target(struct image *image, struct dice *dice, char *deta
 	if (!entry || ELF64_R_TYPE(entry->r_info) == R_X86_64_NONE)
 		return false;
 	image_content(image, section)[entry->r_offset + dice_choose(dice, 4)] = 1;
-	(void) snprintf(detail, DETAIL_SIZE, "%s + %#llx: not zero", image_section_name(image, section),
-		(unsigned long long) entry->r_offset);
+	(void) snprintf(detail, DETAIL_SIZE, "%s + %#llx: not zero",
+		image_section_name(image, section), (unsigned long long) entry->r_offset);
 	return true;
 }
 
@@ -231,7 +242,8 @@ static bool relocation_symbol(struct image *image, struct dice *dice, char *deta
 	if (!entry)
 		return false;
 	entry->r_info = ELF64_R_INFO(0x7fffffffULL, ELF64_R_TYPE(entry->r_info));
-	(void) snprintf(detail, DETAIL_SIZE, "%s: a symbol beyond the table", image_section_name(image, section));
+	(void) snprintf(detail, DETAIL_SIZE, "%s: a symbol beyond the table",
+		image_section_name(image, section));
 	return true;
 }
 
@@ -239,7 +251,8 @@ static bool relocation_symbol(struct image *image, struct dice *dice, char *deta
 
 static bool other_name(struct image *image, struct dice *dice, char *detail)
 {
-	static const char *const names[] = { "another_name", "ndiswrapper", "driverloader", "lve", "a-b" };
+	static const char *const names[] = { "another_name", "ndiswrapper", "driverloader", "lve",
+		"a-b" };
 	char *name = image_module_name(image);
 
 	if (!name)

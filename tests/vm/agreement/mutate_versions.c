@@ -116,7 +116,8 @@ static bool record_twice(struct image *image, struct dice *dice, char *detail)
 	if (first)
 		memmove(all + 1, all, (count - 1) * sizeof(copy));
 	all[first ? 0 : count - 1] = copy;
-	(void) snprintf(detail, DETAIL_SIZE, "%.55s, another CRC %s", copy.name, first ? "first" : "last");
+	(void) snprintf(
+		detail, DETAIL_SIZE, "%.55s, another CRC %s", copy.name, first ? "first" : "last");
 	return true;
 }
 
@@ -142,7 +143,8 @@ static bool name_without_end(struct image *image, struct dice *dice, char *detai
 	if (!record || record == all + count - 1)
 		return false;
 	(void) snprintf(detail, DETAIL_SIZE, "%.55s", record->name);
-	memset(record->name + strlen(record->name), 'x', sizeof(record->name) - strlen(record->name));
+	memset(record->name + strlen(record->name), 'x',
+		sizeof(record->name) - strlen(record->name));
 	return true;
 }
 
@@ -172,7 +174,9 @@ static bool extend(struct image *image, struct extended *ret)
 	}
 	for (size_t i = 0; i < count; i++) {
 		crcs[i] = (uint32_t) all[i].crc;
-		names_size += (size_t) snprintf(names + names_size, sizeof(all->name) + 1, "%.56s", all[i].name) + 1;
+		names_size += (size_t) snprintf(names + names_size, sizeof(all->name) + 1, "%.56s",
+				      all[i].name) +
+			      1;
 	}
 	ret->crcs = image_add_section(image, index);
 	ret->names = image_add_section(image, index);
@@ -197,11 +201,14 @@ static bool extended_form(struct image *image, struct dice *dice, char *detail)
 	if (choice == 1 && image_find(image, "__versions"))
 		image_rename(image, image_find(image, "__versions"), ".elsewhere");
 	else if (choice == 2 && image_section(image, extended.crcs)->sh_size)
-		image_content(image, extended.crcs)[dice_choose(dice, image_section(image, extended.crcs)->sh_size)] ^= 4;
+		image_content(image, extended.crcs)[dice_choose(
+			dice, image_section(image, extended.crcs)->sh_size)] ^= 4;
 	else if (choice == 3 && image_find(image, "__versions"))
 		image_section(image, image_find(image, "__versions"))->sh_size = 0;
-	(void) snprintf(detail, DETAIL_SIZE, "%s", (const char *const[]){ "both forms", "extended alone",
-		"both, and a CRC of the extended changed", "both, the basic empty" }[choice]);
+	(void) snprintf(detail, DETAIL_SIZE, "%s",
+		(const char *const[]){ "both forms", "extended alone",
+			"both, and a CRC of the extended changed",
+			"both, the basic empty" }[choice]);
 	return true;
 }
 
@@ -220,8 +227,9 @@ static bool extended_damaged(struct image *image, struct dice *dice, char *detai
 		image_move_to_end(image, extended.crcs, 4);
 	else
 		image_move_to_end(image, extended.names, 5);
-	(void) snprintf(detail, DETAIL_SIZE, "%s", (const char *const[]){ "CRCs without names",
-		"names without CRCs", "a CRC too many", "empty names too many" }[choice]);
+	(void) snprintf(detail, DETAIL_SIZE, "%s",
+		(const char *const[]){ "CRCs without names", "names without CRCs", "a CRC too many",
+			"empty names too many" }[choice]);
 	return true;
 }
 

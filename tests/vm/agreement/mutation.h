@@ -25,8 +25,8 @@ struct mutation {
 	mutate_function *apply;
 	bool each; /* every one of its first choices is made, on one module */
 	/*
-	 * The first kernel that looks before it reads: an older one follows an offset to wherever it leads,
-	 * so it does not get this mutant. Our verdict has to be a refusal all the same.
+	 * The first kernel that looks before it reads: an older one follows an offset to wherever
+	 * it leads, so it does not get this mutant. Our verdict has to be a refusal all the same.
 	 */
 	unsigned int checked_since;
 };

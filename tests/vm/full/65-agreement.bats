@@ -1,0 +1,26 @@
+#!/usr/bin/env bats
+# shellcheck disable=SC2154
+# SPDX-License-Identifier: Apache-2.0
+# make check-full: the agreement test with more modules and mutants, by another seed than the ordinary run's.
+
+load ../helpers
+load ../agreement/agreement
+
+setup_file() {
+    prepare_agreement
+    export AGREEMENT_SEED=${AGREEMENT_SEED:-2} AGREEMENT_COUNT=${AGREEMENT_COUNT:-2500} AGREEMENT_PRISTINE=${AGREEMENT_PRISTINE:-250}
+    export AGREEMENT_SIGNED=${AGREEMENT_SIGNED:-1200} AGREEMENT_TIMEOUT=${AGREEMENT_TIMEOUT:-1800}
+}
+
+@test "6.1: more of the same" {
+    find_driver_sets "$AGREEMENT_61"
+    agree "$AGREEMENT_61" --os debian12 --foreign "$AGREEMENT_612" --foreign "$AGREEMENT_7" "${driver_sets[@]}"
+}
+
+@test "6.12: more of the same" {
+    agree "$AGREEMENT_612" --os debian13 --foreign "$AGREEMENT_61" --foreign "$AGREEMENT_7"
+}
+
+@test "7.x: more of the same" {
+    agree "$AGREEMENT_7" --os debian13 --foreign "$AGREEMENT_61" --foreign "$AGREEMENT_612"
+}
