@@ -147,6 +147,7 @@ static void set_kernel(struct judge *judge)
 		.struct_size = elf_module_struct_size(judge->like),
 		.symvers = judge->loaded,
 		.running = true,
+		.relocations = true,
 		.force_load = option(config, "MODULE_FORCE_LOAD"),
 		.missing_imports = option(config, "MODULE_ALLOW_MISSING_NAMESPACE_IMPORTS"),
 		.module_sig = option(config, "MODULE_SIG"),
