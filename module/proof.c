@@ -56,8 +56,8 @@ static int fill_finding(struct proof_finding *finding, const char *name,
 	return 0;
 }
 
-static int append(struct proof *proof, const char *name, const struct proof_draft *draft,
-	const char *format, va_list arguments)
+_printf_(4, 0) static int append(struct proof *proof, const char *name,
+	const struct proof_draft *draft, const char *format, va_list arguments)
 {
 	struct proof_finding *finding = new_finding(proof);
 	_cleanup_free_ char *text = NULL;
@@ -269,10 +269,11 @@ static bool is_about_the_file(int code)
 static int judge_unreadable(struct proof_trial *trial, int code, const struct error *open_error)
 {
 	bool refused = is_about_the_file(code);
+	bool is_empty = code == -ENODATA || (trial->data && !trial->data_size);
 	const struct proof_draft draft = {
 		.id = refused ? "format" : "unreadable",
 		.weight = refused ? PROOF_REFUSAL : PROOF_DOUBT,
-		.answer = code == -ENODATA ? EINVAL : ENOEXEC, /* kernel_read_file(): it is empty */
+		.answer = is_empty ? EINVAL : ENOEXEC, /* kernel_read_file() */
 		.cure = refused ? "build it, or copy it, anew" : "make it readable and try again",
 	};
 	const char *text = open_error->text;

@@ -11,7 +11,7 @@
 
 #include "common/cleanup.h"
 #include "module/elf_module.h"
-#include "module/proof.h"
+#include "module/proof_set.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -34,19 +34,39 @@ static void read_everything(const struct elf_module *module)
 		abort();
 }
 
-/* /dev/null is the Module.symvers of a kernel that exports nothing. */
+static void judge_set(const struct elf_module *module, const struct proof_kernel *kernel)
+{
+	struct proof_member members[] = { { .module = module, .path = "updates/a.ko" },
+		{ .module = module, .path = "b.ko" } };
+	struct proof_set set = { .kernel = kernel, .members = members, .member_count = 2 };
+	struct error error = { 0 };
+
+	if (proof_set_run(&set, &error) < 0)
+		abort();
+	proof_set_free(&set);
+}
+
+/* A kernel that exports what the module does, by the rules of the oldest and of the newest. */
 static void judge(const struct elf_module *module)
 {
+	static const unsigned int versions[] = { PROOF_VERSION(6, 1), PROOF_VERSION(7, 3) };
 	_cleanup_(symvers_close) struct symvers *symvers = NULL;
-	_cleanup_(proof_free) struct proof proof = { 0 };
-	struct proof_kernel kernel = { .vermagic = "6.1.0 SMP mod_unload modversions " };
-	struct error error;
+	struct proof_kernel kernel = { .vermagic = "6.1.0 SMP mod_unload modversions ",
+		.module_sig = PROOF_YES,
+		.relocations = true,
+		.struct_size = 896 };
 
-	if (symvers_open(AT_FDCWD, "/dev/null", &symvers, &error) < 0)
+	if (symvers_new(&symvers) < 0 || symvers_add_module(symvers, module) < 0)
 		abort();
 	kernel.symvers = symvers;
-	if (proof_module(module, &kernel, &proof) < 0)
-		abort();
+	for (size_t i = 0; i < ARRAY_SIZE(versions); i++) {
+		_cleanup_(proof_free) struct proof proof = { 0 };
+
+		kernel.version = versions[i];
+		if (proof_module(module, &kernel, &proof) < 0)
+			abort();
+	}
+	judge_set(module, &kernel);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -188,7 +188,8 @@ static void the_signature_comes_before_the_format(void **state)
 	const struct proof_kernel strict = { .module_sig = PROOF_YES,
 		.trust = { .enforced = true } };
 	const struct error why = { .text = "not an ELF file" };
-	_cleanup_(proof_free) struct proof damaged = { 0 }, bare = { 0 }, refused = { 0 };
+	_cleanup_(proof_free) struct proof damaged = { 0 }, bare = { 0 };
+	_cleanup_(proof_free) struct proof refused = { 0 }, empty = { 0 };
 	unsigned char tail[TAIL_SIZE];
 
 	(void) state;
@@ -203,6 +204,8 @@ static void the_signature_comes_before_the_format(void **state)
 	assert_int_equal(
 		proof_unreadable_bytes("x.ko", "x", 1, &strict, -EINVAL, &why, &refused), 0);
 	assert_int_equal(proof_answer(&refused), EKEYREJECTED);
+	assert_int_equal(proof_unreadable_bytes("x.ko", "", 0, &strict, -EINVAL, &why, &empty), 0);
+	assert_int_equal(proof_answer(&empty), EINVAL);
 }
 
 int main(void)
