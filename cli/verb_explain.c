@@ -8,18 +8,13 @@
 
 #include "cli/common_options.h"
 #include "cli/exit_code.h"
-#include "cli/explain/explain.h"
-#include "cli/kernel_file.h"
+#include "cli/explain/explain_open.h"
 #include "common/fs.h"
-#include "module/cms.h"
-#include "module/decompress.h"
-#include "module/trailer.h"
 
-#define INPUT_LIMIT  ((size_t) 16 << 20) /* a kernel's log buffer has 1 MiB at most */
-#define MODULE_LIMIT ((size_t) 512 << 20)
+#define INPUT_LIMIT ((size_t) 16 << 20) /* a kernel's log buffer has 1 MiB at most */
 
 static const char usage_text[] =
-	"Usage: slipway explain [--module FILE] [--kernel PATH] [--with SYMVERS]… TEXT…|FILE|-\n"
+	"Usage: slipway explain [--module FILE] [--kernel PATH] [--with PATH]… TEXT…|FILE|-\n"
 	"\n"
 	"Says which input of a build was wrong, and what to do about it, when a module does not\n"
 	"load. TEXT is what insmod, modprobe or dmesg printed, quoted or not. One word that\n"
@@ -27,8 +22,11 @@ static const char usage_text[] =
 	"  dmesg | slipway explain --module nvidia-peermem.ko -\n"
 	"\n"
 	"  --module FILE    the module: its CRCs, vermagic and signature are named\n"
-	"  --kernel PATH    the kernel tree, build folder or Module.symvers to compare it with\n"
-	"  --with SYMVERS   Module.symvers of other modules, such as OFED's; later ones count more\n"
+	"  --kernel PATH    the node's kernel: a tree, a build folder, /lib/modules/KREL, record.json\n"
+	"                   or a Module.symvers; with --module the load proof is asked as well\n"
+	"  --with PATH      what is loaded before it, such as the OFED: a Module.symvers, a module or\n"
+	"                   a folder with either; later ones count more\n"
+	"With none of them whose a symbol is can only be guessed by its name.\n"
 	"  --json           the same as JSON\n"
 	"  -h, --help       this text\n";
 
@@ -47,14 +45,10 @@ static const struct option own_options[] = {
 
 struct verb {
 	struct common_options options;
-	const char *module_path;
-	const char *kernel;
-	struct strv with;
+	struct explain_sources sources;
 	struct strv texts;
 	struct explanation explanation;
-	struct elf_module *module;
-	struct symvers *symvers;
-	char *signature;
+	struct explain_opened opened;
 };
 
 static int take(void *context, int option, char *value, struct error *error)
@@ -64,10 +58,10 @@ static int take(void *context, int option, char *value, struct error *error)
 	if (!*value)
 		return error_set(error, -EINVAL, "an option's value is empty");
 	if (option == OPTION_MODULE)
-		verb->module_path = value;
+		verb->sources.module_path = value;
 	else if (option == OPTION_KERNEL)
-		verb->kernel = value;
-	else if (strv_push(&verb->with, value) < 0)
+		verb->sources.kernel = value;
+	else if (strv_push(&verb->sources.with, value) < 0)
 		return error_set_errno(error, -ENOMEM, "explain");
 	return 0;
 }
@@ -162,84 +156,6 @@ static int add_texts(struct verb *verb, struct error *error)
 	return r;
 }
 
-/* The module's bytes as the kernel checks them: unpacked. */
-static int read_module(const char *path, char **ret_data, size_t *ret_size, struct error *error)
-{
-	_cleanup_free_ char *data = NULL;
-	enum decompress_format format;
-	size_t size;
-	int r = fs_read(AT_FDCWD, path, MODULE_LIMIT, &data, &size);
-
-	if (r < 0)
-		return error_set_errno(error, r, "%s", path);
-	format = decompress_detect(data, size);
-	if (format != DECOMPRESS_NONE)
-		return decompress(format, data, size, MODULE_LIMIT, ret_data, ret_size, error);
-	*ret_data = TAKE_PTR(data);
-	*ret_size = size;
-	return 0;
-}
-
-/* One sentence; a damaged signature is one too. */
-static int describe_signature(struct verb *verb, struct error *error)
-{
-	_cleanup_free_ char *data = NULL;
-	struct module_trailer trailer = { 0 };
-	struct cms_facts facts = { 0 };
-	struct error why = { 0 };
-	size_t size = 0;
-	int written;
-	int r = read_module(verb->module_path, &data, &size, error);
-
-	if (r < 0)
-		return r;
-	r = module_trailer_read(data, size, &trailer, &why);
-	if (r == 0 && trailer.present && trailer.type == MODULE_TRAILER_CMS)
-		r = cms_read(data + trailer.signature_offset, trailer.signature_size,
-			trailer.signature_offset, &facts, &why);
-	if (r < 0)
-		written = asprintf(&verb->signature, "%s: %s", verb->module_path, why.text);
-	else if (!trailer.present)
-		written = asprintf(&verb->signature, "%s is not signed", verb->module_path);
-	else
-		written = asprintf(&verb->signature, "%s is signed with %s by %s%s%s, %s with %s",
-			verb->module_path, module_trailer_type_text(trailer.type),
-			*facts.issuer ? facts.issuer : "an unnamed key",
-			*facts.serial ? ", serial " : ", key id ",
-			*facts.serial ? facts.serial : facts.key_id, facts.algorithm, facts.hash);
-	return written < 0 ? error_set_errno(error, -ENOMEM, "explain") : 0;
-}
-
-static int add_symvers(struct verb *verb, const char *path, struct error *error)
-{
-	_cleanup_close_ int fd = -1;
-	char self[64];
-	int r = kernel_file_open(path, "Module.symvers", &fd);
-
-	if (r < 0)
-		return error_set_errno(error, r, "%s: no Module.symvers there", path);
-	(void) snprintf(self, sizeof(self), "/proc/self/fd/%d", fd);
-	r = verb->symvers ? symvers_add(verb->symvers, AT_FDCWD, self, error)
-			  : symvers_open(AT_FDCWD, self, &verb->symvers, error);
-	return r < 0 ? error_prefix(error, r, "%s", path) : 0;
-}
-
-static int open_witness(struct verb *verb, struct error *error)
-{
-	int r = 0;
-
-	if (verb->module_path) {
-		r = elf_module_open(AT_FDCWD, verb->module_path, &verb->module, error);
-		if (r == 0)
-			r = describe_signature(verb, error);
-	}
-	if (r == 0 && verb->kernel)
-		r = add_symvers(verb, verb->kernel, error);
-	for (size_t i = 0; i < verb->with.count && r == 0; i++)
-		r = add_symvers(verb, verb->with.items[i], error);
-	return r;
-}
-
 static void print_list(const char *title, const struct strv *list)
 {
 	for (size_t i = 0; i < list->count; i++)
@@ -252,7 +168,10 @@ static void print_finding(const struct explain_finding *finding)
 	if (finding->symbols.count > 1)
 		print_list("symbols", &finding->symbols);
 	print_list("because", &finding->evidence);
-	(void) printf("  %-9s%s\n", "input", explain_input_text(finding->input));
+	(void) printf("  %-9s%s%s\n", "input", explain_input_text(finding->input),
+		finding->guessed
+			? " (a guess by the symbol's name: --module, --kernel and --with tell)"
+			: "");
 	(void) printf("  %-9s%s\n", "do", finding->remedy);
 	print_list("said", &finding->lines);
 }
@@ -277,6 +196,7 @@ static json_object *finding_json(const struct explain_finding *finding)
 
 	add_string(object, "id", finding->entry->id);
 	add_string(object, "input", explain_input_text(finding->input));
+	(void) json_object_object_add(object, "guessed", json_object_new_boolean(finding->guessed));
 	add_string(object, "module", finding->module);
 	add_list(object, "symbols", &finding->symbols);
 	add_string(object, "because", finding->because);
@@ -321,15 +241,13 @@ static void print_text(const struct explanation *explanation)
 
 static int run(struct verb *verb, struct error *error)
 {
-	const struct explain_witness witness = {
-		.module_path = verb->module_path,
-		.module = verb->module,
-		.signature = verb->signature,
-		.symvers = verb->symvers,
-	};
-	int r = add_texts(verb, error);
+	int r;
 
-	if (r == 0 && explain_add_evidence(&verb->explanation, &witness) < 0)
+	verb->explanation.witness = &verb->opened.witness;
+	r = add_texts(verb, error);
+	if (r == 0)
+		r = explain_prove(&verb->opened, &verb->explanation, error);
+	if (r == 0 && explain_add_evidence(&verb->explanation) < 0)
 		r = error_set_errno(error, -ENOMEM, "explain");
 	if (r < 0)
 		return r;
@@ -347,17 +265,15 @@ static int run(struct verb *verb, struct error *error)
 static void verb_close(struct verb *verb)
 {
 	explain_free(&verb->explanation);
-	elf_module_close(&verb->module);
-	symvers_close(&verb->symvers);
-	free(verb->signature);
-	strv_free(&verb->with);
+	explain_close(&verb->opened);
+	strv_free(&verb->sources.with);
 	strv_free(&verb->texts);
 	common_options_free(&verb->options);
 }
 
 int explain_command(int argc, char **argv)
 {
-	_cleanup_(verb_close) struct verb verb = { 0 };
+	_cleanup_(verb_close) struct verb verb = { .opened = EXPLAIN_CLOSED };
 	struct error error = { 0 };
 	int r = parse(argc, argv, &verb, &error);
 
@@ -371,7 +287,7 @@ int explain_command(int argc, char **argv)
 		(void) fputs(usage_text, stdout);
 		return EXIT_CODE_OK;
 	}
-	r = open_witness(&verb, &error);
+	r = explain_open(&verb.opened, &verb.sources, &error);
 	if (r < 0) {
 		(void) fprintf(stderr, "slipway explain: %s\n", error.text);
 		return EXIT_CODE_USAGE;

@@ -4,34 +4,29 @@
 #include <string.h>
 
 #include "cli/explain/explain_match.h"
+#include "cli/explain/explain_owner.h"
 
-#define NAME_SIZE 128
-
-/* Whose a symbol is, by its name: what comes first counts. */
-static const struct {
-	const char *prefix;
-	enum explain_input input;
-} owners[] = {
-	{ "nvidia_", EXPLAIN_NVIDIA },
-	{ "nvUvm", EXPLAIN_NVIDIA },
-	{ "nvKms", EXPLAIN_NVIDIA },
-	{ "ib_", EXPLAIN_OFED },
-	{ "ibnl_", EXPLAIN_OFED },
-	{ "rdma_", EXPLAIN_OFED },
-	{ "rdmacg_", EXPLAIN_OFED },
-	{ "iw_", EXPLAIN_OFED },
-	{ "mlx", EXPLAIN_OFED },
-	{ "uverbs_", EXPLAIN_OFED },
-	{ "_uverbs_", EXPLAIN_OFED },
-};
-
-static const char *remedy_for(enum explain_input input)
+const char *explain_remedy_for(enum explain_input input)
 {
 	switch (input) {
 	case EXPLAIN_OFED:
 		return "build with --ofed set to the OFED that is loaded on the node, and load "
 		       "that one first; after another OFED was loaded, build the GPU image again "
 		       "too";
+	case EXPLAIN_COMPILER:
+		return "build with the compiler that built the kernel: slipway build takes it from "
+		       "the kernel's configuration";
+	case EXPLAIN_LICENCE:
+		return "use a driver source whose licence the kernel takes for its GPL-only "
+		       "symbols: the open kernel modules (--nvidia with an open source)";
+	case EXPLAIN_SIGNATURE:
+		return "sign it with slipway sign, with the key of a certificate that this kernel "
+		       "trusts: docs/signing.md";
+	case EXPLAIN_ARCH:
+		return "rebuild with --arch set to what uname -m prints on the node";
+	case EXPLAIN_FILE:
+		return "fetch or build the image again; compare the file's sum with the one in the "
+		       "image";
 	case EXPLAIN_NVIDIA:
 		return "build all modules of the driver from one --nvidia source, and unload those "
 		       "of another version first";
@@ -39,15 +34,6 @@ static const char *remedy_for(enum explain_input input)
 		return "rebuild with --kernel set to what uname -r prints on the node; a symbol of "
 		       "a module needs that module loaded first";
 	}
-}
-
-static enum explain_input owner_of(const char *symbol, size_t size)
-{
-	for (size_t i = 0; i < ARRAY_SIZE(owners); i++)
-		if (strlen(owners[i].prefix) <= size &&
-			strncmp(symbol, owners[i].prefix, strlen(owners[i].prefix)) == 0)
-			return owners[i].input;
-	return EXPLAIN_KERNEL;
 }
 
 static void finding_free(struct explain_finding *finding)
@@ -132,7 +118,7 @@ static int fill_finding(struct explain_finding *finding, const struct explain_en
 	enum explain_input input, const char *module, const struct explain_fields *fields)
 {
 	struct explain_fields with_owner = *fields;
-	const char *owner = remedy_for(input);
+	const char *owner = explain_remedy_for(input);
 	const struct explain_field *built = explain_field(fields, "text1");
 	const struct explain_field *running = explain_field(fields, "text2");
 
@@ -155,34 +141,51 @@ static void take_module(const struct explain_fields *fields, const char *line, c
 
 	name[0] = '\0';
 	if (field) {
-		(void) snprintf(name, NAME_SIZE, "%.*s", (int) field->size, field->value);
+		(void) snprintf(name, EXPLAIN_NAME_SIZE, "%.*s", (int) field->size, field->value);
 		for (char *dash = name; (dash = strchr(dash, '-'));)
 			*dash = '_';
 	} else {
-		(void) explain_loader_module(line, name, NAME_SIZE);
+		(void) explain_loader_module(line, name, EXPLAIN_NAME_SIZE);
 	}
+}
+
+/* Where the line is about another module than the one at hand, that one says nothing here. */
+static void find_owner(const struct explain_witness *witness, const char *module,
+	const char *symbol, struct explain_owner *owner)
+{
+	struct explain_witness about = { 0 };
+	const char *own;
+
+	if (witness)
+		about = *witness;
+	own = about.module ? elf_module_name(about.module) : NULL;
+	if (own && *module && strcmp(own, module) != 0)
+		about.module = NULL;
+	explain_owner_find(&about, symbol, owner);
 }
 
 static int add(struct explanation *explanation, const struct explain_entry *entry,
 	const struct explain_fields *fields, const char *line)
 {
 	const struct explain_field *symbol = explain_field(fields, "symbol");
-	enum explain_input input = entry->input;
+	struct explain_owner owner = { .input = entry->input };
 	struct explain_finding *finding;
-	char module[NAME_SIZE];
-	char name[NAME_SIZE] = "";
+	char module[EXPLAIN_NAME_SIZE];
+	char name[EXPLAIN_NAME_SIZE] = "";
 	int r = 0;
 
 	if (symbol)
 		(void) snprintf(name, sizeof(name), "%.*s", (int) symbol->size, symbol->value);
-	if (input == EXPLAIN_SYMBOL && symbol)
-		input = owner_of(symbol->value, symbol->size);
 	take_module(fields, line, module);
-	finding = find_same(explanation, entry, input, module);
+	if (entry->input == EXPLAIN_SYMBOL && symbol)
+		find_owner(explanation->witness, module, name, &owner);
+	finding = find_same(explanation, entry, owner.input, module);
 	if (!finding) {
 		finding = append(explanation);
-		r = finding ? fill_finding(finding, entry, input, module, fields) : -ENOMEM;
+		r = finding ? fill_finding(finding, entry, owner.input, module, fields) : -ENOMEM;
 	}
+	if (r == 0)
+		finding->guessed |= owner.guessed;
 	if (r == 0 && *name)
 		r = strv_push_unique(&finding->symbols, name);
 	return r < 0 ? r : strv_push(&finding->lines, line);
@@ -191,7 +194,7 @@ static int add(struct explanation *explanation, const struct explain_entry *entr
 /* An errno's text stands in many lines of a kernel's log that no module's loading is about. */
 static bool is_result_line(const char *line)
 {
-	char name[NAME_SIZE];
+	char name[EXPLAIN_NAME_SIZE];
 
 	return !explain_is_kernel_line(line) || explain_loader_module(line, name, sizeof(name));
 }

@@ -6,11 +6,24 @@
 #include "common/error.h"
 #include "common/strv.h"
 #include "module/elf_module.h"
+#include "module/proof.h"
 #include "module/symvers.h"
+
+/* What there is to compare with; each may be NULL. */
+struct explain_witness {
+	const char *module_path;
+	const struct elf_module *module;
+	const char *signature;         /* a sentence about the module's signature */
+	const char *kernel;            /* as --kernel was given */
+	const struct symvers *symvers; /* the kernel's, and over them those of --with */
+	const struct symvers *with;    /* the latter alone */
+	const struct proof *proof;     /* of the module, for that kernel */
+};
 
 struct explain_finding {
 	const struct explain_entry *entry;
 	enum explain_input input; /* EXPLAIN_SYMBOL: none is named, so its owner is not known */
+	bool guessed;             /* the input, by the name of a symbol */
 	char *module;             /* as the kernel has it; "" when no line names it */
 	struct strv symbols;
 	struct strv lines; /* as given */
@@ -21,6 +34,7 @@ struct explain_finding {
 };
 
 struct explanation {
+	const struct explain_witness *witness; /* set before the first line; or NULL */
 	struct explain_finding *items;
 	size_t count;
 	size_t lines;   /* not empty ones */
@@ -34,14 +48,15 @@ int explain_add_line(struct explanation *explanation, const char *line) _must_ch
 void explain_finish(struct explanation *explanation);
 void explain_free(struct explanation *explanation);
 
-/* What there is to compare with; each may be NULL. */
-struct explain_witness {
-	const char *module_path;
-	const struct elf_module *module;
-	const char *signature; /* a sentence about the module's signature */
-	const struct symvers *symvers;
-};
+/*
+ * Adds to each finding what the files themselves say, and lets the load proof decide where a
+ * message tells only that it failed. After explain_finish(). 0 or -ENOMEM.
+ */
+int explain_add_evidence(struct explanation *explanation) _must_check_;
 
-/* Adds to each finding what the files themselves say. 0 or -ENOMEM. */
-int explain_add_evidence(
-	struct explanation *explanation, const struct explain_witness *witness) _must_check_;
+/* explain_proof.c: the load proof's share of that, for a finding about the witness's module. */
+int explain_add_proof(
+	struct explain_finding *finding, const struct explain_witness *witness) _must_check_;
+
+/* What to do about an input, where the message itself does not say. */
+const char *explain_remedy_for(enum explain_input input);

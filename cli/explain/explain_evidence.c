@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "cli/explain/explain_match.h"
+#include "cli/explain/explain_owner.h"
 
 #define MODULE_NAME_SIZE 64
 
@@ -20,7 +20,7 @@ static int add_symbol(
 
 	if (entry)
 		symvers_module_name(entry, exporter, sizeof(exporter));
-	if (wants && entry)
+	if (wants && entry && entry->has_crc)
 		return strv_pushf(&finding->evidence,
 			"%s: %s was compiled for CRC 0x%08x, %s exports it with 0x%08x%s", symbol,
 			witness->module_path, crc, exporter, entry->crc,
@@ -33,7 +33,10 @@ static int add_symbol(
 	else if (witness->module)
 		r = strv_pushf(&finding->evidence, "%s: %s has no CRC for it", symbol,
 			witness->module_path);
-	if (r == 0 && entry)
+	if (r == 0 && entry && !entry->has_crc)
+		r = strv_pushf(&finding->evidence, "%s: %s exports it, with which CRC is not known",
+			symbol, exporter);
+	else if (r == 0 && entry)
 		r = strv_pushf(&finding->evidence, "%s: %s exports it with CRC 0x%08x (%s)", symbol,
 			exporter, entry->crc, entry->export);
 	else if (r == 0 && witness->symvers)
@@ -42,6 +45,25 @@ static int add_symbol(
 			"module that exports it is of another source",
 			symbol);
 	return r;
+}
+
+/* Whether the headers were the right ones parts the kernel's fault from a stack's. */
+static int add_fit(struct explain_finding *finding, const struct explain_witness *witness)
+{
+	enum explain_fit fit;
+
+	if (!finding->symbols.count || !witness->module || !witness->symvers)
+		return 0;
+	fit = explain_kernel_fit(witness);
+	if (fit == EXPLAIN_FIT_UNKNOWN)
+		return 0;
+	return strv_pushf(&finding->evidence,
+		fit == EXPLAIN_FITS
+			? "what %s takes from the kernel itself has the CRCs that it was compiled "
+			  "for: the headers were this kernel's"
+			: "%s was compiled for other CRCs of the kernel's own symbols: the headers "
+			  "were another kernel's",
+		witness->module_path);
 }
 
 /* A finding about another module than the one at hand: its file says nothing here. */
@@ -80,6 +102,13 @@ static bool is_about_kernel(const struct explain_finding *finding)
 	return finding->input == EXPLAIN_KERNEL || finding->entry->rank == EXPLAIN_RESULT;
 }
 
+/* EPERM is a locked-down kernel's answer to what is not signed. */
+static bool is_about_signature(const struct explain_finding *finding)
+{
+	return finding->input == EXPLAIN_SIGNATURE ||
+	       strcmp(finding->entry->id, "errno-eperm") == 0;
+}
+
 static int add_to(struct explain_finding *finding, const struct explain_witness *witness)
 {
 	int r = 0;
@@ -89,19 +118,21 @@ static int add_to(struct explain_finding *finding, const struct explain_witness 
 			witness->module_path, elf_module_name(witness->module), finding->module);
 	for (size_t i = 0; i < finding->symbols.count && r == 0; i++)
 		r = add_symbol(finding, witness, finding->symbols.items[i]);
+	if (r == 0)
+		r = add_fit(finding, witness);
 	if (r == 0 && witness->module && is_about_kernel(finding))
 		r = add_vermagic(finding, witness);
-	if (r == 0 && witness->signature && finding->input == EXPLAIN_SIGNATURE)
+	if (r == 0 && witness->signature && is_about_signature(finding))
 		r = strv_push(&finding->evidence, witness->signature);
-	return r;
+	return r == 0 && witness->proof ? explain_add_proof(finding, witness) : r;
 }
 
-int explain_add_evidence(struct explanation *explanation, const struct explain_witness *witness)
+int explain_add_evidence(struct explanation *explanation)
 {
 	int r = 0;
 
-	for (size_t i = 0; i < explanation->count && r == 0; i++)
+	for (size_t i = 0; explanation->witness && i < explanation->count && r == 0; i++)
 		if (!explanation->items[i].joined)
-			r = add_to(&explanation->items[i], witness);
+			r = add_to(&explanation->items[i], explanation->witness);
 	return r;
 }

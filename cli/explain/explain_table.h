@@ -15,6 +15,8 @@ enum explain_input {
 	EXPLAIN_OFED,      /* --ofed: compiled against another OFED */
 	EXPLAIN_NVIDIA,    /* --nvidia: the driver source */
 	EXPLAIN_SYMBOL,    /* --kernel, --ofed or --nvidia: by who has the symbol */
+	EXPLAIN_COMPILER,  /* the compiler, and what comes with it */
+	EXPLAIN_LICENCE,   /* the driver source's licence */
 	EXPLAIN_SIGNATURE, /* slipway sign: the key or the hash */
 	EXPLAIN_ARCH,      /* --arch */
 	EXPLAIN_FILE,      /* the module file was damaged or cut on its way */

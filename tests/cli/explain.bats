@@ -20,6 +20,42 @@ explained() {
     [ "$(jq -r '.findings[] | "\(.id) \(.input)"' <<<"$output")" = "$id $input" ]
 }
 
+# decides WANTED OPTION…: whose the peer-memory symbol is, and whether that was a guess.
+decides() {
+    local wanted=$1
+    shift
+    run_slipway 0 explain --json "$@" "peer: disagrees about version of symbol ib_register_peer_memory_client"
+    [ "$(jq -r '.findings[0] | "\(.input) \(.guessed)"' <<<"$output")" = "$wanted" ]
+}
+
+# symvers FILE CRC-OF-PRINTK EXPORTER: as the kernel's, with the peer-memory symbol under another CRC than the module's.
+symvers() {
+    {
+        printf '0x%08x\tprintk\tvmlinux\tEXPORT_SYMBOL\t\n' "$2"
+        printf '0x11111111\tib_register_peer_memory_client\t%s\tEXPORT_SYMBOL\t\n' "$3"
+    } >"$1"
+}
+
+# A kernel's tree whose own module says what its vermagic is.
+kernel_of() {
+    local folder=$1/lib/modules/6.1.0-1-test
+    mkdir -p "$folder/kernel/lib" "$folder/build"
+    cp "$BATS_FILE_TMPDIR/peer.ko" "$folder/kernel/lib/own.ko"
+    {
+        printf '0x9060323f\tmodule_layout\tvmlinux\tEXPORT_SYMBOL\t\n'
+        printf '0x0000000a\tmaybe\tvmlinux\tEXPORT_SYMBOL\t\n'
+        cat
+    } >"$folder/build/Module.symvers"
+    printf 'CONFIG_MODULES=y\nCONFIG_MODVERSIONS=y\nCONFIG_SMP=y\nCONFIG_MODULE_UNLOAD=y\n' >"$folder/build/.config"
+}
+
+# only OPTION… TEXT: the one finding's input.
+only() {
+    run_slipway 0 explain --json --module "$BATS_FILE_TMPDIR/peer.ko" "$@"
+    [ "$(jq '.findings | length' <<<"$output")" -eq 1 ]
+    jq -r '.findings[0].input' <<<"$output"
+}
+
 @test "every message that the issue names, as insmod and dmesg print it" {
     explained version-symbol kernel "foo: disagrees about version of symbol module_layout"
     explained version-symbol ofed "[   12.3] nvidia_peermem: disagrees about version of symbol ib_register_peer_memory_client"
@@ -41,6 +77,13 @@ explained() {
     explained nvrm-init userspace "NVRM: GPU 0000:01:00.0: RmInitAdapter failed! (0x62:0x55:2477)"
     explained nvrm-open nvidia "NVRM: nvidia.ko because it does not include the required GPU"
     explained nvrm-api userspace "NVRM: API mismatch: the client 'nvidia-smi' (pid 77)"
+    explained nvrm-none node "NVRM: No NVIDIA GPU found."
+    explained nvrm-release nvidia "NVRM: installed in this system is not supported by the NVIDIA 580.95.05 driver release."
+    explained nvrm-gsp userspace "NVRM: GPU0 RmFetchGspRmImages: No firmware image found"
+    explained nvrm-gsp userspace "NVRM: _kgspFwContainerVerifyVersion: GSP firmware image version mismatch: got version 535.1, expected version 580.95.05"
+    [[ $(jq -r '.findings[0].because' <<<"$output") == *"is of 535.1, and the module of 580.95.05" ]]
+    explained gpl-taint licence "nvidia: module using GPL-only symbols uses symbols x from proprietary module y."
+    explained relocation compiler "nvidia: Unknown rela relocation: 42"
 }
 
 @test "bare words are one message, quoted ones each its own, and a file is read" {
@@ -70,6 +113,56 @@ LOG
     run_slipway 0 explain --module "$BATS_FILE_TMPDIR/peer.ko" --kernel "$BATS_FILE_TMPDIR/tree" \
         "$(elf_name): disagrees about version of symbol ib_register_peer_memory_client"
     says "was compiled for CRC 0x" "ib_core exports it with 0x11111111"
+}
+
+@test "whose a symbol is: by who exports it, and only without any file by its name" {
+    local at=$BATS_TEST_TMPDIR peer=$BATS_FILE_TMPDIR/peer.ko
+    symvers "$at/fits" 7 drivers/infiniband/core/ib_core
+    symvers "$at/other" 8 drivers/infiniband/core/ib_core
+    symvers "$at/vmlinux" 7 vmlinux
+    symvers "$at/nvidia" 7 /build/nvidia/nvidia
+    decides "ofed true"
+    decides "ofed true" --module "$peer"
+    # Without the module nothing tells whether the headers were right.
+    decides "ofed true" --kernel "$at/fits"
+    # The kernel has it too, and the module's other symbols fit that kernel: an OFED was missing or another.
+    decides "ofed false" --module "$peer" --kernel "$at/fits"
+    says "takes from the kernel itself has the CRCs that it was compiled for"
+    decides "kernel false" --module "$peer" --kernel "$at/other"
+    says "the headers were another kernel's"
+    decides "kernel false" --kernel "$at/vmlinux"
+    decides "ofed false" --kernel "$at/vmlinux" --with "$at/fits"
+    decides "nvidia false" --kernel "$at/vmlinux" --with "$at/nvidia"
+    run_slipway 0 explain "peer: disagrees about version of symbol ib_register_peer_memory_client"
+    says "input    ofed (a guess by the symbol's name"
+    run_slipway 0 explain --json "peer: disagrees about version of symbol module_layout"
+    [ "$(jq -r '.findings[0] | "\(.input) \(.guessed)"' <<<"$output")" = "kernel false" ]
+}
+
+@test "a message that tells only that it failed: the load proof says why, and which input it was" {
+    local at=$BATS_TEST_TMPDIR failed="insmod: ERROR: could not insert module peer.ko:"
+    printf '0x%08x\t%s\tvmlinux\tEXPORT_SYMBOL\t\n' 7 printk 0x8e6daf35 ib_register_peer_memory_client | kernel_of "$at/good"
+    printf '0x%08x\tprintk\tvmlinux\tEXPORT_SYMBOL\t\n' 7 | kernel_of "$at/none"
+    printf '0x%08x\t%s\n' 7 "printk	vmlinux	EXPORT_SYMBOL	" 0x22222222 "ib_register_peer_memory_client	drivers/infiniband/core/ib_core	EXPORT_SYMBOL	" |
+        kernel_of "$at/inbox"
+    [ "$(only --kernel "$at/inbox" "$failed Invalid argument" | tail -n 1)" = ofed ]
+    run_slipway 0 explain --module "$BATS_FILE_TMPDIR/peer.ko" --kernel "$at/inbox" "$failed Invalid argument"
+    says "0x8e6daf35" "0x22222222" "input    ofed" "build with --ofed set to"
+    run_slipway 0 explain --module "$BATS_FILE_TMPDIR/peer.ko" --kernel "$at/none" "$failed Unknown symbol in module"
+    says "ib_register_peer_memory_client" "input    ofed (a guess"
+    # Another answer than the line has: said, and not taken for its cause.
+    run_slipway 0 explain --module "$BATS_FILE_TMPDIR/peer.ko" --kernel "$at/none" "$failed Exec format error"
+    says 'expects another answer, "No such file or directory"'
+    run_slipway 0 explain --module "$BATS_FILE_TMPDIR/peer.ko" --kernel "$at/good" "$failed Exec format error"
+    says "by the load proof" "the node runs another kernel, or was given another file"
+}
+
+@test "a refused key: an unsigned module is the proof's own finding; EPERM names the signature too" {
+    printf '0x%08x\t%s\tvmlinux\tEXPORT_SYMBOL\t\n' 7 printk 0x8e6daf35 ib_register_peer_memory_client | kernel_of "$BATS_TEST_TMPDIR/k"
+    run_slipway 0 explain --module "$BATS_FILE_TMPDIR/peer.ko" --kernel "$BATS_TEST_TMPDIR/k" "peer: Key was rejected by service"
+    says "is not signed" "input    signature" "the kernel's message"
+    run_slipway 0 explain --module "$BATS_FILE_TMPDIR/peer.ko" "insmod: ERROR: could not insert module peer.ko: Operation not permitted"
+    says "peer.ko is not signed"
 }
 
 elf_name() {
@@ -118,7 +211,11 @@ elf_name() {
     run_slipway 2 explain --module "$BATS_TEST_TMPDIR/none.ko" x
     says "none.ko"
     run_slipway 2 explain --kernel "$BATS_TEST_TMPDIR" x
-    says "no Module.symvers there"
+    says "no kernel is in this folder"
+    run_slipway 2 explain --kernel 6.1.0-1-amd64 x
+    says "explain fetches none"
+    run_slipway 2 explain --with "$BATS_FILE_TMPDIR/none" x
+    says "--with"
     run_slipway 0 explain --help
     says --module --kernel --with --json
 }

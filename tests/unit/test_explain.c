@@ -3,6 +3,7 @@
 
 #include "cli/explain/explain.h"
 #include "cli/explain/explain_match.h"
+#include "cli/explain/explain_owner.h"
 
 #define _cleanup_explanation_ _cleanup_(explain_free)
 
@@ -159,6 +160,131 @@ static void what_differs_in_a_vermagic_is_named(void **state)
 		"kernel");
 }
 
+static struct symvers *exports_of(const char *exporter, const char *symbol, uint32_t crc)
+{
+	const struct symvers_entry entry = {
+		.symbol = symbol,
+		.module = exporter,
+		.export = "EXPORT_SYMBOL",
+		.name_space = "",
+		.crc = crc,
+		.has_crc = true,
+	};
+	struct symvers *symvers = NULL;
+
+	assert_int_equal(symvers_new(&symvers), 0);
+	assert_int_equal(symvers_put(symvers, &entry), 0);
+	return symvers;
+}
+
+static void assert_owner(const struct explain_witness *witness, const char *symbol,
+	enum explain_input input, bool guessed)
+{
+	struct explain_owner owner;
+
+	explain_owner_find(witness, symbol, &owner);
+	assert_int_equal(owner.input, input);
+	assert_int_equal(owner.guessed, guessed);
+}
+
+static void without_a_witness_an_owner_is_guessed_by_the_name(void **state)
+{
+	(void) state;
+	assert_owner(NULL, "ib_alloc_device", EXPLAIN_OFED, true);
+	assert_owner(NULL, "nvidia_p2p_get_pages", EXPLAIN_NVIDIA, true);
+	assert_owner(NULL, "printk", EXPLAIN_KERNEL, true);
+	assert_owner(NULL, "module_layout", EXPLAIN_KERNEL, false);
+}
+
+static void who_exports_a_symbol_owns_it(void **state)
+{
+	_cleanup_(symvers_close) struct symvers *kernel = exports_of("vmlinux", "ib_odd", 1);
+	_cleanup_(symvers_close) struct symvers *with = exports_of("/x/nvidia", "rdma_odd", 1);
+	_cleanup_(symvers_close) struct symvers *ofed = exports_of("/x/mlx_compat", "printk", 1);
+	struct explain_witness witness = { .symvers = kernel, .with = with };
+
+	(void) state;
+	assert_owner(&witness, "ib_odd", EXPLAIN_KERNEL, false);
+	assert_owner(&witness, "rdma_odd", EXPLAIN_NVIDIA, false);
+	assert_owner(&witness, "ib_alloc_device", EXPLAIN_OFED, true);
+	witness.with = ofed;
+	assert_owner(&witness, "printk", EXPLAIN_OFED, false);
+}
+
+/* The kernel's tree has ib_uverbs too; what the module takes from vmlinux tells which was wrong. */
+static void of_a_module_that_an_ofed_replaces_the_other_symbols_decide(void **state)
+{
+	_cleanup_(elf_module_close) struct elf_module *module = NULL;
+	_cleanup_(symvers_close) struct symvers *kernel = exports_of("vmlinux", "printk", 7);
+	_cleanup_(symvers_close) struct symvers *inbox = exports_of(
+		"drivers/infiniband/core/ib_uverbs", "ib_register_peer_memory_client", 1);
+	struct explain_witness witness = { .symvers = inbox };
+	struct error error = { 0 };
+
+	(void) state;
+	assert_int_equal(elf_module_open(AT_FDCWD, FIXTURES "/peer.ko", &module, &error), 0);
+	assert_owner(&witness, "ib_register_peer_memory_client", EXPLAIN_OFED, true);
+	witness.module = module;
+	assert_int_equal(explain_kernel_fit(&witness), EXPLAIN_FIT_UNKNOWN);
+	assert_owner(&witness, "ib_register_peer_memory_client", EXPLAIN_OFED, true);
+	assert_int_equal(symvers_put(inbox, symvers_find(kernel, "printk")), 0);
+	assert_int_equal(explain_kernel_fit(&witness), EXPLAIN_FITS);
+	assert_owner(&witness, "ib_register_peer_memory_client", EXPLAIN_OFED, false);
+	symvers_close(&kernel);
+	kernel = exports_of("vmlinux", "printk", 8);
+	assert_int_equal(symvers_put(inbox, symvers_find(kernel, "printk")), 0);
+	assert_int_equal(explain_kernel_fit(&witness), EXPLAIN_FITS_NOT);
+	assert_owner(&witness, "ib_register_peer_memory_client", EXPLAIN_KERNEL, false);
+}
+
+static void a_module_that_depends_on_none_has_all_of_the_kernel(void **state)
+{
+	_cleanup_(elf_module_close) struct elf_module *module = NULL;
+	struct explain_witness witness = { 0 };
+	struct error error = { 0 };
+
+	(void) state;
+	assert_int_equal(elf_module_open(AT_FDCWD, FIXTURES "/exporter.ko", &module, &error), 0);
+	witness.module = module;
+	assert_owner(&witness, "ib_alloc_device", EXPLAIN_KERNEL, false);
+}
+
+/* The proof's finding of that errno gives the input and what to do; another one is only told. */
+static void the_proof_decides_where_only_an_errno_is_told(void **state)
+{
+	static const char *const lines[] = {
+		"modprobe: could not insert 'peer': Exec format error"
+	};
+	_cleanup_explanation_ struct explanation explanation = { 0 };
+	_cleanup_(elf_module_close) struct elf_module *module = NULL;
+	struct proof_finding reason = { .id = "machine",
+		.weight = PROOF_REFUSAL,
+		.answer = ENOEXEC,
+		.text = (char *) (uintptr_t) "peer: for another machine",
+		.cure = (char *) (uintptr_t) "" };
+	const struct proof proof = { PROOF_WILL_NOT_LOAD, &reason, 1, ENOEXEC };
+	struct explain_witness witness = {
+		.module_path = "peer.ko", .kernel = "k", .proof = &proof
+	};
+	struct error error = { 0 };
+
+	(void) state;
+	assert_int_equal(elf_module_open(AT_FDCWD, FIXTURES "/peer.ko", &module, &error), 0);
+	witness.module = module;
+	explanation.witness = &witness;
+	add_lines(&explanation, lines, ARRAY_SIZE(lines));
+	reason.answer = EINVAL;
+	assert_int_equal(explain_add_proof(&explanation.items[0], &witness), 0);
+	assert_int_equal(explanation.items[0].input, EXPLAIN_KERNEL);
+	assert_string_equal(explanation.items[0].evidence.items[0],
+		"the load proof for k expects another answer, \"Invalid argument\": peer: for "
+		"another machine");
+	reason.answer = ENOEXEC;
+	assert_int_equal(explain_add_evidence(&explanation), 0);
+	assert_int_equal(explanation.items[0].input, EXPLAIN_ARCH);
+	assert_string_equal(explanation.items[0].remedy, explain_remedy_for(EXPLAIN_ARCH));
+}
+
 /* Each text is found, by the entry that it stands in or an earlier one of the same id. */
 static void every_entry_of_the_table_matches_itself(void **state)
 {
@@ -197,6 +323,11 @@ int main(void)
 		cmocka_unit_test(other_modules_stay_apart),
 		cmocka_unit_test(an_errno_in_a_kernel_log_is_nobodys),
 		cmocka_unit_test(what_differs_in_a_vermagic_is_named),
+		cmocka_unit_test(without_a_witness_an_owner_is_guessed_by_the_name),
+		cmocka_unit_test(who_exports_a_symbol_owns_it),
+		cmocka_unit_test(of_a_module_that_an_ofed_replaces_the_other_symbols_decide),
+		cmocka_unit_test(a_module_that_depends_on_none_has_all_of_the_kernel),
+		cmocka_unit_test(the_proof_decides_where_only_an_errno_is_told),
 		cmocka_unit_test(every_entry_of_the_table_matches_itself),
 	};
 

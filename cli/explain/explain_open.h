@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Opens what explain compares with: a module, the node's kernel, and what is loaded before. */
+#pragma once
+
+#include "cli/explain/explain.h"
+#include "cli/verify/kernel.h"
+
+struct explain_sources {
+	const char *module_path; /* or NULL */
+	const char *kernel;      /* a path, or NULL */
+	struct strv with;        /* paths */
+};
+
+struct explain_opened {
+	struct explain_witness witness; /* borrows from what follows */
+	struct elf_module *module;
+	char *signature;
+	struct verify_kernel kernel; /* with what --with names */
+	struct verify_kernel with;   /* that alone */
+	struct proof proof;
+};
+
+#define EXPLAIN_CLOSED                                                                             \
+	{                                                                                          \
+		.kernel = VERIFY_KERNEL_CLOSED, .with = VERIFY_KERNEL_CLOSED                       \
+	}
+
+/*
+ * @opened is EXPLAIN_CLOSED before, and is to be closed whatever this returns. @sources outlives
+ * it.
+ */
+int explain_open(struct explain_opened *opened, const struct explain_sources *sources,
+	struct error *error) _must_check_;
+void explain_close(struct explain_opened *opened);
+
+/*
+ * Asks the load proof, where module and kernel are at hand. What @explanation has of signatures
+ * shows that the kernel insists on them.
+ */
+int explain_prove(struct explain_opened *opened, const struct explanation *explanation,
+	struct error *error) _must_check_;
