@@ -154,8 +154,8 @@ int proving_run(const struct build *build, struct proving *ret, struct error *er
 	if (r == 0)
 		r = add_inputs(ret, error);
 	if (r == 0)
-		r = verify_members_open(
-			ret->inputs, ret->input_count, build->options.jobs, &ret->members, error);
+		r = verify_members_open(ret->inputs, ret->input_count, &ret->kernel.facts,
+			build->options.jobs, &ret->members, error);
 	if (r < 0)
 		return r;
 	ret->firmware = (struct verify_firmware){

@@ -5,7 +5,11 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#define JOBS_MAX 64
+#include "common/fs.h"
+#include "module/decompress.h"
+
+#define JOBS_MAX    64
+#define BYTES_LIMIT ((size_t) 512 << 20)
 
 void verify_members_free(struct verify_members *members)
 {
@@ -58,10 +62,42 @@ static int add_input(struct verify_members *members, const struct verify_input *
 
 struct opening {
 	struct verify_members *members;
+	const struct proof_kernel *kernel;
 	const char **below; /* of each, the path below its input */
 	atomic_size_t next;
 	atomic_int result;
 };
+
+/* The bytes as the kernel sees them, unpacked; none where they cannot be had. */
+static void read_bytes(int dir_fd, const char *path, char **ret_data, size_t *ret_size)
+{
+	_cleanup_free_ char *data = NULL;
+	struct error ignored = { 0 };
+	size_t size = 0;
+	enum decompress_format format;
+
+	if (fs_read(dir_fd, path, BYTES_LIMIT, &data, &size) < 0)
+		return;
+	format = decompress_detect(data, size);
+	if (format != DECOMPRESS_NONE) {
+		(void) !decompress(format, data, size, BYTES_LIMIT, ret_data, ret_size, &ignored);
+		return;
+	}
+	*ret_data = TAKE_PTR(data);
+	*ret_size = size;
+}
+
+/* What is no module may still have a signature, which the kernel judges first. */
+static int judge_unreadable(struct opening *opening, size_t i, int code, const struct error *error)
+{
+	struct verify_members *members = opening->members;
+	_cleanup_free_ char *data = NULL;
+	size_t size = 0;
+
+	read_bytes(members->inputs[i]->fd, opening->below[i], &data, &size);
+	return proof_unreadable_bytes(members->paths[i], data, size, opening->kernel, code, error,
+		&members->items[i].proof);
+}
 
 static int open_one(struct opening *opening, size_t i)
 {
@@ -71,9 +107,7 @@ static int open_one(struct opening *opening, size_t i)
 		members->inputs[i]->fd, opening->below[i], &members->modules[i], &error);
 
 	members->items[i].module = members->modules[i];
-	if (r == -ENOMEM || r == 0)
-		return r;
-	return proof_unreadable(members->paths[i], r, &error, &members->items[i].proof);
+	return r == -ENOMEM || r == 0 ? r : judge_unreadable(opening, i, r, &error);
 }
 
 static void *open_some(void *context)
@@ -105,11 +139,12 @@ static void open_all(struct opening *opening, unsigned int jobs)
 		(void) pthread_join(threads[i], NULL);
 }
 
-int verify_members_open(const struct verify_input *inputs, size_t input_count, unsigned int jobs,
-	struct verify_members *ret, struct error *error)
+int verify_members_open(const struct verify_input *inputs, size_t input_count,
+	const struct proof_kernel *kernel, unsigned int jobs, struct verify_members *ret,
+	struct error *error)
 {
 	_cleanup_(verify_members_free) struct verify_members members = { 0 };
-	struct opening opening = { .members = &members };
+	struct opening opening = { .members = &members, .kernel = kernel };
 	size_t count = 0, k = 0;
 	int r;
 

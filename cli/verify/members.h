@@ -14,9 +14,10 @@ struct verify_members {
 };
 
 /*
- * Opens all. A file that is no module is a member with a verdict, no failure: only -ENOMEM is. The
- * caller frees it after proof_set_free().
+ * Opens all. A file that is no module is a member with a verdict by @kernel, no failure: only
+ * -ENOMEM is. The caller frees it after proof_set_free().
  */
-int verify_members_open(const struct verify_input *inputs, size_t input_count, unsigned int jobs,
-	struct verify_members *ret, struct error *error) _must_check_;
+int verify_members_open(const struct verify_input *inputs, size_t input_count,
+	const struct proof_kernel *kernel, unsigned int jobs, struct verify_members *ret,
+	struct error *error) _must_check_;
 void verify_members_free(struct verify_members *members);

@@ -9,6 +9,8 @@
 #include "cli/verify/modprobe_conf.h"
 #include "cli/verify/report.h"
 
+#define RELOCATIONS_MODULES_MAX 1000
+
 /* A Module.symvers by whatever name: its lines begin with a CRC. Packed ones tell by their name. */
 static bool is_symvers_file(const char *path)
 {
@@ -244,11 +246,13 @@ static int prove(struct verify *verify, struct error *error)
 		.krel = verify->kernel.facts.krel,
 	};
 	struct proof_set *set = &verify->set;
-	int r = verify_members_open(
-		verify->inputs, verify->input_count, verify->jobs, &verify->members, error);
+	int r = verify_members_open(verify->inputs, verify->input_count, &verify->kernel.facts,
+		verify->jobs, &verify->members, error);
 
 	if (r < 0)
 		return r;
+	/* Reading all of each file costs as much as all else: worth it for what was built. */
+	verify->kernel.facts.relocations = verify->members.count <= RELOCATIONS_MODULES_MAX;
 	set->kernel = &verify->kernel.facts;
 	set->members = verify->members.items;
 	set->member_count = verify->members.count;
