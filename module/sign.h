@@ -12,7 +12,7 @@
 #include "common/error.h"
 #include "module/cms.h"
 
-#define MODULE_DIGEST_SIZE 64 /* the longest: SHA-512 */
+#define MODULE_DIGEST_SIZE      64 /* the longest: SHA-512 */
 #define MODULE_FINGERPRINT_SIZE 65 /* of a certificate: 64 digits and the NUL */
 
 /* The certificates of a file, at least one; the first is the signer's. */

@@ -31,7 +31,8 @@ int sign_job_content(struct sign_job *job, const char *path, struct sign_content
 int sign_job_stage(struct sign_job *job, const char *path, struct sign_content *content,
 	const void *cms, size_t cms_size, struct error *error) _must_check_;
 
-/* Signs all of the job's modules with its key and stages them; sign_set_commit() is the caller's. */
+/* Signs all of the job's modules with its key and stages them; sign_set_commit() is the caller's.
+ */
 int sign_job_run(struct sign_job *job, struct error *error) _must_check_;
 
 /*

@@ -184,6 +184,25 @@ sign_digests() {
     cmp "$folder/away.ko" "$folder/here/smallest.ko"
 }
 
+@test "a key in a token: the set that the same key in a file makes" {
+    export SOFTHSM2_CONF=$BATS_TEST_TMPDIR/softhsm2.conf PKCS11_MODULE_PATH=/usr/lib/softhsm/libsofthsm2.so
+    export PKCS11_PROVIDER_MODULE=$PKCS11_MODULE_PATH
+    mkdir "$BATS_TEST_TMPDIR/tokens"
+    echo "directories.tokendir = $BATS_TEST_TMPDIR/tokens" >"$SOFTHSM2_CONF"
+    softhsm2-util --init-token --free --label slipway --pin 4321 --so-pin 8765
+    softhsm2-util --import "$folder/own.key" --token slipway --label own --id 01 --pin 4321
+    new_certificate token
+    echo 4321 >"$folder/pin"
+    run -0 build token --sign-cert "$folder/token.pem" --sign-key "pkcs11:token=slipway;object=own;type=private" --password-file "$folder/pin"
+    [[ $output == *"1 modules signed as token with sha256"* && $output != *4321* ]]
+    image_module token "$folder/token.ko"
+    mkdir "$folder/file"
+    cp "$folder/plain.ko" "$folder/file/smallest.ko"
+    "$slipway" sign --key "$folder/own.key" --cert "$folder/token.pem" --hash sha256 "$folder/file"
+    cmp "$folder/token.ko" "$folder/file/smallest.ko"
+    run -13 build token --sign-cert "$folder/token.pem" --sign-key "pkcs11:token=slipway;object=none;type=private" --password-file "$folder/pin"
+}
+
 @test "a key that is not the certificate's: nothing is made" {
     run -13 build none --sign-key "$folder/other.key" --sign-cert "$folder/own.pem"
     [[ ! -e $folder/none/nic.oci.tar ]]
