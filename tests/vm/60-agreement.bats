@@ -29,11 +29,11 @@ setup_file() {
     local made=$VM_BUILD/agreement/$AGREEMENT_61 copy=$BATS_TEST_TMPDIR/copy
     mkdir "$copy"
     ln -s "$made/plain/modules" "$copy/modules"
-    cp "$made/plain/cases.tsv" "$copy/"
+    cp "$made/plain/cases.tsv" "$made/plain/names" "$copy/"
     sed '5s/ 0/ 33/' "$made/plain/results.tsv" >"$copy/results.tsv"
     run "$agreement_programs/judge" --name changed --krel "$AGREEMENT_61" --config "$made/kernel/boot/config-$AGREEMENT_61" \
         --symvers "$made/kernel/usr/src/linux-headers-$AGREEMENT_61/Module.symvers" --like "$(sed -n 1p "$made/tested")" \
-        --trust "$made/certs.pem" --output "$copy"
+        --builtin "$made/kernel/lib/modules/$AGREEMENT_61/modules.builtin" --trust "$made/certs.pem" --output "$copy"
     [ "$status" -eq 1 ]
     [[ $output == *$'4\tEDOM\twill load\tpristine'* ]]
 }

@@ -3,8 +3,8 @@
  * The other side of the agreement test: asks the load proof about the very modules that a kernel
  * was given, and compares.
  *
- *   judge --name TEXT --krel KREL --config FILE --symvers FILE --like MODULE --output DIR [--trust
- * CERTS] [--enforced HOW]
+ *   judge --name TEXT --krel KREL --config FILE --symvers FILE --like MODULE --builtin FILE
+ * --output DIR [--trust CERTS] [--enforced HOW]
  *
  * DIR holds what mutate.c made (cases.tsv, modules/) and results.tsv, the kernel's answers:
  * "<index> <errno> [name taints]".
@@ -39,7 +39,7 @@ struct result {
 };
 
 struct options {
-	const char *name, *krel, *config, *symvers, *like, *output, *trust, *enforced;
+	const char *name, *krel, *config, *symvers, *like, *output, *trust, *enforced, *builtin;
 };
 
 struct judge {
@@ -50,6 +50,7 @@ struct judge {
 	struct symvers *vmlinux; /* what is built in */
 	struct symvers *loaded;  /* and what the kept modules export */
 	struct strv proprietary;
+	struct strv builtin, builtin_shown;
 	struct result *results;
 	size_t disagreements, undecided, dangerous, dangerous_taken, state, agreed;
 	/* [the kernel's answer][our answer]; our last column is "cannot tell" */
@@ -104,6 +105,38 @@ static struct symvers *symvers_of_vmlinux(const char *path)
 	return vmlinux;
 }
 
+/* Module names, one a line, of files or of folders in /sys/module. */
+static void read_names(struct strv *names, const char *path)
+{
+	FILE *file = fopen(path, "r");
+	struct error error = { 0 };
+	char line[512];
+
+	if (!file)
+		err(2, "%s", path);
+	while (fgets(line, sizeof(line), file)) {
+		char *name = strrchr(line, '/') ? strrchr(line, '/') + 1 : line;
+
+		name[strcspn(name, ".\n")] = '\0';
+		for (char *dash; (dash = strchr(name, '-'));)
+			*dash = '_';
+		must(strv_push(names, name), &error);
+	}
+	(void) fclose(file);
+}
+
+/* What is built in, and which of it has a folder in /sys/module. */
+static void set_builtin(struct judge *judge)
+{
+	char path[4096];
+
+	(void) snprintf(path, sizeof(path), "%s/names", judge->options.output);
+	read_names(&judge->builtin, judge->options.builtin);
+	read_names(&judge->builtin_shown, path);
+	judge->kernel.builtin = &judge->builtin;
+	judge->kernel.builtin_shown = &judge->builtin_shown;
+}
+
 static void copy_symvers(struct symvers **to, const struct symvers *from)
 {
 	struct error error = { 0 };
@@ -156,6 +189,7 @@ static void set_kernel(struct judge *judge)
 		.proprietary = &judge->proprietary,
 	};
 	set_trust(judge);
+	set_builtin(judge);
 }
 
 /* ---- one case */
@@ -398,6 +432,7 @@ static void read_options(struct options *options, int argc, char **argv)
 		{ "--output", &options->output },
 		{ "--trust", &options->trust },
 		{ "--enforced", &options->enforced },
+		{ "--builtin", &options->builtin },
 	};
 
 	for (int i = 1; i + 1 < argc; i += 2)
@@ -405,7 +440,7 @@ static void read_options(struct options *options, int argc, char **argv)
 			if (strcmp(argv[i], known[k].word) == 0)
 				*known[k].value = argv[i + 1];
 	if (!options->name || !options->krel || !options->config || !options->symvers ||
-		!options->like || !options->output)
+		!options->like || !options->output || !options->builtin)
 		errx(2, "an option is missing: see the head of judge.c");
 }
 

@@ -11,11 +11,13 @@
  * Lines before /start (a number) have been answered in an earlier boot: of those only K and U are
  * done, silently.
  *
- * It answers in lines: "S <index>" before a module, "L <index> <message>" for each message of the
- * kernel, "R <index> <errno>" (0: loaded, and then its name and taints follow), "D <index> <errno>"
- * where it could not be removed again. The last line is "E". A crash of the kernel ends the machine
- * (panic_on_oops=1), and whoever reads this goes on behind the last S.
+ * It begins with "M <name>" for each folder of /sys/module, and answers in lines: "S <index>"
+ * before a module, "L <index> <message>" for each message of the kernel, "R <index> <errno>" (0:
+ * loaded, and then its name and taints follow), "D <index> <errno>" where it could not be removed
+ * again. The last line is "E". A crash of the kernel ends the machine (panic_on_oops=1), and
+ * whoever reads this goes on behind the last S.
  */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/reboot.h>
@@ -127,6 +129,19 @@ static void try_module(struct loader *loader, long index, bool keep)
 	tell_log(loader, -1);
 }
 
+/* Names that no module can have: what is built in has them already. */
+static void tell_names(void)
+{
+	DIR *folder = opendir("/sys/module");
+	const struct dirent *entry;
+
+	while (folder && (entry = readdir(folder)))
+		if (entry->d_name[0] != '.')
+			printf("M %s\n", entry->d_name);
+	if (folder)
+		(void) closedir(folder);
+}
+
 static void set_up(struct loader *loader)
 {
 	FILE *file;
@@ -145,6 +160,7 @@ static void set_up(struct loader *loader)
 	if (file && fscanf(file, "%ld", &loader->start) != 1)
 		loader->start = 0;
 	tell_log(loader, -1);
+	tell_names();
 }
 
 int main(void)
