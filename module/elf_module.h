@@ -116,6 +116,15 @@ const struct elf_module_export *elf_module_exports(
 /* The ELF header's e_machine: EM_X86_64 and others of <elf.h>. */
 uint16_t elf_module_machine(const struct elf_module *module);
 
+#define ELF_STRUCT_NAME_SIZE 56 /* of struct module's, with the NUL, on 64-bit machines */
+
+/*
+ * The name in struct module itself, which the kernel goes by; modpost writes the same one there and
+ * into .modinfo. Reads the file again. "" when there is none.
+ */
+int elf_module_struct_name(const struct elf_module *module, char name[ELF_STRUCT_NAME_SIZE],
+	struct error *error) _must_check_;
+
 /*
  * Bytes of .gnu.linkonce.this_module, sizeof(struct module) of the kernel that it was made for; 0
  * when there is no such section.

@@ -46,3 +46,10 @@ uint32_t elf_versions_hash(const char *name);
 /* NULL when the module demands no version of @symbol. */
 const struct elf_symbol_version *elf_versions_find(
 	const struct elf_versions *versions, const char *symbol, uint32_t hash);
+
+/*
+ * The basic form of a file that has both, which kernels before 6.14 look at; elf_module_versions()
+ * has the extended one then. Reads the file again. The caller frees @ret.
+ */
+int elf_module_basic_versions(const struct elf_module *module, struct elf_versions *ret,
+	struct error *error) _must_check_;

@@ -172,15 +172,50 @@ static unsigned int version_of(const struct proof_kernel *kernel)
 	return proof_version(kernel->krel ? kernel->krel : kernel->vermagic);
 }
 
-/* Kernels before 6.14 know nothing of the extended form. */
-static void look_at_versions(struct proof_trial *trial)
+static int doubt_reading(struct proof_trial *trial, int code, const struct error *error)
 {
-	bool basic = false;
+	const struct proof_draft draft = { .id = "unreadable",
+		.weight = PROOF_DOUBT,
+		.answer = ENOEXEC,
+		.cure = "make it readable and try again" };
+
+	return code == -ENOMEM ? code : proof_add(trial, &draft, "%s", error->text);
+}
+
+/* Kernels before 6.14 know nothing of the extended form. */
+static int look_at_versions(struct proof_trial *trial)
+{
 	bool reads_extended = !trial->version || trial->version >= PROOF_VERSION(6, 14);
+	bool extended = elf_module_has_extended_versions(trial->module);
+	struct error error = { 0 };
+	bool basic = false;
+	int r = 0;
 
 	(void) elf_module_has_versions(trial->module, &basic);
-	trial->has_extended = reads_extended && elf_module_has_extended_versions(trial->module);
+	trial->has_extended = reads_extended && extended;
 	trial->has_versions = basic || trial->has_extended;
+	trial->reads_basic = basic && extended && !reads_extended;
+	if (trial->reads_basic)
+		r = elf_module_basic_versions(trial->module, &trial->basic, &error);
+	return r < 0 ? doubt_reading(trial, r, &error) : 0;
+}
+
+/* Where the whole file is read anyway, what somebody may have changed after the build counts. */
+static int look_at_name(struct proof_trial *trial, char name[ELF_STRUCT_NAME_SIZE])
+{
+	bool look = trial->kernel->relocations && elf_module_struct_size(trial->module);
+	struct error error = { 0 };
+	int r = 0;
+
+	trial->struct_name = trial->name;
+	if (look)
+		r = elf_module_struct_name(trial->module, name, &error);
+	if (r < 0)
+		return doubt_reading(trial, r, &error);
+	if (look && *name)
+		trial->struct_name = name;
+	trial->proprietary = trial->proprietary || proof_is_license_offender(trial->struct_name);
+	return 0;
 }
 
 static int no_modules_at_all(struct proof_trial *trial)
@@ -240,10 +275,14 @@ int proof_module_among(const struct elf_module *module, const struct proof_kerne
 		.modversions = proof_kernel_has_modversions(kernel),
 		.proprietary = proof_is_proprietary(module),
 	};
-	int r;
+	char name[ELF_STRUCT_NAME_SIZE];
+	int r = look_at_versions(&trial);
 
-	look_at_versions(&trial);
-	r = judge(&trial);
+	if (r == 0)
+		r = look_at_name(&trial, name);
+	if (r == 0)
+		r = judge(&trial);
+	elf_versions_free(&trial.basic);
 	if (r < 0) {
 		proof_free(&trial.proof);
 		return r;

@@ -97,7 +97,10 @@ struct proof_kernel {
 	enum proof_option livepatch;  /* CONFIG_LIVEPATCH */
 	enum proof_option modules;    /* CONFIG_MODULES */
 	enum proof_option retpoline;  /* CONFIG_(MITIGATION_)RETPOLINE, for a note */
-	/* Have each file read whole, and its relocations checked: some 40 µs a module. */
+	/*
+	 * Have each file read whole, some 50 µs a module: for its relocations, and for the name in
+	 * struct module, which differs from the one in .modinfo where somebody changed it.
+	 */
 	bool relocations;
 	struct proof_trust trust;
 	const struct strv *builtin; /* names ('_') of what is built in; or NULL */

@@ -2,6 +2,7 @@
 /* What the files of the load proof share; others include module/proof.h. */
 #pragma once
 
+#include "module/elf_versions.h"
 #include "module/proof.h"
 
 #define PROOF_NAME_SIZE   64 /* the kernel's MODULE_NAME_LEN, with the NUL */
@@ -39,20 +40,23 @@ struct proof_trial {
 	size_t data_size;
 	const struct proof_kernel *kernel;
 	const struct proof_overlay *overlay; /* or NULL */
-	const char *name;
-	unsigned int version; /* of the kernel's rules; 0: not known */
+	const char *name;                    /* for messages and the blacklist: that in .modinfo */
+	const char *struct_name; /* what the kernel goes by; the same unless somebody changed it */
+	unsigned int version;    /* of the kernel's rules; 0: not known */
 	uint16_t machine;
-	bool modversions;        /* the kernel's */
-	bool has_versions;       /* of a form that this kernel reads */
-	bool has_extended;       /* of the form that it prefers then */
-	bool proprietary;        /* tainted by its licence, or by an exporter's */
-	bool inherited;          /* the latter */
-	bool uses_gpl_only;      /* it resolved one: no symbols of proprietary modules then */
-	bool among_symbols;      /* the last refusal of these is the kernel's answer */
-	bool answered_symbols;   /* answer is one of these */
-	size_t unknown_crcs;     /* of vmlinux: one finding for all */
-	const char *unknown_crc; /* the first of these */
-	bool unfit;              /* no file that this kernel looks into */
+	bool modversions;          /* the kernel's */
+	bool has_versions;         /* of a form that this kernel reads */
+	bool has_extended;         /* of the form that it prefers then */
+	bool reads_basic;          /* the kernel does, and elf_module_versions() has the others */
+	struct elf_versions basic; /* then */
+	bool proprietary;          /* tainted by its licence, or by an exporter's */
+	bool inherited;            /* the latter */
+	bool uses_gpl_only;        /* it resolved one: no symbols of proprietary modules then */
+	bool among_symbols;        /* the last refusal of these is the kernel's answer */
+	bool answered_symbols;     /* answer is one of these */
+	size_t unknown_crcs;       /* of vmlinux: one finding for all */
+	const char *unknown_crc;   /* the first of these */
+	bool unfit;                /* no file that this kernel looks into */
 	struct proof proof;
 };
 
@@ -99,6 +103,9 @@ int proof_judge_relocations(struct proof_trial *trial);
 int proof_judge_duplicates(struct proof_trial *trial);
 int proof_judge_built_in(struct proof_trial *trial);
 int proof_note_taints(struct proof_trial *trial);
+
+/* Names that the kernel knows to claim a licence that is not theirs. */
+bool proof_is_license_offender(const char *name);
 
 /* proof_symbols.c's helpers. @hash: as struct elf_undefined has it. */
 bool proof_find_export(const struct proof_trial *trial, const char *symbol, uint32_t hash,

@@ -5,7 +5,7 @@
 #include "module/proof_internal.h"
 
 /* Modules that the kernel knows by name to be other than they say. */
-static bool is_license_offender(const char *name)
+bool proof_is_license_offender(const char *name)
 {
 	return strcmp(name, "driverloader") == 0 || strcmp(name, "lve") == 0;
 }
@@ -15,7 +15,7 @@ bool proof_is_proprietary(const struct elf_module *module)
 	const char *name = elf_module_name(module);
 
 	return !proof_license_is_gpl(elf_module_info(module, "license")) ||
-	       (name && is_license_offender(name));
+	       (name && proof_is_license_offender(name));
 }
 
 static int note(struct proof_trial *trial, const char *id, const char *text)

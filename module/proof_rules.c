@@ -113,11 +113,13 @@ int proof_judge_blacklist(struct proof_trial *trial)
 }
 
 /* The record of module_layout comes first in what modpost writes. */
-static const struct elf_symbol_version *layout_version(const struct elf_module *module)
+static const struct elf_symbol_version *layout_version(const struct proof_trial *trial)
 {
 	size_t count;
-	const struct elf_symbol_version *versions = elf_module_versions(module, &count);
+	const struct elf_symbol_version *versions = elf_module_versions(trial->module, &count);
 
+	if (trial->reads_basic)
+		return elf_versions_find(&trial->basic, PROOF_LAYOUT, PROOF_LAYOUT_HASH);
 	for (size_t i = 0; i < count; i++)
 		if (strcmp(versions[i].name, PROOF_LAYOUT) == 0)
 			return &versions[i];
@@ -147,7 +149,7 @@ int proof_judge_layout(struct proof_trial *trial)
 	if (!proof_find_export(trial, PROOF_LAYOUT, PROOF_LAYOUT_HASH, &layout))
 		return proof_add(
 			trial, &unknown, "the symbol versions given have no " PROOF_LAYOUT);
-	return proof_judge_version(trial, &layout, layout_version(trial->module), ENOEXEC);
+	return proof_judge_version(trial, &layout, layout_version(trial), ENOEXEC);
 }
 
 static int note_vermagic(struct proof_trial *trial, const char *ours, const char *theirs)
@@ -264,15 +266,16 @@ int proof_judge_built_in(struct proof_trial *trial)
 		.answer = EINVAL,
 		.cure = "look whether the running kernel has that folder" };
 
-	if (!kernel->builtin || !strv_contains(kernel->builtin, trial->name))
+	if (!kernel->builtin || !strv_contains(kernel->builtin, trial->struct_name))
 		return 0;
 	if (kernel->builtin_shown) {
-		draft.weight = strv_contains(kernel->builtin_shown, trial->name) ? PROOF_REFUSAL
-										 : PROOF_NOTE;
+		draft.weight = strv_contains(kernel->builtin_shown, trial->struct_name)
+				       ? PROOF_REFUSAL
+				       : PROOF_NOTE;
 		draft.cure = "use a kernel that has it as a module";
 	}
 	return proof_add(trial, &draft,
 		"the kernel has %s built in, and refuses the module where that has a folder in "
 		"/sys/module",
-		trial->name);
+		trial->struct_name);
 }

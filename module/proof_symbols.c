@@ -198,7 +198,7 @@ static int judge_name_space(struct proof_trial *trial, const struct proof_export
 
 	if (!*export->name_space)
 		return 0;
-	if (for_modules ? proof_name_space_names(export->name_space, trial->name)
+	if (for_modules ? proof_name_space_names(export->name_space, trial->struct_name)
 			: imports(trial, export->name_space))
 		return 0;
 	(void) snprintf(
@@ -272,6 +272,14 @@ static int judge_taint(struct proof_trial *trial, const struct proof_export *exp
 		export->symbol, exporter);
 }
 
+static const struct elf_symbol_version *wanted_of(
+	const struct proof_trial *trial, const struct elf_undefined *undefined)
+{
+	if (trial->reads_basic)
+		return elf_versions_find(&trial->basic, undefined->name, undefined->hash);
+	return undefined->version;
+}
+
 /* The order is the kernel's, in resolve_symbol(): what it cannot see it does not compare. */
 static int judge_export(struct proof_trial *trial, const struct proof_export *export,
 	const struct elf_undefined *undefined)
@@ -289,7 +297,7 @@ static int judge_export(struct proof_trial *trial, const struct proof_export *ex
 		r = judge_taint(trial, export);
 	before = trial->proof.count;
 	if (r == 0)
-		r = proof_judge_version(trial, export, undefined->version, EINVAL);
+		r = proof_judge_version(trial, export, wanted_of(trial, undefined), EINVAL);
 	return r < 0 || trial->proof.count != before ? r : judge_name_space(trial, export);
 }
 
@@ -384,7 +392,7 @@ int proof_judge_duplicates(struct proof_trial *trial)
 		const struct symvers_entry *entry =
 			symvers_find(trial->kernel->symvers, exports[i].symbol);
 
-		if (!entry || proof_same_module(entry->module, trial->name) ||
+		if (!entry || proof_same_module(entry->module, trial->struct_name) ||
 			(overlay && overlay->replaces(overlay->context, entry->module)))
 			continue;
 		r = refuse_duplicate(trial, entry);

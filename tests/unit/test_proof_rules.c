@@ -264,6 +264,36 @@ static void a_symbol_without_version_is_debians_to_refuse(void **state)
 		"symbol-without-version", PROOF_NOTE, 0);
 }
 
+static void kernels_before_6_14_read_the_basic_versions_only(void **state)
+{
+	struct proof_kernel kernel = {
+		.vermagic = "6.12.0-1-test SMP preempt mod_unload modversions "
+	};
+
+	/* The fixture's basic records lack module_layout, and have another CRC of printk. */
+	kernel.missing_versions = PROOF_YES;
+	expect_plain(*state, "extended", ALL, kernel, "symbol-version", PROOF_REFUSAL, EINVAL);
+	kernel.missing_versions = PROOF_NO;
+	expect_plain(
+		*state, "extended", ALL, kernel, "symbol-without-version", PROOF_REFUSAL, ENOEXEC);
+	kernel.vermagic = "6.14.0-1-test SMP preempt mod_unload modversions ";
+	expect_plain(*state, "extended", ALL, kernel, NULL, PROOF_NOTE, 0);
+}
+
+static void the_kernel_goes_by_the_name_in_struct_module(void **state)
+{
+	static const char *const changes[] = { "name=ib_uverbs", "name=ib_others", NULL };
+	const char *exports = LAYOUT PRINTK
+		"0x00000001\tib_register_peer_memory_client\tib_uverbs\tEXPORT_SYMBOL\t\n";
+	struct proof_kernel kernel = { .running = true };
+	_cleanup_mutant_ struct mutant mutant = { 0 };
+
+	mutant_make(&mutant, "exporter", changes, NULL, 0);
+	expect(*state, &mutant, exports, kernel, "duplicate-export", PROOF_REFUSAL, ENOEXEC);
+	kernel.relocations = true; /* reads the file again, and so that name too */
+	expect(*state, &mutant, exports, kernel, NULL, PROOF_NOTE, 0);
+}
+
 static void the_answer_is_the_last_symbols_and_the_layout_comes_first(void **state)
 {
 	_cleanup_proof_ struct proof one =
@@ -449,6 +479,8 @@ int main(void)
 		folder_test(module_name_spaces_are_not_imported_since_6_16),
 		folder_test(an_import_that_is_missing_hangs_on_an_option),
 		folder_test(a_symbol_without_version_is_debians_to_refuse),
+		folder_test(kernels_before_6_14_read_the_basic_versions_only),
+		folder_test(the_kernel_goes_by_the_name_in_struct_module),
 		folder_test(the_answer_is_the_last_symbols_and_the_layout_comes_first),
 		folder_test(a_crc_finding_has_both_and_the_exporter),
 		folder_test(what_nobody_tells_is_a_doubt_that_says_so),
