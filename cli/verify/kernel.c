@@ -11,15 +11,22 @@
 
 #define SYSTEM_MAP "System.map"
 
+/* An image, which build --kernel-from takes as well. */
+static bool is_layout(const char *path)
+{
+	_cleanup_close_ int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	return fd >= 0 && fs_exists(fd, "oci-layout");
+}
+
 int verify_kernel_tell(const char *text, enum verify_kernel_kind *ret, struct error *error)
 {
 	struct stat status;
 	size_t length = strlen(text);
 
 	if (stat(text, &status) == 0) {
-		*ret = S_ISDIR(status.st_mode) && access(text, R_OK | X_OK) == 0
-			       ? VERIFY_KERNEL_FOLDER
-			       : VERIFY_KERNEL_FILES;
+		*ret = S_ISDIR(status.st_mode) && !is_layout(text) ? VERIFY_KERNEL_FOLDER
+								   : VERIFY_KERNEL_FILES;
 		if (length >= 5 && strcmp(text + length - 5, ".json") == 0)
 			*ret = VERIFY_KERNEL_FOLDER;
 		return 0;

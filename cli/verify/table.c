@@ -14,8 +14,14 @@ static const enum proof_verdict verdicts[] = { PROOF_WILL_NOT_LOAD, PROOF_CANNOT
 /* A finding with the module that it is about; NULL: it is about the set. */
 struct reason {
 	const struct proof_finding *finding;
-	const char *path;
+	const struct proof_member *member;
 	bool shown;
+};
+
+struct table {
+	const struct verify_report *report;
+	FILE *file;
+	const char **names; /* of all members, sorted: of two of one name the path is told */
 };
 
 struct reasons {
@@ -45,6 +51,34 @@ static const char *name_of(const struct proof_member *member)
 	const char *name = member->module ? elf_module_name(member->module) : NULL;
 
 	return name ? name : base_name(member->path);
+}
+
+static int compare(const void *left, const void *right)
+{
+	return strcmp(*(const char *const *) left, *(const char *const *) right);
+}
+
+static int sort_names(struct table *table)
+{
+	const struct verify_members *members = table->report->members;
+
+	table->names = calloc(members->count + 1, sizeof(char *));
+	if (!table->names)
+		return -ENOMEM;
+	for (size_t i = 0; i < members->count; i++)
+		table->names[i] = name_of(&members->items[i]);
+	qsort(table->names, members->count, sizeof(char *), compare);
+	return 0;
+}
+
+static bool is_ambiguous(const struct table *table, const char *name)
+{
+	size_t count = table->report->members->count;
+	const char *const *end = table->names + count;
+	const char *const *found = bsearch(&name, table->names, count, sizeof(char *), compare);
+
+	return found && ((found > table->names && strcmp(found[-1], name) == 0) ||
+				(found + 1 < end && strcmp(found[1], name) == 0));
 }
 
 static void print_header(const struct verify_report *report, FILE *file)
@@ -85,23 +119,29 @@ static void print_inputs(const struct verify_report *report, FILE *file)
 		(void) fprintf(file, "note: %s\n", report->kernel->notes.items[i]);
 }
 
-static void print_row(const struct proof_member *member, FILE *file)
+static void print_row(const struct table *table, const struct proof_member *member)
 {
 	const struct proof *proof = &member->proof;
 	const char *name = name_of(member);
+	FILE *file = table->file;
 	const char *reason = "";
 
 	if (proof->verdict != PROOF_WILL_LOAD && proof->count)
 		reason = text_of(&proof->findings[0], name);
-	(void) fprintf(file, "%-*s  %s", NAME_WIDTH, name, proof_verdict_text(proof->verdict));
+	(void) fprintf(file, "%-*s  %s", NAME_WIDTH,
+		is_ambiguous(table, name) ? member->path : name,
+		proof_verdict_text(proof->verdict));
 	if (*reason)
 		(void) fprintf(file, "%*s%s", 15 - (int) strlen(proof_verdict_text(proof->verdict)),
 			"", reason);
 	(void) fputc('\n', file);
 }
 
-static void print_rows(const struct verify_report *report, FILE *file)
+static void print_rows(const struct table *table)
 {
+	const struct verify_report *report = table->report;
+	FILE *file = table->file;
+
 	(void) fprintf(
 		file, "\n%-*s  %-13s  %s\n", NAME_WIDTH, "MODULE", "VERDICT", "FIRST REASON");
 	for (size_t v = 0; v < ARRAY_SIZE(verdicts); v++) {
@@ -113,7 +153,7 @@ static void print_rows(const struct verify_report *report, FILE *file)
 			if (member->proof.verdict != verdicts[v])
 				continue;
 			if (all++ < ROWS_SHOWN || report->all) {
-				print_row(member, file);
+				print_row(table, member);
 				shown++;
 			}
 		}
@@ -123,11 +163,12 @@ static void print_rows(const struct verify_report *report, FILE *file)
 	}
 }
 
-static void add(struct reasons *reasons, const struct proof *proof, const char *path)
+static void add(
+	struct reasons *reasons, const struct proof *proof, const struct proof_member *member)
 {
 	for (size_t i = 0; i < proof->count; i++)
 		reasons->items[reasons->count++] =
-			(struct reason){ .finding = &proof->findings[i], .path = path };
+			(struct reason){ .finding = &proof->findings[i], .member = member };
 }
 
 static int gather(const struct verify_report *report, struct reasons *reasons)
@@ -140,7 +181,7 @@ static int gather(const struct verify_report *report, struct reasons *reasons)
 	if (!reasons->items)
 		return -ENOMEM;
 	for (size_t i = 0; i < report->members->count; i++)
-		add(reasons, &report->members->items[i].proof, report->members->items[i].path);
+		add(reasons, &report->members->items[i].proof, &report->members->items[i]);
 	add(reasons, &report->set->findings, NULL);
 	return 0;
 }
@@ -150,9 +191,21 @@ static bool same_kind(const struct proof_finding *a, const struct proof_finding 
 	return a->weight == b->weight && strcmp(a->id, b->id) == 0;
 }
 
-/* One kind: its first few, each with its cure where that is not the one before's. */
-static void print_kind(struct reasons *reasons, size_t first, bool all, FILE *file)
+static void print_reason(const struct table *table, const struct reason *reason)
 {
+	const struct proof_member *member = reason->member;
+
+	if (member && is_ambiguous(table, name_of(member)))
+		(void) fprintf(table->file, "  %s (%s)\n", reason->finding->text, member->path);
+	else
+		(void) fprintf(table->file, "  %s\n", reason->finding->text);
+}
+
+/* One kind: its first few, each with its cure where that is not the one before's. */
+static void print_kind(const struct table *table, struct reasons *reasons, size_t first)
+{
+	bool all = table->report->all;
+	FILE *file = table->file;
 	const struct proof_finding *kind = reasons->items[first].finding;
 	size_t limit = kind->weight == PROOF_NOTE ? 1 : REASONS_SHOWN;
 	size_t count = 0;
@@ -170,7 +223,7 @@ static void print_kind(struct reasons *reasons, size_t first, bool all, FILE *fi
 			continue;
 		if (*cure && strcmp(cure, finding->cure) != 0)
 			(void) fprintf(file, "    do: %s\n", cure);
-		(void) fprintf(file, "  %s\n", finding->text);
+		print_reason(table, reason);
 		cure = finding->cure;
 	}
 	if (*cure)
@@ -180,15 +233,15 @@ static void print_kind(struct reasons *reasons, size_t first, bool all, FILE *fi
 			file, "  … and %zu more of this kind (--all lists them)\n", count - limit);
 }
 
-static int print_reasons(const struct verify_report *report, FILE *file)
+static int print_reasons(const struct table *table)
 {
 	struct reasons reasons = { 0 };
-	int r = gather(report, &reasons);
+	int r = gather(table->report, &reasons);
 
 	for (enum proof_weight weight = PROOF_REFUSAL; weight <= PROOF_NOTE && r == 0; weight++)
 		for (size_t i = 0; i < reasons.count; i++)
 			if (!reasons.items[i].shown && reasons.items[i].finding->weight == weight)
-				print_kind(&reasons, i, report->all, file);
+				print_kind(table, &reasons, i);
 	free(reasons.items);
 	return r;
 }
@@ -205,15 +258,20 @@ static void print_order(const struct verify_report *report, FILE *file)
 
 int verify_print(const struct verify_report *report, FILE *file)
 {
+	struct table table = { .report = report, .file = file };
 	size_t counts[3] = { 0 };
-	int r;
+	int r = sort_names(&table);
+
+	if (r < 0)
+		return r;
 
 	for (size_t i = 0; i < report->members->count; i++)
 		counts[report->members->items[i].proof.verdict]++;
 	print_header(report, file);
 	print_inputs(report, file);
-	print_rows(report, file);
-	r = print_reasons(report, file);
+	print_rows(&table);
+	r = print_reasons(&table);
+	free(table.names);
 	if (r < 0)
 		return r;
 	if (report->order)

@@ -491,6 +491,48 @@ root() {
     [[ $output != *"more of this kind"* ]]
 }
 
+@test "an image that unpacks to hundreds of times its size is refused: exit 20" {
+    mkdir -p "$work/root/lib/firmware"
+    cp set/net/core.ko "$work/root/"
+    truncate -s 300M "$work/root/lib/firmware/zeros.bin"
+    layer "$work/layer.tar" "$work/root"
+    zstd -q "$work/layer.tar"
+    make_layout "$work/layout" "$work/layer.tar.zst"
+    verify 20 "$work/layout" --kernel headers
+    says "is a bomb"
+}
+
+@test "two files of one name are told by their paths" {
+    mkdir -p "$work/two/a" "$work/two/b"
+    cp bad/old.ko "$work/two/a/"
+    cp bad/old.ko "$work/two/b/"
+    verify 3 "$work/two" --kernel headers
+    says "a/old.ko  " "b/old.ko  " "(a/old.ko)" "(b/old.ko)"
+}
+
+@test "--running asks this machine's kernel, whatever it can tell" {
+    local root=$BATS_TEST_TMPDIR/root release library
+    release=$(uname -r)
+    mkdir -p "$root"/{proc,sys/module,dev,etc,"lib/modules/$release/build"}
+    cp "$SLIPWAY" "$root/slipway"
+    ldd "$SLIPWAY" | grep -o '/[^ ]*' | while read -r library; do
+        install -D "$library" "$root$library"
+    done
+    touch "$root/proc/modules" "$root/dev/null"
+    cp headers/Module.symvers "$root/lib/modules/$release/build/"
+    make_module "$root/fits.ko" fits krel="$release" uses=printk:7
+    make_module "$root/not.ko" not krel="$release" uses=printk:8
+    run chroot "$root" /slipway verify /not.ko --running
+    echo "$output"
+    [ "$status" -eq 3 ]
+    says "kernel $release" "printk CRC 0x00000008" "the kernel exports 0x00000007"
+    run chroot "$root" /slipway verify /fits.ko --running
+    echo "$output"
+    # Nothing tells this kernel's vermagic.
+    [ "$status" -eq 4 ]
+    says "kernel $release" "vermagic not known" "cannot tell"
+}
+
 @test "Ctrl-C in the middle leaves nothing behind" {
     mkdir -p "$work/root/lib/modules/$krel"
     cp set/net/core.ko "$work/root/lib/modules/$krel/"
