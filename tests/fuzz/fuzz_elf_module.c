@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 #include <sys/mman.h>
 
 #include "common/cleanup.h"
@@ -14,6 +15,43 @@
 #include "module/proof_set.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* Whatever is wrong is told in words. */
+static void check_rules(const struct elf_module *module)
+{
+	static const unsigned int versions[] = { 0x0601, 0x0604, 0x060c, 0x060d, 0x060e, 0x0703 };
+
+	for (size_t i = 0; i < ARRAY_SIZE(versions); i++) {
+		struct error format = { 0 }, relocations = { 0 };
+
+		if (elf_module_check_format(module, versions[i], &format) < 0 && !format.text[0])
+			abort();
+		if (elf_module_check_relocations(module, versions[i], &relocations) < 0 &&
+			!relocations.text[0])
+			abort();
+	}
+}
+
+static void read_tables(const struct elf_module *module)
+{
+	size_t count;
+	const struct elf_module_export *exports = elf_module_exports(module, &count);
+	const struct elf_undefined *undefined;
+	struct cms_facts cms;
+	struct error error;
+	bool present;
+
+	for (size_t i = 1; i < count; i++)
+		if (strcmp(exports[i - 1].symbol, exports[i].symbol) > 0)
+			abort();
+	undefined = elf_module_undefined_symbols(module, &count);
+	for (size_t i = 0; i < count; i++)
+		if (undefined[i].version &&
+			strcmp(undefined[i].version->name, undefined[i].name) != 0)
+			abort();
+	if (elf_module_trailer(module, &cms, &present, &error) == 0 && !present && cms.signers)
+		abort();
+}
 
 static void read_everything(const struct elf_module *module)
 {
@@ -85,6 +123,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	}
 	read_everything(module);
+	read_tables(module);
+	check_rules(module);
 	judge(module);
 	return 0;
 }
