@@ -92,13 +92,13 @@ make_build() {
 }
 
 # busybox brings sh and the small programs that the operators' probes run; kmod brings modprobe and lsmod.
-# The packages are unpacked and not configured: their scripts do nothing that an image needs. libelf1 is libelf1t64 where
-# time_t has 64 bits; apt knows it by both names, and adds what the libraries themselves depend on.
+# The packages are unpacked and not configured: their scripts do nothing that an image needs. apt adds what the libraries
+# themselves depend on.
 make_runtime() {
     scratch=$(mktemp -d)
     trap 'rm -rf "$scratch"' EXIT
     mmdebstrap "${common[@]}" --format=directory --variant=extract \
-        --include=base-files,libc6,libgcc-s1,busybox,kmod,libkmod2,libelf1,liblzma5,libzstd1,zlib1g \
+        --include=base-files,libc6,libgcc-s1,busybox,kmod,libkmod2,liblzma5,libzstd1,zlib1g \
         "$suite" "$scratch/root" "${sources[@]}"
     rm -f "$scratch/root/etc/apt/auth.conf.d/slipway.conf"
     "$(dirname "$(readlink -f "$0")")/trim-runtime.sh" "$scratch/root"
