@@ -87,20 +87,27 @@ static bool is_witnessed(const struct running *running, const char *symbol)
 	return false;
 }
 
-/*
- * Is the tree that of the running kernel? All of the kernel's modules that are loaded are to be
- * files of it, and there has to be one.
- */
+/* The tree has a file of the kernel's own for it, and that is another build than what is loaded. */
+static bool contradicts(const struct loaded *loaded, size_t tree)
+{
+	for (size_t i = 0; !loaded->file && i < loaded->candidates.count; i++)
+		if (loaded->candidate_trees[i] == tree &&
+			strncmp(loaded->candidates.items[i], "kernel/", 7) == 0)
+			return true;
+	return false;
+}
+
+/* Is the tree that of the running kernel? Something loaded is of it, and nothing speaks against. */
 static bool is_trees_kernel(const struct running *running, size_t tree)
 {
 	bool some = false;
 
 	for (size_t i = 0; i < running->loaded_count; i++) {
-		if (!is_witness(&running->loaded[i]) || !running->loaded[i].of_kernel)
-			continue;
-		if (running->loaded[i].tree != tree)
+		const struct loaded *loaded = &running->loaded[i];
+
+		if (contradicts(loaded, tree))
 			return false;
-		some = true;
+		some = some || (is_witness(loaded) && loaded->of_kernel && loaded->tree == tree);
 	}
 	return some;
 }
@@ -187,7 +194,8 @@ static int doubt_unwitnessed(struct running *running)
 		.deadline_ms = clock_monotonic_ms() + TREE_SEARCH_MS };
 	int r = remember_unwitnessed(running, &search.symbols);
 
-	if (r == 0)
+	/* What was caught is to be refused, not to be cleared. */
+	if (r == 0 && running->same_build != PROOF_NO)
 		r = ask_tree(&search);
 	if (r == 0)
 		r = put_doubts(running, &search.symbols);
@@ -239,6 +247,7 @@ static int look_closer(struct running *running, bool other_build)
 	witness = first_witness(running);
 	if (witness)
 		compare_vermagic(running, witness);
+	other_build = other_build || running->same_build == PROOF_NO;
 	if (other_build && proof_kernel_has_modversions(&running->kernel))
 		r = doubt_unwitnessed(running);
 	else if (other_build)

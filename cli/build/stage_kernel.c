@@ -154,8 +154,8 @@ int stage_kernel(
 	if (r < 0)
 		return error_set_errno(error, r, "%s", folder);
 	r = copy_symvers(build, ARROW_KERNEL, from, root_fd, to, error);
-	if (r == 0 && stage->other == ARROW_OFED)
-		r = copy_symvers(build, ARROW_OFED, "usr/src/ofa_kernel/default/Module.symvers",
+	if (r == 0 && stage->other != ARROW_COUNT)
+		r = copy_symvers(build, stage->other, "usr/src/ofa_kernel/default/Module.symvers",
 			root_fd, ofed, error);
 	return r < 0 ? r : write_facts(build, root_fd, folder, error);
 }

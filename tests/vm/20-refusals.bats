@@ -135,19 +135,3 @@ CASE
     [ "$status" -eq 0 ]
     [[ $output == *"is held by the module mlx5_ib: unload that first"* ]]
 }
-
-@test "a kernel that takes signed modules only: the reason is decoded, and the inbox driver comes back" {
-    run_case --append module.sig_enforce=1 <<'CASE'
-. /test/drivers.sh
-host_load mlx5_ib
-inbox=$(hexdump -ve '1/1 "%02x"' /sys/module/mlx5_core/notes/.note.gnu.build-id)
-start nic
-exits nic 17 90
-termination_message nic
-expect_loaded mlx5_core mlx5_ib ib_uverbs ib_core
-[ "$(hexdump -ve '1/1 "%02x"' /sys/module/mlx5_core/notes/.note.gnu.build-id)" = "$inbox" ]
-[ ! -e /run/mellanox/drivers/.driver-ready ]
-CASE
-    [ "$status" -eq 0 ]
-    [[ $output == *"LOAD_FAILED: "*": the kernel refused it (EKEYREJECTED): its signature is by a key that the kernel does not trust"* ]]
-}
