@@ -119,8 +119,15 @@ static int read_algorithm(struct der *in, const char *what, const struct oid *kn
 /* Ids that are longer than any certificate's may be (RFC 5280: 20 bytes) are cut. */
 static void print_hex(const struct der *value, char hex[CMS_ID_HEX_SIZE])
 {
-	for (size_t i = 0; i < value->size && i < (CMS_ID_HEX_SIZE - 1) / 2; i++)
-		(void) snprintf(hex + 2 * i, 3, "%02x", value->data[i]);
+	static const char digits[] = "0123456789abcdef";
+	size_t size = 0;
+
+	/* Each of thousands of modules has one: snprintf() took a tenth of a proof's time. */
+	for (size_t i = 0; i < value->size && i < (CMS_ID_HEX_SIZE - 1) / 2; i++) {
+		hex[size++] = digits[value->data[i] >> 4];
+		hex[size++] = digits[value->data[i] & 0xf];
+	}
+	hex[size] = '\0';
 }
 
 /* Bytes that a terminal would act on come out as '?'. */
