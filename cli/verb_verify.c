@@ -27,7 +27,8 @@ static const char usage_text[] =
 	"\n"
 	"  --kernel WHERE   a kernel tree, a build folder, /lib/modules/KREL, record.json of a tree,\n"
 	"                   what build --kernel-from takes (packages, slipway probe's bundle), or a\n"
-	"                   release or newest, which is found and fetched\n"
+	"                   release or newest, which is found and fetched; repeated for files that\n"
+	"                   are one kernel together\n"
 	"  --with PATH      what is loaded before and is not WHAT: a Module.symvers, or a folder or\n"
 	"                   image with modules or such a file; may be repeated, later ones count more\n"
 	"  --running        the kernel of this machine, as it is now\n"
@@ -83,21 +84,13 @@ static int push(struct strv *list, const char *value, const char *option, struct
 	return strv_push(list, value) < 0 ? error_set_errno(error, -ENOMEM, "%s", option) : 0;
 }
 
-static int take_kernel(struct verify *verify, const char *value, struct error *error)
-{
-	if (verify->kernel_text || !*value)
-		return error_set(error, -EINVAL, "--kernel: one kernel is expected");
-	verify->kernel_text = value;
-	return 0;
-}
-
 static int take(void *context, int option, char *value, struct error *error)
 {
 	struct verify *verify = context;
 
 	switch (option) {
 	case OPTION_KERNEL:
-		return take_kernel(verify, value, error);
+		return push(&verify->kernels, value, "--kernel", error);
 	case OPTION_WITH:
 		return push(&verify->with, value, "--with", error);
 	case OPTION_TRUST:
@@ -132,12 +125,12 @@ static int check(const struct verify *verify, struct error *error)
 		return error_set(error, -EINVAL,
 			"what is to be verified is missing: a folder of modules, .ko files or an "
 			"image");
-	if (verify->running && verify->kernel_text)
+	if (verify->running && verify->kernels.count)
 		return error_set(error, -EINVAL, "--running and --kernel: which of the two?");
 	if (verify->running && verify->with.count)
 		return error_set(error, -EINVAL,
 			"--with: with --running the modules that are loaded speak for themselves");
-	if (!verify->running && !verify->kernel_text)
+	if (!verify->running && !verify->kernels.count)
 		return error_set(error, -EINVAL,
 			"--kernel is missing: a kernel tree, a release such as uname -r prints on the "
 			"node, or --running");

@@ -19,7 +19,7 @@ static bool is_layout(const char *path)
 	return fd >= 0 && fs_exists(fd, "oci-layout");
 }
 
-int verify_kernel_tell(const char *text, enum verify_kernel_kind *ret, struct error *error)
+static int tell_one(const char *text, enum verify_kernel_kind *ret, struct error *error)
 {
 	struct stat status;
 	size_t length = strlen(text);
@@ -35,6 +35,22 @@ int verify_kernel_tell(const char *text, enum verify_kernel_kind *ret, struct er
 		return error_set(error, -EINVAL, "--kernel %s: %s", text, strerror(errno));
 	*ret = VERIFY_KERNEL_RELEASE;
 	return 0;
+}
+
+int verify_kernel_tell(const struct strv *texts, enum verify_kernel_kind *ret, struct error *error)
+{
+	size_t releases = 0;
+	int r = 0;
+
+	for (size_t i = 0; i < texts->count && r == 0; i++) {
+		r = tell_one(texts->items[i], ret, error);
+		releases += *ret == VERIFY_KERNEL_RELEASE;
+	}
+	if (r == 0 && releases > 1)
+		return error_set(error, -EINVAL, "--kernel: one kernel is expected");
+	if (r == 0 && texts->count > 1)
+		*ret = VERIFY_KERNEL_FILES;
+	return r;
 }
 
 void verify_kernel_free(struct verify_kernel *kernel)

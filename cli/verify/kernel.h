@@ -60,9 +60,12 @@ struct verify_kernel {
 		.modules_fd = -1                                                                   \
 	}
 
-/* What --kernel's text is; -EINVAL for a path that is not there. */
+/*
+ * What --kernel's texts are, at least one; several are files of one kernel, and perhaps its
+ * release. -EINVAL for a path that is not there.
+ */
 int verify_kernel_tell(
-	const char *text, enum verify_kernel_kind *ret, struct error *error) _must_check_;
+	const struct strv *texts, enum verify_kernel_kind *ret, struct error *error) _must_check_;
 
 /*
  * kernel_place.c: finds the parts of what lies in the file or folder @path. @krel, or NULL, picks
@@ -117,5 +120,5 @@ void verify_kernel_free(struct verify_kernel *kernel);
  * kernel_fetch.c: the same for a release ("newest" too) or files that are one kernel's, by the way
  * of `slipway lint`: through the cache. On failure build->failure is the exit code.
  */
-int verify_kernel_fetch(struct verify_kernel *kernel, struct build *build, const char *text,
-	enum verify_kernel_kind kind, struct error *error) _must_check_;
+int verify_kernel_fetch(struct verify_kernel *kernel, struct build *build, const struct strv *texts,
+	struct error *error) _must_check_;

@@ -146,20 +146,29 @@ static int read_tree(struct verify_kernel *kernel, struct build *build, struct e
 	return verify_kernel_read(kernel, &place, error);
 }
 
-int verify_kernel_fetch(struct verify_kernel *kernel, struct build *build, const char *text,
-	enum verify_kernel_kind kind, struct error *error)
+/* A release and files, as build takes them by --kernel and --kernel-from. */
+static int ask_for(struct build *build, const struct strv *texts, struct error *error)
 {
 	struct build_options *options = &build->options;
-	bool whole = false;
-	int r = 0;
 
 	build->tree_only = true;
-	build->tree_with_modules = kind == VERIFY_KERNEL_RELEASE;
 	options->nvidia = "none";
-	if (kind == VERIFY_KERNEL_RELEASE)
-		options->krel = text;
-	else if (strv_push(&options->kernel_from, text) < 0)
-		r = error_set_errno(error, -ENOMEM, "--kernel");
+	for (size_t i = 0; i < texts->count; i++) {
+		if (access(texts->items[i], F_OK) < 0)
+			options->krel = texts->items[i];
+		else if (strv_push(&options->kernel_from, texts->items[i]) < 0)
+			return error_set_errno(error, -ENOMEM, "--kernel");
+	}
+	build->tree_with_modules = options->kernel_from.count == 0;
+	return 0;
+}
+
+int verify_kernel_fetch(struct verify_kernel *kernel, struct build *build, const struct strv *texts,
+	struct error *error)
+{
+	bool whole = false;
+	int r = ask_for(build, texts, error);
+
 	if (r == 0)
 		r = build_prepare(build, error);
 	if (r == 0)

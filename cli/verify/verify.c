@@ -54,7 +54,7 @@ int verify_tell(struct verify *verify, struct error *error)
 	if (r == 0)
 		r = tell_all(&verify->with, true, &verify->withs, &verify->with_count, error);
 	if (r == 0 && !verify->running)
-		r = verify_kernel_tell(verify->kernel_text, &verify->kernel_kind, error);
+		r = verify_kernel_tell(&verify->kernels, &verify->kernel_kind, error);
 	return r;
 }
 
@@ -78,7 +78,7 @@ bool verify_needs_cache(const struct verify *verify)
 static int read_folder(struct verify *verify, struct error *error)
 {
 	_cleanup_(verify_place_close) struct verify_place place = VERIFY_PLACE_CLOSED;
-	int r = verify_place_find(verify->kernel_text, NULL, &place, error);
+	int r = verify_place_find(verify->kernels.items[0], NULL, &place, error);
 
 	verify->failure = r == -EINVAL || r == -EBADMSG ? EXIT_CODE_KERNEL : EXIT_CODE_USAGE;
 	if (r < 0)
@@ -110,8 +110,7 @@ static int read_kernel(struct verify *verify, struct error *error)
 		return read_running(verify, error);
 	if (verify->kernel_kind == VERIFY_KERNEL_FOLDER)
 		return read_folder(verify, error);
-	r = verify_kernel_fetch(
-		&verify->kernel, &verify->build, verify->kernel_text, verify->kernel_kind, error);
+	r = verify_kernel_fetch(&verify->kernel, &verify->build, &verify->kernels, error);
 	verify->failure = verify->build.failure ? verify->build.failure : EXIT_CODE_CONTENT;
 	return r;
 }
@@ -341,6 +340,7 @@ void verify_close(struct verify *verify)
 	close_inputs(verify->inputs, verify->input_count);
 	close_inputs(verify->withs, verify->with_count);
 	strv_free(&verify->options);
+	strv_free(&verify->kernels);
 	strv_free(&verify->what);
 	strv_free(&verify->with);
 	strv_free(&verify->trust_files);

@@ -14,7 +14,7 @@ struct verify {
 	struct strv what;
 	struct strv with;
 	struct strv trust_files;
-	const char *kernel_text; /* NULL with running */
+	struct strv kernels; /* --kernel; none with running */
 	bool running;
 	bool enforce;
 	bool order;

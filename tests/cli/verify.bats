@@ -386,6 +386,10 @@ root() {
     pack_deb "linux-headers-$krel" "$work/tree" "$work/headers.deb"
     verify 0 set --kernel "$work/headers.deb" --os debian12
     tree=$(echo "$BATS_TEST_TMPDIR"/cache/arrows/kernel-*)
+    pack_deb "linux-image-$krel" "$work/tree" "$work/image.deb"
+    verify 0 set --kernel "$work/headers.deb" --kernel "$work/image.deb" --kernel "$krel" --os debian12
+    verify 2 set --kernel "$krel" --kernel "$other"
+    says "one kernel is expected"
     verify 0 set --kernel "$tree"
     verify 0 set --kernel "$tree/record.json"
     cp "$tree/record.json" "$work/alone.json"
