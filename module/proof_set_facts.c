@@ -120,17 +120,51 @@ static int judge_depends(struct set_work *work, uint32_t member, const char *nam
 		name);
 }
 
-static bool is_alias(const struct set_work *work, const char *name)
+static int collect_wish(struct set_work *work, uint32_t member, const char *name)
 {
-	for (uint32_t i = 0; i < work->set->member_count; i++) {
+	(void) member;
+	return is_there(work, name) ? 0 : strv_push(&work->wishes, name);
+}
+
+/* Only what looks like a module's name can be wished for: not "pci:v…" and not "snd-card-*". */
+static uint32_t find_wish(const struct set_work *work, const char *alias)
+{
+	char name[PROOF_NAME_SIZE];
+	size_t length = strcspn(alias, ":*");
+
+	if (alias[length] || length >= sizeof(name))
+		return SET_NONE;
+	for (size_t i = 0; i <= length; i++)
+		name[i] = alias[i] == '-' ? '_' : alias[i];
+	return set_table_find(&work->wished, name);
+}
+
+/* Wishes that no module's name fulfils may be aliases: all are looked for in one go. */
+static int fulfil_wishes(struct set_work *work)
+{
+	size_t count;
+
+	for (uint32_t i = 0; work->set->kernel_modules && i < work->set->member_count; i++)
+		if (set_module(work, i) && visit_softdeps(work, i, collect_wish) < 0)
+			return -ENOMEM;
+	count = work->wishes.count;
+	work->fulfilled = calloc(count + 1, sizeof(*work->fulfilled));
+	if (!work->fulfilled || set_table_init(&work->wished, count) < 0)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < count; i++)
+		(void) set_table_put(&work->wished, work->wishes.items[i], i);
+	for (uint32_t i = 0; count && i < work->set->member_count; i++) {
 		const struct elf_module *module = set_module(work, i);
 		const char *alias = NULL;
 
-		while (module && (alias = elf_module_info_next(module, "alias", alias)))
-			if (proof_same_module(alias, name))
-				return true;
+		while (module && (alias = elf_module_info_next(module, "alias", alias))) {
+			uint32_t wish = find_wish(work, alias);
+
+			if (wish != SET_NONE)
+				work->fulfilled[wish] = true;
+		}
 	}
-	return false;
+	return 0;
 }
 
 /* Of a name that is no module's it takes the kernel's aliases to tell, which we have not. */
@@ -139,8 +173,9 @@ static int judge_softdep(struct set_work *work, uint32_t member, const char *nam
 	const struct proof_draft draft = {
 		.id = "softdep-missing", .weight = PROOF_NOTE, .exporter = name
 	};
+	uint32_t wish = set_table_find(&work->wished, name);
 
-	if (!work->set->kernel_modules || is_there(work, name) || is_alias(work, name))
+	if (wish == SET_NONE || work->fulfilled[wish])
 		return 0;
 	return proof_append(&work->set->findings, work->nodes[member].label, &draft,
 		"wishes for %s before it, which is the name of no module", name);
@@ -163,7 +198,7 @@ static int judge_firmware(struct set_work *work, uint32_t member)
 
 int set_judge_facts(struct set_work *work)
 {
-	int r = 0;
+	int r = fulfil_wishes(work);
 
 	for (uint32_t i = 0; i < work->set->member_count && r == 0; i++) {
 		if (!set_module(work, i) || work->nodes[i].shadowed)

@@ -62,7 +62,10 @@ struct set_work {
 	size_t export_count;
 	struct set_duplicate *duplicates;
 	size_t duplicate_count;
-	uint32_t *order; /* members that can be loaded, in their order */
+	struct strv wishes;      /* of softdep, for what is no module's name; may come twice */
+	struct set_table wished; /* to a place in these */
+	bool *fulfilled;         /* by an alias */
+	uint32_t *order;         /* members that can be loaded, in their order */
 	size_t order_count;
 };
 

@@ -253,6 +253,9 @@ void set_work_done(struct set_work *work)
 	free(work->exports);
 	free(work->duplicates);
 	free(work->order);
+	free(work->fulfilled);
+	strv_free(&work->wishes);
+	set_table_done(&work->wished);
 	set_table_done(&work->names);
 	set_table_done(&work->kernel);
 	set_table_done(&work->symbols);

@@ -299,6 +299,21 @@ static void firmware_wishes_and_options_that_miss_are_noted(void **state)
 		"link_b: modprobe.d sets sped, which is none of its parameters (is it speed?)");
 }
 
+static void a_wish_may_be_for_an_alias(void **state)
+{
+	char *modules[] = { "link_k", NULL };
+	const struct strv kernel_modules = { modules, 1, 2 };
+	_cleanup_chain_ struct chain chain;
+
+	chain_start(&chain, *state, KERNEL);
+	add_changed(&chain, "a.ko", 'a', 'k', 'y', NULL, NULL);
+	/* Its description of the parameter becomes an alias. */
+	add_changed(&chain, "b.ko", 'b', 'k', 'k', "parm=speed:?", "alias=link-y");
+	chain.set.kernel_modules = &kernel_modules;
+	run(&chain);
+	assert_null(finding_of(&chain.set.findings, "softdep-missing"));
+}
+
 static void depends_without_a_symbol_is_a_note(void **state)
 {
 	_cleanup_chain_ struct chain chain;
@@ -387,6 +402,7 @@ int main(void)
 		folder_test(a_kernels_module_that_is_needed_exports_too),
 		folder_test(of_two_files_of_one_name_updates_win),
 		folder_test(firmware_wishes_and_options_that_miss_are_noted),
+		folder_test(a_wish_may_be_for_an_alias),
 		folder_test(depends_without_a_symbol_is_a_note),
 		folder_test(a_proprietary_member_taints_those_above_it),
 		folder_test(an_unreadable_member_is_a_verdict),
