@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tests/unit/support.h"
+
+#include "module/symvers.h"
+#include "module/system_map.h"
+
+#define _cleanup_map_ _cleanup_(system_map_close)
+
+/* As a kernel before 5.19 has it: CRCs are absolute symbols. */
+static const char old_map[] = "0000000008d1a2b3 A __crc_printk\n"
+			      "ffffffff81000000 T _text\n"
+			      "ffffffff81000010 T printk\n"
+			      "ffffffff82000000 R __start___ksymtab\n"
+			      "ffffffff82000000 r __ksymtab_printk\n"
+			      "ffffffff8200000c R __stop___ksymtab\n"
+			      "ffffffff8200000c R __start___ksymtab_gpl\n"
+			      "ffffffff8200000c r __ksymtab_kobject_get\n"
+			      "ffffffff82000018 R __stop___ksymtab_gpl\n";
+
+static struct system_map *open_map(const struct folder *folder, const char *text)
+{
+	struct system_map *map = NULL;
+	struct error error = { 0 };
+
+	folder_write_text(folder, "System.map", text);
+	if (system_map_open(folder->fd, "System.map", &map, &error) < 0)
+		fail_msg("%s", error.text);
+	return map;
+}
+
+static void expect_failure(const struct folder *folder, const char *text, int code, const char *why)
+{
+	struct system_map *map = NULL;
+	struct error error = { 0 };
+
+	folder_write_text(folder, "System.map", text);
+	assert_int_equal(system_map_open(folder->fd, "System.map", &map, &error), code);
+	assert_null(map);
+	assert_contains(error.text, "System.map: ");
+	assert_contains(error.text, why);
+}
+
+static void names_are_found_and_exports_listed(void **state)
+{
+	_cleanup_map_ struct system_map *map = open_map(*state, old_map);
+	const struct system_map_export *exports;
+	size_t count;
+
+	assert_true(system_map_defines(map, "_text"));
+	assert_true(system_map_defines(map, "printk"));
+	assert_false(system_map_defines(map, "print"));
+	exports = system_map_exports(map, &count);
+	assert_int_equal(count, 2);
+	assert_string_equal(exports[0].symbol, "printk");
+	assert_true(exports[0].has_gpl && !exports[0].gpl);
+	assert_true(exports[0].has_crc);
+	assert_int_equal(exports[0].crc, 0x08d1a2b3);
+	assert_string_equal(exports[1].symbol, "kobject_get");
+	assert_true(exports[1].has_gpl && exports[1].gpl);
+	assert_false(exports[1].has_crc);
+}
+
+static void newer_kernels_do_not_show_mark_and_crc(void **state)
+{
+	_cleanup_map_ struct system_map *map = open_map(
+		*state, "ffffffff82000000 r __ksymtab_printk\nffffffff82000010 r __crc_printk\n");
+	const struct system_map_export *exports;
+	size_t count;
+
+	exports = system_map_exports(map, &count);
+	assert_int_equal(count, 1);
+	assert_false(exports[0].has_gpl);
+	assert_false(exports[0].has_crc);
+}
+
+static void what_is_no_map_is_an_error(void **state)
+{
+	expect_failure(*state, "", -EINVAL, "empty");
+	expect_failure(*state, "ffffffff81000000 T _text\nand so on\n", -EINVAL, "line 2");
+	expect_failure(*state, "ffffffff81000000 T \n", -EINVAL, "line 1");
+	expect_failure(*state, "ffffffff8100000000 T _text\n", -EINVAL, "line 1");
+	expect_failure(*state, "T _text\n", -EINVAL, "line 1");
+	expect_failure(*state,
+		"ffffffffffffffff B The real System.map is in the linux-image-<version>-dbg "
+		"package\n",
+		-ENODATA, "linux-image-<version>-dbg");
+}
+
+static void its_exports_become_symvers_but_do_not_win(void **state)
+{
+	const struct folder *folder = *state;
+	_cleanup_map_ struct system_map *map = open_map(folder, old_map);
+	_cleanup_(symvers_close) struct symvers *symvers = NULL;
+	const struct symvers_entry *entry;
+	struct error error = { 0 };
+
+	folder_write_text(folder, "symvers", "0x00000007\tprintk\tvmlinux\tEXPORT_SYMBOL\tSPACE\n");
+	assert_int_equal(symvers_open(folder->fd, "symvers", &symvers, &error), 0);
+	assert_int_equal(symvers_add_system_map(symvers, map), 0);
+	assert_int_equal(symvers_count(symvers), 2);
+	entry = symvers_find(symvers, "printk");
+	assert_int_equal(entry->crc, 7);
+	assert_false(entry->partial);
+	entry = symvers_at(symvers, 1);
+	assert_string_equal(entry->symbol, "kobject_get");
+	assert_string_equal(entry->module, "vmlinux");
+	assert_string_equal(entry->export, "EXPORT_SYMBOL_GPL");
+	assert_true(entry->partial);
+	assert_false(entry->has_crc);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		folder_test(names_are_found_and_exports_listed),
+		folder_test(newer_kernels_do_not_show_mark_and_crc),
+		folder_test(what_is_no_map_is_an_error),
+		folder_test(its_exports_become_symvers_but_do_not_win),
+	};
+
+	return cmocka_run_group_tests_name("system_map", tests, NULL, NULL);
+}
