@@ -18,7 +18,7 @@ bool verify_firmware_judged(const struct verify_firmware *firmware)
 
 		if (!input->root)
 			continue;
-		if (verify_input_unpacks(input))
+		if (input->image)
 			return true;
 		for (size_t k = 0; k < ARRAY_SIZE(tops); k++)
 			if (fs_exists(input->fd, tops[k]))

@@ -27,6 +27,7 @@ struct verify_input {
 	char *folder;        /* absolute: what all paths here are relative to */
 	int fd;              /* of that folder */
 	bool root;           /* it is a system's root, so that its firmware and modprobe.d count */
+	bool image;          /* a whole one: firmware that is not in it is not there */
 	struct strv modules; /* sorted */
 	struct strv symvers; /* Module.symvers files */
 	struct strv passed_over; /* kernel releases whose modules were left out */

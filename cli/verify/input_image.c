@@ -50,18 +50,19 @@ static bool is_wanted(void *context, const char *path)
 
 /* A manifest that names a layer which is not there is damage, not a missing file of the user's. */
 static int unpack_image(const struct local_image *image, const struct unpack *unpack,
-	const struct verify_input *input, struct error *error)
+	struct verify_input *input, struct error *error)
 {
 	int r = local_image_unpack(image, unpack, error);
 
+	input->image = true;
 	if (r == -ENOENT)
 		r = -EBADMSG;
 	return r < 0 ? error_prefix(error, r, "%s: its layers cannot be read", input->name) : 0;
 }
 
 /* A .deb, .rpm or tarball that is no image may hold modules as well. */
-static int unpack_archive(const char *path, const struct unpack *unpack,
-	const struct verify_input *input, struct error *error)
+static int unpack_archive(const char *path, const struct unpack *unpack, struct verify_input *input,
+	struct error *error)
 {
 	_cleanup_(local_image_free) struct local_image image = { 0 };
 	enum archive_kind kind;
@@ -78,7 +79,7 @@ static int unpack_archive(const char *path, const struct unpack *unpack,
 }
 
 static int unpack_layout(
-	const struct unpack *unpack, const struct verify_input *input, struct error *error)
+	const struct unpack *unpack, struct verify_input *input, struct error *error)
 {
 	_cleanup_(local_image_free) struct local_image image = { 0 };
 	int r = local_image_open(input->place, false, &image, error);
@@ -112,7 +113,7 @@ static int no_image(const struct verify_input *input, struct error *error)
  * Through an archive, not a mount: that needs the rights of root, and somebody who unmounts it
  * again after whatever end.
  */
-static int unpack_stored(const struct unpack *unpack, const struct verify_input *input,
+static int unpack_stored(const struct unpack *unpack, struct verify_input *input,
 	const char *scratch, struct error *error)
 {
 	_cleanup_free_ char *path = NULL;
