@@ -54,7 +54,7 @@ static int add_window(struct elf_file *file, uint64_t offset, uint64_t size,
 		if (got < 0)
 			return error_set_errno(error, (int) got, "cannot read");
 		return error_set(error, -EINVAL, "shrank while it was read, at offset %llu",
-			(unsigned long long) (offset + (uint64_t) got));
+			(unsigned long long) offset + (size_t) got);
 	}
 	*window = (struct elf_window){ file->windows, offset, size };
 	file->windows = window;
@@ -93,10 +93,10 @@ static int read_head(struct elf_file *file, struct error *error)
 {
 	uint64_t size = file->size < HEAD_SIZE ? file->size : HEAD_SIZE;
 	enum decompress_format format;
-	struct elf_window *head;
+	struct elf_window *head = NULL;
 	int r = add_window(file, 0, size, &head, error);
 
-	if (r < 0)
+	if (r < 0 || !head)
 		return r;
 	format = decompress_detect(head->bytes, size);
 	return format == DECOMPRESS_NONE ? 0 : unpack_file(file, format, error);
@@ -170,7 +170,7 @@ int elf_file_map(struct elf_file *file, uint64_t offset, uint64_t size, const ch
 		window = window->next;
 	if (!window)
 		r = add_window(file, offset, size, &window, error);
-	if (r == 0)
+	if (r == 0 && window)
 		*ret = window->bytes + (offset - window->offset);
 	return r;
 }
@@ -180,10 +180,10 @@ int elf_file_take(struct elf_file *file, char **ret_data, size_t *ret_size, stru
 	char *data = TAKE_PTR(file->unpacked);
 
 	if (!data) {
-		const char *bytes;
+		const char *bytes = NULL;
 		int r = elf_file_map(file, 0, file->size, &bytes, error);
 
-		if (r < 0)
+		if (r < 0 || !bytes)
 			return r;
 		data = malloc((size_t) file->size + 1);
 		if (!data)

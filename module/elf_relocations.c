@@ -177,7 +177,7 @@ static int check_relocation(const struct target *target, size_t index, const Elf
 
 static int check_section(struct target *target, struct error *error)
 {
-	struct elf_span relocations, bytes;
+	struct elf_span relocations = { 0 }, bytes = { 0 };
 	int r = elf_section_map(target->parts, target->relocations, &relocations, error);
 
 	if (r == 0)

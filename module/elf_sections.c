@@ -255,7 +255,7 @@ int elf_section_map(const struct elf_parts *parts, unsigned int index, struct el
 
 static int read_symbols(struct elf_parts *parts, struct error *error)
 {
-	struct elf_span symbols, strings;
+	struct elf_span symbols = { 0 }, strings = { 0 };
 	int r = elf_section_map(parts, parts->symtab, &symbols, error);
 
 	if (r == 0)

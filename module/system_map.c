@@ -130,9 +130,10 @@ static int build_index(struct system_map *map)
 	if (!map->slots)
 		return -ENOMEM;
 	for (size_t i = 0; i < map->count; i++) {
-		uint32_t *slot = find_slot(map, map->lines[i].name);
+		const char *name = map->lines[i].name;
+		uint32_t *slot = name ? find_slot(map, name) : NULL;
 
-		if (!*slot)
+		if (slot && !*slot)
 			*slot = (uint32_t) i + 1;
 	}
 	return 0;

@@ -2,6 +2,7 @@
 #include "tests/unit/support.h"
 
 #include "module/symvers.h"
+#include "tests/unit/packed.h"
 
 #define _cleanup_symvers_ _cleanup_(symvers_close)
 
@@ -196,6 +197,75 @@ static void the_module_name_is_the_last_component_as_the_kernel_writes_it(void *
 	assert_string_equal(name, "vmlinux");
 }
 
+static void single_entries_win_and_are_copied(void **state)
+{
+	_cleanup_(symvers_close) struct symvers *symvers = NULL;
+	char name[] = "printk";
+	const struct symvers_entry entry = { .symbol = name,
+		.module = "vmlinux",
+		.export = "EXPORT_SYMBOL",
+		.name_space = "",
+		.crc = 7 };
+	struct symvers_entry other = entry;
+
+	(void) state;
+	assert_int_equal(symvers_new(&symvers), 0);
+	assert_null(symvers_find(symvers, "printk"));
+	assert_int_equal(symvers_put(symvers, &entry), 0);
+	other.module = "other";
+	other.crc = 8;
+	other.has_crc = true;
+	assert_int_equal(symvers_put(symvers, &other), 0);
+	name[0] = 'x';
+	assert_int_equal(symvers_count(symvers), 1);
+	assert_string_equal(symvers_at(symvers, 0)->symbol, "printk");
+	assert_string_equal(symvers_find(symvers, "printk")->module, "other");
+	assert_true(symvers_find(symvers, "printk")->has_crc);
+}
+
+static void a_modules_exports_win_under_its_own_name(void **state)
+{
+	const struct folder *folder = *state;
+	_cleanup_(symvers_close) struct symvers *symvers = NULL;
+	_cleanup_(elf_module_close) struct elf_module *module = NULL;
+	const struct symvers_entry *entry;
+	struct error error = { 0 };
+
+	folder_write_text(folder, "symvers",
+		"0x00000001\tib_register_peer_memory_client\tib_core\tEXPORT_SYMBOL_GPL\t\n");
+	assert_int_equal(symvers_open(folder->fd, "symvers", &symvers, &error), 0);
+	assert_int_equal(elf_module_open(AT_FDCWD, FIXTURES "/exporter.ko", &module, &error), 0);
+	assert_int_equal(symvers_add_module(symvers, module), 0);
+	elf_module_close(&module);
+	entry = symvers_find(symvers, "ib_register_peer_memory_client");
+	assert_string_equal(entry->module, "ib_uverbs");
+	assert_string_equal(entry->export, "EXPORT_SYMBOL");
+	assert_int_equal(entry->crc, 0x8e6daf35);
+	assert_int_equal(symvers_count(symvers), 1);
+}
+
+static void packed_files_are_read(void **state)
+{
+	const struct folder *folder = *state;
+	const char text[] = "0x00000001\tprintk\tvmlinux\tEXPORT_SYMBOL\t\n";
+
+	for (int format = DECOMPRESS_XZ; format <= DECOMPRESS_ZSTD; format++) {
+		_cleanup_(symvers_close) struct symvers *symvers = NULL;
+		struct error error = { 0 };
+		size_t size;
+		_cleanup_free_ char *packed =
+			pack((enum decompress_format) format, text, strlen(text), &size);
+
+		folder_write(folder, "packed", packed, size);
+		assert_int_equal(symvers_open(folder->fd, "packed", &symvers, &error), 0);
+		assert_int_equal(symvers_find(symvers, "printk")->crc, 1);
+		symvers_close(&symvers);
+		folder_write(folder, "packed", packed, size / 2);
+		assert_int_equal(symvers_open(folder->fd, "packed", &symvers, &error), -EINVAL);
+		assert_contains(error.text, "packed: damaged or cut short");
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -209,6 +279,9 @@ int main(void)
 		folder_test(malformed_lines_are_named_by_number),
 		folder_test(a_nul_byte_is_refused),
 		cmocka_unit_test(the_module_name_is_the_last_component_as_the_kernel_writes_it),
+		cmocka_unit_test(single_entries_win_and_are_copied),
+		folder_test(a_modules_exports_win_under_its_own_name),
+		folder_test(packed_files_are_read),
 	};
 
 	return cmocka_run_group_tests_name("symvers", tests, NULL, NULL);
