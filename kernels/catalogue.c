@@ -236,27 +236,66 @@ static int unknown_os(const char *folder, const char *os, struct error *error)
 		known ? known : "(out of memory)");
 }
 
+static int open_file(
+	const char *folder, const char *os, struct catalogue *catalogue, struct error *error)
+{
+	_cleanup_free_ char *path = NULL;
+	int r;
+
+	if (asprintf(&path, "%s/%s.ini", folder, os) < 0)
+		return error_set_errno(error, -ENOMEM, "%s", os);
+	if (!fs_exists(AT_FDCWD, path))
+		return -ENOENT;
+	r = ini_file_read(path, on_key, catalogue, error);
+	if (r == 0)
+		r = complete(catalogue, path, error);
+	if (r < 0)
+		return r;
+	catalogue->os = strdup(os);
+	return catalogue->os ? 0 : error_set_errno(error, -ENOMEM, "%s", os);
+}
+
+/* "bookworm" of "Debian 12 (bookworm)": VERSION_CODENAME in os-release, which people know too. */
+static bool has_codename(const struct catalogue *catalogue, const char *codename)
+{
+	const char *start = catalogue->name ? strrchr(catalogue->name, '(') : NULL;
+	size_t length = strlen(codename);
+
+	return start && strncasecmp(start + 1, codename, length) == 0 &&
+	       strcmp(start + 1 + length, ")") == 0;
+}
+
+static int open_codename(
+	const char *folder, const char *codename, struct catalogue *ret, struct error *error)
+{
+	_cleanup_strv_ struct strv names = { 0 };
+	int r = catalogue_names(folder, &names, error);
+
+	for (size_t i = 0; i < names.count && r == 0; i++) {
+		_cleanup_(catalogue_free) struct catalogue catalogue = { 0 };
+
+		r = open_file(folder, names.items[i], &catalogue, error);
+		if (r < 0 || !has_codename(&catalogue, codename))
+			continue;
+		*ret = catalogue;
+		catalogue = (struct catalogue){ 0 };
+		return 0;
+	}
+	return r < 0 ? r : unknown_os(folder, codename, error);
+}
+
 int catalogue_open(const char *folder, const char *os, struct catalogue *ret, struct error *error)
 {
 	_cleanup_(catalogue_free) struct catalogue catalogue = { 0 };
-	_cleanup_free_ char *path = NULL;
 	int r;
 
 	if (strchr(os, '/') || *os == '.' || !*os)
 		return unknown_os(folder, os, error);
-	if (asprintf(&path, "%s/%s.ini", folder, os) < 0)
-		return error_set_errno(error, -ENOMEM, "%s", os);
-	if (!fs_exists(AT_FDCWD, path))
-		return unknown_os(folder, os, error);
-	r = ini_file_read(path, on_key, &catalogue, error);
+	r = open_file(folder, os, &catalogue, error);
+	if (r == -ENOENT)
+		return open_codename(folder, os, ret, error);
 	if (r < 0)
 		return r;
-	r = complete(&catalogue, path, error);
-	if (r < 0)
-		return r;
-	catalogue.os = strdup(os);
-	if (!catalogue.os)
-		return error_set_errno(error, -ENOMEM, "%s", os);
 	*ret = catalogue;
 	catalogue = (struct catalogue){ 0 };
 	return 0;

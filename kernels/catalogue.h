@@ -104,8 +104,10 @@ struct catalogue {
 };
 
 /*
- * Reads @folder/<os>.ini. -ENODATA with the known names in @error when there is none; -EINVAL with
- * file and line for what is wrong in it. The caller frees it with catalogue_free().
+ * Reads @folder/<os>.ini, or the one whose code name @os is, in brackets behind its name:
+ * "bookworm". -ENODATA with the known names in @error when there is none; -EINVAL with file and
+ * line for what is wrong in it. The caller frees it with catalogue_free(); os in it is the file's
+ * name.
  */
 int catalogue_open(const char *folder, const char *os, struct catalogue *ret,
 	struct error *error) _must_check_;

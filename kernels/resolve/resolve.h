@@ -85,5 +85,11 @@ const char *resolve_newest(const struct strv *krels, const struct catalogue *os)
 int resolve_nearest(const struct strv *krels, const struct catalogue *os, const char *krel,
 	struct strv *nearest) _must_check_;
 
+/*
+ * The one of @krels that a mistyped @krel may stand for, or NULL. Only where none has its flavour:
+ * a number that is not there is no slip of the hand. Borrowed.
+ */
+const char *resolve_meant(const struct strv *krels, const struct catalogue *os, const char *krel);
+
 /* The upstream part of a package's version: without epoch and revision. The caller frees it. */
 char *resolve_upstream(const char *version);

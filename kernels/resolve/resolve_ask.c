@@ -154,13 +154,16 @@ static int not_found(const struct asking *asking, struct error *error)
 	_cleanup_free_ char *joined = NULL;
 	_cleanup_free_ char *unasked = NULL;
 	_cleanup_free_ char *archive = NULL;
+	const char *meant = NULL;
 	struct error why = *error;
 
 	if (place_set_is_mute(&asking->own) &&
 		(!asking->archives.count || place_set_is_mute(&asking->archives)))
 		return place_set_say_mute(&asking->own, asking->request->os, error);
 
-	if (resolve_releases(asking->indexes, asking->count, asking->request->os, &krels) == 0 &&
+	if (resolve_releases(asking->indexes, asking->count, asking->request->os, &krels) == 0)
+		meant = resolve_meant(&krels, asking->request->os, asking->request->krel);
+	if (krels.count &&
 		resolve_nearest(&krels, asking->request->os, asking->request->krel, &nearest) ==
 			0 &&
 		nearest.count)
@@ -174,8 +177,9 @@ static int not_found(const struct asking *asking, struct error *error)
 	if (place_set_missing_half(&asking->archives, asking->places->snapshot, &archive) < 0)
 		return error_set_errno(error, -ENOMEM, "package lists");
 	return error_set(error, -ENODATA,
-		"%s; the nearest there are: %s%s%s%s; slipway resolve --explain shows every place",
-		why.text, joined ? joined : "none",
+		"%s%s%s%s nearest there are: %s%s%s%s; slipway resolve --explain shows every place",
+		why.text, meant ? "; did you mean " : "", meant ? meant : "",
+		meant ? "? The" : "; the", joined ? joined : "none",
 		unasked ? "; not asked, for nothing says where they are: " : "",
 		unasked ? unasked : "", archive ? archive : "");
 }

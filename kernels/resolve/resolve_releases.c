@@ -3,6 +3,7 @@
 #include <fnmatch.h>
 #include <string.h>
 
+#include "common/nearest.h"
 #include "kernels/krel.h"
 #include "kernels/lists/relation.h"
 #include "kernels/resolve/resolve.h"
@@ -302,4 +303,13 @@ int resolve_nearest(const struct strv *krels, const struct catalogue *os, const 
 	for (size_t i = first; i < last && r == 0; i++)
 		r = strv_push(nearest, from->items[i]);
 	return r;
+}
+
+const char *resolve_meant(const struct strv *krels, const struct catalogue *os, const char *krel)
+{
+	_cleanup_strv_ struct strv same = { 0 };
+
+	if (of_same_flavour(krels, os, krel, &same) < 0 || same.count)
+		return NULL;
+	return nearest_word(krels, krel);
 }

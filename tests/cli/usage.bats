@@ -98,6 +98,9 @@ load helpers
     says "--os debian7: not known" debian12
     run_slipway 2 build --kernel newest --os debain12
     says "did you mean debian12?"
+    # The code name is one of its names.
+    run_slipway 2 build --kernel newest --os bookworm --nvidia none
+    says "--nvidia none without --ofed"
 }
 
 @test "an --os that is a path is not followed" {

@@ -36,6 +36,29 @@ static void what_is_not_given_is_empty(void **state)
 	assert_false(os.repositories[0].archive);
 }
 
+static void a_code_name_is_as_good(void **state)
+{
+	static const struct {
+		const char *codename, *os;
+	} cases[] = { { "bookworm", "debian12" }, { "Trixie", "debian13" }, { "sid", "debiansid" },
+		{ "jammy", "ubuntu22.04" }, { "noble", "ubuntu24.04" } };
+	struct error error = { 0 };
+
+	(void) state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		_cleanup_(catalogue_free) struct catalogue os = { 0 };
+
+		assert_int_equal(catalogue_open(CATALOGUE, cases[i].codename, &os, &error), 0);
+		assert_string_equal(os.os, cases[i].os);
+	}
+	for (const char *const *bad = (const char *const[]){ "book", "bookworm)", "(", NULL }; *bad;
+		bad++) {
+		struct catalogue os = { 0 };
+
+		assert_int_equal(catalogue_open(CATALOGUE, *bad, &os, &error), -ENODATA);
+	}
+}
+
 static void a_bad_file_is_named_with_its_line(void **state)
 {
 	static const struct {
@@ -330,6 +353,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		folder_test(what_is_not_given_is_empty),
+		cmocka_unit_test(a_code_name_is_as_good),
 		folder_test(a_bad_file_is_named_with_its_line),
 		folder_test(a_line_that_would_be_cut_is_an_error),
 		folder_test(lists_go_on_in_lines_that_begin_with_a_blank),

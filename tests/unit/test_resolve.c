@@ -457,29 +457,6 @@ static void newest_is_of_the_series_and_the_plain_flavour(void **state)
 	assert_null(resolve_newest(&none, &debian));
 }
 
-static void assert_nearest(const char *krel, const char *wanted)
-{
-	_cleanup_strv_ struct strv krels = { 0 };
-	_cleanup_strv_ struct strv nearest = { 0 };
-	_cleanup_free_ char *joined = NULL;
-
-	assert_int_equal(resolve_releases(debian_lists, 3, &debian, &krels), 0);
-	assert_int_equal(resolve_nearest(&krels, &debian, krel, &nearest), 0);
-	joined = strv_join(&nearest, " ");
-	assert_string_equal(joined, wanted);
-}
-
-static void the_nearest_are_of_the_same_flavour_and_in_order(void **state)
-{
-	(void) state;
-	assert_nearest("6.1.0-50-amd64", "6.1.0-9-amd64 6.1.0-47-amd64 6.1.0-56-amd64");
-	assert_nearest("6.12.90+deb12-amd64", "6.12.107+deb12-amd64");
-	assert_nearest("6.2.0-1-amd64",
-		"6.1.0-9-amd64 6.1.0-47-amd64 6.1.0-56-amd64 6.12.107+deb12-amd64");
-	assert_nearest("6.1.0-1-cloud-amd64", "6.1.0-57-cloud-amd64");
-	assert_nearest("0", "6.1.0-9-amd64 6.1.0-47-amd64 6.1.0-56-amd64");
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -498,7 +475,6 @@ int main(void)
 		cmocka_unit_test(whoever_is_strict_gets_the_same_build_or_nothing),
 		cmocka_unit_test(releases_are_listed),
 		cmocka_unit_test(newest_is_of_the_series_and_the_plain_flavour),
-		cmocka_unit_test(the_nearest_are_of_the_same_flavour_and_in_order),
 	};
 
 	return cmocka_run_group_tests_name("resolve", tests, NULL, NULL);
