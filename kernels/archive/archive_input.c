@@ -5,6 +5,8 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "common/strv.h"
+
 #define BLOCK_BYTES ((size_t) 128 << 10)
 
 int archive_input_kind(int dir_fd, const char *path, enum archive_kind *ret_kind)
@@ -64,9 +66,37 @@ static void support_filters(struct archive *reader)
 	(void) archive_read_support_filter_zstd(reader);
 }
 
-/* Moves the outer archive to the member; @prefix: its name only starts so. */
+/*
+ * The member that a link in the archive stands for: older versions of docker save write a layer
+ * that two images share once, and "../<id>/layer.tar" elsewhere. NULL when it leads out, or without
+ * memory.
+ */
+static char *resolve_link(const char *member, const char *target)
+{
+	_cleanup_strv_ struct strv parts = { 0 };
+	_cleanup_strv_ struct strv steps = { 0 };
+	int r = strv_split(&parts, member, "/");
+
+	if (r < 0 || parts.count == 0 || *target == '/' || strv_split(&steps, target, "/") < 0)
+		return NULL;
+	strv_remove(&parts, parts.count - 1);
+	for (size_t i = 0; i < steps.count && r == 0; i++) {
+		if (strcmp(steps.items[i], "..") == 0 && parts.count == 0)
+			return NULL;
+		if (strcmp(steps.items[i], "..") == 0)
+			strv_remove(&parts, parts.count - 1);
+		else if (strcmp(steps.items[i], ".") != 0)
+			r = strv_push(&parts, steps.items[i]);
+	}
+	return r < 0 ? NULL : strv_join(&parts, "/");
+}
+
+/*
+ * Moves the outer archive to the member; @prefix: its name only starts so. *ret_link is what to
+ * look for instead where it is a link, freed by the caller.
+ */
 static int find_member(struct archive_input *input, const char *path, const char *member,
-	bool prefix, struct error *error)
+	bool prefix, char **ret_link, struct error *error)
 {
 	struct archive_entry *entry;
 	int r;
@@ -75,9 +105,15 @@ static int find_member(struct archive_input *input, const char *path, const char
 		r != ARCHIVE_EOF) {
 		const char *name = archive_input_path(entry);
 
-		if (name && (prefix ? strncmp(name, member, strlen(member))
-				    : strcmp(name, member)) == 0)
+		if (!name || (prefix ? strncmp(name, member, strlen(member))
+				     : strcmp(name, member)) != 0)
+			continue;
+		if (!archive_entry_symlink(entry))
 			return 0;
+		*ret_link = resolve_link(member, archive_entry_symlink(entry));
+		return *ret_link ? 0
+				 : error_set(error, -EXDEV, "%s: %s -> %s leads out of the archive",
+					   path, member, archive_entry_symlink(entry));
 	}
 	if (r != ARCHIVE_EOF)
 		return archive_input_damaged(path, input->outer, error);
@@ -86,7 +122,7 @@ static int find_member(struct archive_input *input, const char *path, const char
 }
 
 static int open_inner(struct archive_input *input, enum archive_kind kind, const char *path,
-	const char *member, struct error *error)
+	const char *member, char **ret_link, struct error *error)
 {
 	int r;
 
@@ -98,16 +134,16 @@ static int open_inner(struct archive_input *input, enum archive_kind kind, const
 	}
 	if (archive_read_open_fd(input->outer, input->fd, BLOCK_BYTES) < ARCHIVE_WARN)
 		return archive_input_damaged(path, input->outer, error);
-	r = find_member(input, path, member ? member : "data.tar", !member, error);
-	if (r < 0)
+	r = find_member(input, path, member ? member : "data.tar", !member, ret_link, error);
+	if (r < 0 || *ret_link)
 		return r;
 	if (archive_read_open(input->reader, input, NULL, read_outer, NULL) < ARCHIVE_WARN)
 		return archive_input_damaged(path, input->reader, error);
 	return 0;
 }
 
-int archive_input_open(struct archive_input *input, enum archive_kind kind, int dir_fd,
-	const char *path, const char *member, struct error *error)
+static int open_input(struct archive_input *input, enum archive_kind kind, int dir_fd,
+	const char *path, const char *member, char **ret_link, struct error *error)
 {
 	bool nested = kind == ARCHIVE_KIND_DEB || member;
 
@@ -126,10 +162,27 @@ int archive_input_open(struct archive_input *input, enum archive_kind kind, int 
 		(void) archive_read_support_format_tar(input->reader);
 	}
 	if (nested)
-		return open_inner(input, kind, path, member, error);
+		return open_inner(input, kind, path, member, ret_link, error);
 	if (archive_read_open_fd(input->reader, input->fd, BLOCK_BYTES) < ARCHIVE_WARN)
 		return archive_input_damaged(path, input->reader, error);
 	return 0;
+}
+
+int archive_input_open(struct archive_input *input, enum archive_kind kind, int dir_fd,
+	const char *path, const char *member, struct error *error)
+{
+	_cleanup_free_ char *link = NULL;
+	_cleanup_free_ char *further = NULL;
+	int r = open_input(input, kind, dir_fd, path, member, &link, error);
+
+	if (r < 0 || !link)
+		return r;
+	/* What it leads to may lie before it: from the beginning again. */
+	archive_input_close(input);
+	r = open_input(input, kind, dir_fd, path, link, &further, error);
+	if (r == 0 && further)
+		r = error_set(error, -EBADMSG, "%s: %s is a link to a link", path, member);
+	return r;
 }
 
 void archive_input_close(struct archive_input *input)

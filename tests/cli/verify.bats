@@ -165,6 +165,23 @@ root() {
     verify 0 "$work/docker.tar.gz" --kernel headers
 }
 
+@test "older docker archives name a layer by a link, which may not lead out" {
+    root "$work/root"
+    mkdir -p "$work/docker/abc" "$work/docker/def"
+    layer "$work/docker/def/layer.tar" "$work/root"
+    ln -s ../def/layer.tar "$work/docker/abc/layer.tar"
+    echo '[{"Layers":["abc/layer.tar"]}]' >"$work/docker/manifest.json"
+    tar -C "$work/docker" -cf "$work/docker.tar" def/layer.tar abc/layer.tar manifest.json
+    verify 0 "$work/docker.tar" --kernel headers
+    says "2 modules: 2 will load"
+    ln -sf ../../def/layer.tar "$work/docker/abc/layer.tar"
+    tar -C "$work/docker" -cf "$work/docker.tar" def/layer.tar abc/layer.tar manifest.json
+    verify 19 "$work/docker.tar" --kernel headers
+    ln -sf layer.tar "$work/docker/abc/layer.tar"
+    tar -C "$work/docker" -cf "$work/docker.tar" def/layer.tar abc/layer.tar manifest.json
+    verify 12 "$work/docker.tar" --kernel headers
+}
+
 @test "layers in gzip and zstd; what a later one removes or replaces is not judged" {
     root "$work/one"
     mkdir -p "$work/one/opt/old" "$work/one/lib/modules/$krel/extra"
