@@ -23,7 +23,7 @@ int elf_defect_add(struct elf_defects *defects, unsigned int from, unsigned int 
 	defect = malloc(sizeof(*defect) + strlen(text) + 1);
 	if (!defect)
 		return -ENOMEM;
-	*defect = (struct elf_defect){ NULL, from, before, code };
+	*defect = (struct elf_defect){ NULL, from, before, code, defects->stage, defects->symbol };
 	(void) strcpy(defect->text, text);
 	if (defects->last)
 		defects->last->next = defect;

@@ -112,10 +112,6 @@ static int examine_info(struct examination *test)
 	if (found->count > 1)
 		r = elf_defect_add(test->defects, SINCE_UNIQUE, 0, -ENOEXEC,
 			"it has %u sections .modinfo where the kernel wants one", found->count);
-	if (r == 0 && found->any && !found->allocated)
-		r = elf_defect_add(test->defects, 0, SINCE_UNIQUE, -ENOEXEC,
-			"its section .modinfo is not marked as one that takes memory, and the "
-			"kernel does not see it: no vermagic");
 	if (r == 0 && found->any && !elf_section_in_file(parts, section))
 		r = elf_defect_add(test->defects, 0, 0, -EFAULT,
 			"its section .modinfo at offset %llu, %llu bytes, goes beyond the file's "
@@ -254,9 +250,10 @@ static int examine_extended(struct examination *test)
 static int examine_versions(struct examination *test)
 {
 	const struct elf_parts *parts = test->parts;
-	const Elf64_Shdr *section = &parts->sections[parts->found[ELF_VERSIONS].allocated];
+	unsigned int index = parts->found[ELF_VERSIONS].allocated;
+	const Elf64_Shdr *section = &parts->sections[index];
 
-	if (elf_section_in_file(parts, section))
+	if (!index || elf_section_in_file(parts, section))
 		return 0;
 	return elf_defect_add(test->defects, 0, 0, -EFAULT,
 		"its symbol versions at offset %llu, %llu bytes, go beyond the file's %llu; " NOT_CHECKED,
@@ -446,7 +443,20 @@ static int examine_symbols(struct examination *test)
 		elf_symbol_at(parts, i, &symbol);
 		if (symbol.st_name >= parts->strings_size && parts->strings_size)
 			r = examine_symbol_name(test, i, symbol.st_name);
-		if (r == 0 && i && symbol.st_shndx >= parts->header.e_shnum)
+	}
+	return r;
+}
+
+static int examine_places(struct examination *test)
+{
+	const struct elf_parts *parts = test->parts;
+	Elf64_Sym symbol;
+	int r = 0;
+
+	for (size_t i = 1; r == 0 && i < parts->symbol_count; i++) {
+		elf_symbol_at(parts, i, &symbol);
+		test->defects->symbol = (uint32_t) i & 0x7fffffff;
+		if (symbol.st_shndx >= parts->header.e_shnum)
 			r = examine_place(test, i, &symbol);
 	}
 	return r;
@@ -523,28 +533,34 @@ static int examine_shown_names(struct examination *test)
 int elf_format_examine(
 	const struct elf_parts *parts, const struct modinfo *info, struct elf_defects *defects)
 {
-	static int (*const steps[])(struct examination * test) = {
-		examine_names,
-		examine_info,
-		examine_module_section,
-		examine_symbol_tables,
-		examine_extended,
-		examine_strings,
-		examine_versions,
-		examine_flags,
-		examine_layout,
-		examine_struct,
-		examine_percpu,
-		examine_exports,
-		examine_symbols,
-		examine_relocation_sections,
-		examine_shown_names,
+	static const struct {
+		int (*examine)(struct examination *test);
+		enum elf_stage stage;
+	} steps[] = {
+		{ examine_names, ELF_STAGE_FILE },
+		{ examine_info, ELF_STAGE_FILE },
+		{ examine_module_section, ELF_STAGE_FILE },
+		{ examine_symbol_tables, ELF_STAGE_FILE },
+		{ examine_extended, ELF_STAGE_FILE },
+		{ examine_strings, ELF_STAGE_FILE },
+		{ examine_symbols, ELF_STAGE_FILE },
+		{ examine_versions, ELF_STAGE_FILE },
+		{ examine_flags, ELF_STAGE_LAYOUT },
+		{ examine_layout, ELF_STAGE_LAYOUT },
+		{ examine_struct, ELF_STAGE_LAYOUT },
+		{ examine_percpu, ELF_STAGE_LAYOUT },
+		{ examine_exports, ELF_STAGE_LAYOUT },
+		{ examine_places, ELF_STAGE_SYMBOLS },
+		{ examine_relocation_sections, ELF_STAGE_RELOCATIONS },
+		{ examine_shown_names, ELF_STAGE_SYSFS },
 	};
 	struct examination test = { parts, info, defects };
 
 	for (size_t i = 0; i < ARRAY_SIZE(steps); i++) {
-		int r = steps[i](&test);
+		int r;
 
+		defects->stage = steps[i].stage;
+		r = steps[i].examine(&test);
 		if (r < 0)
 			return r;
 	}

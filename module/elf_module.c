@@ -24,6 +24,7 @@ struct elf_module {
 	uint64_t struct_size;
 	uint64_t content_size; /* without a signature */
 	struct modinfo info;
+	bool info_allocated; /* its section is marked as one that takes memory */
 	struct elf_versions versions;
 	struct elf_undefined *undefined;
 	size_t undefined_count;
@@ -204,6 +205,8 @@ static int read_content(
 	if (r < 0)
 		return r;
 	read_build_id(module, &note);
+	module->info_allocated =
+		parts->found[ELF_MODINFO].allocated || !parts->found[ELF_MODINFO].any;
 	module->struct_size = parts->sections[found_or_any(parts, ELF_THIS_MODULE)].sh_size;
 	r = read_info(module, parts, error);
 	if (r == 0)
@@ -461,15 +464,37 @@ int elf_module_trailer(const struct elf_module *module, struct cms_facts *ret_cm
 		ret_cms, error);
 }
 
-int elf_module_check_format(
-	const struct elf_module *module, unsigned int version, struct error *error)
+bool elf_module_info_is_seen(const struct elf_module *module, unsigned int version)
+{
+	return module->info_allocated || version >= (6 << 8 | 4);
+}
+
+int elf_module_check_stage(const struct elf_module *module, unsigned int version,
+	enum elf_stage stage, uint32_t *symbol, struct error *error)
 {
 	if (!module->readable)
 		return error_set(error, -ENOEXEC, "not a 64-bit little-endian module");
-	for (const struct elf_defect *defect = module->defects.first; defect; defect = defect->next)
-		if (version >= defect->from && (!defect->before || version < defect->before))
-			return error_set(error, defect->code, "%s", defect->text);
+	for (const struct elf_defect *defect = module->defects.first; defect;
+		defect = defect->next) {
+		if (defect->stage != stage || version < defect->from ||
+			(defect->before && version >= defect->before) ||
+			(symbol && defect->symbol < *symbol))
+			continue;
+		if (symbol)
+			*symbol = defect->symbol;
+		return error_set(error, defect->code, "%s", defect->text);
+	}
 	return 0;
+}
+
+int elf_module_check_format(
+	const struct elf_module *module, unsigned int version, struct error *error)
+{
+	int r = 0;
+
+	for (enum elf_stage stage = ELF_STAGE_FILE; stage < ELF_STAGE_COUNT && r == 0; stage++)
+		r = elf_module_check_stage(module, version, stage, NULL, error);
+	return r;
 }
 
 int elf_module_check_relocations(

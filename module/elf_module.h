@@ -91,9 +91,10 @@ const char *elf_module_path(const struct elf_module *module);
 int elf_module_undefined(const struct elf_module *module, bool with_weak, struct strv *names);
 
 struct elf_undefined {
-	const char *name; /* borrowed from the module */
-	uint32_t hash;    /* of the name, as symvers_find_hashed() wants it */
-	bool weak;        /* may stay unresolved */
+	const char *name;    /* borrowed from the module */
+	uint32_t hash;       /* of the name, as symvers_find_hashed() wants it */
+	uint32_t index : 31; /* in the table of symbols */
+	bool weak : 1;       /* may stay unresolved */
 	const struct elf_symbol_version *version; /* what it demands of it, or NULL */
 };
 
@@ -158,6 +159,26 @@ int elf_module_trailer(const struct elf_module *module, struct cms_facts *ret_cm
  */
 int elf_module_check_format(
 	const struct elf_module *module, unsigned int version, struct error *error) _must_check_;
+
+/* Whether this version sees .modinfo: before 6.4 only where the section takes memory. */
+bool elf_module_info_is_seen(const struct elf_module *module, unsigned int version);
+
+/* When the kernel looks: what it answers is what it minds first. */
+enum elf_stage {
+	ELF_STAGE_FILE,    /* before it looks at what .modinfo says */
+	ELF_STAGE_LAYOUT,  /* then, when it lays out the module's memory */
+	ELF_STAGE_SYMBOLS, /* among the undefined symbols, in the order of the table */
+	ELF_STAGE_RELOCATIONS,
+	ELF_STAGE_SYSFS, /* at last */
+	ELF_STAGE_COUNT,
+};
+
+/*
+ * The part of elf_module_check_format() that is looked at in @stage. Of symbols: the first from
+ * index *@symbol on, which is set to its index; @symbol may be NULL.
+ */
+int elf_module_check_stage(const struct elf_module *module, unsigned int version,
+	enum elf_stage stage, uint32_t *symbol, struct error *error) _must_check_;
 
 /*
  * The same for the relocations of a module for x86-64, for which the file is read again, all of it.

@@ -48,6 +48,8 @@ struct elf_defect {
 	unsigned int from;   /* the first version, major << 8 | minor */
 	unsigned int before; /* the first later one that does not mind; 0: all later ones do */
 	int code;            /* as elf_module_check_format() returns it */
+	enum elf_stage stage;
+	uint32_t symbol; /* index, in ELF_STAGE_SYMBOLS */
 	char text[];
 };
 
@@ -55,6 +57,8 @@ struct elf_defects {
 	struct elf_defect *first;
 	struct elf_defect *last;
 	size_t count;
+	enum elf_stage stage; /* of what is added next */
+	uint32_t symbol;
 };
 
 struct elf_parts {

@@ -32,6 +32,7 @@ static size_t list_undefined(const struct elf_parts *parts, const struct elf_ver
 		if (symbol.st_shndx != SHN_UNDEF)
 			continue;
 		item->name = elf_symbol_name(parts, &symbol);
+		item->index = (uint32_t) i & 0x7fffffff;
 		item->weak = ELF64_ST_BIND(symbol.st_info) == STB_WEAK;
 		item->hash = elf_versions_hash(item->name);
 		item->version = elf_versions_find(versions, item->name, item->hash);
@@ -48,7 +49,7 @@ int elf_undefined_read(const struct elf_parts *parts, const struct elf_versions 
 	struct elf_undefined **ret, size_t *ret_count, char **ret_strings)
 {
 	size_t count = count_undefined(parts);
-	struct elf_undefined *items = malloc((count + 1) * sizeof(*items));
+	struct elf_undefined *items = calloc(count + 1, sizeof(*items));
 	size_t copy_size;
 	char *next;
 

@@ -241,6 +241,7 @@ static int judge(struct proof_trial *trial)
 		proof_judge_layout,
 		proof_judge_vermagic,
 		proof_judge_livepatch,
+		proof_judge_memory,
 		proof_note_taints,
 		proof_judge_own_exports,
 		proof_judge_imports,
@@ -248,6 +249,7 @@ static int judge(struct proof_trial *trial)
 		proof_judge_relocations,
 		proof_judge_duplicates,
 		proof_judge_built_in,
+		proof_judge_sysfs,
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(parts); i++) {
@@ -280,6 +282,9 @@ int proof_module_among(const struct elf_module *module, const struct proof_kerne
 
 	if (r == 0)
 		r = look_at_name(&trial, name);
+	/* A licence that the kernel does not see is "unspecified" to it. */
+	if (trial.version && !elf_module_info_is_seen(module, trial.version))
+		trial.proprietary = true;
 	if (r == 0)
 		r = judge(&trial);
 	elf_versions_free(&trial.basic);

@@ -90,9 +90,15 @@ int proof_module_among(const struct elf_module *module, const struct proof_kerne
 	const struct proof_overlay *overlay, struct proof *ret) _must_check_;
 
 /* The parts, in the kernel's order; 0 or -ENOMEM. */
+/* elf_module_info_next(), as the kernel sees .modinfo. */
+const char *proof_info(const struct proof_trial *trial, const char *key, const char *previous);
+
 int proof_judge_signature(struct proof_trial *trial);
 int proof_judge_file(struct proof_trial *trial);
 int proof_judge_blacklist(struct proof_trial *trial);
+int proof_judge_memory(struct proof_trial *trial);
+int proof_judge_sysfs(struct proof_trial *trial);
+int proof_judge_places(struct proof_trial *trial, uint32_t before, uint32_t *next);
 int proof_judge_layout(struct proof_trial *trial);
 int proof_judge_vermagic(struct proof_trial *trial);
 int proof_judge_livepatch(struct proof_trial *trial);

@@ -28,7 +28,7 @@ static int note(struct proof_trial *trial, const char *id, const char *text)
 static int note_license(struct proof_trial *trial)
 {
 	const struct proof_draft draft = { .id = "proprietary", .weight = PROOF_NOTE };
-	const char *license = elf_module_info(trial->module, "license");
+	const char *license = proof_info(trial, "license", NULL);
 
 	if (!trial->proprietary)
 		return 0;
@@ -39,7 +39,7 @@ static int note_license(struct proof_trial *trial)
 
 static int note_retpoline(struct proof_trial *trial)
 {
-	if (trial->kernel->retpoline != PROOF_YES || elf_module_info(trial->module, "retpoline"))
+	if (trial->kernel->retpoline != PROOF_YES || proof_info(trial, "retpoline", NULL))
 		return 0;
 	return note(trial, "retpoline",
 		"compiled without retpolines, which the kernel complains of in its log");
@@ -64,7 +64,7 @@ int proof_note_taints(struct proof_trial *trial)
 	int r = 0;
 
 	for (size_t i = 0; i < ARRAY_SIZE(taints) && r == 0; i++)
-		if (!elf_module_info(trial->module, taints[i].key) == taints[i].when_absent)
+		if (!proof_info(trial, taints[i].key, NULL) == taints[i].when_absent)
 			r = note(trial, taints[i].id, taints[i].text);
 	if (r == 0)
 		r = note_retpoline(trial);

@@ -4,6 +4,13 @@
 
 #include "module/proof_internal.h"
 
+const char *proof_info(const struct proof_trial *trial, const char *key, const char *previous)
+{
+	if (trial->version && !elf_module_info_is_seen(trial->module, trial->version))
+		return NULL;
+	return elf_module_info_next(trial->module, key, previous);
+}
+
 static int judge_machine(struct proof_trial *trial)
 {
 	uint16_t wanted = trial->kernel->machine;
@@ -47,22 +54,62 @@ static int add_defect(struct proof_trial *trial, int code, const struct error *e
 		code == -EFAULT ? ": this kernel does not look, and may not survive it" : "");
 }
 
+static int judge_stage(struct proof_trial *trial, enum elf_stage stage)
+{
+	struct error error = { 0 };
+	int r = elf_module_check_stage(trial->module, trial->version, stage, NULL, &error);
+
+	return r < 0 ? add_defect(trial, r, &error) : 0;
+}
+
 static int judge_format(struct proof_trial *trial)
 {
 	struct error error = { 0 };
-	int r = elf_module_check_format(trial->module, trial->version, &error);
+	int r = elf_module_check_stage(trial->module, trial->version, ELF_STAGE_FILE, NULL, &error);
 
 	trial->unfit = r < 0;
 	return r < 0 ? add_defect(trial, r, &error) : 0;
+}
+
+/* layout_and_allocate() and find_module_sections(), behind check_modinfo(). */
+int proof_judge_memory(struct proof_trial *trial)
+{
+	return judge_stage(trial, ELF_STAGE_LAYOUT);
+}
+
+/* mod_sysfs_setup(), behind all others. */
+int proof_judge_sysfs(struct proof_trial *trial)
+{
+	return judge_stage(trial, ELF_STAGE_SYSFS);
+}
+
+/* Symbols that are no matter of resolving, up to @before. *@next: where to go on. */
+int proof_judge_places(struct proof_trial *trial, uint32_t before, uint32_t *next)
+{
+	while (*next < before) {
+		struct error error = { 0 };
+		int r = elf_module_check_stage(
+			trial->module, trial->version, ELF_STAGE_SYMBOLS, next, &error);
+
+		if (r == 0)
+			*next = UINT32_MAX;
+		if (*next >= before)
+			return 0;
+		r = add_defect(trial, r, &error);
+		if (r < 0)
+			return r;
+		(*next)++;
+	}
+	return 0;
 }
 
 /* apply_relocations(), after the symbols. */
 int proof_judge_relocations(struct proof_trial *trial)
 {
 	struct error error = { 0 };
-	int r = 0;
+	int r = judge_stage(trial, ELF_STAGE_RELOCATIONS);
 
-	if (trial->kernel->relocations)
+	if (r == 0 && trial->kernel->relocations)
 		r = elf_module_check_relocations(trial->module, trial->version, &error);
 	return r < 0 ? add_defect(trial, r, &error) : 0;
 }
@@ -81,11 +128,14 @@ static int judge_struct_size(struct proof_trial *trial)
 		return 0;
 	if (!trial->version)
 		draft.weight = PROOF_DOUBT;
-	else if (trial->version < PROOF_VERSION(6, 4))
+	else if (trial->version < PROOF_VERSION(6, 4) && ours > theirs)
 		draft.weight = PROOF_NOTE;
 	return proof_add(trial, &draft,
-		"its struct module has %llu bytes, but the kernel's has %llu",
-		(unsigned long long) ours, (unsigned long long) theirs);
+		"its struct module has %llu bytes, but the kernel's has %llu%s",
+		(unsigned long long) ours, (unsigned long long) theirs,
+		trial->version < PROOF_VERSION(6, 4) && ours < theirs
+			? ": this kernel does not look, and writes beyond it"
+			: "");
 }
 
 int proof_judge_file(struct proof_trial *trial)
@@ -180,7 +230,7 @@ static int refuse_vermagic(struct proof_trial *trial, const char *ours, const ch
 
 int proof_judge_vermagic(struct proof_trial *trial)
 {
-	const char *ours = elf_module_info(trial->module, "vermagic");
+	const char *ours = proof_info(trial, "vermagic", NULL);
 	const char *theirs = trial->kernel->vermagic;
 	const struct proof_draft none = { .id = "no-vermagic",
 		.weight = proof_weight_without(trial->kernel->force_load),
@@ -211,7 +261,7 @@ int proof_judge_livepatch(struct proof_trial *trial)
 		.answer = ENOEXEC,
 		.cure = "use a kernel with CONFIG_LIVEPATCH" };
 
-	if (!elf_module_info(trial->module, "livepatch"))
+	if (!proof_info(trial, "livepatch", NULL))
 		return 0;
 	return proof_add(trial, &draft,
 		"a live patch: only a kernel with CONFIG_LIVEPATCH takes "
@@ -250,7 +300,7 @@ int proof_judge_imports(struct proof_trial *trial)
 
 	if (trial->version && trial->version < PROOF_VERSION(6, 16))
 		return 0;
-	while ((import = elf_module_info_next(trial->module, "import_ns", import)))
+	while ((import = proof_info(trial, "import_ns", import)))
 		if (proof_is_module_name_space(import))
 			return proof_add(trial, &draft,
 				"imports name space %s, which kernels since 6.16 refuse", import);

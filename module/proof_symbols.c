@@ -179,7 +179,7 @@ static bool imports(const struct proof_trial *trial, const char *name_space)
 {
 	const char *import = NULL;
 
-	while ((import = elf_module_info_next(trial->module, "import_ns", import)))
+	while ((import = proof_info(trial, "import_ns", import)))
 		if (strcmp(import, name_space) == 0)
 			return true;
 	return false;
@@ -217,7 +217,7 @@ static int judge_name_space(struct proof_trial *trial, const struct proof_export
 /* The kernel does not show such a symbol: as good as missing. */
 static int judge_hidden(struct proof_trial *trial, const struct proof_export *export)
 {
-	const char *license = elf_module_info(trial->module, "license");
+	const char *license = proof_info(trial, "license", NULL);
 	char exporter[PROOF_NAME_SIZE];
 	const struct proof_draft draft = { .id = "gpl-only",
 		.weight = export->gpl ? PROOF_REFUSAL : PROOF_DOUBT,
@@ -353,11 +353,17 @@ int proof_judge_symbols(struct proof_trial *trial)
 {
 	size_t count;
 	const struct elf_undefined *symbols = elf_module_undefined_symbols(trial->module, &count);
+	uint32_t next = 0;
 	int r = 0;
 
 	trial->among_symbols = true;
-	for (size_t i = 0; i < count && r == 0; i++)
-		r = judge_symbol(trial, &symbols[i]);
+	for (size_t i = 0; i < count && r == 0; i++) {
+		r = proof_judge_places(trial, symbols[i].index, &next);
+		if (r == 0)
+			r = judge_symbol(trial, &symbols[i]);
+	}
+	if (r == 0)
+		r = proof_judge_places(trial, UINT32_MAX, &next);
 	trial->among_symbols = false;
 	return r < 0 ? r : doubt_versions_of_kernel(trial);
 }

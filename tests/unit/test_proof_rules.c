@@ -85,7 +85,7 @@ static void another_architecture_is_all_that_is_said(void **state)
 
 static void the_size_of_struct_module_counts_since_6_4(void **state)
 {
-	struct proof_kernel kernel = { .struct_size = 1000 };
+	struct proof_kernel kernel = { .struct_size = 64 };
 	_cleanup_mutant_ struct mutant mutant = { 0 };
 
 	mutant_make(&mutant, "gap", NULL, NULL, 0);
@@ -93,6 +93,11 @@ static void the_size_of_struct_module_counts_since_6_4(void **state)
 	expect(*state, &mutant, ALL, kernel, "struct-size", PROOF_NOTE, 0);
 	kernel.version = PROOF_VERSION(6, 4);
 	expect(*state, &mutant, ALL, kernel, "struct-size", PROOF_REFUSAL, ENOEXEC);
+	/* The kernel writes all of its own, so that a smaller one is worse. */
+	kernel.struct_size = 100000;
+	kernel.version = PROOF_VERSION(6, 1);
+	expect(*state, &mutant, ALL, kernel, "struct-size", PROOF_REFUSAL, ENOEXEC);
+	kernel.version = PROOF_VERSION(6, 4);
 	kernel.struct_size = elf_module_struct_size(mutant.module);
 	assert_true(kernel.struct_size > 64);
 	expect(*state, &mutant, ALL, kernel, NULL, PROOF_NOTE, 0);
