@@ -156,14 +156,15 @@ static bool name_beyond(struct image *image, struct dice *dice, char *detail, bo
 	unsigned int index = any_section(image, dice);
 	unsigned int names = image_header(image)->e_shstrndx;
 	Elf64_Shdr *section = image_section(image, index);
-	const uint64_t places[] = { image_section(image, names)->sh_size, UINT32_MAX,
-		image_section(image, names)->sh_size + 1000000 };
+	/* An idle one right behind the names would be read within the file, and do no harm. */
+	const uint64_t places[] = { UINT32_MAX, image->size + 1000000,
+		image_section(image, names)->sh_size };
 
 	if (section->sh_type == SHT_NULL || !!(section->sh_flags & SHF_ALLOC) != allocated ||
 		(allocated && !has_bytes(section)))
 		return false;
 	(void) described(image, index, "sh_name beyond the names", detail);
-	section->sh_name = (Elf64_Word) places[dice_choose(dice, ARRAY_SIZE(places))];
+	section->sh_name = (Elf64_Word) places[dice_choose(dice, allocated ? 3 : 2)];
 	return true;
 }
 
