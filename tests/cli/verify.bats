@@ -531,7 +531,7 @@ root() {
     says "a/old.ko  " "b/old.ko  " "(a/old.ko)" "(b/old.ko)"
 }
 
-# LeakSanitizer wants a real /proc.
+# A sanitised slipway cannot run here: LeakSanitizer wants a real /proc.
 @test "--running asks this machine's kernel, whatever it can tell" {
     local root=$BATS_TEST_TMPDIR/root release library
     release=$(uname -r)
@@ -544,11 +544,11 @@ root() {
     cp headers/Module.symvers "$root/lib/modules/$release/build/"
     make_module "$root/fits.ko" fits krel="$release" uses=printk:7
     make_module "$root/not.ko" not krel="$release" uses=printk:8
-    run env ASAN_OPTIONS=detect_leaks=0 chroot "$root" /slipway verify /not.ko --running
+    run chroot "$root" /slipway verify /not.ko --running
     echo "$output"
     [ "$status" -eq 3 ]
     says "kernel $release" "printk CRC 0x00000008" "the kernel exports 0x00000007"
-    run env ASAN_OPTIONS=detect_leaks=0 chroot "$root" /slipway verify /fits.ko --running
+    run chroot "$root" /slipway verify /fits.ko --running
     echo "$output"
     # Nothing tells this kernel's vermagic.
     [ "$status" -eq 4 ]
