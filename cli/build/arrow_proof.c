@@ -14,7 +14,7 @@
 #include "common/fs.h"
 
 #define PROOF_REPORT "proof.json"
-#define PROOF_RULES  "proof-6" /* what passes: sets that older rules let pass are proven anew */
+#define PROOF_RULES  "proof-7" /* what passes: sets that older rules let pass are proven anew */
 
 /* Modules of one image, by what becomes of them. */
 struct tally {
@@ -158,6 +158,9 @@ int proof_add_inputs(const struct build *build, struct hash *hash, struct error 
 	int r = build_node_read(build, -1, &node, error);
 
 	hash_add_text(hash, PROOF_RULES);
+	/* The rules themselves: the init, which is compiled of the same files, follows them too. */
+	if (r == 0)
+		r = arrow_add_data(build, "module", hash, error);
 	probe = node.lint.probe;
 	if (r < 0 || !probe)
 		return r;
