@@ -105,7 +105,7 @@ bool fingerprint_read(int root_fd, struct fingerprint *ret)
 	struct fingerprint found = { .crc = 0 };
 	char crc[16];
 
-	if (fs_read(root_fd, FINGERPRINT_PATH, 2 * BUILDS_SIZE, &text, NULL) < 0)
+	if (fs_read(root_fd, FINGERPRINT_PATH, (size_t) 2 * BUILDS_SIZE, &text, NULL) < 0)
 		return false;
 	conf_value(text, "exporter", found.exporter, sizeof(found.exporter));
 	conf_value(text, "build_id", found.build_id, sizeof(found.build_id));
