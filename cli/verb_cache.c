@@ -257,15 +257,20 @@ static int verify(struct verb *verb, struct error *error)
 		return r;
 	if (verb->options.json)
 		(void) printf("{\"event\":\"result\",\"checked\":%zu,\"checked_bytes\":%llu,"
-			      "\"damaged\":%zu,\"unchecked\":%zu}\n",
+			      "\"damaged\":%zu,\"in_use\":%zu,\"unchecked\":%zu}\n",
 			result.checked, (unsigned long long) result.checked_bytes, result.damaged,
-			result.unchecked);
+			result.in_use, result.unchecked);
 	else
 		(void) printf(
 			"Checked %zu entries, %.1f MB; %zu damaged\n"
 			"%zu others were not: only downloads and image archives have digests\n",
 			result.checked, (double) result.checked_bytes / 1e6, result.damaged,
 			result.unchecked);
+	if (result.in_use)
+		return error_set(error, -EUCLEAN,
+			"%zu damaged in %s: %zu of them may be in use by a run that is alive, and stay: "
+			"run this again when it has ended",
+			result.damaged, verb->cache.path, result.in_use);
 	if (result.damaged)
 		return error_set(error, -EUCLEAN,
 			"%zu damaged in %s: moved out of the way; the next run fetches or makes "

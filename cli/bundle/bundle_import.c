@@ -87,8 +87,11 @@ static int take_downloads(struct build *build, const struct bundle *bundle, stru
 				"%s: altered: %s has another SHA-256 than its name",
 				build->options.bundle, file->path);
 		/* One in the cache that is damaged makes room for the right one. */
-		if (store_check(&store, file->sha256, file->size_bytes, error) == -EUCLEAN)
-			(void) !store_set_aside(&store, file->sha256);
+		r = store_check(&store, file->sha256, file->size_bytes, error);
+		if (r == -EUCLEAN)
+			r = store_set_aside_damaged(&store, file->sha256, file->size_bytes, error);
+		if (r < 0)
+			return error_prefix(error, r, "%s", file->path);
 		r = store_take(&store, fd, file->path, file->sha256);
 		if (r < 0)
 			return error_set_errno(error, r, "%s", file->path);

@@ -9,6 +9,8 @@
 #include "cli/build/image.h"
 #include "common/fs.h"
 
+#define SLACK_S 2 /* file systems and clocks round */
+
 #define NAMES       "blobs/names" /* of downloads: a line in a file that is named by the digest */
 #define FIRST_USE_S ((time_t) 1577836800) /* 2020-01-01, UTC */
 
@@ -283,4 +285,9 @@ time_t cache_oldest_run(const struct cache *cache)
 			oldest_s = began_s;
 	}
 	return oldest_s;
+}
+
+bool cache_entry_in_use(const struct cache_entry *entry, time_t living_since_s)
+{
+	return living_since_s && entry->used_s + SLACK_S >= living_since_s;
 }

@@ -2,6 +2,7 @@
 /* What lies in a cache, entry by entry: for `slipway cache`. */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <time.h>
 
@@ -50,3 +51,6 @@ int cache_entry_remove(const struct cache *cache, const struct cache_entry *entr
 
 /* When the oldest of the other runs that are alive began; 0 when there is none. */
 time_t cache_oldest_run(const struct cache *cache);
+
+/* May a run that is alive have used it? @living_since_s is cache_oldest_run()'s. */
+bool cache_entry_in_use(const struct cache_entry *entry, time_t living_since_s);

@@ -7,8 +7,7 @@
 #include "cli/build/image.h"
 #include "common/fs.h"
 
-#define OURS    "localhost/slipway/"
-#define SLACK_S 2 /* file systems and clocks round */
+#define OURS "localhost/slipway/"
 
 struct pruning {
 	const struct cache *cache;
@@ -75,11 +74,6 @@ static bool is_wanted_gone(const struct pruning *pruning, const struct cache_ent
 	return request->by_size && pruning->left_bytes > request->keep_bytes;
 }
 
-static bool is_in_use(const struct pruning *pruning, const struct cache_entry *entry)
-{
-	return pruning->living_since_s && entry->used_s + SLACK_S >= pruning->living_since_s;
-}
-
 static void remove_image(const struct pruning *pruning, const char *name)
 {
 	if (pruning->request->dry_run || buildah_remove_image(name) == 0)
@@ -92,7 +86,7 @@ static int remove_entry(struct pruning *pruning, const struct cache_entry *entry
 	_cleanup_free_ char *image = image_of(pruning, entry);
 	int r = 1;
 
-	if (is_in_use(pruning, entry))
+	if (cache_entry_in_use(entry, pruning->living_since_s))
 		r = 0;
 	else if (!pruning->request->dry_run)
 		r = cache_entry_remove(pruning->cache, entry);

@@ -77,6 +77,7 @@ static int check_output(
 struct verifying {
 	const struct cache *cache;
 	struct store store;
+	time_t living_since_s;
 };
 
 /* 1: right; 0: nothing tells what it was; -EUCLEAN. */
@@ -100,15 +101,13 @@ static int lock_output(const struct cache *cache, const struct cache_entry *entr
 	return cache_lock(cache, name, dash + 1, ret_fd);
 }
 
-static int put_away(const struct verifying *verifying, const struct cache_entry *entry)
+static int put_away_output(const struct verifying *verifying, const struct cache_entry *entry)
 {
 	_cleanup_free_ char *path = NULL;
 	_cleanup_close_ int lock_fd = -1;
 	struct error ignored;
 	int r;
 
-	if (entry->kind == CACHE_DOWNLOAD)
-		return store_set_aside(&verifying->store, strrchr(entry->path, '/') + 1);
 	if (asprintf(&path, "%s/%s", verifying->cache->path, entry->path) < 0)
 		return -ENOMEM;
 	r = lock_output(verifying->cache, entry, &lock_fd);
@@ -116,6 +115,21 @@ static int put_away(const struct verifying *verifying, const struct cache_entry 
 		r = check_output(verifying->cache, entry, &ignored);
 	/* Who made it anew while it was looked at has brought a right one. */
 	return r == -EUCLEAN ? cache_set_aside(verifying->cache, path) : r < 0 ? r : 0;
+}
+
+/* Under the lock of who would bring the right one. */
+static int put_away(const struct verifying *verifying, const struct cache_entry *entry,
+	struct verify_result *result)
+{
+	const char *digest = strrchr(entry->path, '/') + 1;
+	struct error ignored;
+
+	if (entry->kind == CACHE_DOWNLOAD)
+		return store_set_aside_damaged(&verifying->store, digest, 0, &ignored);
+	if (!cache_entry_in_use(entry, verifying->living_since_s))
+		return put_away_output(verifying, entry);
+	result->in_use++;
+	return 0;
 }
 
 static int check_all(const struct verifying *verifying, const struct cache_entries *entries,
@@ -138,7 +152,7 @@ static int check_all(const struct verifying *verifying, const struct cache_entri
 		result->damaged++;
 		on_damaged(context, entry, error->text);
 		if (r == -EUCLEAN)
-			r = put_away(verifying, entry);
+			r = put_away(verifying, entry, result);
 		if (r < 0 && r != -EINVAL)
 			return error_set_errno(error, r, "%s", entry->path);
 	}
@@ -150,7 +164,11 @@ int cache_verify(const struct cache *cache,
 	void *context, struct verify_result *ret, struct error *error)
 {
 	_cleanup_(cache_entries_free) struct cache_entries entries = { 0 };
-	struct verifying verifying = { .cache = cache, .store = { .fd = -1 } };
+	struct verifying verifying = {
+		.cache = cache,
+		.store = { .fd = -1 },
+		.living_since_s = cache_oldest_run(cache),
+	};
 	int r = store_open(cache->fd, "blobs", &verifying.store, error);
 
 	*ret = (struct verify_result){ 0 };

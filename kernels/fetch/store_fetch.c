@@ -53,11 +53,11 @@ static bool is_same_file(int dir_fd, const char *name, int fd)
  * that no two wait for each other. Who tidies the store may remove the file of a lock that nobody
  * holds: then the one that we have opened is nobody's, and we open the new one.
  */
-static int take_lock(const struct store *store, struct missing *missing)
+static int take_lock(const struct store *store, const char *sha256, int *ret_fd)
 {
 	_cleanup_free_ char *name = NULL;
 
-	if (asprintf(&name, "partial/%s.lock", missing->file->sha256) < 0)
+	if (asprintf(&name, "partial/%s.lock", sha256) < 0)
 		return -ENOMEM;
 	for (;;) {
 		_cleanup_close_ int fd =
@@ -69,10 +69,25 @@ static int take_lock(const struct store *store, struct missing *missing)
 			if (errno != EINTR)
 				return -errno;
 		if (is_same_file(store->fd, name, fd)) {
-			missing->lock_fd = TAKE_FD(fd);
+			*ret_fd = TAKE_FD(fd);
 			return 0;
 		}
 	}
+}
+
+int store_set_aside_damaged(
+	const struct store *store, const char *sha256, uint64_t size_bytes, struct error *error)
+{
+	_cleanup_close_ int lock_fd = -1;
+	int r = take_lock(store, sha256, &lock_fd);
+
+	if (r < 0)
+		return error_set_errno(error, r, "%s: lock in the store", sha256);
+	r = store_verify(store, sha256, size_bytes, error);
+	if (r != -EUCLEAN)
+		return r < 0 ? r : 0;
+	r = store_set_aside(store, sha256);
+	return r < 0 ? error_set_errno(error, r, "%s: cannot be moved away", sha256) : 1;
 }
 
 static bool can_fetch(const struct fetching *fetching, const struct store_file *file)
@@ -131,7 +146,7 @@ static int lock_all(struct fetching *fetching, struct error *error)
 	qsort(fetching->items, fetching->count, sizeof(*fetching->items), by_digest);
 	for (size_t i = 0; i < fetching->count; i++) {
 		struct missing *missing = &fetching->items[i];
-		int r = take_lock(fetching->store, missing);
+		int r = take_lock(fetching->store, missing->file->sha256, &missing->lock_fd);
 
 		if (r < 0)
 			return error_set_errno(

@@ -213,3 +213,52 @@ put_output() {
     says "arrows/gpu-1/image.oci.tar: damaged at blobs/sha256/"
     [ ! -e "$cache/arrows/gpu-1" ]
 }
+
+# living: a run that is alive from now on, until the test ends.
+living() {
+    mkdir -p "$cache/runs/1-living"
+    flock "$cache/runs/1-living" sleep 60 3>&- &
+    holder=$!
+    until ! flock -n "$cache/runs/1-living" true; do
+        kill -0 "$holder"
+    done
+}
+
+@test "verify leaves a damaged archive that a living run may be reading" {
+    mkdir -p "$cache/arrows/gpu-1"
+    printf 'no archive' >"$cache/arrows/gpu-1/image.oci.tar"
+    living
+    run_slipway 18 cache verify
+    says "1 of them may be in use" "run this again when it has ended"
+    [ -e "$cache/arrows/gpu-1/image.oci.tar" ]
+    kill "$holder"
+    wait "$holder" || true
+    until flock -n "$cache/runs/1-living" true; do sleep 0.1; done
+    run_slipway 18 cache verify
+    says "moved out of the way"
+    [ ! -e "$cache/arrows/gpu-1" ]
+}
+
+@test "verify waits for who fetches a damaged download anew, and lets the right one stay" {
+    put_blob fetched 1
+    digest=${blob##*/}
+    cp "$cache/$blob" "$BATS_TEST_TMPDIR/right"
+    printf x >"$cache/$blob"
+    mkdir -p "$cache/blobs/partial"
+    : >"$cache/blobs/partial/$digest.lock"
+    flock "$cache/blobs/partial/$digest.lock" sh -c 'echo; exec sleep 60' >"$BATS_TEST_TMPDIR/held" 3>&- &
+    holder=$!
+    until [ -s "$BATS_TEST_TMPDIR/held" ]; do sleep 0.1; done
+    env SLIPWAY_DATADIR="$repository" SLIPWAY_CACHE="$cache" "$SLIPWAY" cache verify >"$BATS_TEST_TMPDIR/said" 2>&1 3>&- &
+    verifier=$!
+    # Waiting for that very lock, as the kernel tells.
+    until grep -q -- "-> FLOCK .*:$(stat -c %i "$cache/blobs/partial/$digest.lock") " /proc/locks; do
+        kill -0 "$verifier"
+        sleep 0.1
+    done
+    [ -e "$cache/$blob" ]
+    cp "$BATS_TEST_TMPDIR/right" "$cache/$blob"
+    kill "$holder"
+    wait "$verifier" || true
+    [ -e "$cache/$blob" ] && [ ! -e "$cache/blobs/damaged/$digest" ]
+}
