@@ -103,14 +103,28 @@ static void name_oid(const struct der *value, const struct oid *known, size_t co
 	print_numbers(value, name, CMS_ALGORITHM_SIZE);
 }
 
+/* The kernel's decoder follows its grammar to the last byte of each element. */
+static int expect_end(const struct der *in, const char *what, struct error *error)
+{
+	if (!in->size)
+		return 0;
+	return error_set(
+		error, -EBADMSG, "damaged signature: %s goes on at offset %zu", what, in->offset);
+}
+
 static int read_algorithm(struct der *in, const char *what, const struct oid *known, size_t count,
 	char name[CMS_ALGORITHM_SIZE], struct error *error)
 {
 	struct der algorithm, value = { 0 };
+	struct der_item parameters;
 	int r = der_expect(in, DER_SEQUENCE, what, &algorithm, error);
 
 	if (r == 0)
 		r = der_expect(&algorithm, DER_OID, what, &value, error);
+	if (r == 0 && algorithm.size)
+		r = der_next(&algorithm, &parameters, error);
+	if (r == 0)
+		r = expect_end(&algorithm, what, error);
 	if (r == 0)
 		name_oid(&value, known, count, name);
 	return r;
@@ -156,6 +170,8 @@ static int read_name_part(
 	if (r == 0)
 		r = der_next(&pair, &value, error);
 	if (r == 0)
+		r = expect_end(&pair, "the issuer's name", error);
+	if (r == 0)
 		*ret_value = value.content;
 	return r;
 }
@@ -177,15 +193,22 @@ static int read_issuer(struct der name, char text[CMS_NAME_SIZE], struct error *
 	return 0;
 }
 
-static int read_signer_id(struct der *signer, struct cms_facts *facts, struct error *error)
+static struct cms_bytes bytes_of(const struct der *value)
 {
-	struct der id, name, serial;
+	return (struct cms_bytes){ value->data, value->size };
+}
+
+static int read_signer_id(
+	struct der *signer, struct cms_facts *facts, struct cms_signer *ret, struct error *error)
+{
+	struct der id = { 0 }, name = { 0 }, serial = { 0 };
 	int r;
 
 	if (der_is_next(signer, DER_CONTEXT_0_PRIMITIVE)) {
 		r = der_expect(signer, DER_CONTEXT_0_PRIMITIVE, "the key id", &id, error);
 		if (r == 0)
 			print_hex(&id, facts->key_id);
+		ret->key_id = bytes_of(&id);
 		return r;
 	}
 	r = der_expect(signer, DER_SEQUENCE, "the signer's id", &id, error);
@@ -196,19 +219,63 @@ static int read_signer_id(struct der *signer, struct cms_facts *facts, struct er
 	if (r == 0)
 		r = der_expect(&id, DER_INTEGER, "the serial number", &serial, error);
 	if (r == 0)
+		r = expect_end(&id, "the signer's id", error);
+	if (r == 0)
 		print_hex(&serial, facts->serial);
+	ret->issuer = bytes_of(&name);
+	ret->serial = bytes_of(&serial);
 	return r;
 }
 
-static int read_signer(struct der *in, struct cms_facts *facts, struct error *error)
+/* pkcs7_note_signeddata_version(), pkcs7_note_signerinfo_version(): 1 and 3, in one byte. */
+static int read_version(struct der *in, const char *what, unsigned int *ret, struct error *error)
 {
-	struct der signer = { 0 }, ignored;
+	struct der version = { 0 };
+	int r = der_expect(in, DER_INTEGER, what, &version, error);
+
+	if (r < 0)
+		return r;
+	if (version.size != 1 || (version.data[0] != 1 && version.data[0] != 3))
+		return error_set(error, -EINVAL,
+			"damaged signature: %s at offset %zu is none that the kernel knows", what,
+			version.offset);
+	*ret = version.data[0];
+	return 0;
+}
+
+static int read_hashes(struct der hashes_set, struct error *error)
+{
+	char ignored[CMS_ALGORITHM_SIZE];
+	int r = 0;
+
+	while (r == 0 && hashes_set.size)
+		r = read_algorithm(&hashes_set, "a hash", NULL, 0, ignored, error);
+	return r;
+}
+
+/* The grammar of crypto/asymmetric_keys/pkcs7.asn1 takes a sequence too where others have a set. */
+static int read_set(struct der *in, const char *what, struct der *ret, struct error *error)
+{
+	return der_expect(
+		in, der_is_next(in, DER_SEQUENCE) ? DER_SEQUENCE : DER_SET, what, ret, error);
+}
+
+static int read_signer(struct der *in, unsigned int message_version, struct cms_facts *facts,
+	struct cms_signer *ret, struct error *error)
+{
+	struct der signer = { 0 }, ignored, value = { 0 };
+	unsigned int version = 0;
 	int r = der_expect(in, DER_SEQUENCE, "the signer", &signer, error);
 
 	if (r == 0)
-		r = der_expect(&signer, DER_INTEGER, "the signer's version", &ignored, error);
+		r = read_version(&signer, "the signer's version", &version, error);
+	if (r == 0 && (version == 1) != (message_version == 1))
+		r = error_set(error, -EBADMSG,
+			"damaged signature: a signer of version %u at offset %zu, in a message of "
+			"version %u",
+			version, signer.offset, message_version);
 	if (r == 0)
-		r = read_signer_id(&signer, facts, error);
+		r = read_signer_id(&signer, facts, ret, error);
 	if (r == 0)
 		r = read_algorithm(
 			&signer, "the hash", hashes, ARRAY_SIZE(hashes), facts->hash, error);
@@ -219,18 +286,22 @@ static int read_signer(struct der *in, struct cms_facts *facts, struct error *er
 		r = read_algorithm(&signer, "the signature's algorithm", algorithms,
 			ARRAY_SIZE(algorithms), facts->algorithm, error);
 	if (r == 0)
-		r = der_expect(&signer, DER_OCTETS, "the signature's value", &ignored, error);
+		r = der_expect(&signer, DER_OCTETS, "the signature's value", &value, error);
+	ret->signature = bytes_of(&value);
 	return r;
 }
 
-static int read_signers(struct der signers, struct cms_facts *facts, struct error *error)
+static int read_signers(struct der signers, unsigned int message_version, struct cms_facts *facts,
+	struct cms_signer *ret, struct error *error)
 {
 	if (signers.size == 0)
 		return error_set(error, -EBADMSG, "damaged signature: nobody signed at offset %zu",
 			signers.offset);
 	while (signers.size) {
 		struct cms_facts other = { 0 };
-		int r = read_signer(&signers, facts->signers ? &other : facts, error);
+		struct cms_signer other_signer = { 0 };
+		int r = read_signer(&signers, message_version, facts->signers ? &other : facts,
+			facts->signers ? &other_signer : ret, error);
 
 		if (r < 0)
 			return r;
@@ -257,13 +328,17 @@ static int read_content(struct der *data, struct cms_facts *facts, struct error 
 }
 
 /* Certificates and revocation lists may come in front of the signers. */
-static int read_signed_data(struct der data, struct cms_facts *facts, struct error *error)
+static int read_signed_data(
+	struct der data, struct cms_facts *facts, struct cms_signer *signer, struct error *error)
 {
-	struct der ignored, signers = { 0 };
-	int r = der_expect(&data, DER_INTEGER, "the version", &ignored, error);
+	struct der ignored, hashes_set = { 0 }, signers = { 0 };
+	unsigned int version = 0;
+	int r = read_version(&data, "the version", &version, error);
 
 	if (r == 0)
-		r = der_expect(&data, DER_SET, "the hashes", &ignored, error);
+		r = read_set(&data, "the hashes", &hashes_set, error);
+	if (r == 0)
+		r = read_hashes(hashes_set, error);
 	if (r == 0)
 		r = read_content(&data, facts, error);
 	facts->has_certificates = der_is_next(&data, DER_CONTEXT_0);
@@ -271,13 +346,22 @@ static int read_signed_data(struct der data, struct cms_facts *facts, struct err
 		if (r == 0 && der_is_next(&data, tag))
 			r = der_expect(&data, tag, "the certificates", &ignored, error);
 	if (r == 0)
-		r = der_expect(&data, DER_SET, "the signers", &signers, error);
-	return r < 0 ? r : read_signers(signers, facts, error);
+		r = read_set(&data, "the signers", &signers, error);
+	if (r == 0)
+		r = expect_end(&data, "the message", error);
+	return r < 0 ? r : read_signers(signers, version, facts, signer, error);
 }
 
 int cms_read(
 	const void *data, size_t size, size_t offset, struct cms_facts *ret, struct error *error)
 {
+	return cms_read_signer(data, size, offset, ret, NULL, error);
+}
+
+int cms_read_signer(const void *data, size_t size, size_t offset, struct cms_facts *ret,
+	struct cms_signer *signer, struct error *error)
+{
+	struct cms_signer ignored = { 0 };
 	struct der in = { data, size, offset };
 	struct der info, type = { 0 }, wrapped, signed_content = { 0 };
 	struct cms_facts facts = { 0 };
@@ -301,7 +385,7 @@ int cms_read(
 	if (r == 0)
 		r = der_expect(&wrapped, DER_SEQUENCE, "the signature", &signed_content, error);
 	if (r == 0)
-		r = read_signed_data(signed_content, &facts, error);
+		r = read_signed_data(signed_content, &facts, signer ? signer : &ignored, error);
 	if (r == 0)
 		*ret = facts;
 	return r;

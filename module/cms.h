@@ -27,6 +27,22 @@ struct cms_facts {
 	bool has_certificates; /* harmless, and not needed */
 };
 
+/* Bytes of a message, borrowed from it. */
+struct cms_bytes {
+	const unsigned char *data;
+	size_t size;
+};
+
+/* The first signer, as the message has it. Either issuer and serial or key_id is there. */
+struct cms_signer {
+	struct cms_bytes issuer; /* the content of the name's SEQUENCE */
+	struct cms_bytes serial, key_id, signature;
+};
+
+/* As cms_read(), and who signed, for those who check it. @signer may be NULL. */
+int cms_read_signer(const void *data, size_t size, size_t offset, struct cms_facts *ret,
+	struct cms_signer *signer, struct error *error) _must_check_;
+
 /*
  * Reads the @size bytes at @data, which lie at @offset of their file (for messages). -EBADMSG with
  * the offset when they are no CMS signature, and as the kernel has it -EINVAL for another kind of

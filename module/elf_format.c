@@ -112,6 +112,10 @@ static int examine_info(struct examination *test)
 	if (found->count > 1)
 		r = elf_defect_add(test->defects, SINCE_UNIQUE, 0, -ENOEXEC,
 			"it has %u sections .modinfo where the kernel wants one", found->count);
+	if (r == 0 && found->any && !section->sh_size)
+		r = elf_defect_add(test->defects, 0, 0, -EFAULT,
+			"its section .modinfo at offset %llu is empty; " NOT_CHECKED,
+			ull(section->sh_offset));
 	if (r == 0 && found->any && !elf_section_in_file(parts, section))
 		r = elf_defect_add(test->defects, 0, 0, -EFAULT,
 			"its section .modinfo at offset %llu, %llu bytes, goes beyond the file's "

@@ -38,16 +38,21 @@ static bool is_signers(CMS_ContentInfo *cms, X509 *certificate)
 	return false;
 }
 
+static int no_key(const struct cms_facts *facts, int count, struct error *error)
+{
+	return error_set(error, -ENOKEY,
+		"signed by %s, %s %s, which is none of the %d certificates given",
+		*facts->issuer ? facts->issuer : "somebody", *facts->serial ? "serial" : "key id",
+		*facts->serial ? facts->serial : facts->key_id, count);
+}
+
 static int find_signer(CMS_ContentInfo *cms, STACK_OF(X509) * all, const struct cms_facts *facts,
 	struct error *error)
 {
 	for (int i = 0; i < sk_X509_num(all); i++)
 		if (is_signers(cms, sk_X509_value(all, i)))
 			return 0;
-	return error_set(error, -ENOKEY,
-		"signed by %s, %s %s, which is none of the %d certificates given",
-		*facts->issuer ? facts->issuer : "somebody", *facts->serial ? "serial" : "key id",
-		*facts->serial ? facts->serial : facts->key_id, sk_X509_num(all));
+	return no_key(facts, sk_X509_num(all), error);
 }
 
 static int check_form(const struct cms_facts *facts, struct error *error)
@@ -81,6 +86,94 @@ static int check_value(const void *content, const struct module_trailer *trailer
 		trailer->content_size);
 }
 
+/* ---- a single signer with a common key, byte by byte as the kernel does: it looks at nothing else
+ * of the message */
+
+static bool same_bytes(const struct cms_bytes *bytes, const unsigned char *data, int size)
+{
+	return size >= 0 && bytes->size == (size_t) size &&
+	       memcmp(bytes->data, data, bytes->size) == 0;
+}
+
+/* The content of a DER element of less than 64 KiB, which @der is all of. */
+static const unsigned char *content_of(const unsigned char *der, int size, int *ret_size)
+{
+	int header = 2 + (size > 1 && der[1] & 0x80 ? der[1] & 0x7f : 0);
+
+	*ret_size = size - header;
+	return der + header;
+}
+
+/* The issuer's name and the serial number as the certificate has them: upper and lower case differ.
+ */
+static bool has_issuer_and_serial(const X509 *certificate, const struct cms_signer *signer)
+{
+	unsigned char *issuer = NULL, *serial = NULL;
+	int issuer_size = i2d_X509_NAME(X509_get_issuer_name(certificate), &issuer);
+	int serial_size = i2d_ASN1_INTEGER(X509_get0_serialNumber(certificate), &serial);
+	bool same = false;
+
+	if (issuer_size > 1 && serial_size > 1) {
+		int size;
+		const unsigned char *bytes = content_of(issuer, issuer_size, &size);
+
+		same = same_bytes(&signer->issuer, bytes, size);
+		bytes = content_of(serial, serial_size, &size);
+		same = same && same_bytes(&signer->serial, bytes, size);
+	}
+	OPENSSL_free(issuer);
+	OPENSSL_free(serial);
+	return same;
+}
+
+static bool has_key_id(X509 *certificate, const struct cms_signer *signer)
+{
+	const ASN1_OCTET_STRING *id = X509_get0_subject_key_id(certificate);
+
+	return id && same_bytes(&signer->key_id, ASN1_STRING_get0_data(id), ASN1_STRING_length(id));
+}
+
+static int check_with(X509 *certificate, const void *content, const struct module_trailer *trailer,
+	const struct cms_facts *facts, const struct cms_signer *signer, struct error *error)
+{
+	EVP_MD_CTX *context = EVP_MD_CTX_new();
+	const EVP_MD *hash = EVP_get_digestbyname(facts->hash);
+	bool good = context && hash &&
+		    EVP_DigestVerifyInit(
+			    context, NULL, hash, NULL, X509_get0_pubkey(certificate)) == 1 &&
+		    EVP_DigestVerify(context, signer->signature.data, signer->signature.size,
+			    content, trailer->content_size) == 1;
+
+	EVP_MD_CTX_free(context);
+	ERR_clear_error();
+	return good ? 0
+		    : error_set(error, -EKEYREJECTED,
+			      "its signature by %s (%s, %s) does not fit its %zu bytes: it was changed, or "
+			      "stripped, after it was signed",
+			      *facts->issuer ? facts->issuer : facts->key_id, facts->algorithm,
+			      facts->hash, trailer->content_size);
+}
+
+static bool is_plain(const struct cms_facts *facts)
+{
+	return facts->signers == 1 && EVP_get_digestbyname(facts->hash) &&
+	       (strcmp(facts->algorithm, "rsa") == 0 || strcmp(facts->algorithm, "ecdsa") == 0);
+}
+
+static int check_plain(const void *content, const struct module_trailer *trailer,
+	STACK_OF(X509) * all, const struct cms_facts *facts, const struct cms_signer *signer,
+	struct error *error)
+{
+	for (int i = 0; i < sk_X509_num(all); i++) {
+		X509 *certificate = sk_X509_value(all, i);
+
+		if (signer->key_id.data ? has_key_id(certificate, signer)
+					: has_issuer_and_serial(certificate, signer))
+			return check_with(certificate, content, trailer, facts, signer, error);
+	}
+	return no_key(facts, sk_X509_num(all), error);
+}
+
 static int verify_cms(const unsigned char *module, const struct module_trailer *trailer,
 	struct module_cert *const *certs, size_t count, struct cms_facts *facts,
 	struct error *error)
@@ -88,7 +181,9 @@ static int verify_cms(const unsigned char *module, const struct module_trailer *
 	_cleanup_(cleanup_x509_list) STACK_OF(X509) *all = sk_X509_new_null();
 	_cleanup_(cleanup_cms) CMS_ContentInfo *cms = NULL;
 	const unsigned char *bytes = module + trailer->signature_offset;
-	int r = cms_read(bytes, trailer->signature_size, trailer->signature_offset, facts, error);
+	struct cms_signer signer = { 0 };
+	int r = cms_read_signer(
+		bytes, trailer->signature_size, trailer->signature_offset, facts, &signer, error);
 
 	if (r == 0)
 		r = check_form(facts, error);
@@ -97,6 +192,8 @@ static int verify_cms(const unsigned char *module, const struct module_trailer *
 	ERR_clear_error();
 	if (!all || collect(certs, count, all) < 0)
 		return error_set_errno(error, -ENOMEM, "signature");
+	if (is_plain(facts))
+		return check_plain(module, trailer, all, facts, &signer, error);
 	cms = d2i_CMS_ContentInfo(NULL, &bytes, (long) trailer->signature_size);
 	if (!cms)
 		return sign_ssl_failed(error, -EBADMSG, "damaged signature at offset %zu",
