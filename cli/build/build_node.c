@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <string.h>
 
+#include "kernels/archive/archive_input.h"
 #include "kernels/local/local_scan.h"
 #include "kernels/tree/kconfig.h"
 #include "kernels/tree/tree.h"
@@ -25,7 +26,7 @@ static int read_config(
 	_cleanup_(kconfig_free) struct kconfig *config = NULL;
 	_cleanup_free_ char *text = NULL;
 	size_t size;
-	int r = probe_read_entry(path, PROBE_CONFIG, KCONFIG_LIMIT_BYTES, &text, &size, error);
+	int r = archive_member_read(path, PROBE_CONFIG, KCONFIG_LIMIT_BYTES, &text, &size, error);
 
 	if (r == -ENOENT)
 		return 0;
@@ -73,7 +74,7 @@ static int compare_symvers(const struct build *build, const char *path, int tree
 	/* Without one, no-symvers says so. */
 	if (r < 0 || symvers_open(fd, "Module.symvers", &tree, &none) < 0)
 		return r;
-	r = probe_read_entry(path, PROBE_SYMVERS, SYMVERS_LIMIT, &text, &size, error);
+	r = archive_member_read(path, PROBE_SYMVERS, SYMVERS_LIMIT, &text, &size, error);
 	if (r < 0)
 		return r == -ENOENT ? 0 : r;
 	r = strv_split(&lines, text, "\n");

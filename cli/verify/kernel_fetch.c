@@ -8,6 +8,7 @@
 #include "cli/build/lockfile.h"
 #include "cli/verify/kernel.h"
 #include "common/fs.h"
+#include "kernels/archive/archive_input.h"
 #include "kernels/local/local_scan.h"
 #include "kernels/probe/probe.h"
 
@@ -46,7 +47,7 @@ static int take_probe_config(struct verify_kernel *kernel, const struct local_in
 	_cleanup_(kconfig_free) struct kconfig *config = NULL;
 	_cleanup_free_ char *text = NULL;
 	size_t size;
-	int r = probe_read_entry(
+	int r = archive_member_read(
 		input->path, PROBE_CONFIG, KCONFIG_LIMIT_BYTES, &text, &size, error);
 
 	if (r == -ENOENT)
@@ -70,7 +71,7 @@ static int take_probe_symvers(
 	_cleanup_free_ char *text = NULL;
 	char self[64];
 	size_t size;
-	int r = probe_read_entry(input->path, PROBE_SYMVERS, SYMVERS_LIMIT, &text, &size, error);
+	int r = archive_member_read(input->path, PROBE_SYMVERS, SYMVERS_LIMIT, &text, &size, error);
 
 	if (r == -ENOENT)
 		return 0;

@@ -42,3 +42,11 @@ int archive_input_damaged(const char *name, struct archive *archive, struct erro
 
 /* An entry's path without leading "./"; NULL when it has none. Borrowed from the entry. */
 const char *archive_input_path(struct archive_entry *entry);
+
+/*
+ * Reads the entry @name of the tarball at @path, packed or not. -ENOENT when it has none, -EBADMSG
+ * when it is damaged or the entry has more than @limit bytes. The caller frees the text, which ends
+ * with a NUL that @ret_size does not count.
+ */
+int archive_member_read(const char *path, const char *name, size_t limit, char **ret_text,
+	size_t *ret_size, struct error *error) _must_check_;

@@ -7,6 +7,7 @@
 #include <sys/utsname.h>
 
 #include "common/fs.h"
+#include "kernels/archive/archive_input.h"
 #include "kernels/krel.h"
 
 #define TEXT_LIMIT  ((size_t) 4 << 20) /* the image-spec's own advice for manifests */
@@ -20,50 +21,15 @@ static void json_free(struct json_object **object)
 
 #define _cleanup_json_ _cleanup_(json_free)
 
-static int read_entry(struct archive_input *input, struct archive_entry *entry, const char *path,
-	const char *name, char **ret_text, struct error *error)
-{
-	la_int64_t size = archive_entry_size(entry);
-	_cleanup_free_ char *text = NULL;
-
-	if (size < 0 || (uint64_t) size > TEXT_LIMIT)
-		return error_set(error, -EBADMSG, "%s: %s is too big to be one", path, name);
-	text = calloc(1, (size_t) size + 1);
-	if (!text)
-		return error_set_errno(error, -ENOMEM, "%s", path);
-	if (archive_read_data(input->reader, text, (size_t) size) != size)
-		return archive_input_damaged(path, input->reader, error);
-	*ret_text = TAKE_PTR(text);
-	return 0;
-}
-
-static int read_member(const char *path, const char *name, char **ret_text, struct error *error)
-{
-	_cleanup_(archive_input_close) struct archive_input input;
-	int r = archive_input_open(&input, ARCHIVE_KIND_TAR, AT_FDCWD, path, NULL, error);
-
-	while (r == 0) {
-		struct archive_entry *entry;
-		int state = archive_read_next_header(input.reader, &entry);
-
-		if (state == ARCHIVE_EOF)
-			return error_set(error, -ENOENT, "%s: it has no %s", path, name);
-		if (state < ARCHIVE_WARN)
-			return archive_input_damaged(path, input.reader, error);
-		if (archive_input_path(entry) && strcmp(archive_input_path(entry), name) == 0)
-			return read_entry(&input, entry, path, name, ret_text, error);
-	}
-	return r;
-}
-
 static int read_file(
 	const struct local_image *image, const char *name, char **ret_text, struct error *error)
 {
 	_cleanup_free_ char *path = NULL;
+	size_t size;
 	int r;
 
 	if (image->archive)
-		return read_member(image->path, name, ret_text, error);
+		return archive_member_read(image->path, name, TEXT_LIMIT, ret_text, &size, error);
 	if (asprintf(&path, "%s/%s", image->path, name) < 0)
 		return error_set_errno(error, -ENOMEM, "%s", name);
 	r = fs_read(AT_FDCWD, path, TEXT_LIMIT, ret_text, NULL);

@@ -66,10 +66,3 @@ struct probe {
  */
 int probe_parse(const char *text, size_t size, struct probe *ret, struct error *error) _must_check_;
 void probe_free(struct probe *probe);
-
-/*
- * Reads an entry of the bundle at @path: PROBE_CONFIG or PROBE_SYMVERS. -ENOENT when it has none,
- * -EBADMSG when it is damaged or the entry has more than @limit bytes. The caller frees the text.
- */
-int probe_read_entry(const char *path, const char *name, size_t limit, char **ret_text,
-	size_t *ret_size, struct error *error) _must_check_;

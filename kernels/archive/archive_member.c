@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "kernels/archive/archive_input.h"
-#include "kernels/probe/probe.h"
 
 static int read_entry(struct archive_input *input, struct archive_entry *entry, const char *path,
 	size_t limit, char **ret_text, size_t *ret_size, struct error *error)
@@ -24,7 +23,7 @@ static int read_entry(struct archive_input *input, struct archive_entry *entry, 
 	return 0;
 }
 
-int probe_read_entry(const char *path, const char *name, size_t limit, char **ret_text,
+int archive_member_read(const char *path, const char *name, size_t limit, char **ret_text,
 	size_t *ret_size, struct error *error)
 {
 	_cleanup_(archive_input_close) struct archive_input input;
