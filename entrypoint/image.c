@@ -18,6 +18,7 @@ void image_read(int root_fd, struct image *image)
 	conf_value(text, "version", image->version, sizeof(image->version));
 	conf_value(text, "os", image->os, sizeof(image->os));
 	conf_value(text, "ofed_exporter", image->ofed_exporter, sizeof(image->ofed_exporter));
+	conf_value(text, "signed_key", image->signed_key, sizeof(image->signed_key));
 	conf_value(text, "ofed_version", image->ofed_version, sizeof(image->ofed_version));
 }
 

@@ -12,6 +12,7 @@ struct image {
 	char os[32];            /* "debian12" */
 	char ofed_exporter[64]; /* GPU: the module that exported the peer-memory symbols to peermem
 				 */
+	char signed_key[129];   /* the id of the key that the modules were signed with */
 	char ofed_version[64];  /* GPU: the OFED that peermem was bound to */
 };
 

@@ -31,6 +31,8 @@ struct proving {
 	char facts[PATH_MAX];
 	struct fingerprint ofed;
 	struct running_word word;
+	struct cms_facts signer; /* of the image's own modules */
+	struct running_cert cert;
 	int security_fd;
 	struct running *running;
 };
@@ -178,6 +180,28 @@ static int list_sources(struct proving *proving)
 	return r < 0 ? r : add_driver_symvers(proving);
 }
 
+/* Whose signature the image's own modules have, with the id of that key as the build knew it. */
+static bool find_signer(struct proving *proving)
+{
+	const struct role *role = proving->role;
+
+	for (size_t i = 0; *role->image.signed_key && i < proving->module_count; i++) {
+		const char *name = elf_module_name(proving->modules[i]);
+		struct error ignored;
+		bool present;
+
+		if (!name || !strv_contains(&role->driver_modules, name) ||
+			elf_module_trailer(
+				proving->modules[i], &proving->signer, &present, &ignored) < 0 ||
+			!present)
+			continue;
+		proving->cert = (struct running_cert){ proving->signer.issuer,
+			proving->signer.serial, role->image.signed_key };
+		return *proving->signer.serial;
+	}
+	return false;
+}
+
 static int look_at_kernel(struct proving *proving)
 {
 	const struct role *role = proving->role;
@@ -206,6 +230,8 @@ static int look_at_kernel(struct proving *proving)
 		sources.word_count = 1;
 		sources.driver_builds = &proving->ofed.builds;
 	}
+	sources.certs = &proving->cert;
+	sources.cert_count = find_signer(proving);
 	proving->security_fd = securityfs_open();
 	sources.security_fd = proving->security_fd;
 	r = running_open(role->root_fd, &sources, &proving->running, &proving->action->error);

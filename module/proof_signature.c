@@ -82,9 +82,9 @@ static bool is_known_key(const struct strv *keys, const struct cms_facts *cms)
 		id = id ? id + 1 : key;
 		if (*cms->key_id && strlen(id) >= SHORT_ID && strcasestr(cms->key_id, id))
 			return true;
-		if (*cms->serial && strcasecmp(cms->serial, id) == 0)
-			return true;
-		if (*cms->issuer && strstr(key, cms->issuer))
+		/* A name alone is no proof: every kernel calls the key that its build made alike. */
+		if (*cms->serial && strcasecmp(cms->serial, id) == 0 &&
+			(id == key || strstr(key, cms->issuer)))
 			return true;
 	}
 	return false;

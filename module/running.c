@@ -232,7 +232,8 @@ static int look(struct running *running, struct error *error)
 		r = running_find_exports(running, error);
 	if (r < 0)
 		return r;
-	if (running_compare_build(running) < 0 || tell(running) < 0)
+	if (running_compare_build(running) < 0 || running_add_signers(running) < 0 ||
+		tell(running) < 0)
 		return error_set_errno(error, -ENOMEM, "running kernel");
 	running->kernel.symvers = running->there;
 	return 0;

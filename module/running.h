@@ -33,6 +33,12 @@ struct running_word {
 	uint32_t crc;
 };
 
+struct running_cert {
+	const char *issuer; /* common name, as struct cms_facts has it */
+	const char *serial; /* lower-case hex */
+	const char *key_id; /* the subject key id in lower-case hex */
+};
+
 /* Where to look, and for what. Borrowed until running_close(). Zeroed, it is the host itself. */
 struct running_sources {
 	const char *krel;    /* NULL: as uname(2) has it; so are the next two */
@@ -70,6 +76,12 @@ struct running_sources {
 	size_t module_count;
 	const struct running_word *words;
 	size_t word_count;
+	/*
+	 * What the certificates of the modules' signers say of themselves: a signature names issuer
+	 * and serial number, a keyring the id of the key. NULL: nothing.
+	 */
+	const struct running_cert *certs;
+	size_t cert_count;
 	int security_fd; /* a securityfs; 0 or less: sys/kernel/security */
 	/* /proc/kallsyms may be read, once, for symbols that only it knows (50 to 150 ms). */
 	bool kallsyms;

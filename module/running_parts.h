@@ -79,6 +79,12 @@ int running_each_kernel_file(struct running *running, size_t tree,
 /* running_trust.c */
 int running_read_trust(struct running *running) _must_check_;
 
+/*
+ * Adds "issuer: serial" of those to the keys that the kernel is shown to have: by a certificate's
+ * key id in a keyring, or by a loaded module that it took for signed.
+ */
+int running_add_signers(struct running *running) _must_check_;
+
 /* running_exports.c */
 int running_read_symvers(struct running *running, struct error *error) _must_check_;
 int running_find_exports(struct running *running, struct error *error) _must_check_;

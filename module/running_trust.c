@@ -4,6 +4,7 @@
  * (security/lockdown/lockdown.c: the level in force stands in brackets), and which keys it has.
  */
 #include <string.h>
+#include <strings.h>
 
 #include "common/fs.h"
 #include "module/running_parts.h"
@@ -143,4 +144,57 @@ int running_read_trust(struct running *running)
 	judge_trust(running);
 	r = read_keys(running);
 	return r < 0 ? r : read_blacklist(running);
+}
+
+static bool has_key(const struct strv *keys, const char *id)
+{
+	size_t length = strlen(id);
+
+	for (size_t i = 0; length && i < keys->count; i++) {
+		size_t size = strlen(keys->items[i]);
+
+		if (size > length && strcasecmp(keys->items[i] + size - length, id) == 0)
+			return true;
+	}
+	return false;
+}
+
+static int add_signer(struct running *running, const char *issuer, const char *serial)
+{
+	_cleanup_free_ char *text = NULL;
+
+	if (asprintf(&text, "%s: %s", issuer, serial) < 0)
+		return -ENOMEM;
+	return strv_push_unique(&running->keys, text);
+}
+
+/* One that does not taint the kernel (E) was taken with its signature; by force (F) is no proof. */
+static int add_signer_of(struct running *running, const struct loaded *loaded)
+{
+	struct cms_facts cms;
+	struct error ignored;
+	bool present;
+
+	if (!loaded->file || strpbrk(loaded->taint, "EF") ||
+		elf_module_trailer(loaded->file, &cms, &present, &ignored) < 0 || !present ||
+		!*cms.serial)
+		return 0;
+	return add_signer(running, cms.issuer, cms.serial);
+}
+
+int running_add_signers(struct running *running)
+{
+	const struct running_sources *sources = &running->sources;
+	int r = 0;
+
+	if (!running->kernel.trust.enforced)
+		return 0;
+	for (size_t i = 0; r == 0 && i < sources->cert_count; i++)
+		if (has_key(&running->keys, sources->certs[i].key_id))
+			r = add_signer(running, sources->certs[i].issuer, sources->certs[i].serial);
+	if (r == 0)
+		r = running_explain_all(running);
+	for (size_t i = 0; r == 0 && i < running->loaded_count; i++)
+		r = add_signer_of(running, &running->loaded[i]);
+	return r;
 }

@@ -29,6 +29,9 @@ int module_cert_read(
 	int dir_fd, const char *path, struct module_cert **ret, struct error *error) _must_check_;
 void module_cert_free(struct module_cert **cert);
 
+/* The first certificate's subject key id, as /proc/keys prints it; "" when it has none. */
+void module_cert_key_id(const struct module_cert *cert, char hex[CMS_ID_HEX_SIZE]);
+
 /* The first certificate's subject: its common name, or all of it. Borrowed. */
 const char *module_cert_name(const struct module_cert *cert);
 

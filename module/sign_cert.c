@@ -102,6 +102,17 @@ const char *module_cert_name(const struct module_cert *cert)
 	return cert->name;
 }
 
+void module_cert_key_id(const struct module_cert *cert, char hex[CMS_ID_HEX_SIZE])
+{
+	const ASN1_OCTET_STRING *id = X509_get0_subject_key_id(sk_X509_value(cert->all, 0));
+	const unsigned char *bytes = id ? ASN1_STRING_get0_data(id) : NULL;
+	int size = id ? ASN1_STRING_length(id) : 0;
+
+	hex[0] = '\0';
+	for (int i = 0; i < size && 2 * i + 2 < CMS_ID_HEX_SIZE; i++)
+		(void) snprintf(hex + (size_t) 2 * (size_t) i, 3, "%02x", bytes[i]);
+}
+
 int module_cert_fingerprint(
 	const struct module_cert *cert, char ret[MODULE_FINGERPRINT_SIZE], struct error *error)
 {

@@ -105,6 +105,12 @@ static int add_proof_lines(const struct build *build, const struct stage *stage,
 	r = strv_pushf(lines, "proof=%s", result.verdict);
 	if (r == 0 && signing_wanted(build))
 		r = strv_pushf(lines, "signed_by=%s", module_cert_name(build->signing.cert));
+	if (r == 0 && build->signing.cert) {
+		char key_id[CMS_ID_HEX_SIZE];
+
+		module_cert_key_id(build->signing.cert, key_id);
+		r = strv_pushf(lines, "signed_key=%s", key_id);
+	}
 	return r < 0 ? error_set_errno(error, r, "image.conf") : 0;
 }
 

@@ -586,6 +586,31 @@ static void signatures(void **state)
 	}
 }
 
+/* A keyring names ids of keys, a signature an issuer and a number: the certificate has both. */
+static void a_certificate_ties_a_signature_to_a_key(void **state)
+{
+	const struct folder *folder = *state;
+	_cleanup_module_ struct elf_module *peer = NULL;
+	_cleanup_(node_done) struct node node;
+	struct running_cert cert = { "Us", "0abc", "6ccece7e" };
+	struct running *running;
+
+	node_init(&node, folder, &peer);
+	node.sources.certs = &cert;
+	node.sources.cert_count = 1;
+	folder_write_text(folder, "sys/module/module/parameters/sig_enforce", "Y\n");
+	folder_write_text(folder, "proc/keys",
+		"2a7cbd47 I------     1 perm 1f030000     0     0 asymmetri "
+		"Us: 6ccece7f: X509.rsa 419ea1 []\n");
+	running = node_open(&node);
+	assert_false(strv_contains(running_kernel(running)->trust.keys, "Us: 0abc"));
+	running_close(&running);
+	cert.key_id = "6ccece7f";
+	running = node_open(&node);
+	assert_true(strv_contains(running_kernel(running)->trust.keys, "Us: 0abc"));
+	running_close(&running);
+}
+
 static void securityfs_by_descriptor(void **state)
 {
 	const struct folder *folder = *state;
@@ -670,6 +695,7 @@ int main(void)
 		folder_test(without_symvers_nothing_is_claimed),
 		folder_test(everything_counts_where_no_module_is_named),
 		folder_test(signatures),
+		folder_test(a_certificate_ties_a_signature_to_a_key),
 		folder_test(securityfs_by_descriptor),
 		folder_test(a_configuration_where_there_are_no_facts),
 		folder_test(facts_come_back),
