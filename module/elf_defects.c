@@ -34,6 +34,21 @@ int elf_defect_add(struct elf_defects *defects, unsigned int from, unsigned int 
 	return 0;
 }
 
+int elf_defects_check(const struct elf_defects *defects, unsigned int version, enum elf_stage stage,
+	uint32_t *symbol, struct error *error)
+{
+	for (const struct elf_defect *defect = defects->first; defect; defect = defect->next) {
+		if (defect->stage != stage || version < defect->from ||
+			(defect->before && version >= defect->before) ||
+			(symbol && defect->symbol < *symbol))
+			continue;
+		if (symbol)
+			*symbol = defect->symbol;
+		return error_set(error, defect->code, "%s", defect->text);
+	}
+	return 0;
+}
+
 void elf_defects_free(struct elf_defects *defects)
 {
 	while (defects->first) {

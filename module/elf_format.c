@@ -2,63 +2,15 @@
 /*
  * What the kernel demands of a module file as such, version by version, in the order in which it
  * looks: Linux kernel/module/main.c, load_module() and what it calls. What all versions demand and
- * nothing can be read without is in elf_sections.c, relocations are in elf_relocations.c.
+ * nothing can be read without is in elf_sections.c, what comes behind check_modinfo() is in
+ * elf_layout.c, relocations are in elf_relocations.c.
  *
  * Facts are of the sources of 6.1, 6.12, 7.2 and 7.3. Where a rule came in between two of them, it
  * is taken to hold from the release that its history names, as said at each; else from the later.
  *
  * Some things no kernel checks, and would read what is not there: those are noted as -EFAULT.
  */
-#include <string.h>
-
-#include "module/elf_parts.h"
-
-#define V(major, minor) ((major) << 8 | (minor))
-
-/* Sections are counted and struct module is measured since then (elf_validity_check()). */
-#define SINCE_UNIQUE V(6, 4)
-/* elf_validity_cache_secstrings() and the others, in place of one function. */
-#define SINCE_SPLIT V(6, 12)
-/* elf_validity_cache_strtab(). */
-#define SINCE_STRTAB V(6, 13)
-/* elf_validity_cache_index_versions(). */
-#define SINCE_EXTENDED V(6, 14)
-/* check_export_symbol_sections(); 7.2 has it, 6.12 not, and it is younger than 7.0. */
-#define SINCE_FLAGS V(7, 2)
-
-#define NOT_CHECKED "this kernel does not check it and would read what is not there"
-
-/* MODULES_LEN of arch/x86/include/asm/pgtable_64_types.h with KASLR is 1008 MiB. */
-#define MODULE_SPACE ((uint64_t) 1008 << 20)
-/* PERCPU_MODULE_RESERVE of include/linux/percpu.h, and the largest alignment there. */
-#define PERCPU_SPACE ((uint64_t) 8 << 10)
-#define PAGE_SIZE_4K ((uint64_t) 4096)
-
-#define SHN_LIVEPATCH      0xff20
-#define SHF_RELA_LIVEPATCH 0x00100000
-#define EXPORT_SIZE        12 /* struct kernel_symbol */
-#define CRC_SIZE           4
-#define STRUCT_NAME_OFFSET 24 /* struct module: an enum, a list_head, the name … */
-#define STRUCT_NAME_SIZE   56
-#define NAME_MARKS         256
-
-struct examination {
-	const struct elf_parts *parts;
-	const struct modinfo *info;
-	struct elf_defects *defects;
-};
-
-static unsigned long long ull(uint64_t number)
-{
-	return number;
-}
-
-static const char *shown_name(const struct elf_parts *parts, unsigned int index)
-{
-	const char *name = elf_section_name(parts, index);
-
-	return *name ? name : "without a name";
-}
+#include "module/elf_examination.h"
 
 static int examine_name(struct examination *test, unsigned int index)
 {
@@ -145,36 +97,6 @@ static int examine_module_section(struct examination *test)
 		r = elf_defect_add(test->defects, 0, SINCE_UNIQUE, -EFAULT,
 			"its section .gnu.linkonce.this_module has no bytes in the file; " NOT_CHECKED);
 	return r;
-}
-
-/* modpost fills in the name; init and exit come by relocation, and the rest the kernel fills in. */
-static int examine_struct(struct examination *test)
-{
-	const struct elf_parts *parts = test->parts;
-	unsigned int index = parts->found[ELF_THIS_MODULE].allocated;
-	struct error ignored;
-	struct elf_span span;
-	size_t place = 0;
-
-	if (parts->header.e_machine != EM_X86_64 ||
-		elf_section_map(parts, index, &span, &ignored) < 0 ||
-		span.size < STRUCT_NAME_OFFSET + STRUCT_NAME_SIZE)
-		return 0;
-	if (!memchr(span.data + STRUCT_NAME_OFFSET, '\0', STRUCT_NAME_SIZE))
-		return elf_defect_add(test->defects, 0, 0, -EFAULT,
-			"its name in struct module at offset %llu has no end; " NOT_CHECKED,
-			ull(parts->sections[index].sh_offset + STRUCT_NAME_OFFSET));
-	while (place < span.size && !span.data[place]) {
-		place++;
-		if (place == STRUCT_NAME_OFFSET)
-			place += STRUCT_NAME_SIZE;
-	}
-	if (place >= span.size)
-		return 0;
-	return elf_defect_add(test->defects, 0, 0, -EFAULT,
-		"the byte at offset %llu of its struct module is not zero; this kernel takes it "
-		"as it is",
-		ull(parts->sections[index].sh_offset + place));
 }
 
 static int examine_symbol_tables(struct examination *test)
@@ -301,142 +223,6 @@ static int examine_symbol_name(struct examination *test, size_t index, uint32_t 
 		ull(parts->strings_size));
 }
 
-static int examine_flags(struct examination *test)
-{
-	const struct elf_parts *parts = test->parts;
-	const uint64_t both = SHF_WRITE | SHF_EXECINSTR;
-
-	for (unsigned int i = 0; i < parts->header.e_shnum; i++)
-		if ((parts->sections[i].sh_flags & both) == both)
-			return elf_defect_add(test->defects, 0, 0, -ENOEXEC,
-				"section %u (%s) can be written and executed", i,
-				shown_name(parts, i));
-	return 0;
-}
-
-/* layout_sections(): sizes are added up in 32 bits, alignments are taken for powers of two. */
-static int examine_layout_of(struct examination *test, unsigned int index, uint64_t *total)
-{
-	const struct elf_parts *parts = test->parts;
-	const Elf64_Shdr *section = &parts->sections[index];
-	uint64_t align = section->sh_addralign ? section->sh_addralign : 1;
-
-	if (section->sh_type == SHT_NULL && !elf_section_in_file(parts, section))
-		return elf_defect_add(test->defects, 0, 0, -EFAULT,
-			"section %u without a type, at offset %llu, %llu bytes, goes beyond the "
-			"file's %llu; " NOT_CHECKED,
-			index, ull(section->sh_offset), ull(section->sh_size), ull(parts->size));
-	if (align & (align - 1) || align > UINT32_MAX)
-		return elf_defect_add(test->defects, 0, 0, -EFAULT,
-			"section %u (%s) has alignment %llu; this kernel does not check it, and "
-			"sections may come to lie on each other",
-			index, shown_name(parts, index), ull(align));
-	if (section->sh_size > UINT32_MAX)
-		return elf_defect_add(test->defects, 0, 0, -EFAULT,
-			"section %u (%s) has %llu bytes, of which this kernel sees the lower 32 "
-			"bits",
-			index, shown_name(parts, index), ull(section->sh_size));
-	*total = ((*total + align - 1) & ~(align - 1)) + section->sh_size;
-	return 0;
-}
-
-static int examine_layout(struct examination *test)
-{
-	const struct elf_parts *parts = test->parts;
-	uint64_t total = 0;
-
-	for (unsigned int i = 0; i < parts->header.e_shnum; i++) {
-		int r;
-
-		if (!elf_section_is_loaded(parts, i) || i == parts->found[ELF_PERCPU].allocated)
-			continue;
-		r = examine_layout_of(test, i, &total);
-		if (r < 0)
-			return r;
-	}
-	if (total <= MODULE_SPACE)
-		return 0;
-	return elf_defect_add(test->defects, 0, 0, -E2BIG,
-		"it takes %llu MiB of memory, more than modules can have", ull(total >> 20));
-}
-
-/* percpu_modalloc(), and pcpu_alloc() of mm/percpu.c. */
-static int examine_percpu(struct examination *test)
-{
-	const struct elf_parts *parts = test->parts;
-	unsigned int index = parts->found[ELF_PERCPU].allocated;
-	const Elf64_Shdr *section = &parts->sections[index];
-	uint64_t align = section->sh_addralign;
-
-	if (!index || !section->sh_size)
-		return 0;
-	if (align > PAGE_SIZE_4K)
-		align = PAGE_SIZE_4K;
-	if (section->sh_size > PERCPU_SPACE || (align && align & (align - 1)))
-		return elf_defect_add(test->defects, 0, 0, -E2BIG,
-			"its section .data..percpu has %llu bytes and alignment %llu, more than "
-			"modules can have",
-			ull(section->sh_size), ull(section->sh_addralign));
-	if (section->sh_type == SHT_NOBITS || elf_section_in_file(parts, section))
-		return 0;
-	return elf_defect_add(test->defects, 0, 0, -EFAULT,
-		"its section .data..percpu at offset %llu, %llu bytes, goes beyond the file's "
-		"%llu; " NOT_CHECKED,
-		ull(section->sh_offset), ull(section->sh_size), ull(parts->size));
-}
-
-static int examine_export_table(struct examination *test, enum elf_known exports,
-	enum elf_known others, uint64_t other_size, unsigned int from, unsigned int before)
-{
-	const struct elf_parts *parts = test->parts;
-	unsigned int index = parts->found[exports].allocated;
-	unsigned int other = parts->found[others].allocated;
-	uint64_t count = parts->sections[index].sh_size / EXPORT_SIZE;
-
-	if (!index || !other || parts->sections[other].sh_size / other_size >= count)
-		return 0;
-	return elf_defect_add(test->defects, from, before, -EFAULT,
-		"%s has fewer entries than %s, which has %llu; " NOT_CHECKED,
-		shown_name(parts, other), shown_name(parts, index), ull(count));
-}
-
-static int examine_exports(struct examination *test)
-{
-	const struct elf_parts *parts = test->parts;
-	unsigned int exports = parts->found[ELF_KSYMTAB].allocated;
-	int r = 0;
-
-	if (exports && parts->sections[exports].sh_size >= EXPORT_SIZE &&
-		!parts->found[ELF_KFLAGSTAB].allocated)
-		r = elf_defect_add(test->defects, SINCE_FLAGS, 0, -ENOEXEC,
-			"it exports symbols but has no section __kflagstab, which tells the "
-			"GPL-only ones: it was made for an older kernel");
-	if (r == 0)
-		r = examine_export_table(test, ELF_KSYMTAB, ELF_KFLAGSTAB, 1, SINCE_FLAGS, 0);
-	if (r == 0)
-		r = examine_export_table(test, ELF_KSYMTAB, ELF_KCRCTAB, CRC_SIZE, 0, 0);
-	if (r == 0)
-		r = examine_export_table(
-			test, ELF_KSYMTAB_GPL, ELF_KCRCTAB_GPL, CRC_SIZE, 0, SINCE_FLAGS);
-	return r;
-}
-
-static int examine_place(struct examination *test, size_t index, const Elf64_Sym *symbol)
-{
-	const char *name = elf_symbol_name(test->parts, symbol);
-
-	if (symbol->st_shndx == SHN_ABS || symbol->st_shndx == SHN_LIVEPATCH)
-		return 0;
-	if (symbol->st_shndx != SHN_COMMON)
-		return elf_defect_add(test->defects, 0, 0, -ENOEXEC,
-			"symbol %zu (%s) lies in section %u, of %u", index, name, symbol->st_shndx,
-			test->parts->header.e_shnum);
-	if (strncmp(name, "__gnu_lto", strlen("__gnu_lto")) == 0)
-		return 0;
-	return elf_defect_add(test->defects, 0, 0, -ENOEXEC,
-		"symbol %zu (%s) is a common one: compile with -fno-common", index, name);
-}
-
 static int examine_symbols(struct examination *test)
 {
 	const struct elf_parts *parts = test->parts;
@@ -451,122 +237,26 @@ static int examine_symbols(struct examination *test)
 	return r;
 }
 
-static int examine_places(struct examination *test)
+int elf_format_examine(const struct elf_parts *parts, struct elf_defects *defects)
 {
-	const struct elf_parts *parts = test->parts;
-	Elf64_Sym symbol;
-	int r = 0;
-
-	for (size_t i = 1; r == 0 && i < parts->symbol_count; i++) {
-		elf_symbol_at(parts, i, &symbol);
-		test->defects->symbol = (uint32_t) i & 0x7fffffff;
-		if (symbol.st_shndx >= parts->header.e_shnum)
-			r = examine_place(test, i, &symbol);
-	}
-	return r;
-}
-
-/* apply_relocations(): x86-64 and arm64 take no relocations without addends. */
-static int examine_relocation_sections(struct examination *test)
-{
-	const struct elf_parts *parts = test->parts;
-
-	for (unsigned int i = 1; i < parts->header.e_shnum; i++) {
-		const Elf64_Shdr *section = &parts->sections[i];
-
-		if (section->sh_info >= parts->header.e_shnum ||
-			!elf_section_is_loaded(parts, section->sh_info))
-			continue;
-		if (section->sh_flags & SHF_RELA_LIVEPATCH &&
-			strncmp(elf_section_name(parts, i), ".klp.rela.", 10) != 0)
-			return elf_defect_add(test->defects, 0, 0, -EINVAL,
-				"section %u (%s) is marked as a live patch's relocations", i,
-				shown_name(parts, i));
-		if (section->sh_type == SHT_REL)
-			return elf_defect_add(test->defects, 0, 0, -ENOEXEC,
-				"section %u (%s) has relocations without addends", i,
-				shown_name(parts, i));
-	}
-	return 0;
-}
-
-/* Whether /sys/module/NAME/sections has a file for it: sect_empty() of kernel/module/internal.h. */
-static bool is_shown(const struct elf_parts *parts, unsigned int index)
-{
-	if (!parts->sections[index].sh_size || index == parts->found[ELF_PERCPU].allocated ||
-		index == parts->found[ELF_VERSION_CRCS].allocated ||
-		index == parts->found[ELF_VERSION_NAMES].allocated)
-		return false;
-	return elf_section_is_loaded(parts, index) || index == parts->symtab ||
-	       index == parts->strtab;
-}
-
-static bool is_named_before(const struct elf_parts *parts, unsigned int index)
-{
-	for (unsigned int i = 1; i < index; i++)
-		if (is_shown(parts, i) &&
-			strcmp(elf_section_name(parts, i), elf_section_name(parts, index)) == 0)
-			return true;
-	return false;
-}
-
-/* add_sect_attrs() of kernel/module/sysfs.c; before 6.12 its failures were passed over. */
-static int examine_shown_names(struct examination *test)
-{
-	const struct elf_parts *parts = test->parts;
-	bool marks[NAME_MARKS] = { false };
-
-	for (unsigned int i = 1; i < parts->header.e_shnum; i++) {
-		const char *name = elf_section_name(parts, i);
-		size_t length = strlen(name);
-		bool *mark = &marks[(length * 33 + (unsigned char) name[length / 2] * 7u +
-					    (unsigned char) name[length ? length - 1 : 0]) %
-				    NAME_MARKS];
-
-		if (!is_shown(parts, i))
-			continue;
-		if (*mark && is_named_before(parts, i))
-			return elf_defect_add(test->defects, SINCE_SPLIT, 0, -EEXIST,
-				"section %u has the name %s, as one before it", i,
-				shown_name(parts, i));
-		*mark = true;
-	}
-	return 0;
-}
-
-int elf_format_examine(
-	const struct elf_parts *parts, const struct modinfo *info, struct elf_defects *defects)
-{
-	static const struct {
-		int (*examine)(struct examination *test);
-		enum elf_stage stage;
-	} steps[] = {
-		{ examine_names, ELF_STAGE_FILE },
-		{ examine_info, ELF_STAGE_FILE },
-		{ examine_module_section, ELF_STAGE_FILE },
-		{ examine_symbol_tables, ELF_STAGE_FILE },
-		{ examine_extended, ELF_STAGE_FILE },
-		{ examine_strings, ELF_STAGE_FILE },
-		{ examine_symbols, ELF_STAGE_FILE },
-		{ examine_versions, ELF_STAGE_FILE },
-		{ examine_flags, ELF_STAGE_LAYOUT },
-		{ examine_layout, ELF_STAGE_LAYOUT },
-		{ examine_struct, ELF_STAGE_LAYOUT },
-		{ examine_percpu, ELF_STAGE_LAYOUT },
-		{ examine_exports, ELF_STAGE_LAYOUT },
-		{ examine_places, ELF_STAGE_SYMBOLS },
-		{ examine_relocation_sections, ELF_STAGE_RELOCATIONS },
-		{ examine_shown_names, ELF_STAGE_SYSFS },
+	static int (*const steps[])(struct examination * test) = {
+		examine_names,
+		examine_info,
+		examine_module_section,
+		examine_symbol_tables,
+		examine_extended,
+		examine_strings,
+		examine_symbols,
+		examine_versions,
 	};
-	struct examination test = { parts, info, defects };
+	struct examination test = { parts, defects };
 
+	defects->stage = ELF_STAGE_FILE;
 	for (size_t i = 0; i < ARRAY_SIZE(steps); i++) {
-		int r;
+		int r = steps[i](&test);
 
-		defects->stage = steps[i].stage;
-		r = steps[i].examine(&test);
 		if (r < 0)
 			return r;
 	}
-	return 0;
+	return elf_layout_examine(&test);
 }

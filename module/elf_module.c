@@ -218,7 +218,7 @@ static int read_content(
 		return error_set_errno(error, -ENOMEM, "cannot read symbols");
 	r = elf_exports_read(
 		parts, &module->exports, &module->export_count, &module->export_names, error);
-	if (r == 0 && elf_format_examine(parts, &module->info, &module->defects) < 0)
+	if (r == 0 && elf_format_examine(parts, &module->defects) < 0)
 		r = error_set_errno(error, -ENOMEM, "cannot read");
 	return r;
 }
@@ -334,19 +334,6 @@ int elf_module_info_all(const struct elf_module *module, const char *key, struct
 	while ((value = modinfo_next(&module->info, key, value)))
 		if (strv_push(values, value) < 0)
 			return -ENOMEM;
-	return 0;
-}
-
-int elf_module_depends(const struct elf_module *module, struct strv *names)
-{
-	const char *depends = elf_module_info(module, "depends");
-	size_t first = names->count;
-
-	if (depends && strv_split(names, depends, ",") < 0)
-		return -ENOMEM;
-	for (size_t i = first; i < names->count; i++)
-		for (char *dash = names->items[i]; (dash = strchr(dash, '-'));)
-			*dash = '_';
 	return 0;
 }
 
@@ -474,17 +461,7 @@ int elf_module_check_stage(const struct elf_module *module, unsigned int version
 {
 	if (!module->readable)
 		return error_set(error, -ENOEXEC, "not a 64-bit little-endian module");
-	for (const struct elf_defect *defect = module->defects.first; defect;
-		defect = defect->next) {
-		if (defect->stage != stage || version < defect->from ||
-			(defect->before && version >= defect->before) ||
-			(symbol && defect->symbol < *symbol))
-			continue;
-		if (symbol)
-			*symbol = defect->symbol;
-		return error_set(error, defect->code, "%s", defect->text);
-	}
-	return 0;
+	return elf_defects_check(&module->defects, version, stage, symbol, error);
 }
 
 int elf_module_check_format(

@@ -105,13 +105,15 @@ int elf_undefined_read(const struct elf_parts *parts, const struct elf_versions 
 	struct elf_undefined **ret, size_t *ret_count, char **ret_strings) _must_check_;
 
 /* elf_format.c: what versions of the kernel mind beyond that. Never fails but with -ENOMEM. */
-int elf_format_examine(const struct elf_parts *parts, const struct modinfo *info,
-	struct elf_defects *defects) _must_check_;
+int elf_format_examine(const struct elf_parts *parts, struct elf_defects *defects) _must_check_;
 
 /* Notes that versions from @from on and before @before (0: and all later ones) mind something. */
 int elf_defect_add(struct elf_defects *defects, unsigned int from, unsigned int before, int code,
 	const char *format, ...) _printf_(5, 6) _must_check_;
 void elf_defects_free(struct elf_defects *defects);
+/* As elf_module_check_stage(). */
+int elf_defects_check(const struct elf_defects *defects, unsigned int version, enum elf_stage stage,
+	uint32_t *symbol, struct error *error) _must_check_;
 
 /* elf_relocations.c: 0, or what the kernel minds; reads the whole file. */
 int elf_relocations_check(

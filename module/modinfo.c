@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "module/elf_module.h"
+
 #define ALIAS "alias="
 
 static bool is_alias(const char *entry)
@@ -93,4 +95,17 @@ const char *modinfo_next(const struct modinfo *info, const char *key, const char
 			return entry + length + 1;
 	}
 	return NULL;
+}
+
+int elf_module_depends(const struct elf_module *module, struct strv *names)
+{
+	const char *depends = elf_module_info(module, "depends");
+	size_t first = names->count;
+
+	if (depends && strv_split(names, depends, ",") < 0)
+		return -ENOMEM;
+	for (size_t i = first; i < names->count; i++)
+		for (char *dash = names->items[i]; (dash = strchr(dash, '-'));)
+			*dash = '_';
+	return 0;
 }
