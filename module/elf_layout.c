@@ -16,13 +16,26 @@
 #define EXPORT_SIZE        12 /* struct kernel_symbol */
 #define STRUCT_NAME_OFFSET 24 /* struct module: an enum, a list_head, the name … */
 #define STRUCT_NAME_SIZE   56
-#define NAME_MARKS         256
+#define NAME_MARKS         1024
 
 static const char *shown_name(const struct elf_parts *parts, unsigned int index)
 {
 	const char *name = elf_section_name(parts, index);
 
 	return *name ? name : "without a name";
+}
+
+/* How many of @size bytes are zero before the first that is not. */
+static size_t count_zeros(const char *bytes, size_t size)
+{
+	static const char zeros[64];
+	size_t count = 0;
+
+	while (size - count >= sizeof(zeros) && memcmp(bytes + count, zeros, sizeof(zeros)) == 0)
+		count += sizeof(zeros);
+	while (count < size && !bytes[count])
+		count++;
+	return count;
 }
 
 /* modpost fills in the name; init and exit come by relocation, and the rest the kernel fills in. */
@@ -32,7 +45,7 @@ static int examine_struct(struct examination *test)
 	unsigned int index = parts->found[ELF_THIS_MODULE].allocated;
 	struct error ignored;
 	struct elf_span span;
-	size_t place = 0;
+	size_t place;
 
 	if (parts->header.e_machine != EM_X86_64 ||
 		elf_section_map(parts, index, &span, &ignored) < 0 ||
@@ -42,10 +55,10 @@ static int examine_struct(struct examination *test)
 		return elf_defect_add(test->defects, 0, 0, -EFAULT,
 			"its name in struct module at offset %llu has no end; " NOT_CHECKED,
 			ull(parts->sections[index].sh_offset + STRUCT_NAME_OFFSET));
-	while (place < span.size && !span.data[place]) {
-		place++;
-		if (place == STRUCT_NAME_OFFSET)
-			place += STRUCT_NAME_SIZE;
+	place = count_zeros(span.data, STRUCT_NAME_OFFSET);
+	if (place == STRUCT_NAME_OFFSET) {
+		place += STRUCT_NAME_SIZE;
+		place += count_zeros(span.data + place, span.size - place);
 	}
 	if (place >= span.size)
 		return 0;
@@ -197,6 +210,8 @@ static int examine_places(struct examination *test)
 	Elf64_Sym symbol;
 	int r = 0;
 
+	if (!parts->symbol_facts.misplaced)
+		return 0;
 	for (size_t i = 1; r == 0 && i < parts->symbol_count; i++) {
 		elf_symbol_at(parts, i, &symbol);
 		test->defects->symbol = (uint32_t) i & 0x7fffffff;
@@ -250,6 +265,19 @@ static bool is_named_before(const struct elf_parts *parts, unsigned int index)
 	return false;
 }
 
+/* Of a name, so that few have the same: ".init.text" and ".exit.text" have not. */
+static size_t mark_of(const char *name)
+{
+	const unsigned char *bytes = (const unsigned char *) name;
+	size_t length = strlen(name);
+
+	if (length < 2)
+		return length;
+	return (length * 33 + bytes[1] * (size_t) 131 + bytes[length / 2] * (size_t) 7 +
+		       bytes[length - 1]) %
+	       NAME_MARKS;
+}
+
 /* add_sect_attrs() of kernel/module/sysfs.c; before 6.12 its failures were passed over. */
 static int examine_shown_names(struct examination *test)
 {
@@ -257,14 +285,11 @@ static int examine_shown_names(struct examination *test)
 	bool marks[NAME_MARKS] = { false };
 
 	for (unsigned int i = 1; i < parts->header.e_shnum; i++) {
-		const char *name = elf_section_name(parts, i);
-		size_t length = strlen(name);
-		bool *mark = &marks[(length * 33 + (unsigned char) name[length / 2] * 7u +
-					    (unsigned char) name[length ? length - 1 : 0]) %
-				    NAME_MARKS];
+		bool *mark;
 
 		if (!is_shown(parts, i))
 			continue;
+		mark = &marks[mark_of(elf_section_name(parts, i))];
 		if (*mark && is_named_before(parts, i))
 			return elf_defect_add(test->defects, SINCE_SPLIT, 0, -EEXIST,
 				"section %u has the name %s, as one before it", i,

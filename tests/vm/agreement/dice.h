@@ -24,9 +24,11 @@ static inline uint64_t dice_number(struct dice *dice)
 	return dice->state * 2685821657736338717ULL;
 }
 
-/* 0 … @count - 1; @count is at least 1. */
+/* 0 … @count - 1; 0 where there is nothing to choose. */
 static inline size_t dice_choose(struct dice *dice, size_t count)
 {
+	if (!count)
+		return 0;
 	if (dice->in_turn && dice->turns == 0) {
 		dice->turns = count;
 		return dice->turn % count;

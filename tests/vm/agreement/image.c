@@ -10,6 +10,7 @@
 
 /* Linux include/linux/module.h: an enum and a list head lie before the name on 64-bit machines. */
 #define MODULE_NAME_OFFSET 24
+#define MODULE_NAME_SIZE   56
 
 /* include/linux/module_signature.h: struct module_signature, its sig_len, and the marker. */
 #define SIGNATURE_MARKER    "~Module signature appended~\n"
@@ -233,4 +234,9 @@ char *image_module_name(struct image *image)
 	if (!index || image_section(image, index)->sh_type != SHT_PROGBITS)
 		return NULL;
 	return (char *) image_content(image, index) + MODULE_NAME_OFFSET;
+}
+
+void image_set_module_name(struct image *image, const char *name)
+{
+	(void) strncpy(image_module_name(image), name, MODULE_NAME_SIZE);
 }

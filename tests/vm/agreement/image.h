@@ -58,3 +58,5 @@ void image_strip_signature(struct image *image);
 void image_neutralise(struct image *image);
 /* The name in struct module, which is what the kernel goes by; NULL: it has none. */
 char *image_module_name(struct image *image);
+/* Gives it another one there, of up to 55 bytes. */
+void image_set_module_name(struct image *image, const char *name);

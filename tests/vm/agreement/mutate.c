@@ -110,7 +110,7 @@ static bool all_turns(struct maker *maker, const struct base *base, const struct
 		maker->dice.turns = 0;
 		made += mutant(maker, base, mutation);
 		turns = maker->dice.turns ? maker->dice.turns : 1;
-		step = turns > maker->turns ? turns / maker->turns : 1;
+		step = maker->turns && turns > maker->turns ? turns / maker->turns : 1;
 		maker->dice.in_turn = false;
 	}
 	return made;
@@ -233,15 +233,12 @@ static void add_base(struct bases *bases, const char *name, const char *path, bo
 static void make_twice(struct maker *maker, const char *name, const char *path)
 {
 	struct image image;
-	char *own;
 
 	image_load(&image, path);
 	image_neutralise(&image);
 	emit(maker, &image, 'X', name, "loaded-already", "the name is taken");
-	own = image_module_name(&image);
-	if (own) {
-		memset(own, 0, 56);
-		memcpy(own, "loaded_twice", 12);
+	if (image_module_name(&image)) {
+		image_set_module_name(&image, "loaded_twice");
 		emit(maker, &image, 'T', name, "exports-again", "under another name");
 	}
 	image_free(&image);

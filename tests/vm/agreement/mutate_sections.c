@@ -179,25 +179,30 @@ static bool idle_name_beyond(struct image *image, struct dice *dice, char *detai
 	return name_beyond(image, dice, detail, false);
 }
 
+static bool told(const char *what, char *detail)
+{
+	(void) snprintf(detail, DETAIL_SIZE, "%s", what);
+	return true;
+}
+
 static bool names_damaged(struct image *image, struct dice *dice, char *detail)
 {
 	unsigned int index = image_header(image)->e_shstrndx;
 	Elf64_Shdr *section = image_section(image, index);
 
-	(void) snprintf(detail, DETAIL_SIZE, ".shstrtab: ");
 	switch (dice_choose(dice, 4)) {
 	case 0:
 		image_content(image, index)[section->sh_size - 1] = 'x';
-		return strcat(detail, "no NUL at its end");
+		return told(".shstrtab: no NUL at its end", detail);
 	case 1:
 		section->sh_size = 0;
-		return strcat(detail, "empty");
+		return told(".shstrtab: empty", detail);
 	case 2:
 		section->sh_type = SHT_PROGBITS;
-		return strcat(detail, "SHT_PROGBITS");
+		return told(".shstrtab: SHT_PROGBITS", detail);
 	default:
 		section->sh_type = SHT_NOBITS;
-		return strcat(detail, "SHT_NOBITS");
+		return told(".shstrtab: SHT_NOBITS", detail);
 	}
 }
 
@@ -206,13 +211,12 @@ static bool strings_damaged(struct image *image, struct dice *dice, char *detail
 	unsigned int index = image_section(image, image_find_type(image, SHT_SYMTAB))->sh_link;
 	Elf64_Shdr *section = image_section(image, index);
 
-	(void) snprintf(detail, DETAIL_SIZE, ".strtab: ");
 	if (dice_choose(dice, 2)) {
 		section->sh_type = SHT_PROGBITS;
-		return strcat(detail, "SHT_PROGBITS");
+		return told(".strtab: SHT_PROGBITS", detail);
 	}
 	image_content(image, index)[0] = 'x';
-	return strcat(detail, "no NUL at its begin");
+	return told(".strtab: no NUL at its begin", detail);
 }
 
 /* The kernel reads on behind its end; of an empty one 6.1 dies in layout_symtab() or later. */

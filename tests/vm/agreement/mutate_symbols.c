@@ -258,8 +258,7 @@ static bool other_name(struct image *image, struct dice *dice, char *detail)
 	if (!name)
 		return false;
 	(void) snprintf(detail, DETAIL_SIZE, "%s", names[dice_choose(dice, ARRAY_SIZE(names))]);
-	memset(name, 0, 56);
-	memcpy(name, detail, strlen(detail));
+	image_set_module_name(image, detail);
 	return true;
 }
 
