@@ -10,8 +10,14 @@
 /* The largest module known, nvidia.ko with debug info, takes some 150 MB. */
 #define FILE_SIZE_LIMIT ((size_t) 512 * 1024 * 1024)
 
-/* The first read: the ELF header, and the notes that mostly follow it. */
-#define HEAD_SIZE 512
+/*
+ * What is read first. A call costs as much as the copying of some KiB, so that small files come in
+ * one piece; of others the ELF header, with the notes that mostly follow it, and the end: section
+ * names, section table and signature.
+ */
+#define WHOLE_SIZE 16384
+#define HEAD_SIZE  512
+#define TAIL_SIZE  8192
 
 struct elf_window {
 	struct elf_window *next;
@@ -78,28 +84,26 @@ static int unpack(struct elf_file *file, enum decompress_format format, const ch
 
 static int unpack_file(struct elf_file *file, enum decompress_format format, struct error *error)
 {
-	_cleanup_free_ char *packed = malloc(file->size);
-	ssize_t got;
+	const char *packed = NULL;
+	int r = elf_file_map(file, 0, file->size, &packed, error);
 
-	if (!packed)
-		return error_set_errno(error, -ENOMEM, "cannot read");
-	got = read_at(file->fd, packed, file->size, 0);
-	if (got < 0)
-		return error_set_errno(error, (int) got, "cannot read");
-	return unpack(file, format, packed, (size_t) got, error);
+	return r < 0 ? r : unpack(file, format, packed, file->size, error);
 }
 
-static int read_head(struct elf_file *file, struct error *error)
+static int read_first(struct elf_file *file, struct error *error)
 {
-	uint64_t size = file->size < HEAD_SIZE ? file->size : HEAD_SIZE;
+	bool whole = file->size <= WHOLE_SIZE;
+	uint64_t size = whole ? file->size : HEAD_SIZE;
+	struct elf_window *window = NULL;
 	enum decompress_format format;
-	struct elf_window *head = NULL;
-	int r = add_window(file, 0, size, &head, error);
+	int r = add_window(file, 0, size, &window, error);
 
-	if (r < 0 || !head)
+	if (r < 0 || !window)
 		return r;
-	format = decompress_detect(head->bytes, size);
-	return format == DECOMPRESS_NONE ? 0 : unpack_file(file, format, error);
+	format = decompress_detect(window->bytes, size);
+	if (format != DECOMPRESS_NONE)
+		return unpack_file(file, format, error);
+	return whole ? 0 : add_window(file, file->size - TAIL_SIZE, TAIL_SIZE, &window, error);
 }
 
 static int open_plain(struct elf_file *file, int dir_fd, const char *path, struct error *error)
@@ -117,7 +121,7 @@ static int open_plain(struct elf_file *file, int dir_fd, const char *path, struc
 		return error_set(error, -EFBIG, "larger than %zu MiB: not a kernel module",
 			FILE_SIZE_LIMIT >> 20);
 	file->size = (uint64_t) status.st_size;
-	return read_head(file, error);
+	return read_first(file, error);
 }
 
 int elf_file_open(struct elf_file *file, int dir_fd, const char *path, struct error *error)

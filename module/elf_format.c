@@ -229,9 +229,11 @@ static int examine_symbols(struct examination *test)
 	Elf64_Sym symbol;
 	int r = 0;
 
+	if (!parts->strings_size || parts->symbol_facts.largest_name < parts->strings_size)
+		return 0;
 	for (size_t i = 0; r == 0 && i < parts->symbol_count; i++) {
 		elf_symbol_at(parts, i, &symbol);
-		if (symbol.st_name >= parts->strings_size && parts->strings_size)
+		if (symbol.st_name >= parts->strings_size)
 			r = examine_symbol_name(test, i, symbol.st_name);
 	}
 	return r;

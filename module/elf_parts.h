@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "common/error.h"
 #include "module/elf_file.h"
@@ -74,6 +75,12 @@ struct elf_parts {
 	unsigned int strtab;
 	const char *symbols; /* as in the file: maybe not aligned */
 	size_t symbol_count;
+	struct {
+		size_t undefined; /* how many have no section; the first in the table is none */
+		size_t first_undefined; /* its index; not below the count when there is none */
+		uint32_t largest_name;  /* st_name */
+		bool misplaced;         /* any lies in no section of the file, nor is it absolute */
+	} symbol_facts;
 	const char *strings; /* of symbols; maybe without a NUL at its end */
 	uint64_t strings_size;
 };
@@ -88,11 +95,20 @@ const char *elf_section_name(const struct elf_parts *parts, unsigned int index);
 int elf_section_map(const struct elf_parts *parts, unsigned int index, struct elf_span *ret,
 	struct error *error) _must_check_;
 /* Whether the kernel gives it memory of the module's own. */
-bool elf_section_is_loaded(const struct elf_parts *parts, unsigned int index);
+static inline bool elf_section_is_loaded(const struct elf_parts *parts, unsigned int index)
+{
+	return parts->sections[index].sh_flags & SHF_ALLOC &&
+	       index != parts->found[ELF_MODINFO].allocated &&
+	       index != parts->found[ELF_VERSIONS].allocated;
+}
 /* Whether its bytes lie in the file, whatever its type says. */
 bool elf_section_in_file(const struct elf_parts *parts, const Elf64_Shdr *section);
 
-void elf_symbol_at(const struct elf_parts *parts, size_t index, Elf64_Sym *ret);
+static inline void elf_symbol_at(const struct elf_parts *parts, size_t index, Elf64_Sym *ret)
+{
+	memcpy(ret, parts->symbols + index * sizeof(*ret), sizeof(*ret));
+}
+
 /* "" where it is not within the strings; *@ret_size is without the NUL. */
 const char *elf_symbol_name(const struct elf_parts *parts, const Elf64_Sym *symbol);
 

@@ -7,10 +7,6 @@
 
 #include "module/elf_parts.h"
 
-/* The section table is mostly the last thing in the file, after the names of sections. */
-#define TAIL_LIMIT ((uint64_t) 256 * 1024)
-#define NAMES_ROOM 2048
-
 /* Parts of the file that lie no farther apart are read in one piece. */
 #define GAP_LIMIT 4096
 
@@ -62,17 +58,10 @@ static int check_header(struct elf_parts *parts, struct error *error)
 
 static int read_table(struct elf_parts *parts, struct error *error)
 {
-	uint64_t start = parts->header.e_shoff;
 	size_t size = (size_t) parts->header.e_shnum * sizeof(Elf64_Shdr);
 	const char *bytes;
-	int r = 0;
+	int r = elf_file_map(parts->file, parts->header.e_shoff, size, &bytes, error);
 
-	if (parts->file->size - start < TAIL_LIMIT) {
-		start = start > NAMES_ROOM ? start - NAMES_ROOM : 0;
-		r = elf_file_map(parts->file, start, parts->file->size - start, &bytes, error);
-	}
-	if (r == 0)
-		r = elf_file_map(parts->file, parts->header.e_shoff, size, &bytes, error);
 	if (r < 0)
 		return r;
 	parts->sections = malloc(size);
@@ -139,10 +128,18 @@ const char *elf_section_name(const struct elf_parts *parts, unsigned int index)
 	return place < parts->names_size ? parts->names + place : "";
 }
 
+/* By the letter that counts: most names are .text…, .rela… and .rodata…, which none of ours is. */
+static bool may_be_known(const char *name)
+{
+	return *name && strchr("_dgmn", name[*name == '.']);
+}
+
 static void note_section(struct elf_parts *parts, unsigned int index)
 {
 	const char *name = elf_section_name(parts, index);
 
+	if (!may_be_known(name))
+		return;
 	for (unsigned int i = 0; i < ELF_KNOWN_COUNT; i++) {
 		struct elf_found *found = &parts->found[i];
 
@@ -234,13 +231,6 @@ static void plan_reading(const struct elf_parts *parts)
 	read_ahead(parts, ranges, count);
 }
 
-bool elf_section_is_loaded(const struct elf_parts *parts, unsigned int index)
-{
-	return parts->sections[index].sh_flags & SHF_ALLOC &&
-	       index != parts->found[ELF_MODINFO].allocated &&
-	       index != parts->found[ELF_VERSIONS].allocated;
-}
-
 int elf_section_map(const struct elf_parts *parts, unsigned int index, struct elf_span *ret,
 	struct error *error)
 {
@@ -251,6 +241,32 @@ int elf_section_map(const struct elf_parts *parts, unsigned int index, struct el
 		return 0;
 	ret->size = section->sh_size;
 	return elf_file_map(parts->file, section->sh_offset, section->sh_size, &ret->data, error);
+}
+
+/* In one pass what several ask of all symbols. */
+static void survey_symbols(struct elf_parts *parts)
+{
+	size_t undefined = 0, first = parts->symbol_count;
+	uint32_t largest = 0;
+	bool misplaced = false;
+
+	for (size_t i = 0; i < parts->symbol_count; i++) {
+		Elf64_Sym symbol;
+
+		elf_symbol_at(parts, i, &symbol);
+		if (symbol.st_name > largest)
+			largest = symbol.st_name;
+		misplaced = misplaced || (symbol.st_shndx >= parts->header.e_shnum &&
+						 symbol.st_shndx != SHN_ABS);
+		if (symbol.st_shndx != SHN_UNDEF || !i)
+			continue;
+		if (!undefined++)
+			first = i;
+	}
+	parts->symbol_facts.undefined = undefined;
+	parts->symbol_facts.first_undefined = first;
+	parts->symbol_facts.largest_name = largest;
+	parts->symbol_facts.misplaced = misplaced;
 }
 
 static int read_symbols(struct elf_parts *parts, struct error *error)
@@ -266,12 +282,8 @@ static int read_symbols(struct elf_parts *parts, struct error *error)
 	parts->symbol_count = symbols.size / sizeof(Elf64_Sym);
 	parts->strings = strings.data;
 	parts->strings_size = strings.size;
+	survey_symbols(parts);
 	return 0;
-}
-
-void elf_symbol_at(const struct elf_parts *parts, size_t index, Elf64_Sym *ret)
-{
-	memcpy(ret, parts->symbols + index * sizeof(*ret), sizeof(*ret));
 }
 
 const char *elf_symbol_name(const struct elf_parts *parts, const Elf64_Sym *symbol)

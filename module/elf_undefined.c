@@ -7,25 +7,30 @@
 
 #include "module/elf_parts.h"
 
-static size_t count_undefined(const struct elf_parts *parts)
+/* modpost writes versions in the order of the symbols: *@next is where the one meant mostly is. */
+static void find_version(
+	const struct elf_versions *versions, struct elf_undefined *item, size_t *next)
 {
-	size_t count = 0;
-	Elf64_Sym symbol;
-
-	for (size_t i = 1; i < parts->symbol_count; i++) {
-		elf_symbol_at(parts, i, &symbol);
-		count += symbol.st_shndx == SHN_UNDEF;
+	if (*next >= versions->count || strcmp(versions->items[*next].name, item->name) != 0) {
+		item->hash = elf_versions_hash(item->name);
+		item->version = elf_versions_find(versions, item->name, item->hash);
+		if (!item->version)
+			return;
+		*next = (size_t) (item->version - versions->items);
 	}
-	return count;
+	item->version = &versions->items[*next];
+	item->hash = versions->hashes[(*next)++];
+	item->name = item->version->name;
 }
 
 static size_t list_undefined(const struct elf_parts *parts, const struct elf_versions *versions,
 	struct elf_undefined *items)
 {
-	size_t count = 0, copy_size = 0;
+	size_t count = 0, copy_size = 0, next = 0;
 	Elf64_Sym symbol;
 
-	for (size_t i = 1; i < parts->symbol_count; i++) {
+	for (size_t i = parts->symbol_facts.first_undefined; count < parts->symbol_facts.undefined;
+		i++) {
 		struct elf_undefined *item = &items[count];
 
 		elf_symbol_at(parts, i, &symbol);
@@ -34,11 +39,8 @@ static size_t list_undefined(const struct elf_parts *parts, const struct elf_ver
 		item->name = elf_symbol_name(parts, &symbol);
 		item->index = (uint32_t) i & 0x7fffffff;
 		item->weak = ELF64_ST_BIND(symbol.st_info) == STB_WEAK;
-		item->hash = elf_versions_hash(item->name);
-		item->version = elf_versions_find(versions, item->name, item->hash);
-		if (item->version)
-			item->name = item->version->name;
-		else
+		find_version(versions, item, &next);
+		if (!item->version)
 			copy_size += strlen(item->name) + 1;
 		count++;
 	}
@@ -48,7 +50,7 @@ static size_t list_undefined(const struct elf_parts *parts, const struct elf_ver
 int elf_undefined_read(const struct elf_parts *parts, const struct elf_versions *versions,
 	struct elf_undefined **ret, size_t *ret_count, char **ret_strings)
 {
-	size_t count = count_undefined(parts);
+	size_t count = parts->symbol_facts.undefined;
 	struct elf_undefined *items = calloc(count + 1, sizeof(*items));
 	size_t copy_size;
 	char *next;

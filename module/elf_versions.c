@@ -9,6 +9,8 @@
 #define BASIC_NAME_SIZE   (BASIC_RECORD_SIZE - BASIC_NAME_OFFSET)
 #define EXT_CRC_SIZE      4
 
+#define HASH_START 2166136261U
+
 static uint32_t read_u32(const char *bytes)
 {
 	const unsigned char *b = (const unsigned char *) bytes;
@@ -17,12 +19,17 @@ static uint32_t read_u32(const char *bytes)
 	       (uint32_t) b[3] << 24;
 }
 
+static uint32_t hash_byte(uint32_t hash, char byte)
+{
+	return (hash ^ (unsigned char) byte) * 16777619U;
+}
+
 uint32_t elf_versions_hash(const char *name)
 {
-	uint32_t hash = 2166136261U;
+	uint32_t hash = HASH_START;
 
 	while (*name)
-		hash = (hash ^ (unsigned char) *name++) * 16777619U;
+		hash = hash_byte(hash, *name++);
 	return hash;
 }
 
@@ -62,9 +69,9 @@ static int allocate(struct elf_versions *versions, size_t count, size_t names_si
 }
 
 /* Adds what lies at @name in versions->names, unless there is a record of that name. */
-static bool add(struct elf_versions *versions, const char *name, uint32_t crc, bool wide)
+static bool add(
+	struct elf_versions *versions, const char *name, uint32_t hash, uint32_t crc, bool wide)
 {
-	uint32_t hash = elf_versions_hash(name);
 	uint32_t *slot = find_slot(versions, name, hash);
 
 	if (*slot)
@@ -95,12 +102,17 @@ int elf_versions_read_basic(struct elf_versions *versions, const struct elf_span
 	next = versions->names;
 	for (size_t i = 0; i < count; i++) {
 		const char *record = basic->data + i * BASIC_RECORD_SIZE;
-		size_t length = basic_name_length(record);
+		const char *name = record + BASIC_NAME_OFFSET;
+		uint32_t hash = HASH_START;
+		size_t length = 0;
 
-		if (length == BASIC_NAME_SIZE)
-			continue;
-		memcpy(next, record + BASIC_NAME_OFFSET, length + 1);
-		if (add(versions, next, read_u32(record), read_u32(record + 4) != 0))
+		for (; length < BASIC_NAME_SIZE && name[length]; length++) {
+			next[length] = name[length];
+			hash = hash_byte(hash, name[length]);
+		}
+		next[length] = '\0';
+		if (length < BASIC_NAME_SIZE &&
+			add(versions, next, hash, read_u32(record), read_u32(record + 4) != 0))
 			next += length + 1;
 	}
 	return 0;
@@ -122,7 +134,8 @@ int elf_versions_read_extended(
 	for (size_t i = 0; i < count && offset < names->size; i++) {
 		const char *name = versions->names + offset;
 
-		(void) add(versions, name, read_u32(crcs->data + i * EXT_CRC_SIZE), false);
+		(void) add(versions, name, elf_versions_hash(name),
+			read_u32(crcs->data + i * EXT_CRC_SIZE), false);
 		offset += strlen(name) + 1;
 	}
 	return 0;

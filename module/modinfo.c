@@ -14,6 +14,26 @@ static bool is_alias(const char *entry)
 	return strncmp(entry, ALIAS, strlen(ALIAS)) == 0;
 }
 
+/* Length, first and last character of a key; never 0. */
+static uint32_t mark_of(const char *key, size_t length)
+{
+	const unsigned char *bytes = (const unsigned char *) key;
+
+	if (!length)
+		return 1;
+	return (uint32_t) (length & 0xffff) << 16 | (uint32_t) bytes[0] << 8 |
+	       (uint32_t) bytes[length - 1] | 1u << 31;
+}
+
+static struct modinfo_entry make_entry(const struct modinfo *info, size_t offset, size_t length)
+{
+	const char *text = info->text + offset;
+	const char *equals = memchr(text, '=', length);
+
+	return (struct modinfo_entry){ (uint32_t) offset,
+		equals ? mark_of(text, (size_t) (equals - text)) : 0 };
+}
+
 /* The next string that begins before @size, at or after @offset; @size at the end. */
 static size_t skip_padding(const struct modinfo *info, size_t offset, size_t size)
 {
@@ -43,9 +63,12 @@ static int index_entries(struct modinfo *info, size_t size)
 	aliases = info->count - info->alias_count;
 	for (offset = skip_padding(info, 0, size); offset < size;
 		offset = skip_padding(info, offset, size)) {
-		info->entries[is_alias(info->text + offset) ? aliases++ : count++] =
-			(uint32_t) offset;
-		offset += strlen(info->text + offset) + 1;
+		const char *text = info->text + offset;
+		size_t length = strlen(text);
+
+		info->entries[is_alias(text) ? aliases++ : count++] =
+			make_entry(info, offset, length);
+		offset += length + 1;
 	}
 	return 0;
 }
@@ -84,12 +107,13 @@ const char *modinfo_next(const struct modinfo *info, const char *key, const char
 	size_t length = strlen(key);
 	size_t others = info->count - info->alias_count;
 	bool alias = length == strlen(ALIAS) - 1 && strncmp(key, ALIAS, length) == 0;
+	uint32_t mark = mark_of(key, length);
 	size_t end = alias ? info->count : others;
 
 	for (size_t i = alias ? others : 0; i < end; i++) {
-		const char *entry = info->text + info->entries[i];
+		const char *entry = info->text + info->entries[i].offset;
 
-		if (previous && entry < previous)
+		if (info->entries[i].mark != mark || (previous && entry < previous))
 			continue;
 		if (strncmp(entry, key, length) == 0 && entry[length] == '=')
 			return entry + length + 1;

@@ -11,8 +11,11 @@
 #include "common/cleanup.h"
 
 struct modinfo {
-	char *text;        /* the strings; a NUL ends the last one */
-	uint32_t *entries; /* where each begins; those of "alias" at the end of the list */
+	char *text; /* the strings; a NUL ends the last one */
+	struct modinfo_entry {
+		uint32_t offset; /* where in the text it begins */
+		uint32_t mark;   /* of its key: most that differ show here already; 0: no '=' */
+	} * entries;             /* those of "alias" at the end of the list */
 	size_t count;
 	size_t alias_count; /* how many of them are aliases: thousands in some modules */
 };
