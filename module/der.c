@@ -118,6 +118,12 @@ int der_next(struct der *in, struct der_item *ret, struct error *error)
 	return 0;
 }
 
+/* lib/asn1_decoder.c does not mind when what has to be constructed says that it is not. */
+static bool is_tag(unsigned int tag, unsigned int wanted)
+{
+	return (tag | (wanted & TAG_CONSTRUCTED)) == wanted;
+}
+
 int der_expect(struct der *in, unsigned int tag, const char *what, struct der *ret_content,
 	struct error *error)
 {
@@ -127,7 +133,7 @@ int der_expect(struct der *in, unsigned int tag, const char *what, struct der *r
 
 	if (r < 0)
 		return error_prefix(error, r, "%s", what);
-	if (item.tag != tag)
+	if (!is_tag(item.tag, tag))
 		return error_set(error, -EBADMSG,
 			"damaged signature: tag 0x%02x at offset %zu where %s has 0x%02x", item.tag,
 			offset, what, tag);
@@ -137,5 +143,5 @@ int der_expect(struct der *in, unsigned int tag, const char *what, struct der *r
 
 bool der_is_next(const struct der *in, unsigned int tag)
 {
-	return in->size && in->data[0] == tag;
+	return in->size && is_tag(in->data[0], tag);
 }

@@ -115,19 +115,29 @@ static unsigned long long place_of(const struct target *target, size_t index)
 	return target->parts->sections[target->relocations].sh_offset + index * sizeof(Elf64_Rela);
 }
 
+/* The kernel reads the symbol whatever the type. */
+static int check_index(const struct target *target, size_t index, const Elf64_Rela *relocation,
+	struct error *error)
+{
+	if (ELF64_R_SYM(relocation->r_info) < target->parts->symbol_count)
+		return 0;
+	return error_set(error, -EFAULT,
+		"the relocation at offset %llu is of symbol %llu, of %zu; this kernel does "
+		"not check it and would read what is not there",
+		place_of(target, index), ull(ELF64_R_SYM(relocation->r_info)),
+		target->parts->symbol_count);
+}
+
 static int check_symbol(const struct target *target, size_t index, const Elf64_Rela *relocation,
 	struct error *error)
 {
 	const struct elf_parts *parts = target->parts;
 	struct fit fit;
 	Elf64_Sym symbol;
+	int r = check_index(target, index, relocation, error);
 
-	if (ELF64_R_SYM(relocation->r_info) >= parts->symbol_count)
-		return error_set(error, -EFAULT,
-			"the relocation at offset %llu is of symbol %llu, of %zu; this kernel does "
-			"not check it and would read what is not there",
-			place_of(target, index), ull(ELF64_R_SYM(relocation->r_info)),
-			parts->symbol_count);
+	if (r < 0)
+		return r;
 	elf_symbol_at(parts, ELF64_R_SYM(relocation->r_info), &symbol);
 	fit = fit_value(parts, relocation, &symbol);
 	if (fit.never)
@@ -151,7 +161,7 @@ static int check_relocation(const struct target *target, size_t index, const Elf
 	int r;
 
 	if (type == R_X86_64_NONE)
-		return 0;
+		return check_index(target, index, relocation, error);
 	if (!size)
 		return error_set(error, -ENOEXEC,
 			"the relocation at offset %llu is of type %llu, which the kernel does not "
