@@ -72,7 +72,7 @@ int strv_split(struct strv *list, const char *text, const char *separators)
 bool strv_contains(const struct strv *list, const char *text)
 {
 	for (size_t i = 0; i < list->count; i++)
-		if (strcmp(list->items[i], text) == 0)
+		if (list->items[i][0] == text[0] && strcmp(list->items[i], text) == 0)
 			return true;
 	return false;
 }

@@ -67,6 +67,15 @@ static bool is_oid(const struct der *value, const struct oid *oid)
 	return value->size == oid->size && memcmp(value->data, oid->bytes, oid->size) == 0;
 }
 
+/* Each of thousands of modules has five: snprintf() took a tenth of a proof's time. */
+static void copy_name(char name[CMS_ALGORITHM_SIZE], const char *text)
+{
+	size_t length = strnlen(text, CMS_ALGORITHM_SIZE - 1);
+
+	memcpy(name, text, length);
+	name[length] = '\0';
+}
+
 /* X.690, 8.19: seven bits a byte, the first two numbers in one. */
 static void print_numbers(const struct der *value, char *text, size_t size)
 {
@@ -97,7 +106,7 @@ static void name_oid(const struct der *value, const struct oid *known, size_t co
 {
 	for (size_t i = 0; i < count; i++)
 		if (is_oid(value, &known[i])) {
-			(void) snprintf(name, CMS_ALGORITHM_SIZE, "%s", known[i].name);
+			copy_name(name, known[i].name);
 			return;
 		}
 	print_numbers(value, name, CMS_ALGORITHM_SIZE);
@@ -125,7 +134,7 @@ static int read_algorithm(struct der *in, const char *what, const struct oid *kn
 		r = der_next(&algorithm, &parameters, error);
 	if (r == 0)
 		r = expect_end(&algorithm, what, error);
-	if (r == 0)
+	if (r == 0 && name)
 		name_oid(&value, known, count, name);
 	return r;
 }
@@ -245,11 +254,10 @@ static int read_version(struct der *in, const char *what, unsigned int *ret, str
 
 static int read_hashes(struct der hashes_set, struct error *error)
 {
-	char ignored[CMS_ALGORITHM_SIZE];
 	int r = 0;
 
 	while (r == 0 && hashes_set.size)
-		r = read_algorithm(&hashes_set, "a hash", NULL, 0, ignored, error);
+		r = read_algorithm(&hashes_set, "a hash", NULL, 0, NULL, error);
 	return r;
 }
 

@@ -102,6 +102,20 @@ void modinfo_free(struct modinfo *info)
 	*info = (struct modinfo){ 0 };
 }
 
+/* The first entry of those from @start to before @end that lies behind @previous. */
+static size_t find_after(const struct modinfo *info, size_t start, size_t end, const char *previous)
+{
+	while (previous && start < end) {
+		size_t middle = start + (end - start) / 2;
+
+		if (info->text + info->entries[middle].offset < previous)
+			start = middle + 1;
+		else
+			end = middle;
+	}
+	return start;
+}
+
 const char *modinfo_next(const struct modinfo *info, const char *key, const char *previous)
 {
 	size_t length = strlen(key);
@@ -110,12 +124,10 @@ const char *modinfo_next(const struct modinfo *info, const char *key, const char
 	uint32_t mark = mark_of(key, length);
 	size_t end = alias ? info->count : others;
 
-	for (size_t i = alias ? others : 0; i < end; i++) {
+	for (size_t i = find_after(info, alias ? others : 0, end, previous); i < end; i++) {
 		const char *entry = info->text + info->entries[i].offset;
 
-		if (info->entries[i].mark != mark || (previous && entry < previous))
-			continue;
-		if (strncmp(entry, key, length) == 0 && entry[length] == '=')
+		if (info->entries[i].mark == mark && strncmp(entry, key, length) == 0 && entry[length] == '=')
 			return entry + length + 1;
 	}
 	return NULL;

@@ -32,6 +32,8 @@ struct verify_input {
 	struct strv symvers; /* Module.symvers files */
 	struct strv passed_over; /* kernel releases whose modules were left out */
 	bool other_kernel;       /* none is of the wanted kernel, so all were taken */
+	struct verify_input *listed; /* of another folder, or the same: then its lists are taken;
+					borrowed, or NULL */
 };
 
 #define VERIFY_INPUT_CLOSED                                                                        \

@@ -4,6 +4,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -45,29 +46,45 @@ static bool is_folder(int dir_fd, const struct dirent *entry)
 	       S_ISDIR(status.st_mode);
 }
 
-static int list_folder(
-	struct verify_input *input, int parent_fd, const char *name, const char *path);
+struct walk {
+	struct verify_input *input;
+	char path[PATH_MAX]; /* of the entry that is looked at, below the input's folder */
+};
 
-static int list_entry(
-	struct verify_input *input, int dir_fd, const struct dirent *entry, const char *path)
+static int list_folder(struct walk *walk, int parent_fd, const char *name, size_t length);
+
+static int list_entry(struct walk *walk, int dir_fd, const struct dirent *entry, size_t length)
 {
+	struct verify_input *input = walk->input;
 	bool module = verify_is_module(entry->d_name);
 
 	/* What debuggers read has the names of modules, and none of their bytes. */
-	if (input->root && strcmp(path, "usr/lib/debug") == 0)
+	if (input->root && strcmp(walk->path, "usr/lib/debug") == 0)
 		return 0;
 	if (is_folder(dir_fd, entry))
-		return list_folder(input, dir_fd, entry->d_name, path);
+		return list_folder(walk, dir_fd, entry->d_name, length);
 	if (!module && strcmp(entry->d_name, "Module.symvers") != 0)
 		return 0;
-	if (!is_file(input, dir_fd, entry, path))
+	if (!is_file(input, dir_fd, entry, walk->path))
 		return 0;
-	return strv_push(module ? &input->modules : &input->symvers, path);
+	return strv_push(module ? &input->modules : &input->symvers, walk->path);
+}
+
+/* Appends to the path of @length bytes; returns its new length, or 0 when it gets too long. */
+static size_t extend_path(struct walk *walk, size_t length, const char *name)
+{
+	size_t size = strlen(name);
+
+	if (length + size + 2 > sizeof(walk->path))
+		return 0;
+	if (length)
+		walk->path[length++] = '/';
+	memcpy(walk->path + length, name, size + 1);
+	return length + size;
 }
 
 /* Folders of others that root itself may not read (FUSE) are passed over, as is what went away. */
-static int list_folder(
-	struct verify_input *input, int parent_fd, const char *name, const char *path)
+static int list_folder(struct walk *walk, int parent_fd, const char *name, size_t length)
 {
 	int fd = openat(parent_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	_cleanup_closedir_ DIR *dir = fd < 0 ? NULL : fdopendir(fd);
@@ -80,21 +97,42 @@ static int list_folder(
 		return r;
 	}
 	while (r == 0 && (entry = readdir(dir))) {
-		_cleanup_free_ char *below = NULL;
+		size_t below;
 
 		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
 			continue;
-		if (asprintf(&below, "%s%s%s", path, *path ? "/" : "", entry->d_name) < 0)
-			return -ENOMEM;
-		r = list_entry(input, dirfd(dir), entry, below);
+		below = extend_path(walk, length, entry->d_name);
+		r = below ? list_entry(walk, dirfd(dir), entry, below) : -ENAMETOOLONG;
 	}
 	return r;
 }
 
+/* The kernel's own modules may be what is to be judged: their folders are walked once. */
+static bool take_lists(struct verify_input *input, struct verify_input *from)
+{
+	struct stat ours, theirs;
+
+	if (!from || !from->modules.count || input->root || verify_input_unpacks(input))
+		return false;
+	if (fstat(input->fd, &ours) < 0 || fstat(from->fd, &theirs) < 0 ||
+		ours.st_dev != theirs.st_dev || ours.st_ino != theirs.st_ino)
+		return false;
+	strv_free(&input->modules);
+	strv_free(&input->symvers);
+	input->modules = from->modules;
+	input->symvers = from->symvers;
+	from->modules = from->symvers = (struct strv){ 0 };
+	return true;
+}
+
 int verify_input_list(struct verify_input *input, struct error *error)
 {
-	int r = list_folder(input, input->fd, ".", "");
+	struct walk walk = { .input = input };
+	int r;
 
+	if (take_lists(input, input->listed))
+		return 0;
+	r = list_folder(&walk, input->fd, ".", 0);
 	if (r < 0)
 		return error_set_errno(error, r, "%s", input->name);
 	strv_sort(&input->modules);

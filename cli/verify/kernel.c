@@ -66,6 +66,7 @@ void verify_kernel_free(struct verify_kernel *kernel)
 	strv_free(&kernel->keys);
 	strv_free(&kernel->notes);
 	cleanup_close(&kernel->modules_fd);
+	verify_input_close(&kernel->own);
 	*kernel = (struct verify_kernel) VERIFY_KERNEL_CLOSED;
 }
 
@@ -148,7 +149,7 @@ static int add_names(const char *text, struct strv *names)
 
 static int list_modules(struct verify_kernel *kernel, int modules_fd, struct error *error)
 {
-	_cleanup_(verify_input_close) struct verify_input all = VERIFY_INPUT_CLOSED;
+	struct verify_input *own = &kernel->own;
 	_cleanup_free_ char *text = NULL;
 	int r = 0;
 
@@ -156,16 +157,16 @@ static int list_modules(struct verify_kernel *kernel, int modules_fd, struct err
 		r = add_names(text, &kernel->builtin);
 	if (r == 0 && text)
 		r = add_names(text, &kernel->modules);
-	all.fd = fcntl(modules_fd, F_DUPFD_CLOEXEC, 0);
+	own->fd = fcntl(modules_fd, F_DUPFD_CLOEXEC, 0);
 	if (r == 0)
-		r = verify_input_list(&all, error);
-	for (size_t i = 0; i < all.modules.count && r == 0; i++) {
+		r = verify_input_list(own, error);
+	for (size_t i = 0; i < own->modules.count && r == 0; i++) {
 		char name[256];
 
-		if (depends_module_name(all.modules.items[i], name, sizeof(name)))
+		if (depends_module_name(own->modules.items[i], name, sizeof(name)))
 			r = strv_push(&kernel->modules, name);
 	}
-	kernel->has_modules = all.modules.count > 0 || kernel->builtin.count > 0;
+	kernel->has_modules = own->modules.count > 0 || kernel->builtin.count > 0;
 	return r == -ENOMEM ? error_set_errno(error, r, "modules of the kernel") : r;
 }
 
@@ -278,19 +279,17 @@ static int take_system_map(
 /* The exports of the kernel's own modules, where only vmlinux has spoken so far. */
 static int take_exports(struct verify_kernel *kernel, struct error *error)
 {
-	_cleanup_(verify_input_close) struct verify_input own = VERIFY_INPUT_CLOSED;
-	int r;
+	const struct verify_input *own = &kernel->own;
+	int r = 0;
 
 	if (kernel->modules_fd < 0)
 		return 0;
-	own.fd = fcntl(kernel->modules_fd, F_DUPFD_CLOEXEC, 0);
-	r = verify_input_list(&own, error);
-	for (size_t i = 0; i < own.modules.count && r == 0; i++) {
+	for (size_t i = 0; i < own->modules.count && r == 0; i++) {
 		_cleanup_(elf_module_close) struct elf_module *module = NULL;
 		struct error ignored = { 0 };
 
-		if (strncmp(own.modules.items[i], "kernel/", 7) != 0 ||
-			elf_module_open(own.fd, own.modules.items[i], &module, &ignored) < 0)
+		if (strncmp(own->modules.items[i], "kernel/", 7) != 0 ||
+			elf_module_open(own->fd, own->modules.items[i], &module, &ignored) < 0)
 			continue;
 		r = symvers_add_module(kernel->symvers, module);
 	}

@@ -49,6 +49,7 @@ struct verify_kernel {
 	struct strv modules; /* names ('_') of the kernel's own, built-in ones too */
 	struct strv builtin;
 	bool has_modules; /* the lists above were filled */
+	struct verify_input own; /* their files, until somebody takes the lists over */
 	struct strv keys; /* that a probe bundle told */
 	char *enforced_by;
 	int modules_fd; /* of the kernel's own modules, or -1: module/trust.h compares with them */
@@ -57,7 +58,7 @@ struct verify_kernel {
 
 #define VERIFY_KERNEL_CLOSED                                                                       \
 	{                                                                                          \
-		.modules_fd = -1                                                                   \
+		.modules_fd = -1, .own = VERIFY_INPUT_CLOSED                                       \
 	}
 
 /*

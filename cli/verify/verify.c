@@ -122,6 +122,7 @@ static int open_input(struct verify *verify, struct verify_input *input, struct 
 	int r;
 
 	verify->failure = EXIT_CODE_USAGE;
+	input->listed = &verify->kernel.own;
 	r = verify_input_open(input, &verify->build.context, error);
 	if (r == -EIO)
 		verify->failure = EXIT_CODE_IMAGE;
