@@ -165,6 +165,21 @@ bool proof_kernel_has_modversions(const struct proof_kernel *kernel)
 	return kernel->symvers && symvers_find(kernel->symvers, PROOF_LAYOUT);
 }
 
+/* Files that --with names, or what is loaded, tell of modules only. */
+bool proof_exports_known(const struct proof_kernel *kernel)
+{
+	const struct symvers *symvers = kernel->symvers;
+
+	if (!symvers)
+		return false;
+	if (symvers_find_hashed(symvers, PROOF_LAYOUT, PROOF_LAYOUT_HASH))
+		return true;
+	for (size_t i = 0; !proof_kernel_has_modversions(kernel) && i < symvers_count(symvers); i++)
+		if (strcmp(symvers_at(symvers, i)->module, "vmlinux") == 0)
+			return true;
+	return false;
+}
+
 static unsigned int version_of(const struct proof_kernel *kernel)
 {
 	if (kernel->version)
@@ -230,6 +245,23 @@ static int no_modules_at_all(struct proof_trial *trial)
 		       : 0;
 }
 
+/* What is no module for this kernel taints nothing. */
+static void drop_notes(struct proof *proof)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < proof->count; i++) {
+		struct proof_finding finding = proof->findings[i];
+
+		if (finding.weight == PROOF_NOTE)
+			finding_free(&finding);
+		else
+			proof->findings[kept++] = finding;
+	}
+	proof->count = kept;
+	proof->unchecked = false;
+}
+
 static int judge(struct proof_trial *trial)
 {
 	/* In the order of load_module(). */
@@ -246,6 +278,7 @@ static int judge(struct proof_trial *trial)
 		proof_judge_own_exports,
 		proof_judge_imports,
 		proof_judge_symbols,
+		proof_note_release,
 		proof_judge_relocations,
 		proof_judge_duplicates,
 		proof_judge_built_in,
@@ -258,8 +291,10 @@ static int judge(struct proof_trial *trial)
 		if (r < 0)
 			return r;
 		/* Of a file that is no module for this kernel the rest says nothing. */
-		if (parts[i] == proof_judge_file && trial->unfit)
+		if (parts[i] == proof_judge_file && trial->unfit) {
+			drop_notes(&trial->proof);
 			break;
+		}
 	}
 	return 0;
 }
@@ -275,6 +310,7 @@ int proof_module_among(const struct elf_module *module, const struct proof_kerne
 		.version = version_of(kernel),
 		.machine = elf_module_machine(module),
 		.modversions = proof_kernel_has_modversions(kernel),
+		.exports_known = proof_exports_known(kernel),
 		.proprietary = proof_is_proprietary(module),
 	};
 	char name[ELF_STRUCT_NAME_SIZE];

@@ -46,7 +46,8 @@ struct proof {
 	enum proof_verdict verdict;
 	struct proof_finding *findings; /* worst first; of one weight in the kernel's order */
 	size_t count;
-	int answer; /* see proof_answer() */
+	int answer;     /* see proof_answer() */
+	bool unchecked; /* signed, and nobody has checked whether the signature fits */
 };
 
 /*
@@ -66,8 +67,10 @@ struct proof_trust {
 	const char *enforced_by; /* "module.sig_enforce=1", "lockdown" …, for messages; or NULL */
 	/*
 	 * Judges the unpacked file at @module, as module_signature_verify() does: 0, -ENODATA,
-	 * -ENOPKG, -ENOKEY, -EBADMSG or -EKEYREJECTED. NULL: nobody can here (slipway-init has no
-	 * libcrypto), and then keys decide, as far as they can.
+	 * -ENOPKG, -ENOKEY, -EBADMSG or -EKEYREJECTED; or -EAGAIN where it was given no certificate
+	 * to check it against. NULL: nobody can here (slipway-init has no libcrypto). In both cases
+	 * keys decide, as far as they can. It is asked also where nothing is enforced: a kernel
+	 * that has the key refuses a wrong signature all the same.
 	 */
 	int (*verify)(void *context, const void *module, size_t size, struct cms_facts *ret,
 		struct error *error);

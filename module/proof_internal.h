@@ -21,6 +21,7 @@ struct proof_export {
 	bool gpl;
 	bool gpl_unknown;
 	bool proprietary; /* the exporter is tainted by its licence */
+	bool member;      /* the exporter is of the same set */
 };
 
 /* What goes before the kernel's own exports: those of the other members of a set. */
@@ -31,6 +32,8 @@ struct proof_overlay {
 	int (*use)(void *context, const struct proof_export *export, bool weak);
 	/* Whether a member takes the place of the kernel's module @path. */
 	bool (*replaces)(void *context, const char *path);
+	/* Whether the kernel has a module of this name. */
+	bool (*is_kernels)(void *context, const char *name);
 };
 
 /* One proof while it is made. */
@@ -56,6 +59,11 @@ struct proof_trial {
 	bool answered_symbols;     /* answer is one of these */
 	size_t unknown_crcs;       /* of vmlinux: one finding for all */
 	const char *unknown_crc;   /* the first of these */
+	bool exports_known;        /* the kernel's own: else what is missing may be there */
+	size_t missing;            /* then: symbols that nobody is known to export */
+	const char *first_missing; /* the first of these */
+	bool version_differs;      /* a symbol's is not the one that it was built for */
+	bool said_release;         /* that it was built for another one, in a refusal */
 	bool unfit;                /* no file that this kernel looks into */
 	struct proof proof;
 };
@@ -109,6 +117,14 @@ int proof_judge_relocations(struct proof_trial *trial);
 int proof_judge_duplicates(struct proof_trial *trial);
 int proof_judge_built_in(struct proof_trial *trial);
 int proof_note_taints(struct proof_trial *trial);
+int proof_note_release(struct proof_trial *trial);
+/* Whether it was built for another release than the kernel's, and both are known. */
+bool proof_foreign_release(
+	const struct proof_trial *trial, const char **ret_ours, const char **ret_theirs);
+/* The next step for what was not built for this kernel. */
+const char *proof_rebuild(const struct proof_trial *trial);
+/* Whether all that the kernel itself exports is known. */
+bool proof_exports_known(const struct proof_kernel *kernel);
 
 /* Names that the kernel knows to claim a licence that is not theirs. */
 bool proof_is_license_offender(const char *name);

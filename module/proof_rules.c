@@ -39,7 +39,8 @@ static const char *without_path(const struct proof_trial *trial, const char *tex
 }
 
 /* What elf_module_check_format() and its like answer; -EFAULT: this version does not look there. */
-static int add_defect(struct proof_trial *trial, int code, const struct error *error)
+static int add_defect(
+	struct proof_trial *trial, int code, const char *prefix, const struct error *error)
 {
 	const struct proof_draft draft = { .id = "format",
 		.weight = PROOF_REFUSAL,
@@ -50,7 +51,7 @@ static int add_defect(struct proof_trial *trial, int code, const struct error *e
 
 	if (code == -ENOMEM)
 		return code;
-	return proof_add(trial, &draft, "%s%s", without_path(trial, error->text),
+	return proof_add(trial, &draft, "%s%s%s", prefix, without_path(trial, error->text),
 		code == -EFAULT ? ": this kernel does not look, and may not survive it" : "");
 }
 
@@ -59,7 +60,7 @@ static int judge_stage(struct proof_trial *trial, enum elf_stage stage)
 	struct error error = { 0 };
 	int r = elf_module_check_stage(trial->module, trial->version, stage, NULL, &error);
 
-	return r < 0 ? add_defect(trial, r, &error) : 0;
+	return r < 0 ? add_defect(trial, r, "", &error) : 0;
 }
 
 static int judge_format(struct proof_trial *trial)
@@ -68,7 +69,7 @@ static int judge_format(struct proof_trial *trial)
 	int r = elf_module_check_stage(trial->module, trial->version, ELF_STAGE_FILE, NULL, &error);
 
 	trial->unfit = r < 0;
-	return r < 0 ? add_defect(trial, r, &error) : 0;
+	return r < 0 ? add_defect(trial, r, "", &error) : 0;
 }
 
 /* layout_and_allocate() and find_module_sections(), behind check_modinfo(). */
@@ -95,7 +96,7 @@ int proof_judge_places(struct proof_trial *trial, uint32_t before, uint32_t *nex
 			*next = UINT32_MAX;
 		if (*next >= before)
 			return 0;
-		r = add_defect(trial, r, &error);
+		r = add_defect(trial, r, "", &error);
 		if (r < 0)
 			return r;
 		(*next)++;
@@ -111,7 +112,7 @@ int proof_judge_relocations(struct proof_trial *trial)
 
 	if (r == 0 && trial->kernel->relocations)
 		r = elf_module_check_relocations(trial->module, trial->version, &error);
-	return r < 0 ? add_defect(trial, r, &error) : 0;
+	return r < 0 ? add_defect(trial, r, "damaged: ", &error) : 0;
 }
 
 /* elf_validity_cache_index_mod() since 6.4; before, a wrong size was not noticed. */
@@ -122,7 +123,7 @@ static int judge_struct_size(struct proof_trial *trial)
 	struct proof_draft draft = { .id = "struct-size",
 		.weight = PROOF_REFUSAL,
 		.answer = ENOEXEC,
-		.cure = PROOF_REBUILD };
+		.cure = proof_rebuild(trial) };
 
 	if (!theirs || !ours || ours == theirs)
 		return 0;
@@ -183,11 +184,6 @@ int proof_judge_layout(struct proof_trial *trial)
 		.weight = proof_weight_without(trial->kernel->force_load),
 		.answer = ENOEXEC,
 		.cure = "rebuild it with the kernel's Module.symvers at hand" };
-	const struct proof_draft unknown = { .id = "symvers",
-		.weight = PROOF_DOUBT,
-		.answer = ENOEXEC,
-		.symbol = PROOF_LAYOUT,
-		.cure = "give the kernel's own Module.symvers too" };
 	struct proof_export layout;
 
 	if (!trial->modversions)
@@ -196,36 +192,88 @@ int proof_judge_layout(struct proof_trial *trial)
 		return proof_add(trial, &none,
 			"has no symbol versions, which this kernel checks: only a kernel with "
 			"CONFIG_MODULE_FORCE_LOAD takes it, and is tainted by it");
+	/* What the kernel exports is not known then: said once, behind the symbols. */
 	if (!proof_find_export(trial, PROOF_LAYOUT, PROOF_LAYOUT_HASH, &layout))
-		return proof_add(
-			trial, &unknown, "the symbol versions given have no " PROOF_LAYOUT);
+		return 0;
 	return proof_judge_version(trial, &layout, layout_version(trial), ENOEXEC);
 }
 
-static int note_vermagic(struct proof_trial *trial, const char *ours, const char *theirs)
+bool proof_foreign_release(
+	const struct proof_trial *trial, const char **ret_ours, const char **ret_theirs)
 {
-	const struct proof_draft other = { .id = "release", .weight = PROOF_NOTE };
+	const struct proof_kernel *kernel = trial->kernel;
+
+	*ret_ours = proof_info(trial, "vermagic", NULL);
+	*ret_theirs = kernel->vermagic ? kernel->vermagic : kernel->krel;
+	return *ret_ours && *ret_theirs && !proof_same_release(*ret_ours, *ret_theirs);
+}
+
+/* Nobody builds the kernel's own modules against its headers. */
+const char *proof_rebuild(const struct proof_trial *trial)
+{
+	const struct proof_overlay *overlay = trial->overlay;
+
+	if (overlay && overlay->is_kernels(overlay->context, trial->name) &&
+		proof_info(trial, "intree", NULL))
+		return "take this kernel's own";
+	return PROOF_REBUILD;
+}
+
+static int note_vermagic(struct proof_trial *trial)
+{
 	const struct proof_draft only = { .id = "vermagic-only", .weight = PROOF_NOTE };
 
-	if (!trial->modversions)
-		return proof_add(trial, &only,
-			"vermagic only: the kernel has no CONFIG_MODVERSIONS, so that nothing "
-			"tells whether its symbols are those that the module was built for");
-	if (proof_same_release(ours, theirs))
+	if (trial->modversions)
 		return 0;
-	return proof_add(trial, &other,
-		"built for release %.*s, which may differ from %.*s as their symbol versions agree",
+	return proof_add(trial, &only,
+		"vermagic only: the kernel has no CONFIG_MODVERSIONS, so that nothing tells whether "
+		"its symbols are those that the module was built for");
+}
+
+/* After the symbols, which decide: where they do not agree a refusal has said so already. */
+int proof_note_release(struct proof_trial *trial)
+{
+	const struct proof_draft draft = { .id = "release", .weight = PROOF_NOTE };
+	const char *ours, *theirs;
+	bool agree = trial->exports_known && !trial->unknown_crcs;
+
+	if (!trial->modversions || trial->version_differs || !trial->kernel->vermagic ||
+		!proof_foreign_release(trial, &ours, &theirs))
+		return 0;
+	return proof_add(trial, &draft,
+		agree ? "built for release %.*s, which may differ from %.*s as their symbol "
+			"versions agree"
+		      : "built for release %.*s, not for %.*s: it loads only where all their symbol "
+			"versions agree",
 		(int) strcspn(ours, " "), ours, (int) strcspn(theirs, " "), theirs);
 }
 
 static int refuse_vermagic(struct proof_trial *trial, const char *ours, const char *theirs)
 {
-	const struct proof_draft draft = {
-		.id = "vermagic", .weight = PROOF_REFUSAL, .answer = ENOEXEC, .cure = PROOF_REBUILD
-	};
+	const struct proof_draft draft = { .id = "vermagic",
+		.weight = PROOF_REFUSAL,
+		.answer = ENOEXEC,
+		.cure = proof_rebuild(trial) };
 
+	trial->said_release = true;
 	return proof_add(trial, &draft, "built for vermagic \"%.*s\", but the kernel's is \"%.*s\"",
 		(int) proof_trimmed(ours), ours, (int) proof_trimmed(theirs), theirs);
+}
+
+static int doubt_vermagic(struct proof_trial *trial)
+{
+	const struct proof_draft draft = { .id = "vermagic-unknown",
+		.weight = PROOF_DOUBT,
+		.answer = ENOEXEC,
+		.cure = "give one of the kernel's own modules, or its record" };
+	const char *ours, *theirs;
+
+	if (!proof_foreign_release(trial, &ours, &theirs))
+		return proof_add(trial, &draft, "the kernel's vermagic is not known");
+	return proof_add(trial, &draft,
+		"the kernel's vermagic is not known: built for %.*s, not for %.*s, it loads only "
+		"where the kernel has CONFIG_MODVERSIONS and every symbol version agrees",
+		(int) strcspn(ours, " "), ours, (int) strcspn(theirs, " "), theirs);
 }
 
 int proof_judge_vermagic(struct proof_trial *trial)
@@ -236,22 +284,18 @@ int proof_judge_vermagic(struct proof_trial *trial)
 		.weight = proof_weight_without(trial->kernel->force_load),
 		.answer = ENOEXEC,
 		.cure = "build it with the kernel's own Makefile (make -C <headers> M=…)" };
-	const struct proof_draft unknown = { .id = "vermagic-unknown",
-		.weight = PROOF_DOUBT,
-		.answer = ENOEXEC,
-		.cure = "give one of the kernel's own modules, or its record" };
 	bool basic = false;
 
 	if (!ours)
 		return proof_add(trial, &none,
 			"states no vermagic: only a kernel with CONFIG_MODULE_FORCE_LOAD takes it");
 	if (!theirs)
-		return proof_add(trial, &unknown, "the kernel's vermagic is not known");
+		return doubt_vermagic(trial);
 	/* The extended form alone does not excuse another release. */
 	(void) elf_module_has_versions(trial->module, &basic);
 	if (!proof_same_magic(ours, theirs, trial->modversions && basic))
 		return refuse_vermagic(trial, ours, theirs);
-	return note_vermagic(trial, ours, theirs);
+	return note_vermagic(trial);
 }
 
 int proof_judge_livepatch(struct proof_trial *trial)
@@ -274,7 +318,7 @@ int proof_judge_own_exports(struct proof_trial *trial)
 	struct proof_draft draft = { .id = "exports-without-versions",
 		.weight = proof_weight_without(trial->kernel->force_load),
 		.answer = ENOEXEC,
-		.cure = PROOF_REBUILD };
+		.cure = proof_rebuild(trial) };
 	size_t count;
 	const struct elf_module_export *exports = elf_module_exports(trial->module, &count);
 

@@ -229,12 +229,14 @@ static int fall_with(struct set_work *work, uint32_t user, uint32_t needed, bool
 {
 	struct proof *proof = &work->set->members[user].proof;
 	const char *label = work->nodes[user].label;
+	char cure[PROOF_NAME_SIZE + 32];
 	const struct proof_draft draft = { .id = "needs-refused",
 		.weight = refused ? PROOF_REFUSAL : PROOF_DOUBT,
 		.answer = ENOENT,
 		.exporter = work->nodes[needed].label,
-		.cure = "see there" };
+		.cure = cure };
 
+	(void) snprintf(cure, sizeof(cure), "see what is said of %s", work->nodes[needed].label);
 	if (proof_append(proof, label, &draft,
 		    refused ? "needs %s, which will not load"
 			    : "needs %s, of which it cannot be told whether it loads",

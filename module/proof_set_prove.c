@@ -66,6 +66,7 @@ static bool find(void *context, const char *symbol, uint32_t hash, struct proof_
 		.has_crc = found->export->has_crc,
 		.gpl = found->export->gpl,
 		.proprietary = view->work->nodes[found->member].proprietary,
+		.member = true,
 	};
 	return true;
 }
@@ -94,13 +95,22 @@ static bool replaces(void *context, const char *path)
 	return member != SET_NONE && set_module(view->work, member);
 }
 
+static bool is_kernels(void *context, const char *name)
+{
+	const struct view *view = context;
+
+	return set_table_find(&view->work->kernel, name) != SET_NONE;
+}
+
 static int prove(struct set_work *work, uint32_t member)
 {
 	struct proof_member *proved = &work->set->members[member];
 	struct view view = { .work = work, .self = member, .found = SET_NONE };
-	const struct proof_overlay overlay = {
-		.context = &view, .find = find, .use = use, .replaces = replaces
-	};
+	const struct proof_overlay overlay = { .context = &view,
+		.find = find,
+		.use = use,
+		.replaces = replaces,
+		.is_kernels = is_kernels };
 
 	if (!proved->module)
 		return 0;

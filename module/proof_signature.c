@@ -15,8 +15,9 @@
 /* What the kernel would think of the signature: 0 or a negative errno, with the reason. */
 struct opinion {
 	int code;
-	bool unchecked;   /* its value, for want of libcrypto */
-	bool unknown_key; /* whether the kernel has the key */
+	bool unchecked;      /* its value, for want of libcrypto */
+	bool unknown_key;    /* whether the kernel has the key */
+	bool no_certificate; /* somebody could have checked it, but was given nothing for that */
 	bool present;
 	struct cms_facts cms;
 	struct error why;
@@ -82,7 +83,8 @@ static bool is_known_key(const struct strv *keys, const struct cms_facts *cms)
 		id = id ? id + 1 : key;
 		if (*cms->key_id && strlen(id) >= SHORT_ID && strcasestr(cms->key_id, id))
 			return true;
-		/* A name alone is no proof: every kernel calls the key that its build made alike. */
+		/* A name alone is no proof: every kernel calls the key that its build made alike.
+		 */
 		if (*cms->serial && strcasecmp(cms->serial, id) == 0 &&
 			(id == key || strstr(key, cms->issuer)))
 			return true;
@@ -119,6 +121,13 @@ static int ask_crypto(const struct proof_trial *trial, struct opinion *opinion)
 		data = own;
 	}
 	opinion->code = trust->verify(trust->context, data, size, &opinion->cms, &opinion->why);
+	opinion->no_certificate = opinion->code == -EAGAIN;
+	/* The kernel may have more keys than we were given certificates. */
+	if (opinion->no_certificate || (opinion->code == -ENOKEY && trust->keys &&
+					       is_known_key(trust->keys, &opinion->cms))) {
+		opinion->code = 0;
+		ask_keys(trust, opinion);
+	}
 	return 0;
 }
 
@@ -183,57 +192,100 @@ static const char *id_of(int code)
 	}
 }
 
+/* "sign --replace" where there is a signature: else it is an error. */
+static const char *cure_of(int code)
+{
+	return code == -ENODATA ? "sign it with a key that the kernel trusts (slipway sign)"
+				: "sign it with a key that the kernel trusts (slipway sign "
+				  "--replace)";
+}
+
 static int judge_tolerated(struct proof_trial *trial, const struct opinion *opinion)
 {
 	const struct proof_trust *trust = &trial->kernel->trust;
 	const struct proof_draft draft = { .id = id_of(opinion->code),
 		.weight = trust->enforced ? PROOF_REFUSAL : PROOF_NOTE,
 		.answer = trust->lockdown ? EPERM : EKEYREJECTED,
-		.cure = "sign it with a key that the kernel trusts (slipway sign)" };
+		.cure = cure_of(opinion->code) };
 
 	if (trust->enforced)
 		return proof_add(trial, &draft,
 			"%s, and the kernel takes only what it can trust (%s)", opinion->why.text,
 			trust->enforced_by ? trust->enforced_by : "signatures are enforced");
-	if (trial->kernel->module_sig != PROOF_YES)
+	/* What is no module taints nothing. */
+	if (trial->kernel->module_sig != PROOF_YES || !trial->module)
 		return 0;
 	return proof_add(trial, &draft, "%s: it taints the kernel (E)", opinion->why.text);
 }
 
 static int judge_fatal(struct proof_trial *trial, const struct opinion *opinion)
 {
+	bool enforced = trial->kernel->trust.enforced;
 	const struct proof_draft draft = { .id = id_of(opinion->code),
-		.weight = trial->kernel->module_sig == PROOF_YES || trial->kernel->trust.enforced
-				  ? PROOF_REFUSAL
-				  : PROOF_DOUBT,
+		.weight = trial->kernel->module_sig == PROOF_YES || enforced ? PROOF_REFUSAL
+									     : PROOF_DOUBT,
 		.answer = -opinion->code,
-		.cure = "sign it anew, or strip the signature (strip --strip-debug)" };
+		/* Without a signature it would be refused as well where they are enforced. */
+		.cure = enforced ? "sign it anew (slipway sign --replace)"
+				 : "sign it anew (slipway sign --replace), or strip the signature "
+				   "(strip --strip-debug)" };
 
 	return proof_add(trial, &draft,
 		"%s: a kernel with CONFIG_MODULE_SIG refuses it, also where it enforces nothing",
 		opinion->why.text);
 }
 
-static int judge_good(struct proof_trial *trial, const struct opinion *opinion)
+static int doubt_key(struct proof_trial *trial, const struct opinion *opinion)
 {
 	const struct proof_trust *trust = &trial->kernel->trust;
-	const struct proof_draft unknown = { .id = "signature-key",
+	const struct proof_draft draft = { .id = "signature-key",
 		.weight = PROOF_DOUBT,
 		.answer = trust->lockdown ? EPERM : EKEYREJECTED,
 		.cure = "say which certificates the kernel trusts (--trust CERT)" };
-	const struct proof_draft unchecked = { .id = "signature-unchecked", .weight = PROOF_NOTE };
+	const char *why = trust->enforced_by ? trust->enforced_by : "signatures are enforced";
 
-	if (!trust->enforced || !opinion->unchecked)
+	if (opinion->no_certificate)
+		return proof_add(trial, &draft,
+			"signed by %s; no certificate to check it against was given, and the "
+			"kernel takes only what it can trust (%s)",
+			signer_of(&opinion->cms), why);
+	return proof_add(trial, &draft,
+		"signed by %s, and it is not known whether the kernel has the key, as it must (%s)",
+		signer_of(&opinion->cms), why);
+}
+
+/*
+ * Of modules of the kernel's tree, which come signed by the thousand, the set says it once: see
+ * proof.unchecked.
+ */
+static int note_unchecked(struct proof_trial *trial, const struct opinion *opinion)
+{
+	const struct proof_draft draft = { .id = "signature-unchecked", .weight = PROOF_NOTE };
+	const char *signer = signer_of(&opinion->cms);
+
+	if (!trial->module)
 		return 0;
-	if (opinion->unknown_key)
-		return proof_add(trial, &unknown,
-			"signed by %s, and it is not known whether the kernel has the key, as it "
-			"must (%s)",
-			signer_of(&opinion->cms),
-			trust->enforced_by ? trust->enforced_by : "signatures are enforced");
-	return proof_add(trial, &unchecked,
-		"signed by %s, whose key the kernel has; whether the signature fits was not checked",
-		signer_of(&opinion->cms));
+	trial->proof.unchecked = true;
+	if (!opinion->unknown_key)
+		return proof_add(trial, &draft,
+			"signed by %s, whose key the kernel has; whether the signature fits was "
+			"not checked",
+			signer);
+	if (proof_info(trial, "intree", NULL))
+		return 0;
+	return proof_add(trial, &draft,
+		"signed by %s, which was not checked: a kernel without the key is tainted (E), and "
+		"one with the key refuses a wrong signature",
+		signer);
+}
+
+static int judge_good(struct proof_trial *trial, const struct opinion *opinion)
+{
+	if (!opinion->unchecked)
+		return 0;
+	if (opinion->unknown_key && trial->kernel->trust.enforced)
+		return doubt_key(trial, opinion);
+	return note_unchecked(trial, opinion);
 }
 
 int proof_judge_signature(struct proof_trial *trial)

@@ -8,6 +8,8 @@
 
 #include "module/proof_internal.h"
 
+#define RELEASES_SIZE 192 /* "built for A, not for B: ", whose names are of 64 bytes */
+
 static bool entry_is_gpl(const struct symvers_entry *entry)
 {
 	return strcmp(entry->export, "EXPORT_SYMBOL_GPL") == 0 ||
@@ -62,27 +64,61 @@ bool proof_find_export(const struct proof_trial *trial, const char *symbol, uint
 	return true;
 }
 
+/* Before what shows it, that is the first thing to know: "built for A, not for B: ". */
+static void tell_release(struct proof_trial *trial, char *text, size_t size)
+{
+	const char *ours, *theirs;
+
+	*text = '\0';
+	if (trial->said_release || !proof_foreign_release(trial, &ours, &theirs))
+		return;
+	trial->said_release = true;
+	(void) snprintf(text, size, "built for %.*s, not for %.*s: ", (int) strcspn(ours, " "),
+		ours, (int) strcspn(theirs, " "), theirs);
+}
+
+static const char *rebuild_against(const struct proof_trial *trial,
+	const struct proof_export *export, const char *exporter, char *text, size_t size)
+{
+	const char *where = "that the kernel has";
+	const char *ours, *theirs;
+
+	if (is_vmlinux(export) || proof_foreign_release(trial, &ours, &theirs))
+		return proof_rebuild(trial);
+	if (export->member)
+		where = "of this set";
+	else if (trial->kernel->running)
+		where = "that is loaded";
+	(void) snprintf(text, size, "rebuild it against the %s %s", exporter, where);
+	return text;
+}
+
 static int refuse_version(struct proof_trial *trial, const struct proof_export *export,
 	const struct elf_symbol_version *wanted, int answer)
 {
-	char exporter[PROOF_NAME_SIZE], cure[PROOF_NAME_SIZE + 64];
-	const struct proof_draft draft = { .id = "symbol-version",
+	char exporter[PROOF_NAME_SIZE], cure[PROOF_NAME_SIZE + 64], release[RELEASES_SIZE];
+	struct proof_draft draft = { .id = "symbol-version",
 		.weight = PROOF_REFUSAL,
 		.answer = answer,
 		.symbol = export->symbol,
 		.exporter = exporter,
 		.has_crcs = true,
 		.wanted_crc = wanted->crc,
-		.found_crc = export->crc,
-		.cure = is_vmlinux(export) ? PROOF_REBUILD : cure };
+		.found_crc = export->crc };
 	const char *who = is_vmlinux(export) ? "the kernel" : exporter;
 
 	proof_exporter_name(export->exporter, exporter);
-	(void) snprintf(cure, sizeof(cure), "rebuild it against the %s that is loaded", exporter);
+	draft.cure = rebuild_against(trial, export, exporter, cure, sizeof(cure));
+	trial->version_differs = true;
 	if (wanted->wide)
 		return proof_add(trial, &draft,
 			"damaged: its CRC of %s has more than 32 bits, but %s exports 0x%08x",
 			export->symbol, who, export->crc);
+	tell_release(trial, release, sizeof(release));
+	if (*release)
+		return proof_add(trial, &draft,
+			"%sit wants %s with CRC 0x%08x, but %s exports 0x%08x", release,
+			export->symbol, wanted->crc, who, export->crc);
 	return proof_add(trial, &draft, "built for %s CRC 0x%08x, but %s exports 0x%08x",
 		export->symbol, wanted->crc, who, export->crc);
 }
@@ -308,32 +344,89 @@ static bool is_ignored(const struct proof_trial *trial, const char *symbol)
 	       strcmp(symbol, "_GLOBAL_OFFSET_TABLE_") == 0;
 }
 
+/* The interface by which GPU memory goes to the network without the host's. */
+static bool is_peer_memory(const char *symbol)
+{
+	return strcmp(symbol, "ib_register_peer_memory_client") == 0 ||
+	       strcmp(symbol, "ib_unregister_peer_memory_client") == 0;
+}
+
+static const char *cure_missing(const struct proof_trial *trial, const char *symbol)
+{
+	const char *ours, *theirs;
+
+	if (is_peer_memory(symbol))
+		return "give the OFED that exports it too (the NIC image, or its Module.symvers by "
+		       "--with); this module matters only where GPUDirect RDMA is asked for";
+	if (proof_foreign_release(trial, &ours, &theirs))
+		return proof_rebuild(trial);
+	return "rebuild it, or load the module that exports it first";
+}
+
+/* What the kernel exports is one thing that is not known, however many symbols hang on it. */
+static int doubt_exports(struct proof_trial *trial)
+{
+	const char *krel = trial->kernel->krel;
+	char cure[256], count[32] = "";
+	const struct proof_draft draft = { .id = "symvers",
+		.weight = PROOF_DOUBT,
+		.answer = trial->modversions ? ENOEXEC : ENOENT,
+		.symbol = trial->modversions ? PROOF_LAYOUT : trial->first_missing,
+		.cure = cure };
+
+	if (trial->exports_known ||
+		(!trial->missing && !(trial->modversions && trial->has_versions)))
+		return 0;
+	(void) snprintf(cure, sizeof(cure),
+		"give the Module.symvers of its headers (--with FILE), or its release (--kernel %s)",
+		krel ? krel : "RELEASE");
+	if (trial->missing > 1)
+		(void) snprintf(count, sizeof(count), " and %zu more", trial->missing - 1);
+	return proof_add(trial, &draft, "nothing tells what the kernel exports: it needs %s%s",
+		trial->missing ? trial->first_missing : PROOF_LAYOUT, count);
+}
+
+static int refuse_replaced(struct proof_trial *trial, const char *symbol, const char *path)
+{
+	char exporter[PROOF_NAME_SIZE];
+	const struct proof_draft draft = { .id = "symbol-missing",
+		.weight = PROOF_REFUSAL,
+		.answer = ENOENT,
+		.symbol = symbol,
+		.exporter = exporter,
+		.cure = "rebuild it against the set that it is loaded with" };
+
+	proof_exporter_name(path, exporter);
+	return proof_add(trial, &draft,
+		"needs %s, which the kernel's own %s exports, but not the one that takes its place",
+		symbol, exporter);
+}
+
 static int judge_missing(struct proof_trial *trial, const char *symbol)
 {
 	const struct proof_overlay *overlay = trial->overlay;
 	const struct symvers_entry *entry =
 		trial->kernel->symvers ? symvers_find(trial->kernel->symvers, symbol) : NULL;
-	bool replaced = entry && overlay && overlay->replaces(overlay->context, entry->module);
-	char exporter[PROOF_NAME_SIZE] = "";
 	const struct proof_draft draft = { .id = "symbol-missing",
-		.weight = trial->kernel->symvers ? PROOF_REFUSAL : PROOF_DOUBT,
+		.weight = PROOF_REFUSAL,
 		.answer = ENOENT,
 		.symbol = symbol,
-		.exporter = replaced ? exporter : NULL,
-		.cure = replaced ? "rebuild it against the set that it is loaded with"
-				 : "rebuild it, or load the module that exports it first" };
+		.cure = cure_missing(trial, symbol) };
+	char release[RELEASES_SIZE];
 
 	if (is_ignored(trial, symbol))
 		return 0;
-	if (replaced) {
-		proof_exporter_name(entry->module, exporter);
-		return proof_add(trial, &draft,
-			"needs %s, which the kernel's own %s exports, but not the one that takes "
-			"its place",
-			symbol, exporter);
+	if (entry && overlay && overlay->replaces(overlay->context, entry->module))
+		return refuse_replaced(trial, symbol, entry->module);
+	if (!trial->exports_known) {
+		if (trial->missing++ == 0)
+			trial->first_missing = symbol;
+		return 0;
 	}
+	tell_release(trial, release, sizeof(release));
 	return proof_add(trial, &draft,
-		"needs %s, which neither the kernel nor a module loaded before it exports", symbol);
+		"%sneeds %s, which neither the kernel nor a module loaded before it exports",
+		release, symbol);
 }
 
 static int judge_symbol(struct proof_trial *trial, const struct elf_undefined *undefined)
@@ -365,7 +458,9 @@ int proof_judge_symbols(struct proof_trial *trial)
 	if (r == 0)
 		r = proof_judge_places(trial, UINT32_MAX, &next);
 	trial->among_symbols = false;
-	return r < 0 ? r : doubt_versions_of_kernel(trial);
+	if (r == 0)
+		r = doubt_versions_of_kernel(trial);
+	return r < 0 ? r : doubt_exports(trial);
 }
 
 static int refuse_duplicate(struct proof_trial *trial, const struct symvers_entry *entry)

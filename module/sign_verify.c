@@ -40,10 +40,14 @@ static bool is_signers(CMS_ContentInfo *cms, X509 *certificate)
 
 static int no_key(const struct cms_facts *facts, int count, struct error *error)
 {
-	return error_set(error, -ENOKEY,
-		"signed by %s, %s %s, which is none of the %d certificates given",
+	char certificates[64] = "not the certificate given";
+
+	if (count != 1)
+		(void) snprintf(certificates, sizeof(certificates),
+			"none of the %d certificates given", count);
+	return error_set(error, -ENOKEY, "signed by %s, %s %s, which is %s",
 		*facts->issuer ? facts->issuer : "somebody", *facts->serial ? "serial" : "key id",
-		*facts->serial ? facts->serial : facts->key_id, count);
+		*facts->serial ? facts->serial : facts->key_id, certificates);
 }
 
 static int find_signer(CMS_ContentInfo *cms, STACK_OF(X509) * all, const struct cms_facts *facts,

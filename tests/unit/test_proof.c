@@ -80,7 +80,7 @@ static void another_crc_is_named_with_both_and_the_exporter(void **state)
 {
 	expect(*state, "peer", VERMAGIC, LAYOUT PRINTK OTHER_PEER, PROOF_WILL_NOT_LOAD,
 		"peer: built for ib_register_peer_memory_client CRC 0x8e6daf35, but ib_uverbs "
-		"exports 0x1c2d3e4f: rebuild it against the ib_uverbs that is loaded");
+		"exports 0x1c2d3e4f: rebuild it against the ib_uverbs that the kernel has");
 	expect(*state, "peer", VERMAGIC,
 		LAYOUT "0x00000008\tprintk\tvmlinux\tEXPORT_SYMBOL\t\n" PEER, PROOF_WILL_NOT_LOAD,
 		"peer: built for printk CRC 0x00000007, but the kernel exports 0x00000008: "
@@ -100,7 +100,12 @@ static void a_symbol_that_nobody_exports_is_named(void **state)
 {
 	expect(*state, "peer", VERMAGIC, LAYOUT PRINTK, PROOF_WILL_NOT_LOAD,
 		"peer: needs ib_register_peer_memory_client, which neither the kernel nor a module "
-		"loaded before it exports: rebuild it, or load the module that exports it first");
+		"loaded before it exports: give the OFED that exports it too (the NIC image, or its "
+		"Module.symvers by --with); this module matters only where GPUDirect RDMA is asked "
+		"for");
+	expect(*state, "peer", VERMAGIC, LAYOUT PEER, PROOF_WILL_NOT_LOAD,
+		"peer: needs printk, which neither the kernel nor a module loaded before it "
+		"exports: rebuild it, or load the module that exports it first");
 }
 
 static void a_weak_symbol_may_be_absent_but_not_different(void **state)

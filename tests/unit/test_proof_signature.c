@@ -100,8 +100,8 @@ static void a_kind_that_the_kernel_does_not_know_is_as_good_as_none(void **state
 	expect(*state, tail, (struct proof_kernel){ 0 }, "signature-kind", PROOF_NOTE, 0);
 	expect(*state, tail, (struct proof_kernel){ .trust = { .enforced = true } },
 		"signature-kind", PROOF_REFUSAL, EKEYREJECTED);
-	expect(*state, tail, (struct proof_kernel){ .version = PROOF_VERSION(6, 12) }, NULL,
-		PROOF_NOTE, 0);
+	expect(*state, tail, (struct proof_kernel){ .version = PROOF_VERSION(6, 12) },
+		"signature-unchecked", PROOF_NOTE, 0);
 	make_tail(tail);
 	tail[sizeof(cms) + 2] = 7; /* not PKCS#7 */
 	expect(*state, tail, (struct proof_kernel){ 0 }, "signature-kind", PROOF_NOTE, 0);
@@ -116,7 +116,7 @@ static void keys_decide_where_nobody_can_check(void **state)
 	unsigned char tail[TAIL_SIZE];
 
 	make_tail(tail);
-	expect(*state, tail, (struct proof_kernel){ 0 }, NULL, PROOF_NOTE, 0);
+	expect(*state, tail, (struct proof_kernel){ 0 }, "signature-unchecked", PROOF_NOTE, 0);
 	expect(*state, tail, (struct proof_kernel){ .trust = { .enforced = true } },
 		"signature-key", PROOF_DOUBT, EKEYREJECTED);
 	expect(*state, tail,
@@ -165,6 +165,10 @@ static void whoever_can_check_decides(void **state)
 		{ -ENOKEY, true, "signature-key", PROOF_REFUSAL, EKEYREJECTED },
 		{ -ENOPKG, true, "signature-kind", PROOF_REFUSAL, EKEYREJECTED },
 		{ -EKEYREJECTED, false, "signature-wrong", PROOF_REFUSAL, EKEYREJECTED },
+		{ -EKEYREJECTED, true, "signature-wrong", PROOF_REFUSAL, EKEYREJECTED },
+		/* It was given no certificate: nothing is known of the key. */
+		{ -EAGAIN, false, "signature-unchecked", PROOF_NOTE, 0 },
+		{ -EAGAIN, true, "signature-key", PROOF_DOUBT, EKEYREJECTED },
 		{ -EBADMSG, false, "signature-damaged", PROOF_REFUSAL, EBADMSG },
 	};
 	unsigned char tail[TAIL_SIZE];
@@ -180,6 +184,128 @@ static void whoever_can_check_decides(void **state)
 			cases[i].weight, cases[i].answer);
 		assert_true(given.size > TAIL_SIZE);
 	}
+}
+
+static struct proof prove_signed(const struct folder *folder, const char *fixture,
+	const char *const *changes, const unsigned char *tail, const struct proof_trust *trust)
+{
+	_cleanup_(symvers_close) struct symvers *symvers = symvers_of(folder, ALL);
+	_cleanup_mutant_ struct mutant mutant = { 0 };
+	const struct proof_kernel kernel = {
+		.vermagic = VERMAGIC, .symvers = symvers, .module_sig = PROOF_YES, .trust = *trust
+	};
+	struct proof proof = { 0 };
+
+	mutant_make(&mutant, fixture, changes, tail, tail ? TAIL_SIZE : 0);
+	assert_int_equal(proof_module(mutant.module, &kernel, &proof), 0);
+	return proof;
+}
+
+static void a_certificate_that_was_not_given_is_asked_for(void **state)
+{
+	struct answer given = { .code = -EAGAIN };
+	const struct proof_trust trust = { .enforced = true, .verify = answer, .context = &given };
+	_cleanup_(proof_free) struct proof proof = { 0 };
+	unsigned char tail[TAIL_SIZE];
+
+	make_tail(tail);
+	proof = prove_signed(*state, "peer", NULL, tail, &trust);
+	assert_int_equal(proof.verdict, PROOF_CANNOT_TELL);
+	assert_contains(proof.findings[0].text,
+		"signed by deadbeef; no certificate to check it against was given");
+	assert_contains(proof.findings[0].cure, "--trust");
+}
+
+static void a_key_that_only_the_kernel_has_is_no_unknown_one(void **state)
+{
+	char *names[] = { "Another: deadbeef", NULL };
+	const struct strv keys = { names, 1, 2 };
+	struct answer given = { .code = -ENOKEY };
+
+	const struct proof_trust trust = {
+		.enforced = true, .verify = answer, .context = &given, .keys = &keys
+	};
+	unsigned char tail[TAIL_SIZE];
+
+	make_tail(tail);
+	expect(*state, tail, (struct proof_kernel){ .trust = trust }, "signature-unchecked",
+		PROOF_NOTE, 0);
+}
+
+static void a_cure_cures(void **state)
+{
+	static const struct {
+		int code;
+		bool enforced, strips, replaces;
+	} cases[] = { { -EKEYREJECTED, false, true, true }, { -EKEYREJECTED, true, false, true },
+		{ -ENOKEY, true, false, true }, { -ENODATA, true, false, false } };
+	unsigned char tail[TAIL_SIZE];
+
+	make_tail(tail);
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct answer given = { .code = cases[i].code };
+		const struct proof_trust trust = {
+			.enforced = cases[i].enforced, .verify = answer, .context = &given
+		};
+		_cleanup_(proof_free) struct proof proof =
+			prove_signed(*state, "peer", NULL, tail, &trust);
+		const char *cure = proof.findings[0].cure;
+
+		assert_contains(cure, "slipway sign");
+		assert_int_equal(strstr(cure, "strip ") != NULL, cases[i].strips);
+		assert_int_equal(strstr(cure, "--replace") != NULL, cases[i].replaces);
+	}
+}
+
+/* Of the thousands that come with a kernel the set says it, once. */
+static void the_kernels_own_are_marked_but_not_noted(void **state)
+{
+	const char *changes[] = { "link_s", "link_a", NULL };
+	const struct proof_trust nobody = { 0 };
+	_cleanup_(proof_free) struct proof own = { 0 }, bare = { 0 };
+	unsigned char tail[TAIL_SIZE];
+
+	make_tail(tail);
+	own = prove_signed(*state, "link", changes, tail, &nobody);
+	assert_true(own.unchecked);
+	assert_null(finding_of(&own, "signature-unchecked"));
+	bare = prove_signed(*state, "link", changes, NULL, &nobody);
+	assert_false(bare.unchecked);
+	assert_non_null(finding_of(&bare, "unsigned"));
+}
+
+static void what_is_no_module_taints_nothing(void **state)
+{
+	const struct proof_kernel kernel = { .module_sig = PROOF_YES };
+	const struct error why = { .text = "not an ELF file" };
+	_cleanup_(proof_free) struct proof text = { 0 }, with_signature = { 0 };
+	unsigned char data[4 + TAIL_SIZE] = "text";
+
+	(void) state;
+	make_tail(data + 4);
+	assert_int_equal(proof_unreadable_bytes("x.ko", "x", 1, &kernel, -EINVAL, &why, &text), 0);
+	assert_int_equal(text.count, 1);
+	assert_finding(&text, "format", PROOF_REFUSAL, ENOEXEC);
+	assert_int_equal(proof_unreadable_bytes("x.ko", data, sizeof(data), &kernel, -EINVAL, &why,
+				 &with_signature),
+		0);
+	assert_int_equal(with_signature.count, 1);
+	assert_false(with_signature.unchecked);
+}
+
+static void a_module_of_another_machine_taints_nothing(void **state)
+{
+	_cleanup_(symvers_close) struct symvers *symvers = symvers_of(*state, ALL);
+	const struct proof_kernel kernel = {
+		.symvers = symvers, .module_sig = PROOF_YES, .machine = 183
+	};
+	_cleanup_(proof_free) struct proof proof = { 0 };
+	_cleanup_mutant_ struct mutant mutant = { 0 };
+
+	mutant_make(&mutant, "peer", NULL, NULL, 0);
+	assert_int_equal(proof_module(mutant.module, &kernel, &proof), 0);
+	assert_int_equal(proof.count, 1);
+	assert_finding(&proof, "machine", PROOF_REFUSAL, ENOEXEC);
 }
 
 static void the_signature_comes_before_the_format(void **state)
@@ -217,6 +343,12 @@ int main(void)
 		folder_test(a_kind_that_the_kernel_does_not_know_is_as_good_as_none),
 		folder_test(keys_decide_where_nobody_can_check),
 		folder_test(whoever_can_check_decides),
+		folder_test(a_certificate_that_was_not_given_is_asked_for),
+		folder_test(a_key_that_only_the_kernel_has_is_no_unknown_one),
+		folder_test(a_cure_cures),
+		folder_test(the_kernels_own_are_marked_but_not_noted),
+		cmocka_unit_test(what_is_no_module_taints_nothing),
+		folder_test(a_module_of_another_machine_taints_nothing),
 		cmocka_unit_test(the_signature_comes_before_the_format),
 	};
 
