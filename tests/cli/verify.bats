@@ -51,7 +51,7 @@ layer() {
 
 @test "all will load: exit 0, a line a module, and the sum" {
     verify 0 set --kernel headers
-    says "kernel $krel, vermagic \"$krel SMP mod_unload modversions \", 3 symbols, 2 modules" "2 modules: 2 will load, 0 will not, 0 cannot tell"
+    says "kernel $krel, vermagic \"$krel SMP mod_unload modversions\", 3 symbols, 2 modules" "2 modules: 2 will load, 0 will not, 0 cannot tell"
     [[ $output =~ core\ +will\ load ]]
     [[ $output =~ peer\ +will\ load ]]
 }
@@ -92,7 +92,12 @@ layer() {
     cp -r headers "$work/headers"
     rm "$work/headers/Module.symvers"
     verify 4 set --kernel "$work/headers"
-    says "no Module.symvers" "0 will load, 0 will not, 2 cannot tell"
+    says "no Module.symvers" "0 will load, 0 will not, 2 cannot tell" \
+        "nothing tells what this kernel exports, so no symbol can be judged: add --with …/Module.symvers (of its headers' package), or name its release: --kernel $krel"
+    # Once, and not for each symbol.
+    [[ $output != *"(doubt)"* && $output == *"what the kernel exports is not known"* ]]
+    verify 4 set --kernel "$work/headers" --all
+    says "(doubt)"
 }
 
 @test "a kernel without MODVERSIONS is told as vermagic only" {
@@ -528,7 +533,86 @@ root() {
     cp bad/old.ko "$work/two/a/"
     cp bad/old.ko "$work/two/b/"
     verify 3 "$work/two" --kernel headers
-    says "a/old.ko  " "b/old.ko  " "(a/old.ko)" "(b/old.ko)"
+    says "a/old.ko  " "b/old.ko  " "  a/old.ko: built for" "  b/old.ko: built for"
+}
+
+@test "of several images the table says which one each module is from, whose names are told apart" {
+    mkdir -p "$work/one/nic" "$work/two/nic"
+    cp set/net/core.ko bad/old.ko "$work/one/nic/"
+    cp bad/old.ko set/net/peer.ko "$work/two/nic/"
+    verify 3 "$work/one/nic" "$work/two/nic" --kernel headers
+    [[ $output =~ MODULE\ +FROM\ +VERDICT ]]
+    [[ $output =~ old\ +one/nic\ +will\ not\ load ]]
+    [[ $output =~ old\ +two/nic\ +will\ not\ load ]]
+    says "  one/nic:old: built for" "  two/nic:old: built for"
+    verify 3 set bad --kernel headers
+    [[ $output =~ core\ +set\ +will\ load ]]
+    # Single files say it by their names.
+    verify 0 set/net/core.ko set/net/peer.ko --kernel headers
+    [[ $output != *FROM* ]]
+}
+
+@test "the table is ordered by name, the kernel's own modules last, and some fifty rows are shown" {
+    local i
+    mkdir "$work/many"
+    make_module "$work/many/a.ko" a krel="$krel" intree=Y
+    make_module "$work/many/z.ko" z krel="$krel"
+    verify 0 "$work/many" --kernel headers
+    [[ $output == *$'\nz '*$'\na '* ]]
+    for i in $(seq 10 59); do
+        make_module "$work/many/m$i.ko" "m$i" krel="$krel"
+    done
+    verify 0 "$work/many" --kernel headers
+    says "m59 " "and 2 more: will load (--all lists them)"
+    [[ $output == *$'\nm10 '*$'\nm11 '* && $output != *$'\nz '* ]]
+    verify 0 "$work/many" --kernel headers --all
+    [[ $output == *$'\nz '*$'\na '* ]]
+}
+
+@test "what taints the kernel is one line for all that share it" {
+    cp -r headers "$work/headers"
+    echo CONFIG_MODULE_SIG=y >>"$work/headers/.config"
+    mkdir "$work/three"
+    cp set/net/*.ko "$work/three/"
+    make_module "$work/three/closed.ko" closed krel="$krel" license=Proprietary
+    echo text >"$work/three/text.ko"
+    verify 3 "$work/three" --kernel "$work/headers"
+    says "  2 modules are out of tree and unsigned: they taint the kernel (OE)" \
+        "  closed is proprietary, out of tree and unsigned: it taints the kernel (POE)"
+    verify 3 "$work/three" --kernel "$work/headers" --all
+    says "out-of-tree (note)" "unsigned (note)"
+}
+
+@test "modules of another kernel: the first line says so, and the numbers" {
+    verify 3 foreign --kernel headers
+    says "the module was built for $other, not for $krel: take those of this kernel, or build them: slipway build --kernel $krel"
+    [[ $output == *"was built for $other"*MODULE* ]]
+    mkdir "$work/mixed"
+    cp set/net/core.ko "$work/mixed/"
+    for name in f1 f2; do
+        make_module "$work/mixed/$name.ko" "$name" krel="$other" layout=0x99
+    done
+    verify 3 "$work/mixed" --kernel headers
+    says "2 of 3 modules were built for $other, not for $krel"
+    rm "$work/mixed/core.ko"
+    verify 3 "$work/mixed" --kernel headers
+    says "all 2 modules were built for $other, not for $krel"
+    # One of many is a finding like others; and what loads all the same is none.
+    verify 3 set foreign --kernel headers
+    [[ $output != *"was built for"* && $output != *"were built for"* ]]
+    make_module "$work/fits.ko" fits krel="$other" uses=printk:7
+    verify 0 "$work/fits.ko" --kernel headers
+    [[ $output != *"was built for"* && $output != *"were built for"* ]]
+}
+
+@test "what decides of the set alone is in the last line" {
+    xz --check=crc32 -c set/net/core.ko >"$work/core.ko.xz"
+    zstd -q -c set/net/core.ko >"$work/core.ko.zst"
+    verify 4 "$work/core.ko.xz" "$work/core.ko.zst" --kernel headers
+    [[ ${lines[-1]} == "2 modules: 2 will load, 0 will not, 0 cannot tell; as one set: cannot tell: core: two files have this name"* ]]
+    # Where nothing loads there is no order.
+    verify 3 bad --kernel headers --order
+    says "nothing loads, so there is no order"
 }
 
 # A sanitised slipway cannot run here: LeakSanitizer wants a real /proc.
