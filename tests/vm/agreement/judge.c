@@ -10,8 +10,8 @@
  * "<index> <errno> [name taints]".
  * --like is a module of that kernel's own, for vermagic, machine and the size of struct module. HOW
  * is sig_enforce or lockdown. Writes DIR/judged.tsv: index, what the kernel said, what we say,
- * mutation, module, what exactly, our finding. Prints the confusion matrix and each disagreement;
- * exit status 1 when there is any.
+ * mutation, module, what exactly, our finding. Prints the confusion matrix, each disagreement, and
+ * each "cannot tell" with its reason; exit status 1 when there is any.
  */
 #include <err.h>
 #include <errno.h>
@@ -291,6 +291,8 @@ static void count(struct judge *judge, const struct one *one, const struct proof
 		judge->matrix[answer][proof->verdict == PROOF_CANNOT_TELL ? CANNOT_TELL : ours]++;
 	if (proof->verdict == PROOF_CANNOT_TELL) {
 		judge->undecided++;
+		printf("undecided: ");
+		tell(stdout, judge, one, proof);
 		return;
 	}
 	agrees = answer == ours;

@@ -233,7 +233,41 @@ static bool extended_damaged(struct image *image, struct dice *dice, char *detai
 	return true;
 }
 
+/* ---- modules that have both forms from their build */
+
+static bool extended_crc(struct image *image, struct dice *dice, char *detail)
+{
+	unsigned int index = image_find(image, "__version_ext_crcs");
+	size_t count = index ? image_section(image, index)->sh_size / 4 : 0;
+	size_t choice = dice_choose(dice, count);
+
+	if (!count)
+		return false;
+	image_content(image, index)[4 * choice + dice_choose(dice, 4)] ^= 0x20;
+	(void) snprintf(detail, DETAIL_SIZE, "CRC %zu of %zu", choice, count);
+	return true;
+}
+
+/* The basic form counts then, and a record of it is changed or taken away. */
+static bool basic_alone(struct image *image, struct dice *dice, char *detail)
+{
+	unsigned int crcs = image_find(image, "__version_ext_crcs");
+	unsigned int names = image_find(image, "__version_ext_names");
+	size_t count, choice = dice_choose(dice, 3);
+
+	if (!crcs || !names || !records(image, &count))
+		return false;
+	image_rename(image, crcs, ".elsewhere1");
+	image_rename(image, names, ".elsewhere2");
+	(void) snprintf(detail, DETAIL_SIZE, "the basic form, as it was");
+	if (choice == 0)
+		return true;
+	return choice == 1 ? crc_changed(image, dice, detail) : record_removed(image, dice, detail);
+}
+
 const struct mutation version_mutations[] = {
+	{ "extended-crc", extended_crc, true, 0 },
+	{ "basic-alone", basic_alone, false, 0 },
 	{ "crc", crc_changed, true, 0 },
 	{ "crc-wide", crc_wide, false, 0 },
 	{ "crc-module-layout", layout_changed, false, 0 },

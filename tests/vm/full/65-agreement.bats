@@ -24,3 +24,9 @@ setup_file() {
 @test "7.x: more of the same" {
     agree "$AGREEMENT_7" --os debian13 --foreign "$AGREEMENT_61" --foreign "$AGREEMENT_612"
 }
+
+@test "7.x of our own with MODVERSIONS in both forms: agreement" {
+    local krel
+    krel=$("$agreement_folder/make-modversions-kernel" --build "$VM_BUILD" "$AGREEMENT_7")
+    AGREEMENT_PRISTINE=100 AGREEMENT_COUNT=1200 agree "$krel" --foreign "$AGREEMENT_7" --foreign "$AGREEMENT_612"
+}
