@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/explain/explain.h"
 
+#include <ctype.h>
 #include <string.h>
 
 #include "cli/explain/explain_match.h"
@@ -20,8 +21,8 @@ const char *explain_remedy_for(enum explain_input input)
 		return "use a driver source whose licence the kernel takes for its GPL-only "
 		       "symbols: the open kernel modules (--nvidia with an open source)";
 	case EXPLAIN_SIGNATURE:
-		return "sign it with slipway sign, with the key of a certificate that this kernel "
-		       "trusts: docs/signing.md";
+		return "sign it with slipway sign (--replace where it is signed already), with the "
+		       "key of a certificate that this kernel trusts: docs/signing.md";
 	case EXPLAIN_ARCH:
 		return "rebuild with --arch set to what uname -m prints on the node";
 	case EXPLAIN_FILE:
@@ -199,6 +200,20 @@ static bool is_result_line(const char *line)
 	return !explain_is_kernel_line(line) || explain_loader_module(line, name, sizeof(name));
 }
 
+/* Who copies a message may leave the module in front of it behind. */
+static bool match_half(
+	const struct explain_entry *entry, const char *line, struct explain_fields *ret)
+{
+	static const char front[] = "{module}: ";
+	const struct explain_field *symbol;
+
+	if (strncmp(entry->pattern, front, strlen(front)) != 0 ||
+		!explain_match(entry->pattern + strlen(front), line, ret))
+		return false;
+	symbol = explain_field(ret, "symbol");
+	return !symbol || isalpha((unsigned char) *symbol->value) || strchr("_.", *symbol->value);
+}
+
 int explain_add_line(struct explanation *explanation, const char *line)
 {
 	struct explain_fields fields;
@@ -214,6 +229,9 @@ int explain_add_line(struct explanation *explanation, const char *line)
 		if (explain_match(entry->pattern, line, &fields))
 			return add(explanation, entry, &fields, line);
 	}
+	for (size_t i = 0; i < explain_table_count; i++)
+		if (match_half(&explain_table[i], line, &fields))
+			return add(explanation, &explain_table[i], &fields, line);
 	explanation->unknown++;
 	return 0;
 }

@@ -6,130 +6,188 @@
 #include <sys/stat.h>
 
 #include "cli/verify/input.h"
-#include "module/cms.h"
-#include "module/trailer.h"
 
-/* One sentence; a damaged signature is one too. */
-static int describe_signature(struct explain_opened *opened, const char *path, struct error *error)
-{
-	_cleanup_free_ char *data = NULL;
-	struct module_trailer trailer = { 0 };
-	struct cms_facts facts = { 0 };
-	struct error why = { 0 };
-	size_t size = 0;
-	int written;
-	int r = elf_module_bytes(opened->module, &data, &size, error);
-
-	if (r < 0)
-		return r;
-	r = module_trailer_read(data, size, &trailer, &why);
-	if (r == 0 && trailer.present && trailer.type == MODULE_TRAILER_CMS)
-		r = cms_read(data + trailer.signature_offset, trailer.signature_size,
-			trailer.signature_offset, &facts, &why);
-	if (r < 0)
-		written = asprintf(&opened->signature, "%s: %s", path, why.text);
-	else if (!trailer.present)
-		written = asprintf(&opened->signature, "%s is not signed", path);
-	else
-		written = asprintf(&opened->signature, "%s is signed with %s by %s%s%s, %s with %s",
-			path, module_trailer_type_text(trailer.type),
-			*facts.issuer ? facts.issuer : "an unnamed key",
-			*facts.serial ? ", serial " : ", key id ",
-			*facts.serial ? facts.serial : facts.key_id, facts.algorithm, facts.hash);
-	return written < 0 ? error_set_errno(error, -ENOMEM, "explain") : 0;
-}
-
+/* A Module.symvers by whatever name: its lines begin with a CRC. Packed ones tell by their name. */
 static bool is_list(const char *path)
 {
-	size_t length = strlen(path);
+	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	const char *slash = strrchr(path, '/');
 	struct stat status;
+	char start[2];
 
-	return stat(path, &status) == 0 && S_ISREG(status.st_mode) && !verify_is_module(path) &&
-	       (length < 5 || strcmp(path + length - 5, ".json") != 0);
+	if (fd < 0 || fstat(fd, &status) < 0 || !S_ISREG(status.st_mode))
+		return false;
+	return strstr(slash ? slash : path, "symvers") ||
+	       (pread(fd, start, 2, 0) == 2 && memcmp(start, "0x", 2) == 0);
 }
 
-static int read_kernel(struct explain_opened *opened, const char *path, struct error *error)
+/* A Module.symvers alone tells who exports what, which is all that many a line asks for. */
+static bool is_list_alone(const struct strv *kernels)
+{
+	return kernels->count == 1 && is_list(kernels->items[0]);
+}
+
+bool explain_needs_cache(const struct explain_sources *sources)
+{
+	enum verify_kernel_kind kind = VERIFY_KERNEL_FOLDER;
+	struct error ignored = { 0 };
+	bool needs = false;
+
+	if (sources->kernels.count && !is_list_alone(&sources->kernels))
+		needs = verify_kernel_tell(&sources->kernels, &kind, &ignored) == 0 &&
+			kind != VERIFY_KERNEL_FOLDER;
+	for (size_t i = 0; i < sources->with.count && !needs; i++) {
+		_cleanup_(verify_input_close) struct verify_input input = VERIFY_INPUT_CLOSED;
+
+		if (!is_list(sources->with.items[i]))
+			needs = verify_input_tell(sources->with.items[i], &input, &ignored) == 0 &&
+				verify_input_unpacks(&input);
+	}
+	return needs;
+}
+
+static int read_folder(struct explain_opened *opened, const char *path, struct error *error)
 {
 	_cleanup_(verify_place_close) struct verify_place place = VERIFY_PLACE_CLOSED;
 	_cleanup_free_ char *krel = NULL;
 	const char *vermagic = opened->module ? elf_module_info(opened->module, "vermagic") : NULL;
 	int r;
 
-	if (is_list(path)) {
-		r = verify_kernel_add_symvers(&opened->kernel, AT_FDCWD, path, path, error);
-		return r < 0 ? error_prefix(error, r, "--kernel") : 0;
-	}
-	if (access(path, F_OK) < 0 && !strchr(path, '/'))
-		return error_set(error, -EINVAL,
-			"--kernel %s: no such folder, and explain fetches none: name a kernel's tree or "
-			"Module.symvers",
-			path);
 	/* Of several kernels in one tree that of the module, if it is there. */
 	krel = vermagic ? strndup(vermagic, strcspn(vermagic, " ")) : NULL;
 	r = verify_place_find(path, krel, &place, error);
 	return r < 0 ? r : verify_kernel_read(&opened->kernel, &place, error);
 }
 
-static int add_with(struct verify_kernel *kernel, const char *path, struct error *error)
+static int read_kernel(
+	struct explain_opened *opened, const struct explain_sources *sources, struct error *error)
 {
-	_cleanup_(verify_input_close) struct verify_input input = VERIFY_INPUT_CLOSED;
+	const struct strv *kernels = &sources->kernels;
+	enum verify_kernel_kind kind;
 	int r;
 
-	if (is_list(path)) {
-		r = verify_kernel_add_symvers(kernel, AT_FDCWD, path, path, error);
-		return r < 0 ? error_prefix(error, r, "--with") : 0;
+	if (kernels->count == 0)
+		return 0;
+	if (is_list_alone(kernels)) {
+		r = verify_kernel_add_symvers(
+			&opened->kernel, AT_FDCWD, kernels->items[0], kernels->items[0], error);
+		return r < 0 ? error_prefix(error, r, "--kernel") : 0;
 	}
-	r = verify_input_tell(path, &input, error);
-	if (r == 0 && verify_input_unpacks(&input))
-		r = error_set(error, -EINVAL,
-			"%s: explain unpacks no images: give a Module.symvers, a module or a folder",
-			path);
+	r = verify_kernel_tell(kernels, &kind, error);
+	if (r == 0 && kind == VERIFY_KERNEL_FOLDER)
+		r = read_folder(opened, kernels->items[0], error);
+	else if (r == 0)
+		r = verify_kernel_fetch(&opened->kernel, sources->build, kernels, error);
+	return r;
+}
+
+static int add_input(struct explain_opened *opened, const struct explain_sources *sources,
+	const char *what, struct error *error)
+{
+	_cleanup_(verify_input_close) struct verify_input input = VERIFY_INPUT_CLOSED;
+	const char *krel = opened->kernel.krel;
+	int r = verify_input_tell(what, &input, error);
+
 	if (r == 0)
-		r = verify_input_open(&input, NULL, error);
-	return r < 0 ? error_prefix(error, r, "--with")
-		     : verify_kernel_add_with(kernel, &input, error);
+		r = verify_input_open(&input, &sources->build->context, error);
+	if (r == 0 && krel && verify_input_choose(&input, krel) < 0)
+		r = error_set_errno(error, -ENOMEM, "%s", what);
+	if (r == 0 && input.modules.count + input.symvers.count == 0)
+		r = error_set(
+			error, -EINVAL, "%s: neither a Module.symvers nor a module is in it", what);
+	if (r < 0)
+		return error_prefix(error, r, "--with");
+	r = verify_kernel_add_with(&opened->kernel, &input, error);
+	return r < 0 ? r : verify_kernel_add_with(&opened->with, &input, error);
+}
+
+static int add_withs(
+	struct explain_opened *opened, const struct explain_sources *sources, struct error *error)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < sources->with.count && r == 0; i++) {
+		const char *path = sources->with.items[i];
+
+		if (!is_list(path)) {
+			r = add_input(opened, sources, path, error);
+			continue;
+		}
+		r = verify_kernel_add_with_file(&opened->kernel, path, error);
+		if (r == 0)
+			r = verify_kernel_add_with_file(&opened->with, path, error);
+	}
+	return r;
+}
+
+/* A file that is no module explains why it was refused; one that cannot be read explains nothing.
+ */
+static int open_module(struct explain_opened *opened, const char *path, struct error *error)
+{
+	struct error why = { 0 };
+	int r = elf_module_open(AT_FDCWD, path, &opened->module, &why);
+
+	switch (r) {
+	case 0:
+		return 0;
+	case -ENOEXEC:
+	case -EINVAL:
+	case -EBADMSG:
+	case -ENODATA:
+	case -EFBIG:
+		opened->unreadable = strdup(why.text);
+		return opened->unreadable ? 0 : error_set_errno(error, -ENOMEM, "%s", path);
+	default:
+		*error = why;
+		return r;
+	}
 }
 
 int explain_open(
 	struct explain_opened *opened, const struct explain_sources *sources, struct error *error)
 {
 	struct explain_witness *witness = &opened->witness;
-	int r = 0;
+	int r = sources->module_path ? open_module(opened, sources->module_path, error) : 0;
 
-	if (sources->module_path) {
-		r = elf_module_open(AT_FDCWD, sources->module_path, &opened->module, error);
-		if (r == 0)
-			r = describe_signature(opened, sources->module_path, error);
-	}
-	if (r == 0 && sources->kernel)
-		r = read_kernel(opened, sources->kernel, error);
-	for (size_t i = 0; i < sources->with.count && r == 0; i++) {
-		r = add_with(&opened->kernel, sources->with.items[i], error);
-		if (r == 0)
-			r = add_with(&opened->with, sources->with.items[i], error);
-	}
+	if (r == 0)
+		r = read_kernel(opened, sources, error);
+	if (r == 0)
+		r = add_withs(opened, sources, error);
+	if (r == 0)
+		r = explain_read_signature(opened, sources, error);
 	if (r < 0)
 		return r;
 	verify_kernel_finish(&opened->kernel);
-	*witness = (struct explain_witness){
-		.module_path = sources->module_path,
-		.module = opened->module,
-		.signature = opened->signature,
-		.kernel = sources->kernel,
-		.symvers = opened->kernel.symvers,
-		.with = opened->with.symvers,
-	};
+	witness->module_path = sources->module_path;
+	witness->module = opened->module;
+	witness->unreadable = opened->unreadable;
+	witness->signature = opened->signature;
+	witness->judged = opened->judged;
+	witness->kernel = sources->kernels.count ? sources->kernels.items[0] : NULL;
+	witness->symvers = opened->kernel.symvers;
+	witness->with = opened->with.symvers;
 	return 0;
 }
 
-static bool has_signature_message(const struct explanation *explanation)
+/* An answer that a wrong signature gets of any kernel, whether or not it insists on one. */
+static bool may_be_wrong_only(
+	const struct explain_finding *finding, const struct explain_witness *witness)
+{
+	return finding->entry->rank == EXPLAIN_RESULT &&
+	       witness->signed_state != EXPLAIN_SIGNED_UNKNOWN &&
+	       witness->signed_state != EXPLAIN_UNSIGNED;
+}
+
+/* Does a message show that the kernel insists on signatures? */
+static bool is_enforced(const struct explanation *explanation)
 {
 	for (size_t i = 0; i < explanation->count; i++) {
 		const struct explain_finding *finding = &explanation->items[i];
 
 		/* One of them only warns. */
 		if (finding->input == EXPLAIN_SIGNATURE &&
-			strcmp(finding->entry->id, "signature-taint") != 0)
+			strcmp(finding->entry->id, "signature-taint") != 0 &&
+			!may_be_wrong_only(finding, explanation->witness))
 			return true;
 	}
 	return false;
@@ -142,7 +200,11 @@ int explain_prove(
 
 	if (!opened->module || !opened->witness.kernel)
 		return 0;
-	if (has_signature_message(explanation)) {
+	if (opened->trust.count) {
+		trust->verify = verify_trust_judge;
+		trust->context = &opened->trust;
+	}
+	if (is_enforced(explanation)) {
 		opened->kernel.facts.module_sig = PROOF_YES;
 		trust->enforced = true;
 		trust->enforced_by = "the kernel's message";
@@ -157,7 +219,10 @@ void explain_close(struct explain_opened *opened)
 {
 	proof_free(&opened->proof);
 	elf_module_close(&opened->module);
+	verify_trust_free(&opened->trust);
 	verify_kernel_free(&opened->kernel);
 	verify_kernel_free(&opened->with);
+	free(opened->unreadable);
 	free(opened->signature);
+	free(opened->judged);
 }

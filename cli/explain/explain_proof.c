@@ -103,6 +103,9 @@ static int take_reason(struct explain_finding *finding, const struct proof_findi
 
 	find_input(reason, witness, &owner);
 	remedy = owner.input == EXPLAIN_NODE ? reason->cure : explain_remedy_for(owner.input);
+	/* The file itself told already what is wrong with its signature. */
+	if (owner.input == EXPLAIN_SIGNATURE && explain_signature_remedy(witness->signed_state))
+		remedy = explain_signature_remedy(witness->signed_state);
 	free(finding->remedy);
 	finding->remedy = strdup(remedy);
 	finding->input = owner.input;
@@ -164,10 +167,11 @@ int explain_add_proof(struct explain_finding *finding, const struct explain_witn
 		return strv_pushf(&finding->evidence,
 			"the load proof for %s expects another answer, \"%s\": %s", witness->kernel,
 			strerror(other->answer), other->text);
-	if (witness->proof->verdict == PROOF_WILL_LOAD && proof_would_see(finding))
-		return strv_pushf(&finding->evidence,
-			"by the load proof %s loads on %s: the node runs another kernel, or was "
-			"given another file",
-			witness->module_path, witness->kernel);
-	return 0;
+	if (witness->proof->verdict != PROOF_WILL_LOAD || !proof_would_see(finding))
+		return 0;
+	r = strv_pushf(&finding->evidence,
+		"by the load proof %s loads on %s: the node runs another kernel, or was given another "
+		"file",
+		witness->module_path, witness->kernel);
+	return r < 0 ? r : explain_blame_node(finding);
 }

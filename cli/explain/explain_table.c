@@ -7,8 +7,8 @@
 #define FETCH_AGAIN                                                                                \
 	"fetch or build the image again; compare the file's sum with the one in the image"
 #define SIGN_AGAIN                                                                                 \
-	"sign it with slipway sign, with the key of a certificate that this kernel trusts: "       \
-	"docs/signing.md"
+	"sign it with slipway sign (--replace where it is signed already), with the key of a "     \
+	"certificate that this kernel trusts: docs/signing.md"
 #define DMESG "look for the kernel's own line beside it: dmesg | slipway explain -"
 
 /* The first entry that matches a line counts: the exact ones come first. */
@@ -319,8 +319,8 @@ const struct explain_entry explain_table[] = {
 		"the kernel refused a symbol or a parameter, or the driver refused to start (EINVAL)",
 		DMESG },
 	{ "errno-ekeyrejected", "Key was rejected by service", EXPLAIN_RESULT, EXPLAIN_SIGNATURE,
-		"the kernel takes signed modules only, and this one's signature is missing, wrong, or "
-		"of a key that it does not trust (EKEYREJECTED)",
+		"the module's signature does not fit its bytes; or the kernel insists on signatures, and "
+		"this one is missing or of a key that it does not trust (EKEYREJECTED)",
 		SIGN_AGAIN },
 	{ "errno-enokey", "Required key not available", EXPLAIN_RESULT, EXPLAIN_SIGNATURE,
 		"the kernel does not have the certificate of the module's signer (ENOKEY)",

@@ -212,12 +212,101 @@ elf_name() {
     says "none.ko"
     run_slipway 2 explain --kernel "$BATS_TEST_TMPDIR" x
     says "no kernel is in this folder"
-    run_slipway 2 explain --kernel 6.1.0-1-amd64 x
-    says "explain fetches none"
+    run_slipway 2 explain --kernel "$BATS_TEST_TMPDIR/none" x
+    says "--kernel $BATS_TEST_TMPDIR/none"
+    run_slipway 2 explain --trust "$BATS_FILE_TMPDIR/peer.ko" x
+    says "--trust"
     run_slipway 2 explain --with "$BATS_FILE_TMPDIR/none" x
     says "--with"
     run_slipway 0 explain --help
-    says --module --kernel --with --json
+    says --module --kernel --with --trust --json --offline
+}
+
+@test "--kernel and --with are what they are to verify: a release, a Module.symvers, an image" {
+    local at=$BATS_TEST_TMPDIR line="peer: disagrees about version of symbol ib_register_peer_memory_client"
+    # Nothing of it is there, and nothing may be fetched: the release was understood.
+    SLIPWAY_CACHE=$at/cache SLIPWAY_MIRRORS=/dev/null run_slipway 25 explain --offline --os debian12 --kernel 6.1.0-1-amd64 "$line"
+    says "nothing on this machine says where its packages are"
+    symvers "$at/list" 7 vmlinux
+    run_slipway 0 explain --json --kernel "$at/list" "$line"
+    [ "$(jq -r '.findings[0] | "\(.input) \(.guessed)"' <<<"$output")" = "kernel false" ]
+    # An archive with modules, as an image has them: peer exports nothing, so the name has to do.
+    mkdir -p "$at/root/lib/modules/6.1.0-1-test/updates/ofed"
+    symvers "$at/root/lib/modules/6.1.0-1-test/updates/ofed/Module.symvers" 7 drivers/infiniband/core/ib_core
+    tar -C "$at/root" -cf "$at/root.tar" lib
+    SLIPWAY_CACHE=$at/cache run_slipway 0 explain --json --with "$at/root.tar" "$line"
+    [ "$(jq -r '.findings[0] | "\(.input) \(.guessed)"' <<<"$(sed -n '/^{/,$p' <<<"$output")")" = "ofed false" ]
+    printf 'nothing known\n' >"$at/text"
+    SLIPWAY_CACHE=$at/cache run_slipway 2 explain --with "$at/text" "$line"
+    says "$at/text"
+    [[ $output != *NUL* ]]
+}
+
+@test "a line without the module in front, as people copy it" {
+    explained version-symbol ofed "disagrees about version of symbol ib_register_peer_memory_client"
+    explained version-symbol kernel disagrees about version of symbol module_layout
+    explained symbol-unknown ofed "Unknown symbol ib_alloc_device (err -2)"
+    explained symbol-version kernel "Unknown symbol printk (err -22)"
+    explained vermagic kernel "version magic '6.1.0-1-amd64 SMP ' should be '6.1.0-2-amd64 SMP '"
+    [ "$(jq -r '.findings[0].module' <<<"$output")" = "" ]
+    run_slipway 4 explain "symbol module_layout"
+}
+
+@test "a file that is no whole module is the explanation, not a failure" {
+    local at=$BATS_TEST_TMPDIR failed="insmod: ERROR: could not insert module cut.ko:"
+    head -c 1000 "$BATS_FILE_TMPDIR/peer.ko" >"$at/cut.ko"
+    run_slipway 0 explain --module "$at/cut.ko" "$failed Invalid module format"
+    says "no whole kernel module" "cut.ko" "input    file" "fetch or build the image again"
+    [ "$(grep -c '^  do ' <<<"$output")" -eq 1 ]
+    echo "#!/bin/sh" >"$at/cut.ko"
+    run_slipway 0 explain --json --module "$at/cut.ko" "$failed Exec format error"
+    [ "$(jq -r '.findings[0] | "\(.input) \(.guessed)"' <<<"$output")" = "file false" ]
+    # Of symbols it says nothing, and of another module neither.
+    run_slipway 0 explain --json --module "$at/cut.ko" "cut: Unknown symbol printk (err -2)"
+    [ "$(jq -r '.findings[0].input' <<<"$output")" = kernel ]
+    run_slipway 0 explain --module "$at/cut.ko" "insmod: ERROR: could not insert module e1000.ko: Invalid module format"
+    says "is cut, and the lines are about e1000" "input    kernel"
+}
+
+@test "a symbol that the file does not use: the node has another file; one that fits: the same" {
+    local at=$BATS_TEST_TMPDIR peer=$BATS_FILE_TMPDIR/peer.ko
+    symvers "$at/list" 7 vmlinux
+    : >"$at/symvers"
+    run_slipway 0 explain --module "$peer" --kernel "$at/list" --with "$at/list" "peer: disagrees about version of symbol ib_foo"
+    says "does not use ib_foo at all: the node was given another file" "input    node" "compare what the node has"
+    [[ $output != *"a guess"* && $output != *"rebuild with --kernel"* ]]
+    run_slipway 0 explain --module "$peer" --kernel "$at/list" "peer: disagrees about version of symbol printk"
+    says "these fit each other" "input    node" "compare what the node has"
+    [[ $output != *"rebuild with --kernel"* ]]
+    # With all three given none of them is still to be asked for.
+    run_slipway 0 explain --module "$peer" --kernel "$at/list" --with "$at/list" "e1000: disagrees about version of symbol ib_foo"
+    says "a guess by the symbol's name: nothing in the files given has it"
+    run_slipway 0 explain --kernel "$at/list" "peer: disagrees about version of symbol ib_foo"
+    says "--module, --kernel and --with together tell"
+}
+
+@test "a refused key of a signed module: --trust tells damaged, another's and good apart" {
+    cd "$BATS_TEST_TMPDIR" || return
+    local name said="insmod: ERROR: could not insert module set/peer.ko: Key was rejected by service"
+    for name in own other; do
+        openssl req -x509 -noenc -days 30 -subj "/CN=$name" -newkey rsa:2048 -keyout "$name.key" -out "$name.pem" 2>/dev/null
+    done
+    mkdir set
+    cp "$BATS_FILE_TMPDIR/peer.ko" set
+    run_slipway 0 explain --module set/peer.ko "$said"
+    says "this module has none" "do       sign it with slipway sign, with the key"
+    run_slipway 0 sign --key own.key --cert own.pem --hash sha256 set
+    run_slipway 0 explain --module set/peer.ko "$said"
+    says "is signed with PKCS#7 by own" "give --trust with the certificate" "slipway sign --replace"
+    [[ $output != *"signed modules only"* && $output != *missing* ]]
+    run_slipway 0 explain --module set/peer.ko --trust own.pem "$said"
+    says "its signature is good by the certificates" "enrol it"
+    run_slipway 0 explain --module set/peer.ko --trust other.pem "$said"
+    says "signed with another key" "slipway sign --replace"
+    # One byte of a string that no loader looks at.
+    LC_ALL=C sed -i 's/second=third/second=thirD/' set/peer.ko
+    run_slipway 0 explain --module set/peer.ko --trust other.pem --trust own.pem "$said"
+    says "does not fit its" "input    signature" "fetch the file again" "slipway sign --replace"
 }
 
 @test "every id of the table is in the documentation" {

@@ -262,7 +262,9 @@ static void the_proof_decides_where_only_an_errno_is_told(void **state)
 		.answer = ENOEXEC,
 		.text = (char *) (uintptr_t) "peer: for another machine",
 		.cure = (char *) (uintptr_t) "" };
-	const struct proof proof = { PROOF_WILL_NOT_LOAD, &reason, 1, ENOEXEC };
+	const struct proof proof = {
+		.verdict = PROOF_WILL_NOT_LOAD, .findings = &reason, .count = 1, .answer = ENOEXEC
+	};
 	struct explain_witness witness = {
 		.module_path = "peer.ko", .kernel = "k", .proof = &proof
 	};
@@ -283,6 +285,85 @@ static void the_proof_decides_where_only_an_errno_is_told(void **state)
 	assert_int_equal(explain_add_evidence(&explanation), 0);
 	assert_int_equal(explanation.items[0].input, EXPLAIN_ARCH);
 	assert_string_equal(explanation.items[0].remedy, explain_remedy_for(EXPLAIN_ARCH));
+}
+
+static void half_a_line_is_found_too(void **state)
+{
+	static const char *const known[] = { "disagrees about version of symbol printk",
+		"[ 1.0] Unknown symbol a.b (err -22)", "x.ko: no symbol version for printk" };
+	static const char *const others[] = { "Unknown symbol $(id) (err -2)",
+		"about version of symbol printk", "disagrees about version of symbol " };
+
+	(void) state;
+	for (size_t i = 0; i < ARRAY_SIZE(known); i++) {
+		_cleanup_explanation_ struct explanation explanation = { 0 };
+
+		assert_int_equal(explain_add_line(&explanation, known[i]), 0);
+		assert_int_equal(explanation.count, 1);
+		assert_string_equal(explanation.items[0].module, "");
+		assert_int_equal(explanation.items[0].symbols.count, 1);
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(others); i++) {
+		_cleanup_explanation_ struct explanation explanation = { 0 };
+
+		assert_int_equal(explain_add_line(&explanation, others[i]), 0);
+		assert_int_equal(explanation.count, 0);
+	}
+}
+
+static void what_is_no_module_explains_why_it_was_refused(void **state)
+{
+	static const char *const lines[] = {
+		"insmod: could not insert module a/cut-it.ko: Invalid module format"
+	};
+	_cleanup_explanation_ struct explanation explanation = { 0 };
+	const struct explain_witness witness = { .module_path = "there/cut-it.ko.xz",
+		.unreadable = "cut-it.ko.xz: no ELF file" };
+
+	(void) state;
+	explanation.witness = &witness;
+	add_lines(&explanation, lines, ARRAY_SIZE(lines));
+	assert_int_equal(explain_add_evidence(&explanation), 0);
+	assert_int_equal(explanation.items[0].input, EXPLAIN_FILE);
+	assert_string_equal(explanation.items[0].evidence.items[0], witness.unreadable);
+	assert_string_equal(explanation.items[0].remedy, explain_remedy_for(EXPLAIN_FILE));
+}
+
+static void a_symbol_that_the_file_does_not_use_is_another_files(void **state)
+{
+	static const char *const lines[] = { "peer: Unknown symbol printk (err -2)",
+		"peer: disagrees about version of symbol ib_foo" };
+	_cleanup_explanation_ struct explanation explanation = { 0 };
+	_cleanup_(elf_module_close) struct elf_module *module = NULL;
+	struct explain_witness witness = { .module_path = "peer.ko" };
+	struct error error = { 0 };
+
+	(void) state;
+	assert_int_equal(elf_module_open(AT_FDCWD, FIXTURES "/peer.ko", &module, &error), 0);
+	witness.module = module;
+	explanation.witness = &witness;
+	add_lines(&explanation, lines, ARRAY_SIZE(lines));
+	assert_int_equal(explain_add_evidence(&explanation), 0);
+	assert_string_equal(explanation.items[0].symbols.items[0], "ib_foo");
+	assert_int_equal(explanation.items[0].input, EXPLAIN_NODE);
+	assert_false(explanation.items[0].guessed);
+	assert_int_equal(explanation.items[1].input, EXPLAIN_KERNEL);
+}
+
+static void what_a_refused_signature_means_is_known_of_each_state(void **state)
+{
+	(void) state;
+	assert_null(explain_signature_cause(EXPLAIN_SIGNED_UNKNOWN));
+	assert_null(explain_signature_remedy(EXPLAIN_SIGNED_UNKNOWN));
+	for (int signed_state = EXPLAIN_UNSIGNED; signed_state <= EXPLAIN_WRONG; signed_state++) {
+		const char *remedy = explain_signature_remedy((enum explain_signed) signed_state);
+
+		assert_non_null(explain_signature_cause((enum explain_signed) signed_state));
+		/* What is signed already is refused without --replace. */
+		if (strstr(remedy, "slipway sign "))
+			assert_true((strstr(remedy, "--replace") != NULL) ==
+				    (signed_state != EXPLAIN_UNSIGNED));
+	}
 }
 
 /* Each text is found, by the entry that it stands in or an earlier one of the same id. */
@@ -328,6 +409,10 @@ int main(void)
 		cmocka_unit_test(of_a_module_that_an_ofed_replaces_the_other_symbols_decide),
 		cmocka_unit_test(a_module_that_depends_on_none_has_all_of_the_kernel),
 		cmocka_unit_test(the_proof_decides_where_only_an_errno_is_told),
+		cmocka_unit_test(half_a_line_is_found_too),
+		cmocka_unit_test(what_is_no_module_explains_why_it_was_refused),
+		cmocka_unit_test(a_symbol_that_the_file_does_not_use_is_another_files),
+		cmocka_unit_test(what_a_refused_signature_means_is_known_of_each_state),
 		cmocka_unit_test(every_entry_of_the_table_matches_itself),
 	};
 
