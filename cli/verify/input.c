@@ -36,11 +36,31 @@ bool verify_is_module(const char *path)
 	return false;
 }
 
+/* Packed in a way that depmod and the kernel do not know; NULL: it is none of these. */
+static const char *unknown_packing(const char *path)
+{
+	static const char *const ends[] = { ".ko.bz2", ".ko.lz4", ".ko.lzma", ".ko.lzo" };
+	size_t length = strlen(path);
+
+	for (size_t i = 0; i < ARRAY_SIZE(ends); i++) {
+		size_t end = strlen(ends[i]);
+
+		if (length > end && strcmp(path + length - end, ends[i]) == 0)
+			return ends[i] + strlen(".ko.");
+	}
+	return NULL;
+}
+
 /* What exists tells itself. */
 static int tell_path(struct verify_input *input, const struct stat *status, struct error *error)
 {
 	_cleanup_close_ int fd = -1;
 
+	if (S_ISREG(status->st_mode) && unknown_packing(input->place))
+		return error_set(error, -EINVAL,
+			"%s: no kernel takes modules packed with %s: unpack it, or pack it with xz, "
+			"zstd or gzip",
+			input->name, unknown_packing(input->place));
 	if (S_ISREG(status->st_mode)) {
 		input->kind = verify_is_module(input->place) ? VERIFY_MODULE : VERIFY_ARCHIVE;
 		return 0;

@@ -60,8 +60,52 @@ static int unpack_image(const struct local_image *image, const struct unpack *un
 	return r < 0 ? error_prefix(error, r, "%s: its layers cannot be read", input->name) : 0;
 }
 
+/* Does a file begin as any archive does? What is cut short or damaged further on still does. */
+static bool begins_as_archive(const char *path)
+{
+	static const struct {
+		size_t offset, size;
+		const char *bytes;
+	} marks[] = {
+		{ 0, 2, "\x1f\x8b" }, /* gzip */
+		{ 0, 3, "BZh" },      /* bzip2 */
+		{ 0, 5,
+			"\xfd"
+			"7zXZ" },             /* xz */
+		{ 0, 4, "\x28\xb5\x2f\xfd" }, /* zstd */
+		{ 0, 3, "\x5d\0\0" },         /* lzma */
+		{ 257, 5, "ustar" },          /* tar */
+		{ 0, 8, "!<arch>\n" },        /* Debian's packages */
+		{ 0, 4, "\xed\xab\xee\xdb" }, /* RPM */
+	};
+	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
+	char start[512] = { 0 };
+
+	if (fd < 0 || read(fd, start, sizeof(start)) < 0)
+		return true;
+	for (size_t i = 0; i < ARRAY_SIZE(marks); i++)
+		if (memcmp(start + marks[i].offset, marks[i].bytes, marks[i].size) == 0)
+			return true;
+	return false;
+}
+
+/* What libarchive minds, with what to do about it. */
+static int explain_damage(
+	const struct verify_input *input, const char *path, int code, struct error *error)
+{
+	const struct error why = *error;
+
+	if (!begins_as_archive(path))
+		return error_set(error, -EINVAL,
+			"%s: no image, archive, package or module: a folder, an image's archive or "
+			"layout, a .deb, .rpm or tarball, or a file named .ko, .ko.gz, .ko.xz or "
+			".ko.zst is wanted",
+			input->name);
+	return error_set(error, code, "%s: it is damaged or cut short: copy it anew", why.text);
+}
+
 /* A .deb, .rpm or tarball that is no image may hold modules as well. */
-static int unpack_archive(const char *path, const struct unpack *unpack, struct verify_input *input,
+static int unpack_file(const char *path, const struct unpack *unpack, struct verify_input *input,
 	struct error *error)
 {
 	_cleanup_(local_image_free) struct local_image image = { 0 };
@@ -76,6 +120,14 @@ static int unpack_archive(const char *path, const struct unpack *unpack, struct 
 	if (r == 0)
 		return unpack_image(&image, unpack, input, error);
 	return r == -ENOENT ? unpack_tar(unpack, AT_FDCWD, path, error) : r;
+}
+
+static int unpack_archive(const char *path, const struct unpack *unpack, struct verify_input *input,
+	struct error *error)
+{
+	int r = unpack_file(path, unpack, input, error);
+
+	return r == -EBADMSG ? explain_damage(input, path, r, error) : r;
 }
 
 static int unpack_layout(

@@ -27,7 +27,8 @@ static int tell_one(const char *text, enum verify_kernel_kind *ret, struct error
 	if (stat(text, &status) == 0) {
 		*ret = S_ISDIR(status.st_mode) && !is_layout(text) ? VERIFY_KERNEL_FOLDER
 								   : VERIFY_KERNEL_FILES;
-		if (length >= 5 && strcmp(text + length - 5, ".json") == 0)
+		if ((length >= 5 && strcmp(text + length - 5, ".json") == 0) ||
+			verify_is_symvers(text))
 			*ret = VERIFY_KERNEL_FOLDER;
 		return 0;
 	}
@@ -45,6 +46,11 @@ int verify_kernel_tell(const struct strv *texts, enum verify_kernel_kind *ret, s
 	for (size_t i = 0; i < texts->count && r == 0; i++) {
 		r = tell_one(texts->items[i], ret, error);
 		releases += *ret == VERIFY_KERNEL_RELEASE;
+		if (r == 0 && texts->count > 1 && verify_is_symvers(texts->items[i]))
+			r = error_set(error, -EINVAL,
+				"--kernel %s: beside another --kernel a Module.symvers is given with "
+				"--with",
+				texts->items[i]);
 	}
 	if (r == 0 && releases > 1)
 		return error_set(error, -EINVAL, "--kernel: one kernel is expected");
@@ -310,6 +316,9 @@ static int take_symvers(
 	};
 	int r;
 
+	if (place->symvers)
+		return verify_kernel_add_symvers(
+			kernel, AT_FDCWD, place->symvers, place->symvers, error);
 	for (size_t i = 0; i < ARRAY_SIZE(places); i++)
 		if (places[i].fd >= 0 && fs_exists(places[i].fd, places[i].path))
 			return verify_kernel_add_symvers(
@@ -330,6 +339,12 @@ int verify_kernel_read(
 		if (!kernel->krel)
 			return error_set_errno(error, -ENOMEM, "kernel");
 	}
+	if (place->symvers &&
+		strv_pushf(&kernel->notes,
+			"%s tells what the kernel exports, and neither its release nor its vermagic: "
+			"--kernel RELEASE or a tree of it tells these",
+			place->symvers) < 0)
+		return error_set_errno(error, -ENOMEM, "kernel");
 	r = take_modules(kernel, place->modules_fd, error);
 	if (r == 0)
 		r = take_config(kernel, place, error);

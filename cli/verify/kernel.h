@@ -31,6 +31,7 @@ struct verify_place {
 	int build_fd;   /* the build folder: Module.symvers, .config */
 	int modules_fd; /* lib/modules/<krel>, with the kernel's own modules */
 	char *record;   /* path of record.json, or NULL */
+	char *symvers;  /* path of a Module.symvers that is all there is, or NULL */
 };
 
 #define VERIFY_PLACE_CLOSED                                                                        \
@@ -48,9 +49,9 @@ struct verify_kernel {
 	size_t symvers_count;
 	struct strv modules; /* names ('_') of the kernel's own, built-in ones too */
 	struct strv builtin;
-	bool has_modules; /* the lists above were filled */
+	bool has_modules;        /* the lists above were filled */
 	struct verify_input own; /* their files, until somebody takes the lists over */
-	struct strv keys; /* that a probe bundle told */
+	struct strv keys;        /* that a probe bundle told */
 	char *enforced_by;
 	int modules_fd; /* of the kernel's own modules, or -1: module/trust.h compares with them */
 	struct strv notes; /* what could not be had, for people */
@@ -98,6 +99,9 @@ int verify_kernel_add_symvers(struct verify_kernel *kernel, int dir_fd, const ch
  */
 int verify_kernel_add_with(struct verify_kernel *kernel, const struct verify_input *input,
 	struct error *error) _must_check_;
+
+/* A Module.symvers by whatever name: its lines begin with a CRC. Packed ones tell by their name. */
+bool verify_is_symvers(const char *path) _must_check_;
 
 /* The same of a file of symvers. */
 int verify_kernel_add_with_file(

@@ -17,6 +17,7 @@ void verify_place_close(struct verify_place *place)
 	cleanup_close(&place->modules_fd);
 	free(place->krel);
 	free(place->record);
+	free(place->symvers);
 	*place = (struct verify_place) VERIFY_PLACE_CLOSED;
 }
 
@@ -203,10 +204,14 @@ int verify_place_find(
 
 	if (fd < 0 || fstat(fd, &status) < 0)
 		return error_set_errno(error, -errno, "--kernel %s", path);
-	if (S_ISDIR(status.st_mode))
+	if (S_ISDIR(status.st_mode)) {
 		r = find_in_folder(path, fd, krel, &place, error);
-	else
+	} else if (verify_is_symvers(path)) {
+		place.symvers = strdup(path);
+		r = place.symvers ? 0 : error_set_errno(error, -ENOMEM, "--kernel %s", path);
+	} else {
 		r = find_record(path, &place, error);
+	}
 	if (r == 0 && !place.record && place.root_fd >= 0 &&
 		fs_exists(place.root_fd, KERNEL_RECORD_FILE) &&
 		asprintf(&place.record, "%s/" KERNEL_RECORD_FILE, path) < 0)

@@ -2,11 +2,26 @@
 /* --with: what is loaded before, and not part of the kernel. */
 #include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "cli/verify/kernel.h"
 
 #define VMLINUX   "vmlinux"
 #define NAME_SIZE 256
+
+bool verify_is_symvers(const char *path)
+{
+	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
+	const char *slash = strrchr(path, '/');
+	struct stat status;
+	char start[2];
+
+	if (fd < 0 || fstat(fd, &status) < 0 || !S_ISREG(status.st_mode))
+		return false;
+	return strstr(slash ? slash : path, "symvers") ||
+	       (pread(fd, start, 2, 0) == 2 && memcmp(start, "0x", 2) == 0);
+}
 
 /* Appends the modules that export anything, without vmlinux; twice where they are not together. */
 static int list_exporters(const struct symvers *symvers, struct strv *names)

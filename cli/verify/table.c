@@ -43,7 +43,7 @@ static void print_unknown_exports(const struct table *table)
 {
 	const struct verify_kernel *kernel = table->report->kernel;
 
-	if (table->exports_known)
+	if (table->exports_known || kernel->facts.modules == PROOF_NO)
 		return;
 	(void) fputs(
 		"nothing tells what this kernel exports, so no symbol can be judged", table->file);

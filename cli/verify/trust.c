@@ -92,6 +92,8 @@ int verify_trust_judge(
 
 	if (r == -ENOKEY && is_own(trust, module, size))
 		r = 0;
+	else if (r == -ENOKEY && trust->count == 0)
+		r = error_set(error, -EAGAIN, "no certificate was given to check it with");
 	if (ret)
 		*ret = facts;
 	return r;

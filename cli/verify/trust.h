@@ -20,6 +20,9 @@ int verify_trust_open(const struct strv *files, const struct verify_kernel *kern
 	struct verify_trust *ret, struct error *error) _must_check_;
 void verify_trust_free(struct verify_trust *trust);
 
-/* For proof_trust.verify, with a struct verify_trust. Threads may share it. */
+/*
+ * For proof_trust.verify, with a struct verify_trust. -EAGAIN: there is no certificate to check the
+ * signature with. Threads may share it.
+ */
 int verify_trust_judge(
 	void *context, const void *module, size_t size, struct cms_facts *ret, struct error *error);

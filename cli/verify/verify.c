@@ -4,26 +4,14 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/utsname.h>
 
 #include "cli/verify/firmware.h"
 #include "cli/verify/modprobe_conf.h"
 #include "cli/verify/report.h"
+#include "common/fs.h"
 
 #define RELOCATIONS_MODULES_MAX 1000
-
-/* A Module.symvers by whatever name: its lines begin with a CRC. Packed ones tell by their name. */
-static bool is_symvers_file(const char *path)
-{
-	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
-	const char *slash = strrchr(path, '/');
-	struct stat status;
-	char start[2];
-
-	if (fd < 0 || fstat(fd, &status) < 0 || !S_ISREG(status.st_mode))
-		return false;
-	return strstr(slash ? slash : path, "symvers") ||
-	       (pread(fd, start, 2, 0) == 2 && memcmp(start, "0x", 2) == 0);
-}
 
 static int tell_all(const struct strv *texts, bool with, struct verify_input **ret, size_t *count,
 	struct error *error)
@@ -38,7 +26,7 @@ static int tell_all(const struct strv *texts, bool with, struct verify_input **r
 	for (size_t i = 0; i < texts->count && r == 0; i++) {
 		*count = i + 1;
 		/* A file of symvers is its own kind, and stays an input without a name. */
-		if (with && is_symvers_file(texts->items[i]))
+		if (with && verify_is_symvers(texts->items[i]))
 			continue;
 		r = verify_input_tell(texts->items[i], &(*ret)[i], error);
 		if (r < 0 && with)
@@ -47,10 +35,32 @@ static int tell_all(const struct strv *texts, bool with, struct verify_input **r
 	return r;
 }
 
+static bool is_same(const struct verify_input *a, const struct verify_input *b)
+{
+	struct stat left, right;
+
+	if (a->kind == VERIFY_STORAGE || b->kind == VERIFY_STORAGE)
+		return a->kind == b->kind && strcmp(a->place, b->place) == 0;
+	return stat(a->place, &left) == 0 && stat(b->place, &right) == 0 &&
+	       left.st_dev == right.st_dev && left.st_ino == right.st_ino;
+}
+
+static int check_twice(const struct verify *verify, struct error *error)
+{
+	for (size_t i = 1; i < verify->input_count; i++)
+		for (size_t k = 0; k < i; k++)
+			if (is_same(&verify->inputs[i], &verify->inputs[k]))
+				return error_set(
+					error, -EINVAL, "%s: given twice", verify->inputs[i].name);
+	return 0;
+}
+
 int verify_tell(struct verify *verify, struct error *error)
 {
 	int r = tell_all(&verify->what, false, &verify->inputs, &verify->input_count, error);
 
+	if (r == 0)
+		r = check_twice(verify, error);
 	if (r == 0)
 		r = tell_all(&verify->with, true, &verify->withs, &verify->with_count, error);
 	if (r == 0 && !verify->running)
@@ -87,15 +97,37 @@ static int read_folder(struct verify *verify, struct error *error)
 	return verify_kernel_read(&verify->kernel, &place, error);
 }
 
+/* A kernel that was built without modules has a /proc, and no list of them in it. */
+static bool takes_no_modules(int root_fd)
+{
+	return root_fd >= 0 && fs_exists(root_fd, "proc/version") &&
+	       !fs_exists(root_fd, "proc/modules");
+}
+
+static int take_bare_kernel(struct verify_kernel *kernel, struct error *error)
+{
+	struct utsname name;
+
+	if (uname(&name) < 0)
+		return error_set_errno(error, -errno, "uname");
+	kernel->facts.modules = PROOF_NO;
+	kernel->facts.running = true;
+	kernel->krel = strdup(name.release);
+	return kernel->krel ? 0 : error_set_errno(error, -ENOMEM, "the running kernel");
+}
+
 /* The kernel that runs here. */
 static int read_running(struct verify *verify, struct error *error)
 {
 	_cleanup_close_ int root_fd = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	const struct running_sources sources = { .kallsyms = true };
-	int r = root_fd < 0 ? error_set_errno(error, -errno, "/")
-			    : running_open(root_fd, &sources, &verify->now, error);
+	int r;
 
 	verify->failure = EXIT_CODE_KERNEL;
+	if (takes_no_modules(root_fd))
+		return take_bare_kernel(&verify->kernel, error);
+	r = root_fd < 0 ? error_set_errno(error, -errno, "/")
+			: running_open(root_fd, &sources, &verify->now, error);
 	if (r < 0)
 		return r;
 	r = verify_kernel_take_running(&verify->kernel, verify->now);
@@ -197,7 +229,10 @@ static int add_withs(struct verify *verify, struct error *error)
 	return r;
 }
 
-/* What counts as trusted is only asked where signatures are demanded. */
+/*
+ * Certificates that are given count whether signatures are demanded or not: a kernel that has the
+ * key refuses a wrong signature in any case.
+ */
 static int set_trust(struct verify *verify, struct error *error)
 {
 	struct verify_kernel *kernel = &verify->kernel;
@@ -219,7 +254,7 @@ static int set_trust(struct verify *verify, struct error *error)
 		return error_set_errno(error, -ENOMEM, "verify");
 	if (kernel->keys.count)
 		trust->keys = &kernel->keys;
-	if (!trust->enforced || (!verify->enforce && !verify->trust_files.count))
+	if (!trust->enforced && !verify->trust_files.count)
 		return 0;
 	verify->failure = EXIT_CODE_USAGE;
 	r = verify_trust_open(&verify->trust_files, kernel, &verify->trust, error);
