@@ -228,6 +228,16 @@ static const char *find_signature(const struct strv *files, const char *hex)
 	return NULL;
 }
 
+/* The module's digest was compared before: what does not fit is the key, or the file of it. */
+static int wrong_key(
+	const struct sign_job *job, const char *path, const char *file, struct error *error)
+{
+	return error_set(error, -EKEYREJECTED,
+		"%s: does not fit %s/%s and certificate %s: it was made with another key than this "
+		"certificate's; or it is of another hash than %s, or was damaged on its way",
+		file, job->set.folder, path, module_cert_name(job->signer.cert), job->signer.hash);
+}
+
 /* A whole CMS message is taken as it is, a bare signature is put into one. */
 static int stage_signature(struct sign_job *job, const char *path, struct sign_content *content,
 	const char *file, struct error *error)
@@ -235,7 +245,7 @@ static int stage_signature(struct sign_job *job, const char *path, struct sign_c
 	_cleanup_free_ unsigned char *wrapped = NULL;
 	_cleanup_free_ char *bytes = NULL;
 	struct error not_cms = { 0 };
-	struct cms_facts facts;
+	struct cms_facts facts = { 0 };
 	size_t size, wrapped_size;
 	int r = fs_read(AT_FDCWD, file, SIGNATURE_LIMIT, &bytes, &size);
 
@@ -248,6 +258,8 @@ static int stage_signature(struct sign_job *job, const char *path, struct sign_c
 		if (r == 0)
 			r = sign_job_stage(job, path, content, wrapped, wrapped_size, error);
 	}
+	if (r == -EKEYREJECTED && !facts.has_attributes)
+		return wrong_key(job, path, file, error);
 	return r < 0 ? error_prefix(error, r, "%s", file) : 0;
 }
 

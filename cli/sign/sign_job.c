@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "cli/kernel_file.h"
+#include "common/fs.h"
+#include "kernels/krel.h"
 #include "kernels/tree/kconfig.h"
 #include "module/trailer.h"
 
@@ -96,12 +98,77 @@ static int config_failed(const char *kernel, int r, struct error *error)
 		return error_set(error, -EINVAL,
 			"--kernel %s: it has kernels of several releases: name one's build folder",
 			kernel);
+	if (r == -ENOENT && access(kernel, F_OK) < 0)
+		return error_set(error, r,
+			"--kernel %s: there is no such path%s; sign fetches no kernel: name a config "
+			"file (/boot/config-<release>), a build folder with .config, a kernel tree or an "
+			"unpacked kernel package, or name the hash with --hash",
+			kernel,
+			strchr(kernel, '/')
+				? ""
+				: ", and this machine has no configuration of such a release");
 	if (r == -ENOENT)
 		return error_set(error, r,
 			"--kernel %s: no kernel configuration there: name a config file, a build "
-			"folder with .config, or a kernel tree",
+			"folder with .config, a kernel tree or an unpacked kernel package",
 			kernel);
 	return error_set_errno(error, r, "--kernel %s", kernel);
+}
+
+/* An unpacked kernel package has boot/config-<release>; Fedora's lib/modules/<release> has config.
+ */
+static int open_of_package(const char *kernel, int *ret_fd)
+{
+	_cleanup_close_ int fd = open(kernel, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	_cleanup_close_ int boot_fd = -1;
+	_cleanup_strv_ struct strv names = { 0 };
+	const char *found = NULL;
+	int r;
+
+	if (fd < 0)
+		return -ENOENT;
+	boot_fd = openat(fd, "boot", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	r = boot_fd < 0 ? 0 : fs_list(boot_fd, ".", &names);
+	for (size_t i = 0; i < names.count && r == 0; i++) {
+		if (strncmp(names.items[i], "config-", strlen("config-")) != 0)
+			continue;
+		r = found ? -ENOTUNIQ : 0;
+		found = names.items[i];
+	}
+	if (r == 0)
+		*ret_fd = found ? openat(boot_fd, found, O_RDONLY | O_CLOEXEC)
+				: openat(fd, "config", O_RDONLY | O_CLOEXEC);
+	return r < 0 ? r : *ret_fd < 0 ? -errno : 0;
+}
+
+/* A release, as verify takes it, where this machine has its configuration. */
+static int open_of_release(const char *release, int *ret_fd)
+{
+	static const char *const places[][2] = { { "/boot/config-", "" },
+		{ "/lib/modules/", "/build/.config" }, { "/lib/modules/", "/config" } };
+
+	*ret_fd = -1;
+	for (size_t i = 0; i < ARRAY_SIZE(places) && *ret_fd < 0; i++) {
+		_cleanup_free_ char *path = NULL;
+
+		if (asprintf(&path, "%s%s%s", places[i][0], release, places[i][1]) < 0)
+			return -ENOMEM;
+		*ret_fd = open(path, O_RDONLY | O_CLOEXEC);
+	}
+	return *ret_fd < 0 ? -ENOENT : 0;
+}
+
+static int open_config(const char *kernel, int *ret_fd)
+{
+	int r = kernel_file_open(kernel, ".config", ret_fd);
+
+	if (r == -ENOENT)
+		r = kernel_file_open(kernel, "include/config/auto.conf", ret_fd);
+	if (r == -ENOENT)
+		r = open_of_package(kernel, ret_fd);
+	if (r == -ENOENT && krel_is_valid(kernel))
+		r = open_of_release(kernel, ret_fd);
+	return r;
 }
 
 int sign_job_kernel_hash(const char *kernel, char **ret_hash, struct error *error)
@@ -110,10 +177,8 @@ int sign_job_kernel_hash(const char *kernel, char **ret_hash, struct error *erro
 	_cleanup_close_ int fd = -1;
 	const char *hash;
 	char self[64];
-	int r = kernel_file_open(kernel, ".config", &fd);
+	int r = open_config(kernel, &fd);
 
-	if (r == -ENOENT)
-		r = kernel_file_open(kernel, "include/config/auto.conf", &fd);
 	if (r < 0)
 		return config_failed(kernel, r, error);
 	(void) snprintf(self, sizeof(self), "/proc/self/fd/%d", fd);

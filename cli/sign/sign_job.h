@@ -37,7 +37,8 @@ int sign_job_run(struct sign_job *job, struct error *error) _must_check_;
 
 /*
  * The hash that the kernel's own modules are signed with: CONFIG_MODULE_SIG_HASH of a config file,
- * of a folder that modules are built in, or of a kernel tree. Freed by the caller. -ENODATA when
- * that kernel checks no signatures.
+ * of a folder that modules are built in, of a kernel tree, of an unpacked kernel package, or of a
+ * release whose configuration this machine has. Freed by the caller. -ENODATA when that kernel
+ * checks no signatures.
  */
 int sign_job_kernel_hash(const char *kernel, char **ret_hash, struct error *error) _must_check_;
