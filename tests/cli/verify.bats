@@ -278,8 +278,27 @@ root() {
     says "its layers cannot be read"
     echo '{"manifests":7}' >"$work/layout/index.json"
     verify 12 "$work/layout" --kernel headers
-    head -c 5000 /dev/urandom >"$work/noise"
-    verify 12 "$work/noise" --kernel headers
+    # Cut short, or noise behind a true beginning.
+    head -c 3000 "$work/layer.tar" >"$work/cut.tar"
+    verify 12 "$work/cut.tar" --kernel headers
+    says "copy it anew"
+    { printf '\037\213' && head -c 5000 /dev/urandom; } >"$work/noise.gz"
+    verify 12 "$work/noise.gz" --kernel headers
+    says "copy it anew"
+}
+
+@test "a file that is no archive of any kind is a wrong command line" {
+    echo "# Read me" >"$work/README.md"
+    verify 2 "$work/README.md" --kernel headers
+    says "no image, archive, package or module: a folder, an image's archive or layout, a .deb"
+    : >"$work/nothing"
+    verify 2 "$work/nothing" --kernel headers
+    bzip2 -c set/net/core.ko >"$work/core.ko.bz2"
+    verify 2 "$work/core.ko.bz2" --kernel headers
+    says "core.ko.bz2: no kernel takes modules packed with bz2"
+    ln -s "$PWD/set" "$work/again"
+    verify 2 set "$work/again" --kernel headers
+    says "$work/again: given twice"
 }
 
 @test "a layer that leads out of the image is refused: exit 19, and nothing is written there" {
@@ -366,9 +385,21 @@ root() {
     verify 3 "$work/set" --kernel headers --enforce-signatures
     says "--enforce-signatures"
     run_slipway 0 sign --key "$work/ours.key" --cert "$work/ours.pem" --hash sha256 "$work/set"
-    verify 3 "$work/set" --kernel headers --enforce-signatures
+    verify 4 "$work/set" --kernel headers --enforce-signatures
+    says "no certificate to check it against was given" "--trust CERT"
+    verify 0 "$work/set" --kernel headers
+    says "signature-unchecked (note)"
     verify 3 "$work/set" --kernel headers --enforce-signatures --trust "$work/theirs.pem"
     says "--enforce-signatures"
+    # Enforced or not, a certificate that is given is used.
+    verify 0 "$work/set" --kernel headers --trust "$work/ours.pem"
+    [[ $output != *signature* ]]
+    verify 0 "$work/set" --kernel headers --trust "$work/theirs.pem"
+    says "2 modules are out of tree and signed with a key that the kernel does not have: they taint the kernel (OE)"
+    cp -r "$work/set" "$work/damaged"
+    printf X | dd of="$work/damaged/net/core.ko" bs=1 seek=70 conv=notrunc status=none
+    verify 3 "$work/damaged" --kernel headers --trust "$work/ours.pem"
+    says "signature-wrong (refusal)"
     verify 0 "$work/set" --kernel headers --enforce-signatures --trust "$work/theirs.pem" --trust "$work/ours.pem"
     run_slipway 0 verify "$work/set" --kernel headers --json
     [ "$(jq -r '.modules[0].signer.issuer' <<<"$output")" = ours ]
@@ -385,6 +416,7 @@ root() {
 
 @test "the kernel's own modules are trusted without its certificate" {
     openssl req -x509 -noenc -days 30 -subj /CN=kernel -newkey rsa:2048 -keyout "$work/k.key" -out "$work/k.pem" 2>/dev/null
+    openssl req -x509 -noenc -days 30 -subj /CN=other -newkey rsa:2048 -keyout "$work/o.key" -out "$work/other.pem" 2>/dev/null
     make_root "$work/kernel" "$krel"
     cp headers/Module.symvers "$work/kernel/usr/src/linux-headers-$krel/"
     echo CONFIG_MODULE_SIG=y >>"$work/kernel/usr/src/linux-headers-$krel/.config"
@@ -396,7 +428,8 @@ root() {
     verify 0 "$work/image" --kernel "$work/kernel" --enforce-signatures
     make_module "$work/image/own.ko" own krel="$krel" intree=Y version=2
     run_slipway 0 sign --key "$work/k.key" --cert "$work/k.pem" --hash sha256 "$work/image"
-    verify 3 "$work/image" --kernel "$work/kernel" --enforce-signatures
+    verify 4 "$work/image" --kernel "$work/kernel" --enforce-signatures
+    verify 3 "$work/image" --kernel "$work/kernel" --enforce-signatures --trust "$work/other.pem"
 }
 
 @test "a kernel in every shape: tree, lib/modules, record, packages, a node's probe" {
@@ -421,6 +454,15 @@ root() {
     run_slipway 0 probe --root "$work/tree" --headers=no -o "$work/probe.tar.zst"
     verify 0 set --kernel "$work/probe.tar.zst" --os debian12
     says "kernel $krel"
+}
+
+@test "a Module.symvers as --kernel tells what it can" {
+    verify 4 set --kernel headers/Module.symvers
+    says "kernel (no release), vermagic not known, 3 symbols" "note: headers/Module.symvers tells what the kernel exports"
+    verify 3 bad --kernel headers/Module.symvers
+    says "printk CRC 0x00000009"
+    verify 2 set --kernel headers/Module.symvers --kernel "$krel"
+    says "--kernel headers/Module.symvers: beside another --kernel a Module.symvers is given with --with"
 }
 
 @test "a folder with several kernels is ambiguous; one without any is no kernel" {
@@ -637,6 +679,14 @@ root() {
     # Nothing tells this kernel's vermagic.
     [ "$status" -eq 4 ]
     says "kernel $release" "vermagic not known" "cannot tell"
+    # A kernel that was built without modules has a /proc, and no list of them in it.
+    rm "$root/proc/modules"
+    touch "$root/proc/version"
+    run chroot "$root" /slipway verify /fits.ko --running
+    echo "$output"
+    [ "$status" -eq 3 ]
+    says "kernel $release" "modules (refusal)"
+    [[ $output != *"nothing tells what this kernel exports"* ]]
 }
 
 @test "Ctrl-C in the middle leaves nothing behind" {
