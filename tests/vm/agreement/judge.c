@@ -3,15 +3,15 @@
  * The other side of the agreement test: asks the load proof about the very modules that a kernel
  * was given, and compares.
  *
- *   judge --name TEXT --krel KREL --config FILE --symvers FILE --like MODULE --builtin FILE
- * --output DIR [--trust CERTS] [--enforced HOW]
+ *   judge --name TEXT --krel KREL --config FILE --symvers FILE --like MODULE --builtin FILE \
+ *         --output DIR [--trust CERTS] [--enforced HOW]
  *
  * DIR holds what mutate.c made (cases.tsv, modules/) and results.tsv, the kernel's answers:
  * "<index> <errno> [name taints]".
  * --like is a module of that kernel's own, for vermagic, machine and the size of struct module. HOW
  * is sig_enforce or lockdown. Writes DIR/judged.tsv: index, what the kernel said, what we say,
  * mutation, module, what exactly, our finding. Prints the confusion matrix, each disagreement, and
- * each "cannot tell" with its reason; exit status 1 when there is any.
+ * each "cannot tell" with its reason; exit status 1 when there is a disagreement.
  */
 #include <err.h>
 #include <errno.h>
