@@ -13,6 +13,7 @@ static int judge(struct set_work *work)
 		set_sort,
 		set_judge_duplicates,
 		set_spread,
+		set_judge_kernel,
 		set_judge_facts,
 		set_judge_options,
 	};
@@ -74,5 +75,6 @@ void proof_set_free(struct proof_set *set)
 	for (size_t i = 0; i < set->member_count; i++)
 		proof_free(&set->members[i].proof);
 	strv_free(&set->order);
+	strv_free(&set->relied);
 	proof_free(&set->findings);
 }

@@ -29,7 +29,13 @@ struct proof_set {
 	unsigned int jobs;          /* threads; 0 is 1 */
 
 	/* Out. */
-	struct strv order;                /* paths of those that load, each after what it needs */
+	struct strv order; /* paths of those that load, each after what it needs */
+	/*
+	 * Names ('_') of modules outside the set that those that load use, sorted: the kernel's
+	 * own, or what symvers has besides. That they will load, and before the set, is taken for
+	 * granted.
+	 */
+	struct strv relied;
 	struct proof findings;            /* of the set as a whole */
 	enum proof_verdict verdict;       /* of the set and all members: the worst */
 	size_t loading, refused, unknown; /* members by verdict */

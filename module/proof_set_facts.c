@@ -25,10 +25,7 @@ static const char *next_word(const char *text, const char *separators, char word
 	return text + length;
 }
 
-/* Does something with a name that a member wishes for. 0 or -ENOMEM. */
-typedef int visit(struct set_work *work, uint32_t member, const char *name);
-
-static int visit_depends(struct set_work *work, uint32_t member, visit *function)
+int set_visit_depends(struct set_work *work, uint32_t member, set_visit *function)
 {
 	const char *text = elf_module_info(set_module(work, member), "depends");
 	char name[WORD_SIZE];
@@ -40,7 +37,7 @@ static int visit_depends(struct set_work *work, uint32_t member, visit *function
 }
 
 /* modprobe.d(5): "softdep=pre: a b post: c"; what comes after cannot be missed before. */
-static int visit_softdeps(struct set_work *work, uint32_t member, visit *function)
+static int visit_softdeps(struct set_work *work, uint32_t member, set_visit *function)
 {
 	const struct elf_module *module = set_module(work, member);
 	const char *text = NULL;
@@ -76,7 +73,7 @@ int set_add_wishes(struct set_work *work)
 	for (uint32_t i = 0; i < work->set->member_count && r == 0; i++) {
 		if (!set_module(work, i))
 			continue;
-		r = visit_depends(work, i, add_wish);
+		r = set_visit_depends(work, i, add_wish);
 		if (r == 0)
 			r = visit_softdeps(work, i, add_wish);
 	}
@@ -203,7 +200,7 @@ int set_judge_facts(struct set_work *work)
 	for (uint32_t i = 0; i < work->set->member_count && r == 0; i++) {
 		if (!set_module(work, i) || work->nodes[i].shadowed)
 			continue;
-		r = visit_depends(work, i, judge_depends);
+		r = set_visit_depends(work, i, judge_depends);
 		if (r == 0)
 			r = visit_softdeps(work, i, judge_softdep);
 		if (r == 0)

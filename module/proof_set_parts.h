@@ -37,6 +37,7 @@ struct set_node {
 	char *own_name;    /* of one that states none, or whose file cannot be read; or NULL */
 	struct set_edge *edges;
 	uint32_t edge_count, edge_capacity;
+	struct strv relied; /* the kernel's modules that it uses, and no member is */
 	bool proprietary;
 	bool shadowed; /* another file of that name is loaded in its place */
 	bool in_cycle;
@@ -83,7 +84,15 @@ int set_add_edge(struct set_work *work, uint32_t from, uint32_t to, bool hard) _
 int set_sort(struct set_work *work) _must_check_;
 int set_spread(struct set_work *work) _must_check_;
 
+/* proof_set_kernel.c: what is left to the kernel. 0 or -ENOMEM. */
+/* Notes that @member uses what the kernel's module @exporter, a path, exports. */
+int set_rely(struct set_work *work, uint32_t member, const char *exporter) _must_check_;
+int set_judge_kernel(struct set_work *work) _must_check_;
+
 /* proof_set_facts.c */
+/* Does something with a name ('_') that a member wishes for. 0 or -ENOMEM. */
+typedef int set_visit(struct set_work *work, uint32_t member, const char *name);
+int set_visit_depends(struct set_work *work, uint32_t member, set_visit *function) _must_check_;
 int set_add_wishes(struct set_work *work) _must_check_; /* edges of depends and softdep */
 int set_judge_duplicates(struct set_work *work) _must_check_;
 int set_judge_facts(struct set_work *work) _must_check_;

@@ -75,9 +75,8 @@ static int use(void *context, const struct proof_export *export, bool weak)
 {
 	const struct view *view = context;
 
-	(void) export;
 	if (view->found == SET_NONE)
-		return 0;
+		return weak ? 0 : set_rely(view->work, view->self, export->exporter);
 	return set_add_edge(view->work, view->self, view->found, !weak);
 }
 

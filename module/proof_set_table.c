@@ -248,6 +248,7 @@ void set_work_done(struct set_work *work)
 	for (size_t i = 0; work->nodes && i < work->set->member_count; i++) {
 		free(work->nodes[i].own_name);
 		free(work->nodes[i].edges);
+		strv_free(&work->nodes[i].relied);
 	}
 	free(work->nodes);
 	free(work->exports);

@@ -290,7 +290,7 @@ static void firmware_wishes_and_options_that_miss_are_noted(void **state)
 	chain.set.options = &options;
 	run(&chain);
 	assert_int_equal(chain.set.verdict, PROOF_WILL_LOAD);
-	assert_int_equal(chain.set.findings.count, 3);
+	assert_int_equal(chain.set.findings.count, 4); /* and that link_k is the kernel's */
 	assert_string_equal(text_of(&chain.set.findings, "firmware-missing"),
 		"link_b: may ask for the firmware link_b.bin, which is not there");
 	assert_string_equal(text_of(&chain.set.findings, "softdep-missing"),

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* module_sig_check() as the load proof has it: what is taken, what only enforcement refuses. */
+#include "module/proof_set.h"
 #include "module/trailer.h"
 #include "tests/unit/mutant.h"
 
@@ -274,6 +275,31 @@ static void the_kernels_own_are_marked_but_not_noted(void **state)
 	assert_non_null(finding_of(&bare, "unsigned"));
 }
 
+static void a_set_says_of_them_all_what_was_not_checked(void **state)
+{
+	_cleanup_(symvers_close) struct symvers *symvers =
+		symvers_of(*state, ALL "0x00000011\tlink_n_offers\tvmlinux\tEXPORT_SYMBOL\t\n");
+	const struct proof_kernel kernel = {
+		.vermagic = VERMAGIC, .symvers = symvers, .module_sig = PROOF_YES
+	};
+	struct proof_member members[2] = { { .path = "link.ko" }, { .path = "peer.ko" } };
+	struct proof_set set = { .kernel = &kernel, .members = members, .member_count = 2 };
+	_cleanup_mutant_ struct mutant link = { 0 }, peer = { 0 };
+	unsigned char tail[TAIL_SIZE];
+	struct error error = { 0 };
+
+	make_tail(tail);
+	mutant_make(&link, "link", NULL, tail, sizeof(tail));
+	mutant_make(&peer, "peer", NULL, NULL, 0);
+	members[0].module = link.module;
+	members[1].module = peer.module;
+	assert_int_equal(proof_set_run(&set, &error), 0);
+	assert_finding(&set.findings, "signature-unchecked", PROOF_NOTE, 0);
+	assert_contains(finding_of(&set.findings, "signature-unchecked")->text,
+		"the signature of 1 module was not checked");
+	proof_set_free(&set);
+}
+
 static void what_is_no_module_taints_nothing(void **state)
 {
 	const struct proof_kernel kernel = { .module_sig = PROOF_YES };
@@ -347,6 +373,7 @@ int main(void)
 		folder_test(a_key_that_only_the_kernel_has_is_no_unknown_one),
 		folder_test(a_cure_cures),
 		folder_test(the_kernels_own_are_marked_but_not_noted),
+		folder_test(a_set_says_of_them_all_what_was_not_checked),
 		cmocka_unit_test(what_is_no_module_taints_nothing),
 		folder_test(a_module_of_another_machine_taints_nothing),
 		cmocka_unit_test(the_signature_comes_before_the_format),
