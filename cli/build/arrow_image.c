@@ -13,7 +13,7 @@
 #include "kernels/archive/copy.h"
 #include "kernels/krel.h"
 
-#define IMAGE_RECORD "image-6" /* what is kept of an image: one of an older form is made anew */
+#define IMAGE_RECORD "image-7" /* what is kept of an image: one of an older form is made anew */
 
 /* With the version, which is in the key of the set, all that the tag is made of. */
 static int add_image_inputs(const struct build *build, const char *containerfile, struct hash *hash,
@@ -43,13 +43,17 @@ static int make_reference(const struct build *build, const char *role, const cha
 	struct image *image, struct error *error)
 {
 	bool nic = strcmp(role, "nic") == 0;
+	_cleanup_free_ char *tag = NULL;
 
-	image->tag = nic ? tag_nic(version, build->lock.krel, build->context.os.id,
-				   build->context.os.version_id, arch_debian(build->lock.arch))
-			 : tag_gpu(version, build->lock.krel, build->context.os.id,
-				   build->context.os.version_id);
-	if (!image->tag || asprintf(&image->reference, "localhost/slipway/%s:%s",
-				   nic ? "doca-driver" : "driver", image->tag) < 0)
+	tag = nic ? tag_nic(version, build->lock.krel, build->context.os.id,
+			    build->context.os.version_id, arch_debian(build->lock.arch))
+		  : tag_gpu(version, build->lock.krel, build->context.os.id,
+			    build->context.os.version_id);
+	if (!tag ||
+		asprintf(&image->tag, "%s%s", tag, image_is_proven(image) ? "" : IMAGE_UNPROVEN) <
+			0 ||
+		asprintf(&image->reference, "localhost/slipway/%s:%s",
+			nic ? "doca-driver" : "driver", image->tag) < 0)
 		return error_set_errno(error, -ENOMEM, "%s image", role);
 	if (strlen(image->tag) > IMAGE_TAG_LIMIT)
 		return error_set(error, -EINVAL, "%s image: tag %s is longer than %d characters",
@@ -184,9 +188,9 @@ static int make_image(struct build *build, const struct arrow_place *place, stru
 		return error_set_errno(error, r, "%s", root);
 	r = arrow_conf_value(build, stage->set, "set.conf", "version", &image.version, error);
 	if (r == 0)
-		r = make_reference(build, stage->role, image.version, &image, error);
-	if (r == 0)
 		r = take_proof(build, &image, error);
+	if (r == 0)
+		r = make_reference(build, stage->role, image.version, &image, error);
 	stage->folder = root;
 	if (r == 0 && stage->set == ARROW_NVIDIA_SIGNED && arrow_applies(build, ARROW_USERSPACE))
 		r = stage_userspace(build, userspace_usr, error);

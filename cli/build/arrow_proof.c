@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The load proof of what was built. Its output is the verdict, good or bad; that no image is made
- * of what the kernel would refuse is proof_judge()'s.
+ * of what the kernel would refuse is proof_judge()'s (proof_judge.c).
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -13,8 +13,7 @@
 #include "cli/verify/report.h"
 #include "common/fs.h"
 
-#define PROOF_REPORT "proof.json"
-#define PROOF_RULES  "proof-7" /* what passes: sets that older rules let pass are proven anew */
+#define PROOF_RULES "proof-7" /* what passes: sets that older rules let pass are proven anew */
 
 /* Modules of one image, by what becomes of them. */
 struct tally {
@@ -218,30 +217,4 @@ void proof_result_free(struct proof_result *result)
 bool proof_result_holds(const struct proof_result *result)
 {
 	return strcmp(result->verdict, PROOF_HOLDS) == 0;
-}
-
-int proof_judge(struct build *build, struct error *error)
-{
-	_cleanup_(proof_result_free) struct proof_result result = { 0 };
-	_cleanup_free_ char *first = NULL;
-	bool refused;
-	int r = proof_read(build, "all", &result, error);
-
-	if (r < 0)
-		build->failure = EXIT_CODE_CACHE;
-	if (r < 0 || proof_result_holds(&result) || build->options.force)
-		return r;
-	refused = strcmp(result.verdict, PROOF_REFUSED) == 0;
-	build->failure = refused ? EXIT_CODE_WILL_NOT_LOAD : EXIT_CODE_CANNOT_TELL;
-	r = read_value(build, "first", "", &first, error);
-	if (r < 0)
-		return r;
-	return error_set(error, refused ? -ENOEXEC : -ENOMSG,
-		"%s on %s: of %s modules %s will load, so no image is made\n  first: %s\n  all: "
-		"%s/" PROOF_REPORT
-		"\n  --force makes the images all the same, with a label that says so",
-		refused ? "the modules will not load"
-			: "it cannot be told whether the modules load",
-		build->lock.krel, result.modules, result.loading, first,
-		arrow_output(build, ARROW_PROOF));
 }

@@ -65,9 +65,12 @@ int proof_add_inputs(const struct build *build, struct hash *hash, struct error 
 int proof_run(struct build *build, const struct arrow_place *place, struct error *error);
 
 /* What became of the modules of an image. */
-#define PROOF_CONF    "proof.conf"
-#define PROOF_HOLDS   "holds"
-#define PROOF_REFUSED "will-not-load" /* the third is "cannot-tell" */
+#define PROOF_CONF   "proof.conf"
+#define PROOF_REPORT "proof.json" /* in the arrow's output and in --output */
+/* In --output, of a build that made no image where there are those of an earlier one. */
+#define PROOF_REFUSED_REPORT "proof-refused.json"
+#define PROOF_HOLDS          "holds"
+#define PROOF_REFUSED        "will-not-load" /* the third is "cannot-tell" */
 struct proof_result {
 	char *verdict;
 	char *modules; /* how many there are */

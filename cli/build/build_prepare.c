@@ -32,6 +32,24 @@ static int agree_on_krel(
 	return 0;
 }
 
+/* --os may be a code name, and a lock has the distribution's name. */
+static int agree_on_os(struct build *build, const char *option, struct error *error)
+{
+	const char *os = build->options.common.os;
+	_cleanup_(catalogue_free) struct catalogue catalogue = { 0 };
+	int r;
+
+	if (!os || strcmp(os, build->lock.os) == 0)
+		return 0;
+	r = catalogue_open(build->context.catalogues, os, &catalogue, error);
+	if (r < 0)
+		return r;
+	return strcmp(catalogue.os, build->lock.os) == 0
+		       ? 0
+		       : error_set(error, -EINVAL, "%s is for %s, --os says %s", option,
+				 build->lock.os, os);
+}
+
 static int read_lock(struct build *build, struct error *error)
 {
 	const struct build_options *options = &build->options;
@@ -43,9 +61,8 @@ static int read_lock(struct build *build, struct error *error)
 	if (r < 0)
 		return fail(build, r == -EBADMSG ? EXIT_CODE_CONTENT : EXIT_CODE_USAGE, r);
 	r = agree_on_krel(build, options->lock, build->lock.krel, error);
-	if (r == 0 && options->common.os && strcmp(options->common.os, build->lock.os) != 0)
-		r = error_set(error, -EINVAL, "%s is for %s, --os says %s", options->lock,
-			build->lock.os, options->common.os);
+	if (r == 0)
+		r = agree_on_os(build, options->lock, error);
 	if (r == 0 && strcmp(build->context.arch, build->lock.arch) != 0) {
 		if (options->common.arch)
 			r = error_set(error, -EINVAL, "%s is for %s, --arch says %s", options->lock,

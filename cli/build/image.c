@@ -110,6 +110,11 @@ int image_read(const char *folder, struct image *ret, struct error *error)
 	return 0;
 }
 
+bool image_is_proven(const struct image *image)
+{
+	return strcmp(image->proof, "holds") == 0;
+}
+
 void image_free(struct image *image)
 {
 	free(image->role);

@@ -3,12 +3,16 @@
 #pragma once
 
 #include <json-c/json.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "common/error.h"
 
 #define IMAGE_ARCHIVE   "image.oci.tar"
 #define IMAGE_TAG_LIMIT 128 /* OCI distribution specification */
+
+/* Ends the tag of an image that --force made: no operator asks for it, and it takes no other's. */
+#define IMAGE_UNPROVEN "-unproven"
 
 struct image {
 	char *role;    /* "nic" or "gpu" */
@@ -29,4 +33,6 @@ int image_write(const char *folder, const struct image *image, struct error *err
 int image_read(const char *folder, struct image *ret, struct error *error) _must_check_;
 /* A new object with all fields, or NULL. */
 json_object *image_to_json(const struct image *image);
+/* Does the proof hold for it? */
+bool image_is_proven(const struct image *image);
 void image_free(struct image *image);

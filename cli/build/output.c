@@ -16,6 +16,7 @@
 
 struct outputs {
 	struct image images[2];
+	char *before[2]; /* the image that had the tag until now, or NULL */
 	enum arrow_id arrows[2];
 	size_t count;
 	bool changed; /* something was written that was not there */
@@ -23,8 +24,10 @@ struct outputs {
 
 static void outputs_free(struct outputs *outputs)
 {
-	for (size_t i = 0; i < outputs->count; i++)
+	for (size_t i = 0; i < outputs->count; i++) {
 		image_free(&outputs->images[i]);
+		free(outputs->before[i]);
+	}
 }
 
 static int read_images(const struct build *build, struct outputs *outputs, struct error *error)
@@ -126,7 +129,12 @@ static int write_records(const struct build *build, struct outputs *outputs, int
 		r = -ENOMEM;
 	if (r == 0)
 		r = write_text(outputs, dir_fd, "images.json", text);
-	return r < 0 ? r : place_file(outputs, proof_fd, "proof.json", dir_fd, "proof.json");
+	if (r == 0)
+		r = place_file(outputs, proof_fd, PROOF_REPORT, dir_fd, PROOF_REPORT);
+	/* Of a build before this one. */
+	if (r == 0 && unlinkat(dir_fd, PROOF_REFUSED_REPORT, 0) < 0 && errno != ENOENT)
+		r = -errno;
+	return r;
 }
 
 static int to_folder(const struct build *build, struct outputs *outputs, struct error *error)
@@ -160,7 +168,7 @@ static int to_storage(const struct build *build, struct outputs *outputs, struct
 	for (size_t i = 0; i < outputs->count; i++) {
 		bool changed = false;
 		int r = storage_place(arrow_output(build, outputs->arrows[i]), &outputs->images[i],
-			&changed, error);
+			&changed, &outputs->before[i], error);
 
 		if (r < 0)
 			return r;
@@ -192,12 +200,24 @@ static int to_archive(const struct build *build, struct outputs *outputs, struct
 	return 0;
 }
 
+/* Of each image whose tag stood for another one: that one's ID. */
+static void add_moved(json_object *object, const struct outputs *outputs)
+{
+	json_object *list = json_object_object_get(object, "images");
+
+	for (size_t i = 0; i < outputs->count; i++)
+		if (outputs->before[i])
+			(void) json_object_object_add(json_object_array_get_idx(list, i),
+				"tag_moved_from", json_object_new_string(outputs->before[i]));
+}
+
 static void say_result(const struct build *build, const struct outputs *outputs, bool nothing)
 {
 	_cleanup_(put_json) json_object *object = images_to_json(build, outputs);
 
 	if (!build->context.progress.json)
 		return;
+	add_moved(object, outputs);
 	(void) json_object_object_add(object, "event", json_object_new_string("result"));
 	(void) json_object_object_add(object, "exit_code", json_object_new_int(EXIT_CODE_OK));
 	(void) json_object_object_add(object, "nothing_to_do", json_object_new_boolean(nothing));
@@ -232,20 +252,41 @@ static bool any_ran(const struct build *build)
 	return false;
 }
 
-/* The last words, where --force made images that the kernel would not load. */
+/* Before anything that could be copied, where --force made images that the kernel may refuse. */
 static void say_proof(const struct outputs *outputs)
 {
 	for (size_t i = 0; i < outputs->count; i++) {
 		const struct image *image = &outputs->images[i];
 
-		if (strcmp(image->proof, PROOF_HOLDS) == 0)
+		if (image_is_proven(image))
 			continue;
 		(void) printf(
 			"WARNING: %s image: %s of its %s modules will load (%s): it was made "
-			"because of --force, and its label io.slipway.proof says so; proof.json "
-			"has the reasons\n",
+			"because of --force, its label io.slipway.proof says so, and its tag ends with " IMAGE_UNPROVEN
+			"; proof.json has the reasons\n",
 			image->role, image->loading, image->modules, image->proof);
 	}
+}
+
+/* What becomes of the tag is said, for who deploys by it would get another image unawares. */
+static void say_image(const struct outputs *outputs, size_t i)
+{
+	const struct image *image = &outputs->images[i];
+
+	(void) printf("%s image  %s  (%.1f MB)\n", image->role, image->reference,
+		(double) image->size_bytes / 1e6);
+	if (outputs->before[i])
+		(void) printf(
+			"  this tag stood for another image until now, %.12s, which is still in "
+			"the storage\n",
+			outputs->before[i]);
+	(void) printf("  buildah push %s docker://REGISTRY/%s\n", image->reference,
+		strrchr(image->reference, '/') + 1);
+	if (image_is_proven(image))
+		say_use(image);
+	else
+		(void) printf("  No operator asks for a tag that ends with " IMAGE_UNPROVEN
+			      ": the one without is kept for an image whose modules will load\n");
 }
 
 static void say_text(const struct build *build, const struct outputs *outputs, bool nothing)
@@ -260,20 +301,13 @@ static void say_text(const struct build *build, const struct outputs *outputs, b
 	else if (!any_ran(build))
 		(void) printf("Nothing to build: files or tags that were missing were put in their "
 			      "places.\n");
-	for (size_t i = 0; i < outputs->count; i++) {
-		const struct image *image = &outputs->images[i];
-
-		(void) printf("%s image  %s  (%.1f MB)\n", image->role, image->reference,
-			(double) image->size_bytes / 1e6);
-		(void) printf("  buildah push %s docker://REGISTRY/%s\n", image->reference,
-			strrchr(image->reference, '/') + 1);
-		say_use(image);
-	}
+	say_proof(outputs);
+	for (size_t i = 0; i < outputs->count; i++)
+		say_image(outputs, i);
 	if (strcmp(output, OUTPUT_STORAGE) != 0 &&
 		strncmp(output, OUTPUT_ARCHIVE, strlen(OUTPUT_ARCHIVE)) != 0)
 		(void) printf(
 			"Archives, lock.json, images.json and proof.json are in %s\n", output);
-	say_proof(outputs);
 }
 
 int output_write(struct build *build, struct error *error)

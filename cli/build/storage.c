@@ -24,13 +24,14 @@ static int bring_back(const char *folder, const struct image *image, struct erro
 	return 0;
 }
 
-int storage_place(
-	const char *folder, const struct image *image, bool *ret_changed, struct error *error)
+int storage_place(const char *folder, const struct image *image, bool *ret_changed,
+	char **ret_before, struct error *error)
 {
 	_cleanup_free_ char *named = buildah_image_id(image->reference);
 	_cleanup_free_ char *there = NULL;
 	int r = 0;
 
+	*ret_before = NULL;
 	if (named && strcmp(named, image->id) == 0) {
 		*ret_changed = false;
 		return 0;
@@ -40,7 +41,9 @@ int storage_place(
 		r = bring_back(folder, image, error);
 	if (r == 0)
 		r = buildah_tag(image->id, image->reference, error);
-	if (r == 0)
-		*ret_changed = true;
-	return r;
+	if (r < 0)
+		return r;
+	*ret_changed = true;
+	*ret_before = TAKE_PTR(named);
+	return 0;
 }
