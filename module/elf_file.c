@@ -17,7 +17,7 @@
  */
 #define WHOLE_SIZE 16384
 #define HEAD_SIZE  512
-#define TAIL_SIZE  8192
+#define TAIL_SIZE  6144
 
 struct elf_window {
 	struct elf_window *next;

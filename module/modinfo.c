@@ -9,11 +9,6 @@
 
 #define ALIAS "alias="
 
-static bool is_alias(const char *entry)
-{
-	return strncmp(entry, ALIAS, strlen(ALIAS)) == 0;
-}
-
 /* Length, first and last character of a key; never 0. */
 static uint32_t mark_of(const char *key, size_t length)
 {
@@ -42,35 +37,65 @@ static size_t skip_padding(const struct modinfo *info, size_t offset, size_t siz
 	return offset;
 }
 
-/* Aliases are filled in from the end, so that both lists keep the file's order once turned. */
+static int add_entry(struct modinfo *info, size_t offset, size_t length)
+{
+	size_t count = info->count;
+
+	/* Grows at powers of two; most modules have some 20. */
+	if (count >= 32 ? (count & (count - 1)) == 0 : !count) {
+		struct modinfo_entry *entries =
+			reallocarray(info->entries, count ? count * 2 : 32, sizeof(*entries));
+
+		if (!entries)
+			return -ENOMEM;
+		info->entries = entries;
+	}
+	info->entries[info->count++] = make_entry(info, offset, length);
+	return 0;
+}
+
+/* Moves the aliases behind the others; both keep the file's order. */
+static int part_aliases(struct modinfo *info)
+{
+	uint32_t alias = mark_of(ALIAS, strlen(ALIAS) - 1);
+	struct modinfo_entry *parted = malloc((info->count + 1) * sizeof(*parted));
+	size_t others = 0, aliases = 0;
+
+	if (!parted)
+		return -ENOMEM;
+	for (size_t i = 0; i < info->count; i++) {
+		struct modinfo_entry entry = info->entries[i];
+
+		if (entry.mark == alias &&
+			memcmp(info->text + entry.offset, ALIAS, strlen(ALIAS)) == 0)
+			parted[info->count - ++aliases] = entry;
+		else
+			parted[others++] = entry;
+	}
+	for (size_t i = 0; i < aliases / 2; i++) {
+		struct modinfo_entry swap = parted[others + i];
+
+		parted[others + i] = parted[info->count - 1 - i];
+		parted[info->count - 1 - i] = swap;
+	}
+	free(info->entries);
+	info->entries = parted;
+	info->alias_count = aliases;
+	return 0;
+}
+
 static int index_entries(struct modinfo *info, size_t size)
 {
-	size_t count = 0, aliases = 0;
-	size_t offset;
+	size_t offset = skip_padding(info, 0, size);
 
-	for (offset = skip_padding(info, 0, size); offset < size;
-		offset = skip_padding(info, offset, size)) {
-		aliases += is_alias(info->text + offset);
-		count++;
-		offset += strlen(info->text + offset) + 1;
-	}
-	info->entries = malloc((count + 1) * sizeof(*info->entries));
-	if (!info->entries)
-		return -ENOMEM;
-	info->count = count;
-	info->alias_count = aliases;
-	count = 0;
-	aliases = info->count - info->alias_count;
-	for (offset = skip_padding(info, 0, size); offset < size;
-		offset = skip_padding(info, offset, size)) {
-		const char *text = info->text + offset;
-		size_t length = strlen(text);
+	while (offset < size) {
+		size_t length = strlen(info->text + offset);
 
-		info->entries[is_alias(text) ? aliases++ : count++] =
-			make_entry(info, offset, length);
-		offset += length + 1;
+		if (add_entry(info, offset, length) < 0)
+			return -ENOMEM;
+		offset = skip_padding(info, offset + length + 1, size);
 	}
-	return 0;
+	return part_aliases(info);
 }
 
 int modinfo_read(struct modinfo *info, const char *data, size_t size, size_t more)
@@ -127,7 +152,8 @@ const char *modinfo_next(const struct modinfo *info, const char *key, const char
 	for (size_t i = find_after(info, alias ? others : 0, end, previous); i < end; i++) {
 		const char *entry = info->text + info->entries[i].offset;
 
-		if (info->entries[i].mark == mark && strncmp(entry, key, length) == 0 && entry[length] == '=')
+		if (info->entries[i].mark == mark && strncmp(entry, key, length) == 0 &&
+			entry[length] == '=')
 			return entry + length + 1;
 	}
 	return NULL;

@@ -1,45 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "module/symvers.h"
-
-#include <ctype.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/fs.h"
 #include "module/decompress.h"
+#include "module/symvers_parts.h"
 
 /* A distribution's file has 25,000 lines and 1.5 MB. */
 #define FILE_SIZE_LIMIT ((size_t) 256 * 1024 * 1024)
 
 #define FIELD_COUNT 5
-
-/* The text of one file, cut into the strings that entries point to. */
-struct text {
-	struct text *next;
-	char *bytes;
-};
-
-struct entries {
-	struct symvers_entry *items;
-	size_t count;
-	size_t capacity;
-};
-
-/* Of the index: the hash lies beside, so that most of what is not meant needs no look at the entry.
- */
-struct slot {
-	uint32_t place; /* of the entry, plus 1; 0: free */
-	uint32_t hash;
-};
-
-/* Entries in file order, and an open-addressed index of them by symbol. */
-struct symvers {
-	struct text *texts;
-	struct entries entries;
-	struct slot *slots;
-	size_t slot_count; /* a power of two, at least twice entries.count */
-};
 
 /* 32-bit FNV-1a. */
 static uint32_t hash_symbol(const char *symbol)
@@ -52,13 +23,14 @@ static uint32_t hash_symbol(const char *symbol)
 }
 
 /* The slot that holds @symbol, or the free one where it belongs. */
-static struct slot *find_slot(const struct symvers *symvers, const char *symbol, uint32_t hash)
+static struct symvers_slot *find_slot(
+	const struct symvers *symvers, const char *symbol, uint32_t hash)
 {
 	size_t mask = symvers->slot_count - 1;
 	size_t place = hash & mask;
 
 	for (; symvers->slots[place].place; place = (place + 1) & mask) {
-		const struct slot *slot = &symvers->slots[place];
+		const struct symvers_slot *slot = &symvers->slots[place];
 
 		if (slot->hash == hash &&
 			strcmp(symvers->entries.items[slot->place - 1].symbol, symbol) == 0)
@@ -68,22 +40,22 @@ static struct slot *find_slot(const struct symvers *symvers, const char *symbol,
 }
 
 /* The same, of which the caller sets the place. */
-static struct slot *claim_slot(struct symvers *symvers, const char *symbol)
+static struct symvers_slot *claim_slot(struct symvers *symvers, const char *symbol)
 {
 	uint32_t hash = hash_symbol(symbol);
-	struct slot *slot = find_slot(symvers, symbol, hash);
+	struct symvers_slot *slot = find_slot(symvers, symbol, hash);
 
 	slot->hash = hash;
 	return slot;
 }
 
-static void entries_free(struct entries *entries)
+void symvers_entries_free(struct symvers_entries *entries)
 {
 	free(entries->items);
-	*entries = (struct entries){ 0 };
+	*entries = (struct symvers_entries){ 0 };
 }
 
-static int entries_reserve(struct entries *entries, size_t capacity)
+int symvers_entries_reserve(struct symvers_entries *entries, size_t capacity)
 {
 	struct symvers_entry *items;
 
@@ -108,15 +80,32 @@ static bool known_export(const char *text)
 	return false;
 }
 
+static int hex_digit(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	if (c >= 'a' && c <= 'f')
+		return c - 'a' + 10;
+	return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
+/* "0x" and up to eight digits. */
 static bool parse_crc(const char *text, uint32_t *ret_crc)
 {
-	char *end;
+	uint32_t crc = 0;
+	size_t i = 2;
 
-	if (text[0] != '0' || text[1] != 'x' || strlen(text) > strlen("0x12345678") ||
-		!isxdigit((unsigned char) text[2]))
+	if (text[0] != '0' || text[1] != 'x')
 		return false;
-	*ret_crc = (uint32_t) strtoul(text + 2, &end, 16);
-	return *end == '\0';
+	for (; text[i]; i++) {
+		int digit = hex_digit(text[i]);
+
+		if (digit < 0 || i >= strlen("0x12345678"))
+			return false;
+		crc = crc << 4 | (uint32_t) digit;
+	}
+	*ret_crc = crc;
+	return i > 2;
 }
 
 /* Cuts @line at its tabs; an empty field stays a field. Returns how many there are. */
@@ -142,20 +131,22 @@ static const char *parse_line(char *line, struct symvers_entry *entry)
 {
 	const char *fields[FIELD_COUNT] = { "", "", "", "", "" };
 	size_t count = split_fields(line, fields);
+	bool known = count >= FIELD_COUNT - 1 && known_export(fields[3]);
 
 	if (count < FIELD_COUNT - 1 || count > FIELD_COUNT)
 		return "has not 4 or 5 fields between tabs";
 	if (!parse_crc(fields[0], &entry->crc))
 		return "does not begin with a CRC such as 0x8e6daf35";
 	/* Linux 5.4 to 5.5 put the name space in front of the module (until 5190044c2965). */
-	if (count == FIELD_COUNT && !known_export(fields[3]) && known_export(fields[4])) {
+	if (count == FIELD_COUNT && !known && known_export(fields[4])) {
 		const char *name_space = fields[2];
 
 		fields[2] = fields[3];
 		fields[3] = fields[4];
 		fields[4] = name_space;
+		known = true;
 	}
-	if (!known_export(fields[3]))
+	if (!known)
 		return "has no export type such as EXPORT_SYMBOL_GPL";
 	if (!*fields[1] || !*fields[2])
 		return "names no symbol or no module";
@@ -168,28 +159,38 @@ static const char *parse_line(char *line, struct symvers_entry *entry)
 	return NULL;
 }
 
-static int parse_text(char *text, struct entries *entries, struct error *error)
+static size_t count_lines(const char *text, size_t size)
 {
-	char *line = text;
+	const char *end = text + size;
+	size_t count = 1;
 
-	for (size_t number = 1; *line; number++) {
-		char *end = line + strcspn(line, "\n");
-		bool last = *end == '\0';
-		struct symvers_entry entry;
+	while ((text = memchr(text, '\n', (size_t) (end - text)))) {
+		text++;
+		count++;
+	}
+	return count;
+}
+
+static int parse_text(char *text, size_t size, struct symvers_entries *entries, struct error *error)
+{
+	char *line = text, *text_end = text + size;
+
+	if (symvers_entries_reserve(entries, count_lines(text, size)) < 0)
+		return error_set_errno(error, -ENOMEM, "%zu bytes", size);
+	for (size_t number = 1; line < text_end; number++) {
+		char *end = memchr(line, '\n', (size_t) (text_end - line));
 		const char *wrong;
 
+		if (!end)
+			end = text_end;
 		*end = '\0';
-		wrong = parse_line(line, &entry);
+		wrong = parse_line(line, &entries->items[entries->count]);
 		if (wrong)
 			return error_set(error, -EINVAL,
 				"line %zu %s: not a Module.symvers, or a damaged one", number,
 				wrong);
-		if (entries->count == entries->capacity &&
-			entries_reserve(entries, entries->capacity ? entries->capacity * 2 : 1024) <
-				0)
-			return error_set_errno(error, -ENOMEM, "line %zu", number);
-		entries->items[entries->count++] = entry;
-		line = last ? end : end + 1;
+		entries->count++;
+		line = end + 1;
 	}
 	return 0;
 }
@@ -197,7 +198,7 @@ static int parse_text(char *text, struct entries *entries, struct error *error)
 static int reserve_slots(struct symvers *symvers, size_t entry_count)
 {
 	size_t slot_count = 1024;
-	struct slot *slots;
+	struct symvers_slot *slots;
 
 	while (slot_count < entry_count * 2)
 		slot_count *= 2;
@@ -214,41 +215,64 @@ static int reserve_slots(struct symvers *symvers, size_t entry_count)
 	return 0;
 }
 
+static void put_entry(struct symvers *symvers, struct symvers_entry entry)
+{
+	struct symvers_slot *slot = claim_slot(symvers, entry.symbol);
+
+	if (!slot->place)
+		slot->place = (uint32_t) ++symvers->entries.count;
+	symvers->entries.items[slot->place - 1] = entry;
+}
+
+/* The first entries stay where they are, but for those that a later one of the name replaces. */
+static void take_over(struct symvers *symvers, struct symvers_entries *added)
+{
+	size_t count = added->count;
+
+	symvers_entries_free(&symvers->entries);
+	symvers->entries = *added;
+	symvers->entries.count = 0;
+	*added = (struct symvers_entries){ 0 };
+	for (size_t i = 0; i < count; i++)
+		put_entry(symvers, symvers->entries.items[i]);
+}
+
 /* Cannot fail half-way: room is made first. */
-static int merge(struct symvers *symvers, const struct entries *added)
+int symvers_merge(struct symvers *symvers, struct symvers_entries *added)
 {
 	size_t count = symvers->entries.count + added->count;
 	size_t capacity = symvers->entries.capacity;
 
+	if (reserve_slots(symvers, count) < 0)
+		return -ENOMEM;
+	if (!symvers->entries.count && added->capacity >= capacity) {
+		take_over(symvers, added);
+		return 0;
+	}
 	/* Twice as much at once: entries may come one by one. */
 	if (count > capacity)
 		capacity = count > capacity * 2 ? count : capacity * 2;
-	if (entries_reserve(&symvers->entries, capacity) < 0 || reserve_slots(symvers, count) < 0)
+	if (symvers_entries_reserve(&symvers->entries, capacity) < 0)
 		return -ENOMEM;
-	for (size_t i = 0; i < added->count; i++) {
-		struct slot *slot = claim_slot(symvers, added->items[i].symbol);
-
-		if (!slot->place)
-			slot->place = (uint32_t) ++symvers->entries.count;
-		symvers->entries.items[slot->place - 1] = added->items[i];
-	}
+	for (size_t i = 0; i < added->count; i++)
+		put_entry(symvers, added->items[i]);
 	return 0;
 }
 
 static int add_text(struct symvers *symvers, char *bytes, size_t size, struct error *error)
 {
-	_cleanup_(entries_free) struct entries added = { 0 };
-	struct text *text;
+	_cleanup_(symvers_entries_free) struct symvers_entries added = { 0 };
+	struct symvers_text *text;
 	int r;
 
 	if (strlen(bytes) != size)
 		return error_set(error, -EINVAL,
 			"has a NUL byte at offset %zu: not a Module.symvers", strlen(bytes));
-	r = parse_text(bytes, &added, error);
+	r = parse_text(bytes, size, &added, error);
 	if (r < 0)
 		return r;
 	text = calloc(1, sizeof(*text));
-	if (!text || merge(symvers, &added) < 0) {
+	if (!text || symvers_merge(symvers, &added) < 0) {
 		free(text);
 		return error_set_errno(error, -ENOMEM, "%zu symbols", added.count);
 	}
@@ -326,137 +350,6 @@ int symvers_new(struct symvers **ret)
 	return 0;
 }
 
-static char *copy_string(char **next, const char *text)
-{
-	char *copy = *next;
-
-	*next = stpcpy(copy, text) + 1;
-	return copy;
-}
-
-/* The module's own name, or its file's where it is too old to state one. */
-static size_t module_stem(const struct elf_module *module, const char **ret_name)
-{
-	const char *name = elf_module_name(module);
-	const char *slash;
-
-	if (!name) {
-		slash = strrchr(elf_module_path(module), '/');
-		name = slash ? slash + 1 : elf_module_path(module);
-	}
-	*ret_name = name;
-	return strcspn(name, ".");
-}
-
-/* Makes room for @count entries and @size bytes of their strings, at *@ret_bytes. */
-static struct text *new_text(struct entries *added, size_t count, size_t size, char **ret_bytes)
-{
-	struct text *text = calloc(1, sizeof(*text));
-
-	if (!text || entries_reserve(added, count) < 0 || !(text->bytes = malloc(size))) {
-		free(text);
-		return NULL;
-	}
-	*ret_bytes = text->bytes;
-	return text;
-}
-
-static int merge_text(struct symvers *symvers, struct text *text, const struct entries *added)
-{
-	if (merge(symvers, added) < 0) {
-		free(text->bytes);
-		free(text);
-		return -ENOMEM;
-	}
-	text->next = symvers->texts;
-	symvers->texts = text;
-	return 0;
-}
-
-int symvers_add_module(struct symvers *symvers, const struct elf_module *module)
-{
-	_cleanup_(entries_free) struct entries added = { 0 };
-	size_t count, size, stem_size;
-	const struct elf_module_export *exports = elf_module_exports(module, &count);
-	struct text *text;
-	const char *stem;
-	char *next, *name;
-
-	stem_size = module_stem(module, &stem);
-	size = stem_size + 1;
-	for (size_t i = 0; i < count; i++)
-		size += strlen(exports[i].symbol) + strlen(exports[i].name_space) + 2;
-	text = new_text(&added, count, size, &name);
-	if (!text)
-		return -ENOMEM;
-	memcpy(name, stem, stem_size);
-	name[stem_size] = '\0';
-	next = name + stem_size + 1;
-	for (size_t i = 0; i < count; i++)
-		added.items[added.count++] = (struct symvers_entry){
-			.symbol = copy_string(&next, exports[i].symbol),
-			.module = name,
-			.export = exports[i].gpl ? "EXPORT_SYMBOL_GPL" : "EXPORT_SYMBOL",
-			.name_space = copy_string(&next, exports[i].name_space),
-			.crc = exports[i].crc,
-			.has_crc = exports[i].has_crc,
-		};
-	return merge_text(symvers, text, &added);
-}
-
-int symvers_put(struct symvers *symvers, const struct symvers_entry *entry)
-{
-	_cleanup_(entries_free) struct entries added = { 0 };
-	size_t size = strlen(entry->symbol) + strlen(entry->module) + strlen(entry->export) +
-		      strlen(entry->name_space) + 4;
-	char *next = NULL;
-	struct text *text = new_text(&added, 1, size, &next);
-
-	if (!text)
-		return -ENOMEM;
-	added.items[0] = *entry;
-	added.items[0].symbol = copy_string(&next, entry->symbol);
-	added.items[0].module = copy_string(&next, entry->module);
-	added.items[0].export = copy_string(&next, entry->export);
-	added.items[0].name_space = copy_string(&next, entry->name_space);
-	added.count = 1;
-	return merge_text(symvers, text, &added);
-}
-
-static const char *export_text(const struct system_map_export *export)
-{
-	if (!export->has_gpl)
-		return "";
-	return export->gpl ? "EXPORT_SYMBOL_GPL" : "EXPORT_SYMBOL";
-}
-
-int symvers_add_system_map(struct symvers *symvers, const struct system_map *map)
-{
-	_cleanup_(entries_free) struct entries added = { 0 };
-	size_t count, size = 1;
-	const struct system_map_export *exports = system_map_exports(map, &count);
-	struct text *text;
-	char *next;
-
-	for (size_t i = 0; i < count; i++)
-		size += strlen(exports[i].symbol) + 1;
-	text = new_text(&added, count, size, &next);
-	if (!text)
-		return -ENOMEM;
-	for (size_t i = 0; i < count; i++)
-		if (!symvers_find(symvers, exports[i].symbol))
-			added.items[added.count++] = (struct symvers_entry){
-				.symbol = copy_string(&next, exports[i].symbol),
-				.module = "vmlinux",
-				.export = export_text(&exports[i]),
-				.name_space = "",
-				.crc = exports[i].crc,
-				.has_crc = exports[i].has_crc,
-				.partial = true,
-			};
-	return merge_text(symvers, text, &added);
-}
-
 const struct symvers_entry *symvers_find_hashed(
 	const struct symvers *symvers, const char *symbol, uint32_t hash)
 {
@@ -487,13 +380,13 @@ void symvers_close(struct symvers **symvers)
 	if (!closing)
 		return;
 	while (closing->texts) {
-		struct text *text = closing->texts;
+		struct symvers_text *text = closing->texts;
 
 		closing->texts = text->next;
 		free(text->bytes);
 		free(text);
 	}
-	entries_free(&closing->entries);
+	symvers_entries_free(&closing->entries);
 	free(closing->slots);
 	free(closing);
 }
