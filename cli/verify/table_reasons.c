@@ -143,7 +143,8 @@ static void print_kind(const struct table *table, struct reasons *reasons, size_
 	FILE *file = table->file;
 	const struct proof_finding *kind = reasons->items[first].finding;
 	size_t limit = kind->weight == PROOF_NOTE ? 1 : REASONS_SHOWN;
-	size_t count = 0;
+	const struct table_row *last = NULL;
+	size_t count = 0, shown = 0;
 	const char *cure = "";
 
 	if (!all && kind->weight == PROOF_NOTE && count_alike(reasons, first) > 1) {
@@ -158,8 +159,12 @@ static void print_kind(const struct table *table, struct reasons *reasons, size_
 		if (reason->shown || !same_kind(finding, kind))
 			continue;
 		reason->shown = true;
-		if (count++ >= limit && !all)
+		count++;
+		/* Three modules say more than three symbols of one. */
+		if (!all && (shown >= limit || (reason->row && reason->row == last)))
 			continue;
+		last = reason->row;
+		shown++;
 		if (*cure && strcmp(cure, finding->cure) != 0)
 			(void) fprintf(file, "    do: %s\n", cure);
 		print_reason(table, reason);
@@ -167,9 +172,9 @@ static void print_kind(const struct table *table, struct reasons *reasons, size_
 	}
 	if (*cure)
 		(void) fprintf(file, "    do: %s\n", cure);
-	if (count > limit && !all)
+	if (count > shown)
 		(void) fprintf(
-			file, "  … and %zu more of this kind (--all lists them)\n", count - limit);
+			file, "  … and %zu more of this kind (--all lists them)\n", count - shown);
 }
 
 /* "out of tree and unsigned: they taint the kernel (OE)" */

@@ -77,6 +77,22 @@ static void inputs_are_told_by_what_they_are(void **state)
 	refuse("/dev/null", "neither a folder nor a file");
 }
 
+/* No kernel unpacks these, whatever libarchive can. */
+static void packings_that_no_kernel_takes_are_refused_by_name(void **state)
+{
+	static const char *const names[] = { "m.ko.bz2", "m.ko.lz4", "m.ko.lzma" };
+	const struct folder *folder = *state;
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		_cleanup_free_ char *path = NULL;
+
+		folder_write_text(folder, names[i], "");
+		assert_true(asprintf(&path, "%s/%s", folder->path, names[i]) > 0);
+		refuse(path, strrchr(names[i], '.') + 1);
+		refuse(path, "no kernel takes modules packed with");
+	}
+}
+
 /* Lists the folder and leaves out what is not of KREL. */
 static void choose(const struct folder *folder, struct verify_input *input)
 {
@@ -262,6 +278,46 @@ static void a_kernel_is_found_in_every_shape(void **state)
 	assert_contains(error.text, "no kernel is in this folder");
 }
 
+static char *path_in(const struct folder *folder, const char *name)
+{
+	char *path;
+
+	assert_true(asprintf(&path, "%s/%s", folder->path, name) > 0);
+	return path;
+}
+
+/* By its name or its first line, alone; with another --kernel it would hide that one's. */
+static void a_symvers_file_is_a_kernel_of_its_own(void **state)
+{
+	const struct folder *folder = *state;
+	_cleanup_(verify_kernel_free) struct verify_kernel kernel = VERIFY_KERNEL_CLOSED;
+	_cleanup_(verify_place_close) struct verify_place place = VERIFY_PLACE_CLOSED;
+	_cleanup_free_ char *path = path_in(folder, "from-the-node.txt");
+	_cleanup_free_ char *text = path_in(folder, "notes.txt");
+	_cleanup_strv_ struct strv texts = { 0 };
+	enum verify_kernel_kind kind;
+	struct error error = { 0 };
+
+	folder_write_text(folder, "from-the-node.txt",
+		"0x01234567\tmodule_layout\tvmlinux\tEXPORT_SYMBOL\t\n");
+	folder_write_text(folder, "notes.txt", "some words\n");
+	assert_true(verify_is_symvers(path));
+	assert_false(verify_is_symvers(text));
+	assert_false(verify_is_symvers(folder->path));
+	assert_int_equal(strv_push(&texts, path), 0);
+	assert_int_equal(verify_kernel_tell(&texts, &kind, &error), 0);
+	assert_int_equal(kind, VERIFY_KERNEL_FOLDER);
+	assert_int_equal(verify_place_find(path, NULL, &place, &error), 0);
+	assert_string_equal(place.symvers, path);
+	assert_null(place.krel);
+	assert_int_equal(verify_kernel_read(&kernel, &place, &error), 0);
+	assert_int_equal(symvers_count(kernel.symvers), 1);
+	assert_int_equal(kernel.notes.count, 1);
+	assert_int_equal(strv_push(&texts, KREL), 0);
+	assert_int_equal(verify_kernel_tell(&texts, &kind, &error), -EINVAL);
+	assert_contains(error.text, "--with");
+}
+
 static void several_kernels_want_a_choice(void **state)
 {
 	const struct folder *folder = *state;
@@ -282,6 +338,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(modules_are_told_by_their_names),
 		folder_test(inputs_are_told_by_what_they_are),
+		folder_test(packings_that_no_kernel_takes_are_refused_by_name),
 		folder_test(other_kernels_are_passed_over),
 		folder_test(without_ours_all_are_taken),
 		folder_test(a_longer_release_is_another),
@@ -290,6 +347,7 @@ int main(void)
 		folder_test(modprobe_folders_hide_each_other_and_links_stay_in_the_root),
 		folder_test(firmware_is_looked_for_where_the_kernel_looks),
 		folder_test(a_kernel_is_found_in_every_shape),
+		folder_test(a_symvers_file_is_a_kernel_of_its_own),
 		folder_test(several_kernels_want_a_choice),
 	};
 
