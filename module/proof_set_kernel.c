@@ -6,6 +6,7 @@
 #include "module/proof_set_parts.h"
 
 #define NAMES_SHOWN 12
+#define UNCHECKED   "signature-unchecked"
 
 /* By the proof's reading of symbols; one that binds weakly does without. 0 or -ENOMEM. */
 int set_rely(struct set_work *work, uint32_t member, const char *exporter)
@@ -89,19 +90,30 @@ static int note_relied(struct set_work *work)
 		names);
 }
 
-/* Those that the proof of the module itself leaves to us. */
+static bool says_so_itself(const struct proof *proof)
+{
+	for (size_t i = 0; i < proof->count; i++)
+		if (strcmp(proof->findings[i].id, UNCHECKED) == 0)
+			return true;
+	return false;
+}
+
+/* Those that the proof of the module itself leaves to us: of the kernel's tree. */
 static int note_unchecked(struct set_work *work)
 {
-	const struct proof_draft draft = { .id = "signature-unchecked", .weight = PROOF_NOTE };
+	const struct proof_draft draft = { .id = UNCHECKED, .weight = PROOF_NOTE };
 	size_t count = 0;
 
-	for (size_t i = 0; i < work->set->member_count; i++)
-		count += work->set->members[i].proof.unchecked;
+	for (size_t i = 0; i < work->set->member_count; i++) {
+		const struct proof *proof = &work->set->members[i].proof;
+
+		count += proof->unchecked && !says_so_itself(proof);
+	}
 	if (!count)
 		return 0;
 	return proof_append(&work->set->findings, "", &draft,
-		"the %s of %zu module%s %s not checked: --trust CERT names a certificate to check "
-		"against",
+		"the %s of %zu module%s of the kernel's tree %s not checked: --trust CERT names a "
+		"certificate to check against",
 		count == 1 ? "signature" : "signatures", count, count == 1 ? "" : "s",
 		count == 1 ? "was" : "were");
 }

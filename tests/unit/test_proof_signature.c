@@ -290,13 +290,15 @@ static void a_set_says_of_them_all_what_was_not_checked(void **state)
 
 	make_tail(tail);
 	mutant_make(&link, "link", NULL, tail, sizeof(tail));
-	mutant_make(&peer, "peer", NULL, NULL, 0);
+	/* This one is of no tree, and says so itself. */
+	mutant_make(&peer, "peer", NULL, tail, sizeof(tail));
 	members[0].module = link.module;
 	members[1].module = peer.module;
 	assert_int_equal(proof_set_run(&set, &error), 0);
 	assert_finding(&set.findings, "signature-unchecked", PROOF_NOTE, 0);
+	assert_finding(&members[1].proof, "signature-unchecked", PROOF_NOTE, 0);
 	assert_contains(finding_of(&set.findings, "signature-unchecked")->text,
-		"the signature of 1 module was not checked");
+		"the signature of 1 module of the kernel's tree was not checked");
 	proof_set_free(&set);
 }
 
