@@ -146,6 +146,14 @@ nothing_is_left() {
     says "has no package of purpose nvidia-source" "slipway resolve --nvidia debian"
     run_slipway 2 build --lock "$lock" --kernel 6.1.0-47-amd64 --nvidia "$BATS_TEST_TMPDIR/nvidia"
     says "is for kernel 6.1.0-56-amd64, --kernel says 6.1.0-47-amd64"
+    # A code name is the distribution that it stands for: what is refused is the missing source, as without --os.
+    run_slipway 2 build --lock "$lock" --os bookworm
+    says "has no package of purpose nvidia-source"
+    sed 's/"os":"debian12"/"os":"debian11"/' "$lock" >"$lock.other"
+    run_slipway 2 build --lock "$lock.other" --os bookworm
+    says "is for debian11, --os says bookworm"
+    run_slipway 2 build --lock "$lock" --os sarge
+    says "--os sarge: not known"
     sed -i 's/"krel":"6/"krel":"$(true)/' "$lock"
     run_slipway 12 build --lock "$lock" --nvidia "$BATS_TEST_TMPDIR/nvidia"
     says "lock $lock: lock: \"krel\"" "no kernel release"

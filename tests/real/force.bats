@@ -1,0 +1,97 @@
+#!/usr/bin/env bats
+# shellcheck disable=SC2154
+# SPDX-License-Identifier: Apache-2.0
+# slipway build of a set that will not load, for real: what is left for people to look at, what --force makes, and that
+# the tag of an image that holds is never taken by one that does not. One small module, the newest kernel of Debian 12.
+
+bats_require_minimum_version 1.5.0
+
+setup_file() {
+    top=$(realpath "$BATS_TEST_DIRNAME/../..")
+    slipway=$(cd "$top" && realpath -m "${O:-build}")/slipway
+    folder=$BATS_FILE_TMPDIR
+    export top slipway folder
+    local name
+    for name in good bad; do
+        cp -r "$top/tests/real/smallest-ofed" "$folder/$name"
+    done
+    # What no kernel exports; modpost is told to let it pass.
+    sed -i 's/ modules$/ KBUILD_MODPOST_WARN=1 modules/' "$folder/bad/makefile"
+    printf 'extern void nobody_exports_this(void);\nvoid smallest_use(void);\nvoid smallest_use(void) { nobody_exports_this(); }\n' >>"$folder/bad/smallest.c"
+    # Another module of the same version, so of the same tag, than the other tests make.
+    sed -i 's/compiles in/compiles, once more, in/' "$folder/good/smallest.c"
+}
+
+teardown_file() {
+    buildah rmi "$(jq -r '.images[0].reference' "$folder/forced/images.json")" >/dev/null
+}
+
+# build SOURCE OUTPUT OPTION…
+build() {
+    local source=$1 to=$folder/$2
+    shift 2
+    "$slipway" build --kernel newest --os debian12 --ofed "$source" --nvidia none --output "$to" "$@"
+}
+
+id_of() {
+    buildah inspect --type image "$1" | jq -r .FromImageID
+}
+
+@test "a tag that moves to another image says so, and from which" {
+    local tag before
+    build "$top/tests/real/smallest-ofed" first
+    tag=$(jq -r '.images[0].reference' "$folder/first/images.json")
+    before=$(id_of "$tag")
+    run -0 build "$folder/good" good
+    [[ $output == *"this tag stood for another image until now, ${before:0:12}"* ]]
+    [[ $(jq -r '.images[0].reference' "$folder/good/images.json") == "$tag" ]]
+    run -0 build "$folder/good" good
+    [[ $output != *"until now"* ]]
+    run -0 build "$top/tests/real/smallest-ofed" first --json
+    [[ $(tail -n 1 <<<"$output" | jq -r '.images[0].tag_moved_from') == "$(jq -r '.images[0].id' "$folder/good/images.json")" ]]
+    build "$folder/good" good
+}
+
+@test "refused: the proof is in --output, and the command that is named prints the table" {
+    run -3 build "$folder/bad" refused
+    [[ $output == *"all: $folder/refused/proof.json"* && $output == *"a tag that ends with -unproven"* ]]
+    [[ $(ls "$folder/refused") == proof.json ]]
+    jq -e '.verdict == "will not load" and .exit_code == 3' "$folder/refused/proof.json"
+    local command
+    command=$(sed -n 's/^  as a table: slipway //p' <<<"$output")
+    [[ -n $command ]]
+    run -3 bash -c "$slipway $command"
+    [[ $output == *"will not load"*"nobody_exports_this"* ]]
+}
+
+@test "refused, where images of an earlier build are: their proof stays theirs, until the next that holds" {
+    local before
+    before=$(sha256sum <"$folder/good/proof.json")
+    run -3 build "$folder/bad" good
+    [[ $output == *"all: $folder/good/proof-refused.json"* ]]
+    [[ $(sha256sum <"$folder/good/proof.json") == "$before" ]]
+    jq -e '.verdict == "will not load"' "$folder/good/proof-refused.json"
+    build "$folder/good" good
+    [[ ! -e $folder/good/proof-refused.json ]]
+}
+
+@test "refused, with the storage as output: the report in the cache is named" {
+    local report
+    run -3 "$slipway" build --kernel newest --os debian12 --ofed "$folder/bad" --nvidia none
+    report=$(sed -n 's/^  all: //p' <<<"$output")
+    [[ $report == */proof.json ]]
+    jq -e '.verdict == "will not load"' "$report"
+}
+
+@test "--force: a tag of its own, the warning before the push line, and the good tag stays where it was" {
+    local tag good
+    tag=$(jq -r '.images[0].reference' "$folder/good/images.json")
+    good=$(id_of "$tag")
+    run -0 build "$folder/bad" forced --force
+    [[ $output == *WARNING*"tag ends with -unproven"*"buildah push $tag-unproven docker://REGISTRY/"*"-unproven"*"No operator asks"* ]]
+    [[ $output != *forcePrecompiled* ]]
+    [[ $(jq -r '.images[0] | "\(.reference) \(.proof)"' "$folder/forced/images.json") == "$tag-unproven will-not-load" ]]
+    [[ $(jq -r '.images[0].tag' "$folder/forced/images.json") == *-unproven ]]
+    [[ $(id_of "$tag") == "$good" ]]
+    [[ $(id_of "$tag-unproven") == "$(jq -r '.images[0].id' "$folder/forced/images.json")" ]]
+}
