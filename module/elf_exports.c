@@ -1,20 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a module exports. Source: struct kernel_symbol of Linux include/linux/export-internal.h and
- * kernel/module/internal.h: three 32-bit numbers, each the distance from itself to the symbol, its
- * name and its name space. They are made by relocations, which say what they point to. The CRCs are
- * in a table of the same order: numbers, before 5.19 made by relocations against __crc_ symbols.
- * Until 7.1 GPL-only symbols have a table of their own; later a table of flags tells them.
+ * What a module exports. Source: struct kernel_symbol of Linux include/linux/export.h, later
+ * include/linux/export-internal.h and kernel/module/internal.h: the symbol, its name and, since
+ * 5.4, its name space. Each is an address of 64 bits before 4.19 and on machines without
+ * HAVE_ARCH_PREL32_RELOCATIONS, else 32 bits with the distance from itself. They are made by
+ * relocations, which say what they point to and so which of the forms it is; distributions bring
+ * forms back to older releases.
+ *
+ * The CRCs are in a table of the same order: of unsigned long before 4.10, of 32 bits later;
+ * numbers, before 5.19 made by relocations against __crc_ symbols, which are absolute or
+ * (CONFIG_MODULE_REL_CRCS) mark the place of the number.
+ *
+ * GPL-only symbols have a table of their own before SINCE_FLAGS; later a table of flags tells them.
  */
 #include <string.h>
 
 #include "module/elf_parts.h"
 
-#define ENTRY_SIZE       12
-#define NAME_FIELD       4
-#define NAME_SPACE_FIELD 8
-#define CRC_SIZE         4
-#define FLAG_GPL_ONLY    1 /* KSYM_FLAG_GPL_ONLY of include/linux/module_symbol.h */
+#define FLAG_GPL_ONLY 1   /* KSYM_FLAG_GPL_ONLY of include/linux/module_symbol.h */
+#define NAME_LIMIT    512 /* KSYM_NAME_LEN of include/linux/kallsyms.h, with the NUL */
+#define STRINGS       "__ksymtab_strings"
 
 /* One table of exports, and the part of the list that it fills. */
 struct table {
@@ -22,12 +27,22 @@ struct table {
 	unsigned int crcs;
 	unsigned int flags;
 	bool gpl;
+	size_t field_size; /* 4 or 8 bytes */
+	size_t entry_size; /* two of them, or three */
+	size_t crc_size;
 	struct elf_module_export *items;
 	size_t count;
 };
 
-typedef void relocated(const struct elf_parts *parts, const struct table *table,
-	const Elf64_Rela *relocation, const Elf64_Sym *symbol);
+/* What the relocations of a table tell of its form. */
+struct signs {
+	size_t odd; /* at no multiple of 8 bytes */
+	size_t count;
+	size_t misfits[4]; /* for entries of so many fields, of 4 and, plus 2, of 8 bytes */
+};
+
+typedef void relocated(const struct elf_parts *parts, void *context, const Elf64_Rela *relocation,
+	const Elf64_Sym *symbol);
 
 /* The string that symbol and addend point to, or NULL. */
 static const char *pointed_string(
@@ -42,38 +57,79 @@ static const char *pointed_string(
 		return NULL;
 	if (elf_section_map(parts, symbol->st_shndx, &span, &ignored) < 0 || offset >= span.size)
 		return NULL;
-	return memchr(span.data + offset, '\0', span.size - offset) ? span.data + offset : NULL;
+	span.size -= offset;
+	return memchr(span.data + offset, '\0', span.size < NAME_LIMIT ? span.size : NAME_LIMIT)
+		       ? span.data + offset
+		       : NULL;
 }
 
-static void note_string(const struct elf_parts *parts, const struct table *table,
-	const Elf64_Rela *relocation, const Elf64_Sym *symbol)
+static void note_string(const struct elf_parts *parts, void *context, const Elf64_Rela *relocation,
+	const Elf64_Sym *symbol)
 {
-	uint64_t entry = relocation->r_offset / ENTRY_SIZE;
-	uint64_t field = relocation->r_offset % ENTRY_SIZE;
+	struct table *table = context;
+	uint64_t entry = relocation->r_offset / table->entry_size;
+	uint64_t place = relocation->r_offset % table->entry_size;
 	const char *text;
 
-	if (entry >= table->count || (field != NAME_FIELD && field != NAME_SPACE_FIELD))
+	if (entry >= table->count || (place != table->field_size && place != table->field_size * 2))
 		return;
 	text = pointed_string(parts, symbol, relocation);
-	if (field == NAME_FIELD)
+	if (place == table->field_size)
 		table->items[entry].symbol = text;
 	else if (text)
 		table->items[entry].name_space = text;
 }
 
-static void note_crc(const struct elf_parts *parts, const struct table *table,
-	const Elf64_Rela *relocation, const Elf64_Sym *symbol)
+/* The number that a __crc_ symbol marks the place of. */
+static uint32_t marked_crc(const struct elf_parts *parts, const Elf64_Sym *symbol)
 {
-	uint64_t entry = relocation->r_offset / CRC_SIZE;
+	struct elf_span span;
+	struct error ignored;
+	uint32_t crc = 0;
 
-	(void) parts;
-	if (entry < table->count && symbol->st_shndx == SHN_ABS)
-		table->items[entry].crc =
-			(uint32_t) (symbol->st_value + (uint64_t) relocation->r_addend);
+	if (symbol->st_shndx >= parts->header.e_shnum ||
+		elf_section_map(parts, symbol->st_shndx, &span, &ignored) < 0 ||
+		span.size < sizeof(crc) || symbol->st_value > span.size - sizeof(crc))
+		return 0;
+	memcpy(&crc, span.data + symbol->st_value, sizeof(crc));
+	return crc;
 }
 
-static int relocate_by(const struct elf_parts *parts, const struct table *table,
-	unsigned int section, relocated *note, struct error *error)
+static void note_crc(const struct elf_parts *parts, void *context, const Elf64_Rela *relocation,
+	const Elf64_Sym *symbol)
+{
+	struct table *table = context;
+	uint64_t entry = relocation->r_offset / table->crc_size;
+
+	if (entry >= table->count || relocation->r_offset % table->crc_size)
+		return;
+	if (symbol->st_shndx == SHN_ABS)
+		table->items[entry].crc =
+			(uint32_t) (symbol->st_value + (uint64_t) relocation->r_addend);
+	else if (symbol->st_shndx != SHN_UNDEF)
+		table->items[entry].crc = marked_crc(parts, symbol);
+}
+
+/* Names and name spaces lie in one section, and what is exported does not. */
+static void note_sign(const struct elf_parts *parts, void *context, const Elf64_Rela *relocation,
+	const Elf64_Sym *symbol)
+{
+	static const size_t fields[4] = { 4, 4, 8, 8 };
+	struct signs *signs = context;
+	bool text = symbol->st_shndx < parts->header.e_shnum &&
+		    strcmp(elf_section_name(parts, symbol->st_shndx), STRINGS) == 0;
+
+	signs->count++;
+	signs->odd += relocation->r_offset % 8 != 0;
+	for (size_t i = 0; i < ARRAY_SIZE(fields); i++) {
+		uint64_t place = relocation->r_offset % (fields[i] * (2 + i % 2));
+
+		signs->misfits[i] += place % fields[i] != 0 || (place != 0) != text;
+	}
+}
+
+static int relocate_by(const struct elf_parts *parts, unsigned int section, relocated *note,
+	void *context, struct error *error)
 {
 	struct elf_span span;
 	int r = elf_section_map(parts, section, &span, error);
@@ -86,24 +142,39 @@ static int relocate_by(const struct elf_parts *parts, const struct table *table,
 		if (ELF64_R_SYM(relocation.r_info) >= parts->symbol_count)
 			continue;
 		elf_symbol_at(parts, ELF64_R_SYM(relocation.r_info), &symbol);
-		note(parts, table, &relocation, &symbol);
+		note(parts, context, &relocation, &symbol);
 	}
 	return r;
 }
 
-/* Calls @note for each relocation of section @target. */
-static int relocate(const struct elf_parts *parts, const struct table *table, unsigned int target,
-	relocated *note, struct error *error)
+/*
+ * Calls @note for each relocation of section @target. Linkers make one section of them: of more,
+ * which elf_layout.c doubts, the first counts, so that no file makes us read its bytes a thousand
+ * times.
+ */
+static int relocate(const struct elf_parts *parts, unsigned int target, relocated *note,
+	void *context, struct error *error)
 {
-	int r = 0;
-
-	for (unsigned int i = 1; r == 0 && i < parts->header.e_shnum; i++)
+	for (unsigned int i = 1; target && i < parts->header.e_shnum; i++)
 		if (parts->sections[i].sh_type == SHT_RELA && parts->sections[i].sh_info == target)
-			r = relocate_by(parts, table, i, note, error);
+			return relocate_by(parts, i, note, context, error);
+	return 0;
+}
+
+/* Of 64 bits only beside addresses, where there are so many and none lies at an odd 32 bits. */
+static int find_crc_size(const struct elf_parts *parts, struct table *table, struct error *error)
+{
+	struct signs signs = { 0 };
+	int r = relocate(parts, table->crcs, note_sign, &signs, error);
+
+	table->crc_size = sizeof(uint32_t);
+	if (table->field_size == sizeof(uint64_t) && !signs.odd &&
+		parts->sections[table->crcs].sh_size / sizeof(uint64_t) >= table->count)
+		table->crc_size = sizeof(uint64_t);
 	return r;
 }
 
-static int read_crcs(const struct elf_parts *parts, const struct table *table, struct error *error)
+static int read_crcs(const struct elf_parts *parts, struct table *table, struct error *error)
 {
 	struct elf_span span;
 	int r;
@@ -111,13 +182,15 @@ static int read_crcs(const struct elf_parts *parts, const struct table *table, s
 	if (!table->crcs)
 		return 0;
 	r = elf_section_map(parts, table->crcs, &span, error);
+	if (r == 0)
+		r = find_crc_size(parts, table, error);
 	if (r < 0)
 		return r;
-	for (size_t i = 0; i < table->count && i < span.size / CRC_SIZE; i++) {
-		memcpy(&table->items[i].crc, span.data + i * CRC_SIZE, CRC_SIZE);
+	for (size_t i = 0; i < table->count && i < span.size / table->crc_size; i++) {
+		memcpy(&table->items[i].crc, span.data + i * table->crc_size, sizeof(uint32_t));
 		table->items[i].has_crc = true;
 	}
-	return relocate(parts, table, table->crcs, note_crc, error);
+	return relocate(parts, table->crcs, note_crc, table, error);
 }
 
 static int read_flags(const struct elf_parts *parts, const struct table *table, struct error *error)
@@ -133,7 +206,7 @@ static int read_flags(const struct elf_parts *parts, const struct table *table, 
 	return r;
 }
 
-static int read_table(const struct elf_parts *parts, const struct table *table, struct error *error)
+static int read_table(const struct elf_parts *parts, struct table *table, struct error *error)
 {
 	int r;
 
@@ -141,7 +214,7 @@ static int read_table(const struct elf_parts *parts, const struct table *table, 
 		table->items[i] = (struct elf_module_export){ .name_space = "", .gpl = table->gpl };
 	if (!table->count)
 		return 0;
-	r = relocate(parts, table, table->entries, note_string, error);
+	r = relocate(parts, table->entries, note_string, table, error);
 	if (r == 0)
 		r = read_crcs(parts, table, error);
 	if (r == 0)
@@ -187,32 +260,48 @@ static int keep(struct elf_module_export *items, size_t *count, char **ret_strin
 	return 0;
 }
 
-static size_t entry_count(const struct elf_parts *parts, unsigned int section)
+/* The form that the relocations fit best; of two that they fit alike the one without a rest. */
+static int find_form(const struct elf_parts *parts, struct table *table, struct error *error)
 {
-	const Elf64_Shdr *header = &parts->sections[section];
+	const Elf64_Shdr *header = &parts->sections[table->entries];
+	struct signs signs = { 0 };
+	const size_t *misfits = signs.misfits;
+	int r = relocate(parts, table->entries, note_sign, &signs, error);
 
-	return section && elf_section_in_file(parts, header) ? header->sh_size / ENTRY_SIZE : 0;
+	table->field_size = signs.odd || !signs.count ? 4 : 8;
+	if (table->field_size == 8)
+		misfits += 2;
+	table->entry_size = table->field_size * 3;
+	if (misfits[0] < misfits[1] ||
+		(misfits[0] == misfits[1] && header->sh_size % table->entry_size))
+		table->entry_size = table->field_size * 2;
+	table->count = table->entries && elf_section_in_file(parts, header)
+			       ? header->sh_size / table->entry_size
+			       : 0;
+	return r;
 }
 
 int elf_exports_read(const struct elf_parts *parts, struct elf_module_export **ret,
 	size_t *ret_count, char **ret_strings, struct error *error)
 {
 	const struct elf_found *found = parts->found;
-	struct table plain = { found[ELF_KSYMTAB].allocated, found[ELF_KCRCTAB].allocated,
-		found[ELF_KFLAGSTAB].allocated, false, NULL, 0 };
-	struct table gpl = { found[ELF_KSYMTAB_GPL].allocated, found[ELF_KCRCTAB_GPL].allocated, 0,
-		true, NULL, 0 };
+	struct table plain = { .entries = found[ELF_KSYMTAB].allocated,
+		.crcs = found[ELF_KCRCTAB].allocated,
+		.flags = found[ELF_KFLAGSTAB].allocated };
+	struct table gpl = { .entries = found[ELF_KSYMTAB_GPL].allocated,
+		.crcs = found[ELF_KCRCTAB_GPL].allocated,
+		.gpl = true };
 	size_t count;
-	int r;
+	int r = find_form(parts, &plain, error);
 
-	plain.count = entry_count(parts, plain.entries);
-	gpl.count = entry_count(parts, gpl.entries);
-	count = plain.count + gpl.count;
 	*ret = NULL;
 	*ret_count = 0;
 	*ret_strings = NULL;
-	if (!count)
-		return 0;
+	if (r == 0)
+		r = find_form(parts, &gpl, error);
+	count = plain.count + gpl.count;
+	if (r < 0 || !count)
+		return r;
 	*ret = calloc(count, sizeof(**ret));
 	if (!*ret)
 		return error_set_errno(error, -ENOMEM, "%zu exports", count);
