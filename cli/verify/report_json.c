@@ -167,6 +167,7 @@ static json_object *set_json(const struct verify_report *report)
 
 	add(object, "verdict", text(proof_verdict_text(report->set->verdict)));
 	add(object, "order", list(&report->set->order));
+	add(object, "relies_on", list(&report->set->relied));
 	add(object, "findings", findings_json(&report->set->findings));
 	return object;
 }

@@ -135,6 +135,10 @@ static void print_order(const struct verify_report *report, FILE *file)
 	}
 	(void) fprintf(file, "\nin this order %s load:\n",
 		report->set->loading == report->members->count ? "all" : "those that will");
+	for (size_t i = 0; i < report->set->relied.count; i++)
+		(void) fprintf(file, "     -  %s, which is %s\n", report->set->relied.items[i],
+			report->kernel->facts.running ? "loaded already"
+						      : "the kernel's own, or what --with names");
 	for (size_t i = 0; i < order->count; i++)
 		(void) fprintf(file, "%6zu  %s\n", i + 1, order->items[i]);
 }

@@ -59,6 +59,14 @@ layer() {
 @test "--order says the order in which all load" {
     verify 0 set --kernel headers --order
     says "in this order all load:" "1  net/core.ko" "2  net/peer.ko"
+    # What is not in the set and has to be there comes first.
+    mkdir "$work/kernel"
+    cp -r headers/. "$work/kernel"
+    printf '0x00001111\tcore_register\tkernel/net/core\tEXPORT_SYMBOL\t\n' >>"$work/kernel/Module.symvers"
+    verify 0 set/net/peer.ko --kernel "$work/kernel" --order
+    says "kernel-modules (note)" "-  core, which is the kernel's own, or what --with names" "1  set/net/peer.ko"
+    run_slipway 0 verify set/net/peer.ko --kernel "$work/kernel" --json
+    [ "$(jq -r '.set.relies_on | join(",")' <<<"$output")" = core ]
 }
 
 @test "another CRC: exit 3 with both CRCs, who exports it and what to do; the worst comes first" {
