@@ -175,7 +175,7 @@ static int parse_text(char *text, size_t size, struct symvers_entries *entries, 
 {
 	char *line = text, *text_end = text + size;
 
-	if (symvers_entries_reserve(entries, count_lines(text, size)) < 0)
+	if (symvers_entries_reserve(entries, count_lines(text, size)) < 0 || !entries->items)
 		return error_set_errno(error, -ENOMEM, "%zu bytes", size);
 	for (size_t number = 1; line < text_end; number++) {
 		char *end = memchr(line, '\n', (size_t) (text_end - line));
