@@ -4,6 +4,8 @@
 
 #include "cli/verify/table.h"
 
+#define SUM_REASON_MAX 160 /* bytes; above it stands whole */
+
 static const char *plural(size_t count)
 {
 	return count == 1 ? "" : "s";
@@ -164,6 +166,7 @@ static const struct proof_finding *decisive(const struct verify_report *report)
 static void print_sum(const struct verify_report *report, FILE *file)
 {
 	const struct proof_finding *finding = decisive(report);
+	size_t length = finding ? strnlen(finding->text, SUM_REASON_MAX) : 0;
 	size_t counts[3] = { 0 };
 
 	for (size_t i = 0; i < report->members->count; i++)
@@ -171,9 +174,12 @@ static void print_sum(const struct verify_report *report, FILE *file)
 	(void) fprintf(file, "\n%zu module%s: %zu will load, %zu will not, %zu cannot tell",
 		report->members->count, plural(report->members->count), counts[PROOF_WILL_LOAD],
 		counts[PROOF_WILL_NOT_LOAD], counts[PROOF_CANNOT_TELL]);
+	while (finding && length && (finding->text[length] & 0xc0) == 0x80)
+		length--;
 	if (finding)
-		(void) fprintf(file, "; as one set: %s: %s",
-			proof_verdict_text(report->set->verdict), finding->text);
+		(void) fprintf(file, "; as one set: %s: %.*s%s",
+			proof_verdict_text(report->set->verdict), (int) length, finding->text,
+			finding->text[length] ? "…" : "");
 	(void) fputc('\n', file);
 }
 

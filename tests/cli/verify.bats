@@ -434,6 +434,8 @@ root() {
     mkdir "$work/image"
     cp "$work/kernel/lib/modules/$krel/kernel/lib/own.ko" "$work/image/"
     verify 0 "$work/image" --kernel "$work/kernel" --enforce-signatures
+    verify 0 "$work/image" --kernel "$work/kernel"
+    [[ $output != *signature-unchecked* ]]
     make_module "$work/image/own.ko" own krel="$krel" intree=Y version=2
     run_slipway 0 sign --key "$work/k.key" --cert "$work/k.pem" --hash sha256 "$work/image"
     verify 4 "$work/image" --kernel "$work/kernel" --enforce-signatures
