@@ -4,9 +4,22 @@
 
 #include "module/elf_parts.h"
 
-/* A file of nothing but mistakes does not need all of them told: the first of a version counts. */
-#define DEFECT_LIMIT 64
+/* Of those among the symbols, each of which may be the first that somebody asks for. */
+#define SYMBOL_LIMIT 64
 #define TEXT_SIZE    512
+
+/* Whether nobody gets to see it: of a stage and version the first counts, but for symbols. */
+static bool is_covered(const struct elf_defects *defects, unsigned int from, unsigned int before)
+{
+	size_t count = 0;
+
+	for (const struct elf_defect *earlier = defects->first; earlier; earlier = earlier->next)
+		if (earlier->stage == defects->stage && earlier->from <= from &&
+			(!earlier->before || (before && before <= earlier->before)) &&
+			(defects->stage != ELF_STAGE_SYMBOLS || ++count == SYMBOL_LIMIT))
+			return true;
+	return false;
+}
 
 int elf_defect_add(struct elf_defects *defects, unsigned int from, unsigned int before, int code,
 	const char *format, ...)
@@ -15,7 +28,7 @@ int elf_defect_add(struct elf_defects *defects, unsigned int from, unsigned int 
 	char text[TEXT_SIZE];
 	va_list arguments;
 
-	if (defects->count >= DEFECT_LIMIT)
+	if (is_covered(defects, from, before))
 		return 0;
 	va_start(arguments, format);
 	(void) vsnprintf(text, sizeof(text), format, arguments);
@@ -30,7 +43,6 @@ int elf_defect_add(struct elf_defects *defects, unsigned int from, unsigned int 
 	else
 		defects->first = defect;
 	defects->last = defect;
-	defects->count++;
 	return 0;
 }
 

@@ -6,8 +6,10 @@
 
 #include "module/elf_parts.h"
 
-#define V(major, minor) ((major) << 8 | (minor))
-
+/* module_enforce_rwx_sections(), of 5.7. */
+#define SINCE_RWX V(5, 7)
+/* struct kernel_symbol has a name space. */
+#define SINCE_NAME_SPACES V(5, 4)
 /* Sections are counted and struct module is measured since then (elf_validity_check()). */
 #define SINCE_UNIQUE V(6, 4)
 /* elf_validity_cache_secstrings() and the others, in place of one function. */
@@ -16,7 +18,10 @@
 #define SINCE_STRTAB V(6, 13)
 /* elf_validity_cache_index_versions(). */
 #define SINCE_EXTENDED V(6, 14)
-/* check_export_symbol_sections(); 7.2 has it, 6.12 not, and it is younger than 7.0. */
+/*
+ * check_export_symbol_sections(): one table of exports, with flags that tell the GPL-only ones; 7.2
+ * has it, 6.12 not, and it is younger than 7.0.
+ */
 #define SINCE_FLAGS V(7, 2)
 
 #define NOT_CHECKED "this kernel does not check it and would read what is not there"

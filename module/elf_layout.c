@@ -11,12 +11,11 @@
 #define PERCPU_SPACE ((uint64_t) 8 << 10)
 #define PAGE_SIZE_4K ((uint64_t) 4096)
 
-#define SHN_LIVEPATCH      0xff20
-#define SHF_RELA_LIVEPATCH 0x00100000
-#define EXPORT_SIZE        12 /* struct kernel_symbol */
-#define STRUCT_NAME_OFFSET 24 /* struct module: an enum, a list_head, the name … */
-#define STRUCT_NAME_SIZE   56
-#define NAME_MARKS         1024
+#define SHN_LIVEPATCH    0xff20
+#define EXPORT_SIZE      12 /* struct kernel_symbol since SINCE_NAME_SPACES */
+#define STRUCT_NAME_SIZE 56
+#define NAME_MARKS       1024
+#define NAME_LIMIT       1024 /* bytes of a section's name that are compared */
 
 static const char *shown_name(const struct elf_parts *parts, unsigned int index)
 {
@@ -72,13 +71,21 @@ static int examine_flags(struct examination *test)
 {
 	const struct elf_parts *parts = test->parts;
 	const uint64_t both = SHF_WRITE | SHF_EXECINSTR;
+	unsigned int i = 0;
+	int r;
 
-	for (unsigned int i = 0; i < parts->header.e_shnum; i++)
-		if ((parts->sections[i].sh_flags & both) == both)
-			return elf_defect_add(test->defects, 0, 0, -ENOEXEC,
-				"section %u (%s) can be written and executed", i,
-				shown_name(parts, i));
-	return 0;
+	while (i < parts->header.e_shnum && (parts->sections[i].sh_flags & both) != both)
+		i++;
+	if (i == parts->header.e_shnum)
+		return 0;
+	r = elf_defect_add(test->defects, SINCE_RWX, 0, -ENOEXEC,
+		"section %u (%s) can be written and executed", i, shown_name(parts, i));
+	if (r < 0)
+		return r;
+	return elf_defect_add(test->defects, 0, SINCE_RWX, -EFAULT,
+		"section %u (%s) can be written and executed, which kernels before 5.7 refuse only "
+		"where that check was brought back to them",
+		i, shown_name(parts, i));
 }
 
 /* layout_sections(): sizes are added up in 32 bits, alignments are taken for powers of two. */
@@ -181,11 +188,32 @@ static int examine_exports(struct examination *test)
 	if (r == 0)
 		r = examine_export_table(test, ELF_KSYMTAB, ELF_KFLAGSTAB, 1, SINCE_FLAGS, 0);
 	if (r == 0)
-		r = examine_export_table(test, ELF_KSYMTAB, ELF_KCRCTAB, CRC_SIZE, 0, 0);
-	if (r == 0)
 		r = examine_export_table(
-			test, ELF_KSYMTAB_GPL, ELF_KCRCTAB_GPL, CRC_SIZE, 0, SINCE_FLAGS);
+			test, ELF_KSYMTAB, ELF_KCRCTAB, CRC_SIZE, SINCE_NAME_SPACES, 0);
+	if (r == 0)
+		r = examine_export_table(test, ELF_KSYMTAB_GPL, ELF_KCRCTAB_GPL, CRC_SIZE,
+			SINCE_NAME_SPACES, SINCE_FLAGS);
 	return r;
+}
+
+/* Of which elf_exports.c reads the first. */
+static int examine_export_relocations(struct examination *test)
+{
+	static const enum elf_known tables[] = { ELF_KSYMTAB, ELF_KSYMTAB_GPL, ELF_KCRCTAB,
+		ELF_KCRCTAB_GPL };
+	const struct elf_parts *parts = test->parts;
+	unsigned int counts[ARRAY_SIZE(tables)] = { 0 };
+
+	for (unsigned int i = 1; i < parts->header.e_shnum; i++)
+		for (size_t j = 0; j < ARRAY_SIZE(tables); j++)
+			if (parts->sections[i].sh_type == SHT_RELA && parts->sections[i].sh_info &&
+				parts->sections[i].sh_info == parts->found[tables[j]].allocated &&
+				++counts[j] == 2)
+				return elf_defect_add(test->defects, 0, 0, -EFAULT,
+					"section %u has further relocations of %s, so that what it "
+					"exports is not known",
+					i, shown_name(parts, parts->sections[i].sh_info));
+	return 0;
 }
 
 static int examine_place(struct examination *test, size_t index, const Elf64_Sym *symbol)
@@ -256,20 +284,47 @@ static bool is_shown(const struct elf_parts *parts, unsigned int index)
 	       index == parts->strtab;
 }
 
-static bool is_named_before(const struct elf_parts *parts, unsigned int index)
+struct shown {
+	const char *name;
+	unsigned int index;
+};
+
+static int compare_shown(const void *a, const void *b)
 {
-	for (unsigned int i = 1; i < index; i++)
-		if (is_shown(parts, i) &&
-			strcmp(elf_section_name(parts, i), elf_section_name(parts, index)) == 0)
-			return true;
-	return false;
+	const struct shown *left = a;
+	const struct shown *right = b;
+	int order = strncmp(left->name, right->name, NAME_LIMIT);
+
+	if (order)
+		return order;
+	return left->index < right->index ? -1 : left->index > right->index;
+}
+
+/* Sets *@ret to the first section with the name of one before it, or to 0. */
+static int find_named_twice(const struct elf_parts *parts, unsigned int *ret)
+{
+	_cleanup_free_ struct shown *shown = calloc(parts->header.e_shnum, sizeof(*shown));
+	size_t count = 0;
+
+	*ret = 0;
+	if (!shown)
+		return -ENOMEM;
+	for (unsigned int i = 1; i < parts->header.e_shnum; i++)
+		if (is_shown(parts, i))
+			shown[count++] = (struct shown){ elf_section_name(parts, i), i };
+	qsort(shown, count, sizeof(*shown), compare_shown);
+	for (size_t i = 1; i < count; i++)
+		if (strncmp(shown[i - 1].name, shown[i].name, NAME_LIMIT) == 0 &&
+			(!*ret || shown[i].index < *ret))
+			*ret = shown[i].index;
+	return 0;
 }
 
 /* Of a name, so that few have the same: ".init.text" and ".exit.text" have not. */
 static size_t mark_of(const char *name)
 {
 	const unsigned char *bytes = (const unsigned char *) name;
-	size_t length = strlen(name);
+	size_t length = strnlen(name, NAME_LIMIT);
 
 	if (length < 2)
 		return length;
@@ -283,20 +338,26 @@ static int examine_shown_names(struct examination *test)
 {
 	const struct elf_parts *parts = test->parts;
 	bool marks[NAME_MARKS] = { false };
+	unsigned int twice = 0;
+	bool *mark = NULL;
 
 	for (unsigned int i = 1; i < parts->header.e_shnum; i++) {
-		bool *mark;
-
 		if (!is_shown(parts, i))
 			continue;
 		mark = &marks[mark_of(elf_section_name(parts, i))];
-		if (*mark && is_named_before(parts, i))
-			return elf_defect_add(test->defects, SINCE_SPLIT, 0, -EEXIST,
-				"section %u has the name %s, as one before it", i,
-				shown_name(parts, i));
+		if (*mark)
+			break;
 		*mark = true;
+		mark = NULL;
 	}
-	return 0;
+	if (!mark)
+		return 0;
+	if (find_named_twice(parts, &twice) < 0)
+		return -ENOMEM;
+	if (!twice)
+		return 0;
+	return elf_defect_add(test->defects, SINCE_SPLIT, 0, -EEXIST,
+		"section %u has the name %s, as one before it", twice, shown_name(parts, twice));
 }
 
 int elf_layout_examine(struct examination *test)
@@ -310,6 +371,7 @@ int elf_layout_examine(struct examination *test)
 		{ examine_struct, ELF_STAGE_LAYOUT },
 		{ examine_percpu, ELF_STAGE_LAYOUT },
 		{ examine_exports, ELF_STAGE_LAYOUT },
+		{ examine_export_relocations, ELF_STAGE_LAYOUT },
 		{ examine_places, ELF_STAGE_SYMBOLS },
 		{ examine_relocation_sections, ELF_STAGE_RELOCATIONS },
 		{ examine_shown_names, ELF_STAGE_SYSFS },

@@ -20,6 +20,14 @@
 #include "module/elf_versions.h"
 #include "module/modinfo.h"
 
+/* A kernel's version, as elf_module_check_format() has it. */
+#define V(major, minor) ((major) << 8 | (minor))
+
+#define SHF_RELA_LIVEPATCH 0x00100000 /* include/uapi/linux/elf.h */
+
+/* struct module of 64-bit machines begins with an enum and a list_head. */
+#define STRUCT_NAME_OFFSET 24
+
 /* Sections that the kernel or we look for by name. */
 enum elf_known {
 	ELF_MODINFO,
@@ -57,7 +65,6 @@ struct elf_defect {
 struct elf_defects {
 	struct elf_defect *first;
 	struct elf_defect *last;
-	size_t count;
 	enum elf_stage stage; /* of what is added next */
 	uint32_t symbol;
 };

@@ -8,10 +8,14 @@
 
 #include "module/elf_parts.h"
 
-#define SHF_RELA_LIVEPATCH 0x00100000
-
 /* .data..percpu is relocated before it is copied; 7.2 does it, 6.12 does not. */
-#define SINCE_PERCPU (7 << 8 | 2)
+#define SINCE_PERCPU V(7, 2)
+/* R_X86_64_PC64 came with relative kernel symbols, of 4.19. */
+#define SINCE_PC64 V(4, 19)
+/* R_X86_64_PLT32 is taken as R_X86_64_PC32 (b21ebf2fb4cd), of 4.16. */
+#define SINCE_PLT32 V(4, 16)
+/* Places have to be zero (eda9cec4c9a1), of 4.15. */
+#define SINCE_ZERO V(4, 15)
 
 /* Where modules come to lie: MODULES_VADDR to MODULES_END, as distances from 2^64. */
 #define MODULES_LOWEST  (-(int64_t) 0x80000000)
@@ -20,7 +24,14 @@
 /* No sum of offsets in a file comes near this. */
 #define OFFSET_LIMIT ((int64_t) 1 << 48)
 
+/* All of what is relocated: no kernel has room for more. */
 #define TARGET_LIMIT ((uint64_t) 1 << 30)
+
+/* What is left of what a file can ask for: sections that share their bytes ask for more. */
+struct budget {
+	uint64_t relocations;
+	uint64_t bytes; /* of sections that are relocated */
+};
 
 struct target {
 	const struct elf_parts *parts;
@@ -29,6 +40,8 @@ struct target {
 	uint64_t size;
 	const char *bytes;      /* or NULL: no bytes in the file, all zero */
 	unsigned char *written; /* a bit for each byte */
+	unsigned int version;
+	struct budget *budget;
 };
 
 struct fit {
@@ -115,6 +128,21 @@ static unsigned long long place_of(const struct target *target, size_t index)
 	return target->parts->sections[target->relocations].sh_offset + index * sizeof(Elf64_Rela);
 }
 
+/* What kernels do not take that are older than the type, unless it was brought back to them. */
+static int check_type(const struct target *target, size_t index, uint64_t type, struct error *error)
+{
+	unsigned int since = type == R_X86_64_PLT32  ? SINCE_PLT32
+			     : type == R_X86_64_PC64 ? SINCE_PC64
+						     : 0;
+
+	if (target->version >= since)
+		return 0;
+	return error_set(error, -EFAULT,
+		"the relocation at offset %llu is of type %llu, which kernels before %u.%u take "
+		"only where that was brought back to them",
+		place_of(target, index), ull(type), since >> 8, since & 0xff);
+}
+
 /* The kernel reads the symbol whatever the type. */
 static int check_index(const struct target *target, size_t index, const Elf64_Rela *relocation,
 	struct error *error)
@@ -173,15 +201,32 @@ static int check_relocation(const struct target *target, size_t index, const Elf
 			"%llu bytes; this kernel does not check it and would write elsewhere",
 			place_of(target, index), ull(relocation->r_offset), target->section,
 			ull(target->size));
-	r = check_symbol(target, index, relocation, error);
+	r = check_type(target, index, type, error);
+	if (r == 0)
+		r = check_symbol(target, index, relocation, error);
 	if (r < 0)
 		return r;
 	if (!is_zero(target, relocation->r_offset, size))
-		return error_set(error, -ENOEXEC,
+		return error_set(error, target->version < SINCE_ZERO ? -EFAULT : -ENOEXEC,
 			"the relocation at offset %llu is for place %llu of section %u, which is "
 			"not zero",
 			place_of(target, index), ull(relocation->r_offset), target->section);
 	mark_written(target, relocation->r_offset, size);
+	return 0;
+}
+
+/* Linkers give each section one of relocations; a thousand for one would take us minutes. */
+static int spend(struct target *target, uint64_t relocations, struct error *error)
+{
+	struct budget *budget = target->budget;
+
+	if (relocations > budget->relocations || target->size > budget->bytes)
+		return error_set(error, -EFAULT,
+			"its relocations at offset %llu lie upon others or relocate what others "
+			"do: they are not looked at",
+			place_of(target, 0));
+	budget->relocations -= relocations;
+	budget->bytes -= target->size;
 	return 0;
 }
 
@@ -195,8 +240,11 @@ static int check_section(struct target *target, struct error *error)
 	if (r < 0)
 		return r;
 	target->size = target->parts->sections[target->section].sh_size;
-	if (target->size > TARGET_LIMIT) /* which no kernel has room for */
+	if (target->size > TARGET_LIMIT || relocations.size < sizeof(Elf64_Rela))
 		return 0;
+	r = spend(target, relocations.size / sizeof(Elf64_Rela), error);
+	if (r < 0)
+		return r;
 	if (target->parts->sections[target->section].sh_type != SHT_NOBITS)
 		target->bytes = bytes.size == target->size ? bytes.data : NULL;
 	target->written = calloc(target->size / 8 + 1, 1);
@@ -228,12 +276,16 @@ static bool is_skipped(const struct elf_parts *parts, unsigned int section, unsi
 
 int elf_relocations_check(const struct elf_parts *parts, unsigned int version, struct error *error)
 {
+	struct budget budget = { parts->size / sizeof(Elf64_Rela), TARGET_LIMIT };
+
 	if (parts->header.e_machine != EM_X86_64)
 		return 0;
 	for (unsigned int i = 1; i < parts->header.e_shnum; i++) {
-		struct target target = {
-			.parts = parts, .relocations = i, .section = parts->sections[i].sh_info
-		};
+		struct target target = { .parts = parts,
+			.relocations = i,
+			.section = parts->sections[i].sh_info,
+			.version = version,
+			.budget = &budget };
 		int r;
 
 		if (is_skipped(parts, i, version))
