@@ -401,6 +401,11 @@ uint16_t elf_module_machine(const struct elf_module *module)
 	return module->machine;
 }
 
+bool elf_module_is_read(const struct elf_module *module)
+{
+	return module->readable;
+}
+
 uint64_t elf_module_struct_size(const struct elf_module *module)
 {
 	return module->struct_size;

@@ -117,6 +117,9 @@ const struct elf_module_export *elf_module_exports(
 /* The ELF header's e_machine: EM_X86_64 and others of <elf.h>. */
 uint16_t elf_module_machine(const struct elf_module *module);
 
+/* Whether anything but that was read: false for files of 32-bit and big-endian machines. */
+bool elf_module_is_read(const struct elf_module *module);
+
 #define ELF_STRUCT_NAME_SIZE 56 /* of struct module's, with the NUL, on 64-bit machines */
 
 /*

@@ -63,10 +63,28 @@ static int judge_stage(struct proof_trial *trial, enum elf_stage stage)
 	return r < 0 ? add_defect(trial, r, "", &error) : 0;
 }
 
+/* Of its own architecture that kernel may well take it. */
+static int doubt_machine(struct proof_trial *trial)
+{
+	char machine[16];
+	const struct proof_draft draft = { .id = "machine",
+		.weight = PROOF_DOUBT,
+		.answer = ENOEXEC,
+		.cure = "try it on a node of that kernel: 64-bit little-endian ones are read" };
+
+	trial->unfit = true;
+	return proof_add(trial, &draft, "built for %s, whose modules are not read here",
+		proof_machine_text(trial->machine, machine));
+}
+
 static int judge_format(struct proof_trial *trial)
 {
 	struct error error = { 0 };
-	int r = elf_module_check_stage(trial->module, trial->version, ELF_STAGE_FILE, NULL, &error);
+	int r;
+
+	if (!elf_module_is_read(trial->module))
+		return doubt_machine(trial);
+	r = elf_module_check_stage(trial->module, trial->version, ELF_STAGE_FILE, NULL, &error);
 
 	trial->unfit = r < 0;
 	return r < 0 ? add_defect(trial, r, "", &error) : 0;

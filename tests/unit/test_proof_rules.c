@@ -83,6 +83,53 @@ static void another_architecture_is_all_that_is_said(void **state)
 	assert_contains(proof.findings[0].text, "built for x86-64, but the kernel is of arm64");
 }
 
+/* The mutant as a file for another machine, with a symbol of that one's in place of printk. */
+static void move_to(struct mutant *mutant, uint16_t machine, const char symbol[7])
+{
+	struct error error = { 0 };
+	char *place = mutant->data;
+
+	memcpy(mutant->data + offsetof(Elf64_Ehdr, e_machine), &machine, sizeof(machine));
+	while ((place = memmem(place, mutant->size - (size_t) (place - mutant->data), "printk",
+			sizeof("printk")))) {
+		memcpy(place, symbol, sizeof("printk"));
+		place++;
+	}
+	elf_module_close(&mutant->module);
+	assert_int_equal(elf_module_open_memory(
+				 mutant->data, mutant->size, "moved.ko", &mutant->module, &error),
+		0);
+}
+
+static void an_architecture_that_is_not_read_is_a_doubt_for_its_kernel(void **state)
+{
+	struct proof_kernel kernel = { .machine = EM_S390, .version = PROOF_VERSION(6, 1) };
+	_cleanup_mutant_ struct mutant mutant = { 0 };
+
+	mutant_make(&mutant, "peer", NULL, NULL, 0);
+	mutant.data[EI_DATA] = ELFDATA2MSB;
+	move_to(&mutant, EM_S390 << 8, "printk");
+	expect(*state, &mutant, ALL, kernel, "machine", PROOF_DOUBT, ENOEXEC);
+	kernel.machine = 0;
+	expect(*state, &mutant, ALL, kernel, "machine", PROOF_DOUBT, ENOEXEC);
+	kernel.machine = EM_X86_64;
+	expect(*state, &mutant, ALL, kernel, "machine", PROOF_REFUSAL, ENOEXEC);
+}
+
+static void the_toc_of_powerpc_is_nobodys_to_export(void **state)
+{
+	struct proof_kernel kernel = { .machine = EM_PPC64 };
+	_cleanup_mutant_ struct mutant mutant = { 0 }, other = { 0 };
+
+	mutant_make(&mutant, "peer", NULL, NULL, 0);
+	move_to(&mutant, EM_PPC64, ".TOC.\0");
+	expect(*state, &mutant, LAYOUT PEER, kernel, NULL, PROOF_NOTE, 0);
+	mutant_make(&other, "peer", NULL, NULL, 0);
+	move_to(&other, EM_AARCH64, ".TOC.\0");
+	kernel.machine = EM_AARCH64;
+	expect(*state, &other, LAYOUT PEER, kernel, "symbol-missing", PROOF_REFUSAL, ENOENT);
+}
+
 static void the_size_of_struct_module_counts_since_6_4(void **state)
 {
 	struct proof_kernel kernel = { .struct_size = 64 };
@@ -379,6 +426,25 @@ static void a_proprietary_modules_symbols_taint_who_uses_them(void **state)
 	expect_plain(*state, "peer", gpl, (struct proof_kernel){ 0 }, NULL, PROOF_NOTE, 0);
 }
 
+/* The rule came with 5.9, and later to some that are older. */
+static void before_5_9_that_taint_may_not_be_inherited(void **state)
+{
+	char *names[] = { "ib_uverbs", NULL };
+	const struct strv proprietary = { names, 1, 2 };
+	struct proof_kernel kernel = { .proprietary = &proprietary };
+	const char *gpl = LAYOUT PEER "0x00000007\tprintk\tvmlinux\tEXPORT_SYMBOL_GPL\t\n";
+
+	for (unsigned int i = 0; i < 2; i++) {
+		kernel.version = i ? PROOF_VERSION(5, 9) : PROOF_VERSION(5, 8);
+		_cleanup_proof_ struct proof proof = prove(*state, "peer", gpl, kernel);
+		bool gpl_first = !finding_of(&proof, "gpl-only");
+
+		assert_finding(&proof, gpl_first ? "tainted-exporter" : "gpl-only",
+			i ? PROOF_REFUSAL : PROOF_DOUBT, ENOENT);
+		assert_int_equal(proof.verdict, i ? PROOF_WILL_NOT_LOAD : PROOF_CANNOT_TELL);
+	}
+}
+
 static void a_weak_symbol_that_is_hidden_is_just_not_there(void **state)
 {
 	static const char *const changes[] = { "license=Dual MIT/GPL", "license=Proprietary!",
@@ -470,6 +536,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		folder_test(a_kernel_without_modules_takes_none),
 		folder_test(another_architecture_is_all_that_is_said),
+		folder_test(an_architecture_that_is_not_read_is_a_doubt_for_its_kernel),
+		folder_test(the_toc_of_powerpc_is_nobodys_to_export),
 		folder_test(the_size_of_struct_module_counts_since_6_4),
 		folder_test(what_the_command_line_forbids_is_refused),
 		folder_test(without_versions_it_takes_force),
@@ -490,6 +558,7 @@ int main(void)
 		folder_test(a_crc_finding_has_both_and_the_exporter),
 		folder_test(what_nobody_tells_is_a_doubt_that_says_so),
 		folder_test(a_proprietary_modules_symbols_taint_who_uses_them),
+		folder_test(before_5_9_that_taint_may_not_be_inherited),
 		folder_test(a_weak_symbol_that_is_hidden_is_just_not_there),
 		folder_test(a_symbol_is_exported_once),
 		folder_test(a_name_that_is_built_in_may_be_taken),
