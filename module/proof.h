@@ -64,6 +64,10 @@ enum proof_option { PROOF_UNKNOWN, PROOF_NO, PROOF_YES };
 struct proof_trust {
 	bool enforced; /* sig_enforce, MODULE_SIG_FORCE or lockdown */
 	bool lockdown; /* only by lockdown, whose answer is EPERM instead of EKEYREJECTED */
+	/*
+	 * Nobody could see whether they are enforced: what enforcement would refuse is a doubt.
+	 */
+	bool enforced_unknown;
 	const char *enforced_by; /* "module.sig_enforce=1", "lockdown" …, for messages; or NULL */
 	/*
 	 * Judges the unpacked file at @module, as module_signature_verify() does: 0, -ENODATA,
@@ -77,6 +81,13 @@ struct proof_trust {
 	void *context;
 	/* Descriptions of the keys in the kernel's keyrings, or their ids in hex; NULL: unknown. */
 	const struct strv *keys;
+	/* There may be more keys than these: one that is not among them is not known. */
+	bool keys_partial;
+	/*
+	 * Keys that are there, of which it is not known whether they count for modules: of a
+	 * keyring that only some kernels ask (.platform), or of one that nobody could see. Or NULL.
+	 */
+	const struct strv *maybe_keys;
 };
 
 /* What the kernel is. All borrowed. NULL, 0 or UNKNOWN: not known, and said where it matters. */

@@ -95,11 +95,13 @@ static bool is_known_key(const struct strv *keys, const struct cms_facts *cms)
 static void ask_keys(const struct proof_trust *trust, struct opinion *opinion)
 {
 	bool known = trust->keys && is_known_key(trust->keys, &opinion->cms);
+	bool maybe = trust->maybe_keys && is_known_key(trust->maybe_keys, &opinion->cms);
+	bool complete = trust->keys && !trust->keys_partial;
 
 	/* A signature names its certificate's issuer, a keyring the subject: only an id is certain.
 	 */
 	opinion->unchecked = true;
-	opinion->unknown_key = !known && (!trust->keys || !*opinion->cms.key_id);
+	opinion->unknown_key = !known && (!complete || maybe || !*opinion->cms.key_id);
 	if (known || opinion->unknown_key)
 		return;
 	opinion->code = error_set(&opinion->why, -ENOKEY,
@@ -200,6 +202,23 @@ static const char *cure_of(int code)
 				  "--replace)";
 }
 
+/* Where it could not be seen whether signatures are enforced. */
+static int doubt_enforced(struct proof_trial *trial, int code, const char *why)
+{
+	const struct proof_draft draft = {
+		.id = id_of(code),
+		.weight = PROOF_DOUBT,
+		.answer = EPERM,
+		.cure = "let it be seen (mount securityfs at /sys/kernel/security, run "
+			"privileged), or sign it with a key that the kernel trusts (slipway sign)"
+	};
+
+	return proof_add(trial, &draft,
+		"%s, and whether the kernel enforces signatures is not known here: neither "
+		"module.sig_enforce nor lockdown could be seen in full",
+		why);
+}
+
 static int judge_tolerated(struct proof_trial *trial, const struct opinion *opinion)
 {
 	const struct proof_trust *trust = &trial->kernel->trust;
@@ -212,6 +231,8 @@ static int judge_tolerated(struct proof_trial *trial, const struct opinion *opin
 		return proof_add(trial, &draft,
 			"%s, and the kernel takes only what it can trust (%s)", opinion->why.text,
 			trust->enforced_by ? trust->enforced_by : "signatures are enforced");
+	if (trust->enforced_unknown)
+		return doubt_enforced(trial, opinion->code, opinion->why.text);
 	/* What is no module taints nothing. */
 	if (trial->kernel->module_sig != PROOF_YES || !trial->module)
 		return 0;
@@ -285,6 +306,13 @@ static int judge_good(struct proof_trial *trial, const struct opinion *opinion)
 		return 0;
 	if (opinion->unknown_key && trial->kernel->trust.enforced)
 		return doubt_key(trial, opinion);
+	if (opinion->unknown_key && trial->kernel->trust.enforced_unknown) {
+		struct error why;
+
+		(void) error_set(&why, 0, "signed by %s, whose key the kernel is not known to have",
+			signer_of(&opinion->cms));
+		return doubt_enforced(trial, -ENOKEY, why.text);
+	}
 	return note_unchecked(trial, opinion);
 }
 

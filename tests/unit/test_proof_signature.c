@@ -133,6 +133,39 @@ static void keys_decide_where_nobody_can_check(void **state)
 		"signature-unchecked", PROOF_NOTE, 0);
 }
 
+static void enforcement_that_nobody_saw_is_a_doubt(void **state)
+{
+	char *names[] = { "Another: deadbeef", NULL };
+	const struct strv known = { names, 1, 2 };
+	const struct strv none = { names, 0, 2 };
+	unsigned char tail[TAIL_SIZE];
+
+	make_tail(tail);
+	expect(*state, NULL, (struct proof_kernel){ .trust = { .enforced_unknown = true } },
+		"unsigned", PROOF_DOUBT, EPERM);
+	expect(*state, NULL,
+		(struct proof_kernel){
+			.module_sig = PROOF_NO, .trust = { .enforced_unknown = true } },
+		NULL, PROOF_NOTE, 0);
+	expect(*state, tail, (struct proof_kernel){ .trust = { .enforced_unknown = true } },
+		"signature-key", PROOF_DOUBT, EPERM);
+	expect(*state, tail,
+		(struct proof_kernel){ .trust = { .enforced_unknown = true, .keys = &none } },
+		"signature-key", PROOF_DOUBT, EPERM);
+	expect(*state, tail,
+		(struct proof_kernel){ .trust = { .enforced_unknown = true, .keys = &known } },
+		"signature-unchecked", PROOF_NOTE, 0);
+	/* Enforced, and the key is one that may not count, or the list may lack some. */
+	expect(*state, tail,
+		(struct proof_kernel){
+			.trust = { .enforced = true, .keys = &none, .maybe_keys = &known } },
+		"signature-key", PROOF_DOUBT, EKEYREJECTED);
+	expect(*state, tail,
+		(struct proof_kernel){
+			.trust = { .enforced = true, .keys = &none, .keys_partial = true } },
+		"signature-key", PROOF_DOUBT, EKEYREJECTED);
+}
+
 struct answer {
 	int code;
 	size_t size;
@@ -370,6 +403,7 @@ int main(void)
 		folder_test(a_damaged_signature_is_refused_everywhere),
 		folder_test(a_kind_that_the_kernel_does_not_know_is_as_good_as_none),
 		folder_test(keys_decide_where_nobody_can_check),
+		folder_test(enforcement_that_nobody_saw_is_a_doubt),
 		folder_test(whoever_can_check_decides),
 		folder_test(a_certificate_that_was_not_given_is_asked_for),
 		folder_test(a_key_that_only_the_kernel_has_is_no_unknown_one),
