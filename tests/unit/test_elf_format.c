@@ -3,6 +3,8 @@
 #include "tests/unit/support.h"
 
 #include <elf.h>
+#include <stdlib.h>
+#include <time.h>
 
 #include "common/fs.h"
 #include "module/elf_module.h"
@@ -67,15 +69,47 @@ static void assert_minds(const struct image *image, unsigned int version, int co
 		fail_msg("%x: not %d: %s", version, code, error.text);
 }
 
-static void assert_relocations(const struct image *image, int code)
+static void assert_relocations_by(const struct image *image, unsigned int version, int code)
 {
 	_cleanup_(elf_module_close) struct elf_module *module = NULL;
 	struct error error = { 0 };
 
 	if (elf_module_open_memory(image->data, image->size, "image.ko", &module, &error) < 0)
 		fail_msg("%s", error.text);
-	if (elf_module_check_relocations(module, V(6, 1), &error) != code)
+	if (elf_module_check_relocations(module, version, &error) != code)
 		fail_msg("not %d: %s", code, error.text);
+}
+
+static void assert_relocations(const struct image *image, int code)
+{
+	assert_relocations_by(image, V(6, 1), code);
+}
+
+/* Puts @size bytes behind the file, and the section table with @count more behind them. */
+static Elf64_Shdr *grow(struct image *image, size_t size, unsigned int count)
+{
+	unsigned int was = image->header->e_shnum;
+	size_t bytes = (image->size + 63) & ~(size_t) 63;
+	size_t table = (bytes + size + 63) & ~(size_t) 63;
+	struct image grown = { .size = table + (was + count) * sizeof(Elf64_Shdr) };
+
+	grown.data = calloc(1, grown.size);
+	assert_non_null(grown.data);
+	memcpy(grown.data, image->data, image->size);
+	memcpy(grown.data + table, image->sections, was * sizeof(Elf64_Shdr));
+	grown.header = (Elf64_Ehdr *) (void *) grown.data;
+	grown.header->e_shoff = table;
+	grown.header->e_shnum = (uint16_t) (was + count);
+	grown.sections = (Elf64_Shdr *) (void *) (grown.data + table);
+	image_free(image);
+	*image = grown;
+	return grown.sections + was;
+}
+
+/* Far more than it takes with sanitizers, far less than what grows with the square. */
+static void assert_soon(clock_t begin)
+{
+	assert_true(clock() - begin < 10 * CLOCKS_PER_SEC);
 }
 
 static void whole_fixtures_are_fine(void **state)
@@ -234,6 +268,96 @@ static void relocations_are_tried(void **state)
 	assert_relocations(&image, -ENOEXEC);
 }
 
+static void rules_of_later_kernels_are_doubts_before_them(void **state)
+{
+	_cleanup_image_ struct image image = read_image(FIXTURES "/flagged.ko");
+	Elf64_Rela *relocation = first_relocation(&image, ".rela__ksymtab");
+	Elf64_Rela was = *relocation;
+
+	(void) state;
+	relocation->r_info = ELF64_R_INFO(ELF64_R_SYM(was.r_info), R_X86_64_PLT32);
+	assert_relocations_by(&image, V(4, 16), 0);
+	assert_relocations_by(&image, V(4, 15), -EFAULT);
+	relocation->r_info = ELF64_R_INFO(ELF64_R_SYM(was.r_info), R_X86_64_PC64);
+	assert_relocations_by(&image, V(4, 18), -EFAULT);
+	*relocation = was;
+	image.data[section(&image, "__ksymtab")->sh_offset + was.r_offset] = 1;
+	assert_relocations_by(&image, V(4, 15), -ENOEXEC);
+	assert_relocations_by(&image, V(4, 14), -EFAULT);
+	section(&image, ".comment")->sh_flags = SHF_WRITE | SHF_EXECINSTR;
+	assert_minds(&image, V(5, 7), -ENOEXEC);
+	assert_minds(&image, V(5, 6), -EFAULT);
+}
+
+static void many_mistakes_of_one_kind_hide_no_other(void **state)
+{
+	_cleanup_image_ struct image image = read_image(FIXTURES "/peer.ko");
+	uint32_t beyond = (uint32_t) image.sections[image.header->e_shstrndx].sh_size;
+	Elf64_Shdr *added = grow(&image, 4096, 100);
+
+	(void) state;
+	for (size_t i = 0; i < 100; i++)
+		added[i] = (Elf64_Shdr){ .sh_name = beyond, .sh_type = SHT_PROGBITS };
+	assert_minds(&image, V(6, 1), 0);
+	section(&image, ".comment")->sh_flags = SHF_WRITE | SHF_EXECINSTR;
+	assert_minds(&image, V(6, 1), -ENOEXEC);
+}
+
+/* As many as a file can have, all of the same bytes: each alone takes some time. */
+static void relocations_that_share_bytes_are_not_all_walked(void **state)
+{
+	enum { COUNT = 60000, RELOCATIONS = 10000 };
+
+	_cleanup_image_ struct image image = read_image(FIXTURES "/flagged.ko");
+	Elf64_Rela one = first_relocation(&image, ".rela__ksymtab")[1];
+	Elf64_Shdr *added = grow(&image, RELOCATIONS * sizeof(Elf64_Rela), COUNT);
+	Elf64_Shdr *shared = section(&image, ".rela__ksymtab");
+	clock_t begin = clock();
+
+	(void) state;
+	shared->sh_offset = (uint64_t) ((char *) image.sections - image.data) -
+			    RELOCATIONS * sizeof(Elf64_Rela);
+	shared->sh_size = RELOCATIONS * sizeof(Elf64_Rela);
+	one.r_info = ELF64_R_INFO(ELF64_R_SYM(one.r_info), R_X86_64_NONE);
+	for (size_t i = 0; i < RELOCATIONS; i++)
+		memcpy(image.data + shared->sh_offset + i * sizeof(one), &one, sizeof(one));
+	for (size_t i = 0; i < COUNT; i++)
+		added[i] = *shared;
+	assert_minds(&image, V(6, 1), -EFAULT);
+	assert_relocations(&image, -EFAULT);
+	assert_soon(begin);
+}
+
+static void thousands_of_sections_are_compared_soon(void **state)
+{
+	enum { COUNT = 60000, LENGTH = 32 };
+
+	_cleanup_image_ struct image image = read_image(FIXTURES "/peer.ko");
+	Elf64_Shdr *added = grow(&image, COUNT * LENGTH, COUNT);
+	Elf64_Shdr *names = &image.sections[image.header->e_shstrndx];
+	uint32_t start = (uint32_t) ((size_t) ((char *) image.sections - image.data) -
+				     COUNT * LENGTH - names->sh_offset);
+	clock_t begin = clock();
+
+	(void) state;
+	names->sh_size = start + COUNT * LENGTH;
+	for (uint32_t i = 0; i < COUNT; i++) {
+		added[i] = (Elf64_Shdr){ .sh_name = start + i * LENGTH,
+			.sh_type = SHT_PROGBITS,
+			.sh_flags = SHF_ALLOC,
+			.sh_offset = names->sh_offset,
+			.sh_size = 1 };
+		assert_int_equal(snprintf(image.data + names->sh_offset + added[i].sh_name, LENGTH,
+					 "one_prefix_for_all_of_them_%04x", i & 0xffff),
+			LENGTH - 1);
+	}
+	assert_minds(&image, V(6, 12), 0);
+	added[COUNT - 1].sh_name = added[0].sh_name;
+	assert_minds(&image, V(6, 12), -EEXIST);
+	assert_minds(&image, V(6, 1), 0);
+	assert_soon(begin);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -246,6 +370,10 @@ int main(void)
 		cmocka_unit_test(the_table_of_strings_is_checked_since_6_13),
 		cmocka_unit_test(exports_want_flags_since_7_2),
 		cmocka_unit_test(relocations_are_tried),
+		cmocka_unit_test(rules_of_later_kernels_are_doubts_before_them),
+		cmocka_unit_test(many_mistakes_of_one_kind_hide_no_other),
+		cmocka_unit_test(relocations_that_share_bytes_are_not_all_walked),
+		cmocka_unit_test(thousands_of_sections_are_compared_soon),
 	};
 
 	return cmocka_run_group_tests_name("elf_format", tests, NULL, NULL);
