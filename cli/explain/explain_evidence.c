@@ -104,8 +104,10 @@ int explain_blame_node(struct explain_finding *finding)
 	finding->guessed = false;
 	return set_remedy(finding,
 		"by these files nothing has to be built again: compare what the node has with "
-		"them, its uname -r with the kernel given and the sum of its module's file "
-		"(sha256sum, modinfo -n) with this one's, and explain with those of the node");
+		"them: uname -r, and the module and the one that exports the symbol (sha256sum of "
+		"what modinfo -n names, /sys/module/<name>/srcversion); then explain with the "
+		"node's");
+	then explain with the node's");
 }
 
 static bool uses(const struct elf_module *module, const char *symbol)

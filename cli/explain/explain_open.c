@@ -81,6 +81,21 @@ static int read_kernel(
 	return r;
 }
 
+/* Who waits for an image is told what for. */
+static int open_input(
+	struct verify_input *input, const struct explain_sources *sources, struct error *error)
+{
+	struct context *context = &sources->build->context;
+	int r;
+
+	if (!verify_input_unpacks(input))
+		return verify_input_open(input, context, error);
+	progress_begin(&context->progress, "unpack");
+	r = verify_input_open(input, context, error);
+	progress_end(&context->progress, r < 0 ? "failed" : "done");
+	return r;
+}
+
 static int add_input(struct explain_opened *opened, const struct explain_sources *sources,
 	const char *what, struct error *error)
 {
@@ -89,7 +104,7 @@ static int add_input(struct explain_opened *opened, const struct explain_sources
 	int r = verify_input_tell(what, &input, error);
 
 	if (r == 0)
-		r = verify_input_open(&input, &sources->build->context, error);
+		r = open_input(&input, sources, error);
 	if (r == 0 && krel && verify_input_choose(&input, krel) < 0)
 		r = error_set_errno(error, -ENOMEM, "%s", what);
 	if (r == 0 && input.modules.count + input.symvers.count == 0)
