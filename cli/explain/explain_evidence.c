@@ -107,7 +107,6 @@ int explain_blame_node(struct explain_finding *finding)
 		"them: uname -r, and the module and the one that exports the symbol (sha256sum of "
 		"what modinfo -n names, /sys/module/<name>/srcversion); then explain with the "
 		"node's");
-	then explain with the node's");
 }
 
 static bool uses(const struct elf_module *module, const char *symbol)
