@@ -272,8 +272,8 @@ static void print_reason(const struct table *table, const char *reason)
 		(void) fputs(reason, table->file);
 		return;
 	}
-	for (length = REASON_MAX; length > REASON_MAX / 2 && reason[length] != ' '; length--)
-		;
+	while (length > REASON_MAX || (length > REASON_MAX / 2 && reason[length] != ' '))
+		length--;
 	(void) fprintf(table->file, "%.*s …", (int) length, reason);
 }
 
