@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "entrypoint/prove.h"
 
+#include <fcntl.h>
 #include <limits.h>
 #include <string.h>
 #include <sys/utsname.h>
 
+#include "common/chase.h"
 #include "common/clock.h"
 #include "common/fs.h"
 #include "entrypoint/contract.h"
@@ -160,19 +162,37 @@ static int add_driver_symvers(struct proving *proving)
 	return 0;
 }
 
+/* The node's own; links in its tree mean what they mean there, not in this container. */
+static int list_host_symvers(struct proving *proving, const char *host)
+{
+	static const char *const files[] = { "symvers.zst", "symvers.xz", "symvers.gz",
+		"build/Module.symvers" };
+	const struct role *role = proving->role;
+	_cleanup_close_ int host_fd =
+		openat(role->root_fd, *host ? host : ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && host_fd >= 0 && i < ARRAY_SIZE(files); i++) {
+		_cleanup_free_ char *real = NULL;
+		char path[PATH_MAX];
+
+		(void) snprintf(path, sizeof(path), "lib/modules/%s/%s", role->krel, files[i]);
+		if (chase(host_fd, path, &real) == 0)
+			r = strv_pushf(&proving->symvers, "%s%s%s", host, *host ? "/" : "", real);
+	}
+	return r;
+}
+
 /* The image's symvers; else the node's own, where its kernel's package brought one. */
 static int list_sources(struct proving *proving)
 {
 	const struct role *role = proving->role;
 	const char *host = role->host_root + (role->host_root[0] == '/');
-	static const char *const files[] = { "symvers.zst", "symvers.xz", "symvers.gz",
-		"build/Module.symvers" };
 	int r = strv_pushf(
 		&proving->symvers, KERNEL_FACTS_FOLDER "/%s/" KERNEL_FACTS_SYMVERS, role->krel);
 
-	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(files); i++)
-		r = strv_pushf(
-			&proving->symvers, "%s/lib/modules/%s/%s", host, role->krel, files[i]);
+	if (r == 0)
+		r = list_host_symvers(proving, host);
 	if (r == 0)
 		r = strv_push(&proving->trees, "");
 	if (r == 0)
@@ -210,6 +230,8 @@ static int look_at_kernel(struct proving *proving)
 		.symvers = &proving->symvers,
 		.facts = proving->facts,
 		.trees = &proving->trees,
+		.image_tree = "",
+		.read_keyring = running_read_keyring,
 		.driver_symvers = &proving->driver_symvers,
 		.gone = &proving->gone,
 		.modules = (const struct elf_module *const *) proving->modules,

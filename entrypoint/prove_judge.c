@@ -89,7 +89,30 @@ static void name_strangers(const struct running *running, char *text, size_t siz
 			"; loaded from files that are not on the node any more: %s", joined);
 }
 
-static int doubt(const struct judgement *judgement, enum reason *ret_reason, struct error *text)
+/* What a driver's list says by a module's name only: no build id ties it to what is loaded. */
+static void name_heard(const struct running *running, char *text, size_t size)
+{
+	_cleanup_strv_ struct strv names = { 0 };
+	_cleanup_free_ char *joined = NULL;
+	size_t count;
+	const struct running_module *modules = running_loaded(running, &count);
+	int r = 0;
+
+	text[0] = '\0';
+	for (size_t i = 0; r == 0 && i < count; i++)
+		if (modules[i].by_word)
+			r = strv_push(&names, modules[i].name);
+	joined = names.count ? strv_join(&names, ", ") : NULL;
+	if (names.count)
+		(void) snprintf(text, size,
+			"what %s exports is known by the list of its driver only, which may be of "
+			"another build than what is loaded",
+			joined ? joined : names.items[0]);
+}
+
+/* @other: why, where it is no finding; NULL. */
+static int doubt(const struct judgement *judgement, const char *other, enum reason *ret_reason,
+	struct error *text)
 {
 	const struct proof_finding *finding = first_finding(judgement->set, PROOF_DOUBT);
 	const char *what = "this image has no Module.symvers of the kernel";
@@ -98,6 +121,8 @@ static int doubt(const struct judgement *judgement, enum reason *ret_reason, str
 
 	if (running_is_same_build(judgement->running, &why) == PROOF_NO)
 		what = why;
+	else if (other)
+		what = other;
 	else if (running_has_symvers(judgement->running) && finding)
 		what = finding->text;
 	name_strangers(judgement->running, strangers, sizeof(strangers));
@@ -122,16 +147,26 @@ static int doubt(const struct judgement *judgement, enum reason *ret_reason, str
 int prove_judge(const struct judgement *judgement, enum reason *ret_reason, struct error *text)
 {
 	const struct proof_set *set = judgement->set;
+	enum proof_option same;
+	char heard[256];
 	const char *why;
 
 	if (set->verdict == PROOF_WILL_NOT_LOAD)
 		return refuse(judgement, first_finding(set, PROOF_REFUSAL), ret_reason, text);
 	/* Without MODVERSIONS the kernel takes what another build of it would crash on. */
-	if (running_is_same_build(judgement->running, &why) == PROOF_NO &&
-		!proof_kernel_has_modversions(running_kernel(judgement->running)))
-		return doubt(judgement, ret_reason, text);
+	same = running_is_same_build(judgement->running, &why);
+	if (same == PROOF_NO && !proof_kernel_has_modversions(running_kernel(judgement->running)))
+		return doubt(judgement, NULL, ret_reason, text);
 	if (set->verdict == PROOF_CANNOT_TELL || count_bad(set))
-		return doubt(judgement, ret_reason, text);
-	(void) error_set(text, 0, "%zu modules will load", set->member_count);
+		return doubt(judgement, NULL, ret_reason, text);
+	name_heard(judgement->running, heard, sizeof(heard));
+	if (judgement->replacing && same == PROOF_UNKNOWN)
+		return doubt(judgement,
+			"nothing shows that the kernel is the build that the image was made for",
+			ret_reason, text);
+	if (judgement->replacing && *heard)
+		return doubt(judgement, heard, ret_reason, text);
+	(void) error_set(
+		text, 0, "%zu modules will load%s%s", set->member_count, *heard ? "; " : "", heard);
 	return 0;
 }

@@ -18,6 +18,9 @@ static const struct option_name {
 		offsetof(struct kernel_options, missing_imports) },
 	{ { "CONFIG_MODULE_SIG" }, offsetof(struct kernel_options, module_sig) },
 	{ { "CONFIG_LIVEPATCH" }, offsetof(struct kernel_options, livepatch) },
+	/* What distributions had before it came to Linux in 5.4. */
+	{ { "CONFIG_SECURITY_LOCKDOWN_LSM", "CONFIG_LOCK_DOWN_KERNEL" },
+		offsetof(struct kernel_options, lockdown) },
 	/* Renamed in 6.9. */
 	{ { "CONFIG_MITIGATION_RETPOLINE", "CONFIG_RETPOLINE" },
 		offsetof(struct kernel_options, retpoline) },

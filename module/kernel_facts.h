@@ -18,7 +18,8 @@
 
 /* Of the kernel's configuration, as far as the proof asks. */
 struct kernel_options {
-	enum proof_option modules, force_load, missing_imports, module_sig, livepatch, retpoline;
+	enum proof_option modules, force_load, missing_imports, module_sig, livepatch, retpoline,
+		lockdown;
 };
 
 struct kernel_facts {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "module/running.h"
 
-#include <elf.h>
 #include <limits.h>
 #include <string.h>
 #include <sys/utsname.h>
@@ -9,6 +8,7 @@
 #include "common/chase.h"
 #include "common/fs.h"
 #include "module/decompress.h"
+#include "module/machine.h"
 #include "module/running_parts.h"
 
 #define CONFIG_SIZE_LIMIT ((size_t) 8 << 20)
@@ -27,26 +27,6 @@ static void read_names(struct running *running)
 	copy_or(running->krel, sizeof(running->krel), sources->krel, system.release);
 	copy_or(running->machine, sizeof(running->machine), sources->machine, system.machine);
 	copy_or(running->build, sizeof(running->build), sources->build, system.version);
-}
-
-/* e_machine of what uname -m prints; 0: not one that we know. */
-static uint16_t machine_of(const char *name)
-{
-	static const struct {
-		const char *name;
-		uint16_t machine;
-	} machines[] = {
-		{ "x86_64", EM_X86_64 },
-		{ "aarch64", EM_AARCH64 },
-		{ "ppc64le", EM_PPC64 },
-		{ "s390x", EM_S390 },
-		{ "riscv64", EM_RISCV },
-	};
-
-	for (size_t i = 0; i < ARRAY_SIZE(machines); i++)
-		if (strcmp(machines[i].name, name) == 0)
-			return machines[i].machine;
-	return 0;
 }
 
 /* A configuration, packed or not. -ENOENT and the like: it is not there. */
@@ -97,6 +77,18 @@ static int find_config(const struct running *running, struct kernel_options *ret
 				r = read_config(running->trees[i].fd, real, ret);
 		}
 	return r;
+}
+
+/* CONFIG_SECURITY_LOCKDOWN_LSM. A build's facts count for that very build only. */
+enum proof_option running_has_lockdown(const struct running *running)
+{
+	struct kernel_options options = { 0 };
+
+	if (running->has_facts && *running->build &&
+		strcmp(running->facts.build, running->build) == 0 &&
+		running->facts.options.lockdown != PROOF_UNKNOWN)
+		return running->facts.options.lockdown;
+	return find_config(running, &options) < 0 ? PROOF_UNKNOWN : options.lockdown;
 }
 
 static void read_facts(struct running *running)
@@ -275,6 +267,7 @@ void running_close(struct running **running)
 	strv_free(&closing->proprietary);
 	strv_free(&closing->blacklist);
 	strv_free(&closing->keys);
+	strv_free(&closing->maybe_keys);
 	free(closing);
 }
 
@@ -302,9 +295,4 @@ enum proof_option running_is_same_build(const struct running *running, const cha
 const struct strv *running_unexplained(const struct running *running)
 {
 	return &running->unexplained;
-}
-
-enum running_lockdown running_lockdown(const struct running *running)
-{
-	return running->lockdown;
 }

@@ -57,6 +57,11 @@ struct running_sources {
 	 */
 	const struct strv *trees;
 	/*
+	 * The one of trees that what is to be loaded comes from, where that is an image: a file
+	 * there says nothing of the node. NULL: none is.
+	 */
+	const char *image_tree;
+	/*
 	 * Paths of symvers of drivers that are loaded (OFED's container shows its own): what they
 	 * list under the name of a loaded module that no file explains is taken at their word.
 	 */
@@ -82,6 +87,11 @@ struct running_sources {
 	 */
 	const struct running_cert *certs;
 	size_t cert_count;
+	/*
+	 * The keys in a keyring, as KEYCTL_READ has them: their number, or a negative errno (-E2BIG
+	 * for more than @count). NULL: nobody can tell. See running_read_keyring().
+	 */
+	int (*read_keyring)(int32_t keyring, int32_t *ret, size_t count);
 	int security_fd; /* a securityfs; 0 or less: sys/kernel/security */
 	/* /proc/kallsyms may be read, once, for symbols that only it knows (50 to 150 ms). */
 	bool kallsyms;
@@ -95,6 +105,9 @@ struct running_sources {
 int running_open(int root_fd, const struct running_sources *sources, struct running **ret,
 	struct error *error) _must_check_;
 void running_close(struct running **running);
+
+/* sources.read_keyring of the kernel that runs here: keyctl(2). */
+int running_read_keyring(int32_t keyring, int32_t *ret, size_t count);
 
 /* For proof_module() and proof_set_run(). Borrowed, as all below. */
 const struct proof_kernel *running_kernel(const struct running *running);
@@ -113,14 +126,6 @@ enum proof_option running_is_same_build(const struct running *running, const cha
 
 /* Names of loaded modules that export what is used, or may, and that no file explains. */
 const struct strv *running_unexplained(const struct running *running);
-
-enum running_lockdown {
-	RUNNING_LOCKDOWN_UNKNOWN,
-	RUNNING_LOCKDOWN_NONE,
-	RUNNING_LOCKDOWN_INTEGRITY,
-	RUNNING_LOCKDOWN_CONFIDENTIALITY,
-};
-enum running_lockdown running_lockdown(const struct running *running);
 
 /* One loaded module. */
 struct running_module {

@@ -402,6 +402,70 @@ static int resolve_rest(struct running *running, const struct strv *unresolved)
 	return r == -ENOMEM ? r : 0;
 }
 
+/* Exports of what is to be loaded that the kernel, or what stays, may have too. */
+static int place_export(struct running *running, const char *symbol, struct strv *rest)
+{
+	int r = symvers_find(running->there, symbol) ? 1 : put_by_kernel(running, symbol);
+
+	for (size_t i = 0; r == 0 && i < running->loaded_count; i++) {
+		struct loaded *loaded = &running->loaded[i];
+
+		/* What the kernel's own export stands in its symvers. */
+		if (!loaded->facts.gone && strchr(loaded->taint, 'O'))
+			r = put_loaded(running, loaded, symbol, NULL);
+	}
+	if (r == 0)
+		r = put_driver_entry(running, symbol);
+	if (r == 0)
+		r = strv_push(rest, symbol);
+	return r < 0 ? r : 0;
+}
+
+/* Somebody's driver, of which neither a file nor a list tells what it exports. */
+static bool has_unlisted(const struct running *running)
+{
+	for (size_t i = 0; i < running->loaded_count; i++) {
+		const struct loaded *loaded = &running->loaded[i];
+		bool listed = false;
+
+		if (loaded->file || loaded->facts.gone || !strchr(loaded->taint, 'O'))
+			continue;
+		for (size_t j = 0;
+			running->drivers && !listed && j < symvers_count(running->drivers); j++) {
+			char name[NAME_MAX];
+
+			symvers_module_name(symvers_at(running->drivers, j), name, sizeof(name));
+			listed = strcmp(name, loaded->name) == 0;
+		}
+		if (!listed)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * The kernel takes no module that exports what is exported already (kernel/module/main.c:
+ * verify_exported_symbols()), and by then the old driver is gone.
+ */
+static int place_exports(struct running *running)
+{
+	_cleanup_strv_ struct strv rest = { 0 };
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < running->sources.module_count; i++) {
+		size_t count;
+		const struct elf_module_export *exports =
+			elf_module_exports(running->sources.modules[i], &count);
+
+		for (size_t j = 0; r == 0 && j < count; j++)
+			r = place_export(running, exports[j].symbol, &rest);
+	}
+	if (r < 0 || !rest.count || !running->sources.kallsyms || !has_unlisted(running))
+		return r;
+	r = kallsyms_search(running->root_fd, &rest, hear_owner, running);
+	return r == -ENOMEM ? r : 0;
+}
+
 static int find_used(struct running *running)
 {
 	_cleanup_strv_ struct strv unresolved = { 0 };
@@ -409,7 +473,9 @@ static int find_used(struct running *running)
 
 	if (r == 0)
 		r = place_all(running, &unresolved);
-	return r < 0 || !unresolved.count ? r : resolve_rest(running, &unresolved);
+	if (r == 0 && unresolved.count)
+		r = resolve_rest(running, &unresolved);
+	return r < 0 ? r : place_exports(running);
 }
 
 /* What @from lists under the module's name; @known: with its CRCs. Returns how many, or -ENOMEM. */

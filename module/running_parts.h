@@ -43,9 +43,10 @@ struct running {
 	struct symvers *given;       /* the kernel's, as a build left it */
 	struct symvers *drivers;     /* sources.driver_symvers, or NULL */
 	struct symvers *there;       /* what is exported now */
-	struct strv unexplained, modules, builtin, builtin_shown, proprietary, blacklist, keys;
-	enum running_lockdown lockdown;
+	struct strv unexplained, modules, builtin, builtin_shown, proprietary, blacklist, keys,
+		maybe_keys;
 	enum proof_option same_build;
+	bool compared;    /* a CRC of the kernel's with one that it took */
 	struct error why; /* of same_build == PROOF_NO */
 	char enforced_by[64];
 	struct proof_kernel kernel;
@@ -69,12 +70,27 @@ void running_identify(const struct running *running, struct loaded *loaded);
 int running_explain(
 	struct running *running, struct loaded *loaded, const char *in_kernel) _must_check_;
 
+bool running_is_image(const struct running *running, size_t tree);
+
+/*
+ * Opens the node's own file of a module of the kernel that an image may hold too. -ENOENT: the node
+ * has none of that build.
+ */
+int running_open_native(const struct running *running, const struct loaded *loaded,
+	struct elf_module **ret) _must_check_;
+
 /*
  * Opens the kernel's own modules of a tree one after the other, until @visit says other than 0.
  * Files that cannot be read are passed over. Returns what @visit returned last, or -ENOMEM.
  */
 int running_each_kernel_file(struct running *running, size_t tree,
 	int (*visit)(void *context, const struct elf_module *file), void *context) _must_check_;
+
+/* running.c */
+enum proof_option running_has_lockdown(const struct running *running);
+
+/* running_keys.c */
+int running_read_keys(struct running *running) _must_check_;
 
 /* running_trust.c */
 int running_read_trust(struct running *running) _must_check_;

@@ -251,6 +251,33 @@ static int try_candidates(const struct running *running, struct loaded *loaded, 
 	return r;
 }
 
+bool running_is_image(const struct running *running, size_t tree)
+{
+	const char *image = running->sources.image_tree;
+
+	return image && strcmp(running->trees[tree].path, image) == 0;
+}
+
+int running_open_native(
+	const struct running *running, const struct loaded *loaded, struct elf_module **ret)
+{
+	const char *path = loaded->path ? strstr(loaded->path, "/kernel/") : NULL;
+
+	for (size_t i = 0; path && loaded->of_kernel && i < running->tree_count; i++) {
+		_cleanup_(elf_module_close) struct elf_module *file = NULL;
+		int r = running_is_image(running, i) ? -ENOENT
+						     : open_file(running, i, path + 1, &file);
+
+		if (r == -ENOMEM)
+			return r;
+		if (r == 0 && is_same(loaded, file)) {
+			*ret = TAKE_PTR(file);
+			return 0;
+		}
+	}
+	return -ENOENT;
+}
+
 void running_identify(const struct running *running, struct loaded *loaded)
 {
 	_cleanup_free_ char *srcversion = NULL;

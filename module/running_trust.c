@@ -9,29 +9,31 @@
 #include "common/fs.h"
 #include "module/running_parts.h"
 
+enum lockdown { LOCKDOWN_UNKNOWN, LOCKDOWN_NONE, LOCKDOWN_INTEGRITY, LOCKDOWN_CONFIDENTIALITY };
+
 /* "none [integrity] confidentiality". */
-static enum running_lockdown parse_lockdown(const char *text)
+static enum lockdown parse_lockdown(const char *text)
 {
 	static const struct {
 		const char *word;
-		enum running_lockdown level;
+		enum lockdown level;
 	} levels[] = {
-		{ "[none]", RUNNING_LOCKDOWN_NONE },
-		{ "[integrity]", RUNNING_LOCKDOWN_INTEGRITY },
-		{ "[confidentiality]", RUNNING_LOCKDOWN_CONFIDENTIALITY },
+		{ "[none]", LOCKDOWN_NONE },
+		{ "[integrity]", LOCKDOWN_INTEGRITY },
+		{ "[confidentiality]", LOCKDOWN_CONFIDENTIALITY },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(levels); i++)
 		if (strstr(text, levels[i].word))
 			return levels[i].level;
-	return RUNNING_LOCKDOWN_UNKNOWN;
+	return LOCKDOWN_UNKNOWN;
 }
 
 /*
  * A securityfs without the file is of a kernel without the lockdown module, or with it off; a
  * folder of sysfs where none is mounted is empty.
  */
-static enum running_lockdown read_lockdown(const struct running *running)
+static enum lockdown read_lockdown(const struct running *running)
 {
 	_cleanup_strv_ struct strv names = { 0 };
 	_cleanup_free_ char *line = NULL;
@@ -43,76 +45,47 @@ static enum running_lockdown read_lockdown(const struct running *running)
 		return parse_lockdown(line);
 	if (fs_list(own ? fd : running->root_fd, own ? "." : "sys/kernel/security", &names) == 0 &&
 		(own || names.count))
-		return RUNNING_LOCKDOWN_NONE;
-	return RUNNING_LOCKDOWN_UNKNOWN;
+		return LOCKDOWN_NONE;
+	return running_has_lockdown(running) == PROOF_NO ? LOCKDOWN_NONE : LOCKDOWN_UNKNOWN;
+}
+
+/*
+ * kernel/module/signing.c has the parameter where CONFIG_MODULE_SIG is on; kernels before 4.15 hid
+ * it where it was enforced for good.
+ */
+static enum proof_option read_enforced(struct running *running)
+{
+	_cleanup_free_ char *line = NULL;
+
+	if (fs_read_line(running->root_fd, "sys/module/module/parameters/sig_enforce", &line) < 0)
+		return running->kernel.version >= PROOF_VERSION(5, 4) &&
+				       fs_exists(running->root_fd, "sys/module")
+			       ? PROOF_NO
+			       : PROOF_UNKNOWN;
+	if (running->kernel.module_sig == PROOF_UNKNOWN)
+		running->kernel.module_sig = PROOF_YES;
+	return *line == 'Y' || *line == '1' ? PROOF_YES : PROOF_NO;
 }
 
 static void judge_trust(struct running *running)
 {
 	struct proof_trust *trust = &running->kernel.trust;
-	_cleanup_free_ char *line = NULL;
-	bool locked;
+	enum proof_option enforced = read_enforced(running);
+	enum lockdown lockdown = read_lockdown(running);
 
-	running->lockdown = read_lockdown(running);
-	locked = running->lockdown == RUNNING_LOCKDOWN_INTEGRITY ||
-		 running->lockdown == RUNNING_LOCKDOWN_CONFIDENTIALITY;
-	trust->enforced = fs_read_line(running->root_fd, "sys/module/module/parameters/sig_enforce",
-				  &line) == 0 &&
-			  (*line == 'Y' || *line == '1');
+	trust->enforced = enforced == PROOF_YES;
 	if (trust->enforced) {
 		trust->enforced_by = "module.sig_enforce";
-	} else if (locked) {
+	} else if (lockdown == LOCKDOWN_INTEGRITY || lockdown == LOCKDOWN_CONFIDENTIALITY) {
 		trust->enforced = true;
 		trust->lockdown = true;
 		(void) snprintf(running->enforced_by, sizeof(running->enforced_by), "lockdown=%s",
-			running->lockdown == RUNNING_LOCKDOWN_INTEGRITY ? "integrity"
-									: "confidentiality");
+			lockdown == LOCKDOWN_INTEGRITY ? "integrity" : "confidentiality");
 		trust->enforced_by = running->enforced_by;
+	} else {
+		/* The safe side: a Secure Boot node is locked down, seen or not. */
+		trust->enforced_unknown = enforced == PROOF_UNKNOWN || lockdown == LOCKDOWN_UNKNOWN;
 	}
-	/* The parameter is there exactly where CONFIG_MODULE_SIG is. */
-	if (line && running->kernel.module_sig == PROOF_UNKNOWN)
-		running->kernel.module_sig = PROOF_YES;
-}
-
-/*
- * A line of /proc/keys (security/keys/proc.c: proc_keys_show()): serial, flags, usage, expiry,
- * permissions, user, group, type cut to nine characters, and what the type says of the key: for
- * "asymmetri" its description "subject: id", ": ", and the kind of key.
- */
-static int push_key(struct strv *keys, const char *line)
-{
-	const char *end = line + strcspn(line, "\n");
-	const char *kind = NULL;
-
-	for (int field = 0; field < 7; field++) {
-		line += strspn(line, " ");
-		line += strcspn(line, " \n");
-	}
-	line += strspn(line, " ");
-	if (strncmp(line, "asymmetri", 9) != 0)
-		return 0;
-	line += strcspn(line, " \n");
-	line += strspn(line, " ");
-	for (const char *at = line; at + 2 < end; at++)
-		if (at[0] == ':' && at[1] == ' ')
-			kind = at;
-	return strv_pushf(keys, "%.*s", (int) ((kind ? kind : end) - line), line);
-}
-
-static int read_keys(struct running *running)
-{
-	_cleanup_free_ char *text = NULL;
-	int r = 0;
-
-	if (fs_read(running->root_fd, "proc/keys", 0, &text, NULL) < 0)
-		return 0; /* CONFIG_KEYS is off: unknown */
-	for (const char *line = text; r == 0 && *line;) {
-		r = push_key(&running->keys, line);
-		line += strcspn(line, "\n");
-		line += *line == '\n';
-	}
-	running->kernel.trust.keys = &running->keys;
-	return r;
 }
 
 /* "module_blacklist=a,b" of the command line: the kernel refuses these by name. */
@@ -142,7 +115,7 @@ int running_read_trust(struct running *running)
 	int r;
 
 	judge_trust(running);
-	r = read_keys(running);
+	r = running_read_keys(running);
 	return r < 0 ? r : read_blacklist(running);
 }
 
@@ -159,42 +132,83 @@ static bool has_key(const struct strv *keys, const char *id)
 	return false;
 }
 
-static int add_signer(struct running *running, const char *issuer, const char *serial)
+static int add_signer(struct strv *keys, const char *issuer, const char *serial)
 {
 	_cleanup_free_ char *text = NULL;
 
 	if (asprintf(&text, "%s: %s", issuer, serial) < 0)
 		return -ENOMEM;
-	return strv_push_unique(&running->keys, text);
+	return strv_push_unique(keys, text);
 }
 
-/* One that does not taint the kernel (E) was taken with its signature; by force (F) is no proof. */
+/* By the certificate that the build knew. */
+static int add_cert(struct running *running, const struct running_cert *cert)
+{
+	if (has_key(&running->keys, cert->key_id))
+		return add_signer(&running->keys, cert->issuer, cert->serial);
+	if (has_key(&running->maybe_keys, cert->key_id))
+		return add_signer(&running->maybe_keys, cert->issuer, cert->serial);
+	return 0;
+}
+
+/* The very thing that is to be judged is no witness. */
+static bool is_of_set(const struct running *running, const struct loaded *loaded)
+{
+	for (size_t i = 0; i < running->sources.module_count; i++) {
+		const struct elf_module *module = running->sources.modules[i];
+		const char *name = elf_module_name(module);
+		char build_id[BUILD_ID_HEX_SIZE];
+
+		elf_module_build_id(module, build_id);
+		if ((name && strcmp(name, loaded->name) == 0) ||
+			(*build_id && strcmp(build_id, loaded->build_id) == 0))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * One that does not taint the kernel (E) was taken with its signature; by force (F) is no proof. A
+ * build id ties what is loaded to a file, but does not cover the signature behind it: an image may
+ * hold the same module signed anew by another key. So only the kernel's own count, by the files of
+ * the node.
+ */
 static int add_signer_of(struct running *running, const struct loaded *loaded)
 {
+	_cleanup_(elf_module_close) struct elf_module *file = NULL;
 	struct cms_facts cms;
 	struct error ignored;
 	bool present;
+	int r;
 
-	if (!loaded->file || strpbrk(loaded->taint, "EF") ||
-		elf_module_trailer(loaded->file, &cms, &present, &ignored) < 0 || !present ||
-		!*cms.serial)
+	if (!loaded->of_kernel || strpbrk(loaded->taint, "EF") || is_of_set(running, loaded))
 		return 0;
-	return add_signer(running, cms.issuer, cms.serial);
+	r = running_open_native(running, loaded, &file);
+	if (r < 0)
+		return r == -ENOMEM ? r : 0;
+	if (elf_module_trailer(file, &cms, &present, &ignored) < 0 || !present || !*cms.serial)
+		return 0;
+	return add_signer(&running->keys, cms.issuer, cms.serial);
 }
 
 int running_add_signers(struct running *running)
 {
 	const struct running_sources *sources = &running->sources;
+	struct proof_trust *trust = &running->kernel.trust;
 	int r = 0;
 
-	if (!running->kernel.trust.enforced)
+	if (!trust->enforced && !trust->enforced_unknown)
 		return 0;
 	for (size_t i = 0; r == 0 && i < sources->cert_count; i++)
-		if (has_key(&running->keys, sources->certs[i].key_id))
-			r = add_signer(running, sources->certs[i].issuer, sources->certs[i].serial);
+		r = add_cert(running, &sources->certs[i]);
 	if (r == 0)
 		r = running_explain_all(running);
 	for (size_t i = 0; r == 0 && i < running->loaded_count; i++)
 		r = add_signer_of(running, &running->loaded[i]);
+	/* A key that is shown to be there does not tell of the others. */
+	if (!trust->keys && running->keys.count) {
+		trust->keys = &running->keys;
+		trust->keys_partial = true;
+	}
 	return r;
 }

@@ -47,7 +47,10 @@ static int take_crc(struct running *running, const struct loaded *loaded,
 	struct symvers_entry entry;
 	struct error why;
 
-	if (!known || !of_vmlinux(known) || !known->has_crc || known->crc == version->crc)
+	if (!known || !of_vmlinux(known) || !known->has_crc)
+		return 0;
+	running->compared = true;
+	if (known->crc == version->crc)
 		return 0;
 	(void) error_set(&why, 0,
 		"the running kernel is not the build of %s that was compiled against: it took %s "
@@ -235,6 +238,21 @@ static void say_incomparable(struct running *running)
 	set_rebuilt(running, &why);
 }
 
+/*
+ * That what is loaded is of the node's tree says nothing of the image: one of the image's own files
+ * of the kernel has to be what is loaded, or CRCs were compared.
+ */
+static bool is_proven(const struct running *running)
+{
+	if (running->compared || !running->sources.image_tree)
+		return true;
+	for (size_t i = 0; i < running->loaded_count; i++)
+		if (is_witness(&running->loaded[i]) && running->loaded[i].of_kernel &&
+			running_is_image(running, running->loaded[i].tree))
+			return true;
+	return false;
+}
+
 static int look_closer(struct running *running, bool other_build)
 {
 	const struct loaded *witness;
@@ -252,7 +270,7 @@ static int look_closer(struct running *running, bool other_build)
 		r = doubt_unwitnessed(running);
 	else if (other_build)
 		say_incomparable(running);
-	if (r == 0 && running->same_build == PROOF_UNKNOWN && witness)
+	if (r == 0 && running->same_build == PROOF_UNKNOWN && witness && is_proven(running))
 		running->same_build = PROOF_YES;
 	return r;
 }

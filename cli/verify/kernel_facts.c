@@ -1,30 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a configuration, or the record that was made of it, tells the proof. */
-#include <elf.h>
 #include <string.h>
 
 #include "cli/verify/kernel.h"
-
-static uint16_t machine_of(const char *arch)
-{
-	static const struct {
-		const char *arch;
-		uint16_t machine;
-	} known[] = {
-		{ "x86_64", EM_X86_64 },
-		{ "aarch64", EM_AARCH64 },
-		{ "ppc64le", EM_PPC64 },
-		{ "s390x", EM_S390 },
-		{ "riscv64", EM_RISCV },
-		{ "armv7l", EM_ARM },
-		{ "i686", EM_386 },
-	};
-
-	for (size_t i = 0; i < ARRAY_SIZE(known); i++)
-		if (strcmp(known[i].arch, arch) == 0)
-			return known[i].machine;
-	return 0;
-}
+#include "module/machine.h"
 
 static enum proof_option option(const struct kernel_record *record, enum kernel_option which)
 {

@@ -120,7 +120,8 @@ static int take_bare_kernel(struct verify_kernel *kernel, struct error *error)
 static int read_running(struct verify *verify, struct error *error)
 {
 	_cleanup_close_ int root_fd = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	const struct running_sources sources = { .kallsyms = true };
+	const struct running_sources sources = { .kallsyms = true,
+		.read_keyring = running_read_keyring };
 	int r;
 
 	verify->failure = EXIT_CODE_KERNEL;

@@ -24,16 +24,20 @@ struct trial {
 	struct error text;
 };
 
-static void trial_open(
-	struct trial *trial, const struct folder *folder, const char *vermagic, const char *build)
+static void trial_open_with(struct trial *trial, const struct folder *folder, const char *vermagic,
+	const char *build, const char *modules)
 {
-	struct running_sources sources = { .krel = KREL, .build = "#1", .facts = FACTS };
+	char *drivers[] = { "ofed", NULL };
+	const struct strv lists = { drivers, 1, 2 };
+	struct running_sources sources = {
+		.krel = KREL, .build = "#1", .facts = FACTS, .driver_symvers = &lists
+	};
 	_cleanup_free_ char *facts = NULL;
 	struct error error = { "" };
 
 	assert_true(asprintf(&facts, "vermagic=%s\nbuild=%s\n", vermagic, build) > 0);
 	folder_write_text(folder, FACTS, facts);
-	folder_write_text(folder, "proc/modules", "");
+	folder_write_text(folder, "proc/modules", modules);
 	folder_write_text(folder, "symvers", "0x00000007\tprintk\tvmlinux\tEXPORT_SYMBOL\t\n");
 	*trial = (struct trial){ .reason = REASON_NONE };
 	assert_int_equal(strv_push(&trial->symvers, "symvers"), 0);
@@ -49,6 +53,12 @@ static void trial_open(
 		.krel = KREL,
 		.ofed_version = "24.07",
 	};
+}
+
+static void trial_open(
+	struct trial *trial, const struct folder *folder, const char *vermagic, const char *build)
+{
+	trial_open_with(trial, folder, vermagic, build, "");
 }
 
 static void trial_done(struct trial *trial)
@@ -186,6 +196,38 @@ static void another_build_without_modversions_is_a_doubt(void **state)
 	assert_int_equal(trial.reason, REASON_KERNEL_REBUILT);
 }
 
+/* Nothing ties the kernel to the build: its name is no proof. */
+static void an_unknown_build_keeps_a_working_driver(void **state)
+{
+	_cleanup_(trial_done) struct trial trial;
+
+	trial_open(&trial, *state, KREL " SMP ", "");
+	find(&trial, PROOF_WILL_LOAD, PROOF_NOTE, "no-versions", "vermagic only");
+	assert_int_equal(judge(&trial), 0);
+	assert_string_equal(trial.text.text, "1 modules will load");
+	trial.judgement.replacing = true;
+	assert_int_equal(judge(&trial), -ENOEXEC);
+	assert_int_equal(trial.reason, REASON_CANNOT_TELL);
+	assert_contains(trial.text.text, "nothing shows that the kernel is the build");
+}
+
+/* The list of a driver is of a loaded module by its name alone. */
+static void a_list_without_a_build_id_keeps_a_working_driver(void **state)
+{
+	_cleanup_(trial_done) struct trial trial;
+
+	folder_write_text(*state, "ofed", "0x00004321\theard\t/src/ib-uverbs\tEXPORT_SYMBOL\t\n");
+	trial_open_with(&trial, *state, KREL " SMP modversions ", "#1",
+		"ib_uverbs 180224 0 - Live 0x0000000000000000 (OE)\n");
+	find(&trial, PROOF_WILL_LOAD, PROOF_NOTE, "unsigned", "m: it taints");
+	assert_int_equal(judge(&trial), 0);
+	assert_contains(trial.text.text, "1 modules will load; what ib_uverbs exports");
+	trial.judgement.replacing = true;
+	assert_int_equal(judge(&trial), -ENOEXEC);
+	assert_int_equal(trial.reason, REASON_CANNOT_TELL);
+	assert_contains(trial.text.text, "known by the list of its driver only");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -195,6 +237,8 @@ int main(void)
 		folder_test(a_doubt_of_the_set_counts),
 		folder_test(another_build_is_the_cause_of_all),
 		folder_test(another_build_without_modversions_is_a_doubt),
+		folder_test(an_unknown_build_keeps_a_working_driver),
+		folder_test(a_list_without_a_build_id_keeps_a_working_driver),
 	};
 
 	return cmocka_run_group_tests_name("prove", tests, NULL, NULL);
