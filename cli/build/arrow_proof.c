@@ -153,6 +153,7 @@ static int write_report(
 int proof_add_inputs(const struct build *build, struct hash *hash, struct error *error)
 {
 	_cleanup_(build_node_free) struct build_node node = { 0 };
+	static const char *const gatherers[] = { "cli/verify", "cli/build/proving.c" };
 	const struct probe *probe;
 	int r = build_node_read(build, -1, &node, error);
 
@@ -160,6 +161,9 @@ int proof_add_inputs(const struct build *build, struct hash *hash, struct error 
 	/* The rules themselves: the init, which is compiled of the same files, follows them too. */
 	if (r == 0)
 		r = arrow_add_data(build, "module", hash, error);
+	/* And who gathers what they are asked about. */
+	for (size_t i = 0; i < ARRAY_SIZE(gatherers) && r == 0; i++)
+		r = arrow_add_data(build, gatherers[i], hash, error);
 	probe = node.lint.probe;
 	if (r < 0 || !probe)
 		return r;

@@ -8,6 +8,8 @@
 #include "cli/build/build_node.h"
 #include "cli/verify/modprobe_conf.h"
 
+#define KEY_ID_MIN 8 /* hex digits: less of an id tells nothing */
+
 void proving_free(struct proving *proving)
 {
 	proof_set_free(&proving->set);
@@ -28,6 +30,22 @@ static int verify(
 	return module_signature_verify(module, size, &proving->build->signing.cert, 1, ret, error);
 }
 
+/* Whether a key of the keyrings ("subject: key id") is our certificate's; a name is no proof. */
+static bool is_among(const struct strv *keys, const struct module_cert *cert)
+{
+	char ours[CMS_ID_HEX_SIZE];
+
+	module_cert_key_id(cert, ours);
+	for (size_t i = 0; i < keys->count; i++) {
+		const char *id = strrchr(keys->items[i], ' ');
+
+		id = id ? id + 1 : keys->items[i];
+		if (strlen(id) >= KEY_ID_MIN && strcasestr(ours, id))
+			return true;
+	}
+	return false;
+}
+
 /* What was signed has to be signed well, whether or not the kernel insists. */
 static void set_trust(struct proving *proving)
 {
@@ -40,6 +58,10 @@ static void set_trust(struct proving *proving)
 	if (proving->kernel.keys.count)
 		trust->keys = &proving->kernel.keys;
 	if (!proving->build->signing.cert)
+		return;
+	/* A node that insists, and whose keys are known, does not take our word for ours. */
+	if (proving->kernel.enforced_by && trust->keys &&
+		!is_among(trust->keys, proving->build->signing.cert))
 		return;
 	trust->verify = verify;
 	trust->context = proving;
