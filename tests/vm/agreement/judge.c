@@ -11,7 +11,7 @@
  * --like is a module of that kernel's own, for vermagic, machine and the size of struct module. HOW
  * is sig_enforce or lockdown. Writes DIR/judged.tsv: index, what the kernel said, what we say,
  * mutation, module, what exactly, our finding. Prints the confusion matrix, each disagreement, and
- * each "cannot tell" with its reason; exit status 1 when there is a disagreement.
+ * each "cannot tell" with its reason; exit status 1 when there is any of both.
  */
 #include <err.h>
 #include <errno.h>
@@ -455,5 +455,6 @@ int main(int argc, char **argv)
 	read_results(&judge);
 	decide_all(&judge);
 	print_matrix(&judge);
-	return judge.disagreements || judge.dangerous_taken ? 1 : 0;
+	/* All of the kernel is known here: a proof that cannot tell has no excuse. */
+	return judge.disagreements || judge.undecided || judge.dangerous_taken ? 1 : 0;
 }
