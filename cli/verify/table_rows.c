@@ -292,9 +292,10 @@ static void print_row(
 		return;
 	}
 	(void) fprintf(file, "%-*s  ", VERDICT_WIDTH, verdict);
-	print_reason(table, table_is_unknown_symbol(table, &proof->findings[0])
-				    ? unknown_symbols
-				    : table_text(&proof->findings[0], row));
+	if (table_is_unknown_symbol(table, &proof->findings[0]))
+		(void) fputs(unknown_symbols, file);
+	else
+		print_reason(table, table_text(&proof->findings[0], row));
 	(void) fputc('\n', file);
 }
 
