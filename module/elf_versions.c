@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "common/fnv.h"
 #include "module/elf_versions.h"
 
 #include <stdlib.h>
@@ -9,8 +10,6 @@
 #define BASIC_NAME_SIZE   (BASIC_RECORD_SIZE - BASIC_NAME_OFFSET)
 #define EXT_CRC_SIZE      4
 
-#define HASH_START 2166136261U
-
 static uint32_t read_u32(const char *bytes)
 {
 	const unsigned char *b = (const unsigned char *) bytes;
@@ -19,18 +18,9 @@ static uint32_t read_u32(const char *bytes)
 	       (uint32_t) b[3] << 24;
 }
 
-static uint32_t hash_byte(uint32_t hash, char byte)
-{
-	return (hash ^ (unsigned char) byte) * 16777619U;
-}
-
 uint32_t elf_versions_hash(const char *name)
 {
-	uint32_t hash = HASH_START;
-
-	while (*name)
-		hash = hash_byte(hash, *name++);
-	return hash;
+	return fnv_text(name);
 }
 
 static uint32_t *find_slot(const struct elf_versions *versions, const char *name, uint32_t hash)
@@ -103,12 +93,12 @@ int elf_versions_read_basic(struct elf_versions *versions, const struct elf_span
 	for (size_t i = 0; i < count; i++) {
 		const char *record = basic->data + i * BASIC_RECORD_SIZE;
 		const char *name = record + BASIC_NAME_OFFSET;
-		uint32_t hash = HASH_START;
+		uint32_t hash = FNV_START;
 		size_t length = 0;
 
 		for (; length < BASIC_NAME_SIZE && name[length]; length++) {
 			next[length] = name[length];
-			hash = hash_byte(hash, name[length]);
+			hash = fnv_byte(hash, name[length]);
 		}
 		next[length] = '\0';
 		if (length < BASIC_NAME_SIZE &&

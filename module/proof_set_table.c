@@ -2,17 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/fnv.h"
 #include "module/proof_set_parts.h"
-
-/* 32-bit FNV-1a. */
-static uint32_t hash_key(const char *key)
-{
-	uint32_t hash = 2166136261U;
-
-	while (*key)
-		hash = (hash ^ (unsigned char) *key++) * 16777619U;
-	return hash;
-}
 
 int set_table_init(struct set_table *table, size_t count)
 {
@@ -38,7 +29,7 @@ static struct set_slot *find_slot(const struct set_table *table, const char *key
 
 uint32_t set_table_put(struct set_table *table, const char *key, uint32_t number)
 {
-	uint32_t hash = hash_key(key);
+	uint32_t hash = fnv_text(key);
 	struct set_slot *slot = find_slot(table, key, hash);
 
 	if (!slot->key)
@@ -55,7 +46,7 @@ uint32_t set_table_find_hashed(const struct set_table *table, const char *key, u
 
 uint32_t set_table_find(const struct set_table *table, const char *key)
 {
-	return set_table_find_hashed(table, key, hash_key(key));
+	return set_table_find_hashed(table, key, fnv_text(key));
 }
 
 void set_table_done(struct set_table *table)
@@ -139,7 +130,7 @@ static int settle_name(struct set_work *work, uint32_t earlier, uint32_t later)
 	if (later_wins) {
 		const char *key = work->nodes[earlier].label;
 
-		find_slot(&work->names, key, hash_key(key))->number = later;
+		find_slot(&work->names, key, fnv_text(key))->number = later;
 	}
 	return note_same_name(
 		work, taken, later_wins ? earlier : later, earlier_rank != later_rank);

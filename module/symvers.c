@@ -3,24 +3,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/fnv.h"
 #include "common/fs.h"
 #include "module/decompress.h"
 #include "module/symvers_parts.h"
 
-/* A distribution's file has 25,000 lines and 1.5 MB. */
-#define FILE_SIZE_LIMIT ((size_t) 256 * 1024 * 1024)
+/* A distribution's file has 25,000 lines and 1.5 MB; what collides in the index takes its time. */
+#define FILE_SIZE_LIMIT ((size_t) 16 * 1024 * 1024)
 
 #define FIELD_COUNT 5
-
-/* 32-bit FNV-1a. */
-static uint32_t hash_symbol(const char *symbol)
-{
-	uint32_t hash = 2166136261U;
-
-	while (*symbol)
-		hash = (hash ^ (unsigned char) *symbol++) * 16777619U;
-	return hash;
-}
 
 /* The slot that holds @symbol, or the free one where it belongs. */
 static struct symvers_slot *find_slot(
@@ -42,7 +33,7 @@ static struct symvers_slot *find_slot(
 /* The same, of which the caller sets the place. */
 static struct symvers_slot *claim_slot(struct symvers *symvers, const char *symbol)
 {
-	uint32_t hash = hash_symbol(symbol);
+	uint32_t hash = fnv_text(symbol);
 	struct symvers_slot *slot = find_slot(symvers, symbol, hash);
 
 	slot->hash = hash;
@@ -360,7 +351,7 @@ const struct symvers_entry *symvers_find_hashed(
 
 const struct symvers_entry *symvers_find(const struct symvers *symvers, const char *symbol)
 {
-	return symvers_find_hashed(symvers, symbol, hash_symbol(symbol));
+	return symvers_find_hashed(symvers, symbol, fnv_text(symbol));
 }
 
 size_t symvers_count(const struct symvers *symvers)

@@ -4,10 +4,11 @@
 #include <ctype.h>
 #include <string.h>
 
+#include "common/fnv.h"
 #include "common/fs.h"
 
 /* A distribution's file has 200,000 lines and 8 MB. */
-#define FILE_SIZE_LIMIT ((size_t) 256 * 1024 * 1024)
+#define FILE_SIZE_LIMIT ((size_t) 64 * 1024 * 1024)
 
 #define ENTRY_PREFIX "__ksymtab_"
 #define CRC_PREFIX   "__crc_"
@@ -34,21 +35,11 @@ struct system_map {
 	size_t export_count;
 };
 
-/* 32-bit FNV-1a. */
-static uint32_t hash_name(const char *name)
-{
-	uint32_t hash = 2166136261U;
-
-	while (*name)
-		hash = (hash ^ (unsigned char) *name++) * 16777619U;
-	return hash;
-}
-
 /* The slot that holds @name, or the free one where it belongs. */
 static uint32_t *find_slot(const struct system_map *map, const char *name)
 {
 	size_t mask = map->slot_count - 1;
-	size_t place = hash_name(name) & mask;
+	size_t place = fnv_text(name) & mask;
 
 	while (map->slots[place] && strcmp(map->lines[map->slots[place] - 1].name, name) != 0)
 		place = (place + 1) & mask;
@@ -60,11 +51,6 @@ static const struct line *find_line(const struct system_map *map, const char *na
 	uint32_t place = *find_slot(map, name);
 
 	return place ? &map->lines[place - 1] : NULL;
-}
-
-bool system_map_defines(const struct system_map *map, const char *symbol)
-{
-	return find_line(map, symbol);
 }
 
 /* Cuts one line, without its '\n', into its fields. */
@@ -164,7 +150,7 @@ static void add_crc(const struct system_map *map, struct system_map_export *expo
 	export->has_crc = true;
 }
 
-/* The linker's marks around the GPL-only table went with the table, in 7.0. */
+/* The linker's marks around the GPL-only table went with it: SINCE_FLAGS of elf_examination.h. */
 static int list_exports(struct system_map *map)
 {
 	struct range gpl;

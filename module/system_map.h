@@ -19,7 +19,7 @@ struct system_map_export {
 	uint32_t crc;
 	bool has_crc;
 	bool gpl;
-	bool has_gpl; /* false where the map does not show the mark: kernels since 7.0 */
+	bool has_gpl; /* false where the map has no table of GPL-only ones: newer kernels */
 };
 
 /*
@@ -30,9 +30,6 @@ struct system_map_export {
 int system_map_open(
 	int dir_fd, const char *path, struct system_map **ret, struct error *error) _must_check_;
 void system_map_close(struct system_map **map);
-
-/* Whether vmlinux has a symbol of that name, exported or not. */
-bool system_map_defines(const struct system_map *map, const char *symbol);
 
 /* What vmlinux exports, in the map's order. Borrowed. */
 const struct system_map_export *system_map_exports(const struct system_map *map, size_t *ret_count);
