@@ -467,8 +467,12 @@ static int refuse_duplicate(struct proof_trial *trial, const struct symvers_entr
 {
 	char exporter[PROOF_NAME_SIZE];
 	bool there = strcmp(entry->module, "vmlinux") == 0 || trial->kernel->running;
+	bool unknown = entry->partial && strcmp(entry->module, "vmlinux") != 0;
 	const struct proof_draft draft = { .id = "duplicate-export",
-		.weight = there ? PROOF_REFUSAL : PROOF_NOTE,
+		/* Of one that nobody can identify it is likely, not known. */
+		.weight = !there    ? PROOF_NOTE
+			  : unknown ? PROOF_DOUBT
+				    : PROOF_REFUSAL,
 		.answer = ENOEXEC,
 		.symbol = entry->symbol,
 		.exporter = exporter,
