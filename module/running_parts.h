@@ -101,8 +101,10 @@ int running_read_trust(struct running *running) _must_check_;
  */
 int running_add_signers(struct running *running) _must_check_;
 
-/* running_exports.c */
+/* running_symvers.c */
 int running_read_symvers(struct running *running, struct error *error) _must_check_;
+
+/* running_exports.c */
 int running_find_exports(struct running *running, struct error *error) _must_check_;
 /* Looks for the files of all that are loaded. */
 int running_explain_all(struct running *running) _must_check_;
