@@ -76,6 +76,12 @@ int set_collect_exports(struct set_work *work) _must_check_;
 void set_work_done(struct set_work *work);
 const struct elf_module *set_module(const struct set_work *work, uint32_t member);
 
+/*
+ * proof_set_rank.c: whether depmod takes the @second of two files of one name. *@ret_certain: false
+ * where that hangs on its configuration.
+ */
+bool set_rank(const char *krel, const char *first, const char *second, bool *ret_certain);
+
 /* proof_set_prove.c: each member against the kernel and the others; fills edges. */
 int set_prove_members(struct set_work *work) _must_check_;
 int set_add_edge(struct set_work *work, uint32_t from, uint32_t to, bool hard) _must_check_;

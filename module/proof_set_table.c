@@ -92,20 +92,6 @@ static int name_member(struct set_work *work, uint32_t member)
 	return node->label ? 0 : -ENOMEM;
 }
 
-/* Which of several files of one name depmod takes: see depmod.d(5), "search", and its defaults. */
-static unsigned int rank_of(const char *path)
-{
-	static const char *const folders[] = { "updates/", "extra/", "weak-updates/" };
-
-	for (unsigned int i = 0; i < ARRAY_SIZE(folders); i++) {
-		const char *found = strstr(path, folders[i]);
-
-		if (found && (found == path || found[-1] == '/'))
-			return i;
-	}
-	return ARRAY_SIZE(folders);
-}
-
 static int note_same_name(struct set_work *work, uint32_t taken, uint32_t left, bool certain)
 {
 	const struct proof_draft draft = { .id = "duplicate-name",
@@ -121,9 +107,10 @@ static int note_same_name(struct set_work *work, uint32_t taken, uint32_t left, 
 
 static int settle_name(struct set_work *work, uint32_t earlier, uint32_t later)
 {
-	unsigned int earlier_rank = rank_of(work->set->members[earlier].path);
-	unsigned int later_rank = rank_of(work->set->members[later].path);
-	bool later_wins = later_rank < earlier_rank;
+	const struct proof_member *members = work->set->members;
+	bool certain;
+	bool later_wins = set_rank(
+		work->set->kernel->krel, members[earlier].path, members[later].path, &certain);
 	uint32_t taken = later_wins ? later : earlier;
 
 	work->nodes[later_wins ? earlier : later].shadowed = true;
@@ -132,8 +119,7 @@ static int settle_name(struct set_work *work, uint32_t earlier, uint32_t later)
 
 		find_slot(&work->names, key, fnv_text(key))->number = later;
 	}
-	return note_same_name(
-		work, taken, later_wins ? earlier : later, earlier_rank != later_rank);
+	return note_same_name(work, taken, later_wins ? earlier : later, certain);
 }
 
 static int name_kernel(struct set_work *work)

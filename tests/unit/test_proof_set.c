@@ -245,6 +245,41 @@ static void a_kernels_module_that_is_needed_exports_too(void **state)
 	assert_finding(&idle.members[0].proof, "duplicate-export", PROOF_NOTE, 0);
 }
 
+/* Who is taken of two files of one name, or NULL: it cannot be told. */
+static void expect_taken(const struct folder *folder, const char *krel, const char *a,
+	const char *b, const char *taken)
+{
+	_cleanup_chain_ struct chain chain;
+
+	chain_start(&chain, folder, KERNEL);
+	chain.kernel.krel = krel;
+	add(&chain, a, 'a', 'k');
+	add(&chain, b, 'a', 'k');
+	run(&chain);
+	assert_finding(&chain.set.findings, "duplicate-name", taken ? PROOF_NOTE : PROOF_DOUBT,
+		taken ? 0 : EEXIST);
+	if (taken)
+		assert_order(&chain, taken);
+}
+
+static void depmods_order_hangs_on_the_distribution(void **state)
+{
+	const char *el = "5.14.0-503.el9.x86_64", *other = "6.1.0-56-amd64";
+
+	expect_taken(*state, el, "lib/modules/k/weak-updates/a.ko", "lib/modules/k/kernel/a.ko",
+		"lib/modules/k/kernel/a.ko");
+	expect_taken(*state, other, "lib/modules/k/weak-updates/a.ko", "lib/modules/k/kernel/a.ko",
+		NULL);
+	expect_taken(*state, el, "lib/modules/k/kernel/a.ko", "lib/modules/k/extra/a.ko",
+		"lib/modules/k/extra/a.ko");
+	expect_taken(*state, other, "lib/modules/k/kernel/a.ko", "lib/modules/k/extra/a.ko", NULL);
+	expect_taken(*state, other, "nic:lib/modules/k/kernel/a.ko",
+		"gpu:lib/modules/k/updates/a.ko", "gpu:lib/modules/k/updates/a.ko");
+	/* A folder of that name somewhere below is none of depmod's. */
+	expect_taken(
+		*state, el, "lib/modules/k/kernel/a.ko", "lib/modules/k/kernel/updates/a.ko", NULL);
+}
+
 static void of_two_files_of_one_name_updates_win(void **state)
 {
 	_cleanup_chain_ struct chain chain;
@@ -400,6 +435,7 @@ int main(void)
 		folder_test(wishes_make_an_order_but_no_cycle),
 		folder_test(two_exporters_of_a_symbol_do_not_go_together),
 		folder_test(a_kernels_module_that_is_needed_exports_too),
+		folder_test(depmods_order_hangs_on_the_distribution),
 		folder_test(of_two_files_of_one_name_updates_win),
 		folder_test(firmware_wishes_and_options_that_miss_are_noted),
 		folder_test(a_wish_may_be_for_an_alias),
