@@ -380,15 +380,6 @@ const struct elf_undefined *elf_module_undefined_symbols(
 	return module->undefined;
 }
 
-int elf_module_undefined(const struct elf_module *module, bool with_weak, struct strv *names)
-{
-	for (size_t i = 0; i < module->undefined_count; i++)
-		if ((with_weak || !module->undefined[i].weak) &&
-			strv_push(names, module->undefined[i].name) < 0)
-			return -ENOMEM;
-	return 0;
-}
-
 const struct elf_module_export *elf_module_exports(
 	const struct elf_module *module, size_t *ret_count)
 {
@@ -458,7 +449,7 @@ int elf_module_trailer(const struct elf_module *module, struct cms_facts *ret_cm
 
 bool elf_module_info_is_seen(const struct elf_module *module, unsigned int version)
 {
-	return module->info_allocated || version >= (6 << 8 | 4);
+	return module->info_allocated || version >= V(6, 4);
 }
 
 int elf_module_check_stage(const struct elf_module *module, unsigned int version,

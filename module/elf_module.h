@@ -87,9 +87,6 @@ bool elf_module_has_extended_versions(const struct elf_module *module);
 /* The path that elf_module_open() was given, for messages. Borrowed. */
 const char *elf_module_path(const struct elf_module *module);
 
-/* Appends the names of undefined symbols; weak ones too when @with_weak. */
-int elf_module_undefined(const struct elf_module *module, bool with_weak, struct strv *names);
-
 struct elf_undefined {
 	const char *name;    /* borrowed from the module */
 	uint32_t hash;       /* of the name, as symvers_find_hashed() wants it */

@@ -67,8 +67,7 @@ static void read_everything(const struct elf_module *module)
 	elf_module_build_id(module, hex);
 	(void) elf_module_name(module);
 	if (elf_module_info_all(module, "alias", &list) < 0 ||
-		elf_module_depends(module, &list) < 0 ||
-		elf_module_undefined(module, true, &list) < 0)
+		elf_module_depends(module, &list) < 0)
 		abort();
 }
 

@@ -143,22 +143,6 @@ static void a_module_without_versions_says_so(void **state)
 	assert_false(elf_module_has_versions(module, NULL));
 }
 
-static void undefined_symbols_come_with_or_without_weak_ones(void **state)
-{
-	_cleanup_module_ struct elf_module *module = open_fixture(PEER);
-	_cleanup_strv_ struct strv strong = { 0 };
-	_cleanup_strv_ struct strv all = { 0 };
-
-	(void) state;
-	assert_int_equal(elf_module_undefined(module, false, &strong), 0);
-	assert_int_equal(strong.count, 2);
-	assert_true(strv_contains(&strong, "printk"));
-	assert_true(strv_contains(&strong, "ib_register_peer_memory_client"));
-	assert_int_equal(elf_module_undefined(module, true, &all), 0);
-	assert_int_equal(all.count, 3);
-	assert_true(strv_contains(&all, "maybe"));
-}
-
 static void an_undefined_symbol_knows_the_version_it_demands(void **state)
 {
 	_cleanup_module_ struct elf_module *module = open_fixture(PEER);
@@ -369,7 +353,6 @@ static void read_everything(const struct elf_module *module)
 	(void) elf_module_name(module);
 	assert_int_equal(elf_module_info_all(module, "alias", &list), 0);
 	assert_int_equal(elf_module_depends(module, &list), 0);
-	assert_int_equal(elf_module_undefined(module, true, &list), 0);
 	exports = elf_module_exports(module, &count);
 	for (size_t i = 0; i < count; i++)
 		assert_non_null(strchr(exports[i].name_space, '\0'));
@@ -523,7 +506,6 @@ int main(void)
 		cmocka_unit_test(versions_are_listed_and_found),
 		cmocka_unit_test(extended_versions_win_over_basic_ones),
 		cmocka_unit_test(a_module_without_versions_says_so),
-		cmocka_unit_test(undefined_symbols_come_with_or_without_weak_ones),
 		cmocka_unit_test(an_undefined_symbol_knows_the_version_it_demands),
 		cmocka_unit_test(exports_have_crc_and_mark),
 		cmocka_unit_test(exports_of_newer_kernels_have_flags_and_name_spaces),

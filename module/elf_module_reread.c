@@ -7,8 +7,6 @@
 
 #include "module/elf_parts.h"
 
-#define NAME_OFFSET 24 /* in struct module on 64-bit machines, behind state and list */
-
 struct again {
 	char *data;
 	struct elf_file file;
@@ -54,10 +52,11 @@ int elf_module_struct_name(
 			&span, error);
 	if (r < 0)
 		return r;
-	if (span.size > NAME_OFFSET)
+	if (span.size > STRUCT_NAME_OFFSET)
 		(void) snprintf(name, ELF_STRUCT_NAME_SIZE, "%.*s",
-			(int) strnlen(span.data + NAME_OFFSET, span.size - NAME_OFFSET),
-			span.data + NAME_OFFSET);
+			(int) strnlen(
+				span.data + STRUCT_NAME_OFFSET, span.size - STRUCT_NAME_OFFSET),
+			span.data + STRUCT_NAME_OFFSET);
 	return 0;
 }
 
