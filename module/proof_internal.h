@@ -5,10 +5,11 @@
 #include "module/elf_versions.h"
 #include "module/proof.h"
 
-#define PROOF_NAME_SIZE   64 /* the kernel's MODULE_NAME_LEN, with the NUL */
-#define PROOF_LAYOUT      "module_layout"
-#define PROOF_LAYOUT_HASH 0x67df2740U /* of that, by symvers_find_hashed() */
-#define PROOF_REBUILD     "rebuild it against the headers of this kernel"
+#define PROOF_NAME_SIZE     64 /* the kernel's MODULE_NAME_LEN, with the NUL */
+#define PROOF_LAYOUT        "module_layout"
+#define PROOF_LAYOUT_HASH   0x67df2740U /* of that, by symvers_find_hashed() */
+#define PROOF_RELEASES_SIZE 192         /* of proof_tell_release()'s text: releases have 64 bytes */
+#define PROOF_REBUILD       "rebuild it against the headers of this kernel"
 
 /* Who exports a symbol and how, from a Module.symvers or another module. Borrowed. */
 struct proof_export {
@@ -97,10 +98,10 @@ const char *proof_module_label(const struct elf_module *module);
 int proof_module_among(const struct elf_module *module, const struct proof_kernel *kernel,
 	const struct proof_overlay *overlay, struct proof *ret) _must_check_;
 
-/* The parts, in the kernel's order; 0 or -ENOMEM. */
-/* elf_module_info_next(), as the kernel sees .modinfo. */
+/* proof_rules.c: elf_module_info_next(), as the kernel sees .modinfo. */
 const char *proof_info(const struct proof_trial *trial, const char *key, const char *previous);
 
+/* The parts, which judge() of proof.c asks in the kernel's order; 0 or -ENOMEM. */
 int proof_judge_signature(struct proof_trial *trial);
 int proof_judge_file(struct proof_trial *trial);
 int proof_judge_blacklist(struct proof_trial *trial);
@@ -121,6 +122,10 @@ int proof_note_release(struct proof_trial *trial);
 /* Whether it was built for another release than the kernel's, and both are known. */
 bool proof_foreign_release(
 	const struct proof_trial *trial, const char **ret_ours, const char **ret_theirs);
+/* proof_missing.c: that as "built for A, not for B: ", once a module; "" otherwise. */
+void proof_tell_release(struct proof_trial *trial, char *text, size_t size);
+int proof_judge_missing(struct proof_trial *trial, const char *symbol);
+int proof_doubt_exports(struct proof_trial *trial);
 /* The next step for what was not built for this kernel. */
 const char *proof_rebuild(const struct proof_trial *trial);
 /* Whether all that the kernel itself exports is known. */

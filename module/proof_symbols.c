@@ -8,7 +8,7 @@
 
 #include "module/proof_internal.h"
 
-#define RELEASES_SIZE 192 /* "built for A, not for B: ", whose names are of 64 bytes */
+#define SOME_BEFORE_5_9 ": a rule of 5.9, which not every older kernel was given"
 
 static bool entry_is_gpl(const struct symvers_entry *entry)
 {
@@ -29,6 +29,15 @@ static bool is_tainted(const struct proof_kernel *kernel, const char *path)
 		return false;
 	proof_exporter_name(path, name);
 	return strv_contains(kernel->proprietary, name);
+}
+
+/*
+ * inherit_taint() came with 5.9, and from there to the older kernels that were maintained in 2021:
+ * of these a release does not tell.
+ */
+static bool may_not_inherit(const struct proof_trial *trial)
+{
+	return trial->version && trial->version < PROOF_VERSION(5, 9);
 }
 
 static void from_symvers(const struct proof_kernel *kernel, const struct symvers_entry *entry,
@@ -64,19 +73,6 @@ bool proof_find_export(const struct proof_trial *trial, const char *symbol, uint
 	return true;
 }
 
-/* Before what shows it, that is the first thing to know: "built for A, not for B: ". */
-static void tell_release(struct proof_trial *trial, char *text, size_t size)
-{
-	const char *ours, *theirs;
-
-	*text = '\0';
-	if (trial->said_release || !proof_foreign_release(trial, &ours, &theirs))
-		return;
-	trial->said_release = true;
-	(void) snprintf(text, size, "built for %.*s, not for %.*s: ", (int) strcspn(ours, " "),
-		ours, (int) strcspn(theirs, " "), theirs);
-}
-
 static const char *rebuild_against(const struct proof_trial *trial,
 	const struct proof_export *export, const char *exporter, char *text, size_t size)
 {
@@ -96,7 +92,7 @@ static const char *rebuild_against(const struct proof_trial *trial,
 static int refuse_version(struct proof_trial *trial, const struct proof_export *export,
 	const struct elf_symbol_version *wanted, int answer)
 {
-	char exporter[PROOF_NAME_SIZE], cure[PROOF_NAME_SIZE + 64], release[RELEASES_SIZE];
+	char exporter[PROOF_NAME_SIZE], cure[PROOF_NAME_SIZE + 64], release[PROOF_RELEASES_SIZE];
 	struct proof_draft draft = { .id = "symbol-version",
 		.weight = PROOF_REFUSAL,
 		.answer = answer,
@@ -114,7 +110,7 @@ static int refuse_version(struct proof_trial *trial, const struct proof_export *
 		return proof_add(trial, &draft,
 			"damaged: its CRC of %s has more than 32 bits, but %s exports 0x%08x",
 			export->symbol, who, export->crc);
-	tell_release(trial, release, sizeof(release));
+	proof_tell_release(trial, release, sizeof(release));
 	if (*release)
 		return proof_add(trial, &draft,
 			"%sit wants %s with CRC 0x%08x, but %s exports 0x%08x", release,
@@ -254,9 +250,10 @@ static int judge_name_space(struct proof_trial *trial, const struct proof_export
 static int judge_hidden(struct proof_trial *trial, const struct proof_export *export)
 {
 	const char *license = proof_info(trial, "license", NULL);
+	bool certain = export->gpl && !(trial->inherited && may_not_inherit(trial));
 	char exporter[PROOF_NAME_SIZE];
 	const struct proof_draft draft = { .id = "gpl-only",
-		.weight = export->gpl ? PROOF_REFUSAL : PROOF_DOUBT,
+		.weight = certain ? PROOF_REFUSAL : PROOF_DOUBT,
 		.answer = ENOENT,
 		.symbol = export->symbol,
 		.exporter = exporter,
@@ -268,8 +265,8 @@ static int judge_hidden(struct proof_trial *trial, const struct proof_export *ex
 	if (trial->inherited)
 		return proof_add(trial, &draft,
 			"uses a proprietary module, and so loses sight of %s, which %s exports to "
-			"GPL-compatible modules only",
-			export->symbol, who);
+			"GPL-compatible modules only%s",
+			export->symbol, who, certain ? "" : SOME_BEFORE_5_9);
 	return proof_add(trial, &draft,
 		export->gpl
 			? "its licence \"%s\" is not compatible with the GPL, but %s exports %s "
@@ -283,8 +280,9 @@ static int judge_hidden(struct proof_trial *trial, const struct proof_export *ex
 static int judge_taint(struct proof_trial *trial, const struct proof_export *export)
 {
 	char exporter[PROOF_NAME_SIZE];
+	bool certain = !may_not_inherit(trial);
 	const struct proof_draft refused = { .id = "tainted-exporter",
-		.weight = PROOF_REFUSAL,
+		.weight = certain ? PROOF_REFUSAL : PROOF_DOUBT,
 		.answer = ENOENT,
 		.symbol = export->symbol,
 		.exporter = exporter,
@@ -297,8 +295,9 @@ static int judge_taint(struct proof_trial *trial, const struct proof_export *exp
 	proof_exporter_name(export->exporter, exporter);
 	if (trial->uses_gpl_only)
 		return proof_add(trial, &refused,
-			"uses GPL-only symbols, and so may not use %s of the proprietary module %s",
-			export->symbol, exporter);
+			"uses GPL-only symbols, and so may not use %s of the proprietary module "
+			"%s%s",
+			export->symbol, exporter, certain ? "" : SOME_BEFORE_5_9);
 	if (trial->proprietary)
 		return 0;
 	trial->proprietary = true;
@@ -337,96 +336,16 @@ static int judge_export(struct proof_trial *trial, const struct proof_export *ex
 	return r < 0 || trial->proof.count != before ? r : judge_name_space(trial, export);
 }
 
-/* Assemblers before 2.37 leave this one behind, and the kernel passes over it on x86. */
+/*
+ * Assemblers before 2.37 leave _GLOBAL_OFFSET_TABLE_ behind, and the kernel passes over it on x86;
+ * on 64-bit PowerPC .TOC. is the module's own (dedotify() of arch/powerpc/kernel/module_64.c).
+ */
 static bool is_ignored(const struct proof_trial *trial, const char *symbol)
 {
+	if (trial->machine == EM_PPC64 && strcmp(symbol, ".TOC.") == 0)
+		return true;
 	return (trial->machine == EM_X86_64 || trial->machine == EM_386) &&
 	       strcmp(symbol, "_GLOBAL_OFFSET_TABLE_") == 0;
-}
-
-/* The interface by which GPU memory goes to the network without the host's. */
-static bool is_peer_memory(const char *symbol)
-{
-	return strcmp(symbol, "ib_register_peer_memory_client") == 0 ||
-	       strcmp(symbol, "ib_unregister_peer_memory_client") == 0;
-}
-
-static const char *cure_missing(const struct proof_trial *trial, const char *symbol)
-{
-	const char *ours, *theirs;
-
-	if (is_peer_memory(symbol))
-		return "give the OFED that exports it too (the NIC image, or its Module.symvers by "
-		       "--with); this module matters only where GPUDirect RDMA is asked for";
-	if (proof_foreign_release(trial, &ours, &theirs))
-		return proof_rebuild(trial);
-	return "rebuild it, or load the module that exports it first";
-}
-
-/* What the kernel exports is one thing that is not known, however many symbols hang on it. */
-static int doubt_exports(struct proof_trial *trial)
-{
-	const char *krel = trial->kernel->krel;
-	char cure[256], count[32] = "";
-	const struct proof_draft draft = { .id = "symvers",
-		.weight = PROOF_DOUBT,
-		.answer = trial->modversions ? ENOEXEC : ENOENT,
-		.symbol = trial->modversions ? PROOF_LAYOUT : trial->first_missing,
-		.cure = cure };
-
-	if (trial->exports_known ||
-		(!trial->missing && !(trial->modversions && trial->has_versions)))
-		return 0;
-	(void) snprintf(cure, sizeof(cure),
-		"give the Module.symvers of its headers (--with FILE), or its release (--kernel %s)",
-		krel ? krel : "RELEASE");
-	if (trial->missing > 1)
-		(void) snprintf(count, sizeof(count), " and %zu more", trial->missing - 1);
-	return proof_add(trial, &draft, "nothing tells what the kernel exports: it needs %s%s",
-		trial->missing ? trial->first_missing : PROOF_LAYOUT, count);
-}
-
-static int refuse_replaced(struct proof_trial *trial, const char *symbol, const char *path)
-{
-	char exporter[PROOF_NAME_SIZE];
-	const struct proof_draft draft = { .id = "symbol-missing",
-		.weight = PROOF_REFUSAL,
-		.answer = ENOENT,
-		.symbol = symbol,
-		.exporter = exporter,
-		.cure = "rebuild it against the set that it is loaded with" };
-
-	proof_exporter_name(path, exporter);
-	return proof_add(trial, &draft,
-		"needs %s, which the kernel's own %s exports, but not the one that takes its place",
-		symbol, exporter);
-}
-
-static int judge_missing(struct proof_trial *trial, const char *symbol)
-{
-	const struct proof_overlay *overlay = trial->overlay;
-	const struct symvers_entry *entry =
-		trial->kernel->symvers ? symvers_find(trial->kernel->symvers, symbol) : NULL;
-	const struct proof_draft draft = { .id = "symbol-missing",
-		.weight = PROOF_REFUSAL,
-		.answer = ENOENT,
-		.symbol = symbol,
-		.cure = cure_missing(trial, symbol) };
-	char release[RELEASES_SIZE];
-
-	if (is_ignored(trial, symbol))
-		return 0;
-	if (entry && overlay && overlay->replaces(overlay->context, entry->module))
-		return refuse_replaced(trial, symbol, entry->module);
-	if (!trial->exports_known) {
-		if (trial->missing++ == 0)
-			trial->first_missing = symbol;
-		return 0;
-	}
-	tell_release(trial, release, sizeof(release));
-	return proof_add(trial, &draft,
-		"%sneeds %s, which neither the kernel nor a module loaded before it exports",
-		release, symbol);
 }
 
 static int judge_symbol(struct proof_trial *trial, const struct elf_undefined *undefined)
@@ -436,7 +355,9 @@ static int judge_symbol(struct proof_trial *trial, const struct elf_undefined *u
 
 	/* One that binds weakly may be absent, but is checked like any other where it is there. */
 	if (!proof_find_export(trial, undefined->name, undefined->hash, &export))
-		return undefined->weak ? 0 : judge_missing(trial, undefined->name);
+		return undefined->weak || is_ignored(trial, undefined->name)
+			       ? 0
+			       : proof_judge_missing(trial, undefined->name);
 	if (overlay && overlay->use(overlay->context, &export, undefined->weak) < 0)
 		return -ENOMEM;
 	return judge_export(trial, &export, undefined);
@@ -460,7 +381,7 @@ int proof_judge_symbols(struct proof_trial *trial)
 	trial->among_symbols = false;
 	if (r == 0)
 		r = doubt_versions_of_kernel(trial);
-	return r < 0 ? r : doubt_exports(trial);
+	return r < 0 ? r : proof_doubt_exports(trial);
 }
 
 static int refuse_duplicate(struct proof_trial *trial, const struct symvers_entry *entry)
