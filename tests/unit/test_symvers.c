@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/unit/support.h"
 
+#include <unistd.h>
+
 #include "module/symvers.h"
 #include "tests/unit/packed.h"
 
@@ -266,6 +268,25 @@ static void packed_files_are_read(void **state)
 	}
 }
 
+static int truncate_at(const struct folder *folder, const char *path, off_t size)
+{
+	_cleanup_close_ int fd = openat(folder->fd, path, O_WRONLY | O_CLOEXEC);
+
+	return fd < 0 ? -1 : ftruncate(fd, size);
+}
+
+static void a_file_of_more_than_16_mib_is_refused(void **state)
+{
+	const struct folder *folder = *state;
+	struct symvers *symvers = NULL;
+	struct error error = { 0 };
+
+	folder_write_text(folder, "Module.symvers", "");
+	assert_int_equal(truncate_at(folder, "Module.symvers", (off_t) 17 << 20), 0);
+	assert_int_equal(symvers_open(folder->fd, "Module.symvers", &symvers, &error), -EFBIG);
+	assert_null(symvers);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -282,6 +303,7 @@ int main(void)
 		cmocka_unit_test(single_entries_win_and_are_copied),
 		folder_test(a_modules_exports_win_under_its_own_name),
 		folder_test(packed_files_are_read),
+		folder_test(a_file_of_more_than_16_mib_is_refused),
 	};
 
 	return cmocka_run_group_tests_name("symvers", tests, NULL, NULL);
