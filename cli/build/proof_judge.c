@@ -91,7 +91,7 @@ static char *leave_report(const struct build *build)
 	size_t size;
 	char *path;
 
-	if (strcmp(folder, OUTPUT_STORAGE) == 0 ||
+	if (!folder || strcmp(folder, OUTPUT_STORAGE) == 0 ||
 		strncmp(folder, OUTPUT_ARCHIVE, strlen(OUTPUT_ARCHIVE)) == 0)
 		return NULL;
 	if (arrow_open(build, ARROW_PROOF, &from_fd, &ignored) < 0 ||
