@@ -27,17 +27,19 @@ int elf_defect_add(struct elf_defects *defects, unsigned int from, unsigned int 
 	struct elf_defect *defect;
 	char text[TEXT_SIZE];
 	va_list arguments;
+	size_t size;
 
 	if (is_covered(defects, from, before))
 		return 0;
 	va_start(arguments, format);
 	(void) vsnprintf(text, sizeof(text), format, arguments);
 	va_end(arguments);
-	defect = malloc(sizeof(*defect) + strlen(text) + 1);
+	size = strlen(text) + 1;
+	defect = malloc(sizeof(*defect) + size);
 	if (!defect)
 		return -ENOMEM;
 	*defect = (struct elf_defect){ NULL, from, before, code, defects->stage, defects->symbol };
-	(void) strcpy(defect->text, text);
+	memcpy(defect->text, text, size);
 	if (defects->last)
 		defects->last->next = defect;
 	else

@@ -287,9 +287,11 @@ int elf_exports_read(const struct elf_parts *parts, struct elf_module_export **r
 	const struct elf_found *found = parts->found;
 	struct table plain = { .entries = found[ELF_KSYMTAB].allocated,
 		.crcs = found[ELF_KCRCTAB].allocated,
-		.flags = found[ELF_KFLAGSTAB].allocated };
+		.flags = found[ELF_KFLAGSTAB].allocated,
+		.crc_size = sizeof(uint32_t) };
 	struct table gpl = { .entries = found[ELF_KSYMTAB_GPL].allocated,
 		.crcs = found[ELF_KCRCTAB_GPL].allocated,
+		.crc_size = sizeof(uint32_t),
 		.gpl = true };
 	size_t count;
 	int r = find_form(parts, &plain, error);

@@ -177,7 +177,7 @@ static int read_info(struct elf_module *module, const struct elf_parts *parts, s
 static int read_versions(
 	struct elf_module *module, const struct elf_parts *parts, struct error *error)
 {
-	struct elf_span basic, crcs, names;
+	struct elf_span basic = { 0 }, crcs = { 0 }, names = { 0 };
 	int r = elf_section_map(parts, parts->found[ELF_VERSIONS].allocated, &basic, error);
 
 	if (r == 0)
@@ -419,7 +419,7 @@ static int read_large_cms(
 {
 	const struct module_trailer *trailer = &module->trailer;
 	_cleanup_(elf_file_close) struct elf_file file = { .fd = -1 };
-	const char *bytes;
+	const char *bytes = NULL;
 	int r = open_file(module, &file, error);
 
 	if (r == 0)

@@ -41,7 +41,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (modinfo_read(&info, (const char *) data, size / 2, size - size / 2) < 0)
 		abort();
 	for (size_t i = 0; i < info.count && i < 64; i++)
-		find_again(&info, info.text + info.entries[i]);
+		find_again(&info, info.text + info.entries[i].offset);
 	(void) count_values(&info, "alias");
 	(void) count_values(&info, "vermagic");
 	modinfo_free(&info);

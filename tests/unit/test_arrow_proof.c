@@ -50,9 +50,8 @@ static void prove(const struct folder *folder, const char *exports, struct prove
 {
 	struct build *build = &ret->build;
 	_cleanup_free_ char *log = below(folder, "log");
-	const struct arrow_place place = {
-		.folder = below(folder, "output"), .log = log, .key = ""
-	};
+	char *output = below(folder, "output"); /* freed by proven_done() */
+	const struct arrow_place place = { .folder = output, .log = log, .key = "" };
 	struct error error = { 0 };
 
 	build->nvidia.kind = SOURCE_PACKAGE;
@@ -67,7 +66,7 @@ static void prove(const struct folder *folder, const char *exports, struct prove
 	build->states[ARROW_KERNEL].output = below(folder, "kernel");
 	build->states[ARROW_MODULES].output = below(folder, "modules");
 	build->states[ARROW_NVIDIA].output = below(folder, "nvidia");
-	build->states[ARROW_PROOF].output = (char *) place.folder;
+	build->states[ARROW_PROOF].output = output;
 	folder_write_text(folder, "kernel/lib/modules/" KREL "/build/Module.symvers", exports);
 	folder_write_text(folder, "modules/lib/modules/" KREL "/modules.builtin",
 		"kernel/ib_uverbs.ko\nkernel/nvidia-core.ko\n");

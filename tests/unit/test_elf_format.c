@@ -333,10 +333,10 @@ static void thousands_of_sections_are_compared_soon(void **state)
 	enum { COUNT = 60000, LENGTH = 32 };
 
 	_cleanup_image_ struct image image = read_image(FIXTURES "/peer.ko");
-	Elf64_Shdr *added = grow(&image, COUNT * LENGTH, COUNT);
+	Elf64_Shdr *added = grow(&image, (size_t) COUNT * LENGTH, COUNT);
 	Elf64_Shdr *names = &image.sections[image.header->e_shstrndx];
 	uint32_t start = (uint32_t) ((size_t) ((char *) image.sections - image.data) -
-				     COUNT * LENGTH - names->sh_offset);
+				     (size_t) COUNT * LENGTH - names->sh_offset);
 	clock_t begin = clock();
 
 	(void) state;

@@ -271,7 +271,7 @@ static void an_unsigned_module_and_a_damaged_signature_are_told_apart(void **sta
 	assert_int_equal(elf_module_trailer(plain, &cms, &present, &error), 0);
 	assert_false(present);
 	memcpy(signed_data, data, size);
-	memcpy(signed_data + size, "none", 4);
+	memset(signed_data + size, 1, 4); /* no CMS */
 	module_trailer_write(4, (unsigned char *) signed_data + size + 4);
 	folder_write(folder, "signed.ko", signed_data, size + 4 + MODULE_TRAILER_SIZE);
 	assert_int_equal(elf_module_open(folder->fd, "signed.ko", &module, &error), 0);

@@ -29,6 +29,7 @@ static void make_buildah(const struct folder *folder, const char *pulled)
 static int place(const struct folder *folder, bool *ret_changed, struct error *error)
 {
 	_cleanup_free_ char *path = NULL;
+	_cleanup_free_ char *before = NULL;
 	const char *programs = getenv("PATH");
 	_cleanup_free_ char *old = strdup(programs ? programs : "/usr/bin:/bin");
 	char id[] = OURS, reference[] = REFERENCE;
@@ -38,7 +39,7 @@ static int place(const struct folder *folder, bool *ret_changed, struct error *e
 	assert_non_null(old);
 	assert_true(asprintf(&path, "%s:%s", folder->path, old) > 0);
 	assert_int_equal(setenv("PATH", path, 1), 0);
-	r = storage_place("/cache/gpu", &image, ret_changed, error);
+	r = storage_place("/cache/gpu", &image, ret_changed, &before, error);
 	assert_int_equal(setenv("PATH", old, 1), 0);
 	return r;
 }

@@ -44,6 +44,7 @@ setup_file() {
 }
 
 # What a case says on top of drivers.sh: what the inbox driver is, in a way that a reload would change.
+# shellcheck disable=SC2016 # the guest's shell expands it
 inbox='
 . /test/drivers.sh
 inbox() { ls -di /sys/module/mlx5_core /sys/module/mlx5_ib /sys/module/ib_core; cut -d" " -f1,2,6 /proc/modules | grep -E "^(mlx5|ib_)"; }
