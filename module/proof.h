@@ -73,8 +73,9 @@ struct proof_trust {
 	 * Judges the unpacked file at @module, as module_signature_verify() does: 0, -ENODATA,
 	 * -ENOPKG, -ENOKEY, -EBADMSG or -EKEYREJECTED; or -EAGAIN where it was given no certificate
 	 * to check it against. NULL: nobody can here (slipway-init has no libcrypto). In both cases
-	 * keys decide, as far as they can. It is asked also where nothing is enforced: a kernel
-	 * that has the key refuses a wrong signature all the same.
+	 * keys decide, as far as they can. -ENOTSUP: the signer is that of most of the kernel's own
+	 * modules, and nobody can check whether the signature fits. It is asked also where nothing
+	 * is enforced: a kernel that has the key refuses a wrong signature all the same.
 	 */
 	int (*verify)(void *context, const void *module, size_t size, struct cms_facts *ret,
 		struct error *error);

@@ -18,6 +18,7 @@ struct opinion {
 	bool unchecked;      /* its value, for want of libcrypto */
 	bool unknown_key;    /* whether the kernel has the key */
 	bool no_certificate; /* somebody could have checked it, but was given nothing for that */
+	bool own;            /* a file of the kernel's tree, of the signer of most of it */
 	bool present;
 	struct cms_facts cms;
 	struct error why;
@@ -124,6 +125,12 @@ static int ask_crypto(const struct proof_trial *trial, struct opinion *opinion)
 	}
 	opinion->code = trust->verify(trust->context, data, size, &opinion->cms, &opinion->why);
 	opinion->no_certificate = opinion->code == -EAGAIN;
+	opinion->own = opinion->code == -ENOTSUP;
+	if (opinion->own) {
+		opinion->code = 0;
+		opinion->unchecked = true;
+		return 0;
+	}
 	/* The kernel may have more keys than we were given certificates. */
 	if (opinion->no_certificate || (opinion->code == -ENOKEY && trust->keys &&
 					       is_known_key(trust->keys, &opinion->cms))) {
@@ -287,6 +294,8 @@ static int note_unchecked(struct proof_trial *trial, const struct opinion *opini
 	if (!trial->module)
 		return 0;
 	trial->proof.unchecked = true;
+	if (opinion->own)
+		return 0;
 	if (!opinion->unknown_key)
 		return proof_add(trial, &draft,
 			"signed by %s, whose key the kernel has; whether the signature fits was "

@@ -2,6 +2,7 @@
 /* What the module's signature is, and by --trust's certificates whether it is good. */
 #include "cli/explain/explain_open.h"
 
+#include <fcntl.h>
 #include <string.h>
 
 #include "module/cms.h"
@@ -50,10 +51,25 @@ static int judge(struct explain_opened *opened, const char *path, const char *da
 		written = asprintf(&opened->judged, "%s: %s", path, why.text);
 	if (r == -ENOMEM || written < 0)
 		return error_set_errno(error, -ENOMEM, "explain");
-	opened->witness.signed_state = r == 0         ? EXPLAIN_TRUSTED
-				       : r == -ENOKEY ? EXPLAIN_OTHER_KEY
-						      : EXPLAIN_WRONG;
+	if (r == -ENOTSUP) /* nobody can tell */
+		return 0;
+	opened->witness.signed_state = r == 0                         ? EXPLAIN_TRUSTED
+				       : r == -ENOKEY || r == -EAGAIN ? EXPLAIN_OTHER_KEY
+								      : EXPLAIN_WRONG;
 	return 0;
+}
+
+static int open_trust(
+	struct explain_opened *opened, const struct explain_sources *sources, struct error *error)
+{
+	_cleanup_strv_ struct strv paths = { 0 };
+
+	if (sources->module_path && strv_push(&paths, sources->module_path) < 0)
+		return error_set_errno(error, -ENOMEM, "explain");
+	const struct verify_input input = { .fd = AT_FDCWD, .modules = paths };
+
+	return verify_trust_open(
+		&sources->trust, &opened->kernel, &input, 1, &opened->trust, error);
 }
 
 int explain_read_signature(
@@ -61,7 +77,7 @@ int explain_read_signature(
 {
 	_cleanup_free_ char *data = NULL;
 	size_t size = 0;
-	int r = verify_trust_open(&sources->trust, &opened->kernel, &opened->trust, error);
+	int r = open_trust(opened, sources, error);
 
 	if (r < 0 || !opened->module)
 		return r;

@@ -3,29 +3,146 @@
 
 #include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "kernels/tree/depends.h"
+
+#define SAMPLE 101 /* modules that are asked for their signer: of packed ones each is unpacked */
 
 void verify_trust_free(struct verify_trust *trust)
 {
 	for (size_t i = 0; i < trust->count; i++)
 		module_cert_free(&trust->certs[i]);
 	free(trust->certs);
+	for (size_t i = 0; i < trust->own_count; i++)
+		free(trust->own[i].name);
+	free(trust->own);
+	free(trust->judged);
 	strv_free(&trust->paths);
 	*trust = (struct verify_trust){ .modules_fd = -1 };
 }
 
-static int list_own(struct verify_trust *trust, struct error *error)
+static int compare_own(const void *a, const void *b)
 {
-	int r = trust->modules_fd < 0
-			? 0
-			: depends_list_modules(trust->modules_fd, "kernel", &trust->paths);
+	const struct verify_own *left = a;
+	const struct verify_own *right = b;
 
-	return r < 0 && r != -ENOENT ? error_set_errno(error, r, "the kernel's own modules") : 0;
+	return strcmp(left->name, right->name);
+}
+
+/* A table: a whole tree may be asked for all its names. */
+static int list_own(struct verify_trust *trust)
+{
+	int r = depends_list_modules(trust->modules_fd, "kernel", &trust->paths);
+
+	if (r < 0 && r != -ENOENT)
+		return r;
+	trust->own = calloc(trust->paths.count + 1, sizeof(*trust->own));
+	if (!trust->own)
+		return -ENOMEM;
+	for (size_t i = 0; i < trust->paths.count; i++) {
+		struct verify_own *own = &trust->own[trust->own_count];
+		char name[256];
+
+		if (!depends_module_name(trust->paths.items[i], name, sizeof(name)))
+			continue;
+		own->path = trust->paths.items[i];
+		own->name = strdup(name);
+		if (!own->name)
+			return -ENOMEM;
+		trust->own_count++;
+	}
+	qsort(trust->own, trust->own_count, sizeof(*trust->own), compare_own);
+	return 0;
+}
+
+/* A serial number counts among one issuer's, so both are said. "" for nobody. */
+static void name_signer(const struct cms_facts *facts, char signer[VERIFY_SIGNER_SIZE])
+{
+	*signer = '\0';
+	if (facts->signers)
+		(void) snprintf(signer, VERIFY_SIGNER_SIZE, "%s\n%s\n%s", facts->issuer,
+			facts->serial, facts->key_id);
+}
+
+static int ask_signer(const struct verify_trust *trust, const char *path, struct strv *signers)
+{
+	_cleanup_(elf_module_close) struct elf_module *module = NULL;
+	struct cms_facts facts = { 0 };
+	struct error ignored = { 0 };
+	char signer[VERIFY_SIGNER_SIZE];
+	bool present;
+
+	if (elf_module_open(trust->modules_fd, path, &module, &ignored) < 0 ||
+		elf_module_trailer(module, &facts, &present, &ignored) < 0)
+		facts.signers = 0;
+	name_signer(&facts, signer);
+	return strv_push(signers, signer);
+}
+
+/* Of so many of them, taken evenly: more than half have to agree. */
+static int find_signer(struct verify_trust *trust)
+{
+	_cleanup_strv_ struct strv signers = { 0 };
+	size_t asked = trust->own_count < SAMPLE ? trust->own_count : SAMPLE;
+	int r = 0;
+
+	for (size_t i = 0; i < asked && r == 0; i++)
+		r = ask_signer(trust, trust->own[i * trust->own_count / asked].path, &signers);
+	for (size_t i = 0; i < signers.count && r == 0; i++) {
+		size_t same = 0;
+
+		for (size_t k = 0; k < signers.count; k++)
+			same += strcmp(signers.items[i], signers.items[k]) == 0;
+		if (2 * same <= signers.count)
+			continue;
+		(void) snprintf(trust->signer, sizeof(trust->signer), "%s", signers.items[i]);
+		break;
+	}
+	return r;
+}
+
+static int compare_files(const void *a, const void *b)
+{
+	const struct verify_file *left = a;
+	const struct verify_file *right = b;
+
+	if (left->device != right->device)
+		return left->device < right->device ? -1 : 1;
+	return (left->inode > right->inode) - (left->inode < right->inode);
+}
+
+static bool tell_file(int dir_fd, const char *path, struct verify_file *ret)
+{
+	struct stat status;
+
+	if (fstatat(dir_fd, path, &status, 0) < 0)
+		return false;
+	*ret = (struct verify_file){ status.st_dev, status.st_ino };
+	return true;
+}
+
+static int list_judged(
+	struct verify_trust *trust, const struct verify_input *inputs, size_t input_count)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < input_count; i++)
+		count += inputs[i].modules.count;
+	trust->judged = calloc(count + 1, sizeof(*trust->judged));
+	if (!trust->judged)
+		return -ENOMEM;
+	for (size_t i = 0; i < input_count; i++)
+		for (size_t k = 0; k < inputs[i].modules.count; k++)
+			trust->judged_count += tell_file(inputs[i].fd, inputs[i].modules.items[k],
+				&trust->judged[trust->judged_count]);
+	qsort(trust->judged, trust->judged_count, sizeof(*trust->judged), compare_files);
+	return 0;
 }
 
 int verify_trust_open(const struct strv *files, const struct verify_kernel *kernel,
-	struct verify_trust *ret, struct error *error)
+	const struct verify_input *inputs, size_t input_count, struct verify_trust *ret,
+	struct error *error)
 {
 	_cleanup_(verify_trust_free) struct verify_trust trust = {
 		.modules_fd = kernel->modules_fd,
@@ -41,9 +158,15 @@ int verify_trust_open(const struct strv *files, const struct verify_kernel *kern
 	}
 	if (r < 0)
 		return error_prefix(error, r, "--trust");
-	r = list_own(&trust, error);
+	if (trust.modules_fd >= 0) {
+		r = list_own(&trust);
+		if (r == 0)
+			r = find_signer(&trust);
+		if (r == 0)
+			r = list_judged(&trust, inputs, input_count);
+	}
 	if (r < 0)
-		return r;
+		return error_set_errno(error, r, "the kernel's own modules");
 	*ret = trust;
 	trust = (struct verify_trust){ .modules_fd = -1 };
 	return 0;
@@ -62,25 +185,63 @@ static bool same_bytes(
 	       memcmp(data, module, size) == 0;
 }
 
-/* Is it the kernel's own module of that name, to the last byte? Two may share a name. */
-static bool is_own(const struct verify_trust *trust, const void *module, size_t size)
+static int compare_name(const void *name, const void *own)
+{
+	return strcmp(name, ((const struct verify_own *) own)->name);
+}
+
+static const struct verify_own *first_of_name(const struct verify_trust *trust, const char *name)
+{
+	const struct verify_own *own = NULL;
+
+	if (trust->own_count)
+		own = bsearch(name, trust->own, trust->own_count, sizeof(*own), compare_name);
+	while (own && own > trust->own && strcmp(own[-1].name, name) == 0)
+		own--;
+	return own;
+}
+
+/* The kernel's own module of that name, to the last byte, or NULL. Two may share a name. */
+static const char *find_own(const struct verify_trust *trust, const void *module, size_t size)
 {
 	_cleanup_(elf_module_close) struct elf_module *opened = NULL;
+	const struct verify_own *end = trust->own + trust->own_count;
 	struct error ignored = { 0 };
-	const char *wanted;
+	const char *name;
 
 	if (elf_module_open_memory(module, size, "module", &opened, &ignored) < 0)
-		return false;
-	wanted = elf_module_name(opened);
-	for (size_t i = 0; wanted && i < trust->paths.count; i++) {
-		char name[256];
+		return NULL;
+	name = elf_module_name(opened);
+	for (const struct verify_own *own = name ? first_of_name(trust, name) : NULL;
+		own && own < end && strcmp(own->name, name) == 0; own++)
+		if (same_bytes(trust, own->path, module, size))
+			return own->path;
+	return NULL;
+}
 
-		if (depends_module_name(trust->paths.items[i], name, sizeof(name)) &&
-			strcmp(name, wanted) == 0 &&
-			same_bytes(trust, trust->paths.items[i], module, size))
-			return true;
-	}
-	return false;
+static bool is_judged(const struct verify_trust *trust, const char *path)
+{
+	struct verify_file file;
+
+	return tell_file(trust->modules_fd, path, &file) &&
+	       bsearch(&file, trust->judged, trust->judged_count, sizeof(file), compare_files);
+}
+
+/* What no certificate checks: -ENOKEY stays with its reason. */
+static int judge_own(const struct verify_trust *trust, const void *module, size_t size,
+	const struct cms_facts *facts, struct error *error)
+{
+	const char *path = find_own(trust, module, size);
+	char signer[VERIFY_SIGNER_SIZE];
+
+	if (!path && trust->count)
+		return -ENOKEY;
+	name_signer(facts, signer);
+	if (!path || !*signer || strcmp(signer, trust->signer) != 0)
+		return error_set(error, -EAGAIN, "no certificate was given to check it with");
+	return is_judged(trust, path)
+		       ? error_set(error, -ENOTSUP, "it is the kernel's own file, and only that")
+		       : 0;
 }
 
 int verify_trust_judge(
@@ -90,10 +251,8 @@ int verify_trust_judge(
 	struct cms_facts facts = { 0 };
 	int r = module_signature_verify(module, size, trust->certs, trust->count, &facts, error);
 
-	if (r == -ENOKEY && is_own(trust, module, size))
-		r = 0;
-	else if (r == -ENOKEY && trust->count == 0)
-		r = error_set(error, -EAGAIN, "no certificate was given to check it with");
+	if (r == -ENOKEY)
+		r = judge_own(trust, module, size, &facts, error);
 	if (ret)
 		*ret = facts;
 	return r;

@@ -39,6 +39,8 @@ static bool is_same(const struct verify_input *a, const struct verify_input *b)
 {
 	struct stat left, right;
 
+	if (!a->place || !b->place)
+		return false;
 	if (a->kind == VERIFY_STORAGE || b->kind == VERIFY_STORAGE)
 		return a->kind == b->kind && strcmp(a->place, b->place) == 0;
 	return stat(a->place, &left) == 0 && stat(b->place, &right) == 0 &&
@@ -258,14 +260,14 @@ static int set_trust(struct verify *verify, struct error *error)
 	if (!trust->enforced && !verify->trust_files.count)
 		return 0;
 	verify->failure = EXIT_CODE_USAGE;
-	r = verify_trust_open(&verify->trust_files, kernel, &verify->trust, error);
+	r = verify_trust_open(&verify->trust_files, kernel, verify->inputs, verify->input_count,
+		&verify->trust, error);
 	trust->verify = verify_trust_judge;
 	trust->context = &verify->trust;
 	return r;
 }
 
-/* Without certificates a module that is the kernel's own to the last byte is signed well all the
- * same. */
+/* Without certificates a copy of one of the kernel's own is signed well all the same. */
 static int trust_own(struct verify *verify, struct error *error)
 {
 	struct proof_trust *trust = &verify->kernel.facts.trust;
@@ -274,7 +276,8 @@ static int trust_own(struct verify *verify, struct error *error)
 
 	if (trust->verify || verify->kernel.modules_fd < 0)
 		return 0;
-	r = verify_trust_open(&none, &verify->kernel, &verify->trust, error);
+	r = verify_trust_open(
+		&none, &verify->kernel, verify->inputs, verify->input_count, &verify->trust, error);
 	trust->verify = verify_trust_judge;
 	trust->context = &verify->trust;
 	return r;

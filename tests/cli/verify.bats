@@ -436,6 +436,35 @@ root() {
     verify 0 "$work/image" --kernel "$work/kernel" --enforce-signatures
     verify 0 "$work/image" --kernel "$work/kernel"
     [[ $output != *signature-unchecked* ]]
+    # The very file equals itself whatever its signature is: no more is known than whose it is.
+    for what in "$work/kernel/lib/modules/$krel/kernel" "$work/kernel/lib/modules/$krel/kernel/lib/own.ko"; do
+        verify 0 "$what" --kernel "$work/kernel" --enforce-signatures
+        says "signature-unchecked (note)" "of the kernel's tree"
+    done
+    verify 0 "$work/kernel/lib/modules/$krel/kernel" --kernel "$work/kernel" --enforce-signatures --trust "$work/k.pem"
+    [[ $output != *signature-unchecked* ]]
+    cp -r "$work/kernel" "$work/flipped"
+    own=$work/flipped/lib/modules/$krel/kernel/lib/own.ko
+    printf X | dd of="$own" bs=1 seek="$(($(stat -c %s "$own") - 60))" conv=notrunc status=none
+    verify 0 "$own" --kernel "$work/flipped" --enforce-signatures
+    says "signature-unchecked (note)"
+    verify 3 "$own" --kernel "$work/flipped" --enforce-signatures --trust "$work/k.pem"
+    verify 4 "$own" --kernel "$work/kernel" --enforce-signatures
+    # A stranger's signature on a module of the tree is not the kernel's.
+    cp -r "$work/kernel" "$work/mixed"
+    mixed=$work/mixed/lib/modules/$krel/kernel/lib
+    make_module "$work/k/second.ko" second krel="$krel" intree=Y
+    make_module "$work/k/third.ko" third krel="$krel" intree=Y
+    make_module "$work/o/foreign.ko" foreign krel="$krel" intree=Y
+    run_slipway 0 sign --key "$work/k.key" --cert "$work/k.pem" --hash sha256 "$work/k"
+    run_slipway 0 sign --key "$work/o.key" --cert "$work/other.pem" --hash sha256 "$work/o"
+    cp "$work"/[ko]/*.ko "$mixed/"
+    mkdir "$work/copies"
+    cp "$mixed"/*.ko "$work/copies/"
+    verify 0 "$work/copies/own.ko" "$work/copies/second.ko" --kernel "$work/mixed" --enforce-signatures
+    [[ $output != *signature* ]]
+    verify 4 "$work/copies/foreign.ko" --kernel "$work/mixed" --enforce-signatures
+    verify 4 "$mixed/foreign.ko" --kernel "$work/mixed" --enforce-signatures
     make_module "$work/image/own.ko" own krel="$krel" intree=Y version=2
     run_slipway 0 sign --key "$work/k.key" --cert "$work/k.pem" --hash sha256 "$work/image"
     verify 4 "$work/image" --kernel "$work/kernel" --enforce-signatures
