@@ -82,7 +82,7 @@ void node_init(struct node *node, const struct folder *folder, struct elf_module
 	};
 }
 
-struct running *node_open(struct node *node)
+struct running *node_folder_run(struct node *node)
 {
 	struct running *running = NULL;
 	struct error error = { "" };

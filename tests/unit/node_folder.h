@@ -34,7 +34,7 @@ void write_facts(const struct folder *folder, const char *build);
 void load_uverbs(const struct folder *folder, unsigned char last);
 /* @peer: the fixture that is to be loaded; the caller closes it after the node. */
 void node_init(struct node *node, const struct folder *folder, struct elf_module **peer);
-struct running *node_open(struct node *node);
+struct running *node_folder_run(struct node *node);
 void node_done(struct node *node);
 /* @exporter: NULL for none. @crc: -1 for one that is not known. */
 void expect_exporter(

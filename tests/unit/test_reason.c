@@ -30,9 +30,14 @@ static void the_page_and_the_table_agree(void **state)
 			fail_msg("docs/reasons.md has no row for %s with exit code %d", entry->code,
 				entry->exit_code);
 	}
-	for (const char *line = strstr(page, "\n| "); line; line = strstr(line + 1, "\n| "))
-		rows++;
-	assert_int_equal(rows, REASON_COUNT + 2); /* the heading and its rule */
+	/* Other tables of the page have no number in their second column. */
+	for (const char *line = strstr(page, "\n| "); line; line = strstr(line + 1, "\n| ")) {
+		char code[64];
+		int exit_code;
+
+		rows += sscanf(line, "\n| %63[A-Z_] | %d |", code, &exit_code) == 2;
+	}
+	assert_int_equal(rows, REASON_COUNT);
 }
 
 int main(void)

@@ -21,7 +21,7 @@ static void tells_the_kernel(void **state)
 	folder_write_text(folder, "lib/modules/" KREL "/modules.builtin",
 		"kernel/fs/ext-four.ko\nkernel/lib/zlib.ko\n");
 	folder_subfolder(folder, "sys/module/zlib");
-	running = node_open(&node);
+	running = node_folder_run(&node);
 	kernel = running_kernel(running);
 	assert_string_equal(kernel->krel, KREL);
 	assert_int_equal(kernel->version, PROOF_VERSION(6, 1));
@@ -60,7 +60,7 @@ static void lists_what_is_loaded(void **state)
 	node_init(&node, folder, &peer);
 	load_uverbs(folder, 0x67);
 	folder_write_text(folder, "sys/module/ib_uverbs/srcversion", "ABC\n");
-	running = node_open(&node);
+	running = node_folder_run(&node);
 	modules = running_loaded(running, &count);
 	assert_int_equal(count, 2);
 	assert_string_equal(modules[0].name, "ib_uverbs");
@@ -82,7 +82,7 @@ static void a_file_of_equal_build_id_counts(void **state)
 
 	node_init(&node, folder, &peer);
 	load_uverbs(folder, 0x67);
-	running = node_open(&node);
+	running = node_folder_run(&node);
 	expect_exporter(running, REGISTER, "ib_uverbs", 0x8e6daf35);
 	assert_int_equal(running_unexplained(running)->count, 0);
 }
@@ -106,7 +106,7 @@ static void depmod_need_not_know_the_file(void **state)
 	assert_int_equal(symlinkat("/opt/file.ko", folder->fd,
 				 "host/lib/modules/" KREL "/extra/ofed/ib_uverbs.ko"),
 		0);
-	running = node_open(&node);
+	running = node_folder_run(&node);
 	expect_exporter(running, REGISTER, "ib_uverbs", 0x8e6daf35);
 }
 
@@ -126,7 +126,7 @@ static void srcversion_is_the_second_witness(void **state)
 		unlinkat(folder->fd, "sys/module/ib_uverbs/notes/.note.gnu.build-id", 0), 0);
 	folder_write_text(folder, "sys/module/ib_uverbs/srcversion", "0123456789ABCDEF0123456\n");
 	/* The file has a build id, and what is loaded has none: not the same. */
-	running = node_open(&node);
+	running = node_folder_run(&node);
 	expect_exporter(running, REGISTER, NULL, 0);
 	running_close(&running);
 	/* Neither has one. */
@@ -137,7 +137,7 @@ static void srcversion_is_the_second_witness(void **state)
 	assert_non_null(note);
 	note[0] = 9; /* another type of note */
 	folder_write(folder, "host/lib/modules/" KREL "/updates/ib-uverbs.ko", data, size);
-	running = node_open(&node);
+	running = node_folder_run(&node);
 	expect_exporter(running, REGISTER, "ib_uverbs", 0x8e6daf35);
 	running_close(&running);
 }
@@ -155,7 +155,7 @@ static void what_no_file_explains_is_a_doubt(void **state)
 	folder_write_text(folder, "proc/kallsyms",
 		"0000000000000000 T printk\n"
 		"0000000000000000 T " REGISTER "\t[ib_uverbs]\n");
-	running = node_open(&node);
+	running = node_folder_run(&node);
 	expect_exporter(running, REGISTER, "ib_uverbs", -1);
 	assert_int_equal(running_unexplained(running)->count, 1);
 	assert_string_equal(running_unexplained(running)->items[0], "ib_uverbs");
@@ -164,7 +164,7 @@ static void what_no_file_explains_is_a_doubt(void **state)
 	folder_write_text(folder, "proc/kallsyms",
 		"0000000000000000 T printk\n"
 		"0000000000000000 t " REGISTER "\t[ib_uverbs]\n");
-	running = node_open(&node);
+	running = node_folder_run(&node);
 	expect_exporter(running, REGISTER, NULL, 0);
 	assert_int_equal(running_unexplained(running)->count, 0);
 	running_close(&running);
@@ -184,7 +184,7 @@ static void an_unknown_build_of_an_inbox_module_is_a_doubt(void **state)
 		"0x9060323f\tmodule_layout\tvmlinux\tEXPORT_SYMBOL\t\n"
 		"0x00000007\tprintk\tvmlinux\tEXPORT_SYMBOL\t\n"
 		"0x8e6daf35\t" REGISTER "\tdrivers/infiniband/core/ib_uverbs\tEXPORT_SYMBOL\t\n");
-	running = node_open(&node);
+	running = node_folder_run(&node);
 	expect_exporter(running, REGISTER, "ib_uverbs", -1);
 }
 
@@ -204,19 +204,19 @@ static void others_may_vouch(void **state)
 	load_uverbs(folder, 0x68);
 	node.sources.words = &word;
 	node.sources.word_count = 1;
-	running = node_open(&node);
+	running = node_folder_run(&node);
 	expect_exporter(running, REGISTER, "ib_uverbs", 0x1234);
 	running_close(&running);
 	/* Of another build: no word about this one. */
 	word.build_id = BUILD_ID;
-	running = node_open(&node);
+	running = node_folder_run(&node);
 	expect_exporter(running, REGISTER, NULL, 0);
 	running_close(&running);
 	folder_write_text(
 		folder, "ofed", "0x00004321\t" REGISTER "\t/src/ib-uverbs\tEXPORT_SYMBOL\t\n");
 	assert_int_equal(strv_push(&drivers, "ofed"), 0);
 	node.sources.driver_symvers = &drivers;
-	running = node_open(&node);
+	running = node_folder_run(&node);
 	expect_exporter(running, REGISTER, "/src/ib-uverbs", 0x4321);
 	assert_true(running_loaded(running, &count)->by_word);
 	running_close(&running);
@@ -224,14 +224,14 @@ static void others_may_vouch(void **state)
 	assert_int_equal(
 		strv_push(&builds, "ib_uverbs 0123456789abcdef0123456789abcdef01234568"), 0);
 	node.sources.driver_builds = &builds;
-	running = node_open(&node);
+	running = node_folder_run(&node);
 	expect_exporter(running, REGISTER, "/src/ib-uverbs", 0x4321);
 	assert_false(running_loaded(running, &count)->by_word);
 	running_close(&running);
 	/* A file says more than a list of another build. */
 	node.sources.word_count = 0;
 	write_note(folder, "ib_uverbs", 0x67);
-	running = node_open(&node);
+	running = node_folder_run(&node);
 	expect_exporter(running, REGISTER, "ib_uverbs", 0x8e6daf35);
 	running_close(&running);
 }
@@ -248,7 +248,7 @@ static void what_goes_exports_nothing(void **state)
 	load_uverbs(folder, 0x67);
 	assert_int_equal(strv_push(&gone, "ib_uverbs"), 0);
 	node.sources.gone = &gone;
-	running = node_open(&node);
+	running = node_folder_run(&node);
 	expect_exporter(running, REGISTER, NULL, 0);
 	assert_false(strv_contains(running_modules(running), "ib_uverbs"));
 }
@@ -267,7 +267,7 @@ static void a_module_that_was_taken_tells_of_another_build(void **state)
 	folder_write_text(folder, SYMVERS,
 		"0x9060323f\tmodule_layout\tvmlinux\tEXPORT_SYMBOL\t\n"
 		"0x00000008\tprintk\tvmlinux\tEXPORT_SYMBOL\t\n");
-	running = node_open(&node);
+	running = node_folder_run(&node);
 	assert_int_equal(running_is_same_build(running, &why), PROOF_NO);
 	assert_contains(why, "took ib_uverbs with CRC 0x00000007 for printk");
 	assert_contains(why, "Module.symvers has 0x00000008");
@@ -284,7 +284,7 @@ static void another_build_needs_witnesses(void **state)
 
 	node_init(&node, folder, &peer);
 	node.sources.build = "#1 SMP Test 2";
-	running = node_open(&node);
+	running = node_folder_run(&node);
 	assert_int_equal(running_is_same_build(running, &why), PROOF_NO);
 	assert_contains(why, "is another build (\"#1 SMP Test 2\")");
 	assert_contains(why, "no module of it vouches for 2 of 2 symbols, module_layout");
@@ -295,14 +295,14 @@ static void another_build_needs_witnesses(void **state)
 	folder_write_text(
 		folder, "host/lib/modules/" KREL "/modules.dep", "kernel/ib-uverbs.ko:\n");
 	copy_fixture(folder, "exporter", "host/lib/modules/" KREL "/kernel/ib-uverbs.ko");
-	running = node_open(&node);
+	running = node_folder_run(&node);
 	assert_int_equal(running_is_same_build(running, &why), PROOF_YES);
 	expect_exporter(running, "printk", "vmlinux", 7);
 	running_close(&running);
 	/* Loaded by force, it was not compared. */
 	folder_write_text(folder, "proc/modules",
 		"ib_uverbs 180224 1 rdma_ucm, Live 0x0000000000000000 (FOE)\n");
-	running = node_open(&node);
+	running = node_folder_run(&node);
 	assert_int_equal(running_is_same_build(running, &why), PROOF_NO);
 	running_close(&running);
 }
@@ -326,21 +326,21 @@ static void the_tree_of_the_kernel_vouches(void **state)
 	folder_write_text(folder, "host/lib/modules/" KREL "/modules.dep",
 		"kernel/ib-uverbs.ko:\nkernel/absent.ko:\nkernel/other.ko:\n");
 	copy_fixture(folder, "exporter", "host/lib/modules/" KREL "/kernel/ib-uverbs.ko");
-	running = node_open(&node);
+	running = node_folder_run(&node);
 	assert_int_equal(running_is_same_build(running, &why), PROOF_NO);
 	assert_contains(why, "vouches for 1 of 4 symbols, maybe among them");
 	expect_exporter(running, "maybe", "vmlinux", -1);
 	running_close(&running);
 	/* It was built with another CRC than the symvers have: the kernel's is that. */
 	copy_fixture(folder, "peer", "host/lib/modules/" KREL "/kernel/other.ko");
-	running = node_open(&node);
+	running = node_folder_run(&node);
 	assert_int_equal(running_is_same_build(running, &why), PROOF_NO);
 	assert_contains(why, "took its own modules with CRC 0x0000000a for maybe");
 	expect_exporter(running, "maybe", "vmlinux", 0x0a);
 	running_close(&running);
 	/* The loaded one is not of that tree: the tree may be of another kernel. */
 	write_note(folder, "ib_uverbs", 0x68);
-	running = node_open(&node);
+	running = node_folder_run(&node);
 	assert_int_equal(running_is_same_build(running, &why), PROOF_NO);
 	assert_contains(why, "vouches for 3 of 3 symbols");
 	running_close(&running);
@@ -356,7 +356,7 @@ static void without_symvers_nothing_is_claimed(void **state)
 
 	node_init(&node, folder, &peer);
 	assert_int_equal(unlinkat(folder->fd, SYMVERS, 0), 0);
-	running = node_open(&node);
+	running = node_folder_run(&node);
 	assert_false(running_has_symvers(running));
 	assert_null(running_kernel(running)->symvers);
 	running_close(&running);
@@ -378,13 +378,13 @@ static void everything_counts_where_no_module_is_named(void **state)
 	node_init(&node, folder, &peer);
 	load_uverbs(folder, 0x67);
 	node.sources.module_count = 0;
-	running = node_open(&node);
+	running = node_folder_run(&node);
 	assert_false(running_kernel(running)->running);
 	expect_exporter(running, "printk", "vmlinux", 7);
 	expect_exporter(running, REGISTER, "ib_uverbs", 0x8e6daf35);
 	running_close(&running);
 	write_note(folder, "ib_uverbs", 0x68);
-	running = node_open(&node);
+	running = node_folder_run(&node);
 	expect_exporter(running, REGISTER, NULL, 0);
 	expect_exporter(running, "ib_inbox", "drivers/infiniband/core/ib_uverbs", -1);
 	assert_int_equal(running_unexplained(running)->count, 1);
@@ -407,7 +407,7 @@ static void a_configuration_where_there_are_no_facts(void **state)
 	copy_fixture(folder, "exporter", "host/lib/modules/" KREL "/kernel/ib-uverbs.ko");
 	folder_write_text(folder, "host/boot/config-" KREL,
 		"CONFIG_MODULES=y\nCONFIG_MODULE_FORCE_LOAD=y\n# CONFIG_LIVEPATCH is not set\n");
-	running = node_open(&node);
+	running = node_folder_run(&node);
 	assert_int_equal(running_kernel(running)->force_load, PROOF_YES);
 	assert_int_equal(running_kernel(running)->livepatch, PROOF_NO);
 	/* A module that the kernel took says what it compares with. */

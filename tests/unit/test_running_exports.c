@@ -20,7 +20,7 @@ static void exporter_init(
 
 static void expect_duplicate(struct node *node, bool found, enum proof_weight weight)
 {
-	_cleanup_running_ struct running *running = node_open(node);
+	_cleanup_running_ struct running *running = node_folder_run(node);
 	_cleanup_(proof_free) struct proof proof = { 0 };
 	const struct proof_finding *finding = NULL;
 
@@ -101,13 +101,13 @@ static void the_nodes_tree_does_not_prove_the_image(void **state)
 	folder_write_text(
 		folder, "host/lib/modules/" KREL "/modules.dep", "kernel/ib-uverbs.ko:\n");
 	copy_fixture(folder, "exporter", "host/lib/modules/" KREL "/kernel/ib-uverbs.ko");
-	running = node_open(&node);
+	running = node_folder_run(&node);
 	assert_int_equal(running_is_same_build(running, &why), PROOF_UNKNOWN);
 	running_close(&running);
 	/* What the image has of the kernel's own is what is loaded. */
 	folder_write_text(folder, "lib/modules/" KREL "/modules.dep", "kernel/ib-uverbs.ko:\n");
 	copy_fixture(folder, "exporter", "lib/modules/" KREL "/kernel/ib-uverbs.ko");
-	running = node_open(&node);
+	running = node_folder_run(&node);
 	assert_int_equal(running_is_same_build(running, &why), PROOF_YES);
 	running_close(&running);
 }

@@ -82,7 +82,7 @@ static void enforcement(void **state)
 		if (cases[i].lockdown)
 			folder_write_text(
 				folder, "sys/kernel/security/lockdown", cases[i].lockdown);
-		running = node_open(&node);
+		running = node_folder_run(&node);
 		trust = &running_kernel(running)->trust;
 		assert_int_equal(trust->enforced, cases[i].enforced);
 		assert_int_equal(trust->lockdown, cases[i].by_lockdown);
@@ -94,7 +94,7 @@ static void enforcement(void **state)
 
 static bool is_enforced_unknown(struct node *node)
 {
-	_cleanup_running_ struct running *running = node_open(node);
+	_cleanup_running_ struct running *running = node_folder_run(node);
 
 	assert_false(running_kernel(running)->trust.enforced);
 	return running_kernel(running)->trust.enforced_unknown;
@@ -136,7 +136,7 @@ static void securityfs_by_descriptor(void **state)
 	/* A securityfs without the file: the kernel has no lockdown. */
 	assert_false(is_enforced_unknown(&node));
 	folder_write_text(folder, "mounted/lockdown", "none [integrity] confidentiality\n");
-	running = node_open(&node);
+	running = node_folder_run(&node);
 	assert_true(running_kernel(running)->trust.lockdown);
 	running_close(&running);
 }
@@ -152,7 +152,7 @@ static void only_keyrings_for_modules_count(void **state)
 	node_init(&node, folder, &peer);
 	node.sources.read_keyring = read_keyring;
 	folder_write_text(folder, "proc/keys", key_list);
-	running = node_open(&node);
+	running = node_folder_run(&node);
 	trust = &running_kernel(running)->trust;
 	assert_int_equal(trust->keys->count, 1);
 	assert_string_equal(trust->keys->items[0], "Ours: aaaa");
@@ -161,7 +161,7 @@ static void only_keyrings_for_modules_count(void **state)
 	running_close(&running);
 	/* Nobody can tell which keyring holds them: a description is no proof. */
 	node.sources.read_keyring = NULL;
-	running = node_open(&node);
+	running = node_folder_run(&node);
 	trust = &running_kernel(running)->trust;
 	assert_int_equal(trust->keys->count, 0);
 	assert_int_equal(trust->maybe_keys->count, 4);
@@ -185,7 +185,7 @@ static void a_masked_list_of_keys_is_not_known(void **state)
 		_cleanup_running_ struct running *running = NULL;
 
 		folder_write_text(folder, "proc/keys", lists[i]);
-		running = node_open(&node);
+		running = node_folder_run(&node);
 		assert_null(running_kernel(running)->trust.keys);
 	}
 }
@@ -219,7 +219,7 @@ static void a_certificate_ties_a_signature_to_a_key(void **state)
 		const struct proof_trust *trust;
 
 		cert.key_id = cases[i].id;
-		running = node_open(&node);
+		running = node_folder_run(&node);
 		trust = &running_kernel(running)->trust;
 		assert_int_equal(strv_contains(trust->keys, "Us: 0abc"), cases[i].known);
 		assert_int_equal(strv_contains(trust->maybe_keys, "Us: 0abc"), cases[i].maybe);
@@ -249,7 +249,7 @@ static void put_file(const struct folder *folder, const char *to, bool with_sign
 
 static void expect_signer(struct node *node, bool known)
 {
-	_cleanup_running_ struct running *running = node_open(node);
+	_cleanup_running_ struct running *running = node_folder_run(node);
 	const struct proof_trust *trust = &running_kernel(running)->trust;
 
 	assert_int_equal(trust->keys && strv_contains(trust->keys, "Us: 0abc"), known);
