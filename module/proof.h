@@ -80,6 +80,12 @@ struct proof_trust {
 	int (*verify)(void *context, const void *module, size_t size, struct cms_facts *ret,
 		struct error *error);
 	void *context;
+	/*
+	 * What to do about a key that verify finds good, and that is not among the keys that the
+	 * kernel was seen to have: then it is a doubt where signatures are enforced. NULL: what
+	 * verify finds good, the kernel does.
+	 */
+	const char *unlisted;
 	/* Descriptions of the keys in the kernel's keyrings, or their ids in hex; NULL: unknown. */
 	const struct strv *keys;
 	/* There may be more keys than these: one that is not among them is not known. */

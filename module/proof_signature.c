@@ -19,6 +19,7 @@ struct opinion {
 	bool unknown_key;    /* whether the kernel has the key */
 	bool no_certificate; /* somebody could have checked it, but was given nothing for that */
 	bool own;            /* a file of the kernel's tree, of the signer of most of it */
+	bool unlisted;       /* good, but with a key that the kernel was not seen to have */
 	bool present;
 	struct cms_facts cms;
 	struct error why;
@@ -125,6 +126,7 @@ static int ask_crypto(const struct proof_trial *trial, struct opinion *opinion)
 	}
 	opinion->code = trust->verify(trust->context, data, size, &opinion->cms, &opinion->why);
 	opinion->no_certificate = opinion->code == -EAGAIN;
+	opinion->unlisted = opinion->code == 0 && trust->unlisted;
 	opinion->own = opinion->code == -ENOTSUP;
 	if (opinion->own) {
 		opinion->code = 0;
@@ -269,9 +271,16 @@ static int doubt_key(struct proof_trial *trial, const struct opinion *opinion)
 	const struct proof_draft draft = { .id = "signature-key",
 		.weight = PROOF_DOUBT,
 		.answer = trust->lockdown ? EPERM : EKEYREJECTED,
-		.cure = "say which certificates the kernel trusts (--trust CERT)" };
+		.cure = opinion->unlisted
+				? trust->unlisted
+				: "say which certificates the kernel trusts (--trust CERT)" };
 	const char *why = trust->enforced_by ? trust->enforced_by : "signatures are enforced";
 
+	if (opinion->unlisted)
+		return proof_add(trial, &draft,
+			"signed by %s, whose key is not among those that the kernel was seen to "
+			"have, as it must be (%s)",
+			signer_of(&opinion->cms), why);
 	if (opinion->no_certificate)
 		return proof_add(trial, &draft,
 			"signed by %s; no certificate to check it against was given, and the "
@@ -311,6 +320,8 @@ static int note_unchecked(struct proof_trial *trial, const struct opinion *opini
 
 static int judge_good(struct proof_trial *trial, const struct opinion *opinion)
 {
+	if (opinion->unlisted && trial->kernel->trust.enforced)
+		return doubt_key(trial, opinion);
 	if (!opinion->unchecked)
 		return 0;
 	if (opinion->unknown_key && trial->kernel->trust.enforced)

@@ -9,6 +9,10 @@
 #include "cli/verify/modprobe_conf.h"
 
 #define KEY_ID_MIN 8 /* hex digits: less of an id tells nothing */
+#define ENROL                                                                                      \
+	"enrol the certificate of --sign-cert on the node (mokutil --import; or build its kernel " \
+	"with it, CONFIG_SYSTEM_TRUSTED_KEYS) and probe the node anew, or sign with a key that "   \
+	"it has"
 
 void proving_free(struct proving *proving)
 {
@@ -49,6 +53,7 @@ static bool is_among(const struct strv *keys, const struct module_cert *cert)
 /* What was signed has to be signed well, whether or not the kernel insists. */
 static void set_trust(struct proving *proving)
 {
+	const struct module_cert *cert = proving->build->signing.cert;
 	struct proof_trust *trust = &proving->kernel.facts.trust;
 
 	trust->enforced_by = proving->kernel.enforced_by;
@@ -57,14 +62,13 @@ static void set_trust(struct proving *proving)
 	trust->enforced = trust->enforced_by != NULL;
 	if (proving->kernel.keys.count)
 		trust->keys = &proving->kernel.keys;
-	if (!proving->build->signing.cert)
-		return;
-	/* A node that insists, and whose keys are known, does not take our word for ours. */
-	if (proving->kernel.enforced_by && trust->keys &&
-		!is_among(trust->keys, proving->build->signing.cert))
+	if (!cert)
 		return;
 	trust->verify = verify;
 	trust->context = proving;
+	/* A node that insists, and whose keys are known, does not take our word for ours. */
+	if (proving->kernel.enforced_by && trust->keys && !is_among(trust->keys, cert))
+		trust->unlisted = ENROL;
 }
 
 static int open_below(int dir_fd, const char *krel, const char *name, int *ret_fd)
