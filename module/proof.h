@@ -109,9 +109,9 @@ struct proof_kernel {
 	enum proof_option force_load;      /* CONFIG_MODULE_FORCE_LOAD */
 	enum proof_option missing_imports; /* CONFIG_MODULE_ALLOW_MISSING_NAMESPACE_IMPORTS */
 	/*
-	 * Takes a module without a version record for one of the symbols it uses: Linux does, and
-	 * warns, but Debian's kernels carry a patch against it. UNKNOWN: NO for a release of
-	 * Debian's form.
+	 * Takes a module without a version record for one of the symbols it uses: Linux does since
+	 * 4.9, and warns, but Debian's kernels carry a patch against it. UNKNOWN: NO for a release
+	 * of Debian's form.
 	 */
 	enum proof_option missing_versions;
 	enum proof_option module_sig; /* CONFIG_MODULE_SIG */

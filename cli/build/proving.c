@@ -126,6 +126,9 @@ static int describe_kernel(struct proving *proving, struct error *error)
 		r = read_kernel(proving, tree_fd, modules_fd, error);
 	if (r == 0)
 		r = take_node(proving, error);
+	/* Files of the user's are any kernel's. */
+	if (r == 0 && !build->local.count)
+		verify_kernel_take_os(&proving->kernel, &build->context.os, build->lock.krel);
 	if (r < 0)
 		return r;
 	verify_kernel_finish(&proving->kernel);

@@ -86,6 +86,13 @@ int verify_kernel_take_record(struct verify_kernel *kernel, const struct kernel_
 	struct error *error) _must_check_;
 void verify_kernel_take_config(struct verify_kernel *kernel, const struct kconfig *config);
 
+/*
+ * kernel_facts.c: what is known of all kernels of release @krel that a distribution makes: whether
+ * they take a symbol without a version.
+ */
+void verify_kernel_take_os(
+	struct verify_kernel *kernel, const struct catalogue *os, const char *krel);
+
 /* kernel_fetch.c: what the node of a probe demands, whoever's headers are taken. -ENOMEM. */
 int verify_kernel_take_node(struct verify_kernel *kernel, const struct probe *probe) _must_check_;
 

@@ -69,6 +69,21 @@ void verify_kernel_take_config(struct verify_kernel *kernel, const struct kconfi
 			: PROOF_NO;
 }
 
+/*
+ * check_version() of Linux warns since 4.9, and Debian has a patch against that. Whoever makes
+ * kernels of Debian's may have taken it over; those who make RPMs do not.
+ */
+void verify_kernel_take_os(
+	struct verify_kernel *kernel, const struct catalogue *os, const char *krel)
+{
+	if (proof_version(krel) < PROOF_VERSION(4, 9) || !os->repository_count)
+		return;
+	for (size_t i = 0; i < os->repository_count; i++)
+		if (os->repositories[i].kind != REPOSITORY_RPM_MD)
+			return;
+	kernel->facts.missing_versions = PROOF_YES;
+}
+
 int verify_kernel_take_running(struct verify_kernel *kernel, const struct running *running)
 {
 	const struct strv *unexplained = running_unexplained(running);

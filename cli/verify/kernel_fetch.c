@@ -142,6 +142,9 @@ static int read_tree(struct verify_kernel *kernel, struct build *build, struct e
 
 	if (r < 0)
 		return r;
+	/* Files of the user's are any kernel's. */
+	if (!build->local.count)
+		verify_kernel_take_os(kernel, &build->context.os, build->lock.krel);
 	cleanup_close(&place.modules_fd);
 	place.modules_fd = open_modules(kernel, build);
 	return verify_kernel_read(kernel, &place, error);

@@ -333,9 +333,38 @@ static void several_kernels_want_a_choice(void **state)
 	assert_string_equal(place.krel, KREL);
 }
 
+static void only_distributions_that_are_not_debians_take_symbols_without_versions(void **state)
+{
+	static const struct {
+		const char *os, *krel;
+		enum proof_option takes;
+	} cases[] = {
+		{ "rocky9", "5.14.0-503.14.1.el9_5.x86_64", PROOF_YES },
+		{ "opensuse-leap15.6", "6.4.0-150600.23.25-default", PROOF_YES },
+		{ "amzn2", "4.14.355-275.570.amzn2.x86_64", PROOF_YES },
+		/* Linux has refused it too until 4.9. */
+		{ "centos7", "3.10.0-1160.el7.x86_64", PROOF_UNKNOWN },
+		{ "debian12", "6.1.0-56-amd64", PROOF_UNKNOWN },
+		{ "ubuntu24.04", "6.8.0-49-generic", PROOF_UNKNOWN },
+	};
+	struct error error = { 0 };
+
+	(void) state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		_cleanup_(verify_kernel_free) struct verify_kernel kernel = VERIFY_KERNEL_CLOSED;
+		_cleanup_(catalogue_free) struct catalogue os = { 0 };
+
+		assert_int_equal(catalogue_open("kernels/catalogue", cases[i].os, &os, &error), 0);
+		verify_kernel_take_os(&kernel, &os, cases[i].krel);
+		assert_int_equal(kernel.facts.missing_versions, cases[i].takes);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(
+			only_distributions_that_are_not_debians_take_symbols_without_versions),
 		cmocka_unit_test(modules_are_told_by_their_names),
 		folder_test(inputs_are_told_by_what_they_are),
 		folder_test(packings_that_no_kernel_takes_are_refused_by_name),
