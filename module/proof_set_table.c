@@ -92,6 +92,30 @@ static int name_member(struct set_work *work, uint32_t member)
 	return node->label ? 0 : -ENOMEM;
 }
 
+/* A link and what it leads to, or a copy: then it is all one. */
+static bool same_bytes(const struct set_work *work, uint32_t a, uint32_t b)
+{
+	const struct elf_module *modules[] = { set_module(work, a), set_module(work, b) };
+	_cleanup_free_ char *first = NULL;
+	_cleanup_free_ char *second = NULL;
+	struct error ignored;
+	size_t sizes[2];
+
+	return modules[0] && modules[1] &&
+	       elf_module_bytes(modules[0], &first, &sizes[0], &ignored) == 0 &&
+	       elf_module_bytes(modules[1], &second, &sizes[1], &ignored) == 0 &&
+	       sizes[0] == sizes[1] && memcmp(first, second, sizes[0]) == 0;
+}
+
+static int note_copy(struct set_work *work, uint32_t taken, uint32_t left)
+{
+	const struct proof_draft draft = { .id = "duplicate-name", .weight = PROOF_NOTE };
+
+	return proof_append(&work->set->findings, work->nodes[taken].label, &draft,
+		"two files have this name, %s and %s, and they are equal",
+		work->set->members[taken].path, work->set->members[left].path);
+}
+
 static int note_same_name(struct set_work *work, uint32_t taken, uint32_t left, bool certain)
 {
 	const struct proof_draft draft = { .id = "duplicate-name",
@@ -119,6 +143,8 @@ static int settle_name(struct set_work *work, uint32_t earlier, uint32_t later)
 
 		find_slot(&work->names, key, fnv_text(key))->number = later;
 	}
+	if (!certain && same_bytes(work, earlier, later))
+		return note_copy(work, earlier, later);
 	return note_same_name(work, taken, later_wins ? earlier : later, certain);
 }
 

@@ -254,7 +254,7 @@ static void expect_taken(const struct folder *folder, const char *krel, const ch
 	chain_start(&chain, folder, KERNEL);
 	chain.kernel.krel = krel;
 	add(&chain, a, 'a', 'k');
-	add(&chain, b, 'a', 'k');
+	add_changed(&chain, b, 'a', 'k', 'j', NULL, NULL);
 	run(&chain);
 	assert_finding(&chain.set.findings, "duplicate-name", taken ? PROOF_NOTE : PROOF_DOUBT,
 		taken ? 0 : EEXIST);
@@ -296,10 +296,24 @@ static void of_two_files_of_one_name_updates_win(void **state)
 	assert_int_equal(chain.set.verdict, PROOF_WILL_LOAD);
 	chain_start(&tie, *state, KERNEL);
 	add(&tie, "one/a.ko", 'a', 'k');
-	add(&tie, "two/a.ko", 'a', 'k');
+	add_changed(&tie, "two/a.ko", 'a', 'k', 'j', NULL, NULL);
 	run(&tie);
 	assert_finding(&tie.set.findings, "duplicate-name", PROOF_DOUBT, EEXIST);
 	assert_int_equal(tie.set.verdict, PROOF_CANNOT_TELL);
+}
+
+/* As of a link in weak-updates and what it leads to. */
+static void of_two_equal_files_either_will_do(void **state)
+{
+	_cleanup_chain_ struct chain chain;
+
+	chain_start(&chain, *state, KERNEL);
+	add(&chain, "opt/a.ko", 'a', 'k');
+	add(&chain, "lib/modules/x/weak-updates/a.ko", 'a', 'k');
+	run(&chain);
+	assert_finding(&chain.set.findings, "duplicate-name", PROOF_NOTE, 0);
+	assert_contains(chain.set.findings.findings[0].text, "and they are equal");
+	assert_int_equal(chain.set.verdict, PROOF_WILL_LOAD);
 }
 
 static bool only_a(void *context, const char *name)
@@ -437,6 +451,7 @@ int main(void)
 		folder_test(a_kernels_module_that_is_needed_exports_too),
 		folder_test(depmods_order_hangs_on_the_distribution),
 		folder_test(of_two_files_of_one_name_updates_win),
+		folder_test(of_two_equal_files_either_will_do),
 		folder_test(firmware_wishes_and_options_that_miss_are_noted),
 		folder_test(a_wish_may_be_for_an_alias),
 		folder_test(depends_without_a_symbol_is_a_note),
