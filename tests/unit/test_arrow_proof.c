@@ -40,6 +40,7 @@ static void sign_module(const struct folder *folder, const struct build *build, 
 	_cleanup_free_ unsigned char *cms = NULL;
 	_cleanup_free_ char *name = below(folder, "ours.key");
 	_cleanup_free_ char *data = NULL;
+	_cleanup_free_ char *file = NULL;
 	struct module_key *key = NULL;
 	struct error error = { 0 };
 	size_t size = 0;
@@ -49,11 +50,12 @@ static void sign_module(const struct folder *folder, const struct build *build, 
 	assert_int_equal(module_key_open(name, NULL, &key, &error), 0);
 	signer.key = key;
 	assert_int_equal(module_sign(&signer, data, size, &cms, &cms_size, &error), 0);
-	data = realloc(data, size + cms_size + MODULE_TRAILER_SIZE);
-	assert_non_null(data);
-	memcpy(data + size, cms, cms_size);
-	module_trailer_write(cms_size, (unsigned char *) data + size + cms_size);
-	folder_write(folder, path, data, size + cms_size + MODULE_TRAILER_SIZE);
+	file = malloc(size + cms_size + MODULE_TRAILER_SIZE);
+	assert_non_null(file);
+	memcpy(file, data, size);
+	memcpy(file + size, cms, cms_size);
+	module_trailer_write(cms_size, (unsigned char *) file + size + cms_size);
+	folder_write(folder, path, file, size + cms_size + MODULE_TRAILER_SIZE);
 	module_key_free(&key);
 }
 
