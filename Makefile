@@ -26,14 +26,14 @@ base_ldflags := -pie -Wl,-z,relro,-z,now -Wl,--as-needed $(if $(SAN),-fsanitize=
 
 common_sources := $(wildcard common/*.c)
 module_sources := $(wildcard module/*.c)
-entrypoint_sources := $(wildcard entrypoint/*.c)
+entrypoint_sources := $(wildcard entrypoint/*.c entrypoint/*/*.c)
 kernels_sources := $(wildcard kernels/*.c kernels/*/*.c)
 cli_sources := $(wildcard cli/*.c cli/*/*.c)
 
 objects = $(patsubst %.c,$(O)/%.o,$(1))
 
 # slipway-init links what a node needs; libkmod is opened at run time by the process that loads
-# modules, never by the one that stays (see entrypoint/kmod_api.h).
+# modules, never by the one that stays (see entrypoint/modules/kmod_api.h).
 init_common := $(filter-out common/hash.c common/process.c,$(common_sources))
 # Signing is the build side's, and the only part of module/ that needs libcrypto.
 init_module := $(filter-out module/sign%.c,$(module_sources))

@@ -6,10 +6,10 @@
 #include <string.h>
 
 #include "common/cleanup.h"
-#include "entrypoint/journal.h"
-#include "entrypoint/reason.h"
+#include "entrypoint/engine/journal.h"
+#include "entrypoint/engine/reason.h"
 #include "entrypoint/roles.h"
-#include "entrypoint/status.h"
+#include "entrypoint/status/status.h"
 
 #define VERSION "0.1.0"
 
@@ -35,7 +35,7 @@ static const char usage[] =
 struct verb {
 	const char *program; /* the name it is called by */
 	const char *name;
-	int (*run)(int root_fd);
+	int (*run)(int root_fd, char *const *arguments);
 };
 
 static const struct verb verbs[] = {
@@ -103,5 +103,6 @@ int main(int argc, char **argv)
 		return puts("slipway-init " VERSION) < 0;
 	if (is_option(name, "status") && (argc == 2 || is_option(argv[2], "--json")))
 		return status_main(root_fd, argc > 2);
-	return verb && root_fd >= 0 ? verb->run(root_fd) : no_verb(root_fd, program, name);
+	return verb && root_fd >= 0 ? verb->run(root_fd, argv + 2)
+				    : no_verb(root_fd, program, name);
 }

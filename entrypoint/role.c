@@ -6,7 +6,7 @@
 #include <sys/utsname.h>
 
 #include "common/fs.h"
-#include "entrypoint/lock.h"
+#include "entrypoint/engine/lock.h"
 
 int action_fail(struct action *action, enum reason reason, int code, const char *format, ...)
 {
@@ -95,7 +95,8 @@ static uint32_t step_deadline(const void *context, const struct step *step)
 {
 	const struct role *role = context;
 
-	return step->kind == STEP_WAIT ? role->options.ofed_ms : step->deadline_ms;
+	return step->kind == STEP_WAIT && !step->deadline_ms ? role->options.ofed_ms
+							     : step->deadline_ms;
 }
 
 /* The end of a start that went wrong, of a stop, or of both. Returns the exit code. */
@@ -116,10 +117,18 @@ static int finish(struct role *role)
 
 static void serve(struct role *role)
 {
+	unsigned happened = 0;
+
 	journal_state(&role->journal, "ready", "");
 	journal_event(&role->journal, "ready", "", role->journal.ready_us, REASON_NONE, "");
-	while (!role->events.stop_count)
-		(void) events_wait(&role->events, EVENTS_NEVER);
+	while (!role->events.stop_count) {
+		uint64_t wake_ms = EVENTS_NEVER;
+
+		for (size_t i = 0; i < role->watch_count && !role->events.stop_count; i++)
+			role->watches[i].look(role, happened, &wake_ms);
+		if (!role->events.stop_count)
+			happened = events_wait(&role->events, wake_ms);
+	}
 }
 
 static int live(struct role *role)

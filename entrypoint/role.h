@@ -7,10 +7,23 @@
 
 #include "entrypoint/image.h"
 #include "entrypoint/options.h"
-#include "entrypoint/plan.h"
+#include "entrypoint/engine/plan.h"
 #include "module/elf_module.h"
 
 #define ROLE_KREL_SIZE 65 /* struct utsname's release */
+
+struct role;
+
+/* Something that a role looks after while it serves. */
+struct watch {
+	const char *name;
+	/*
+	 * Called once when serving begins (@happened is 0) and after every event since, with the
+	 * EVENT_ bits. One that wants to be called at a time even if nothing happens lowers
+	 * *wake_ms (CLOCK_MONOTONIC, absolute) to it. Long work is done by plan_do().
+	 */
+	void (*look)(struct role *role, unsigned happened, uint64_t *wake_ms);
+};
 
 struct role {
 	const char *name;         /* "gpu", "nic", "peermem" */
@@ -26,6 +39,8 @@ struct role {
 	struct image image;
 	char without_peer_memory[BUILD_ID_HEX_SIZE]; /* of an RDMA core that lacks the interface */
 	struct strv driver_modules;                  /* the image's own, for this kernel */
+	const struct watch *watches;
+	size_t watch_count;
 	struct events events;
 	struct journal journal;
 	struct plan plan;

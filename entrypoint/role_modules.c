@@ -4,10 +4,10 @@
 
 #include "common/fs.h"
 #include "entrypoint/contract.h"
-#include "entrypoint/load.h"
+#include "entrypoint/modules/load.h"
 #include "entrypoint/role.h"
 #include "module/sysmodule.h"
-#include "entrypoint/unload.h"
+#include "entrypoint/modules/unload.h"
 
 #define LIST_PATH_SIZE 128
 

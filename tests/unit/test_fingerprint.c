@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/unit/support.h"
 
-#include "entrypoint/fingerprint.h"
+#include "entrypoint/ofed/fingerprint.h"
 #include "entrypoint/roles.h"
 
 #define PATH NIC_STATE_FOLDER "/ofed.fingerprint"

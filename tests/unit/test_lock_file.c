@@ -3,7 +3,7 @@
 
 #include <unistd.h>
 
-#include "entrypoint/lock.h"
+#include "entrypoint/engine/lock.h"
 
 static void one_holder_at_a_time(void **state)
 {

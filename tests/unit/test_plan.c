@@ -13,7 +13,7 @@
 
 #include "common/clock.h"
 #include "common/fs.h"
-#include "entrypoint/plan.h"
+#include "entrypoint/engine/plan.h"
 #include "entrypoint/role.h"
 
 /* What the steps of a test did, in order: "a b !b !a". */

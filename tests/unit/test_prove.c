@@ -4,7 +4,7 @@
 #include "tests/unit/support.h"
 
 #include "entrypoint/contract.h"
-#include "entrypoint/prove.h"
+#include "entrypoint/modules/prove.h"
 #include "module/kernel_facts.h"
 
 #define KREL  "6.1.0-1-test"

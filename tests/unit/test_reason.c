@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "common/fs.h"
-#include "entrypoint/reason.h"
+#include "entrypoint/engine/reason.h"
 
 /* The page is what people look a code up in: each row has the code and its exit code. */
 static void the_page_and_the_table_agree(void **state)

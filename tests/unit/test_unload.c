@@ -2,7 +2,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "entrypoint/unload.h"
+#include "entrypoint/modules/unload.h"
 #include "tests/unit/support.h"
 
 static const char *const nvidia_holders[] = { "nvidia_peermem", "nvidia_uvm", NULL };

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "entrypoint/engine/journal.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <time.h>
+
+#include "common/clock.h"
+#include "common/fs.h"
+#include "common/json_text.h"
+#include "entrypoint/contract.h"
+
+static void state_path(const struct journal *journal, const char *suffix, char *path)
+{
+	(void) snprintf(
+		path, JOURNAL_PATH_SIZE, "%s/%s.%s", journal->folder, journal->role, suffix);
+}
+
+void journal_prepare(struct journal *journal, int root_fd, const char *role, const char *folder)
+{
+	*journal = (struct journal){
+		.root_fd = root_fd,
+		.role = role,
+		.folder = folder,
+		.start_us = clock_monotonic_us(),
+		.events_fd = -1,
+		.state = "starting",
+		.step = "",
+	};
+}
+
+void journal_open(struct journal *journal)
+{
+	char previous[JOURNAL_PATH_SIZE];
+	char path[JOURNAL_PATH_SIZE];
+	int r;
+
+	state_path(journal, "events.jsonl", path);
+	state_path(journal, "events.jsonl.1", previous);
+	r = fs_mkdir_parents(journal->root_fd, journal->folder, 0755);
+	if (r == 0) {
+		(void) renameat(journal->root_fd, path, journal->root_fd, previous);
+		journal->events_fd = openat(journal->root_fd, path,
+			O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0644);
+		r = journal->events_fd < 0 ? -errno : 0;
+	}
+	if (r < 0)
+		(void) fprintf(stderr, "%s: /%s cannot be written (%s): events go to stderr only\n",
+			journal->role, path, strerror(-r));
+}
+
+void journal_close(struct journal *journal)
+{
+	cleanup_close(&journal->events_fd);
+	journal->events_fd = -1;
+}
+
+static void print_line(const struct journal *journal, const char *event, const char *step,
+	uint64_t duration_us, enum reason reason, const char *message)
+{
+	double since_start = (double) (clock_monotonic_us() - journal->start_us) / 1e6;
+	char duration[32] = "";
+
+	if (duration_us)
+		(void) snprintf(
+			duration, sizeof(duration), " (%.0f ms)", (double) duration_us / 1e3);
+	(void) fprintf(stderr, "%s %8.3f s  %s%s%s%s%s%s%s%s%s\n", journal->role, since_start,
+		event, *step ? " " : "", step, duration, reason ? " [" : "",
+		reason ? reason_entry(reason)->code : "", reason ? "]" : "", *message ? ": " : "",
+		message);
+}
+
+static void write_object(const struct journal *journal, FILE *file, const char *event,
+	const char *step, uint64_t duration_us, enum reason reason, const char *message)
+{
+	struct timespec now;
+	struct tm utc;
+	char stamp[32];
+
+	(void) clock_gettime(CLOCK_REALTIME, &now);
+	(void) strftime(stamp, sizeof(stamp), "%Y-%m-%dT%H:%M:%S", gmtime_r(&now.tv_sec, &utc));
+	(void) fprintf(file,
+		"{\"time\":\"%s.%03ldZ\",\"since_start_ms\":%llu,\"role\":\"%s\",\"event\":", stamp,
+		now.tv_nsec / 1000000,
+		(unsigned long long) (clock_monotonic_us() - journal->start_us) / 1000,
+		journal->role);
+	json_text_string(file, event);
+	(void) fputs(",\"step\":", file);
+	json_text_string(file, step);
+	(void) fprintf(file, ",\"duration_us\":%llu,\"reason\":\"%s\",\"message\":",
+		(unsigned long long) duration_us, reason_entry(reason)->code);
+	json_text_string(file, message);
+	(void) fputs("}\n", file);
+}
+
+void journal_event(struct journal *journal, const char *event, const char *step,
+	uint64_t duration_us, enum reason reason, const char *message)
+{
+	_cleanup_free_ char *line = NULL;
+	size_t size = 0;
+	FILE *file;
+
+	print_line(journal, event, step, duration_us, reason, message);
+	if (journal->events_fd < 0)
+		return;
+	file = open_memstream(&line, &size);
+	if (!file)
+		return;
+	write_object(journal, file, event, step, duration_us, reason, message);
+	/* One write a line: a reader never sees half an object. */
+	if (fclose(file) == 0 && write(journal->events_fd, line, size) != (ssize_t) size)
+		(void) fprintf(stderr, "%s: the event file is cut short: %s\n", journal->role,
+			strerror(errno));
+}
+
+static void write_line(FILE *file, const char *text)
+{
+	for (; *text; text++)
+		(void) fputc(*text == '\n' ? ' ' : *text, file);
+	(void) fputc('\n', file);
+}
+
+static void write_status(const struct journal *journal)
+{
+	_cleanup_free_ char *text = NULL;
+	char path[JOURNAL_PATH_SIZE];
+	size_t size = 0;
+	FILE *file;
+	int r;
+
+	file = open_memstream(&text, &size);
+	if (!file)
+		return;
+	(void) fprintf(file,
+		"role=%s\npid=%d\nstate=%s\nstep=%s\nreason=%s\nready_ms=%llu\ndetail=",
+		journal->role, (int) getpid(), journal->state, journal->step,
+		reason_entry(journal->reason)->code, (unsigned long long) journal->ready_us / 1000);
+	write_line(file, journal->detail);
+	(void) fputs("proof=", file);
+	write_line(file, journal->proof);
+	if (fclose(file) != 0)
+		return;
+	state_path(journal, "status", path);
+	r = fs_write_atomic(journal->root_fd, path, text, size, 0644);
+	if (r < 0)
+		(void) fprintf(stderr, "%s: /%s cannot be written: %s\n", journal->role, path,
+			strerror(-r));
+}
+
+void journal_state(struct journal *journal, const char *state, const char *step)
+{
+	if (strcmp(state, "ready") == 0 && !journal->ready_us)
+		journal->ready_us = clock_monotonic_us() - journal->start_us;
+	journal->state = state;
+	journal->step = step;
+	if (journal->reason == REASON_NONE)
+		journal->detail[0] = '\0';
+	write_status(journal);
+}
+
+void journal_detail(struct journal *journal, enum reason reason, const char *detail)
+{
+	journal->reason = reason;
+	(void) snprintf(journal->detail, sizeof(journal->detail), "%s", detail);
+	write_status(journal);
+}
+
+void journal_proof(struct journal *journal, const char *verdict)
+{
+	(void) snprintf(journal->proof, sizeof(journal->proof), "%s", verdict);
+	write_status(journal);
+}
+
+/* A refusal by the proof itself is not told twice. */
+static bool adds_proof(const struct journal *journal, const char *message)
+{
+	return *journal->proof && strncmp(journal->proof, message, 40) != 0;
+}
+
+void journal_termination(const struct journal *journal, enum reason reason, const char *message)
+{
+	_cleanup_close_ int fd =
+		openat(journal->root_fd, CONTRACT_TERMINATION_LOG, O_WRONLY | O_TRUNC | O_CLOEXEC);
+	char text[CONTRACT_TERMINATION_LOG_SIZE];
+	int length;
+
+	if (fd < 0)
+		return; /* the runtime gave us none: not an operator's pod */
+	length = snprintf(text, sizeof(text), "%s: %s%s%s\n", reason_entry(reason)->code, message,
+		adds_proof(journal, message) ? "; load proof: " : "",
+		adds_proof(journal, message) ? journal->proof : "");
+	if (length > 0 && write(fd, text, strnlen(text, sizeof(text))) < 0)
+		(void) fprintf(stderr, "%s: /%s: %s\n", journal->role, CONTRACT_TERMINATION_LOG,
+			strerror(errno));
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Says what the init does: a line on stderr and an object in a JSON-lines file for each event, and
+ * a status file that is replaced whole. Nothing here fails a start: a journal that cannot be
+ * written says so once on stderr.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/error.h"
+#include "entrypoint/engine/reason.h"
+
+#define JOURNAL_PATH_SIZE 128
+
+struct journal {
+	int root_fd;
+	const char *role;   /* "gpu", "nic", "peermem" */
+	const char *folder; /* of the state files, relative to root_fd */
+	uint64_t start_us;  /* CLOCK_MONOTONIC of the start of this process */
+	int events_fd;      /* -1 while the file cannot be written */
+	/* What the status file says. */
+	const char *state; /* starting, ready, stopping, stopped, failed */
+	const char *step;  /* running now, or "" */
+	char detail[ERROR_TEXT_SIZE];
+	char proof[ERROR_TEXT_SIZE]; /* the load proof's verdict, or "" */
+	enum reason reason;
+	uint64_t ready_us; /* from start to ready, or 0 */
+};
+
+/* Says whose journal it will be; the clock starts. No file is touched. The strings are borrowed. */
+void journal_prepare(struct journal *journal, int root_fd, const char *role, const char *folder);
+/* Opens the event file in the folder, which is made; the file of the start before is kept as ".1".
+ */
+void journal_open(struct journal *journal);
+void journal_close(struct journal *journal);
+
+/* Something happened in a step. @event is a short verb phrase that stays stable; @message may be
+ * "". */
+void journal_event(struct journal *journal, const char *event, const char *step,
+	uint64_t duration_us, enum reason reason, const char *message);
+
+/* Changes the state and rewrites the status file. The strings must outlive the journal. */
+void journal_state(struct journal *journal, const char *state, const char *step);
+
+/* Sets what is waited for or went wrong, and rewrites the status file. */
+void journal_detail(struct journal *journal, enum reason reason, const char *detail);
+
+/* Sets what the load proof said, for the status and the container's last word. */
+void journal_proof(struct journal *journal, const char *verdict);
+
+/* Writes the container's last word for the kubelet: reason code, colon, message. */
+void journal_termination(const struct journal *journal, enum reason reason, const char *message);

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "entrypoint/engine/plan.h"
+
+#include <string.h>
+
+#include "common/clock.h"
+
+/* One action of a step on its way: its do or its undo. */
+struct call {
+	struct plan *plan;
+	const struct step *step;
+	bool undoing;
+	enum step_kind kind;
+	action_function *function;
+	uint64_t deadline_ms; /* absolute, or EVENTS_NEVER */
+	struct action action;
+};
+
+static int worker_entry(
+	void *context, struct worker *worker, enum reason *reason, struct error *error)
+{
+	struct call *call = context;
+	int r;
+
+	call->action.worker = worker;
+	r = call->function(&call->action);
+	*reason = call->action.reason;
+	*error = call->action.error;
+	return r;
+}
+
+static void worker_message(void *context, const struct worker_message *message)
+{
+	const struct call *call = context;
+
+	if (message->kind == WORKER_HOLDER)
+		events_watch_pid(call->plan->events, message->pid);
+	else
+		call->plan->listener(call->plan->role, message);
+}
+
+static int try_call(struct call *call)
+{
+	call->action = (struct action){ .role = call->plan->role, .reason = REASON_INTERNAL };
+	if (call->kind == STEP_WORKER)
+		return worker_run(call->plan->events, call->deadline_ms, worker_entry,
+			worker_message, call, &call->action.reason, &call->action.error);
+	return call->function(&call->action);
+}
+
+/* What is waited for goes to the journal when it is new, not at every event. */
+static void tell_waiting(const struct call *call, uint64_t give_up_ms)
+{
+	struct journal *journal = call->plan->journal;
+	uint64_t now_ms = clock_monotonic_ms();
+	uint64_t left_ms = give_up_ms > now_ms ? give_up_ms - now_ms : 0;
+	char text[ERROR_TEXT_SIZE];
+
+	if (strncmp(journal->detail, call->action.error.text, strlen(call->action.error.text)) == 0)
+		return;
+	if (give_up_ms == EVENTS_NEVER)
+		(void) snprintf(text, sizeof(text), "%.900s", call->action.error.text);
+	else
+		(void) snprintf(text, sizeof(text), "%.900s (at most %llu s more)",
+			call->action.error.text, (unsigned long long) (left_ms + 999) / 1000);
+	journal_event(journal, "waiting", call->step->name, 0, REASON_NONE, text);
+	journal_detail(journal, journal->reason, text);
+}
+
+static int wait_is_over(struct call *call, uint64_t begun_ms)
+{
+	char what[ERROR_TEXT_SIZE];
+
+	memcpy(what, call->action.error.text, sizeof(what));
+	return error_set(&call->action.error, -ETIMEDOUT, "gave up after %llu s: %.950s",
+		(unsigned long long) (clock_monotonic_ms() - begun_ms) / 1000, what);
+}
+
+/* Asks until the condition holds. A stop signal ends it, unless it is an undo that waits. */
+static int run_wait(struct call *call)
+{
+	const struct events *events = call->plan->events;
+	uint64_t begun_ms = clock_monotonic_ms();
+	int r;
+
+	while ((r = try_call(call)) > 0) {
+		if (events->stop_count && !call->undoing)
+			return -EINTR;
+		tell_waiting(call, call->deadline_ms);
+		if (events_wait(call->plan->events, call->deadline_ms) & EVENT_TIME)
+			return wait_is_over(call, begun_ms);
+	}
+	return r;
+}
+
+/*
+ * An undo that finds something in use tries again after each event (the end of a process that it
+ * named, a module that went) until its deadline. Another stop signal ends the waiting, never a try.
+ */
+static int run_undo(struct call *call)
+{
+	const struct events *events = call->plan->events;
+	uint64_t give_up_ms = clock_monotonic_ms() + call->plan->busy_ms;
+	unsigned stops_seen = events->stop_count;
+	int r;
+
+	while ((r = try_call(call)) == -EBUSY) {
+		unsigned happened;
+
+		tell_waiting(call, give_up_ms);
+		happened = events_wait(call->plan->events, give_up_ms);
+		events_forget_pids(call->plan->events);
+		if (happened & EVENT_TIME || events->stop_count > stops_seen)
+			return r;
+	}
+	return r;
+}
+
+static uint64_t absolute_deadline(uint32_t deadline_ms)
+{
+	return deadline_ms ? clock_monotonic_ms() + deadline_ms : EVENTS_NEVER;
+}
+
+static int run_call(struct call *call)
+{
+	struct journal *journal = call->plan->journal;
+	uint64_t begun_us = clock_monotonic_us();
+	uint64_t took_us;
+	int r;
+
+	journal_event(
+		journal, call->undoing ? "undo" : "begin", call->step->name, 0, REASON_NONE, "");
+	journal_state(journal, journal->state, call->step->name);
+	if (call->kind == STEP_WAIT)
+		r = run_wait(call);
+	else
+		r = call->undoing ? run_undo(call) : try_call(call);
+	took_us = clock_monotonic_us() - begun_us;
+	if (r < 0 && r != -EINTR)
+		journal_event(journal, "failed", call->step->name, took_us, call->action.reason,
+			call->action.error.text);
+	else if (r == -EINTR)
+		journal_event(journal, "interrupted", call->step->name, took_us, REASON_NONE, "");
+	else
+		journal_event(journal, call->undoing ? "undone" : "done", call->step->name, took_us,
+			REASON_NONE, "");
+	return r;
+}
+
+static void remember_failure(struct plan *plan, const struct call *call)
+{
+	if (plan->reason != REASON_NONE)
+		return;
+	plan->reason = call->action.reason;
+	plan->error = call->action.error;
+	journal_detail(plan->journal, plan->reason, plan->error.text);
+}
+
+int plan_start(struct plan *plan)
+{
+	while (plan->begun < plan->step_count) {
+		const struct step *step = &plan->steps[plan->begun];
+		struct call call = {
+			.plan = plan,
+			.step = step,
+			.kind = step->kind,
+			.function = step->perform,
+		};
+		int r;
+
+		if (plan->events->stop_count)
+			return -EINTR;
+		call.deadline_ms =
+			absolute_deadline(plan->deadline_ms ? plan->deadline_ms(plan->role, step)
+							    : step->deadline_ms);
+		plan->begun++;
+		if (step->wanted && !step->wanted(plan->role))
+			continue;
+		r = run_call(&call);
+		if (r < 0 && r != -EINTR) {
+			plan->start_failed = true;
+			remember_failure(plan, &call);
+		}
+		if (r < 0)
+			return r;
+	}
+	return plan->events->stop_count ? -EINTR : 0;
+}
+
+int plan_stop(struct plan *plan)
+{
+	int first_failure = 0;
+
+	while (plan->begun) {
+		const struct step *step = &plan->steps[--plan->begun];
+		struct call call = {
+			.plan = plan,
+			.step = step,
+			.undoing = true,
+			.kind = step->undo_kind,
+			.function = step->undo,
+			.deadline_ms = absolute_deadline(step->undo_deadline_ms),
+		};
+		int r;
+
+		if (!step->undo || (step->wanted && !step->wanted(plan->role)))
+			continue;
+		r = run_call(&call);
+		if (r >= 0)
+			continue;
+		plan->stop_failed = true;
+		remember_failure(plan, &call);
+		if (!first_failure)
+			first_failure = r;
+	}
+	return first_failure;
+}
+
+int plan_do(struct plan *plan, const struct step *step, struct action *ret_action)
+{
+	struct journal *journal = plan->journal;
+	struct call call = {
+		.plan = plan,
+		.step = step,
+		.kind = step->kind,
+		.function = step->perform,
+		.deadline_ms = absolute_deadline(step->deadline_ms),
+	};
+	const char *outer = journal->step;
+	int r = run_call(&call);
+
+	*ret_action = call.action;
+	journal_state(journal, journal->state, outer);
+	return r;
+}

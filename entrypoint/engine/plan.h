@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The step engine. A plan is a const table of steps; each has a do, an undo and a deadline. On
+ * failure or a stop signal the undos of all steps that were begun run in reverse order, the begun
+ * one's too: an undo must cope with a do that got half-way or not far at all, and with one that ran
+ * in an earlier life of the container.
+ */
+#pragma once
+
+#include "entrypoint/engine/events.h"
+#include "entrypoint/engine/journal.h"
+#include "entrypoint/engine/worker.h"
+
+enum step_kind {
+	STEP_DIRECT, /* a few system calls, in the init itself */
+	STEP_WORKER, /* in a child: it may take long, or read files that may be bad */
+	STEP_WAIT,   /* asked again after every event, until it says yes */
+};
+
+/* What an action gets, and where it says why it failed. */
+struct action {
+	void *role;            /* the plan's owner */
+	struct worker *worker; /* STEP_WORKER only */
+	enum reason reason;    /* set by an action that fails */
+	struct error error;    /* the failure, or (STEP_WAIT) what is missing */
+};
+
+/* 0: done. 1 (STEP_WAIT only): not yet, with what is missing in @error. Negative errno: failed. */
+typedef int action_function(struct action *action);
+
+struct step {
+	const char *name; /* stable: in the events, the status and the documentation */
+	bool (*wanted)(const void *role); /* NULL: always; a step that is not wanted is not begun */
+	enum step_kind kind;
+	action_function *perform;
+	uint32_t deadline_ms; /* 0: none */
+	enum step_kind undo_kind;
+	action_function *undo; /* or NULL */
+	uint32_t undo_deadline_ms;
+};
+
+struct plan {
+	const struct step *steps;
+	size_t step_count;
+	size_t begun; /* how many steps were begun and are not undone */
+	void *role;
+	struct events *events;
+	struct journal *journal;
+	worker_listener *listener; /* gets workers' messages, with the role */
+	/* How long an undo that finds something in use (-EBUSY) is tried again. */
+	uint32_t busy_ms;
+	/* Overrides a step's deadline, or NULL. */
+	uint32_t (*deadline_ms)(const void *role, const struct step *step);
+	/* What went wrong first; REASON_NONE as long as nothing did. */
+	enum reason reason;
+	bool start_failed;
+	bool stop_failed; /* an undo did: what comes after it may have to leave things alone */
+	struct error error;
+};
+
+/*
+ * Runs the steps in order. Returns 0 when all are done, -EINTR when a stop signal came in between,
+ * or the failed step's negative errno with plan->reason and plan->error set. Undoes nothing.
+ */
+int plan_start(struct plan *plan);
+
+/*
+ * Undoes what was begun, in reverse. A failing undo is told, remembered as plan->reason (unless one
+ * is there already), and does not keep the others from running. Returns 0 or the first failure.
+ */
+int plan_stop(struct plan *plan);
+
+/*
+ * Does one step by itself while the role serves: told, timed and bounded like a step of the plan,
+ * but not part of it: nothing undoes it, and its failure is not the plan's. Returns what
+ * plan_start() does for a step; the failure's reason and message are in *ret_action.
+ */
+int plan_do(struct plan *plan, const struct step *step, struct action *ret_action);

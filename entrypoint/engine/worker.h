@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What could block or crash on bad data (loading, unloading, the load proof) runs in a child of the
+ * init: the init stays small, keeps listening to signals, and outlives whatever happens there. The
+ * child is a plain fork, no exec: it has the role's state to read, and tells the init what it did
+ * through messages on a socket, so that the init knows also what a child did that died half-way.
+ */
+#pragma once
+
+#include "common/error.h"
+#include "entrypoint/engine/events.h"
+#include "entrypoint/engine/reason.h"
+
+enum worker_message_kind {
+	WORKER_LOADED,   /* text: a module that the worker inserted */
+	WORKER_UNLOADED, /* text: a module that the worker removed */
+	WORKER_NOTE,     /* text: something worth a line */
+	WORKER_PROOF,    /* text: what the load proof says of the modules */
+	WORKER_HOLDER,   /* pid: a process that keeps a module in use */
+	WORKER_RESULT,   /* the last message */
+};
+
+struct worker_message {
+	enum worker_message_kind kind;
+	enum reason reason; /* of a result */
+	int code;           /* of a result: 0 or a negative errno */
+	pid_t pid;
+	uint32_t duration_ms; /* of WORKER_LOADED, WORKER_UNLOADED and WORKER_PROOF */
+	struct error text;
+};
+
+/* The child's end of the socket. */
+struct worker {
+	int fd;
+};
+
+void worker_tell(struct worker *worker, enum worker_message_kind kind, uint32_t duration_ms,
+	const char *format, ...) _printf_(4, 5);
+void worker_tell_holder(struct worker *worker, pid_t pid);
+
+/* Runs in the child. Returns 0, or a negative errno with @reason and @error set. */
+typedef int worker_function(
+	void *context, struct worker *worker, enum reason *reason, struct error *error);
+
+/* Runs in the init for each message but the result. */
+typedef void worker_listener(void *context, const struct worker_message *message);
+
+/*
+ * Runs @function in a child and waits for its end. Stop signals are counted in @events but do not
+ * interrupt it: a module that is half loaded cannot be let go. When CLOCK_MONOTONIC passes
+ * @deadline_ms the child is killed: -ETIMEDOUT, REASON_DEADLINE. One that does not even die then
+ * hangs in the kernel; events->worker_pid keeps naming it, and no other worker can be run.
+ */
+int worker_run(struct events *events, uint64_t deadline_ms, worker_function *function,
+	worker_listener *listener, void *context, enum reason *reason, struct error *error);

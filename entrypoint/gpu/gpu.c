@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The GPU driver container. */
+#include <fcntl.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include "common/fs.h"
+#include "entrypoint/contract.h"
+#include "entrypoint/daemons/gpu_daemons.h"
+#include "entrypoint/gpu/devices.h"
+#include "entrypoint/gpu/fast_path.h"
+#include "entrypoint/gpu/firmware.h"
+#include "entrypoint/gpu/gpu.h"
+#include "entrypoint/gpu/parameters.h"
+#include "entrypoint/nodebuild/nodebuild.h"
+#include "entrypoint/peermem/follow.h"
+#include "entrypoint/status/metrics.h"
+#include "entrypoint/ofed/ofed_wait.h"
+#include "entrypoint/modules/prove.h"
+#include "entrypoint/role.h"
+#include "entrypoint/roles.h"
+#include "entrypoint/root/rootfs.h"
+
+/* A module that is loading nvidia.ko's GSP or probing several GPUs is given this long. */
+#define LOAD_DEADLINE_MS (300 * 1000)
+
+/* All daemons, one after the other: fabric manager alone takes a minute on a large machine. */
+#define DAEMONS_DEADLINE_MS (600 * 1000)
+
+/* One try at unloading; a pod that has less grace time is killed before. */
+#define UNLOAD_DEADLINE_MS (120 * 1000)
+
+static const char *const gpu_devices[] = { "/dev/nvidia", NULL };
+
+/* In load order; libkmod puts what they depend on before each. */
+static const char *const gpu_modules[] = { "nvidia", "nvidia_uvm", "nvidia_modeset",
+	"nvidia_peermem" };
+
+/* Flags of an earlier life would tell others that we are ready; its mount would hide our root. */
+static int clear_stale(struct action *action)
+{
+	const struct role *role = action->role;
+	int r;
+
+	(void) unlinkat(role->root_fd, CONTRACT_DRIVER_CTR_READY, 0);
+	if (rootfs_detach(CONTRACT_DRIVER_ROOT, &action->error) < 0)
+		return action_reason(action, REASON_MOUNT_FAILED, -EIO);
+	r = fs_mkdir_parents(role->root_fd, CONTRACT_VALIDATIONS, 0755);
+	if (r < 0)
+		return action_fail(action, REASON_MOUNT_FAILED, r, "/%s: %s", CONTRACT_VALIDATIONS,
+			strerror(-r));
+	return action_write(action, CONTRACT_DAEMONS_STATUS, "NotReady");
+}
+
+static int clear_flags(struct action *action)
+{
+	const struct role *role = action->role;
+
+	(void) unlinkat(role->root_fd, CONTRACT_DRIVER_CTR_READY, 0);
+	(void) unlinkat(role->root_fd, CONTRACT_DAEMONS_STATUS, 0);
+	return 0;
+}
+
+static bool wants_rdma(const void *context)
+{
+	const struct role *role = context;
+
+	return role->options.rdma;
+}
+
+/* Peermem is the last. */
+static size_t module_count(const struct role *role)
+{
+	return ARRAY_SIZE(gpu_modules) - !role->options.rdma;
+}
+
+bool gpu_takes_full_path(const void *role)
+{
+	return !gpu_of_const(role)->keep;
+}
+
+static int prove(struct action *action)
+{
+	size_t count = module_count(action->role);
+
+	return prove_modules(action, gpu_modules, count, count);
+}
+
+static int load(struct action *action)
+{
+	size_t count = module_count(action->role);
+
+	return role_load(action, gpu_modules, count, count);
+}
+
+static int export_root(struct action *action)
+{
+	return action_reason(
+		action, REASON_MOUNT_FAILED, rootfs_export(CONTRACT_DRIVER_ROOT, &action->error));
+}
+
+static int detach_root(struct action *action)
+{
+	return action_reason(
+		action, REASON_MOUNT_FAILED, rootfs_detach(CONTRACT_DRIVER_ROOT, &action->error));
+}
+
+static int tell_ready(struct action *action)
+{
+	return action_write(action, CONTRACT_DAEMONS_STATUS, "Ready");
+}
+
+/*
+ * The undo of the last step runs first: whoever looks stops relying on the driver before it goes.
+ * Nothing is unloaded or loaded before "prove" holds.
+ */
+static const struct step gpu_steps[] = {
+	{ .name = "clear-stale", .perform = clear_stale, .undo = clear_flags },
+	{ .name = "identify-kernel", .perform = role_identify },
+	{ .name = "find-device", .perform = gpu_find_device },
+	{ .name = "build-on-node",
+		.wanted = nodebuild_wanted,
+		.kind = STEP_WORKER,
+		.perform = nodebuild_run },
+	{ .name = "recognise", .perform = fast_path_recognise },
+	{ .name = "wait-ofed", .wanted = wants_rdma, .kind = STEP_WAIT, .perform = ofed_wait },
+	{ .name = "parameters",
+		.kind = STEP_WORKER,
+		.perform = gpu_parameters,
+		.deadline_ms = 60 * 1000 },
+	{ .name = "prove",
+		.wanted = gpu_takes_full_path,
+		.kind = STEP_WORKER,
+		.perform = prove,
+		.deadline_ms = 60 * 1000 },
+	{ .name = "free-devices",
+		.wanted = gpu_takes_full_path,
+		.kind = STEP_WORKER,
+		.perform = gpu_free_devices,
+		.deadline_ms = LOAD_DEADLINE_MS },
+	{ .name = "make-room",
+		.kind = STEP_WORKER,
+		.perform = role_make_room,
+		.deadline_ms = LOAD_DEADLINE_MS,
+		.undo_kind = STEP_WORKER,
+		.undo = role_give_back,
+		.undo_deadline_ms = LOAD_DEADLINE_MS },
+	{ .name = "firmware-path",
+		.perform = gpu_set_firmware_path,
+		.undo = gpu_clear_firmware_path },
+	{ .name = "load",
+		.kind = STEP_WORKER,
+		.perform = load,
+		.deadline_ms = LOAD_DEADLINE_MS,
+		.undo_kind = STEP_WORKER,
+		.undo = role_unload,
+		.undo_deadline_ms = UNLOAD_DEADLINE_MS },
+	{ .name = "configure-daemons", .perform = gpu_daemons_configure },
+	{ .name = "export-root", .perform = export_root, .undo = detach_root },
+	{ .name = "start-daemons",
+		.kind = STEP_WAIT,
+		.perform = gpu_daemons_start,
+		.deadline_ms = DAEMONS_DEADLINE_MS,
+		.undo_kind = STEP_WAIT,
+		.undo = gpu_daemons_stop,
+		.undo_deadline_ms = DAEMONS_DEADLINE_MS },
+	{ .name = "remember", .perform = fast_path_remember, .undo = fast_path_forget },
+	{ .name = "tell-ready", .perform = tell_ready, .undo = clear_flags },
+};
+
+static const struct watch gpu_watches[] = {
+	{ "peermem", peermem_follow },
+	{ "daemons", gpu_daemons_watch },
+	{ "fingerprint", fast_path_watch },
+	{ "metrics", metrics_watch },
+};
+
+int gpu_main(int root_fd, char *const *arguments)
+{
+	struct gpu gpu = { .role = {
+				   .name = "gpu",
+				   .state_folder = GPU_STATE_FOLDER,
+				   .lock_path = CONTRACT_GPU_PID_FILE,
+				   .host_root = "/" CONTRACT_GPU_HOST_ROOT,
+				   .makes_room = true,
+				   .devices = gpu_devices,
+				   .root_fd = root_fd,
+				   .watches = gpu_watches,
+				   .watch_count = ARRAY_SIZE(gpu_watches),
+			   } };
+
+	(void) arguments;
+	return role_run(&gpu.role, gpu_steps, ARRAY_SIZE(gpu_steps));
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the parts of the GPU role share. gpu.c has its steps; each part has a file of its own. */
+#pragma once
+
+#include "entrypoint/role.h"
+
+struct gpu {
+	struct role role; /* first: a step's action->role points to it */
+	/*
+	 * The fast path: the driver that runs is what a full start would load, by the fingerprint
+	 * (fast_path.h). Nothing is proven, unloaded or loaded then.
+	 */
+	bool keep;
+};
+
+static inline struct gpu *gpu_of(void *role)
+{
+	return role;
+}
+
+static inline const struct gpu *gpu_of_const(const void *role)
+{
+	return role;
+}
+
+/* For steps of the full path only. */
+bool gpu_takes_full_path(const void *role);

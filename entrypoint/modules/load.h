@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Loading modules with their dependencies from one module tree, through libkmod. Runs in a worker:
+ * it reads modules.dep and .ko files.
+ */
+#pragma once
+
+#include "common/error.h"
+#include "common/strv.h"
+#include "entrypoint/engine/reason.h"
+#include "entrypoint/engine/worker.h"
+
+struct loader;
+
+/*
+ * Opens the tree whose top is @prefix ("" for the image itself, "/host" for the host's) for @krel.
+ * The caller closes it with loader_close().
+ */
+int loader_open(int root_fd, const char *prefix, const char *krel, struct loader **ret,
+	struct error *error);
+void loader_close(struct loader **loader);
+
+/*
+ * Loads @module after all that it depends on, with the options of the tree's modprobe.d, telling
+ * @worker of each one that was inserted. What is live already is left alone. On failure @reason and
+ * @error say what the kernel said: its errno and the lines of its log that name the module.
+ */
+int loader_load(struct loader *loader, struct worker *worker, const char *module,
+	enum reason *reason, struct error *error);
+
+/* Appends @module's dependencies (all, in load order) and the module itself, '_' in the names. */
+int loader_resolve(
+	struct loader *loader, const char *module, struct strv *names, struct error *error);
+
+/* Writes the .ko file's path of @module to a new string. -ENOENT when the tree lacks it. */
+int loader_file(struct loader *loader, const char *module, char **ret_path, struct error *error);

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The load proof on the node, before anything is unloaded or loaded: will the kernel that runs take
+ * the modules that the role is about to load, and what they depend on? docs/reasons.md says what
+ * becomes of each verdict.
+ */
+#pragma once
+
+#include "entrypoint/engine/plan.h"
+#include "module/proof_set.h"
+#include "module/running.h"
+
+/*
+ * STEP_WORKER: proves these modules with their dependencies; those of them that are loaded and stay
+ * are part of the kernel. The first @required must be in the image; others that it lacks are passed
+ * over.
+ */
+int prove_modules(struct action *action, const char *const *modules, size_t count, size_t required);
+
+/* What a verdict is judged by; a part of prove_modules() by itself for the unit tests. */
+struct judgement {
+	const struct proof_set *set;
+	const struct running *running;
+	const char *krel;
+	const char *ofed_version; /* that peermem was bound to, or "" */
+	bool replacing; /* a working driver would have to go first: doubt is a refusal then */
+};
+
+/*
+ * 0: go on, and @text is what to tell. Negative: do not, with *ret_reason and @text. @text is one
+ * line in both cases.
+ */
+int prove_judge(const struct judgement *judgement, enum reason *ret_reason, struct error *text);

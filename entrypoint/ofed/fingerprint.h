@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Which OFED is loaded: written by the NIC role beside its ready flag, read by the GPU and peermem
+ * roles. With it they know without searching the kernel's long list of symbols that the peer-memory
+ * interface is there, and with which CRC: a build id tells one module file from all others.
+ */
+#pragma once
+
+#include <stdbool.h>
+
+#include "common/strv.h"
+#include "entrypoint/engine/plan.h"
+#include "module/elf_module.h"
+
+struct fingerprint {
+	char exporter[64];                /* the module that exports the peer-memory interface */
+	char build_id[BUILD_ID_HEX_SIZE]; /* of that module, as loaded */
+	uint32_t crc;                     /* of CONTRACT_PEER_REGISTER; 0: no MODVERSIONS */
+	struct strv
+		builds; /* "name build-id" of all that the NIC role loaded; none by older ones */
+};
+
+/*
+ * STEP_WORKER of the NIC role: writes the fingerprint of what it loaded. An OFED without the
+ * interface has none, which is told and is no failure.
+ */
+int fingerprint_write(struct action *action);
+/* STEP_DIRECT, its undo. */
+int fingerprint_remove(struct action *action);
+
+/*
+ * True when there is one and the module that is loaded now is the one that it speaks of. The caller
+ * frees it with fingerprint_free() then.
+ */
+bool fingerprint_read(int root_fd, struct fingerprint *ret);
+void fingerprint_free(struct fingerprint *fingerprint);
