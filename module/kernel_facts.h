@@ -15,6 +15,19 @@
 #define KERNEL_FACTS_FILE    "kernel.conf"
 #define KERNEL_FACTS_SYMVERS "Module.symvers.zst"
 #define KERNEL_FACTS_OFED    "ofed.symvers.zst" /* a GPU image: of the OFED that it was bound to */
+/* What image.conf says, of this one kernel: an image for several kernels has one for each. */
+#define KERNEL_FACTS_IMAGE "image.conf"
+/*
+ * A GPU image that `slipway combine` made of several OFEDs: a folder for each nvidia-peermem, named
+ * "0", "1" …, with the module, its facts ("key=value" lines: ofed_version, ofed_exporter, and crc,
+ * "0x…" of PEERMEM_SYMBOL in its __versions, empty for a kernel without them) and
+ * KERNEL_FACTS_OFED. "0" is the one that lib/modules has to begin with. An image with one
+ * nvidia-peermem has no such folder.
+ */
+#define KERNEL_FACTS_PEERMEM        "peermem"
+#define KERNEL_FACTS_PEERMEM_MODULE "nvidia-peermem.ko"
+#define KERNEL_FACTS_PEERMEM_CONF   "peermem.conf"
+#define PEERMEM_SYMBOL              "ib_register_peer_memory_client"
 
 /* Of the kernel's configuration, as far as the proof asks. */
 struct kernel_options {
