@@ -1,11 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Compiling on the node, where the image has no modules for the kernel that runs but carries the
- * kit for it. */
+/*
+ * Compiling on the node, where the image has no modules for the kernel that runs but carries the
+ * kit for it: recipes, the driver's source and the distribution's compiler (kit.h). Headers and
+ * what the modules depend on are the host's own. What was compiled stays on the node (cache.h).
+ */
 #pragma once
 
 #include "entrypoint/role.h"
 
 /* Has the image no modules for the running kernel, and the means to make them? */
 bool nodebuild_wanted(const void *role);
-/* STEP_WORKER: takes the modules from the node's cache, or compiles them and keeps them there. */
+
+/* STEP_WORKER, stoppable: takes the modules from the node's cache, or compiles them and keeps them
+ * there; puts them, what they depend on and depmod's files below the image's lib/modules. */
 int nodebuild_run(struct action *action);
+
+/* STEP_DIRECT: reads what nodebuild_run() made, for the steps that follow. */
+int nodebuild_adopt(struct action *action);
+
+/* Can this image compile nvidia-peermem? */
+bool nodebuild_can_peermem(const struct role *role);
+
+/*
+ * In a worker, a few seconds: compiles nvidia-peermem alone, for role->krel, against the OFED whose
+ * headers the NIC container shows below run/mellanox/drivers/usr/src/ofa_kernel (with
+ * USE_HOST_MOFED the host's own usr/src/ofa_kernel), or takes it from the node's cache, and
+ * renames it over lib/modules/<krel>/updates/nvidia/nvidia-peermem.ko, with depmod. 0, or a negative
+ * errno with action->reason (REASON_BUILD_FAILED) and action->error: -ENOENT without a kit, headers
+ * of the kernel or of OFED.
+ */
+int nodebuild_peermem(struct action *action);
