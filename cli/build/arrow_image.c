@@ -13,7 +13,7 @@
 #include "kernels/archive/copy.h"
 #include "kernels/krel.h"
 
-#define IMAGE_RECORD "image-7" /* what is kept of an image: one of an older form is made anew */
+#define IMAGE_RECORD "image-8" /* what is kept of an image: one of an older form is made anew */
 
 /* With the version, which is in the key of the set, all that the tag is made of. */
 static int add_image_inputs(const struct build *build, const char *containerfile, struct hash *hash,

@@ -128,3 +128,13 @@ void image_free(struct image *image)
 	free(image->loading);
 	*image = (struct image){ 0 };
 }
+
+int image_set_id(int root_fd, const char *folder, char ret_id[HASH_HEX_SIZE])
+{
+	struct hash *hash = hash_new();
+	int r = hash ? hash_add_tree(hash, root_fd, folder) : -ENOMEM;
+
+	if (hash)
+		hash_finish(hash, ret_id);
+	return r;
+}

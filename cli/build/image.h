@@ -7,6 +7,9 @@
 #include <stdint.h>
 
 #include "common/error.h"
+#include "common/hash.h"
+
+#define IMAGE_CONF "etc/slipway/image.conf" /* in the image */
 
 #define IMAGE_ARCHIVE   "image.oci.tar"
 #define IMAGE_TAG_LIMIT 128 /* OCI distribution specification */
@@ -36,3 +39,9 @@ json_object *image_to_json(const struct image *image);
 /* Does the proof hold for it? */
 bool image_is_proven(const struct image *image);
 void image_free(struct image *image);
+
+/*
+ * What tells the modules in a folder below @root_fd from others: of their names and bytes, so that
+ * it is the same for two builds that came out the same.
+ */
+int image_set_id(int root_fd, const char *folder, char ret_id[HASH_HEX_SIZE]) _must_check_;

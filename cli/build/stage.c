@@ -5,9 +5,11 @@
 #include <string.h>
 
 #include "cli/build/arrow_tools.h"
+#include "cli/build/image.h"
 #include "common/fs.h"
 #include "kernels/archive/copy.h"
 #include "kernels/tree/depends.h"
+#include "module/kernel_facts.h"
 #include "kernels/tool.h"
 
 /* The image has one /usr, with /lib a link into it: modules must be staged where they really lie.
@@ -114,6 +116,39 @@ static int add_proof_lines(const struct build *build, const struct stage *stage,
 	return r < 0 ? error_set_errno(error, r, "image.conf") : 0;
 }
 
+/* An id of the modules: the node asks whether those that are loaded are still the image's. */
+static int add_set_line(
+	const struct build *build, int root_fd, struct strv *lines, struct error *error)
+{
+	_cleanup_free_ char *folder = NULL;
+	char id[HASH_HEX_SIZE];
+	int r = asprintf(&folder, MODULES_FOLDER "/%s/updates", build->lock.krel) < 0 ? -ENOMEM : 0;
+
+	if (r == 0)
+		r = image_set_id(root_fd, folder, id);
+	if (r == 0)
+		r = strv_pushf(lines, "set=%s", id);
+	return r < 0 ? error_set_errno(error, r, "%s", folder ? folder : "image.conf") : 0;
+}
+
+/* For whoever asks about the image, and for the init, which may have several kernels to choose of.
+ */
+static int write_both(const struct build *build, int root_fd, const char *text, struct error *error)
+{
+	_cleanup_free_ char *of_kernel = NULL;
+	int r;
+
+	if (asprintf(&of_kernel, KERNEL_FACTS_FOLDER "/%s/" KERNEL_FACTS_IMAGE, build->lock.krel) <
+		0)
+		return error_set_errno(error, -ENOMEM, "image.conf");
+	r = fs_mkdir_parents(root_fd, "etc/slipway", 0755);
+	if (r == 0)
+		r = fs_write_atomic(root_fd, IMAGE_CONF, text, strlen(text), 0644);
+	if (r == 0)
+		r = fs_write_atomic(root_fd, of_kernel, text, strlen(text), 0644);
+	return r < 0 ? error_set_errno(error, r, "image.conf") : 0;
+}
+
 static int write_conf(
 	const struct build *build, const struct stage *stage, int root_fd, struct error *error)
 {
@@ -130,7 +165,8 @@ static int write_conf(
 		strv_pushf(&lines, "os=%s", build->context.os.os) < 0 ||
 		strv_pushf(&lines, "krel=%s", build->lock.krel) < 0)
 		return error_set_errno(error, -ENOMEM, "image.conf");
-	if (stage->other != ARROW_COUNT)
+	r = add_set_line(build, root_fd, &lines, error);
+	if (r == 0 && stage->other != ARROW_COUNT)
 		r = add_ofed_lines(build, &lines, error);
 	if (r == 0)
 		r = add_proof_lines(build, stage, &lines, error);
@@ -139,10 +175,7 @@ static int write_conf(
 	joined = strv_join(&lines, "\n");
 	if (!joined || asprintf(&text, "%s\n", joined) < 0)
 		return error_set_errno(error, -ENOMEM, "image.conf");
-	r = fs_mkdir_parents(root_fd, "etc/slipway", 0755);
-	if (r == 0)
-		r = fs_write_atomic(root_fd, "etc/slipway/image.conf", text, strlen(text), 0644);
-	return r < 0 ? error_set_errno(error, r, "image.conf") : 0;
+	return write_both(build, root_fd, text, error);
 }
 
 static int run_depmod(const struct build *build, const char *usr, struct error *error)
