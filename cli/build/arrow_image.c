@@ -10,7 +10,7 @@
 #include "cli/build/arrow_tools.h"
 #include "cli/build/tag.h"
 #include "common/fs.h"
-#include "kernels/archive/copy.h"
+#include "common/copy.h"
 #include "kernels/krel.h"
 
 #define IMAGE_RECORD "image-8" /* what is kept of an image: one of an older form is made anew */

@@ -4,11 +4,11 @@
 #include <signal.h>
 #include <string.h>
 
-#include "cli/build/buildlog.h"
+#include "common/buildlog.h"
 #include "cli/build/arrow_tools.h"
 #include "common/fs.h"
 #include "common/process.h"
-#include "kernels/archive/copy.h"
+#include "common/copy.h"
 
 struct recipe {
 	const char *name;

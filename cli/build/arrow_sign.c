@@ -9,7 +9,7 @@
 #include "cli/build/arrow_tools.h"
 #include "cli/sign/sign_exchange.h"
 #include "common/fs.h"
-#include "kernels/archive/copy.h"
+#include "common/copy.h"
 
 #define SIGNED_SET "signed-1" /* how sets are signed: those of an older form are made anew */
 

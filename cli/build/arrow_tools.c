@@ -5,7 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "cli/build/buildlog.h"
+#include "common/buildlog.h"
 #include "cli/cache/cache_entry.h"
 #include "common/fs.h"
 #include "kernels/resolve/lock_fetch.h"

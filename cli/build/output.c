@@ -12,7 +12,7 @@
 #include "cli/output_place.h"
 #include "common/fs.h"
 #include "common/json_text.h"
-#include "kernels/archive/copy.h"
+#include "common/copy.h"
 
 struct outputs {
 	struct image images[2];

@@ -7,7 +7,7 @@
 #include "cli/build/arrow_tools.h"
 #include "cli/build/image.h"
 #include "common/fs.h"
-#include "kernels/archive/copy.h"
+#include "common/copy.h"
 #include "kernels/tree/depends.h"
 #include "module/kernel_facts.h"
 #include "kernels/tool.h"

@@ -7,7 +7,7 @@
 #include "cli/bundle/bundle.h"
 #include "cli/build/arrow_tools.h"
 #include "common/fs.h"
-#include "kernels/archive/copy.h"
+#include "common/copy.h"
 #include "kernels/tool.h"
 
 struct collecting {

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "common/fs.h"
-#include "kernels/archive/copy.h"
+#include "common/copy.h"
 #include "kernels/local/local_files.h"
 
 int local_files_hash(const struct local_files *files, struct hash *hash, struct error *error)

@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 
 #include "common/fs.h"
-#include "kernels/archive/copy.h"
+#include "common/copy.h"
 #include "module/elf_module.h"
 
 #define MODULE_NAME_SIZE 256

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/unit/support.h"
 
-#include "cli/build/buildlog.h"
+#include "common/buildlog.h"
 
 #define _cleanup_found_ _cleanup_(buildlog_error_free)
 

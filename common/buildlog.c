@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/build/buildlog.h"
+#include "common/buildlog.h"
 
 #include <ctype.h>
 #include <stdint.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "kernels/archive/copy.h"
+#include "common/copy.h"
 
 #include <fcntl.h>
 #include <limits.h>
