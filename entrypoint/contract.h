@@ -22,6 +22,9 @@
 #define CONTRACT_FIRMWARE_PATH       "sys/module/firmware_class/parameters/path"
 #define CONTRACT_FIRMWARE_PATH_VALUE "/run/nvidia/driver/lib/firmware"
 
+/* One file a key of the operator's kernelModuleConfig: <module>.conf, "name=value" words. */
+#define CONTRACT_MODULE_CONF "drivers"
+
 /* Network operator: mounted at the same place on the host, Bidirectional in the NIC container. */
 #define CONTRACT_OFED_RUN "run/mellanox/drivers"
 /* An empty file: OFED is loaded and serves. Read by the GPU operator's pods too. */
@@ -39,7 +42,18 @@
 #define CONTRACT_TERMINATION_LOG      "dev/termination-log"
 #define CONTRACT_TERMINATION_LOG_SIZE 4096
 
+/*
+ * What the running driver was started with: the content of DRIVER_CONFIG_DIGEST. Equal to the pod's
+ * and nvidia loaded: the driver manager evicts nobody and unloads nothing (it trims white space).
+ */
+#define CONTRACT_DRIVER_STATE "run/nvidia/nvidia-driver.state"
+/* A folder with a file for each key of the operator's kernelModuleConfig: <module>.conf. */
+#define CONTRACT_DRIVERS "drivers"
+
 /* Environment of the GPU driver pod. */
+#define CONTRACT_ENV_DIGEST    "DRIVER_CONFIG_DIGEST"
+#define CONTRACT_ENV_GDS       "GDS_ENABLED"
+#define CONTRACT_ENV_GDRCOPY   "GDRCOPY_ENABLED"
 #define CONTRACT_ENV_RDMA      "GPU_DIRECT_RDMA_ENABLED"
 #define CONTRACT_ENV_HOST_OFED "USE_HOST_MOFED"
 /* Environment of the NIC driver pod. */

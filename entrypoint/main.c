@@ -17,7 +17,7 @@ static const char usage[] =
 	"slipway-init: loads, serves and unloads a node's drivers; the entrypoint of Slipway's "
 	"images\n"
 	"\n"
-	"  nvidia-driver init                    load the GPU drivers, serve, unload on SIGTERM\n"
+	"  nvidia-driver [init] [-a] [-m N]      load the GPU drivers, serve, unload on SIGTERM\n"
 	"  nvidia-driver reload_nvidia_peermem   load nvidia-peermem once OFED and nvidia are "
 	"there\n"
 	"  nvidia-driver probe_nvidia_peermem    exit 0 when nvidia-peermem is loaded or OFED is "
@@ -64,6 +64,18 @@ static const struct verb *find_verb(const char *program, const char *name)
 	return NULL;
 }
 
+/*
+ * The GPU operator's two ways to give a driver arguments: an NVIDIADriver appends them to "init", a
+ * ClusterPolicy puts them in its place (gpu-operator controllers/object_controls.go).
+ */
+static const struct verb *find_init(const char *program, const char *name)
+{
+	bool replaced = !*name || *name == '-';
+
+	return replaced && strcmp(program, "nvidia-driver") == 0 ? find_verb(program, "init")
+								 : NULL;
+}
+
 static bool is_option(const char *argument, const char *option)
 {
 	return argument && strcmp(argument, option) == 0;
@@ -96,6 +108,7 @@ int main(int argc, char **argv)
 	const char *name = argc > 1 ? argv[1] : "";
 	_cleanup_close_ int root_fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	const struct verb *verb = find_verb(program, name);
+	const struct verb *init = find_init(program, name);
 
 	if (is_option(name, "--help") || is_option(name, "-h"))
 		return fputs(usage, stdout) < 0;
@@ -103,6 +116,8 @@ int main(int argc, char **argv)
 		return puts("slipway-init " VERSION) < 0;
 	if (is_option(name, "status") && (argc == 2 || is_option(argv[2], "--json")))
 		return status_main(root_fd, argc > 2);
+	if (init && root_fd >= 0)
+		return init->run(root_fd, argv + 1);
 	return verb && root_fd >= 0 ? verb->run(root_fd, argv + 2)
 				    : no_verb(root_fd, program, name);
 }

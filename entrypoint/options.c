@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "entrypoint/options.h"
 
+#include <getopt.h>
 #include <string.h>
 #include <strings.h>
 
@@ -15,7 +16,9 @@
 /* A pod has 30 s from SIGTERM to SIGKILL unless it says otherwise; 5 of them for the unloading. */
 #define UNLOAD_DEADLINE_SECONDS 20
 
-#define SECONDS_MAX (7L * 24 * 3600)
+#define THREADS_MAX   4096L
+#define ARGUMENTS_MAX 32
+#define SECONDS_MAX   (7L * 24 * 3600)
 
 static bool is_true(const char *name)
 {
@@ -41,13 +44,96 @@ static int read_seconds(const char *name, long otherwise, uint32_t *ret_ms, stru
 	return 0;
 }
 
-int options_read(struct options *options, struct error *error)
+static int read_number(const char *name, const char *text, uint32_t *ret, struct error *error)
 {
+	char *end;
+	long number;
+
+	errno = 0;
+	number = strtol(text, &end, 10);
+	if (errno || !*text || *end || number < 1 || number > THREADS_MAX)
+		return error_set(error, -EINVAL, "%s %s: give a whole number from 1 to %ld", name,
+			text, THREADS_MAX);
+	*ret = (uint32_t) number;
+	return 0;
+}
+
+/* An argument that getopt_long() did not take: its name is still where it looked last. */
+static int refuse_argument(int kind, char *const *argv, struct error *error)
+{
+	return error_set(error, -EINVAL,
+		"init: %s \"%.64s\": it takes [-a | --accept-license] [-m | --max-threads N] "
+		"[-k | --kernel VERSION] [-t | --tag TAG] [-s | --sign KEYID]",
+		kind == ':' ? "no value after" : "no such argument", argv[optind - 1]);
+}
+
+static int take_argument(struct options *options, int kind, char *const *argv, struct error *error)
+{
+	switch (kind) {
+	case 'a':
+		options->accept_license = true;
+		return 0;
+	case 'm':
+		return read_number("--max-threads", optarg, &options->max_threads, error);
+	case 'k':
+		options->kernel = optarg;
+		return 0;
+	case 't':
+		options->tag = optarg;
+		return 0;
+	case 's':
+		options->sign = optarg;
+		return 0;
+	default:
+		return refuse_argument(kind, argv, error);
+	}
+}
+
+/*
+ * What the stock image's script takes, in all that getopt(1) allows it: "-m8", "--max-threads=8",
+ * "--max 8". Source: NVIDIA gpu-driver-container, ubuntu24.04/nvidia-driver, rhel9/nvidia-driver.
+ */
+static int read_arguments(struct options *options, char *const *arguments, struct error *error)
+{
+	static const struct option known[] = {
+		{ "accept-license", no_argument, NULL, 'a' },
+		{ "max-threads", required_argument, NULL, 'm' },
+		{ "kernel", required_argument, NULL, 'k' },
+		{ "tag", required_argument, NULL, 't' },
+		{ "sign", required_argument, NULL, 's' },
+		{ NULL, 0, NULL, 0 },
+	};
+	char *argv[ARGUMENTS_MAX + 2] = { (char[]){ "init" } };
+	int count = 1;
+	int kind;
+	int r = 0;
+
+	for (; *arguments && count <= ARGUMENTS_MAX; arguments++)
+		argv[count++] = *arguments;
+	optind = 0; /* glibc: begin anew */
+	while (r == 0 && (kind = getopt_long(count, argv, ":am:k:t:s:", known, NULL)) != -1)
+		r = take_argument(options, kind, argv, error);
+	if (r == 0 && (optind < count || *arguments))
+		r = error_set(error, -EINVAL, "init takes no \"%.64s\"",
+			optind < count ? argv[optind] : *arguments);
+	return r;
+}
+
+int options_read(struct options *options, char *const *arguments, struct error *error)
+{
+	const char *digest = getenv(CONTRACT_ENV_DIGEST);
 	int r;
 
+	options->digest = digest ? digest : "";
+	options->gds = is_true(CONTRACT_ENV_GDS);
+	options->gdrcopy = is_true(CONTRACT_ENV_GDRCOPY);
+	options->drm = is_true("SLIPWAY_NVIDIA_DRM");
 	options->rdma = is_true(CONTRACT_ENV_RDMA);
 	options->host_ofed = is_true(CONTRACT_ENV_HOST_OFED);
 	options->restore_inbox = is_true(CONTRACT_ENV_RESTORE);
+	r = arguments ? read_arguments(options, arguments, error) : 0;
+	if (r < 0)
+		return r;
 	r = read_seconds(
 		"SLIPWAY_OFED_DEADLINE_SECONDS", OFED_DEADLINE_SECONDS, &options->ofed_ms, error);
 	if (r < 0)

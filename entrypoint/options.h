@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The environment, read once: the only getenv() of the program. */
+/* What the container was told to do: its environment and arguments, read once. */
 #pragma once
 
 #include <stdbool.h>
@@ -11,9 +11,24 @@ struct options {
 	bool rdma;          /* GPU_DIRECT_RDMA_ENABLED */
 	bool host_ofed;     /* USE_HOST_MOFED: no NIC container, no ready flag */
 	bool restore_inbox; /* RESTORE_DRIVER_ON_POD_TERMINATION */
+	bool gds;           /* GDS_ENABLED */
+	bool gdrcopy;       /* GDRCOPY_ENABLED */
+	bool drm;           /* SLIPWAY_NVIDIA_DRM: load nvidia_drm too */
+	const char *digest; /* DRIVER_CONFIG_DIGEST, or "" */
 	uint32_t ofed_ms;   /* SLIPWAY_OFED_DEADLINE_SECONDS: how long to wait for OFED */
 	uint32_t unload_ms; /* SLIPWAY_UNLOAD_DEADLINE_SECONDS: how long to wait for users to end */
+	/* Arguments of "nvidia-driver init". Those of the stock image that we need not are NULL
+	 * unless given. */
+	uint32_t max_threads; /* -m: jobs of a build on the node; 0: as many as fit */
+	bool accept_license;
+	const char *kernel; /* -k */
+	const char *tag;    /* -t */
+	const char *sign;   /* -s */
 };
 
-/* -EINVAL for a value that is none, naming variable and value. */
-int options_read(struct options *options, struct error *error);
+/*
+ * Reads the environment and, unless they are NULL, a GPU driver's arguments: what follows the verb,
+ * NULL at the end. Strings are borrowed from both. -EINVAL for a value that is none, naming
+ * variable or argument and value.
+ */
+int options_read(struct options *options, char *const *arguments, struct error *error);

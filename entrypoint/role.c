@@ -165,7 +165,7 @@ int role_run(struct role *role, const struct step *steps, size_t step_count)
 	journal_prepare(&role->journal, role->root_fd, role->name, role->state_folder);
 	if (events_open(&role->events, &error) < 0)
 		return refuse(role, REASON_INTERNAL, &error);
-	if (options_read(&role->options, &error) < 0)
+	if (options_read(&role->options, role->arguments, &error) < 0)
 		return refuse(role, REASON_USAGE, &error);
 	r = role->lock_path ? lock_take(role->root_fd, role->lock_path, &role->lock_fd, &error) : 0;
 	if (r < 0)

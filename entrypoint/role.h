@@ -35,6 +35,7 @@ struct role {
 	int root_fd;
 	int lock_fd;
 	char krel[ROLE_KREL_SIZE];
+	char *const *arguments; /* after the verb, or NULL where a role takes none */
 	struct options options;
 	struct image image;
 	char without_peer_memory[BUILD_ID_HEX_SIZE]; /* of an RDMA core that lacks the interface */

@@ -185,10 +185,10 @@ int gpu_main(int root_fd, char *const *arguments)
 				   .makes_room = true,
 				   .devices = gpu_devices,
 				   .root_fd = root_fd,
+				   .arguments = arguments,
 				   .watches = gpu_watches,
 				   .watch_count = ARRAY_SIZE(gpu_watches),
 			   } };
 
-	(void) arguments;
 	return role_run(&gpu.role, gpu_steps, ARRAY_SIZE(gpu_steps));
 }

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tests/unit/support.h"
+
+#include <stdlib.h>
+
+#include "entrypoint/options.h"
+
+static int read_all(struct options *options, struct error *error, char *const *arguments)
+{
+	*options = (struct options){ 0 };
+	*error = (struct error){ "" };
+	return options_read(options, arguments, error);
+}
+
+static void takes_what_the_stock_image_takes(void **state)
+{
+	char *const given[] = { "-a", "--max-threads=8", "-k", "6.1.0-1-x", "--tag", "builtin",
+		"-sKEY", NULL };
+	struct options options;
+	struct error error;
+
+	(void) state;
+	assert_int_equal(read_all(&options, &error, given), 0);
+	assert_true(options.accept_license);
+	assert_int_equal(options.max_threads, 8);
+	assert_string_equal(options.kernel, "6.1.0-1-x");
+	assert_string_equal(options.tag, "builtin");
+	assert_string_equal(options.sign, "KEY");
+}
+
+static void reads_every_command_line_anew(void **state)
+{
+	char *const first[] = { "-m", "3", NULL };
+	char *const second[] = { "-am4", NULL };
+	char *const none[] = { NULL };
+	struct options options;
+	struct error error;
+
+	(void) state;
+	assert_int_equal(read_all(&options, &error, first), 0);
+	assert_int_equal(options.max_threads, 3);
+	assert_int_equal(read_all(&options, &error, second), 0);
+	assert_int_equal(options.max_threads, 4);
+	assert_true(options.accept_license);
+	assert_int_equal(read_all(&options, &error, none), 0);
+	assert_int_equal(options.max_threads, 0);
+	assert_int_equal(read_all(&options, &error, NULL), 0);
+}
+
+static void assert_refused(char *const *arguments, const char *part)
+{
+	struct options options;
+	struct error error;
+
+	assert_int_equal(read_all(&options, &error, arguments), -EINVAL);
+	assert_contains(error.text, part);
+}
+
+static void names_an_argument_that_it_does_not_take(void **state)
+{
+	(void) state;
+	assert_refused((char *const[]){ "--frob", NULL }, "no such argument \"--frob\"");
+	assert_refused((char *const[]){ "-a", "-m", NULL }, "no value after \"-m\"");
+	assert_refused((char *const[]){ "-m", "0", NULL }, "--max-threads 0: give a whole number");
+	assert_refused((char *const[]){ "-m", "many", NULL }, "--max-threads many");
+	assert_refused((char *const[]){ "-a", "load", NULL }, "init takes no \"load\"");
+}
+
+static void reads_the_environment(void **state)
+{
+	struct options options;
+	struct error error;
+
+	(void) state;
+	assert_int_equal(read_all(&options, &error, NULL), 0);
+	assert_string_equal(options.digest, "");
+	assert_false(options.gds || options.gdrcopy || options.drm || options.rdma);
+	(void) setenv("DRIVER_CONFIG_DIGEST", "3271748789", 1);
+	(void) setenv("GDS_ENABLED", "true", 1);
+	(void) setenv("GDRCOPY_ENABLED", "True", 1);
+	(void) setenv("SLIPWAY_OFED_DEADLINE_SECONDS", "2", 1);
+	assert_int_equal(read_all(&options, &error, NULL), 0);
+	assert_string_equal(options.digest, "3271748789");
+	assert_true(options.gds && options.gdrcopy);
+	assert_int_equal(options.ofed_ms, 2000);
+	(void) setenv("SLIPWAY_OFED_DEADLINE_SECONDS", "soon", 1);
+	assert_int_equal(read_all(&options, &error, NULL), -EINVAL);
+	assert_contains(error.text, "SLIPWAY_OFED_DEADLINE_SECONDS=soon");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(takes_what_the_stock_image_takes),
+		cmocka_unit_test(reads_every_command_line_anew),
+		cmocka_unit_test(names_an_argument_that_it_does_not_take),
+		cmocka_unit_test(reads_the_environment),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
