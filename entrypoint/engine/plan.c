@@ -41,10 +41,15 @@ static void worker_message(void *context, const struct worker_message *message)
 
 static int try_call(struct call *call)
 {
+	const struct worker_bounds bounds = {
+		.deadline_ms = call->deadline_ms,
+		.stoppable = call->step->stoppable && !call->undoing,
+	};
+
 	call->action = (struct action){ .role = call->plan->role, .reason = REASON_INTERNAL };
 	if (call->kind == STEP_WORKER)
-		return worker_run(call->plan->events, call->deadline_ms, worker_entry,
-			worker_message, call, &call->action.reason, &call->action.error);
+		return worker_run(call->plan->events, &bounds, worker_entry, worker_message, call,
+			&call->action.reason, &call->action.error);
 	return call->function(&call->action);
 }
 

@@ -34,6 +34,7 @@ struct step {
 	enum step_kind kind;
 	action_function *perform;
 	uint32_t deadline_ms; /* 0: none */
+	bool stoppable; /* STEP_WORKER: a stop signal kills it, and the undo clears up after it */
 	enum step_kind undo_kind;
 	action_function *undo; /* or NULL */
 	uint32_t undo_deadline_ms;

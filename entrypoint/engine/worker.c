@@ -94,14 +94,21 @@ static int worker_outcome(const struct events *events, const struct worker_messa
 /* How long a killed worker may take to leave the system call that it is in. */
 #define WORKER_KILL_MS 5000
 
-static int worker_overdue(struct events *events, enum reason *reason, struct error *error)
+static void worker_kill(struct events *events)
 {
 	uint64_t give_up_ms = clock_monotonic_ms() + WORKER_KILL_MS;
-	pid_t pid = events->worker_pid;
 
-	(void) kill(pid, SIGKILL);
+	events->worker_fd = -1;
+	(void) kill(events->worker_pid, SIGKILL);
 	while (events->worker_pid && !(events_wait(events, give_up_ms) & EVENT_TIME))
 		;
+}
+
+static int worker_overdue(struct events *events, enum reason *reason, struct error *error)
+{
+	pid_t pid = events->worker_pid;
+
+	worker_kill(events);
 	*reason = REASON_DEADLINE;
 	if (!events->worker_pid)
 		return error_set(error, -ETIMEDOUT, "not finished in time: ended");
@@ -111,7 +118,12 @@ static int worker_overdue(struct events *events, enum reason *reason, struct err
 		(int) pid, (int) pid);
 }
 
-static int worker_wait(struct events *events, int fd, uint64_t deadline_ms,
+static bool must_stop(const struct events *events, const struct worker_bounds *bounds)
+{
+	return bounds->stoppable && events->stop_count && events->worker_pid;
+}
+
+static int worker_wait(struct events *events, int fd, const struct worker_bounds *bounds,
 	worker_listener *listener, void *context, enum reason *reason, struct error *error)
 {
 	struct worker_message result = { .kind = WORKER_NOTE };
@@ -119,21 +131,23 @@ static int worker_wait(struct events *events, int fd, uint64_t deadline_ms,
 
 	events->worker_fd = fd;
 	while (!done || events->worker_pid) {
-		unsigned happened = events_wait(events, deadline_ms);
+		unsigned happened = events_wait(events, bounds->deadline_ms);
 
 		if (!done)
 			done = worker_receive(fd, listener, context, &result);
 		if (done)
 			events->worker_fd = -1;
-		if (happened & EVENT_TIME && events->worker_pid) {
-			events->worker_fd = -1;
+		if (happened & EVENT_TIME && events->worker_pid)
 			return worker_overdue(events, reason, error);
+		if (must_stop(events, bounds)) {
+			worker_kill(events);
+			return -EINTR;
 		}
 	}
 	return worker_outcome(events, &result, reason, error);
 }
 
-int worker_run(struct events *events, uint64_t deadline_ms, worker_function *function,
+int worker_run(struct events *events, const struct worker_bounds *bounds, worker_function *function,
 	worker_listener *listener, void *context, enum reason *reason, struct error *error)
 {
 	_cleanup_close_ int our_end = -1;
@@ -162,5 +176,5 @@ int worker_run(struct events *events, uint64_t deadline_ms, worker_function *fun
 		worker_child(init_pid, ends[1], function, context);
 	(void) close(ends[1]);
 	events->worker_pid = pid;
-	return worker_wait(events, our_end, deadline_ms, listener, context, reason, error);
+	return worker_wait(events, our_end, bounds, listener, context, reason, error);
 }

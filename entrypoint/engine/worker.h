@@ -45,11 +45,18 @@ typedef int worker_function(
 /* Runs in the init for each message but the result. */
 typedef void worker_listener(void *context, const struct worker_message *message);
 
+/* What ends a worker before it is done. */
+struct worker_bounds {
+	uint64_t deadline_ms; /* CLOCK_MONOTONIC, or EVENTS_NEVER */
+	bool stoppable;       /* a stop signal does too: what it does may be left half done */
+};
+
 /*
  * Runs @function in a child and waits for its end. Stop signals are counted in @events but do not
- * interrupt it: a module that is half loaded cannot be let go. When CLOCK_MONOTONIC passes
- * @deadline_ms the child is killed: -ETIMEDOUT, REASON_DEADLINE. One that does not even die then
- * hangs in the kernel; events->worker_pid keeps naming it, and no other worker can be run.
+ * interrupt it unless it is stoppable: a module that is half loaded cannot be let go. When
+ * CLOCK_MONOTONIC passes the deadline the child is killed: -ETIMEDOUT, REASON_DEADLINE; when it is
+ * stopped: -EINTR. One that does not even die then hangs in the kernel; events->worker_pid keeps
+ * naming it, and no other worker can be run.
  */
-int worker_run(struct events *events, uint64_t deadline_ms, worker_function *function,
+int worker_run(struct events *events, const struct worker_bounds *bounds, worker_function *function,
 	worker_listener *listener, void *context, enum reason *reason, struct error *error);
