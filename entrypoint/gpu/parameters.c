@@ -1,8 +1,209 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "entrypoint/gpu/parameters.h"
 
+#include <string.h>
+
+#include "common/fs.h"
+#include "entrypoint/contract.h"
+#include "entrypoint/modules/load.h"
+#include "entrypoint/modules/parameter.h"
+
+#define MODPROBE_CONF "etc/modprobe.d/slipway.conf"
+#define CONF_SUFFIX   ".conf"
+#define CONF_LIMIT    (64 * 1024)
+#define NAME_SIZE     64
+
+/*
+ * What a node of a cluster wants unless its owner says otherwise. GPU memory of a coherent system
+ * (GH200, GB200) would be the kernel's own as a NUMA node, and be counted as the node's memory.
+ */
+static const struct {
+	const char *module;
+	const char *name;
+	const char *parameter;
+} defaults[] = {
+	{ "nvidia", "NVreg_CoherentGPUMemoryMode", "NVreg_CoherentGPUMemoryMode=driver" },
+};
+
+/* "nvidia-uvm.conf" speaks of nvidia_uvm. False for what is no such file. */
+static bool module_of_file(const char *file, char module[NAME_SIZE])
+{
+	size_t length = strlen(file);
+	size_t suffix = strlen(CONF_SUFFIX);
+
+	if (length <= suffix || length - suffix >= NAME_SIZE ||
+		strcmp(file + length - suffix, CONF_SUFFIX) != 0)
+		return false;
+	(void) snprintf(module, NAME_SIZE, "%.*s", (int) (length - suffix), file);
+	for (char *c = module; *c; c++)
+		if (*c == '-')
+			*c = '_';
+	return true;
+}
+
+static int read_file(const struct role *role, const char *file, const char *module,
+	struct strv *parameters, struct error *error)
+{
+	_cleanup_free_ char *text = NULL;
+	char path[512];
+	int r;
+
+	(void) snprintf(path, sizeof(path), CONTRACT_MODULE_CONF "/%s", file);
+	r = fs_read(role->root_fd, path, CONF_LIMIT, &text, NULL);
+	if (r < 0)
+		return error_set_errno(error, r, "/%s", path);
+	r = parameter_split(text, module, parameters, error);
+	return r < 0 ? error_prefix(error, r, "/%s", path) : 0;
+}
+
+/* All files that speak of the module: "nvidia-uvm.conf" as the operator has it, "nvidia_uvm.conf"
+ * as others write it. */
+static int read_files(const struct role *role, const struct strv *files, const char *module,
+	struct strv *parameters, struct error *error)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < files->count; i++) {
+		char about[NAME_SIZE];
+
+		if (module_of_file(files->items[i], about) && strcmp(about, module) == 0)
+			r = read_file(role, files->items[i], module, parameters, error);
+	}
+	return r;
+}
+
+static bool is_said(const struct strv *parameters, const char *name)
+{
+	for (size_t i = 0; i < parameters->count; i++)
+		if (parameter_is(parameters->items[i], name))
+			return true;
+	return false;
+}
+
+static int add_defaults(const struct elf_module *file, const char *module, struct strv *parameters)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(defaults); i++)
+		if (strcmp(defaults[i].module, module) == 0 &&
+			!is_said(parameters, defaults[i].name) &&
+			parameter_exists(file, defaults[i].name))
+			r = strv_push(parameters, defaults[i].parameter);
+	return r;
+}
+
+static bool has_defaults(const char *module)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(defaults); i++)
+		if (strcmp(defaults[i].module, module) == 0)
+			return true;
+	return false;
+}
+
+static int check_all(const struct elf_module *file, const char *module,
+	const struct strv *parameters, struct error *error)
+{
+	for (size_t i = 0; i < parameters->count; i++) {
+		int r = parameter_check(file, parameters->items[i], error);
+
+		if (r < 0)
+			return error_prefix(error, r,
+				"/" CONTRACT_MODULE_CONF "/, the operator's kernelModuleConfig, on "
+				"%s",
+				module);
+	}
+	return 0;
+}
+
+static int parameters_of_module(const struct role *role, struct loader *loader,
+	const struct strv *files, const char *module, struct strv *parameters, struct error *error)
+{
+	_cleanup_(elf_module_close) struct elf_module *file = NULL;
+	_cleanup_free_ char *path = NULL;
+	int r = read_files(role, files, module, parameters, error);
+
+	if (r < 0 || (!parameters->count && !has_defaults(module)))
+		return r;
+	r = loader_file(loader, module, &path, error);
+	if (r == 0)
+		r = elf_module_open(role->root_fd, path, &file, error);
+	if (r == 0)
+		r = check_all(file, module, parameters, error);
+	if (r == 0 && add_defaults(file, module, parameters) < 0)
+		r = error_set_errno(error, -ENOMEM, "%s", module);
+	return r;
+}
+
+/* One who changes a parameter wants to see that it was heard, also when it was not. */
+static void tell_unheard(struct action *action, const struct strv *files)
+{
+	const struct role *role = action->role;
+
+	for (size_t i = 0; i < files->count; i++) {
+		char module[NAME_SIZE];
+
+		if (module_of_file(files->items[i], module) && strcmp(module, "gridd") != 0 &&
+			!strv_contains(&role->driver_modules, module))
+			worker_tell(action->worker, WORKER_NOTE, 0,
+				"/" CONTRACT_MODULE_CONF "/%s has no effect: the image has no "
+				"module %s",
+				files->items[i], module);
+	}
+}
+
+/* Appends "options MODULE PARAMETER…" for each module that has any. */
+static int collect(struct action *action, struct loader *loader, struct strv *lines)
+{
+	const struct role *role = action->role;
+	_cleanup_strv_ struct strv files = { 0 };
+	int r = fs_list(role->root_fd, CONTRACT_MODULE_CONF, &files);
+
+	if (r < 0 && r != -ENOENT)
+		return error_set_errno(&action->error, r, "/" CONTRACT_MODULE_CONF);
+	tell_unheard(action, &files);
+	r = 0;
+	for (size_t i = 0; r == 0 && i < role->driver_modules.count; i++) {
+		const char *module = role->driver_modules.items[i];
+		_cleanup_strv_ struct strv parameters = { 0 };
+		_cleanup_free_ char *joined = NULL;
+
+		r = parameters_of_module(role, loader, &files, module, &parameters, &action->error);
+		if (r < 0 || !parameters.count)
+			continue;
+		joined = strv_join(&parameters, " ");
+		if (!joined || strv_pushf(lines, "options %s %s", module, joined) < 0)
+			return error_set_errno(&action->error, -ENOMEM, "%s", module);
+		worker_tell(action->worker, WORKER_NOTE, 0, "parameters of %s: %s", module, joined);
+	}
+	return r;
+}
+
+/* Where libkmod finds them, and a modprobe in the driver root. An earlier life's go. */
+static int write_conf(const struct role *role, struct strv *lines, struct error *error)
+{
+	_cleanup_free_ char *text = NULL;
+	int r = strv_push(lines, ""); /* the last line ends too */
+
+	if (r == 0)
+		text = strv_join(lines, "\n");
+	r = text ? fs_mkdir_parents(role->root_fd, "etc/modprobe.d", 0755) : -ENOMEM;
+	if (r == 0)
+		r = fs_write_atomic(role->root_fd, MODPROBE_CONF, text, strlen(text), 0644);
+	return r < 0 ? error_set_errno(error, r, "/" MODPROBE_CONF) : 0;
+}
+
 int gpu_parameters(struct action *action)
 {
-	(void) action;
-	return 0;
+	const struct role *role = action->role;
+	_cleanup_(loader_close) struct loader *loader = NULL;
+	_cleanup_strv_ struct strv lines = { 0 };
+	int r = loader_open(role->root_fd, "", role->krel, &loader, &action->error);
+
+	if (r < 0)
+		return action_reason(action, REASON_INTERNAL, r);
+	r = collect(action, loader, &lines);
+	if (r < 0)
+		return action_reason(
+			action, r == -EINVAL ? REASON_BAD_PARAMETER : REASON_INTERNAL, r);
+	return action_reason(action, REASON_MOUNT_FAILED, write_conf(role, &lines, &action->error));
 }
