@@ -7,18 +7,24 @@
 
 #include "common/fs.h"
 #include "entrypoint/conf.h"
+#include "module/kernel_facts.h"
 
-void image_read(int root_fd, struct image *image)
+void image_read(int root_fd, const char *krel, struct image *image)
 {
 	_cleanup_free_ char *text = NULL;
+	char of_kernel[PATH_MAX];
 
 	*image = (struct image){ 0 };
-	if (fs_read(root_fd, IMAGE_CONF, 65536, &text, NULL) < 0)
+	(void) snprintf(of_kernel, sizeof(of_kernel),
+		KERNEL_FACTS_FOLDER "/%s/" KERNEL_FACTS_IMAGE, krel);
+	if (fs_read(root_fd, of_kernel, 65536, &text, NULL) < 0 &&
+		fs_read(root_fd, IMAGE_CONF, 65536, &text, NULL) < 0)
 		return;
 	conf_value(text, "version", image->version, sizeof(image->version));
 	conf_value(text, "os", image->os, sizeof(image->os));
 	conf_value(text, "ofed_exporter", image->ofed_exporter, sizeof(image->ofed_exporter));
 	conf_value(text, "signed_key", image->signed_key, sizeof(image->signed_key));
+	conf_value(text, "set", image->set, sizeof(image->set));
 	conf_value(text, "ofed_version", image->ofed_version, sizeof(image->ofed_version));
 }
 

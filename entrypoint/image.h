@@ -14,10 +14,14 @@ struct image {
 				 */
 	char signed_key[129];   /* the id of the key that the modules were signed with */
 	char ofed_version[64];  /* GPU: the OFED that peermem was bound to */
+	char set[65];           /* GPU: an id of the modules for the kernel; "" where none is known */
 };
 
-/* Reads image.conf. An image without one has empty fields: its modules may still serve. */
-void image_read(int root_fd, struct image *image);
+/*
+ * Reads what image.conf says of @krel: the kernel's own, or where the image has none, the image's.
+ * An image without either has empty fields: its modules may still serve.
+ */
+void image_read(int root_fd, const char *krel, struct image *image);
 
 /*
  * 0 when the image has modules (with depmod's index) for @krel; else -ENOENT with a message that

@@ -57,7 +57,7 @@ int role_identify(struct action *action)
 
 	(void) uname(&system);
 	(void) snprintf(role->krel, sizeof(role->krel), "%s", system.release);
-	image_read(role->root_fd, &role->image);
+	image_read(role->root_fd, role->krel, &role->image);
 	r = image_has_kernel(role->root_fd, &role->image, role->krel, &action->error);
 	if (r == 0)
 		r = image_driver_modules(

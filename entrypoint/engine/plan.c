@@ -181,6 +181,8 @@ int plan_start(struct plan *plan)
 		plan->begun++;
 		if (step->wanted && !step->wanted(plan->role))
 			continue;
+		if (step->is_done && step->is_done(plan->role))
+			continue;
 		r = run_call(&call);
 		if (r < 0 && r != -EINTR) {
 			plan->start_failed = true;

@@ -31,6 +31,8 @@ typedef int action_function(struct action *action);
 struct step {
 	const char *name; /* stable: in the events, the status and the documentation */
 	bool (*wanted)(const void *role); /* NULL: always; a step that is not wanted is not begun */
+	/* NULL: never; a step that is done already counts as begun: its undo runs. */
+	bool (*is_done)(const void *role);
 	enum step_kind kind;
 	action_function *perform;
 	uint32_t deadline_ms; /* 0: none */

@@ -68,15 +68,20 @@ static bool wants_rdma(const void *context)
 	return role->options.rdma;
 }
 
-/* Peermem is the last. */
+/* Peermem is the last. Where OFED is not waited for, peermem_follow() loads it when it comes. */
 static size_t module_count(const struct role *role)
 {
-	return ARRAY_SIZE(gpu_modules) - !role->options.rdma;
+	return ARRAY_SIZE(gpu_modules) - !role->peermem.due;
 }
 
 bool gpu_takes_full_path(const void *role)
 {
 	return !gpu_of_const(role)->keep;
+}
+
+bool gpu_keeps(const void *role)
+{
+	return gpu_of_const(role)->keep;
 }
 
 static int prove(struct action *action)
@@ -122,7 +127,9 @@ static const struct step gpu_steps[] = {
 		.wanted = nodebuild_wanted,
 		.kind = STEP_WORKER,
 		.perform = nodebuild_run },
-	{ .name = "recognise", .perform = fast_path_recognise },
+	{ .name = "recognise",
+		.perform = fast_path_recognise,
+		.undo = fast_path_forget_gone },
 	{ .name = "wait-ofed", .wanted = wants_rdma, .kind = STEP_WAIT, .perform = ofed_wait },
 	{ .name = "parameters",
 		.kind = STEP_WORKER,
@@ -133,12 +140,14 @@ static const struct step gpu_steps[] = {
 		.kind = STEP_WORKER,
 		.perform = prove,
 		.deadline_ms = 60 * 1000 },
+	{ .name = "forget", .wanted = gpu_takes_full_path, .perform = fast_path_forget },
 	{ .name = "free-devices",
 		.wanted = gpu_takes_full_path,
 		.kind = STEP_WORKER,
 		.perform = gpu_free_devices,
 		.deadline_ms = LOAD_DEADLINE_MS },
 	{ .name = "make-room",
+		.is_done = gpu_keeps,
 		.kind = STEP_WORKER,
 		.perform = role_make_room,
 		.deadline_ms = LOAD_DEADLINE_MS,
@@ -149,6 +158,7 @@ static const struct step gpu_steps[] = {
 		.perform = gpu_set_firmware_path,
 		.undo = gpu_clear_firmware_path },
 	{ .name = "load",
+		.is_done = gpu_keeps,
 		.kind = STEP_WORKER,
 		.perform = load,
 		.deadline_ms = LOAD_DEADLINE_MS,
@@ -164,7 +174,7 @@ static const struct step gpu_steps[] = {
 		.undo_kind = STEP_WAIT,
 		.undo = gpu_daemons_stop,
 		.undo_deadline_ms = DAEMONS_DEADLINE_MS },
-	{ .name = "remember", .perform = fast_path_remember, .undo = fast_path_forget },
+	{ .name = "remember", .perform = fast_path_remember },
 	{ .name = "tell-ready", .perform = tell_ready, .undo = clear_flags },
 };
 

@@ -2,15 +2,17 @@
 /* What the parts of the GPU role share. gpu.c has its steps; each part has a file of its own. */
 #pragma once
 
+#include "entrypoint/gpu/fast_path.h"
 #include "entrypoint/role.h"
 
 struct gpu {
 	struct role role; /* first: a step's action->role points to it */
 	/*
 	 * The fast path: the driver that runs is what a full start would load, by the fingerprint
-	 * (fast_path.h). Nothing is proven, unloaded or loaded then.
+	 * (fast_path.h). Nothing is proven, unloaded or loaded then; all else is done as ever.
 	 */
 	bool keep;
+	struct fast_path fast_path;
 };
 
 static inline struct gpu *gpu_of(void *role)
@@ -25,3 +27,5 @@ static inline const struct gpu *gpu_of_const(const void *role)
 
 /* For steps of the full path only. */
 bool gpu_takes_full_path(const void *role);
+/* For steps of which the fast path runs the undo alone. */
+bool gpu_keeps(const void *role);

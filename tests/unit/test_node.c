@@ -18,7 +18,7 @@ static void names_the_kernels_that_it_has(void **state)
 	folder_write_text(folder, "lib/modules/6.1.0-50-amd64/modules.dep", "");
 	folder_write_text(folder, "lib/modules/6.1.0-56-amd64/modules.dep", "");
 	folder_subfolder(folder, "lib/modules/6.1.0-99-amd64");
-	image_read(folder->fd, &image);
+	image_read(folder->fd, "6.1.0-99-amd64", &image);
 	assert_int_equal(image_has_kernel(folder->fd, &image, "6.1.0-50-amd64", &error), 0);
 	assert_int_equal(image_has_kernel(folder->fd, &image, "6.1.0-99-amd64", &error), -ENOENT);
 	assert_contains(error.text, "the running kernel is 6.1.0-99-amd64");
