@@ -7,6 +7,7 @@
 #include "cli/slipway_version.h"
 #include "cli/verb_bundle.h"
 #include "cli/verb_cache.h"
+#include "cli/verb_combine.h"
 #include "cli/verb_lint.h"
 #include "cli/verb_resolve.h"
 #include "cli/verb_sign.h"
@@ -23,6 +24,8 @@ static const struct {
 	{ "resolve", resolve_command, "find the packages of a kernel release, and lock them" },
 	{ "lint", lint_command, "say what stands against building for a kernel" },
 	{ "build", build_command, "build both driver images for a kernel release" },
+	{ "combine", combine_command,
+		"make one GPU image for several kernels or OFEDs of several images" },
 	{ "verify", verify_command, "say whether modules or images will load on a kernel" },
 	{ "explain", explain_command,
 		"say what was wrong with a build, from an error of insmod or dmesg" },

@@ -17,6 +17,9 @@
 #define KERNEL_FACTS_OFED    "ofed.symvers.zst" /* a GPU image: of the OFED that it was bound to */
 /* What image.conf says, of this one kernel: an image for several kernels has one for each. */
 #define KERNEL_FACTS_IMAGE "image.conf"
+/* An image of several kernels: Module.symvers of NVIDIA's modules, which usr/src has of one only.
+ */
+#define KERNEL_FACTS_NVIDIA "nvidia.symvers"
 /*
  * A GPU image that `slipway combine` made of several OFEDs: a folder for each nvidia-peermem, named
  * "0", "1" …, with the module, its facts ("key=value" lines: ofed_version, ofed_exporter, and crc,

@@ -10,6 +10,7 @@
 
 #include "common/within.h"
 #include "kernels/local/local_scan.h"
+#include "module/kernel_facts.h"
 
 /*
  * A link to a module counts where it stays in the folder: the weak-updates of Enterprise Linux. In
@@ -60,6 +61,9 @@ static int list_entry(struct walk *walk, int dir_fd, const struct dirent *entry,
 
 	/* What debuggers read has the names of modules, and none of their bytes. */
 	if (input->root && strcmp(walk->path, "usr/lib/debug") == 0)
+		return 0;
+	/* Beside the nvidia-peermem that is installed, an image of ours may have more of them. */
+	if (input->root && strcmp(walk->path, KERNEL_FACTS_FOLDER) == 0)
 		return 0;
 	if (is_folder(dir_fd, entry))
 		return list_folder(walk, dir_fd, entry->d_name, length);
