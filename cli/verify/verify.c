@@ -9,6 +9,7 @@
 #include "cli/verify/firmware.h"
 #include "cli/verify/modprobe_conf.h"
 #include "cli/verify/report.h"
+#include "cli/verify/variants.h"
 #include "common/fs.h"
 
 #define WHOLE_MODULES_MAX 1000 /* above it files are not read whole */
@@ -174,6 +175,24 @@ static int no_module(const struct verify_input *input, struct error *error)
 		input->kind == VERIFY_FOLDER ? "its folders" : "its layers and folders");
 }
 
+/* As the node chooses among several of an image. */
+static int choose_variants(struct verify *verify, struct error *error)
+{
+	const char *krel =
+		verify->kernel.facts.krel ? verify->kernel.facts.krel : verify->kernel.krel;
+	int r = 0;
+
+	for (size_t i = 0; krel && i < verify->input_count && r == 0; i++) {
+		struct verify_input *input = &verify->inputs[i];
+
+		r = verify_variants_choose(input, krel, verify->withs, verify->with_count);
+		if (r == 0)
+			r = verify_variants_choose(
+				input, krel, verify->inputs, verify->input_count);
+	}
+	return r < 0 ? error_set_errno(error, r, "verify") : 0;
+}
+
 static int open_inputs(struct verify *verify, struct error *error)
 {
 	int r = 0;
@@ -194,7 +213,7 @@ static int open_inputs(struct verify *verify, struct error *error)
 		if (r < 0)
 			r = error_prefix(error, r, "--with");
 	}
-	return r;
+	return r < 0 ? r : choose_variants(verify, error);
 }
 
 /* Folders are read in no time; who waits for an image is told what for. */
