@@ -27,6 +27,13 @@ static bool is_true(const char *name)
 	return value && strcasecmp(value, "true") == 0;
 }
 
+static bool is_value(const char *name, const char *otherwise, const char *wanted)
+{
+	const char *value = getenv(name);
+
+	return strcasecmp(value && *value ? value : otherwise, wanted) == 0;
+}
+
 static int read_seconds(const char *name, long otherwise, uint32_t *ret_ms, struct error *error)
 {
 	const char *value = getenv(name);
@@ -125,9 +132,13 @@ int options_read(struct options *options, char *const *arguments, struct error *
 	int r;
 
 	options->digest = digest ? digest : "";
+	options->node_cache = getenv("SLIPWAY_NODE_CACHE");
 	options->gds = is_true(CONTRACT_ENV_GDS);
 	options->gdrcopy = is_true(CONTRACT_ENV_GDRCOPY);
 	options->drm = is_true("SLIPWAY_NVIDIA_DRM");
+	options->vgpu = is_value(CONTRACT_ENV_DRIVER_TYPE, "passthrough", "vgpu");
+	options->vgpu_token = is_value(CONTRACT_ENV_LICENSE_SERVER, "NLS", "NLS");
+	options->vgpu_unchecked = is_true(CONTRACT_ENV_VGPU_UNCHECKED);
 	options->rdma = is_true(CONTRACT_ENV_RDMA);
 	options->host_ofed = is_true(CONTRACT_ENV_HOST_OFED);
 	options->restore_inbox = is_true(CONTRACT_ENV_RESTORE);

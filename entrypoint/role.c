@@ -7,6 +7,7 @@
 
 #include "common/fs.h"
 #include "entrypoint/engine/lock.h"
+#include "entrypoint/nodebuild/nodebuild.h"
 
 int action_fail(struct action *action, enum reason reason, int code, const char *format, ...)
 {
@@ -59,6 +60,8 @@ int role_identify(struct action *action)
 	(void) snprintf(role->krel, sizeof(role->krel), "%s", system.release);
 	image_read(role->root_fd, role->krel, &role->image);
 	r = image_has_kernel(role->root_fd, &role->image, role->krel, &action->error);
+	if (r == -ENOENT && nodebuild_wanted(role))
+		return 0; /* a later step makes them */
 	if (r == 0)
 		r = image_driver_modules(
 			role->root_fd, role->krel, &role->driver_modules, &action->error);
@@ -126,8 +129,11 @@ static void serve(struct role *role)
 
 		for (size_t i = 0; i < role->watch_count && !role->events.stop_count; i++)
 			role->watches[i].look(role, happened, &wake_ms);
-		if (!role->events.stop_count)
+		/* While a watch waited (for a worker, say), something came for all of them. */
+		happened = role->events.unheard;
+		if (!happened && !role->events.stop_count)
 			happened = events_wait(&role->events, wake_ms);
+		role->events.unheard = 0;
 	}
 }
 
