@@ -10,6 +10,7 @@
 #include "common/fs.h"
 #include "module/kallsyms.h"
 #include "module/running_parts.h"
+#include "module/sysmodule.h"
 
 #define LAYOUT_SYMBOL                                                                              \
 	"module_layout" /* no module names it as undefined, and all are checked by it */
@@ -292,7 +293,8 @@ static int hear_owner(void *context, const char *symbol, const char *owner)
 static bool has_strangers(const struct running *running)
 {
 	for (size_t i = 0; i < running->loaded_count; i++)
-		if (!running->loaded[i].file && !running->loaded[i].facts.gone)
+		if (!running->loaded[i].file && !running->loaded[i].facts.gone &&
+			!sysmodule_exports_nothing(running->root_fd, running->loaded[i].name))
 			return true;
 	return false;
 }
@@ -377,7 +379,8 @@ static bool has_unlisted(const struct running *running)
 		const struct loaded *loaded = &running->loaded[i];
 		bool listed = false;
 
-		if (loaded->file || loaded->facts.gone || !strchr(loaded->taint, 'O'))
+		if (loaded->file || loaded->facts.gone || !strchr(loaded->taint, 'O') ||
+			sysmodule_exports_nothing(running->root_fd, loaded->name))
 			continue;
 		for (size_t j = 0;
 			running->drivers && !listed && j < symvers_count(running->drivers); j++) {

@@ -105,3 +105,19 @@ void sysmodule_build_id(int root_fd, const char *name, char hex[BUILD_ID_HEX_SIZ
 	for (uint32_t i = 0; i < id_size; i++)
 		(void) snprintf(hex + (size_t) 2 * i, 3, "%02x", (unsigned char) note[offset + i]);
 }
+
+bool sysmodule_exports_nothing(int root_fd, const char *name)
+{
+	/* Every loaded module has it: without it, the sections cannot be seen. */
+	static const char this_module[] = "sections/.gnu.linkonce.this_module";
+	char path[PATH_MAX];
+
+	module_path(path, name, this_module);
+	if (!fs_exists(root_fd, path))
+		return false;
+	module_path(path, name, "sections/__ksymtab");
+	if (fs_exists(root_fd, path))
+		return false;
+	module_path(path, name, "sections/__ksymtab_gpl");
+	return !fs_exists(root_fd, path);
+}

@@ -32,3 +32,9 @@ int sysmodule_list(int root_fd, struct strv *names) _must_check_;
  * MODULE_VERSION or CONFIG_MODULE_SRCVERSION_ALL).
  */
 void sysmodule_build_id(int root_fd, const char *name, char hex[BUILD_ID_HEX_SIZE]);
+
+/*
+ * True when the kernel shows the module's sections (/sys/module/<name>/sections, for root) and none
+ * is a table of exported symbols. False also where nothing is known.
+ */
+bool sysmodule_exports_nothing(int root_fd, const char *name);

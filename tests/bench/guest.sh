@@ -31,6 +31,9 @@ prepare_root() {
     bind_below "$root" /run/mellanox/drivers rslave
     mkdir "$root/bench"
     cp /case/stopwatch /case/floor /case/stock-like.sh /case/modules "$root/bench/"
+    grep nvidia-peermem /case/modules >"$root/bench/peermem-modules" || true
+    grep -v -e nvidia-peermem -e nvidia_peermem /case/modules >"$root/bench/driver-modules" || true
+    echo "unload nvidia_peermem" >>"$root/bench/peermem-modules"
 }
 
 # in_root PROGRAM ARG…: with the environment that the DaemonSet gives, in the image.
@@ -54,6 +57,57 @@ stopwatch_on() {
     *) fail "no subject $subject" ;;
     esac
     in_root "$@"
+}
+
+# start_driver SUBJECT: the driver container without RDMA, as it is when OFED comes later.
+start_driver() {
+    local subject=$1
+    shift
+    rm -f "$ready"
+    case $subject in
+    slipway-init) set -- /usr/bin/nvidia-driver init ;;
+    floor) set -- /bench/floor /bench/driver-modules "$ready" Ready ;;
+    stock-like) set -- /bin/busybox sh /bench/stock-like.sh init ;;
+    esac
+    env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin DRIVER_CONFIG_DIGEST=3271748789 \
+        chroot "$root" "$@" >>"$root/bench/log" 2>&1 &
+    driver_pid=$!
+    poll 120 grep -qs Ready "$ready" || fail "the driver of $subject did not get ready"
+    : >/run/nvidia/validations/.driver-ctr-ready
+}
+
+stop_driver() {
+    local status=0
+    kill -TERM "$driver_pid"
+    wait "$driver_pid" || status=$?
+    [ "$status" = 0 ] || fail "the driver ended with $status"
+}
+
+# OFED's flag comes while the driver runs: how long until nvidia-peermem is there?
+launch_peermem() {
+    local subject=$1 status=0
+    start_driver "$subject"
+    set -- /bench/stopwatch --module nvidia_peermem --log /bench/log --flag "$flag" --after 3000 --
+    case $subject in
+    slipway-init) set -- "$@" /usr/bin/nvidia-driver reload_nvidia_peermem ;;
+    floor) set -- "$@" /bench/floor /bench/peermem-modules /run/nvidia/floor-ready Ready "$flag" ;;
+    stock-like) set -- "$@" /bin/busybox sh /bench/stock-like.sh reload_nvidia_peermem ;;
+    esac
+    in_root "$@" >/vm/bench/result || status=$?
+    print_results peermem /vm/bench/result
+    if [ "$status" -ne 0 ]; then
+        cat "$root/bench/log"
+        fail "$subject, peermem"
+    fi
+    ! loaded nvidia_peermem || rmmod nvidia_peermem
+    stop_driver
+}
+
+# A container that was killed and is started again finds its driver loaded: nothing is to be done.
+launch_again() {
+    stopwatch_on "$1" --kill >/vm/bench/result
+    stopwatch_on "$1" >/vm/bench/result
+    print_results again /vm/bench/result
 }
 
 # print_results LAUNCH FILE: lines that tests/bench/run picks out of the console.
@@ -88,6 +142,8 @@ measure() {
     print_events "$1" ofed-first
     launch "$1" gpu-first --flag "$flag" --after 3000 --sample 5
     print_events "$1" gpu-first
+    launch_peermem "$1"
+    [ "$1" != slipway-init ] || launch_again "$1"
     echo "@bench image init_bytes=$(stat -c %s /images/gpu/rootfs/usr/bin/slipway-init)"
     sed "s/^/@dep /" "/images/gpu/rootfs/lib/modules/$(uname -r)/modules.dep"
     stop_clean nic

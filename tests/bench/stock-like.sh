@@ -123,6 +123,18 @@ shutdown() {
     [ -z "${sleeper:-}" ] || kill "$sleeper" 2>/dev/null || true
 }
 
+# The second container: a look every ten seconds, one modprobe, and no other look ever.
+reload_nvidia_peermem() {
+    until [ -e "$ofed_ready" ] && [ -e "$run/validations/.driver-ctr-ready" ]; do
+        echo "waiting for OFED and the driver"
+        sleep 10
+    done
+    modprobe nvidia-peermem
+    trap 'exit 0' TERM INT
+    sleep 1000000 &
+    wait $!
+}
+
 main() {
     mkdir -p "$run/validations"
     take_lock
@@ -140,4 +152,7 @@ main() {
     wait "$sleeper"
 }
 
-main
+case ${1:-init} in
+reload_nvidia_peermem) reload_nvidia_peermem ;;
+*) main ;;
+esac

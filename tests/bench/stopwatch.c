@@ -7,6 +7,7 @@
  */
 #include <fcntl.h>
 #include <getopt.h>
+#include <linux/netlink.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -14,6 +15,7 @@
 #include <string.h>
 #include <sys/inotify.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
@@ -22,8 +24,11 @@
 
 static const char usage[] =
 	"usage: stopwatch --ready FILE --text TEXT --log FILE [OPTION...] -- PROGRAM [ARG...]\n"
+	"       stopwatch --module NAME --log FILE [OPTION...] -- PROGRAM [ARG...]\n"
 	"  --ready FILE, --text TEXT  PROGRAM is ready when FILE begins with TEXT; a FILE of an\n"
 	"                             earlier run is removed first\n"
+	"  --module NAME              PROGRAM is ready when the kernel says that it added this\n"
+	"                             module: since Linux 5.11 once the module's init has run\n"
 	"  --log FILE                 where PROGRAM's output goes\n"
 	"  --flag FILE, --after MS    make the empty FILE some time after the start; removed "
 	"first\n"
@@ -31,6 +36,7 @@ static const char usage[] =
 	"  --sample MS                look at PROGRAM's peak memory that often while it stops: "
 	"its\n"
 	"                             stop then takes longer than it would\n"
+	"  --kill                     end PROGRAM by SIGKILL instead, and measure no stop\n"
 	"  --timeout SECONDS          for each half (120)\n"
 	"Prints key=value lines. Exit status 1 when PROGRAM did not get ready, or did not end with "
 	"0.\n";
@@ -38,12 +44,14 @@ static const char usage[] =
 struct options {
 	const char *ready;
 	const char *text;
+	const char *module; /* instead of a file */
 	const char *log;
 	const char *flag;
 	uint64_t after_us;
 	uint64_t settle_us;
 	uint64_t timeout_us;
 	int sample_ms;
+	bool kill;
 	char **command;
 };
 
@@ -51,7 +59,7 @@ struct subject {
 	const struct options *options;
 	pid_t pid;
 	int pid_fd;
-	int ready_fd; /* inotify, on the folder of the ready file */
+	int ready_fd; /* inotify, on the folder of the ready file; or the kernel's uevents */
 	uint64_t start_us;
 	uint64_t flag_us; /* 0: not made yet */
 	uint64_t ready_us;
@@ -125,6 +133,42 @@ static int watch_folder_of(const char *path)
 	return fd;
 }
 
+/* Multicast group 1: the kernel's own (lib/kobject_uevent.c). */
+static int watch_uevents(void)
+{
+	const struct sockaddr_nl address = { .nl_family = AF_NETLINK, .nl_groups = 1 };
+	int fd = socket(
+		AF_NETLINK, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_KOBJECT_UEVENT);
+
+	if (fd < 0 || bind(fd, (const struct sockaddr *) &address, sizeof(address)) < 0)
+		die("uevents");
+	return fd;
+}
+
+static bool module_came(int fd, const char *name)
+{
+	char wanted[128];
+	char message[4096];
+	ssize_t size;
+	bool came = false;
+
+	(void) snprintf(wanted, sizeof(wanted), "add@/module/%s", name);
+	while ((size = recv(fd, message, sizeof(message) - 1, 0)) >= 0) {
+		message[size] = '\0';
+		came = came || strcmp(message, wanted) == 0;
+	}
+	return came;
+}
+
+static bool readiness_came(const struct subject *subject)
+{
+	char events[4096];
+
+	if (subject->options->module)
+		return module_came(subject->ready_fd, subject->options->module);
+	return read(subject->ready_fd, events, sizeof(events)) > 0 && is_ready(subject->options);
+}
+
 static _Noreturn void run_command(const struct options *options)
 {
 	int fd = open(options->log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
@@ -139,10 +183,11 @@ static void start(struct subject *subject)
 {
 	const struct options *options = subject->options;
 
-	(void) unlink(options->ready);
+	if (options->ready)
+		(void) unlink(options->ready);
 	if (options->flag)
 		(void) unlink(options->flag);
-	subject->ready_fd = watch_folder_of(options->ready);
+	subject->ready_fd = options->module ? watch_uevents() : watch_folder_of(options->ready);
 	subject->start_us = clock_monotonic_us();
 	subject->pid = fork();
 	if (subject->pid < 0)
@@ -189,7 +234,6 @@ static void wait_ready(struct subject *subject)
 		{ .fd = subject->ready_fd, .events = POLLIN },
 		{ .fd = subject->pid_fd, .events = POLLIN },
 	};
-	char events[4096];
 
 	for (;;) {
 		bool to_flag = options->flag && !subject->flag_us;
@@ -203,8 +247,7 @@ static void wait_ready(struct subject *subject)
 			give_up(subject, "did not get ready in time");
 		if (fds[1].revents)
 			give_up(subject, "ended before it was ready");
-		if (fds[0].revents && read(subject->ready_fd, events, sizeof(events)) > 0 &&
-			is_ready(options))
+		if (fds[0].revents && readiness_came(subject))
 			return;
 	}
 }
@@ -253,6 +296,13 @@ static bool stop(struct subject *subject)
 	return false;
 }
 
+static bool kill_it(const struct subject *subject)
+{
+	int status;
+
+	return kill(subject->pid, SIGKILL) == 0 && waitpid(subject->pid, &status, 0) > 0;
+}
+
 static bool measure(const struct options *options)
 {
 	struct subject subject = { .options = options };
@@ -264,12 +314,12 @@ static bool measure(const struct options *options)
 		print_number("flag_to_ready_us", subject.ready_us - subject.flag_us);
 	(void) usleep((useconds_t) options->settle_us);
 	print_memory(&subject);
-	return stop(&subject);
+	return options->kill ? kill_it(&subject) : stop(&subject);
 }
 
 static void parse_option(struct options *options, int letter)
 {
-	uint64_t number = strtoull(optarg, NULL, 10);
+	uint64_t number = optarg ? strtoull(optarg, NULL, 10) : 0;
 
 	switch (letter) {
 	case 'r':
@@ -293,6 +343,12 @@ static void parse_option(struct options *options, int letter)
 	case 'm':
 		options->sample_ms = (int) number;
 		break;
+	case 'o':
+		options->module = optarg;
+		break;
+	case 'k':
+		options->kill = true;
+		break;
 	default:
 		options->timeout_us = number * 1000000;
 		break;
@@ -309,6 +365,8 @@ int main(int argc, char **argv)
 		{ "after", required_argument, NULL, 'a' },
 		{ "settle", required_argument, NULL, 's' },
 		{ "sample", required_argument, NULL, 'm' },
+		{ "module", required_argument, NULL, 'o' },
+		{ "kill", no_argument, NULL, 'k' },
 		{ "timeout", required_argument, NULL, 'x' },
 		{ NULL, 0, NULL, 0 },
 	};
@@ -321,7 +379,7 @@ int main(int argc, char **argv)
 		parse_option(&options, letter);
 	}
 	options.command = argv + optind;
-	if (!options.ready || !options.text || !options.log || optind == argc)
+	if (!options.module == !(options.ready && options.text) || !options.log || optind == argc)
 		return fputs(usage, stderr), 2;
 	return measure(&options) ? 0 : 1;
 }

@@ -26,6 +26,8 @@ def row($name; $cells; $aim): ($name | pad(34)) + ([$cells[] | lpad(11) + "  "] 
   row(""; $names; null),
   times("start → ready, OFED there before"; "start_to_ready_us"; "at most ×\(.aims.ready_of_floor)"),
   times("OFED's flag → ready, 3 s after start"; "flag_to_ready_us"; null),
+  times("OFED's flag → nvidia-peermem loaded"; "flag_to_peermem_us"; "at most \(.aims.flag_to_peermem_us | seconds)"),
+  row("killed, started again → ready"; [of("again_us")[] | seconds]; "under \(.aims.again_us | seconds)"),
   times("SIGTERM → unloaded and gone"; "stop_us"; null),
   memory("peak memory of the init (VmHWM)"; "peak_kib"; "under \(.aims.peak_bytes | megabytes)"),
   memory("  resident when ready"; "ready_resident_kib"; null),

@@ -84,6 +84,24 @@ static void what_a_stranger_may_export_is_a_doubt(void **state)
 	expect_duplicate(&node, false, PROOF_NOTE);
 }
 
+/* Its table of exports would be among its sections; the kernel's long list need not be searched. */
+static void a_stranger_without_exports_is_no_doubt(void **state)
+{
+	const struct folder *folder = *state;
+	_cleanup_module_ struct elf_module *exporter = NULL;
+	_cleanup_(node_done) struct node node;
+
+	exporter_init(&node, folder, &exporter);
+	folder_write_text(
+		folder, "proc/modules", "foreign 180224 0 - Live 0x0000000000000000 (OE)\n");
+	folder_write_text(folder, "proc/kallsyms", "0000000000000000 T " REGISTER "\t[foreign]\n");
+	folder_write_text(folder, "sys/module/foreign/sections/.gnu.linkonce.this_module", "0x0\n");
+	expect_duplicate(&node, false, PROOF_NOTE);
+	folder_write_text(folder, "sys/module/foreign/sections/__ksymtab_gpl", "0x0\n");
+	folder_write_text(folder, "proc/kallsyms", "0000000000000000 T " REGISTER "\t[foreign]\n");
+	expect_duplicate(&node, true, PROOF_DOUBT);
+}
+
 /* Without CRCs a file of the node's tree says nothing of what the image was made for. */
 static void the_nodes_tree_does_not_prove_the_image(void **state)
 {
@@ -126,6 +144,7 @@ int main(void)
 		folder_test(what_the_kernel_exports_itself_is_refused),
 		folder_test(what_a_driver_that_stays_exports_is_refused),
 		folder_test(what_a_stranger_may_export_is_a_doubt),
+		folder_test(a_stranger_without_exports_is_no_doubt),
 		folder_test(the_nodes_tree_does_not_prove_the_image),
 		cmocka_unit_test(machines_have_numbers),
 	};
