@@ -47,8 +47,6 @@
  * and nvidia loaded: the driver manager evicts nobody and unloads nothing (it trims white space).
  */
 #define CONTRACT_DRIVER_STATE "run/nvidia/nvidia-driver.state"
-/* A folder with a file for each key of the operator's kernelModuleConfig: <module>.conf. */
-#define CONTRACT_DRIVERS "drivers"
 
 /* Environment of the GPU driver pod. */
 #define CONTRACT_ENV_DIGEST    "DRIVER_CONFIG_DIGEST"
@@ -56,6 +54,13 @@
 #define CONTRACT_ENV_GDRCOPY   "GDRCOPY_ENABLED"
 #define CONTRACT_ENV_RDMA      "GPU_DIRECT_RDMA_ENABLED"
 #define CONTRACT_ENV_HOST_OFED "USE_HOST_MOFED"
+#define CONTRACT_ENV_DRIVER_TYPE    "DRIVER_TYPE"
+#define CONTRACT_ENV_LICENSE_SERVER "VGPU_LICENSE_SERVER_TYPE"
+#define CONTRACT_ENV_VGPU_UNCHECKED "DISABLE_VGPU_VERSION_CHECK"
+/* What a vGPU guest is licensed with: where the operator mounts it. */
+#define CONTRACT_GRIDD_CONF    "drivers/gridd.conf"
+#define CONTRACT_LICENSE_TOKEN "drivers/ClientConfigToken"
+
 /* Environment of the NIC driver pod. */
 #define CONTRACT_ENV_RESTORE "RESTORE_DRIVER_ON_POD_TERMINATION"
 
@@ -63,4 +68,5 @@
 #define CONTRACT_PEER_REGISTER "ib_register_peer_memory_client"
 
 /* PCI vendor ids (pci.ids). */
-#define CONTRACT_PCI_NVIDIA 0x10de
+#define CONTRACT_PCI_NVIDIA   0x10de
+#define CONTRACT_PCI_MELLANOX 0x15b3

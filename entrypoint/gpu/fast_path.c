@@ -7,12 +7,16 @@
 #include "entrypoint/conf.h"
 #include "entrypoint/contract.h"
 #include "entrypoint/gpu/gpu.h"
+#include "entrypoint/gpu/parameters.h"
 #include "entrypoint/roles.h"
 #include "module/sysmodule.h"
 
 #define FINGERPRINT_PATH GPU_STATE_FOLDER "/gpu.fingerprint"
 #define FINGERPRINT_SIZE 65536
 #define MODULE_KEY       "module="
+
+/* The modules' parameters as they were checked and written: a fresh container lacks them. */
+#define KEPT_PARAMETERS_PATH GPU_STATE_FOLDER "/gpu.modprobe.conf"
 
 /* It comes and goes with every reload of OFED, by ourselves: its going voids nothing. */
 #define MODULE_THAT_FOLLOWS_OFED "nvidia_peermem"
@@ -78,6 +82,20 @@ static bool compare(const struct role *role, const struct inputs *now, struct er
 	return changed == INPUT_COUNT && !lost && modules.count && *now->value[INPUT_SET];
 }
 
+static int copy_file(const struct role *role, const char *from, const char *to)
+{
+	_cleanup_free_ char *text = NULL;
+	size_t size = 0;
+	int r = fs_read(role->root_fd, from, FINGERPRINT_SIZE, &text, &size);
+
+	return r < 0 ? r : fs_write_atomic(role->root_fd, to, text, size, 0644);
+}
+
+bool fast_path_has_parameters(const void *role)
+{
+	return gpu_of_const(role)->fast_path.parameters;
+}
+
 int fast_path_recognise(struct action *action)
 {
 	struct role *role = action->role;
@@ -87,6 +105,7 @@ int fast_path_recognise(struct action *action)
 	inputs_read(role, &fast_path->inputs);
 	gpu_of(role)->keep = compare(role, &fast_path->inputs, &why);
 	if (gpu_of(role)->keep) {
+		fast_path->parameters = copy_file(role, KEPT_PARAMETERS_PATH, PARAMETERS_PATH) == 0;
 		journal_event(&role->journal, "note", role->journal.step, 0, REASON_NONE,
 			"the driver that runs is this image's, loaded as asked: it is kept");
 		return 0;
@@ -114,6 +133,7 @@ int fast_path_forget_gone(struct action *action)
 		return 0;
 	remove_file(role, CONTRACT_DRIVER_STATE);
 	remove_file(role, FINGERPRINT_PATH);
+	remove_file(role, KEPT_PARAMETERS_PATH);
 	return 0;
 }
 
@@ -157,6 +177,9 @@ int fast_path_remember(struct action *action)
 		r = print_fingerprint(fast_path, &text);
 	if (r < 0)
 		return action_fail(action, REASON_INTERNAL, r, "fingerprint: %s", strerror(-r));
+	/* Without a copy the next start checks and writes them itself. */
+	if (!fast_path->parameters && copy_file(role, PARAMETERS_PATH, KEPT_PARAMETERS_PATH) < 0)
+		remove_file(role, KEPT_PARAMETERS_PATH);
 	r = action_write(action, FINGERPRINT_PATH, text);
 	return r < 0 ? r : write_state(action);
 }
@@ -204,7 +227,7 @@ void fast_path_watch(struct role *role, unsigned happened, uint64_t *wake_ms)
 	(void) wake_ms;
 	if (happened && !(happened & (EVENT_FILE | EVENT_KERNEL)))
 		return;
-	(void) events_watch_file(&role->events, "/" CONTRACT_DRIVERS "/any.conf");
+	(void) events_watch_file(&role->events, "/" CONTRACT_MODULE_CONF "/any.conf");
 	if (role->options.rdma && !role->options.host_ofed)
 		(void) events_watch_file(&role->events, "/" CONTRACT_OFED_READY);
 	what = find_void(role, fast_path);

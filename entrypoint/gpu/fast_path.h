@@ -10,10 +10,14 @@
 #include "entrypoint/gpu/inputs.h"
 
 struct fast_path {
+	bool parameters;    /* those that were checked and written then are there again */
 	bool state_removed; /* while serving: nvidia-driver.state is not to be believed */
 	struct inputs inputs;
 	struct strv modules; /* as recorded when serving began */
 };
+
+/* For the step that checks and writes the parameters: they are what they were, and written. */
+bool fast_path_has_parameters(const void *role);
 
 /* STEP_DIRECT: compares. Unless all is equal it removes nvidia-driver.state. */
 int fast_path_recognise(struct action *action);

@@ -26,7 +26,7 @@ static const struct {
 	[INPUT_SET] = { "set", "the image's set of modules" },
 	[INPUT_WANT] = { "want", "what the environment asks to be loaded" },
 	[INPUT_OFED] = { "ofed", "OFED" },
-	[INPUT_CONF] = { "conf", "/" CONTRACT_DRIVERS "/*.conf" },
+	[INPUT_CONF] = { "conf", "/" CONTRACT_MODULE_CONF "/*.conf" },
 };
 
 const char *input_key(enum input input)
@@ -80,7 +80,7 @@ static uint64_t add_conf(const struct role *role, const char *name, uint64_t has
 	char path[512];
 	size_t size = 0;
 
-	(void) snprintf(path, sizeof(path), CONTRACT_DRIVERS "/%s", name);
+	(void) snprintf(path, sizeof(path), CONTRACT_MODULE_CONF "/%s", name);
 	hash = fnv64_bytes(hash, name, strlen(name) + 1);
 	if (fs_read(role->root_fd, path, CONF_SIZE_MAX, &text, &size) < 0)
 		return fnv64_bytes(hash, "?", 1);
@@ -95,7 +95,7 @@ void inputs_read_conf(const struct role *role, struct inputs *inputs)
 	uint64_t hash = FNV64_START;
 	size_t count = 0;
 
-	if (fs_list(role->root_fd, CONTRACT_DRIVERS, &names) < 0)
+	if (fs_list(role->root_fd, CONTRACT_MODULE_CONF, &names) < 0)
 		strv_free(&names); /* none is mounted */
 	for (size_t i = 0; i < names.count; i++) {
 		if (!is_conf(names.items[i]))

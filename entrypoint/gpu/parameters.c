@@ -8,9 +8,8 @@
 #include "entrypoint/modules/load.h"
 #include "entrypoint/modules/parameter.h"
 
-#define MODPROBE_CONF "etc/modprobe.d/slipway.conf"
-#define CONF_SUFFIX   ".conf"
-#define CONF_LIMIT    (64 * 1024)
+#define CONF_SUFFIX ".conf"
+#define CONF_LIMIT  (64 * 1024)
 #define NAME_SIZE     64
 
 /*
@@ -188,8 +187,8 @@ static int write_conf(const struct role *role, struct strv *lines, struct error 
 		text = strv_join(lines, "\n");
 	r = text ? fs_mkdir_parents(role->root_fd, "etc/modprobe.d", 0755) : -ENOMEM;
 	if (r == 0)
-		r = fs_write_atomic(role->root_fd, MODPROBE_CONF, text, strlen(text), 0644);
-	return r < 0 ? error_set_errno(error, r, "/" MODPROBE_CONF) : 0;
+		r = fs_write_atomic(role->root_fd, PARAMETERS_PATH, text, strlen(text), 0644);
+	return r < 0 ? error_set_errno(error, r, "/" PARAMETERS_PATH) : 0;
 }
 
 int gpu_parameters(struct action *action)

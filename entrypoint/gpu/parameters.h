@@ -9,6 +9,8 @@
 
 #include "entrypoint/gpu/gpu.h"
 
+#define PARAMETERS_PATH "etc/modprobe.d/slipway.conf"
+
 /*
  * STEP_WORKER: REASON_BAD_PARAMETER when a parameter does not exist or takes no such value. Of the
  * role it wants krel and driver_modules only, so that another role than the GPU's can call it.
