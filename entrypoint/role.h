@@ -8,6 +8,7 @@
 #include "entrypoint/image.h"
 #include "entrypoint/options.h"
 #include "entrypoint/engine/plan.h"
+#include "entrypoint/peermem/state.h"
 #include "module/elf_module.h"
 
 #define ROLE_KREL_SIZE 65 /* struct utsname's release */
@@ -31,6 +32,7 @@ struct role {
 	const char *lock_path;    /* relative to the root, or NULL: many may run */
 	const char *host_root; /* where the host's root is seen from here: its modules lie below */
 	bool makes_room;       /* unloads other builds of its modules first */
+	bool unloads_holders;  /* and what holds its modules, whoever loaded it */
 	const char *const *devices; /* prefixes of the device paths whose users keep modules busy */
 	int root_fd;
 	int lock_fd;
@@ -40,6 +42,7 @@ struct role {
 	struct image image;
 	char without_peer_memory[BUILD_ID_HEX_SIZE]; /* of an RDMA core that lacks the interface */
 	struct strv driver_modules;                  /* the image's own, for this kernel */
+	struct peermem_state peermem;                /* of the GPU and the peermem role */
 	const struct watch *watches;
 	size_t watch_count;
 	struct events events;

@@ -59,7 +59,11 @@ static int open_uevents(void)
 int events_open(struct events *events, struct error *error)
 {
 	*events = (struct events){
-		.signal_fd = -1, .inotify_fd = -1, .uevent_fd = -1, .worker_fd = -1
+		.signal_fd = -1,
+		.inotify_fd = -1,
+		.uevent_fd = -1,
+		.worker_fd = -1,
+		.alarm_ms = EVENTS_NEVER,
 	};
 	events->signal_fd = open_signals();
 	if (events->signal_fd < 0)
@@ -202,8 +206,15 @@ static int timeout_until(uint64_t deadline_ms)
 	return deadline_ms - now_ms > INT32_MAX ? INT32_MAX : (int) (deadline_ms - now_ms);
 }
 
+void events_alarm(struct events *events, uint64_t when_ms)
+{
+	if (when_ms < events->alarm_ms)
+		events->alarm_ms = when_ms;
+}
+
 unsigned events_wait(struct events *events, uint64_t deadline_ms)
 {
+	uint64_t wake_ms = events->alarm_ms < deadline_ms ? events->alarm_ms : deadline_ms;
 	struct pollfd fds[4 + EVENTS_PIDS] = {
 		{ .fd = events->signal_fd, .events = POLLIN },
 		{ .fd = events->inotify_fd, .events = POLLIN },
@@ -214,7 +225,9 @@ unsigned events_wait(struct events *events, uint64_t deadline_ms)
 
 	for (unsigned i = 0; i < events->pid_count; i++)
 		fds[4 + i] = (struct pollfd){ .fd = events->pid_fds[i], .events = POLLIN };
-	(void) poll(fds, 4 + events->pid_count, timeout_until(deadline_ms));
+	(void) poll(fds, 4 + events->pid_count, timeout_until(wake_ms));
+	if (timeout_until(events->alarm_ms) == 0)
+		events->alarm_ms = EVENTS_NEVER;
 	/* A flood of events does not put a deadline off. */
 	if (timeout_until(deadline_ms) == 0)
 		happened |= EVENT_TIME;
@@ -234,5 +247,6 @@ unsigned events_wait(struct events *events, uint64_t deadline_ms)
 		(void) close(events->pid_fds[i]);
 		events->pid_fds[i] = events->pid_fds[--events->pid_count];
 	}
+	events->unheard |= happened & (EVENT_FILE | EVENT_KERNEL);
 	return happened;
 }

@@ -28,6 +28,8 @@ struct events {
 	int inotify_fd;
 	int uevent_fd;
 	int worker_fd;       /* borrowed from the worker that runs, or -1 */
+	uint64_t alarm_ms;   /* CLOCK_MONOTONIC: events_wait() returns then, too; EVENTS_NEVER */
+	unsigned unheard;    /* EVENT_FILE and EVENT_KERNEL of all waits: who waits clears it */
 	pid_t worker_pid;    /* whose exit status the reaper keeps, or 0 */
 	int worker_status;   /* as waitpid() gives it, once worker_pid is 0 again */
 	unsigned stop_count; /* how many stop signals came so far */
@@ -55,6 +57,9 @@ int events_watch_file(struct events *events, const char *path);
 /* Watches the end of a process; beyond EVENTS_PIDS, or without pidfds (Linux 5.3), does nothing. */
 void events_watch_pid(struct events *events, pid_t pid);
 void events_forget_pids(struct events *events);
+
+/* Has the next waits end at @when_ms (CLOCK_MONOTONIC) at the latest, once: the earliest counts. */
+void events_alarm(struct events *events, uint64_t when_ms);
 
 /*
  * Sleeps until something happens or CLOCK_MONOTONIC passes @deadline_ms (EVENTS_NEVER: no limit),

@@ -6,10 +6,13 @@
 #include "common/fs.h"
 #include "entrypoint/contract.h"
 #include "entrypoint/ofed/fingerprint.h"
+#include "entrypoint/modules/load.h"
 #include "entrypoint/modules/prove.h"
+#include "entrypoint/peermem/release.h"
 #include "entrypoint/role.h"
 #include "entrypoint/roles.h"
 #include "entrypoint/root/rootfs.h"
+#include "module/sysmodule.h"
 
 /* mlx5_core waits for each card's firmware, one after the other. */
 #define LOAD_DEADLINE_MS (600 * 1000)
@@ -46,6 +49,40 @@ static int load(struct action *action)
 	return role_load(action, nic_modules, ARRAY_SIZE(nic_modules), 1);
 }
 
+/* Only where something has to go for ours does peermem have to go first. */
+static int make_room(struct action *action)
+{
+	const struct role *role = action->role;
+	_cleanup_(loader_close) struct loader *loader = NULL;
+	_cleanup_strv_ struct strv present = { 0 };
+	char foreign[64] = "";
+	int r = 0;
+
+	if (sysmodule_exists(role->root_fd, PEERMEM_MODULE)) {
+		r = loader_open(role->root_fd, "", role->krel, &loader, &action->error);
+		if (r == 0)
+			r = role_compare_loaded(role, loader, &present, foreign, &action->error);
+		if (r < 0)
+			return action_reason(action, REASON_INTERNAL, r);
+	}
+	if (*foreign)
+		r = peermem_make_way(action, &present);
+	return r < 0 ? r : role_make_room(action);
+}
+
+static int unload(struct action *action)
+{
+	const struct role *role = action->role;
+	int r = peermem_make_way(action, &role->driver_modules);
+
+	if (r == 0)
+		r = role_unload(action);
+	/* No OFED, no request: one of the host may come and serve. */
+	if (r == 0)
+		peermem_allow(role->root_fd);
+	return r;
+}
+
 static int export_sources(struct action *action)
 {
 	return action_reason(action, REASON_MOUNT_FAILED,
@@ -60,6 +97,9 @@ static int detach_sources(struct action *action)
 
 static int tell_ready(struct action *action)
 {
+	const struct role *role = action->role;
+
+	peermem_allow(role->root_fd);
 	return action_write(action, CONTRACT_OFED_READY, "");
 }
 
@@ -78,7 +118,7 @@ static const struct step nic_steps[] = {
 	{ .name = "prove", .kind = STEP_WORKER, .perform = prove, .deadline_ms = 60 * 1000 },
 	{ .name = "make-room",
 		.kind = STEP_WORKER,
-		.perform = role_make_room,
+		.perform = make_room,
 		.deadline_ms = LOAD_DEADLINE_MS,
 		.undo_kind = STEP_WORKER,
 		.undo = role_give_back,
@@ -88,7 +128,7 @@ static const struct step nic_steps[] = {
 		.perform = load,
 		.deadline_ms = LOAD_DEADLINE_MS,
 		.undo_kind = STEP_WORKER,
-		.undo = role_unload,
+		.undo = unload,
 		.undo_deadline_ms = UNLOAD_DEADLINE_MS },
 	{ .name = "export-sources", .perform = export_sources, .undo = detach_sources },
 	{ .name = "fingerprint",

@@ -13,13 +13,42 @@
 /* Newer OFED exports the peer-memory interface from ib_uverbs, older OFED from ib_core. */
 #define EXPORTER_UNLESS_TOLD "ib_uverbs"
 
+#define PCI_DEVICES "sys/bus/pci/devices"
+
+const char *ofed_exporter(const struct role *role)
+{
+	return *role->image.ofed_exporter ? role->image.ofed_exporter : EXPORTER_UNLESS_TOLD;
+}
+
+bool ofed_has_nic(int root_fd)
+{
+	_cleanup_strv_ struct strv devices = { 0 };
+	int r = fs_list(root_fd, PCI_DEVICES, &devices);
+
+	for (size_t i = 0; r == 0 && i < devices.count; i++) {
+		_cleanup_free_ char *vendor = NULL;
+		char path[512];
+
+		(void) snprintf(path, sizeof(path), PCI_DEVICES "/%s/vendor", devices.items[i]);
+		if (fs_read_line(root_fd, path, &vendor) == 0 &&
+			strtoul(vendor, NULL, 16) == CONTRACT_PCI_MELLANOX)
+			return true;
+	}
+	return r < 0; /* who cannot see the bus cannot say that there is none */
+}
+
+/* The host's stack is told from a NIC container's by the flag; a host's may still be replaced by
+ * its own OFED, which has no flag, so it is waited for. */
 static int missing_interface(struct action *action, const char *exporter)
 {
-	return action_missing(action, REASON_OFED_NOT_READY,
+	const struct role *role = action->role;
+
+	(void) action_missing(action, REASON_NO_PEER_MEMORY,
 		"%s is loaded but nobody exports %s: this RDMA stack has no peer-memory "
 		"interface (OFED has; without OFED, use dma-buf, which needs no nvidia-peermem, "
 		"and leave %s unset)",
 		exporter, CONTRACT_PEER_REGISTER, CONTRACT_ENV_RDMA);
+	return fs_exists(role->root_fd, CONTRACT_OFED_READY) ? -ENODATA : 1;
 }
 
 /* The kernel's list of symbols is long: a module that once had none is not asked again. */
@@ -41,8 +70,7 @@ static bool exports_peer_memory(struct role *role, const char *exporter)
 static int find_peer_memory(struct action *action)
 {
 	struct role *role = action->role;
-	const char *exporter =
-		*role->image.ofed_exporter ? role->image.ofed_exporter : EXPORTER_UNLESS_TOLD;
+	const char *exporter = ofed_exporter(role);
 	_cleanup_(fingerprint_free) struct fingerprint fingerprint = { .crc = 0 };
 
 	if (fingerprint_read(role->root_fd, &fingerprint) &&
@@ -55,7 +83,7 @@ static int find_peer_memory(struct action *action)
 	return exports_peer_memory(role, exporter) ? 0 : missing_interface(action, exporter);
 }
 
-int ofed_wait(struct action *action)
+static int find_ofed(struct action *action)
 {
 	struct role *role = action->role;
 
@@ -67,4 +95,29 @@ int ofed_wait(struct action *action)
 		return action_missing(action, REASON_OFED_NOT_READY,
 			"the NIC driver container has not written /%s", CONTRACT_OFED_READY);
 	return find_peer_memory(action);
+}
+
+int ofed_wait(struct action *action)
+{
+	struct role *role = action->role;
+	int r = find_ofed(action);
+
+	role->peermem.due = r == 0;
+	if (r == 0 || ofed_has_nic(role->root_fd))
+		return r;
+	journal_event(&role->journal, "note", role->journal.step, 0, REASON_NONE,
+		"the node has no PCI function of Mellanox (15b3), so OFED is not waited for: "
+		"nvidia_peermem is loaded if it ever comes");
+	return 0;
+}
+
+bool ofed_is_up(const struct role *role)
+{
+	_cleanup_(fingerprint_free) struct fingerprint fingerprint = { .crc = 0 };
+
+	if (!role->options.host_ofed && !fs_exists(role->root_fd, CONTRACT_OFED_READY))
+		return false;
+	if (fingerprint_read(role->root_fd, &fingerprint))
+		return sysmodule_is_live(role->root_fd, fingerprint.exporter);
+	return sysmodule_is_live(role->root_fd, ofed_exporter(role));
 }

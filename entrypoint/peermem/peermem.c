@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The GPU pod's second container: nvidia-peermem, for as long as OFED and nvidia are there. */
-#include <stdio.h>
+#include <string.h>
 
+#include "common/fs.h"
 #include "entrypoint/contract.h"
 #include "entrypoint/ofed/ofed_wait.h"
-#include "entrypoint/modules/prove.h"
+#include "entrypoint/peermem/follow.h"
+#include "entrypoint/peermem/load.h"
+#include "entrypoint/peermem/release.h"
 #include "entrypoint/role.h"
 #include "entrypoint/roles.h"
 #include "module/sysmodule.h"
@@ -19,31 +22,36 @@ static int wait_nvidia(struct action *action)
 		"the module nvidia is not loaded: the driver container has not come that far");
 }
 
-static const char *const peermem_modules[] = { "nvidia_peermem" };
-
-static int prove(struct action *action)
-{
-	return prove_modules(
-		action, peermem_modules, ARRAY_SIZE(peermem_modules), ARRAY_SIZE(peermem_modules));
-}
-
 static int load(struct action *action)
 {
 	const struct role *role = action->role;
 
-	if (sysmodule_is_live(role->root_fd, peermem_modules[0]))
+	if (sysmodule_is_live(role->root_fd, PEERMEM_MODULE))
 		return 0; /* the driver container loaded it, and will unload it */
-	return role_load(
-		action, peermem_modules, ARRAY_SIZE(peermem_modules), ARRAY_SIZE(peermem_modules));
+	return peermem_load(action);
 }
 
-/* The driver container unloads all of its modules itself: this one only waits, proves and loads. */
+static bool is_due(const void *context)
+{
+	const struct role *role = context;
+
+	return role->peermem.due;
+}
+
+/* The driver container unloads all of its modules itself: this one waits, loads, and follows OFED. */
 static const struct step peermem_steps[] = {
 	{ .name = "identify-kernel", .perform = role_identify },
 	{ .name = "wait-ofed", .kind = STEP_WAIT, .perform = ofed_wait },
-	{ .name = "wait-nvidia", .kind = STEP_WAIT, .perform = wait_nvidia },
-	{ .name = "prove", .kind = STEP_WORKER, .perform = prove, .deadline_ms = 60 * 1000 },
-	{ .name = "load", .kind = STEP_WORKER, .perform = load, .deadline_ms = 60 * 1000 },
+	{ .name = "wait-nvidia", .wanted = is_due, .kind = STEP_WAIT, .perform = wait_nvidia },
+	{ .name = "load",
+		.wanted = is_due,
+		.kind = STEP_WORKER,
+		.perform = load,
+		.deadline_ms = 120 * 1000 },
+};
+
+static const struct watch peermem_watches[] = {
+	{ "peermem", peermem_follow },
 };
 
 int peermem_main(int root_fd, char *const *arguments)
@@ -53,22 +61,11 @@ int peermem_main(int root_fd, char *const *arguments)
 		.state_folder = GPU_STATE_FOLDER,
 		.host_root = "/" CONTRACT_GPU_HOST_ROOT,
 		.root_fd = root_fd,
+		.peermem = { .always = true },
+		.watches = peermem_watches,
+		.watch_count = ARRAY_SIZE(peermem_watches),
 	};
 
 	(void) arguments;
 	return role_run(&role, peermem_steps, ARRAY_SIZE(peermem_steps));
-}
-
-int peermem_probe(int root_fd, char *const *arguments)
-{
-	(void) arguments;
-	if (!sysmodule_exists(root_fd, "mlx5_core")) {
-		/* A restart of this container would not bring OFED back. */
-		(void) puts("OFED is not loaded: nothing to probe");
-		return 0;
-	}
-	if (sysmodule_is_live(root_fd, "nvidia_peermem"))
-		return 0;
-	(void) puts("nvidia_peermem is not loaded");
-	return 1;
 }

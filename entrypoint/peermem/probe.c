@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The probes of the peermem container. The liveness probe ends the container at its first failure:
+ * it may fail only where a new start would be of use, or where someone has to look.
+ */
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "common/fs.h"
+#include "entrypoint/conf.h"
+#include "entrypoint/contract.h"
+#include "entrypoint/ofed/ofed_wait.h"
+#include "entrypoint/peermem/release.h"
+#include "entrypoint/role.h"
+#include "entrypoint/roles.h"
+#include "module/sysmodule.h"
+
+/* Peermem comes back some 50 ms after OFED's flag; under load, or compiled anew, later. */
+#define GRACE_SECONDS 10
+
+static bool is_fresh(int root_fd, const char *path)
+{
+	struct stat status;
+
+	return fstatat(root_fd, path, &status, 0) == 0 &&
+	       time(NULL) - status.st_mtim.tv_sec < GRACE_SECONDS;
+}
+
+/* The driver container is on its way up or down, and takes peermem with it. */
+static bool gpu_is_changing(int root_fd)
+{
+	_cleanup_free_ char *status = NULL;
+
+	return fs_read_line(root_fd, CONTRACT_DAEMONS_STATUS, &status) == 0 &&
+	       (strcmp(status, "NotReady") == 0 || is_fresh(root_fd, CONTRACT_DAEMONS_STATUS));
+}
+
+/* Why peermem need not be there now; NULL: it should be. */
+static const char *excuse(const struct role *role)
+{
+	if (!ofed_is_up(role))
+		return "OFED is not up: nothing to probe";
+	if (peermem_is_asked_to_go(role->root_fd))
+		return "OFED is being changed: nvidia_peermem made way";
+	if (gpu_is_changing(role->root_fd))
+		return "the driver container is starting";
+	if (sysmodule_is_live(role->root_fd, "nvidia") &&
+		is_fresh(role->root_fd, CONTRACT_OFED_READY))
+		return "OFED has just come: nvidia_peermem follows";
+	return NULL;
+}
+
+/* The kubelet shows what a failing probe prints. */
+static void print_detail(int root_fd)
+{
+	_cleanup_free_ char *text = NULL;
+	char detail[1024] = "";
+
+	if (fs_read(root_fd, GPU_STATE_FOLDER "/peermem.status", 65536, &text, NULL) == 0)
+		conf_value(text, "detail", detail, sizeof(detail));
+	(void) printf("nvidia_peermem is not loaded%s%s\n", *detail ? ": " : "", detail);
+}
+
+int peermem_probe(int root_fd, char *const *arguments)
+{
+	struct role role = { .name = "probe", .root_fd = root_fd };
+	struct error ignored;
+	const char *why;
+
+	(void) arguments;
+	if (sysmodule_is_live(root_fd, PEERMEM_MODULE))
+		return 0;
+	(void) options_read(&role.options, NULL, &ignored);
+	why = excuse(&role);
+	if (!why) {
+		print_detail(root_fd);
+		return 1;
+	}
+	(void) puts(why);
+	return 0;
+}

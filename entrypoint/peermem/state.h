@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a role remembers of nvidia-peermem between two events. Zeroed is right to begin with. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "module/elf_module.h"
+
+struct peermem_state {
+	bool always;  /* the role is there for peermem: it need not be asked for by a variable */
+	bool due;     /* OFED was there when the role started: its plan loads peermem */
+	bool follows; /* the lock is ours (peermem/follow.h) */
+	bool lock_opened;
+	int lock_fd; /* once lock_opened */
+	/* Of the exporter for which nothing fits: nothing is tried again until another comes. */
+	char refused[BUILD_ID_HEX_SIZE];
+	char told[160];       /* what was said last to be missing */
+	bool detailed;        /* the status file's detail is ours */
+	uint64_t missing_us;  /* CLOCK_REALTIME of the last look that found something missing */
+	uint64_t retry_ms;    /* CLOCK_MONOTONIC: not before, after a release that failed */
+	unsigned loads;       /* how often it was loaded while serving */
+	unsigned releases;    /* how often it was unloaded because OFED asked */
+	uint64_t last_us;     /* from "OFED is ready" to "loaded", of the last load */
+	uint64_t slowest_us;  /* of all loads */
+};
