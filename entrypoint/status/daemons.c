@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "common/fs.h"
+#include "entrypoint/roles.h"
+#include "entrypoint/status/part.h"
+#include "entrypoint/status/processes.h"
+
+#define STATE_FILE GPU_STATE_FOLDER "/gpu.daemons"
+
+/* All that a driver may come with; nvidia-imex has a part of its own (imex.c). */
+static const char *const known_daemons[] = { "nvidia-persistenced", "nv-fabricmanager", "nvlsm",
+	"nvidia-gridd", "nvidia-topologyd" };
+
+/* A line of the file that the GPU role's supervisor keeps (entrypoint/daemons/supervisor.h). */
+struct daemon_line {
+	char name[64];
+	long pid;
+	char state[32];
+	long restarts;
+	long since; /* seconds since 1970 */
+	char last_exit[32];
+};
+
+/* The line at *@text, which goes on to the one after it; false at the end. */
+static bool next_line(const char **text, struct daemon_line *daemon)
+{
+	while (*text && **text) {
+		char line[256];
+		size_t length = strcspn(*text, "\n");
+
+		(void) snprintf(line, sizeof(line), "%.*s", (int) length, *text);
+		*text += length + ((*text)[length] == '\n');
+		if (sscanf(line, "%63s %ld %31s %ld %ld %31s", daemon->name, &daemon->pid,
+			    daemon->state, &daemon->restarts, &daemon->since,
+			    daemon->last_exit) == 6)
+			return true;
+	}
+	return false;
+}
+
+/* A supervisor that was killed leaves its last word behind. */
+static void correct_state(int root_fd, struct daemon_line *daemon)
+{
+	char path[32];
+
+	(void) snprintf(path, sizeof(path), "proc/%ld", daemon->pid);
+	if (daemon->pid && !fs_exists(root_fd, path)) {
+		(void) snprintf(daemon->state, sizeof(daemon->state), "gone");
+		daemon->pid = 0;
+	}
+}
+
+static void print_ours(struct json *json, const struct daemon_line *daemon)
+{
+	if (!json) {
+		(void) printf("daemon   %s: %s", daemon->name, daemon->state);
+		if (daemon->pid)
+			(void) printf(", process %ld", daemon->pid);
+		if (daemon->restarts)
+			(void) printf(", started again %ld times, last ended with %s",
+				daemon->restarts, daemon->last_exit);
+		(void) putchar('\n');
+		return;
+	}
+	json_open(json, NULL, '{');
+	json_text(json, "name", daemon->name);
+	json_bool(json, "supervised", true);
+	json_text(json, "state", daemon->state);
+	json_number_or_null(json, "pid", daemon->pid ? daemon->pid : -1);
+	json_number(json, "restarts", daemon->restarts);
+	json_number(json, "since", daemon->since);
+	json_text(json, "last_exit", daemon->last_exit);
+	json_close(json, '}');
+}
+
+static void print_other(struct json *json, const char *name, const struct process_seen *process)
+{
+	if (!json) {
+		(void) printf("daemon   %s: process %d, not started by a role of Slipway\n", name,
+			(int) process->pid);
+		return;
+	}
+	json_open(json, NULL, '{');
+	json_text(json, "name", name);
+	json_bool(json, "supervised", false);
+	json_text(json, "state", "running");
+	json_number(json, "pid", process->pid);
+	json_bool(json, "in_pod", process->in_pod);
+	json_close(json, '}');
+}
+
+static bool is_supervised(const char *text, pid_t pid)
+{
+	struct daemon_line daemon;
+
+	while (next_line(&text, &daemon))
+		if (daemon.pid == pid)
+			return true;
+	return false;
+}
+
+/* What somebody else started: the host, or another container. */
+static size_t print_others(int root_fd, struct json *json, const char *text)
+{
+	struct process_seen processes[PROCESSES_MAX];
+	size_t told = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(known_daemons); i++) {
+		size_t count = processes_of_program(
+			root_fd, known_daemons[i], processes, ARRAY_SIZE(processes));
+
+		for (size_t j = 0; j < count; j++) {
+			if (is_supervised(text, processes[j].pid))
+				continue;
+			print_other(json, known_daemons[i], &processes[j]);
+			told++;
+		}
+	}
+	return told;
+}
+
+void status_daemons(int root_fd, struct json *json)
+{
+	_cleanup_free_ char *text = NULL;
+	struct daemon_line daemon;
+	const char *rest;
+	size_t told = 0;
+
+	if (fs_read(root_fd, STATE_FILE, 65536, &text, NULL) < 0)
+		text = NULL;
+	rest = text;
+	if (json)
+		json_open(json, "daemons", '[');
+	for (; next_line(&rest, &daemon); told++) {
+		correct_state(root_fd, &daemon);
+		print_ours(json, &daemon);
+	}
+	told += print_others(root_fd, json, text);
+	if (json)
+		json_close(json, ']');
+	else if (!told)
+		(void) printf("daemons  none runs\n");
+}

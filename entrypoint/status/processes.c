@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "entrypoint/status/processes.h"
+
+#include <ctype.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/fs.h"
+
+#define TCP_LISTEN 0x0a /* Linux include/net/tcp_states.h */
+
+/* "/kubepods/burstable/pod…/…" or "/kubepods.slice/kubepods-burstable-pod….slice/…". */
+static bool is_in_pod(int process_fd)
+{
+	_cleanup_free_ char *text = NULL;
+
+	return fs_read(process_fd, "cgroup", 65536, &text, NULL) == 0 && strstr(text, "kubepods");
+}
+
+static DIR *open_processes(int root_fd)
+{
+	int fd = openat(root_fd, "proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+
+	if (!dir)
+		cleanup_close(&fd);
+	return dir;
+}
+
+/* The next process of @dir, opened, or -1 at the end. */
+static int next_process(DIR *dir, struct process_seen *seen)
+{
+	const struct dirent *entry;
+
+	while ((entry = readdir(dir))) {
+		_cleanup_free_ char *command = NULL;
+		_cleanup_close_ int fd = -1;
+
+		if (!isdigit((unsigned char) entry->d_name[0]))
+			continue;
+		fd = openat(dirfd(dir), entry->d_name, O_PATH | O_DIRECTORY | O_CLOEXEC);
+		if (fd < 0 || fs_read_line(fd, "comm", &command) < 0)
+			continue;
+		seen->pid = (pid_t) strtol(entry->d_name, NULL, 10);
+		(void) snprintf(seen->command, sizeof(seen->command), "%s", command);
+		return TAKE_FD(fd);
+	}
+	return -1;
+}
+
+size_t processes_of_program(
+	int root_fd, const char *name, struct process_seen *seen, size_t capacity)
+{
+	_cleanup_closedir_ DIR *dir = open_processes(root_fd);
+	struct process_seen one;
+	size_t count = 0;
+	int fd;
+
+	while (dir && count < capacity && (fd = next_process(dir, &one)) >= 0) {
+		if (strncmp(one.command, name, sizeof(one.command) - 1) == 0) {
+			one.in_pod = is_in_pod(fd);
+			seen[count++] = one;
+		}
+		cleanup_close(&fd);
+	}
+	return count;
+}
+
+/*
+ * "   0: 00000000:C350 00000000:0000 0A …  0        0 5167 1 …": local address, remote address,
+ * state, queues, timer, retransmits, uid, timeout, inode (Linux
+ * Documentation/networking/proc_net_tcp.rst).
+ */
+static bool parse_listener(const char *line, unsigned port, unsigned long *ret_inode)
+{
+	unsigned local, state;
+
+	if (sscanf(line, " %*u: %*[0-9A-Fa-f]:%x %*[0-9A-Fa-f]:%*x %x %*s %*s %*s %*u %*u %lu",
+		    &local, &state, ret_inode) != 3)
+		return false;
+	return local == port && state == TCP_LISTEN;
+}
+
+/* 1: found, 0: not there, -1: no such table. */
+static int find_listener(int root_fd, const char *table, unsigned port, unsigned long *ret_inode)
+{
+	_cleanup_free_ char *text = NULL;
+
+	if (fs_read(root_fd, table, 0, &text, NULL) < 0)
+		return -1;
+	for (const char *line = text; *line; line += *line == '\n') {
+		if (parse_listener(line, port, ret_inode))
+			return 1;
+		line += strcspn(line, "\n");
+	}
+	return 0;
+}
+
+static bool has_socket(int process_fd, unsigned long inode)
+{
+	int fd = openat(process_fd, "fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	_cleanup_closedir_ DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	const struct dirent *entry;
+	char wanted[64];
+
+	if (!dir) {
+		cleanup_close(&fd);
+		return false;
+	}
+	(void) snprintf(wanted, sizeof(wanted), "socket:[%lu]", inode);
+	while ((entry = readdir(dir))) {
+		char target[PATH_MAX];
+		ssize_t length = readlinkat(dirfd(dir), entry->d_name, target, sizeof(target) - 1);
+
+		target[length < 0 ? 0 : length] = '\0';
+		if (strcmp(target, wanted) == 0)
+			return true;
+	}
+	return false;
+}
+
+static void find_owner(int root_fd, unsigned long inode, struct process_seen *ret_owner)
+{
+	_cleanup_closedir_ DIR *dir = open_processes(root_fd);
+	struct process_seen one;
+	int fd;
+
+	while (dir && (fd = next_process(dir, &one)) >= 0) {
+		bool found = has_socket(fd, inode);
+
+		if (found) {
+			one.in_pod = is_in_pod(fd);
+			*ret_owner = one;
+		}
+		cleanup_close(&fd);
+		if (found)
+			return;
+	}
+}
+
+int port_is_listening(int root_fd, unsigned port, struct process_seen *ret_owner)
+{
+	static const char *const tables[] = { "proc/1/net/tcp", "proc/1/net/tcp6" };
+	static const char *const own_tables[] = { "proc/net/tcp", "proc/net/tcp6" };
+	unsigned long inode = 0;
+	bool readable = false;
+
+	*ret_owner = (struct process_seen){ .pid = 0 };
+	for (size_t i = 0; i < ARRAY_SIZE(tables); i++) {
+		int r = find_listener(root_fd, tables[i], port, &inode);
+
+		if (r < 0)
+			r = find_listener(root_fd, own_tables[i], port, &inode);
+		readable = readable || r >= 0;
+		if (r <= 0)
+			continue;
+		find_owner(root_fd, inode, ret_owner);
+		return 1;
+	}
+	return readable ? 0 : -1;
+}

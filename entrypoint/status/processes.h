@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Processes of the node by their program, and who listens on a TCP port. Needs the host's process
+ * ids (hostPID): without them only the container's own processes are seen. */
+#pragma once
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+/* As many of one program are told. */
+#define PROCESSES_MAX 8
+
+struct process_seen {
+	pid_t pid;
+	char command[16]; /* /proc/<pid>/comm, which the kernel cuts at 15 bytes */
+	bool in_pod;      /* its control group is one of a kubelet's */
+};
+
+/* Finds up to @capacity processes of the program @name. Returns how many. */
+size_t processes_of_program(
+	int root_fd, const char *name, struct process_seen *seen, size_t capacity);
+
+/*
+ * Does anything listen on the TCP port, of IPv4 or IPv6, in the host's network name space (ours,
+ * where that cannot be seen)? @ret_owner is the process, with pid 0 where it cannot be told.
+ * -1 when the tables cannot be read.
+ */
+int port_is_listening(int root_fd, unsigned port, struct process_seen *ret_owner);

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The small text files that the NVIDIA driver and the kernel keep under /proc, as far as the status
+ * needs them. Sources: NVIDIA open-gpu-kernel-modules kernel-open/nvidia/nv-procfs.c, nv-caps.c;
+ * Linux fs/proc/devices.c.
+ */
+#pragma once
+
+#include <stddef.h>
+
+#define PROCFS_NVIDIA "proc/driver/nvidia"
+
+/*
+ * Copies the value of the line "@key: value" of the file @path to @value, without the white space
+ * around it. "" when file or line is not there.
+ */
+void procfs_value(int root_fd, const char *path, const char *key, char *value, size_t size);
+
+/* The same of /proc/driver/nvidia/params, as a number; -1 when it is not known. */
+long procfs_nvidia_parameter(int root_fd, const char *name);
+
+/* The major number of the character device driver @name in /proc/devices, or -1. */
+int procfs_major(int root_fd, const char *name);
+
+/* The minor that a capability file of the driver names (DeviceFileMinor), or -1. */
+long procfs_capability_minor(int root_fd, const char *path);
