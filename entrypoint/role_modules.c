@@ -2,65 +2,24 @@
 /* The actions of role.h that load and unload. All of them run in workers. */
 #include <string.h>
 
-#include "common/fs.h"
-#include "entrypoint/contract.h"
 #include "entrypoint/modules/load.h"
 #include "entrypoint/role.h"
+#include "entrypoint/role_list.h"
+#include "entrypoint/role_parameters.h"
 #include "module/sysmodule.h"
 #include "entrypoint/modules/unload.h"
-
-#define LIST_PATH_SIZE 128
-
-static void list_path(const struct role *role, const char *list, char path[LIST_PATH_SIZE])
-{
-	(void) snprintf(path, LIST_PATH_SIZE, "%s/%s.%s", role->state_folder, role->name, list);
-}
-
-/* A list of modules that survives us: a name a line. */
-static int list_write(
-	const struct role *role, const char *list, const struct strv *names, struct error *error)
-{
-	_cleanup_free_ char *text = strv_join(names, "\n");
-	char path[LIST_PATH_SIZE];
-	int r = -ENOMEM;
-
-	list_path(role, list, path);
-	if (text)
-		r = fs_write_atomic(role->root_fd, path, text, strlen(text), 0644);
-	return r < 0 ? error_set_errno(error, r, "/%s", path) : 0;
-}
-
-/* -ENOENT without such a list. */
-static int list_read(const struct role *role, const char *list, struct strv *names)
-{
-	_cleanup_free_ char *text = NULL;
-	char path[LIST_PATH_SIZE];
-	int r;
-
-	list_path(role, list, path);
-	r = fs_read(role->root_fd, path, 0, &text, NULL);
-	return r < 0 ? r : strv_split(names, text, "\n");
-}
-
-static void list_remove(const struct role *role, const char *list)
-{
-	char path[LIST_PATH_SIZE];
-
-	list_path(role, list, path);
-	(void) unlinkat(role->root_fd, path, 0);
-}
 
 int role_remember_before(const struct role *role, struct error *error)
 {
 	_cleanup_strv_ struct strv names = { 0 };
-	int r = list_read(role, "before", &names);
+	int r = role_list_read(role, "before", &names);
 
 	if (r != -ENOENT)
 		return r < 0 ? error_set_errno(error, r, "list of modules before us") : 0;
 	r = sysmodule_list(role->root_fd, &names);
 	if (r < 0)
 		return error_set_errno(error, r, "/sys/module");
-	return list_write(role, "before", &names, error);
+	return role_list_write(role, "before", &names, error);
 }
 
 /* Is the loaded module the very file that the image has? */
@@ -104,27 +63,68 @@ int role_compare_loaded(const struct role *role, struct loader *loader, struct s
 	return r;
 }
 
+static struct unload unload_of(const struct role *role, const struct strv *modules)
+{
+	return (struct unload){ .root_fd = role->root_fd,
+		.modules = modules,
+		.device_prefixes = role->devices,
+		.holders_too = role->unloads_holders };
+}
+
 static int unload_refused(struct action *action, int code)
 {
 	return action_reason(
 		action, code == -EBUSY ? REASON_MODULE_IN_USE : REASON_UNLOAD_FAILED, code);
 }
 
+/* The trees that modules come back from. */
+struct trees {
+	struct loader
+		*own; /* the image's, for those of the image's set; NULL: all are the host's */
+	struct loader *host; /* for all others; NULL as long as none was asked for */
+};
+
+static void trees_close(struct trees *trees)
+{
+	loader_close(&trees->own);
+	loader_close(&trees->host);
+}
+
+static int tree_for(const struct role *role, struct trees *trees, const char *module,
+	struct loader **ret, struct error *error)
+{
+	if (trees->own && strv_contains(&role->driver_modules, module)) {
+		*ret = trees->own;
+		return 0;
+	}
+	if (!trees->host) {
+		int r = loader_open(
+			role->root_fd, role->host_root, role->krel, &trees->host, error);
+
+		if (r < 0)
+			return r;
+	}
+	*ret = trees->host;
+	return 0;
+}
+
 /*
- * Loads modules again, last gone first, from the tree below @prefix. One that the tree does not
- * have (another OFED's own, say) is told and passed over: the others are worth having.
+ * Loads modules again, last gone first. One that no tree has (another OFED's own, say, or one that
+ * came out of a container) is told and passed over: the others are worth having.
  */
-static int load_again(const struct role *role, struct worker *worker, const char *prefix,
+static int load_again(const struct role *role, struct worker *worker, struct trees *trees,
 	const struct strv *removed, struct error *error)
 {
-	_cleanup_(loader_close) struct loader *loader = NULL;
-	int first_failure = loader_open(role->root_fd, prefix, role->krel, &loader, error);
+	int first_failure = 0;
 
-	for (size_t i = removed->count; loader && i-- > 0;) {
+	for (size_t i = removed->count; i-- > 0;) {
+		struct loader *loader = NULL;
 		struct error why = { "" };
 		enum reason reason;
-		int r = loader_load(loader, worker, removed->items[i], &reason, &why);
+		int r = tree_for(role, trees, removed->items[i], &loader, &why);
 
+		if (r == 0)
+			r = loader_load(loader, worker, removed->items[i], &reason, &why);
 		if (r < 0)
 			worker_tell(worker, WORKER_NOTE, 0, "%s does not come back: %s",
 				removed->items[i], why.text);
@@ -136,14 +136,22 @@ static int load_again(const struct role *role, struct worker *worker, const char
 	return first_failure;
 }
 
-/* When the kernel refused in mid-course: what went before comes back, so that nothing is half gone.
+/*
+ * When the kernel refused in mid-course: what went before comes back, so that nothing is half gone.
+ * @ours: what was loaded of the image's set was the image's.
  */
-static int take_back(
-	struct action *action, const char *prefix, const struct strv *removed, int code)
+static int take_back(struct action *action, bool ours, const struct strv *removed, int code)
 {
+	const struct role *role = action->role;
+	_cleanup_(trees_close) struct trees trees = { 0 };
 	struct error again = { "" };
+	int r = 0;
 
-	if (removed->count && load_again(action->role, action->worker, prefix, removed, &again) < 0)
+	if (ours && removed->count)
+		r = loader_open(role->root_fd, "", role->krel, &trees.own, &again);
+	if (r == 0)
+		r = load_again(role, action->worker, &trees, removed, &again);
+	if (r < 0)
 		worker_tell(action->worker, WORKER_NOTE, 0, "not all came back: %s", again.text);
 	return unload_refused(action, code);
 }
@@ -153,28 +161,29 @@ static int remember_replaced(struct action *action, const struct strv *order)
 {
 	const struct role *role = action->role;
 	_cleanup_strv_ struct strv earlier = { 0 };
-	int r = list_read(role, "replaced", &earlier);
+	int r = role_list_read(role, "replaced", &earlier);
 
 	if (r == -ENOENT)
-		r = list_write(role, "replaced", order, &action->error);
+		r = role_list_write(role, "replaced", order, &action->error);
 	return action_reason(action, REASON_MOUNT_FAILED, r);
 }
 
-static int replace(struct action *action, const struct strv *present)
+/* @ours: those present are the image's own, loaded with other parameters. */
+static int replace(struct action *action, const struct strv *present, bool ours)
 {
 	const struct role *role = action->role;
-	const struct unload unload = { role->root_fd, present, role->devices };
+	const struct unload unload = unload_of(role, present);
 	_cleanup_strv_ struct strv removed = { 0 };
 	_cleanup_strv_ struct strv order = { 0 };
 	int r = unload_order(&unload, action->worker, &order, &action->error);
 
 	if (r < 0)
 		return unload_refused(action, r);
-	r = remember_replaced(action, &order);
+	r = ours ? 0 : remember_replaced(action, &order);
 	if (r < 0)
 		return r;
 	r = unload_modules(&unload, action->worker, &removed, &action->error);
-	return r < 0 ? take_back(action, role->host_root, &removed, r) : 0;
+	return r < 0 ? take_back(action, ours, &removed, r) : 0;
 }
 
 int role_make_room(struct action *action)
@@ -183,18 +192,23 @@ int role_make_room(struct action *action)
 	_cleanup_(loader_close) struct loader *loader = NULL;
 	_cleanup_strv_ struct strv present = { 0 };
 	char foreign[64] = "";
+	bool changed = false;
 	int r = loader_open(role->root_fd, "", role->krel, &loader, &action->error);
 
 	if (r == 0)
 		r = role_compare_loaded(role, loader, &present, foreign, &action->error);
+	if (r == 0 && !*foreign)
+		r = role_parameters_changed(
+			role, loader, &present, action->worker, &changed, &action->error);
 	if (r < 0)
 		return action_reason(action, REASON_INTERNAL, r);
-	return *foreign ? replace(action, &present) : 0;
+	return *foreign || changed ? replace(action, &present, changed) : 0;
 }
 
 int role_give_back(struct action *action)
 {
 	const struct role *role = action->role;
+	_cleanup_(trees_close) struct trees trees = { 0 };
 	_cleanup_strv_ struct strv replaced = { 0 };
 	int r;
 
@@ -202,14 +216,14 @@ int role_give_back(struct action *action)
 		return 0;
 	if (!role->plan.start_failed && !role->options.restore_inbox)
 		return 0;
-	r = list_read(role, "replaced", &replaced);
+	r = role_list_read(role, "replaced", &replaced);
 	if (r == -ENOENT)
 		return 0;
 	if (r == 0)
-		r = load_again(role, action->worker, role->host_root, &replaced, &action->error);
+		r = load_again(role, action->worker, &trees, &replaced, &action->error);
 	if (r < 0)
 		return action_reason(action, REASON_LOAD_FAILED, r);
-	list_remove(role, "replaced");
+	role_list_remove(role, "replaced");
 	return 0;
 }
 
@@ -261,6 +275,9 @@ int role_load(struct action *action, const char *const *modules, size_t count, s
 	r = loader_open(role->root_fd, "", role->krel, &loader, &action->error);
 	if (r < 0)
 		return action_reason(action, REASON_INTERNAL, r);
+	r = role_parameters_remember(role, loader, &action->error);
+	if (r < 0)
+		return action_reason(action, REASON_MOUNT_FAILED, r);
 	r = load_all(action, loader, modules, count, required);
 	return r < 0 ? r : expect_ours(action, loader);
 }
@@ -271,7 +288,7 @@ static int list_added_dependencies(const struct role *role, struct strv *added, 
 	_cleanup_(loader_close) struct loader *loader = NULL;
 	_cleanup_strv_ struct strv before = { 0 };
 	_cleanup_strv_ struct strv all = { 0 };
-	int r = list_read(role, "before", &before);
+	int r = role_list_read(role, "before", &before);
 
 	if (r == -ENOENT)
 		return 0; /* nothing was ever loaded */
@@ -297,7 +314,7 @@ static void unload_dependencies(struct action *action, const struct strv *depend
 		progress = false;
 		for (size_t i = 0; i < dependencies->count; i++) {
 			const struct strv one = { .items = &dependencies->items[i], .count = 1 };
-			const struct unload unload = { role->root_fd, &one, NULL };
+			const struct unload unload = { .root_fd = role->root_fd, .modules = &one };
 			_cleanup_strv_ struct strv removed = { 0 };
 			struct error ignored;
 
@@ -311,7 +328,7 @@ static void unload_dependencies(struct action *action, const struct strv *depend
 int role_unload(struct action *action)
 {
 	const struct role *role = action->role;
-	const struct unload unload = { role->root_fd, &role->driver_modules, role->devices };
+	const struct unload unload = unload_of(role, &role->driver_modules);
 	_cleanup_strv_ struct strv dependencies = { 0 };
 	_cleanup_strv_ struct strv removed = { 0 };
 	int r = list_added_dependencies(role, &dependencies, &action->error);
@@ -320,8 +337,9 @@ int role_unload(struct action *action)
 		return action_reason(action, REASON_INTERNAL, r);
 	r = unload_modules(&unload, action->worker, &removed, &action->error);
 	if (r < 0)
-		return take_back(action, "", &removed, r);
+		return take_back(action, true, &removed, r);
 	unload_dependencies(action, &dependencies);
-	list_remove(role, "before");
+	role_parameters_forget(role);
+	role_list_remove(role, "before");
 	return 0;
 }

@@ -98,9 +98,25 @@ static int run_wait(struct call *call)
 	return r;
 }
 
+static uint64_t absolute_deadline(uint32_t deadline_ms)
+{
+	return deadline_ms ? clock_monotonic_ms() + deadline_ms : EVENTS_NEVER;
+}
+
+/* Nothing tells that a process closed a device and lives on, or that the kernel let go. */
+#define BUSY_LOOK_MS 1000
+
+static uint64_t next_look_ms(uint64_t give_up_ms)
+{
+	uint64_t look_ms = clock_monotonic_ms() + BUSY_LOOK_MS;
+
+	return look_ms < give_up_ms ? look_ms : give_up_ms;
+}
+
 /*
  * An undo that finds something in use tries again after each event (the end of a process that it
- * named, a module that went) until its deadline. Another stop signal ends the waiting, never a try.
+ * named, a module that went), and each second, until its deadline. Another stop signal ends the
+ * waiting, never a try.
  */
 static int run_undo(struct call *call)
 {
@@ -110,20 +126,16 @@ static int run_undo(struct call *call)
 	int r;
 
 	while ((r = try_call(call)) == -EBUSY) {
-		unsigned happened;
-
-		tell_waiting(call, give_up_ms);
-		happened = events_wait(call->plan->events, give_up_ms);
-		events_forget_pids(call->plan->events);
-		if (happened & EVENT_TIME || events->stop_count > stops_seen)
+		if (clock_monotonic_ms() >= give_up_ms || events->stop_count > stops_seen)
 			return r;
+		tell_waiting(call, give_up_ms);
+		(void) events_wait(call->plan->events, next_look_ms(give_up_ms));
+		events_forget_pids(call->plan->events);
+		if (events->stop_count > stops_seen)
+			return r;
+		call->deadline_ms = absolute_deadline(call->step->undo_deadline_ms);
 	}
 	return r;
-}
-
-static uint64_t absolute_deadline(uint32_t deadline_ms)
-{
-	return deadline_ms ? clock_monotonic_ms() + deadline_ms : EVENTS_NEVER;
 }
 
 static int run_call(struct call *call)

@@ -193,6 +193,7 @@ int gpu_main(int root_fd, char *const *arguments)
 				   .lock_path = CONTRACT_GPU_PID_FILE,
 				   .host_root = "/" CONTRACT_GPU_HOST_ROOT,
 				   .makes_room = true,
+				   .unloads_holders = true,
 				   .devices = gpu_devices,
 				   .root_fd = root_fd,
 				   .arguments = arguments,

@@ -225,3 +225,17 @@ int loader_file(struct loader *loader, const char *name, char **ret_path, struct
 	*ret_path = copy;
 	return 0;
 }
+
+int loader_options(struct loader *loader, const char *name, char **ret_options, struct error *error)
+{
+	struct kmod_module *module = NULL;
+	const char *options;
+	int r = find(loader, name, &module, error);
+
+	if (r < 0)
+		return r;
+	options = loader->api.kmod_module_get_options(module);
+	*ret_options = strdup(options ? options : "");
+	(void) loader->api.kmod_module_unref(module);
+	return *ret_options ? 0 : error_set_errno(error, -ENOMEM, "%s", name);
+}

@@ -34,3 +34,10 @@ int loader_resolve(
 
 /* Writes the .ko file's path of @module to a new string. -ENOENT when the tree lacks it. */
 int loader_file(struct loader *loader, const char *module, char **ret_path, struct error *error);
+
+/*
+ * Writes the options that loader_load() would give @module, as modprobe.d has them, to a new
+ * string: "" for none.
+ */
+int loader_options(
+	struct loader *loader, const char *module, char **ret_options, struct error *error);

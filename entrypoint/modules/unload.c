@@ -27,32 +27,59 @@ static size_t append(char *text, size_t size, size_t used, const char *format, .
 	return length < 0 ? used : used + (size_t) length;
 }
 
+static int patterns_for(const struct unload *unload, const char *module, struct strv *patterns)
+{
+	int r = users_patterns(unload->root_fd, module, patterns);
+
+	if (r < 0 || patterns->count)
+		return r;
+	for (const char *const *prefix = unload->device_prefixes; prefix && *prefix; prefix++)
+		if (strv_pushf(patterns, "%s*", *prefix) < 0)
+			return -ENOMEM;
+	return 0;
+}
+
+/* Names the processes, and has the init wake up when one of them ends. Returns how many. */
+static int name_users(const struct unload *unload, struct worker *worker, const char *module,
+	char *who, size_t size)
+{
+	_cleanup_strv_ struct strv patterns = { 0 };
+	struct user users[USERS_NAMED];
+	size_t used = 0;
+	int count = 0;
+
+	if (patterns_for(unload, module, &patterns) == 0 && patterns.count)
+		count = users_of_devices(unload->root_fd, &patterns, users, USERS_NAMED);
+	for (int i = 0; i < count && i < USERS_NAMED; i++) {
+		char text[USER_TEXT_SIZE];
+
+		user_text(&users[i], text);
+		used = append(who, size, used, "%s%s", i ? ", " : "", text);
+		if (worker)
+			worker_tell_holder(worker, users[i].pid);
+	}
+	if (count > USERS_NAMED)
+		(void) append(who, size, used, " and %d more", count - USERS_NAMED);
+	return count;
+}
+
 /* A module's own references: those that no holder accounts for. */
 static int refuse_references(const struct unload *unload, struct worker *worker, const char *module,
 	int references, struct error *error)
 {
-	struct user users[USERS_NAMED];
-	char who[ERROR_TEXT_SIZE / 2] = "";
-	size_t used = 0;
-	int count = unload->device_prefixes ? users_of_devices(unload->root_fd,
-						      unload->device_prefixes, users, USERS_NAMED)
-					    : 0;
+	char who[ERROR_TEXT_SIZE * 3 / 4] = "";
 
-	for (int i = 0; i < count; i++) {
-		used = append(who, sizeof(who), used, "%sprocess %d (%s, %s)", i ? ", " : "",
-			(int) users[i].pid, users[i].command, users[i].device);
-		if (worker)
-			worker_tell_holder(worker, users[i].pid);
-	}
-	if (count <= 0)
-		return error_set(error, -EBUSY,
-			"%s is in use: %d reference(s) that belong to no other module and to no "
-			"process seen from here: stop the workload that uses it, then try again",
-			module, references);
-	return error_set(error, -EBUSY, "%s is in use by %s: stop it, then try again", module, who);
+	if (name_users(unload, worker, module, who, sizeof(who)) > 0)
+		return error_set(
+			error, -EBUSY, "%s is in use by %s: stop it, then try again", module, who);
+	return error_set(error, -EBUSY,
+		"%s is in use: %d reference(s) that belong to no other module and to no "
+		"process seen from here: stop the workload that uses it, then try again",
+		module, references);
 }
 
-/* Holders come first: depth-first over them. A holder outside the set cannot be removed by us. */
+/* Holders come first: depth-first over them. A holder outside the set is not ours to remove, unless
+ * the caller says so. */
 static int visit(const struct unload *unload, struct worker *worker, const char *module,
 	struct strv *order, struct error *error)
 {
@@ -66,7 +93,7 @@ static int visit(const struct unload *unload, struct worker *worker, const char 
 	if (r < 0)
 		return error_set_errno(error, r, "/sys/module/%s/holders", module);
 	for (size_t i = 0; i < holders.count; i++) {
-		if (!strv_contains(unload->modules, holders.items[i]))
+		if (!unload->holders_too && !strv_contains(unload->modules, holders.items[i]))
 			return error_set(error, -EBUSY,
 				"%s is held by the module %s: unload that first, then try again",
 				module, holders.items[i]);
@@ -125,7 +152,9 @@ static int refuse_removal(const struct unload *unload, struct worker *worker, ch
 {
 	_cleanup_strv_ struct strv order = { 0 };
 	const struct strv one = { .items = &module, .count = 1 };
-	const struct unload again = { unload->root_fd, &one, unload->device_prefixes };
+	const struct unload again = { .root_fd = unload->root_fd,
+		.modules = &one,
+		.device_prefixes = unload->device_prefixes };
 
 	if (code == -EBUSY)
 		return error_set(error, -EPERM,

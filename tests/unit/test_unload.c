@@ -21,7 +21,7 @@ static int order_of(
 	const struct folder *folder, const char *set, struct strv *order, struct error *error)
 {
 	_cleanup_strv_ struct strv modules = names(set);
-	const struct unload unload = { folder->fd, &modules, NULL };
+	const struct unload unload = { .root_fd = folder->fd, .modules = &modules };
 
 	return unload_order(&unload, NULL, order, error);
 }
@@ -80,7 +80,9 @@ static void the_process_behind_a_reference_is_named(void **state)
 	static const char *const devices[] = { "/dev/nvidia", NULL };
 	const struct folder *folder = *state;
 	_cleanup_strv_ struct strv modules = names("nvidia_uvm");
-	const struct unload unload = { folder->fd, &modules, devices };
+	const struct unload unload = { .root_fd = folder->fd,
+		.modules = &modules,
+		.device_prefixes = devices };
 	_cleanup_strv_ struct strv order = { 0 };
 	struct error error;
 
