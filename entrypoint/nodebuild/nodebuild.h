@@ -15,8 +15,13 @@ bool nodebuild_wanted(const void *role);
  * there; puts them, what they depend on and depmod's files below the image's lib/modules. */
 int nodebuild_run(struct action *action);
 
+/* STEP_WORKER, its undo: removes what a build that was killed left on the host. */
+int nodebuild_clear(struct action *action);
+
 /* STEP_DIRECT: reads what nodebuild_run() made, for the steps that follow. */
 int nodebuild_adopt(struct action *action);
+/* Is that still to be done? */
+bool nodebuild_unread(const void *role);
 
 /* Can this image compile nvidia-peermem? */
 bool nodebuild_can_peermem(const struct role *role);

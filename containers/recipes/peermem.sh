@@ -1,0 +1,77 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Recipe: nvidia-peermem alone, for the OFED in $SLIPWAY_OFED and the NVIDIA modules whose symvers are in $SLIPWAY_NVIDIA.
+# On a node whose OFED is another one than the image's nvidia-peermem was made for: seconds, not the minutes of all.
+set -euo pipefail
+# shellcheck source-path=SCRIPTDIR source=lib.sh
+. "$(dirname "$(readlink -f "$0")")/lib.sh"
+
+tree=$SLIPWAY_WORK/nvidia
+
+# Sets modules, the folder with Kbuild in the source: see nvidia.sh for the three layouts.
+find_layout() {
+    local folder
+    for folder in kernel-open modules/nvidia-open-kernel/kernel-open . modules/nvidia-open-kernel; do
+        [[ ! -f $SLIPWAY_SOURCE/$folder/Kbuild || ! -d $SLIPWAY_SOURCE/$folder/nvidia-peermem ]] || {
+            modules=$SLIPWAY_SOURCE/$folder
+            return
+        }
+    done
+    die "no Kbuild with nvidia-peermem in the source: not NVIDIA's open kernel modules"
+}
+
+# Of nearly two hundred megabytes, what this one module is made of.
+copy_part() {
+    mkdir -p "$tree/nvidia"
+    cp -r --preserve=mode,timestamps,links "$modules"/{Kbuild,Makefile,conftest.sh,common,nvidia-peermem} "$tree/"
+    find "$modules" -maxdepth 1 -type f -name '*.mk' -exec cp -t "$tree" {} +
+    cp "$modules/nvidia/nv-p2p.h" "$tree/nvidia/"
+    chmod -R u+rwX "$tree"
+}
+
+bind() {
+    ofed_symvers=$SLIPWAY_OFED/usr/src/ofa_kernel/$SLIPWAY_ARCH/$SLIPWAY_KREL/Module.symvers
+    nvidia_symvers=${SLIPWAY_NVIDIA:-}/Module.symvers
+    [[ -f $ofed_symvers ]] || die "no Module.symvers of OFED for $SLIPWAY_KREL ($ofed_symvers)"
+    [[ -f $nvidia_symvers ]] || die "no Module.symvers of the NVIDIA modules ($nvidia_symvers)"
+    # NVIDIA's build looks for OFED here and nowhere else.
+    rm -rf /usr/src/ofa_kernel
+    ln -s "$SLIPWAY_OFED/usr/src/ofa_kernel" /usr/src/ofa_kernel
+}
+
+# A nvidia-peermem without the peer symbols builds well, and then refuses to load on every node.
+check() {
+    local file=$tree/nvidia-peermem.ko name crc offered
+    [[ -f $file ]] || die "the build left no nvidia-peermem.ko"
+    for name in ib_register_peer_memory_client ib_unregister_peer_memory_client; do
+        nm --undefined-only "$file" | grep -qw "$name" ||
+            die "nvidia-peermem came out without $name: the conftest did not see it in $ofed_symvers"
+        crc=$(modprobe --dump-modversions "$file" | awk -v name="$name" '$2 == name { print $1 }')
+        offered=$(awk -v name="$name" '$2 == name { print $1 }' "$ofed_symvers")
+        # A kernel without MODVERSIONS lists no CRC: there is nothing to compare.
+        [[ -z $crc || $((crc)) -eq $((offered)) ]] ||
+            die "nvidia-peermem was built for $name CRC $crc, OFED has $offered"
+    done
+}
+
+# bash reads a script while it runs it: in a function, all of it is read before the first step.
+main() {
+    require_inputs
+    require_kernel_tree
+    [[ -n ${SLIPWAY_OFED:-} ]] || die "SLIPWAY_OFED is not set: nvidia-peermem alone is made for an OFED"
+    find_layout
+    step "compile nvidia-peermem with $SLIPWAY_CC"
+    copy_part
+    bind
+    export IGNORE_CC_MISMATCH=1 IGNORE_PREEMPT_RT_PRESENCE=1
+    make -C "$tree" -j"$SLIPWAY_JOBS" "${compiler[@]}" SYSSRC="$(readlink -f "$kernel_source")" \
+        SYSOUT="$(readlink -f "$kernel_build")" NV_KERNEL_MODULES=nvidia-peermem \
+        KBUILD_EXTRA_SYMBOLS="$ofed_symvers $nvidia_symvers" modules
+    check
+    install_modules_flat nvidia "$tree/nvidia-peermem.ko"
+    set_conf source=nvidia-peermem "ofed_version=$(sed -n 's/^version=//p' "$SLIPWAY_OFED/set.conf")" \
+        "ofed_exporter=$(sed -n 's/^exporter=//p' "$SLIPWAY_OFED/set.conf")"
+    settle_output
+}
+
+main; exit

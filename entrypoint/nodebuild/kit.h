@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The kit: what an image carries that can compile on a node. slipway build --sources-image puts it
+ * there: recipes, patches and the driver's source below KIT_FOLDER, and KIT_CONF, "key=value" lines.
+ */
+#pragma once
+
+#include <stdbool.h>
+
+#include "common/error.h"
+
+#define KIT_FOLDER "usr/lib/slipway/kit"
+#define KIT_CONF   KIT_FOLDER "/kit.conf"
+
+struct kit {
+	char id[80];      /* a hash of all that is in the kit, the compiler included */
+	char version[64]; /* of the driver */
+};
+
+bool kit_is_there(int root_fd);
+/* -ENOENT when the image has none. */
+int kit_read(int root_fd, struct kit *kit, struct error *error);
+
+/*
+ * The program to compile with, by the @config (the text of .config) of the kernel: its very
+ * compiler when the image has that, else the image's nearest of the same family, which @note then
+ * says (else ""). -ENOENT when the image has none of that family.
+ */
+int kit_compiler(int root_fd, const char *config, char name[32], char note[256],
+	struct error *error);

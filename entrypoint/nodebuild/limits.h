@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How many compilers may run at once: by the processors and the memory that this container has, not
+ * by those of the node. Sources: Linux Documentation/admin-guide/cgroup-v2.rst, cgroup-v1/memory.rst
+ * and scheduler/sched-bwc.rst. A limit of any parent (a pod, a slice) binds as well.
+ */
+#pragma once
+
+#include <stdint.h>
+
+/*
+ * Kbuild, make and the shell take this much themselves; and what one compiler takes at its peak,
+ * measured with gcc 12 on NVIDIA 535 (the largest file: nvidia-drm-drv.c, 150 MiB), with room for
+ * files and page cache that cannot be dropped.
+ */
+#define BUILD_BASE_MEMORY (UINT64_C(256) << 20)
+#define BUILD_JOB_MEMORY  (UINT64_C(320) << 20)
+
+struct build_limits {
+	unsigned jobs;
+	uint64_t memory; /* bytes that are left for the build; UINT64_MAX: not known */
+	char why[384];   /* "4 jobs: 16 processors, cpu.max of … allows 4, …" */
+};
+
+/*
+ * @processors is how many this process may run on; @most what the user asked for, 0 for no wish.
+ * Never 0 jobs: with too little memory there is one, and @why says so.
+ */
+void build_limits_find(
+	int root_fd, unsigned processors, unsigned most, struct build_limits *ret);
+
+/* How often the kernel has killed in our cgroup for want of memory, so far. */
+uint64_t build_limits_killed(int root_fd);

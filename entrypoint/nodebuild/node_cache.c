@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "entrypoint/nodebuild/node_cache.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "common/fs.h"
+#include "entrypoint/contract.h"
+
+#define SETS        "modules"
+#define INPUTS      "inputs"
+#define TEMPORARY   "tmp-"
+#define HOST_PREFIX "/" CONTRACT_GPU_HOST_ROOT
+
+static int open_folder(const char *path, struct node_cache *cache)
+{
+	int r = fs_mkdir_parents(AT_FDCWD, path, 0700);
+	struct stat status;
+
+	if (r < 0)
+		return r;
+	cache->fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (cache->fd < 0)
+		return -errno;
+	/* Modules that will be loaded come out of here: root's, and nobody else's to write. */
+	if (fstat(cache->fd, &status) < 0 || status.st_uid != 0 || (status.st_mode & 022)) {
+		(void) close(cache->fd);
+		cache->fd = -1;
+		return -EPERM;
+	}
+	r = fs_mkdir_parents(cache->fd, SETS, 0700);
+	if (r == 0)
+		r = fs_mkdir_parents(cache->fd, "log", 0700);
+	if (r < 0) {
+		(void) close(cache->fd);
+		cache->fd = -1;
+	}
+	return r;
+}
+
+static void name_path(const char *path, struct node_cache *cache)
+{
+	bool host = strncmp(path, HOST_PREFIX "/", strlen(HOST_PREFIX "/")) == 0;
+
+	(void) snprintf(cache->path, sizeof(cache->path), "%s",
+		host ? path + strlen(HOST_PREFIX) : path);
+}
+
+int node_cache_open(const char *wanted, struct node_cache *ret, struct error *error)
+{
+	bool chosen = wanted && *wanted;
+	const char *path = chosen ? wanted : NODE_CACHE_DEFAULT;
+	int r;
+
+	*ret = (struct node_cache){ .fd = -1, .lasting = true };
+	r = open_folder(path, ret);
+	if (r < 0 && chosen)
+		return error_set_errno(error, r,
+			"SLIPWAY_NODE_CACHE=%s: give a folder of the host that root owns and only "
+			"root can write to",
+			path);
+	if (r < 0) {
+		path = NODE_CACHE_FALLBACK;
+		ret->lasting = false;
+		r = open_folder(path, ret);
+	}
+	name_path(path, ret);
+	return r < 0 ? error_set_errno(error, r, "%s", path) : 0;
+}
+
+void node_cache_close(struct node_cache *cache)
+{
+	cleanup_close(&cache->fd);
+	cache->fd = -1;
+}
+
+void node_cache_name(const char *prefix, const struct strv *inputs, char name[NAME_MAX])
+{
+	uint64_t hash = UINT64_C(14695981039346656037);
+
+	for (size_t i = 0; i < inputs->count; i++) {
+		for (const char *c = inputs->items[i]; *c; c++)
+			hash = (hash ^ (unsigned char) *c) * UINT64_C(1099511628211);
+		hash = (hash ^ '\n') * UINT64_C(1099511628211);
+	}
+	(void) snprintf(name, NAME_MAX, "%.200s-%016" PRIx64, prefix, hash);
+}
+
+int node_cache_find(const struct node_cache *cache, const char *name, const struct strv *inputs,
+	int *ret_fd)
+{
+	_cleanup_free_ char *wanted = strv_join(inputs, "\n");
+	_cleanup_free_ char *found = NULL;
+	_cleanup_close_ int fd = -1;
+	char path[PATH_MAX];
+
+	if (!wanted)
+		return -ENOMEM;
+	(void) snprintf(path, sizeof(path), SETS "/%s", name);
+	fd = openat(cache->fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return -ENOENT;
+	if (fs_read(fd, INPUTS, 65536, &found, NULL) < 0 || strcmp(found, wanted) != 0)
+		return -ENOENT;
+	(void) utimensat(fd, INPUTS, NULL, 0); /* the oldest go first */
+	*ret_fd = TAKE_FD(fd);
+	return 0;
+}
+
+int node_cache_begin(const struct node_cache *cache, char folder[NAME_MAX], int *ret_fd)
+{
+	_cleanup_close_ int fd = -1;
+	struct timespec now;
+
+	(void) clock_gettime(CLOCK_MONOTONIC, &now);
+	(void) snprintf(folder, NAME_MAX, TEMPORARY "%d-%ld", (int) getpid(), now.tv_nsec);
+	if (mkdirat(cache->fd, folder, 0700) < 0)
+		return -errno;
+	fd = openat(cache->fd, folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0 || mkdirat(fd, "output", 0755) < 0 ||
+		mkdirat(fd, "work", 0755) < 0)
+		return -errno;
+	*ret_fd = TAKE_FD(fd);
+	return 0;
+}
+
+/* 0 when it cannot be told: such a set goes first. */
+static time_t last_use(const struct node_cache *cache, const char *name)
+{
+	char path[PATH_MAX];
+	struct stat status;
+
+	(void) snprintf(path, sizeof(path), SETS "/%s/" INPUTS, name);
+	return fstatat(cache->fd, path, &status, 0) < 0 ? 0 : status.st_mtime;
+}
+
+static void remove_oldest(const struct node_cache *cache)
+{
+	_cleanup_strv_ struct strv names = { 0 };
+	size_t oldest;
+
+	if (fs_list(cache->fd, SETS, &names) < 0)
+		return;
+	while (names.count > NODE_CACHE_SETS) {
+		char path[PATH_MAX];
+
+		oldest = 0;
+		for (size_t i = 1; i < names.count; i++)
+			if (last_use(cache, names.items[i]) < last_use(cache, names.items[oldest]))
+				oldest = i;
+		(void) snprintf(path, sizeof(path), SETS "/%s", names.items[oldest]);
+		if (fs_remove_tree(cache->fd, path) < 0)
+			return;
+		strv_remove(&names, oldest);
+	}
+}
+
+int node_cache_keep(const struct node_cache *cache, const char *folder, int folder_fd,
+	const char *name, const struct strv *inputs)
+{
+	_cleanup_free_ char *text = strv_join(inputs, "\n");
+	char output[PATH_MAX];
+	char path[PATH_MAX];
+	int r = text ? 0 : -ENOMEM;
+
+	if (r == 0)
+		r = fs_write_atomic(folder_fd, "output/" INPUTS, text, strlen(text), 0644);
+	if (r < 0)
+		return r;
+	/* Everything on disk before the name is: a set that a power failure emptied would be taken
+	 * for whole. */
+	(void) syncfs(cache->fd);
+	(void) snprintf(output, sizeof(output), "%s/output", folder);
+	(void) snprintf(path, sizeof(path), SETS "/%s", name);
+	if (renameat(cache->fd, output, cache->fd, path) < 0 && errno != ENOTEMPTY &&
+		errno != EEXIST) /* another container of the pod was quicker */
+		return -errno;
+	remove_oldest(cache);
+	return fs_remove_tree(cache->fd, folder);
+}
+
+void node_cache_sweep(const struct node_cache *cache)
+{
+	_cleanup_strv_ struct strv names = { 0 };
+
+	if (fs_list(cache->fd, ".", &names) < 0)
+		return;
+	for (size_t i = 0; i < names.count; i++) {
+		_cleanup_close_ int fd = -1;
+
+		if (strncmp(names.items[i], TEMPORARY, strlen(TEMPORARY)) != 0)
+			continue;
+		fd = openat(cache->fd, names.items[i], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0 &&
+			fs_remove_tree(cache->fd, names.items[i]) < 0)
+			return;
+	}
+}

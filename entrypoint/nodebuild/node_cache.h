@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What was compiled on this node, kept under a host path for the next start. Below its folder:
+ *   modules/<name>/     a module set (seam 2), and "inputs": all that it was made of
+ *   log/<recipe>.log    what the last run of a recipe printed
+ *   tmp-XXXXXX/         a build that runs (its folder is locked), or that was killed
+ * A set is seen whole or not at all, also after a loss of power.
+ */
+#pragma once
+
+#include <limits.h>
+#include <stdbool.h>
+
+#include "common/error.h"
+#include "common/strv.h"
+
+#define NODE_CACHE_DEFAULT "/proc/1/root/var/lib/slipway"
+/* In the container, for a host that cannot be written to: the next container compiles again. */
+#define NODE_CACHE_FALLBACK "/var/lib/slipway"
+#define NODE_CACHE_SETS     16
+
+struct node_cache {
+	int fd;
+	char path[PATH_MAX]; /* as the host has it, for messages */
+	bool lasting;
+};
+
+/* @wanted: the folder that SLIPWAY_NODE_CACHE names, or NULL. The caller closes it. */
+int node_cache_open(const char *wanted, struct node_cache *ret, struct error *error);
+void node_cache_close(struct node_cache *cache);
+
+/* A name for what is made of @inputs: "<prefix>-<hash>". */
+void node_cache_name(const char *prefix, const struct strv *inputs, char name[NAME_MAX]);
+
+/* The set's folder to *ret_fd when it is there and was made of these very inputs; else -ENOENT. */
+int node_cache_find(const struct node_cache *cache, const char *name, const struct strv *inputs,
+	int *ret_fd);
+
+/* A new folder with "output" and "work" in it, locked as long as *ret_fd is open. */
+int node_cache_begin(const struct node_cache *cache, char folder[NAME_MAX], int *ret_fd);
+/* Its output becomes the set of that name; of the oldest sets those beyond NODE_CACHE_SETS go. */
+int node_cache_keep(const struct node_cache *cache, const char *folder, int folder_fd,
+	const char *name, const struct strv *inputs);
+/* Removes the folders of builds that nobody runs. */
+void node_cache_sweep(const struct node_cache *cache);

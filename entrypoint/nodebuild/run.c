@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "entrypoint/nodebuild/run.h"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "common/buildlog.h"
+#include "common/clock.h"
+#include "common/fs.h"
+#include "entrypoint/contract.h"
+#include "entrypoint/nodebuild/limits.h"
+#include "entrypoint/nodebuild/workshop.h"
+
+/* A line about the compiling at least this often. */
+#define PROGRESS_MS 15000
+
+#define STEP_MARK "==> "
+
+void node_run_done(struct node_run *run)
+{
+	cleanup_close(&run->host_fd);
+	host_tree_free(&run->tree);
+	node_cache_close(&run->cache);
+	strv_free(&run->inputs);
+}
+
+static int list_inputs(struct node_run *run)
+{
+	int r = strv_pushf(&run->inputs, "recipe=%s", run->recipe);
+
+	if (r == 0)
+		r = strv_pushf(&run->inputs, "kit=%s", run->kit.id);
+	if (r == 0)
+		r = strv_pushf(&run->inputs, "krel=%s", run->role->krel);
+	if (r == 0)
+		r = strv_pushf(&run->inputs, "compiler=%s", run->compiler);
+	return r < 0 ? r : host_tree_identity(run->host_fd, &run->tree, &run->inputs);
+}
+
+static int choose_compiler(struct node_run *run, struct error *error)
+{
+	_cleanup_free_ char *config = NULL;
+	char note[256];
+	int r = host_tree_config(run->host_fd, &run->tree, &config, error);
+
+	if (r == 0)
+		r = kit_compiler(run->role->root_fd, config, run->compiler, note, error);
+	if (r == 0 && *note)
+		worker_tell(run->action->worker, WORKER_NOTE, 0, "%s", note);
+	return r;
+}
+
+static int open_all(struct node_run *run, struct error *error)
+{
+	const struct role *role = run->role;
+	int r = kit_read(role->root_fd, &run->kit, error);
+
+	if (r < 0)
+		return r;
+	run->host_fd = openat(role->root_fd, CONTRACT_GPU_HOST_ROOT,
+		O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (run->host_fd < 0)
+		return error_set_errno(error, -errno,
+			"the host's root, /" CONTRACT_GPU_HOST_ROOT
+			" (the pod needs hostPID and a privileged container)");
+	r = host_tree_find(run->host_fd, role->krel, &run->tree, error);
+	if (r == 0)
+		r = choose_compiler(run, error);
+	if (r == 0)
+		r = node_cache_open(role->options.node_cache, &run->cache, error);
+	return r;
+}
+
+int node_run_open(struct node_run *run, struct action *action, const char *recipe)
+{
+	int r;
+
+	*run = (struct node_run){
+		.action = action,
+		.role = action->role,
+		.recipe = recipe,
+		.host_fd = -1,
+		.cache.fd = -1,
+	};
+	r = open_all(run, &action->error);
+	if (r == 0)
+		r = list_inputs(run);
+	if (r == -ENOMEM)
+		return action_fail(action, REASON_INTERNAL, r, "out of memory");
+	return action_reason(action, REASON_BUILD_FAILED, r);
+}
+
+/* What the recipe prints: to the log, and what matters of it to whoever watches. */
+struct listener {
+	struct node_run *run;
+	FILE *log;
+	size_t compiled;
+	uint64_t begun_ms;
+	uint64_t told_ms;
+};
+
+static void hear_line(struct listener *listener, const char *line)
+{
+	struct worker *worker = listener->run->action->worker;
+	uint64_t now_ms = clock_monotonic_ms();
+
+	(void) fputs(line, listener->log);
+	if (strncmp(line, STEP_MARK, strlen(STEP_MARK)) == 0)
+		worker_tell(worker, WORKER_NOTE, 0, "%.*s",
+			(int) strcspn(line + strlen(STEP_MARK), "\n"), line + strlen(STEP_MARK));
+	listener->compiled += buildlog_compiled(line) != NULL;
+	if (now_ms - listener->told_ms < PROGRESS_MS || listener->compiled == 0)
+		return;
+	listener->told_ms = now_ms;
+	worker_tell(worker, WORKER_NOTE, 0, "%zu files compiled in %llu s", listener->compiled,
+		(unsigned long long) (now_ms - listener->begun_ms) / 1000);
+}
+
+static int hear_all(struct listener *listener, int fd)
+{
+	_cleanup_fclose_ FILE *output = fdopen(fd, "r");
+	_cleanup_free_ char *line = NULL;
+	size_t size = 0;
+
+	if (!output) {
+		(void) close(fd);
+		return -errno;
+	}
+	while (getline(&line, &size, output) > 0)
+		hear_line(listener, line);
+	return 0;
+}
+
+static void log_path(const struct node_run *run, char path[NAME_MAX])
+{
+	(void) snprintf(path, NAME_MAX, "log/%s.log", run->recipe);
+}
+
+/* Returns the recipe's exit status, as a shell has it. */
+static int run_recipe(struct node_run *run, const struct workshop *workshop, struct error *error)
+{
+	struct listener listener = { .run = run, .begun_ms = clock_monotonic_ms() };
+	_cleanup_fclose_ FILE *log = NULL;
+	char path[NAME_MAX];
+	int log_fd;
+	int status;
+	pid_t pid;
+	int fd;
+	int r;
+
+	log_path(run, path);
+	log_fd = openat(run->cache.fd, path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+	log = log_fd < 0 ? NULL : fdopen(log_fd, "w");
+	if (!log)
+		return error_set_errno(error, -errno, "%s/%s", run->cache.path, path);
+	listener.log = log;
+	listener.told_ms = listener.begun_ms;
+	r = workshop_start(workshop, &pid, &fd, error);
+	if (r < 0)
+		return r;
+	r = hear_all(&listener, fd);
+	if (r < 0)
+		return error_set_errno(error, r, "recipe %s", run->recipe);
+	while (waitpid(pid, &status, 0) < 0)
+		if (errno != EINTR)
+			return error_set_errno(error, -errno, "recipe %s", run->recipe);
+	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+/* The path below the folder to work in means something; the rest is this container's. */
+static const char *short_path(const char *file)
+{
+	static const char work[] = "/slipway/work/";
+	static const char real[] = "/slipway/.work/work/";
+
+	if (strncmp(file, work, strlen(work)) == 0)
+		return file + strlen(work);
+	return strncmp(file, real, strlen(real)) == 0 ? file + strlen(real) : file;
+}
+
+static int build_failed(struct node_run *run, int status, bool killed,
+	const struct build_limits *limits, struct error *error)
+{
+	_cleanup_(buildlog_error_free) struct buildlog_error found = { 0 };
+	_cleanup_free_ char *text = NULL;
+	char place[512] = "";
+	char path[NAME_MAX];
+
+	log_path(run, path);
+	if (killed || status == 128 + SIGKILL)
+		return error_set(error, -EIO,
+			"compiling for %s: the kernel killed the compiler for memory at %u jobs (%s): "
+			"give the container a larger memory limit (resources.limits.memory), or "
+			"fewer jobs (--max-threads); log on the host: %s/%s",
+			run->role->krel, limits->jobs, limits->why, run->cache.path, path);
+	if (fs_read(run->cache.fd, path, 0, &text, NULL) < 0 ||
+		buildlog_first_error(text, &found) < 0)
+		return error_set(error, -EIO,
+			"compiling for %s failed with exit status %d, and its log names no error; "
+			"log on the host: %s/%s",
+			run->role->krel, status, run->cache.path, path);
+	if (found.file)
+		(void) snprintf(place, sizeof(place), "%.400s:%lu: ", short_path(found.file),
+			found.line);
+	return error_set(error, -EIO,
+		"compiling for %s failed%s%.100s: %s%.400s; %s; log on the host: %.200s/%s",
+		run->role->krel, found.step ? " at: " : "", found.step ? found.step : "", place,
+		found.message, buildlog_hint(&found), run->cache.path, path);
+}
+
+static unsigned usable_processors(void)
+{
+	cpu_set_t set;
+
+	return sched_getaffinity(0, sizeof(set), &set) < 0 ? 1 : (unsigned) CPU_COUNT(&set);
+}
+
+static int compile(struct node_run *run, const char *folder, int folder_fd)
+{
+	const struct role *role = run->role;
+	struct action *action = run->action;
+	uint64_t begun_ms = clock_monotonic_ms();
+	uint64_t killed = build_limits_killed(role->root_fd);
+	struct build_limits limits;
+	struct workshop workshop = {
+		.root_fd = role->root_fd,
+		.host_fd = run->host_fd,
+		.tree = &run->tree,
+		.krel = role->krel,
+		.recipe = run->recipe,
+		.compiler = run->compiler,
+		.work_fd = folder_fd,
+		.ofed = *run->ofed ? run->ofed : NULL,
+		.ofed_conf = run->ofed_conf,
+		.nvidia = *run->nvidia ? run->nvidia : NULL,
+	};
+	int status;
+	int r;
+
+	build_limits_find(
+		role->root_fd, usable_processors(), role->options.max_threads, &limits);
+	workshop.jobs = limits.jobs;
+	worker_tell(action->worker, WORKER_NOTE, 0,
+		"compiling driver %s for %s with %s: %u job%s at once: %s", run->kit.version,
+		role->krel, run->compiler, limits.jobs, limits.jobs == 1 ? "" : "s", limits.why);
+	status = run_recipe(run, &workshop, &action->error);
+	if (status < 0)
+		return action_reason(action, REASON_BUILD_FAILED, status);
+	if (status > 0)
+		return action_reason(action, REASON_BUILD_FAILED,
+			build_failed(run, status, build_limits_killed(role->root_fd) > killed,
+				&limits, &action->error));
+	r = node_cache_keep(&run->cache, folder, folder_fd, run->name, &run->inputs);
+	if (r < 0)
+		return action_fail(action, REASON_BUILD_FAILED, r, "%s: %s", run->cache.path,
+			strerror(-r));
+	worker_tell(action->worker, WORKER_NOTE, 0, "compiled in %.1f s; kept in %s%s",
+		(double) (clock_monotonic_ms() - begun_ms) / 1000, run->cache.path,
+		run->cache.lasting ? " for the next start"
+				   : " of this container only: the host's " NODE_CACHE_FALLBACK
+				     " cannot be written to");
+	return 0;
+}
+
+int node_run_make(struct node_run *run, int *ret_fd)
+{
+	struct action *action = run->action;
+	_cleanup_close_ int folder_fd = -1;
+	char prefix[NAME_MAX];
+	char folder[NAME_MAX];
+	int r;
+
+	(void) snprintf(prefix, sizeof(prefix), "%s-%s", run->role->krel, run->recipe);
+	node_cache_name(prefix, &run->inputs, run->name);
+	node_cache_sweep(&run->cache);
+	if (node_cache_find(&run->cache, run->name, &run->inputs, ret_fd) == 0) {
+		worker_tell(action->worker, WORKER_NOTE, 0, "compiled before: %s/modules/%s",
+			run->cache.path, run->name);
+		return 0;
+	}
+	r = node_cache_begin(&run->cache, folder, &folder_fd);
+	if (r < 0)
+		return action_fail(action, REASON_BUILD_FAILED, r,
+			"%s: %s: is there room on the host?", run->cache.path, strerror(-r));
+	r = compile(run, folder, folder_fd);
+	if (r < 0) {
+		if (fs_remove_tree(run->cache.fd, folder) < 0)
+			worker_tell(action->worker, WORKER_NOTE, 0, "%s/%s could not be removed",
+				run->cache.path, folder);
+		return r;
+	}
+	r = node_cache_find(&run->cache, run->name, &run->inputs, ret_fd);
+	return r < 0 ? action_fail(action, REASON_BUILD_FAILED, r,
+			       "%s/modules/%s is gone again: %s", run->cache.path, run->name,
+			       strerror(-r))
+		     : 0;
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One recipe on the node, from what it is made of to the set in the node's cache. */
+#pragma once
+
+#include "entrypoint/nodebuild/host_tree.h"
+#include "entrypoint/nodebuild/kit.h"
+#include "entrypoint/nodebuild/node_cache.h"
+#include "entrypoint/role.h"
+
+struct node_run {
+	struct action *action;
+	const struct role *role;
+	const char *recipe; /* "nvidia" or "peermem" */
+	int host_fd;
+	struct kit kit;
+	struct host_tree tree;
+	struct node_cache cache;
+	char compiler[32];
+	struct strv inputs;
+	char name[NAME_MAX];
+	/* Peermem only: the folder with OFED's Module.symvers, absolute, and what is said of it. */
+	char ofed[PATH_MAX];
+	char ofed_conf[256];
+	char nvidia[128]; /* what the driver's modules export, relative to the root */
+};
+
+/*
+ * Opens kit, host and cache, finds the headers and the compiler, and lists the inputs. -errno with
+ * the action's reason and error. The caller ends it with node_run_done(), also after a failure.
+ */
+int node_run_open(struct node_run *run, struct action *action, const char *recipe);
+void node_run_done(struct node_run *run);
+
+/* The set's folder, out of the cache or made now. */
+int node_run_make(struct node_run *run, int *ret_fd);

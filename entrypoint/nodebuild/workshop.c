@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "entrypoint/nodebuild/workshop.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+
+#include "common/fs.h"
+#include "entrypoint/nodebuild/kit.h"
+
+/* Linux 5.2; the C library of an older distribution has no names for them. */
+#ifndef SYS_open_tree
+#define SYS_open_tree  428
+#define SYS_move_mount 429
+#endif
+#ifndef OPEN_TREE_CLONE
+#define OPEN_TREE_CLONE 1
+#endif
+#ifndef OPEN_TREE_CLOEXEC
+#define OPEN_TREE_CLOEXEC O_CLOEXEC
+#endif
+#ifndef MOVE_MOUNT_F_EMPTY_PATH
+#define MOVE_MOUNT_F_EMPTY_PATH 0x00000004
+#endif
+
+/* Ends the child with a line that buildlog_first_error() finds. */
+static _Noreturn _printf_(1, 2) void give_up(const char *format, ...)
+{
+	int code = errno;
+	va_list arguments;
+
+	(void) fputs("Error: ", stderr);
+	va_start(arguments, format);
+	(void) vfprintf(stderr, format, arguments);
+	va_end(arguments);
+	(void) fprintf(stderr, ": %s\n", strerror(code));
+	_exit(125);
+}
+
+/* A mount can be cloned in the mount name space that it belongs to, and nowhere else. */
+static int clone_mount(int dir_fd, const char *path)
+{
+	return (int) syscall(SYS_open_tree, dir_fd, path,
+		OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | (*path ? 0 : AT_EMPTY_PATH));
+}
+
+static void attach(int tree_fd, const char *path, bool writable)
+{
+	int r = fs_mkdir_parents(AT_FDCWD, path, 0755);
+
+	if (r < 0) {
+		errno = -r;
+		give_up("%s cannot be made in the container", path);
+	}
+	if (syscall(SYS_move_mount, tree_fd, "", AT_FDCWD, path, MOVE_MOUNT_F_EMPTY_PATH) < 0)
+		give_up("mount on %s", path);
+	if (!writable &&
+		mount(NULL, path, NULL, MS_BIND | MS_REMOUNT | MS_RDONLY | MS_NOSUID, NULL) < 0)
+		give_up("read-only mount on %s", path);
+}
+
+static void make_link(const char *target, const char *path)
+{
+	char folder[PATH_MAX];
+	char *slash;
+
+	(void) snprintf(folder, sizeof(folder), "%s", path);
+	slash = strrchr(folder, '/');
+	if (slash && slash != folder) {
+		*slash = '\0';
+		if (fs_mkdir_parents(AT_FDCWD, folder, 0755) < 0)
+			give_up("folder %s", folder);
+	}
+	if (symlink(target, path) < 0 && errno != EEXIST)
+		give_up("link %s", path);
+}
+
+/* What is taken from other mount name spaces, before ours is a new one. */
+struct trees {
+	int *folders; /* one for each of the host's */
+	int work;
+	int nvidia;
+};
+
+/* Of the host's: the folders, and where we work unless that is a mount of the container. */
+static void clone_in_host(const struct workshop *workshop, struct trees *trees)
+{
+	const struct strv *folders = &workshop->tree->folders;
+
+	for (size_t i = 0; i < folders->count; i++) {
+		trees->folders[i] = clone_mount(workshop->host_fd, folders->items[i]);
+		if (trees->folders[i] < 0)
+			give_up("the host's /%s (open_tree(2) is there since Linux 5.2)",
+				folders->items[i]);
+	}
+	if (trees->work < 0)
+		trees->work = clone_mount(workshop->work_fd, "");
+	if (trees->work < 0)
+		give_up("the folder to work in");
+}
+
+static void clone_all(const struct workshop *workshop, struct trees *trees)
+{
+	int own_fd = open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC);
+	int host_ns_fd = open("/proc/1/ns/mnt", O_RDONLY | O_CLOEXEC);
+
+	if (own_fd < 0 || host_ns_fd < 0)
+		give_up("the host's mounts (is hostPID set, and the container privileged?)");
+	trees->work = clone_mount(workshop->work_fd, "");
+	trees->nvidia = workshop->nvidia ? clone_mount(workshop->root_fd, workshop->nvidia) : -1;
+	if (setns(host_ns_fd, CLONE_NEWNS) < 0)
+		give_up("the host's mounts (is the container privileged?)");
+	clone_in_host(workshop, trees);
+	/* Coming back puts us at the top of the container's name space, not into our root. */
+	if (setns(own_fd, CLONE_NEWNS) < 0 || fchdir(workshop->root_fd) < 0 || chroot(".") < 0)
+		give_up("back to the container");
+}
+
+/* Headers at their own paths; a fresh usr/src, for recipes put links there. */
+static void place_headers(const struct workshop *workshop, const struct trees *trees)
+{
+	const struct host_tree *tree = workshop->tree;
+
+	if (mount("slipway", "/usr/src", "tmpfs", MS_NOSUID | MS_NODEV, "size=16m") < 0)
+		give_up("/usr/src");
+	for (size_t i = 0; i < tree->folders.count; i++) {
+		char path[PATH_MAX];
+
+		(void) snprintf(path, sizeof(path), "/%s", tree->folders.items[i]);
+		attach(trees->folders[i], path, false);
+	}
+	for (size_t i = 0; i < tree->links.count; i++) {
+		const char *target = strchr(tree->links.items[i], ' ');
+		char path[PATH_MAX];
+
+		(void) snprintf(path, sizeof(path), "/%.*s", (int) (target - tree->links.items[i]),
+			tree->links.items[i]);
+		make_link(target + 1, path);
+	}
+}
+
+static void link_kernel(const struct workshop *workshop)
+{
+	const struct {
+		const char *name, *target;
+	} links[] = { { "build", workshop->tree->build }, { "source", workshop->tree->source } };
+
+	for (size_t i = 0; i < ARRAY_SIZE(links); i++) {
+		char path[PATH_MAX];
+		char target[PATH_MAX];
+
+		(void) snprintf(path, sizeof(path), "/slipway/kernel/lib/modules/%s/%s",
+			workshop->krel, links[i].name);
+		(void) snprintf(target, sizeof(target), "/%s", links[i].target);
+		make_link(target, path);
+	}
+}
+
+/* OFED's headers in the layout of a module set. */
+static void link_ofed(const struct workshop *workshop)
+{
+	static const char folder[] = "/slipway/ofed/usr/src/ofa_kernel";
+	char path[PATH_MAX];
+	int r;
+
+	if (!workshop->ofed)
+		return;
+	(void) snprintf(path, sizeof(path), "%s/x86_64/%s", folder, workshop->krel);
+	make_link(workshop->ofed, path);
+	(void) snprintf(path, sizeof(path), "%s/default", folder);
+	make_link(workshop->ofed, path);
+	r = fs_write_atomic(AT_FDCWD, "/slipway/ofed/set.conf", workshop->ofed_conf,
+		strlen(workshop->ofed_conf), 0644);
+	if (r < 0)
+		give_up("/slipway/ofed/set.conf");
+}
+
+/* Seam 1 of docs/architecture.md. */
+static void place_seam(const struct workshop *workshop, const struct trees *trees)
+{
+	if (mkdir("/slipway", 0755) < 0 && errno != EEXIST)
+		give_up("/slipway");
+	if (mount("slipway", "/slipway", "tmpfs", MS_NOSUID | MS_NODEV, "size=16m") < 0)
+		give_up("/slipway");
+	link_kernel(workshop);
+	link_ofed(workshop);
+	make_link("/" KIT_FOLDER "/recipes", "/slipway/recipes");
+	make_link("/" KIT_FOLDER "/source", "/slipway/source");
+	make_link("/" KIT_FOLDER "/patches", "/slipway/patches");
+	attach(trees->work, "/slipway/.work", true);
+	make_link(".work/output", "/slipway/output");
+	make_link(".work/work", "/slipway/work");
+	if (trees->nvidia >= 0)
+		attach(trees->nvidia, "/slipway/nvidia", false);
+}
+
+static void run_recipe(const struct workshop *workshop)
+{
+	char recipe[64], krel[128], compiler[64], jobs[32];
+	char *const argv[] = { (char[]){ "bash" }, recipe, NULL };
+	char *const environment[] = {
+		(char[]){ "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin" },
+		(char[]){ "HOME=/slipway/work" }, krel, (char[]){ "SLIPWAY_ARCH=x86_64" },
+		(char[]){ "SLIPWAY_KERNEL=/slipway/kernel" },
+		(char[]){ "SLIPWAY_SOURCE=/slipway/source" },
+		(char[]){ "SLIPWAY_PATCHES=/slipway/patches" },
+		(char[]){ "SLIPWAY_OUTPUT=/slipway/output" },
+		(char[]){ "SLIPWAY_WORK=/slipway/work" },
+		(char[]){ "SLIPWAY_NVIDIA=/slipway/nvidia" }, compiler, jobs,
+		workshop->ofed ? (char[]){ "SLIPWAY_OFED=/slipway/ofed" }
+			       : (char[]){ "SLIPWAY_OFED=" },
+		NULL
+	};
+
+	(void) snprintf(recipe, sizeof(recipe), "/slipway/recipes/%s.sh", workshop->recipe);
+	(void) snprintf(krel, sizeof(krel), "SLIPWAY_KREL=%s", workshop->krel);
+	(void) snprintf(compiler, sizeof(compiler), "SLIPWAY_CC=%s", workshop->compiler);
+	(void) snprintf(jobs, sizeof(jobs), "SLIPWAY_JOBS=%u", workshop->jobs);
+	(void) execve("/usr/bin/bash", argv, environment);
+	give_up("/usr/bin/bash");
+}
+
+/* Process 1 of its name space: when it ends, however that comes, all that it started ends. */
+static _Noreturn void workshop_child(const struct workshop *workshop, int output_fd)
+{
+	size_t count = workshop->tree->folders.count;
+	struct trees trees = { .folders = calloc(count ? count : 1, sizeof(int)) };
+	int null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	sigset_t none;
+
+	(void) prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (dup2(null_fd, STDIN_FILENO) < 0 || dup2(output_fd, STDOUT_FILENO) < 0 ||
+		dup2(output_fd, STDERR_FILENO) < 0)
+		_exit(125);
+	if (!trees.folders)
+		give_up("memory");
+	clone_all(workshop, &trees);
+	/* No network: what is compiled is in the image and on the host. */
+	if (unshare(CLONE_NEWNS | CLONE_NEWNET) < 0 ||
+		mount("", "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
+		give_up("name spaces of our own");
+	place_headers(workshop, &trees);
+	place_seam(workshop, &trees);
+	if (mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0)
+		give_up("/proc");
+	free(trees.folders);
+	(void) sigemptyset(&none);
+	(void) sigprocmask(SIG_SETMASK, &none, NULL);
+	if (chdir("/slipway/work") < 0)
+		give_up("/slipway/work");
+	run_recipe(workshop);
+	_exit(125);
+}
+
+int workshop_start(
+	const struct workshop *workshop, pid_t *ret_pid, int *ret_fd, struct error *error)
+{
+	int ends[2];
+	pid_t pid;
+
+	if (pipe2(ends, O_CLOEXEC) < 0)
+		return error_set_errno(error, -errno, "pipe");
+	/* A fork(2) whose child is in a new name space, and we are not: later children stay ours. */
+	pid = (pid_t) syscall(SYS_clone, CLONE_NEWPID | SIGCHLD, 0, 0, 0, 0);
+	if (pid < 0) {
+		int r = -errno;
+
+		(void) close(ends[0]);
+		(void) close(ends[1]);
+		return error_set_errno(error, r,
+			"a process name space for the build (is the container privileged?)");
+	}
+	if (pid == 0)
+		workshop_child(workshop, ends[1]);
+	(void) close(ends[1]);
+	*ret_pid = pid;
+	*ret_fd = ends[0];
+	return 0;
+}
