@@ -110,9 +110,13 @@ static int detach_root(struct action *action)
 		action, REASON_MOUNT_FAILED, rootfs_detach(CONTRACT_DRIVER_ROOT, &action->error));
 }
 
-static int tell_ready(struct action *action)
+/* The flag of a driver that goes would let a probe find it ready. */
+static int tell_not_ready(struct action *action)
 {
-	return action_write(action, CONTRACT_DAEMONS_STATUS, "Ready");
+	const struct role *role = action->role;
+
+	(void) unlinkat(role->root_fd, CONTRACT_DRIVER_CTR_READY, 0);
+	return action_write(action, CONTRACT_DAEMONS_STATUS, "NotReady");
 }
 
 /*
@@ -135,6 +139,7 @@ static const struct step gpu_steps[] = {
 		.kind = STEP_WORKER,
 		.perform = gpu_parameters,
 		.deadline_ms = 60 * 1000 },
+	{ .name = "configure-daemons", .perform = gpu_daemons_configure },
 	{ .name = "prove",
 		.wanted = gpu_takes_full_path,
 		.kind = STEP_WORKER,
@@ -165,7 +170,11 @@ static const struct step gpu_steps[] = {
 		.undo_kind = STEP_WORKER,
 		.undo = role_unload,
 		.undo_deadline_ms = UNLOAD_DEADLINE_MS },
-	{ .name = "configure-daemons", .perform = gpu_daemons_configure },
+	{ .name = "fabric-modules",
+		.wanted = gpu_daemons_want_modules,
+		.kind = STEP_WORKER,
+		.perform = gpu_daemons_load_modules,
+		.deadline_ms = 60 * 1000 },
 	{ .name = "export-root", .perform = export_root, .undo = detach_root },
 	{ .name = "start-daemons",
 		.kind = STEP_WAIT,
@@ -175,7 +184,7 @@ static const struct step gpu_steps[] = {
 		.undo = gpu_daemons_stop,
 		.undo_deadline_ms = DAEMONS_DEADLINE_MS },
 	{ .name = "remember", .perform = fast_path_remember },
-	{ .name = "tell-ready", .perform = tell_ready, .undo = clear_flags },
+	{ .name = "tell-ready", .perform = gpu_daemons_tell, .undo = tell_not_ready },
 };
 
 static const struct watch gpu_watches[] = {

@@ -2,6 +2,7 @@
 /* What the parts of the GPU role share. gpu.c has its steps; each part has a file of its own. */
 #pragma once
 
+#include "entrypoint/daemons/gpu_daemons.h"
 #include "entrypoint/gpu/fast_path.h"
 #include "entrypoint/role.h"
 
@@ -13,6 +14,7 @@ struct gpu {
 	 */
 	bool keep;
 	struct fast_path fast_path;
+	struct gpu_daemons daemons;
 };
 
 static inline struct gpu *gpu_of(void *role)

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Starts daemons one after the other, starts again what ends by itself (after 1 s, doubling up to
+ * 60 s), stops them in reverse order with SIGTERM and then SIGKILL, and keeps a file that says how
+ * each of them is: nothing of a plan is in it, so that any role can have daemons.
+ *
+ * That file has a line for each daemon, in the order of their start:
+ *   name pid state restarts since last-exit
+ * with pid 0 when none runs; state one of off, starting, up, done, waiting, stopping; since in
+ * seconds since 1970; last-exit "exit:N", "signal:N", "late" (it was not up in time), "unable" (its
+ * program could not be started) or "-" (none ended yet).
+ */
+#pragma once
+
+#include "entrypoint/daemons/daemon.h"
+#include "entrypoint/engine/events.h"
+#include "entrypoint/engine/journal.h"
+
+#define SUPERVISOR_DAEMONS 6
+
+/* A start gives up on a daemon that is needed after as many failures. */
+#define SUPERVISOR_TRIES 3
+
+struct supervisor {
+	struct daemon daemons[SUPERVISOR_DAEMONS];
+	size_t count;
+	int root_fd;
+	const char *state_file; /* relative to the root */
+	struct events *events;
+	struct journal *journal;
+};
+
+/*
+ * Makes the process the one that orphans below it come to: daemons fork. Hears of ended children
+ * from @supervisor->events from now on. The fields from root_fd on are set by the caller.
+ */
+void supervisor_open(struct supervisor *supervisor);
+void supervisor_close(struct supervisor *supervisor);
+
+/* A new daemon, zeroed, that starts after those before it; NULL when there are too many. */
+struct daemon *supervisor_add(struct supervisor *supervisor, const char *name);
+
+/*
+ * To be asked after each event: starts them in order, each when the one before it is up, failed
+ * without being needed, or done. 0: all are on their way. 1: not yet, @error says what is waited
+ * for. Negative: a needed one failed too often, @error says how. Alarms are set in the events.
+ */
+int supervisor_start(struct supervisor *supervisor, struct error *error);
+
+/*
+ * To be asked after each event, once started: starts again what ended and is due. Lowers *wake_ms
+ * (CLOCK_MONOTONIC) to when it has to be asked again.
+ */
+void supervisor_look(struct supervisor *supervisor, uint64_t *wake_ms);
+
+/* To be asked after each event: ends them in reverse order. 0: all ended. 1: not yet. */
+int supervisor_stop(struct supervisor *supervisor, struct error *error);
+
+/* The first daemon that is needed and not up; NULL when all are. */
+const struct daemon *supervisor_lacks(const struct supervisor *supervisor);
