@@ -11,15 +11,20 @@
 #include "entrypoint/gpu/fast_path.h"
 #include "entrypoint/gpu/firmware.h"
 #include "entrypoint/gpu/gpu.h"
+#include "entrypoint/gpu/module_list.h"
 #include "entrypoint/gpu/parameters.h"
 #include "entrypoint/nodebuild/nodebuild.h"
 #include "entrypoint/peermem/follow.h"
+#include "entrypoint/peermem/load.h"
 #include "entrypoint/status/metrics.h"
 #include "entrypoint/ofed/ofed_wait.h"
 #include "entrypoint/modules/prove.h"
 #include "entrypoint/role.h"
 #include "entrypoint/roles.h"
 #include "entrypoint/root/rootfs.h"
+
+/* A build on the node: the largest driver with one job takes some 20 minutes. */
+#define BUILD_DEADLINE_MS (3600 * 1000)
 
 /* A module that is loading nvidia.ko's GSP or probing several GPUs is given this long. */
 #define LOAD_DEADLINE_MS (300 * 1000)
@@ -31,10 +36,6 @@
 #define UNLOAD_DEADLINE_MS (120 * 1000)
 
 static const char *const gpu_devices[] = { "/dev/nvidia", NULL };
-
-/* In load order; libkmod puts what they depend on before each. */
-static const char *const gpu_modules[] = { "nvidia", "nvidia_uvm", "nvidia_modeset",
-	"nvidia_peermem" };
 
 /* Flags of an earlier life would tell others that we are ready; its mount would hide our root. */
 static int clear_stale(struct action *action)
@@ -68,12 +69,6 @@ static bool wants_rdma(const void *context)
 	return role->options.rdma;
 }
 
-/* Peermem is the last. Where OFED is not waited for, peermem_follow() loads it when it comes. */
-static size_t module_count(const struct role *role)
-{
-	return ARRAY_SIZE(gpu_modules) - !role->peermem.due;
-}
-
 bool gpu_takes_full_path(const void *role)
 {
 	return !gpu_of_const(role)->keep;
@@ -86,16 +81,20 @@ bool gpu_keeps(const void *role)
 
 static int prove(struct action *action)
 {
-	size_t count = module_count(action->role);
+	const struct role *role = action->role;
+	struct module_list list;
+	int r = role->peermem.due ? peermem_prepare(action) : 0;
 
-	return prove_modules(action, gpu_modules, count, count);
+	gpu_module_list(role, &list);
+	return r < 0 ? r : prove_modules(action, list.names, list.count, list.required);
 }
 
 static int load(struct action *action)
 {
-	size_t count = module_count(action->role);
+	struct module_list list;
 
-	return role_load(action, gpu_modules, count, count);
+	gpu_module_list(action->role, &list);
+	return role_load(action, list.names, list.count, list.required);
 }
 
 static int export_root(struct action *action)
@@ -130,12 +129,17 @@ static const struct step gpu_steps[] = {
 	{ .name = "build-on-node",
 		.wanted = nodebuild_wanted,
 		.kind = STEP_WORKER,
-		.perform = nodebuild_run },
-	{ .name = "recognise",
-		.perform = fast_path_recognise,
-		.undo = fast_path_forget_gone },
+		.perform = nodebuild_run,
+		.deadline_ms = BUILD_DEADLINE_MS,
+		.stoppable = true,
+		.undo_kind = STEP_WORKER,
+		.undo = nodebuild_clear,
+		.undo_deadline_ms = UNLOAD_DEADLINE_MS },
+	{ .name = "read-build", .wanted = nodebuild_unread, .perform = nodebuild_adopt },
+	{ .name = "recognise", .perform = fast_path_recognise, .undo = fast_path_forget_gone },
 	{ .name = "wait-ofed", .wanted = wants_rdma, .kind = STEP_WAIT, .perform = ofed_wait },
 	{ .name = "parameters",
+		.is_done = fast_path_has_parameters,
 		.kind = STEP_WORKER,
 		.perform = gpu_parameters,
 		.deadline_ms = 60 * 1000 },

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "entrypoint/gpu/module_list.h"
+
+#include "common/fs.h"
+#include "entrypoint/contract.h"
+
+static void add(struct module_list *list, const char *name)
+{
+	list->names[list->count++] = name;
+}
+
+static bool has_drm_conf(const struct role *role)
+{
+	return fs_exists(role->root_fd, CONTRACT_MODULE_CONF "/nvidia-drm.conf") ||
+	       fs_exists(role->root_fd, CONTRACT_MODULE_CONF "/nvidia_drm.conf");
+}
+
+void gpu_module_list(const struct role *role, struct module_list *list)
+{
+	*list = (struct module_list){ 0 };
+	add(list, "nvidia");
+	add(list, "nvidia_uvm");
+	add(list, "nvidia_modeset");
+	if (role->options.drm)
+		add(list, "nvidia_drm");
+	if (role->peermem.due)
+		add(list, "nvidia_peermem");
+	list->required = list->count;
+	if (!role->options.drm && has_drm_conf(role))
+		add(list, "nvidia_drm");
+	if (role->options.gdrcopy)
+		add(list, "gdrdrv");
+	if (role->options.gds)
+		add(list, "nvidia_fs");
+}
