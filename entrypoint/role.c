@@ -7,6 +7,7 @@
 
 #include "common/fs.h"
 #include "entrypoint/engine/lock.h"
+#include "entrypoint/status/metrics.h"
 #include "entrypoint/nodebuild/nodebuild.h"
 
 int action_fail(struct action *action, enum reason reason, int code, const char *format, ...)
@@ -169,6 +170,7 @@ int role_run(struct role *role, const struct step *steps, size_t step_count)
 
 	role->lock_fd = -1;
 	journal_prepare(&role->journal, role->root_fd, role->name, role->state_folder);
+	role->journal.changed = metrics_changed;
 	if (events_open(&role->events, &error) < 0)
 		return refuse(role, REASON_INTERNAL, &error);
 	if (options_read(&role->options, role->arguments, &error) < 0)

@@ -47,6 +47,9 @@ void journal_open(struct journal *journal)
 	if (r < 0)
 		(void) fprintf(stderr, "%s: /%s cannot be written (%s): events go to stderr only\n",
 			journal->role, path, strerror(-r));
+	/* What an earlier life said of itself is over. */
+	if (journal->changed)
+		journal->changed(journal);
 }
 
 void journal_close(struct journal *journal)
@@ -93,31 +96,28 @@ static void write_object(const struct journal *journal, FILE *file, const char *
 	(void) fputs("}\n", file);
 }
 
-void journal_event(struct journal *journal, const char *event, const char *step,
-	uint64_t duration_us, enum reason reason, const char *message)
-{
-	_cleanup_free_ char *line = NULL;
-	size_t size = 0;
-	FILE *file;
-
-	print_line(journal, event, step, duration_us, reason, message);
-	if (journal->events_fd < 0)
-		return;
-	file = open_memstream(&line, &size);
-	if (!file)
-		return;
-	write_object(journal, file, event, step, duration_us, reason, message);
-	/* One write a line: a reader never sees half an object. */
-	if (fclose(file) == 0 && write(journal->events_fd, line, size) != (ssize_t) size)
-		(void) fprintf(stderr, "%s: the event file is cut short: %s\n", journal->role,
-			strerror(errno));
-}
-
 static void write_line(FILE *file, const char *text)
 {
 	for (; *text; text++)
 		(void) fputc(*text == '\n' ? ' ' : *text, file);
 	(void) fputc('\n', file);
+}
+
+static void print_status(const struct journal *journal, FILE *file)
+{
+	(void) fprintf(file,
+		"role=%s\npid=%d\nstate=%s\nstep=%s\nreason=%s\nready_ms=%llu\ndetail=",
+		journal->role, (int) getpid(), journal->state, journal->step,
+		reason_entry(journal->reason)->code, (unsigned long long) journal->ready_us / 1000);
+	write_line(file, journal->detail);
+	(void) fputs("proof=", file);
+	write_line(file, journal->proof);
+	(void) fputs("phases=", file);
+	for (size_t i = 0; i < journal->phase_count; i++)
+		(void) fprintf(file, "%s%s:%llu", i ? " " : "", journal->phases[i].step,
+			(unsigned long long) journal->phases[i].us);
+	(void) fprintf(file, "\npeermem_loads=%u\npeermem_us=%llu\n", journal->peermem_loads,
+		(unsigned long long) journal->peermem_us);
 }
 
 static void write_status(const struct journal *journal)
@@ -131,13 +131,7 @@ static void write_status(const struct journal *journal)
 	file = open_memstream(&text, &size);
 	if (!file)
 		return;
-	(void) fprintf(file,
-		"role=%s\npid=%d\nstate=%s\nstep=%s\nreason=%s\nready_ms=%llu\ndetail=",
-		journal->role, (int) getpid(), journal->state, journal->step,
-		reason_entry(journal->reason)->code, (unsigned long long) journal->ready_us / 1000);
-	write_line(file, journal->detail);
-	(void) fputs("proof=", file);
-	write_line(file, journal->proof);
+	print_status(journal, file);
 	if (fclose(file) != 0)
 		return;
 	state_path(journal, "status", path);
@@ -147,8 +141,51 @@ static void write_status(const struct journal *journal)
 			strerror(-r));
 }
 
+static void keep_figures(
+	struct journal *journal, const char *event, const char *step, uint64_t duration_us)
+{
+	if (strcmp(event, "done") == 0 && !journal->ready_us &&
+		journal->phase_count < ARRAY_SIZE(journal->phases)) {
+		journal->phases[journal->phase_count++] =
+			(struct journal_phase){ step, duration_us };
+	} else if (strcmp(event, JOURNAL_EVENT_PEERMEM) == 0) {
+		journal->peermem_loads++;
+		journal->peermem_us = duration_us;
+		write_status(journal);
+	}
+}
+
+void journal_event(struct journal *journal, const char *event, const char *step,
+	uint64_t duration_us, enum reason reason, const char *message)
+{
+	_cleanup_free_ char *line = NULL;
+	size_t size = 0;
+	FILE *file;
+
+	keep_figures(journal, event, step, duration_us);
+	print_line(journal, event, step, duration_us, reason, message);
+	if (journal->events_fd < 0)
+		return;
+	file = open_memstream(&line, &size);
+	if (!file)
+		return;
+	write_object(journal, file, event, step, duration_us, reason, message);
+	/* One write a line: a reader never sees half an object. */
+	if (fclose(file) == 0 && write(journal->events_fd, line, size) != (ssize_t) size)
+		(void) fprintf(stderr, "%s: the event file is cut short: %s\n", journal->role,
+			strerror(errno));
+}
+
+static void tell_change(const struct journal *journal)
+{
+	if (journal->changed)
+		journal->changed(journal);
+}
+
 void journal_state(struct journal *journal, const char *state, const char *step)
 {
+	bool changed = strcmp(state, journal->state) != 0;
+
 	if (strcmp(state, "ready") == 0 && !journal->ready_us)
 		journal->ready_us = clock_monotonic_us() - journal->start_us;
 	journal->state = state;
@@ -156,6 +193,9 @@ void journal_state(struct journal *journal, const char *state, const char *step)
 	if (journal->reason == REASON_NONE)
 		journal->detail[0] = '\0';
 	write_status(journal);
+	/* Not for each step: a start has many, and they are short. */
+	if (changed)
+		tell_change(journal);
 }
 
 void journal_detail(struct journal *journal, enum reason reason, const char *detail)
@@ -163,6 +203,7 @@ void journal_detail(struct journal *journal, enum reason reason, const char *det
 	journal->reason = reason;
 	(void) snprintf(journal->detail, sizeof(journal->detail), "%s", detail);
 	write_status(journal);
+	tell_change(journal);
 }
 
 void journal_proof(struct journal *journal, const char *verdict)

@@ -13,6 +13,18 @@
 #include "entrypoint/engine/reason.h"
 
 #define JOURNAL_PATH_SIZE 128
+#define JOURNAL_PHASES    40 /* steps of a start whose durations are kept */
+
+/*
+ * An event by which whoever follows OFED tells that nvidia-peermem was loaded after OFED came: its
+ * duration is that from OFED being there to the module being live. Status and metrics count them.
+ */
+#define JOURNAL_EVENT_PEERMEM "peermem"
+
+struct journal_phase {
+	const char *step;
+	uint64_t us;
+};
 
 struct journal {
 	int root_fd;
@@ -26,7 +38,13 @@ struct journal {
 	char detail[ERROR_TEXT_SIZE];
 	char proof[ERROR_TEXT_SIZE]; /* the load proof's verdict, or "" */
 	enum reason reason;
-	uint64_t ready_us; /* from start to ready, or 0 */
+	uint64_t ready_us;                           /* from start to ready, or 0 */
+	struct journal_phase phases[JOURNAL_PHASES]; /* the steps of the start that are done */
+	size_t phase_count;
+	unsigned peermem_loads; /* JOURNAL_EVENT_PEERMEM: how many, and the last one's duration */
+	uint64_t peermem_us;
+	/* Hears when state, reason or what is waited for changed; set by the role, or NULL. */
+	void (*changed)(const struct journal *journal);
 };
 
 /* Says whose journal it will be; the clock starts. No file is touched. The strings are borrowed. */
@@ -36,8 +54,10 @@ void journal_prepare(struct journal *journal, int root_fd, const char *role, con
 void journal_open(struct journal *journal);
 void journal_close(struct journal *journal);
 
-/* Something happened in a step. @event is a short verb phrase that stays stable; @message may be
- * "". */
+/*
+ * Something happened in a step. @event is a short verb phrase that stays stable; @message may be
+ * "". The @step of "done" must outlive the journal, which keeps how long it took.
+ */
 void journal_event(struct journal *journal, const char *event, const char *step,
 	uint64_t duration_us, enum reason reason, const char *message);
 

@@ -2,42 +2,13 @@
 #include <string.h>
 
 #include "common/fs.h"
-#include "entrypoint/roles.h"
+#include "entrypoint/status/daemon_line.h"
 #include "entrypoint/status/part.h"
 #include "entrypoint/status/processes.h"
-
-#define STATE_FILE GPU_STATE_FOLDER "/gpu.daemons"
 
 /* All that a driver may come with; nvidia-imex has a part of its own (imex.c). */
 static const char *const known_daemons[] = { "nvidia-persistenced", "nv-fabricmanager", "nvlsm",
 	"nvidia-gridd", "nvidia-topologyd" };
-
-/* A line of the file that the GPU role's supervisor keeps (entrypoint/daemons/supervisor.h). */
-struct daemon_line {
-	char name[64];
-	long pid;
-	char state[32];
-	long restarts;
-	long since; /* seconds since 1970 */
-	char last_exit[32];
-};
-
-/* The line at *@text, which goes on to the one after it; false at the end. */
-static bool next_line(const char **text, struct daemon_line *daemon)
-{
-	while (*text && **text) {
-		char line[256];
-		size_t length = strcspn(*text, "\n");
-
-		(void) snprintf(line, sizeof(line), "%.*s", (int) length, *text);
-		*text += length + ((*text)[length] == '\n');
-		if (sscanf(line, "%63s %ld %31s %ld %ld %31s", daemon->name, &daemon->pid,
-			    daemon->state, &daemon->restarts, &daemon->since,
-			    daemon->last_exit) == 6)
-			return true;
-	}
-	return false;
-}
 
 /* A supervisor that was killed leaves its last word behind. */
 static void correct_state(int root_fd, struct daemon_line *daemon)
@@ -94,7 +65,7 @@ static bool is_supervised(const char *text, pid_t pid)
 {
 	struct daemon_line daemon;
 
-	while (next_line(&text, &daemon))
+	while (daemon_line_next(&text, &daemon))
 		if (daemon.pid == pid)
 			return true;
 	return false;
@@ -122,17 +93,14 @@ static size_t print_others(int root_fd, struct json *json, const char *text)
 
 void status_daemons(int root_fd, struct json *json)
 {
-	_cleanup_free_ char *text = NULL;
+	_cleanup_free_ char *text = daemon_lines_read(root_fd);
 	struct daemon_line daemon;
-	const char *rest;
+	const char *rest = text;
 	size_t told = 0;
 
-	if (fs_read(root_fd, STATE_FILE, 65536, &text, NULL) < 0)
-		text = NULL;
-	rest = text;
 	if (json)
 		json_open(json, "daemons", '[');
-	for (; next_line(&rest, &daemon); told++) {
+	for (; daemon_line_next(&rest, &daemon); told++) {
 		correct_state(root_fd, &daemon);
 		print_ours(json, &daemon);
 	}

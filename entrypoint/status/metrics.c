@@ -1,7 +1,198 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "entrypoint/status/metrics.h"
 
+#include <string.h>
+#include <time.h>
+
+#include "common/clock.h"
+#include "common/fs.h"
+#include "entrypoint/status/daemon_line.h"
+#include "entrypoint/status/driver_version.h"
+#include "module/sysmodule.h"
+
+/* Prometheus text exposition format 0.0.4: backslash, quote and line feed are escaped. */
+static void print_label(FILE *file, const char *name, const char *value, bool last)
+{
+	(void) fprintf(file, "%s=\"", name);
+	for (; *value; value++) {
+		if (*value == '\n')
+			(void) fputs("\\n", file);
+		else if (*value == '"' || *value == '\\')
+			(void) fprintf(file, "\\%c", *value);
+		else
+			(void) fputc(*value, file);
+	}
+	(void) fputs(last ? "\"" : "\",", file);
+}
+
+static void head(FILE *file, const char *name, const char *type, const char *help)
+{
+	(void) fprintf(file, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
+}
+
+/* Seconds since 1970; CLOCK_MONOTONIC is what the journal counts in. */
+static double start_time(const struct journal *journal)
+{
+	struct timespec now;
+
+	(void) clock_gettime(CLOCK_REALTIME, &now);
+	return (double) now.tv_sec + (double) now.tv_nsec / 1e9 -
+	       (double) (clock_monotonic_us() - journal->start_us) / 1e6;
+}
+
+static void print_role(FILE *file, const struct journal *journal)
+{
+	head(file, "slipway_role_ready", "gauge", "Whether the role serves.");
+	(void) fprintf(file, "slipway_role_ready{role=\"%s\"} %d\n", journal->role,
+		strcmp(journal->state, "ready") == 0);
+	head(file, "slipway_role_info", "gauge", "State and reason code of the role.");
+	(void) fputs("slipway_role_info{", file);
+	print_label(file, "role", journal->role, false);
+	print_label(file, "state", journal->state, false);
+	print_label(file, "reason", reason_entry(journal->reason)->code, true);
+	(void) fputs("} 1\n", file);
+	head(file, "slipway_role_start_time_seconds", "gauge",
+		"When the role's process started, since 1970.");
+	(void) fprintf(file, "slipway_role_start_time_seconds{role=\"%s\"} %.0f\n", journal->role,
+		start_time(journal));
+}
+
+static void print_phases(FILE *file, const struct journal *journal)
+{
+	if (journal->ready_us) {
+		head(file, "slipway_role_start_duration_seconds", "gauge",
+			"From the process's start to ready.");
+		(void) fprintf(file, "slipway_role_start_duration_seconds{role=\"%s\"} %.6f\n",
+			journal->role, (double) journal->ready_us / 1e6);
+	}
+	if (!journal->phase_count)
+		return;
+	head(file, "slipway_phase_duration_seconds", "gauge", "How long a step of the start took.");
+	for (size_t i = 0; i < journal->phase_count; i++) {
+		(void) fputs("slipway_phase_duration_seconds{", file);
+		print_label(file, "role", journal->role, false);
+		print_label(file, "step", journal->phases[i].step, true);
+		(void) fprintf(file, "} %.6f\n", (double) journal->phases[i].us / 1e6);
+	}
+}
+
+static void print_peermem(FILE *file, const struct journal *journal)
+{
+	if (!journal->peermem_loads)
+		return;
+	head(file, "slipway_peermem_loads_total", "counter",
+		"How often nvidia-peermem was loaded after OFED came.");
+	(void) fprintf(file, "slipway_peermem_loads_total{role=\"%s\"} %u\n", journal->role,
+		journal->peermem_loads);
+	head(file, "slipway_peermem_load_duration_seconds", "gauge",
+		"From OFED being there to nvidia-peermem being live, the last time.");
+	(void) fprintf(file, "slipway_peermem_load_duration_seconds{role=\"%s\"} %.6f\n",
+		journal->role, (double) journal->peermem_us / 1e6);
+}
+
+static void print_driver(FILE *file, const struct journal *journal)
+{
+	struct driver_version version;
+
+	driver_version(journal->root_fd, &version);
+	head(file, "slipway_driver_loaded", "gauge", "Whether the module nvidia is live.");
+	(void) fprintf(file, "slipway_driver_loaded %d\n", version.loaded);
+	head(file, "slipway_driver_info", "gauge", "The NVIDIA driver that is loaded.");
+	(void) fputs("slipway_driver_info{", file);
+	print_label(file, "version", version.text, false);
+	print_label(file, "open", version.open ? "true" : "false", true);
+	(void) fprintf(file, "} %d\n", version.loaded);
+	head(file, "slipway_peermem_loaded", "gauge", "Whether nvidia_peermem is live.");
+	(void) fprintf(file, "slipway_peermem_loaded %d\n",
+		sysmodule_is_live(journal->root_fd, "nvidia_peermem"));
+}
+
+static void print_daemon(FILE *file, const char *metric, const char *daemon, long value)
+{
+	(void) fprintf(file, "%s{", metric);
+	print_label(file, "daemon", daemon, true);
+	(void) fprintf(file, "} %ld\n", value);
+}
+
+static void print_daemons(FILE *file, const struct journal *journal)
+{
+	_cleanup_free_ char *text = daemon_lines_read(journal->root_fd);
+	struct daemon_line daemon;
+	const char *rest = text;
+
+	if (!text || !*text)
+		return;
+	head(file, "slipway_daemon_up", "gauge",
+		"Whether a daemon that the role supervises is up.");
+	while (daemon_line_next(&rest, &daemon))
+		print_daemon(
+			file, "slipway_daemon_up", daemon.name, strcmp(daemon.state, "up") == 0);
+	head(file, "slipway_daemon_restarts_total", "counter",
+		"How often a daemon that ended by itself was started again.");
+	for (rest = text; daemon_line_next(&rest, &daemon);)
+		print_daemon(file, "slipway_daemon_restarts_total", daemon.name, daemon.restarts);
+}
+
+char *metrics_text(const struct journal *journal)
+{
+	char *text = NULL;
+	size_t size = 0;
+	FILE *file = open_memstream(&text, &size);
+
+	if (!file)
+		return NULL;
+	print_role(file, journal);
+	print_phases(file, journal);
+	print_peermem(file, journal);
+	/* Of the node, so told by one role only: two files with one series are refused. */
+	if (strcmp(journal->role, "gpu") == 0) {
+		print_driver(file, journal);
+		print_daemons(file, journal);
+	}
+	if (fclose(file) != 0) {
+		free(text);
+		return NULL;
+	}
+	return text;
+}
+
+static void metrics_path(const struct journal *journal, char path[JOURNAL_PATH_SIZE])
+{
+	(void) snprintf(
+		path, JOURNAL_PATH_SIZE, "%s/metrics/%s.prom", journal->folder, journal->role);
+}
+
+static void write_text(const struct journal *journal, const char *text)
+{
+	char path[JOURNAL_PATH_SIZE];
+
+	(void) snprintf(path, sizeof(path), "%s/metrics", journal->folder);
+	if (fs_mkdir_parents(journal->root_fd, path, 0755) < 0)
+		return; /* the journal says what is wrong with that folder */
+	metrics_path(journal, path);
+	/* Nobody waits for the metrics, and nothing depends on them. */
+	if (fs_write_atomic(journal->root_fd, path, text, strlen(text), 0644) < 0)
+		return;
+}
+
+void metrics_changed(const struct journal *journal)
+{
+	_cleanup_free_ char *text = metrics_text(journal);
+
+	if (text)
+		write_text(journal, text);
+}
+
 void metrics_watch(struct role *role, unsigned happened, uint64_t *wake_ms)
 {
-	(void) role, (void) happened, (void) wake_ms;
+	_cleanup_free_ char *text = metrics_text(&role->journal);
+	_cleanup_free_ char *before = NULL;
+	char path[JOURNAL_PATH_SIZE];
+
+	(void) happened, (void) wake_ms;
+	metrics_path(&role->journal, path);
+	if (!text ||
+		(fs_read(role->root_fd, path, 0, &before, NULL) == 0 && strcmp(text, before) == 0))
+		return;
+	write_text(&role->journal, text);
 }

@@ -1,9 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Prometheus text of a role, for node_exporter's textfile collector or anyone who reads the host's
- * files. */
+/*
+ * Prometheus text of a role (docs/metrics.md), for node_exporter's textfile collector or whoever
+ * reads the host's files: <state folder>/metrics/<role>.prom, replaced whole.
+ */
 #pragma once
 
 #include "entrypoint/role.h"
 
-/* A watch: writes <state_folder>/metrics/<role>.prom anew when something changed. */
+/* The journal's "changed": writes the file. What cannot be written is passed over. */
+void metrics_changed(const struct journal *journal);
+
+/* A watch of the GPU role: writes the file anew when something in it changed (a daemon, peermem).
+ */
 void metrics_watch(struct role *role, unsigned happened, uint64_t *wake_ms);
+
+/* The text itself, which the caller frees; NULL without memory. */
+char *metrics_text(const struct journal *journal);
