@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/fs.h"
+#include "common/tag.h"
 #include "entrypoint/conf.h"
 #include "module/kernel_facts.h"
 
@@ -15,11 +16,12 @@ void image_read(int root_fd, const char *krel, struct image *image)
 	char of_kernel[PATH_MAX];
 
 	*image = (struct image){ 0 };
-	(void) snprintf(of_kernel, sizeof(of_kernel),
-		KERNEL_FACTS_FOLDER "/%s/" KERNEL_FACTS_IMAGE, krel);
+	(void) snprintf(
+		of_kernel, sizeof(of_kernel), KERNEL_FACTS_FOLDER "/%s/" KERNEL_FACTS_IMAGE, krel);
 	if (fs_read(root_fd, of_kernel, 65536, &text, NULL) < 0 &&
 		fs_read(root_fd, IMAGE_CONF, 65536, &text, NULL) < 0)
 		return;
+	conf_value(text, "role", image->role, sizeof(image->role));
 	conf_value(text, "version", image->version, sizeof(image->version));
 	conf_value(text, "os", image->os, sizeof(image->os));
 	conf_value(text, "ofed_exporter", image->ofed_exporter, sizeof(image->ofed_exporter));
@@ -36,11 +38,22 @@ static bool has_index(int root_fd, const char *krel)
 	return fs_exists(root_fd, path);
 }
 
+/* As the operator computes it for a precompiled driver. NULL when the image does not say enough. */
+static char *expected_tag(const struct image *image, const char *krel)
+{
+	if (!*image->version || !*image->os)
+		return NULL;
+	return strcmp(image->role, "nic") == 0
+		       ? tag_nic(image->version, krel, image->os, "", "amd64")
+		       : tag_gpu(image->version, krel, image->os, "");
+}
+
 int image_has_kernel(int root_fd, const struct image *image, const char *krel, struct error *error)
 {
 	_cleanup_strv_ struct strv folders = { 0 };
 	_cleanup_strv_ struct strv kernels = { 0 };
 	_cleanup_free_ char *list = NULL;
+	_cleanup_free_ char *tag = NULL;
 
 	if (has_index(root_fd, krel))
 		return 0;
@@ -51,12 +64,14 @@ int image_has_kernel(int root_fd, const struct image *image, const char *krel, s
 			strv_push(&kernels, folders.items[i]) < 0)
 			return error_set_errno(error, -ENOMEM, "lib/modules");
 	list = strv_join(&kernels, ", ");
+	tag = expected_tag(image, krel);
 	return error_set(error, -ENOENT,
 		"the running kernel is %s; this image (driver %s) has modules for: %s. Use the "
-		"image that was built for it, or build one: slipway build --kernel %s%s%s",
+		"image that was built for it%s%s%s, or build one: slipway build --kernel %s%s%s",
 		krel, *image->version ? image->version : "unknown",
-		list && *list ? list : "no kernel at all", krel, *image->os ? " --os " : "",
-		image->os);
+		list && *list ? list : "no kernel at all",
+		tag ? " (the tag that the operator asks for: " : "", tag ? tag : "", tag ? ")" : "",
+		krel, *image->os ? " --os " : "", image->os);
 }
 
 /* "updates/nvidia/nvidia-uvm.ko: updates/nvidia/nvidia.ko" → "nvidia_uvm". */

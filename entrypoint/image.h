@@ -8,13 +8,14 @@
 #define IMAGE_CONF "etc/slipway/image.conf"
 
 struct image {
+	char role[8];           /* "gpu" or "nic" */
 	char version[64];       /* of the driver */
 	char os[32];            /* "debian12" */
 	char ofed_exporter[64]; /* GPU: the module that exported the peer-memory symbols to peermem
 				 */
 	char signed_key[129];   /* the id of the key that the modules were signed with */
 	char ofed_version[64];  /* GPU: the OFED that peermem was bound to */
-	char set[65];           /* GPU: an id of the modules for the kernel; "" where none is known */
+	char set[65]; /* GPU: an id of the modules for the kernel; "" where none is known */
 };
 
 /*

@@ -8,9 +8,9 @@
 #include "cli/build/image.h"
 #include "cli/build/stage.h"
 #include "cli/build/arrow_tools.h"
-#include "cli/build/tag.h"
 #include "common/fs.h"
 #include "common/copy.h"
+#include "common/tag.h"
 #include "kernels/krel.h"
 
 #define IMAGE_RECORD "image-8" /* what is kept of an image: one of an older form is made anew */

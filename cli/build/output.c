@@ -8,11 +8,11 @@
 #include "cli/build/image.h"
 #include "cli/build/arrow_tools.h"
 #include "cli/build/storage.h"
-#include "cli/build/tag.h"
 #include "cli/output_place.h"
 #include "common/fs.h"
 #include "common/json_text.h"
 #include "common/copy.h"
+#include "common/tag.h"
 
 struct outputs {
 	struct image images[2];

@@ -5,11 +5,11 @@
 
 #include "cli/build/buildah.h"
 #include "cli/build/storage.h"
-#include "cli/build/tag.h"
 #include "cli/combine/combine.h"
 #include "cli/output_place.h"
 #include "common/fs.h"
 #include "common/copy.h"
+#include "common/tag.h"
 #include "kernels/local/local_image.h"
 #include "kernels/tree/depends.h"
 

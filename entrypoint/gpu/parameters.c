@@ -10,7 +10,7 @@
 
 #define CONF_SUFFIX ".conf"
 #define CONF_LIMIT  (64 * 1024)
-#define NAME_SIZE     64
+#define NAME_SIZE   64
 
 /*
  * What a node of a cluster wants unless its owner says otherwise. GPU memory of a coherent system

@@ -23,6 +23,7 @@ static void names_the_kernels_that_it_has(void **state)
 	assert_int_equal(image_has_kernel(folder->fd, &image, "6.1.0-99-amd64", &error), -ENOENT);
 	assert_contains(error.text, "the running kernel is 6.1.0-99-amd64");
 	assert_contains(error.text, "has modules for: 6.1.0-50-amd64, 6.1.0-56-amd64");
+	assert_contains(error.text, "asks for: 535-6.1.0-99-amd64-debian12)");
 	assert_contains(error.text, "slipway build --kernel 6.1.0-99-amd64 --os debian12");
 }
 

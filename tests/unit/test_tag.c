@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/unit/support.h"
 
-#include "cli/build/tag.h"
+#include "common/tag.h"
 
 static void expect(char *tag, const char *wanted)
 {

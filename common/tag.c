@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/build/tag.h"
+#include "common/tag.h"
 
 #include <ctype.h>
 #include <stdbool.h>
