@@ -11,14 +11,21 @@ images_krel() {
     jq -r .krel "$images_folder/images.json"
 }
 
+# The slipway-init that the images get in the place of their own, when one tries a change without `make images`: VM_INIT.
+put_init() {
+    [ -z "${VM_INIT:-}" ] || install -m 755 "$VM_INIT" "$root/usr/bin/slipway-init"
+}
+
 # derive NAME FROM COMMAND…: an image that differs from another in what COMMAND does to its root folder, $root.
 derive_image() {
     local name=$1 from=$2 container root
     shift 2
     container=$(buildah from --quiet --pull-never "oci-archive:$from")
     root=$(buildah mount "$container")
+    root=$root put_init
     root=$root "$@"
-    buildah commit -q "$container" "localhost/slipway-test-$name" >/dev/null
+    # With a fixed time the same content is the same image, and the disk made from it stays.
+    buildah commit -q --timestamp 0 "$container" "localhost/slipway-test-$name" >/dev/null
     buildah rm "$container" >/dev/null
 }
 
@@ -32,6 +39,16 @@ gpu_elsewhere() {
     echo localhost/slipway-test-gpu-elsewhere
 }
 
+# driver_image NAME FILE: the archive, or with VM_INIT the image that is derived from it.
+driver_image() {
+    if [ -z "${VM_INIT:-}" ]; then
+        echo "$2"
+        return
+    fi
+    derive_image "$1-init" "$2" true
+    echo "localhost/slipway-test-$1-init"
+}
+
 # Makes the guest, and one disk with all images for every file of driver tests.
 use_drivers() {
     [ -f "$images_folder/images.json" ] || {
@@ -41,6 +58,7 @@ use_drivers() {
     use_guest "$(images_krel)"
     VM_IMAGES=$VM_BUILD/images/drivers.ext4
     export VM_IMAGES
-    "$vm_folder/make-images-disk" "$VM_IMAGES" gpu="$images_folder/gpu.oci.tar" nic="$images_folder/nic.oci.tar" \
-        nic-other="$images_folder/other/nic.oci.tar" gpu-elsewhere="$(gpu_elsewhere)"
+    "$vm_folder/make-images-disk" "$VM_IMAGES" gpu="$(driver_image gpu "$images_folder/gpu.oci.tar")" \
+        nic="$(driver_image nic "$images_folder/nic.oci.tar")" \
+        nic-other="$(driver_image nic-other "$images_folder/other/nic.oci.tar")" gpu-elsewhere="$(gpu_elsewhere)"
 }

@@ -1,0 +1,88 @@
+#!/usr/bin/env bats
+# shellcheck disable=SC2154
+# SPDX-License-Identifier: Apache-2.0
+# The GPU operator's own DaemonSets, run by podman on a node of Debian 13's programs: shared/operator-manifests, unchanged
+# but for the fields of the downward API, with every probe on its timings. tests/vm/README.md says what stands for what.
+
+load podman
+
+setup_file() {
+    [ -d "$manifests" ] || skip "no $manifests beside the checkout: the operator's manifests are not in the repository"
+    use_podman
+}
+
+@test "of the manifests only the downward API's fields are changed" {
+    local manifest
+    for manifest in driver-minimal.yaml driver-rdma.yaml; do
+        use_manifest "$manifest"
+        run diff "$manifests/$manifest" "$BATS_TEST_TMPDIR/manifest.yaml"
+        [ "$status" -eq 1 ]
+        # Three lines that name a field are one with its value.
+        run grep -vE '^([0-9,]+[acd][0-9,]+|---|<  +valueFrom:|<  +fieldRef:|<  +fieldPath: .*|>  +value: .*|> (---|apiVersion: v1|kind: ConfigMap|metadata:|  name: test-cm|  namespace: test-operator|data:|  test-file: hello))$' <<<"$output"
+        echo "$output"
+        [ "$status" -eq 1 ]
+    done
+    [ "$(cat "$BATS_TEST_TMPDIR/probes/nvidia-peermem-ctr.liveness")" = "30 30 10 1
+'sh' '-c' 'nvidia-driver probe_nvidia_peermem'" ]
+}
+
+@test "driver-minimal.yaml: ready, killed and ready again, restarted as a pod, gone" {
+    use_manifest driver-minimal.yaml
+    run_pod_case --timeout 480 <<'CASE'
+simulate
+kube_play
+wait_pod_ready 180
+grep -q uninstalling /run/nvidia/driver-manager.log
+kube_exec nvidia-driver-ctr sh /usr/local/bin/startup-probe.sh
+cat /run/nvidia/validations/.driver-ctr-ready
+[ "$(chroot /run/nvidia/driver sh -c 'ls /usr/src | head -n 1')" != "" ]
+
+echo "==> SIGKILL: the same container starts again"
+: >/run/nvidia/validations/.driver-ctr-ready
+kill_container nvidia-driver-ctr
+wait_gone /run/nvidia/validations/.driver-ctr-ready 60
+wait_pod_ready 180
+kube_exec nvidia-driver-ctr sh /usr/local/bin/startup-probe.sh
+
+echo "==> the pod is deleted, and the DaemonSet's next one starts"
+kube_down
+expect_pod_gone
+kube_play
+wait_pod_ready 180
+kube_exec nvidia-driver-ctr sh /usr/local/bin/startup-probe.sh
+kube_down
+expect_pod_gone
+CASE
+    [ "$status" -eq 0 ]
+    [[ $output == *"GPU_DIRECT_RDMA_ENABLED: false"* ]]
+}
+
+@test "driver-rdma.yaml: every probe on its timings, with OFED that comes later" {
+    use_manifest driver-rdma.yaml
+    run_pod_case --timeout 480 <<'CASE'
+simulate
+kube_play &
+play=$!
+poll 60 grep -qs 'waiting for MOFED' /run/nvidia/driver-manager.log
+start nic
+wait_ready nic 180
+poll 60 container_of nvidia-peermem-ctr >/dev/null 2>&1
+kubelet nvidia-driver-ctr nvidia-peermem-ctr
+wait_pod_ready 180
+expect_loaded nvidia nvidia_uvm nvidia_modeset nvidia_peermem
+wait_probe nvidia-peermem-ctr startup ok 180
+wait_probe nvidia-driver-ctr startup ok 180
+cat /run/nvidia/validations/.driver-ctr-ready
+wait_probe nvidia-peermem-ctr liveness ok 180
+probes
+wait "$play"
+kube_down
+expect_unloaded nvidia nvidia_peermem
+stop_clean nic
+expect_pod_gone
+CASE
+    [ "$status" -eq 0 ]
+    [[ $output == *"GPU_DIRECT_RDMA_ENABLED: true"* ]]
+    [[ $output != *"liveness failed"* ]]
+    printf '%s\n' "${lines[@]}" | grep -E '^[0-9]+ nvidia-.* (startup|liveness) ' >&3 || true
+}

@@ -1,0 +1,178 @@
+# shellcheck shell=dash
+# SPDX-License-Identifier: Apache-2.0
+# What cases on a node with podman say on top of lib.sh: `. /test/podman.sh`. The machine is booted with the system of
+# tests/vm/podman/make-system and these disks: vdb images that `start` runs, vdc the guest's own system (for the kernel's
+# modules and simdev), vdd the storage of images that the manifest names.
+#
+#   node_up                           mounts what was said above, and what a node of the operator has
+#   kube_play [MANIFEST]              the pod runs when it returns (default: /case/manifest.yaml); output in /vm/play
+#   kube_down                         each container's preStop hook, SIGTERM, the grace time, and the pod is gone
+#   container_of NAME                 the id of the pod's container NAME
+#   kube_logs NAME                    what it printed
+#   kube_exec NAME COMMAND…           as a kubelet's probe: by the runtime, in the container
+#   kubelet NAME…                     from here on the probes of these containers run in the background, on their timings
+#   wait_probe NAME KIND RESULT SECONDS   until a probe (startup, liveness) of that container ended with `ok` or `failed`
+#   probes                            what ran: seconds of uptime, container, kind, ok or failed, exit code, milliseconds
+#   wait_pod_ready SECONDS            until the driver container has told its readiness and mounted its root
+#   kill_container NAME               SIGKILL of its first process; podman starts it again, as a kubelet does
+#   expect_pod_gone                   no container of the pod is left on the node, and nothing of its driver
+#
+# What the init container said is in /run/nvidia/driver-manager.log: podman removes one that has ended.
+#
+# A probe is a file /case/probes/NAME.KIND, made of the manifest by tests/vm/podman/probes.jq: its first line has
+# initialDelaySeconds, periodSeconds, timeoutSeconds and failureThreshold, the rest is the command, quoted for a shell;
+# NAME.preStop has the command only.
+
+pod=nvidia-gpu-driver-ubuntu22.04-7c6d7bd86b-pod
+grace_seconds=30
+
+node_up() {
+    mount -t ext4 -o ro /dev/vdc /kernel
+    mount -t ext4 -o ro /dev/vdd /store
+    mkdir -p "/lib/modules/$(uname -r)"
+    mount --bind "/kernel/lib/modules/$(uname -r)" "/lib/modules/$(uname -r)"
+    ln -s /kernel/test/modules /test/modules
+    # Podman keeps its layers as overlays, and an overlay of an overlay has no place for whiteouts.
+    mount -t tmpfs tmpfs /var/lib/containers
+    mkdir -p /run/mellanox/drivers /var/log
+    : >/dev/log
+}
+
+# With --network=host podman makes no bridge, for which it would want a firewall program.
+kube_play() {
+    if ! podman kube play --network=host "${1:-/case/manifest.yaml}" >/vm/play 2>&1; then
+        cat /vm/play >&2
+        return 1
+    fi
+}
+
+container_of() {
+    podman container inspect --format '{{.Id}}' "$pod-$1"
+}
+
+kube_logs() {
+    podman logs "$pod-$1" 2>&1
+}
+
+kube_exec() {
+    local id
+    id=$(container_of "$1")
+    shift
+    crun exec "$id" "$@"
+}
+
+pod_is_ready() {
+    grep -qs '^Ready' /run/nvidia/validations/.driver-daemons-status && [ "$(mounts_at /run/nvidia/driver)" = 1 ]
+}
+
+wait_pod_ready() {
+    poll "$1" pod_is_ready || fail "the driver container was not ready within $1 s"
+}
+
+kill_container() {
+    kill -KILL "$(podman container inspect --format '{{.State.Pid}}' "$pod-$1")"
+}
+
+expect_pod_gone() {
+    refute "a container is left" podman container exists "$pod-nvidia-driver-ctr"
+    expect_nothing_left
+}
+
+hook_of() {
+    [ ! -e "/case/probes/$1.preStop" ] || kube_exec_file "$(container_of "$1")" "/case/probes/$1.preStop" "$grace_seconds"
+}
+
+# kube_exec_file ID FILE SECONDS: the command in FILE, whose arguments are quoted.
+kube_exec_file() {
+    local id=$1 seconds=$3
+    eval "set -- $(cat "$2")"
+    timeout -s KILL "$seconds" crun exec "$id" "$@"
+}
+
+uptime_ms() {
+    awk '{ printf "%d\n", $1 * 1000 }' /proc/uptime
+}
+
+# one_probe NAME KIND ID: runs it once, says how it went.
+one_probe() {
+    local began status=0 result=ok
+    began=$(uptime_ms)
+    sed 1d "/case/probes/$1.$2" >"/vm/probe.$1"
+    kube_exec_file "$3" "/vm/probe.$1" "$timeout" >"/vm/probe.$1.output" 2>&1 || status=$?
+    [ "$status" = 0 ] || result=failed
+    printf '%s %s %s %s %s %s\n' "$((began / 1000))" "$1" "$2" "$result" "$status" "$(($(uptime_ms) - began))" >>/vm/probes
+    [ "$status" = 0 ]
+}
+
+# run_probe NAME KIND ID: true after a success of the startup probe, false after too many failures in a row or when the
+# container has gone; liveness goes on until one of these.
+run_probe() {
+    local delay period timeout threshold failures=0
+    [ -e "/case/probes/$1.$2" ] || return 0
+    read -r delay period timeout threshold <"/case/probes/$1.$2"
+    while [ $(($(uptime_ms) / 1000)) -lt $((began_s + delay)) ]; do
+        sleep 1
+    done
+    while crun state "$3" >/dev/null 2>&1; do
+        if one_probe "$1" "$2" "$3"; then
+            failures=0
+            [ "$2" != startup ] || return 0
+        else
+            failures=$((failures + 1))
+            [ "$failures" -lt "$threshold" ] || return 1
+        fi
+        sleep "$period"
+    done
+    return 1
+}
+
+# As a kubelet: liveness after startup; where one of them has failed too often the container is stopped and started again.
+watch_container() {
+    local id began_s
+    while id=$(container_of "$1" 2>/dev/null); do
+        began_s=$(($(uptime_ms) / 1000))
+        [ "$1" != "${kubelet_late:-}" ] || began_s=0
+        if run_probe "$1" startup "$id"; then
+            run_probe "$1" liveness "$id" || podman restart --time "$grace_seconds" "$pod-$1" >/dev/null 2>&1 || true
+        fi
+        sleep 1
+    done
+}
+
+kubelet() {
+    local name
+    : >>/vm/probes
+    for name in "$@"; do
+        watch_container "$name" &
+    done
+}
+
+probes() {
+    cat /vm/probes
+}
+
+wait_probe() {
+    poll "$4" grep -q " $1 $2 $3 " /vm/probes || fail "$2 probe of $1 did not end with $3 within $4 s; its last words: $(cat "/vm/probe.$1.output")"
+}
+
+kube_down() {
+    local file name
+    for file in /case/probes/*.preStop; do
+        name=${file##*/}
+        hook_of "${name%.preStop}" || echo "preStop hook of $name failed" >&2
+    done
+    podman pod stop --time "$grace_seconds" "$pod" >/vm/down 2>&1
+    podman pod rm "$pod" >>/vm/down 2>&1
+}
+
+# After a failure one wants to know what the containers said.
+report_pod() {
+    local status=$? name
+    [ "$status" -ne 0 ] || return 0
+    cat /vm/play /vm/probes 2>/dev/null || true
+    cat /run/nvidia/driver-manager.log
+    for name in nvidia-driver-ctr nvidia-peermem-ctr; do
+        echo "==> $name"
+        kube_logs "$name" | tail -n 40
+    done
+}
