@@ -39,14 +39,15 @@ static enum exit_code exit_code(enum proof_verdict verdict)
 	return verdict == PROOF_WILL_NOT_LOAD ? EXIT_CODE_WILL_NOT_LOAD : EXIT_CODE_CANNOT_TELL;
 }
 
-static struct tally tally(const struct proving *proving, const struct verify_input *input)
+/* The GPU image has all but OFED's. */
+static struct tally tally(const struct proving *proving, bool nic)
 {
 	struct tally sum = { 0 };
 
 	for (size_t i = 0; i < proving->members.count; i++) {
 		enum proof_verdict verdict = proving->members.items[i].proof.verdict;
 
-		if (proving->members.inputs[i] != input)
+		if ((proving->members.inputs[i] == proving->ofed) != nic)
 			continue;
 		sum.count++;
 		sum.loading += verdict == PROOF_WILL_LOAD;
@@ -68,10 +69,9 @@ static enum proof_verdict judge_tally(const struct proving *proving, const struc
 	return PROOF_WILL_LOAD;
 }
 
-static int add_role(const struct proving *proving, const char *role,
-	const struct verify_input *input, struct strv *lines)
+static int add_role(const struct proving *proving, const char *role, bool nic, struct strv *lines)
 {
-	const struct tally sum = tally(proving, input);
+	const struct tally sum = tally(proving, nic);
 	int r = strv_pushf(lines, "%s=%s", role, word(judge_tally(proving, &sum)));
 
 	if (r == 0)
@@ -108,9 +108,9 @@ static int write_conf(
 	if (r == 0)
 		r = strv_pushf(&lines, "all_loading=%zu", proving->set.loading);
 	if (r == 0)
-		r = add_role(proving, "nic", proving->ofed, &lines);
+		r = add_role(proving, "nic", true, &lines);
 	if (r == 0)
-		r = add_role(proving, "gpu", proving->nvidia, &lines);
+		r = add_role(proving, "gpu", false, &lines);
 	if (r == 0 && proving->set.verdict != PROOF_WILL_LOAD) {
 		reason = first_reason(proving);
 		r = reason ? strv_pushf(&lines, "first=%s", reason) : -ENOMEM;

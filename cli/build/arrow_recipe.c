@@ -10,14 +10,7 @@
 #include "common/process.h"
 #include "common/copy.h"
 
-struct recipe {
-	const char *name;
-	const char *source;
-	const char *ofed; /* the OFED module set, or NULL */
-};
-
-static int add_recipe(
-	const struct build *build, const char *name, struct hash *hash, struct error *error)
+int recipe_add(const struct build *build, const char *name, struct hash *hash, struct error *error)
 {
 	_cleanup_free_ char *script = NULL;
 	_cleanup_free_ char *patches = NULL;
@@ -35,7 +28,7 @@ static int add_recipe(
 
 int ofed_add_inputs(const struct build *build, struct hash *hash, struct error *error)
 {
-	int r = add_recipe(build, "ofed", hash, error);
+	int r = recipe_add(build, "ofed", hash, error);
 
 	if (r == 0 && build->ofed.kind == SOURCE_TREE)
 		r = source_add_content(&build->ofed, hash, error);
@@ -44,7 +37,7 @@ int ofed_add_inputs(const struct build *build, struct hash *hash, struct error *
 
 int nvidia_add_inputs(const struct build *build, struct hash *hash, struct error *error)
 {
-	int r = add_recipe(build, "nvidia", hash, error);
+	int r = recipe_add(build, "nvidia", hash, error);
 
 	if (r == 0 && build->nvidia.kind == SOURCE_TREE)
 		r = source_add_content(&build->nvidia, hash, error);
@@ -142,6 +135,8 @@ static int recipe_environment(
 	if (r == 0)
 		r = strv_pushf(list, "SLIPWAY_OFED=%s", recipe->ofed ? "/slipway/ofed" : "");
 	if (r == 0)
+		r = strv_pushf(list, "SLIPWAY_NVIDIA=%s", recipe->nvidia ? "/slipway/nvidia" : "");
+	if (r == 0)
 		r = strv_push(list, "SLIPWAY_PATCHES=/slipway/patches");
 	if (r == 0)
 		r = strv_push(list, "SLIPWAY_OUTPUT=/slipway/output");
@@ -191,7 +186,7 @@ static int start_container(const struct build *build, struct buildah *buildah,
 	const struct recipe *recipe, const struct folders *folders, const char *output,
 	struct error *error)
 {
-	const struct buildah_mount mounts[] = {
+	struct buildah_mount mounts[8] = {
 		{ .from = folders->recipes, .to = "/slipway/recipes" },
 		{ .from = arrow_output(build, ARROW_KERNEL), .to = "/slipway/kernel" },
 		{ .from = recipe->source, .to = "/slipway/source" },
@@ -199,8 +194,8 @@ static int start_container(const struct build *build, struct buildah *buildah,
 			.to = "/slipway/patches" },
 		{ .from = output, .to = "/slipway/output", .writable = true },
 		{ .from = folders->work, .to = "/slipway/work", .writable = true },
-		{ .from = recipe->ofed, .to = "/slipway/ofed" },
 	};
+	size_t mount_count = 6;
 	_cleanup_strv_ struct strv environment = { 0 };
 	_cleanup_strv_ struct strv argv = { 0 };
 	_cleanup_free_ char *image = NULL;
@@ -208,15 +203,21 @@ static int start_container(const struct build *build, struct buildah *buildah,
 
 	if (r < 0)
 		return r;
+	if (recipe->ofed)
+		mounts[mount_count++] =
+			(struct buildah_mount){ .from = recipe->ofed, .to = "/slipway/ofed" };
+	if (recipe->nvidia)
+		mounts[mount_count++] =
+			(struct buildah_mount){ .from = recipe->nvidia, .to = "/slipway/nvidia" };
 	if (strv_pushf(&argv, "/slipway/recipes/%s.sh", recipe->name) < 0 ||
 		recipe_environment(build, recipe, &environment) < 0)
 		return error_set_errno(error, -ENOMEM, "recipe %s", recipe->name);
-	return buildah_run(buildah, image, recipe->name, mounts,
-		ARRAY_SIZE(mounts) - (recipe->ofed ? 0 : 1), &environment, &argv, error);
+	return buildah_run(
+		buildah, image, recipe->name, mounts, mount_count, &environment, &argv, error);
 }
 
-static int run_recipe(struct build *build, const struct recipe *recipe,
-	const struct arrow_place *place, struct error *error)
+int recipe_run(struct build *build, const struct recipe *recipe, const struct arrow_place *place,
+	struct error *error)
 {
 	_cleanup_(arrow_buildah_done) struct buildah buildah = { .log_fd = -1 };
 	_cleanup_(folders_free) struct folders folders = { 0 };
@@ -250,7 +251,7 @@ int ofed_run(struct build *build, const struct arrow_place *place, struct error 
 	int r = source_tree(build, &build->ofed, ARROW_OFED_SOURCE, &source, error);
 
 	recipe.source = source;
-	return r < 0 ? r : run_recipe(build, &recipe, place, error);
+	return r < 0 ? r : recipe_run(build, &recipe, place, error);
 }
 
 int nvidia_run(struct build *build, const struct arrow_place *place, struct error *error)
@@ -262,14 +263,14 @@ int nvidia_run(struct build *build, const struct arrow_place *place, struct erro
 	recipe.source = source;
 	if (ofed_applies(build))
 		recipe.ofed = arrow_output(build, ARROW_OFED);
-	return r < 0 ? r : run_recipe(build, &recipe, place, error);
+	return r < 0 ? r : recipe_run(build, &recipe, place, error);
 }
 
 int init_run(struct build *build, const struct arrow_place *place, struct error *error)
 {
 	const struct recipe recipe = { .name = "init", .source = build->context.data };
 
-	return run_recipe(build, &recipe, place, error);
+	return recipe_run(build, &recipe, place, error);
 }
 
 /* The recipe tells packages by their file names, as apt-get download gives them. */
@@ -303,5 +304,5 @@ int userspace_run(struct build *build, const struct arrow_place *place, struct e
 		if (strcmp(build->lock.packages[i].purpose, LOCK_NVIDIA_USERSPACE) == 0)
 			r = link_package(build, &build->lock.packages[i], folder, error);
 	recipe.source = folder;
-	return r < 0 ? r : run_recipe(build, &recipe, place, error);
+	return r < 0 ? r : recipe_run(build, &recipe, place, error);
 }

@@ -23,6 +23,16 @@ bool nvidia_signed_applies(const struct build *build)
 	return signing_wanted(build) && nvidia_applies(build);
 }
 
+bool gdrcopy_signed_applies(const struct build *build)
+{
+	return signing_wanted(build) && gdrcopy_applies(build);
+}
+
+bool nvidia_fs_signed_applies(const struct build *build)
+{
+	return signing_wanted(build) && nvidia_fs_applies(build);
+}
+
 int sign_add_inputs(const struct build *build, struct hash *hash, struct error *error)
 {
 	(void) error;
@@ -137,6 +147,10 @@ int sign_export_sets(struct build *build, size_t *ret_count, struct error *error
 		r = export_set(build, ARROW_OFED, ret_count, error);
 	if (r == 0 && nvidia_applies(build))
 		r = export_set(build, ARROW_NVIDIA, ret_count, error);
+	if (r == 0 && gdrcopy_applies(build))
+		r = export_set(build, ARROW_GDRCOPY, ret_count, error);
+	if (r == 0 && nvidia_fs_applies(build))
+		r = export_set(build, ARROW_NVIDIA_FS, ret_count, error);
 	return r;
 }
 
@@ -162,4 +176,14 @@ int ofed_sign_run(struct build *build, const struct arrow_place *place, struct e
 int nvidia_sign_run(struct build *build, const struct arrow_place *place, struct error *error)
 {
 	return run(build, ARROW_NVIDIA, place, error);
+}
+
+int gdrcopy_sign_run(struct build *build, const struct arrow_place *place, struct error *error)
+{
+	return run(build, ARROW_GDRCOPY, place, error);
+}
+
+int nvidia_fs_sign_run(struct build *build, const struct arrow_place *place, struct error *error)
+{
+	return run(build, ARROW_NVIDIA_FS, place, error);
 }

@@ -158,6 +158,14 @@ int nvidia_source_run(struct build *build, const struct arrow_place *place, stru
 	return r < 0 ? r : check_in(place->folder, source_check_nvidia, error);
 }
 
+int source_unpack(const struct source *source, const char *folder,
+	int (*check)(const char *path, struct error *error), struct error *error)
+{
+	int r = unpack_archive(source->path, folder, true, error);
+
+	return r < 0 ? r : check_in(folder, check, error);
+}
+
 int source_tree(const struct build *build, const struct source *source, enum arrow_id arrow,
 	char **ret_path, struct error *error)
 {

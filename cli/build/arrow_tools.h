@@ -24,6 +24,24 @@ int nvidia_source_run(struct build *build, const struct arrow_place *place, stru
 int source_tree(const struct build *build, const struct source *source, enum arrow_id arrow,
 	char **ret_path, struct error *error) _must_check_;
 
+/* What a user's archive holds, at its top level. -EINVAL for a file that is no whole archive. */
+int source_unpack(const struct source *source, const char *folder,
+	int (*check)(const char *path, struct error *error), struct error *error) _must_check_;
+
+/* arrow_addon.c: gdrdrv and nvidia-fs, compiled against NVIDIA's set */
+bool gdrcopy_applies(const struct build *build);
+bool nvidia_fs_applies(const struct build *build);
+bool gdrcopy_source_applies(const struct build *build);
+bool nvidia_fs_source_applies(const struct build *build);
+int gdrcopy_source_add_inputs(const struct build *build, struct hash *hash, struct error *error);
+int nvidia_fs_source_add_inputs(const struct build *build, struct hash *hash, struct error *error);
+int gdrcopy_source_run(struct build *build, const struct arrow_place *place, struct error *error);
+int nvidia_fs_source_run(struct build *build, const struct arrow_place *place, struct error *error);
+int gdrcopy_add_inputs(const struct build *build, struct hash *hash, struct error *error);
+int nvidia_fs_add_inputs(const struct build *build, struct hash *hash, struct error *error);
+int gdrcopy_run(struct build *build, const struct arrow_place *place, struct error *error);
+int nvidia_fs_run(struct build *build, const struct arrow_place *place, struct error *error);
+
 /* arrow_base.c */
 int build_base_add_inputs(const struct build *build, struct hash *hash, struct error *error);
 int build_base_run(struct build *build, const struct arrow_place *place, struct error *error);
@@ -40,6 +58,18 @@ int image_name(const struct build *build, enum arrow_id arrow, char **ret_name,
 	struct error *error) _must_check_;
 
 /* arrow_recipe.c */
+struct recipe {
+	const char *name;   /* of containers/recipes/<name>.sh and containers/patches/<name> */
+	const char *source; /* absolute, as the module sets */
+	const char *ofed;   /* the OFED module set, or NULL */
+	const char *nvidia; /* NVIDIA's, or NULL */
+};
+
+/* Adds to a key what a recipe is, but for its source and the sets that it reads. */
+int recipe_add(const struct build *build, const char *name, struct hash *hash,
+	struct error *error) _must_check_;
+int recipe_run(struct build *build, const struct recipe *recipe, const struct arrow_place *place,
+	struct error *error) _must_check_;
 int ofed_add_inputs(const struct build *build, struct hash *hash, struct error *error);
 int ofed_run(struct build *build, const struct arrow_place *place, struct error *error);
 int nvidia_add_inputs(const struct build *build, struct hash *hash, struct error *error);
@@ -53,9 +83,13 @@ int userspace_run(struct build *build, const struct arrow_place *place, struct e
 /* arrow_sign.c: a set with every module of it signed */
 bool ofed_signed_applies(const struct build *build);
 bool nvidia_signed_applies(const struct build *build);
+bool gdrcopy_signed_applies(const struct build *build);
+bool nvidia_fs_signed_applies(const struct build *build);
 int sign_add_inputs(const struct build *build, struct hash *hash, struct error *error);
 int ofed_sign_run(struct build *build, const struct arrow_place *place, struct error *error);
 int nvidia_sign_run(struct build *build, const struct arrow_place *place, struct error *error);
+int gdrcopy_sign_run(struct build *build, const struct arrow_place *place, struct error *error);
+int nvidia_fs_sign_run(struct build *build, const struct arrow_place *place, struct error *error);
 #define SIGNING_SIGNATURES "signatures" /* below the folder of --sign-export and --sign-import */
 /* Writes the digests of the sets that were made to the folder of --sign-export. */
 int sign_export_sets(struct build *build, size_t *ret_count, struct error *error) _must_check_;

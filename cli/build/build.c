@@ -52,7 +52,10 @@ static void say_export(const struct build *build, size_t count)
 static int run_export(struct build *build, struct error *error)
 {
 	size_t count;
-	int r = arrows_make(build, ARROW_BIT(ARROW_OFED) | ARROW_BIT(ARROW_NVIDIA), error);
+	int r = arrows_make(build,
+		ARROW_BIT(ARROW_OFED) | ARROW_BIT(ARROW_NVIDIA) | ARROW_BIT(ARROW_GDRCOPY) |
+			ARROW_BIT(ARROW_NVIDIA_FS),
+		error);
 
 	if (r < 0)
 		return r;
@@ -119,6 +122,8 @@ void build_done(struct build *build)
 	bundle_free(&build->bundle);
 	source_free(&build->ofed);
 	source_free(&build->nvidia);
+	source_free(&build->gdrcopy);
+	source_free(&build->nvidia_fs);
 	for (size_t i = 0; i < ARROW_COUNT; i++)
 		free(build->states[i].output);
 }

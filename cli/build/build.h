@@ -24,13 +24,19 @@ enum arrow_id {
 	ARROW_MODULES, /* the kernel's own modules */
 	ARROW_OFED_SOURCE,
 	ARROW_NVIDIA_SOURCE,
+	ARROW_GDRCOPY_SOURCE,
+	ARROW_NVIDIA_FS_SOURCE,
 	ARROW_BUILD_BASE,   /* image that the build container starts from */
 	ARROW_TOOLCHAIN,    /* the build container's image, with the kernel's compiler */
 	ARROW_RUNTIME_BASE, /* image that the driver images start from */
 	ARROW_OFED,
 	ARROW_NVIDIA,
+	ARROW_GDRCOPY, /* bound to NVIDIA's set, as the next */
+	ARROW_NVIDIA_FS,
 	ARROW_OFED_SIGNED, /* what is not signed is read as the recipe left it */
 	ARROW_NVIDIA_SIGNED,
+	ARROW_GDRCOPY_SIGNED,
+	ARROW_NVIDIA_FS_SIGNED,
 	ARROW_INIT,
 	ARROW_USERSPACE, /* nvidia-smi, libcuda, firmware … */
 	ARROW_PROOF,
@@ -80,6 +86,8 @@ struct build {
 	struct bundle *bundle; /* cli/bundle/bundle.h; NULL without --bundle */
 	struct source ofed;
 	struct source nvidia;
+	struct source gdrcopy;
+	struct source nvidia_fs;
 	struct signing signing;
 	struct kernel_record record; /* its strings are NULL until build_read_tree() */
 	bool no_tree;                /* the record is of a probe bundle's configuration alone */

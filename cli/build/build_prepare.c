@@ -150,6 +150,15 @@ static int identify_sources(struct build *build, struct error *error)
 		r = source_identify("--ofed", options->ofed, "reference", &build->ofed, error);
 	if (r == 0 && strcmp(options->nvidia, "none") != 0)
 		r = source_identify("--nvidia", options->nvidia, "debian", &build->nvidia, error);
+	if (r == 0 && options->gdrcopy)
+		r = source_identify("--gdrcopy", options->gdrcopy, NULL, &build->gdrcopy, error);
+	if (r == 0 && options->nvidia_fs)
+		r = source_identify(
+			"--nvidia-fs", options->nvidia_fs, NULL, &build->nvidia_fs, error);
+	if (r == 0 && build->gdrcopy.kind == SOURCE_TREE)
+		r = source_check_gdrcopy(build->gdrcopy.path, error);
+	if (r == 0 && build->nvidia_fs.kind == SOURCE_TREE)
+		r = source_check_nvidia_fs(build->nvidia_fs.path, error);
 	if (r == 0 && build->ofed.kind == SOURCE_TREE)
 		r = source_check_ofed(build->ofed.path, error);
 	if (r == 0 && build->nvidia.kind == SOURCE_TREE)

@@ -29,6 +29,20 @@ static const struct arrow arrows[ARROW_COUNT] = {
 		.add_inputs = nvidia_source_add_inputs,
 		.run = nvidia_source_run,
 	},
+	[ARROW_GDRCOPY_SOURCE] = {
+		.name = "gdrcopy-source",
+		.failure = EXIT_CODE_SOURCE,
+		.applies = gdrcopy_source_applies,
+		.add_inputs = gdrcopy_source_add_inputs,
+		.run = gdrcopy_source_run,
+	},
+	[ARROW_NVIDIA_FS_SOURCE] = {
+		.name = "nvidia-fs-source",
+		.failure = EXIT_CODE_SOURCE,
+		.applies = nvidia_fs_source_applies,
+		.add_inputs = nvidia_fs_source_add_inputs,
+		.run = nvidia_fs_source_run,
+	},
 	[ARROW_BUILD_BASE] = {
 		.name = "build-base",
 		.failure = EXIT_CODE_IMAGE,
@@ -69,6 +83,24 @@ static const struct arrow arrows[ARROW_COUNT] = {
 		.add_inputs = nvidia_add_inputs,
 		.run = nvidia_run,
 	},
+	[ARROW_GDRCOPY] = {
+		.name = "gdrcopy",
+		.failure = EXIT_CODE_COMPILE,
+		.inputs = ARROW_BIT(ARROW_KERNEL) | ARROW_BIT(ARROW_GDRCOPY_SOURCE) |
+			ARROW_BIT(ARROW_TOOLCHAIN) | ARROW_BIT(ARROW_NVIDIA),
+		.applies = gdrcopy_applies,
+		.add_inputs = gdrcopy_add_inputs,
+		.run = gdrcopy_run,
+	},
+	[ARROW_NVIDIA_FS] = {
+		.name = "nvidia-fs",
+		.failure = EXIT_CODE_COMPILE,
+		.inputs = ARROW_BIT(ARROW_KERNEL) | ARROW_BIT(ARROW_NVIDIA_FS_SOURCE) |
+			ARROW_BIT(ARROW_TOOLCHAIN) | ARROW_BIT(ARROW_NVIDIA),
+		.applies = nvidia_fs_applies,
+		.add_inputs = nvidia_fs_add_inputs,
+		.run = nvidia_fs_run,
+	},
 	[ARROW_OFED_SIGNED] = {
 		.name = "ofed-signed",
 		.failure = EXIT_CODE_SIGNATURE,
@@ -86,6 +118,24 @@ static const struct arrow arrows[ARROW_COUNT] = {
 		.otherwise = ARROW_NVIDIA,
 		.add_inputs = sign_add_inputs,
 		.run = nvidia_sign_run,
+	},
+	[ARROW_GDRCOPY_SIGNED] = {
+		.name = "gdrcopy-signed",
+		.failure = EXIT_CODE_SIGNATURE,
+		.inputs = ARROW_BIT(ARROW_GDRCOPY),
+		.applies = gdrcopy_signed_applies,
+		.otherwise = ARROW_GDRCOPY,
+		.add_inputs = sign_add_inputs,
+		.run = gdrcopy_sign_run,
+	},
+	[ARROW_NVIDIA_FS_SIGNED] = {
+		.name = "nvidia-fs-signed",
+		.failure = EXIT_CODE_SIGNATURE,
+		.inputs = ARROW_BIT(ARROW_NVIDIA_FS),
+		.applies = nvidia_fs_signed_applies,
+		.otherwise = ARROW_NVIDIA_FS,
+		.add_inputs = sign_add_inputs,
+		.run = nvidia_fs_sign_run,
 	},
 	[ARROW_INIT] = {
 		.name = "init",
@@ -107,6 +157,7 @@ static const struct arrow arrows[ARROW_COUNT] = {
 		.failure = EXIT_CODE_INTERNAL,
 		.inputs = ARROW_BIT(ARROW_KERNEL) | ARROW_BIT(ARROW_MODULES) |
 			ARROW_BIT(ARROW_OFED_SIGNED) | ARROW_BIT(ARROW_NVIDIA_SIGNED) |
+			ARROW_BIT(ARROW_GDRCOPY_SIGNED) | ARROW_BIT(ARROW_NVIDIA_FS_SIGNED) |
 			ARROW_BIT(ARROW_USERSPACE),
 		.add_inputs = proof_add_inputs,
 		.run = proof_run,
@@ -124,7 +175,8 @@ static const struct arrow arrows[ARROW_COUNT] = {
 		.name = "gpu",
 		.failure = EXIT_CODE_IMAGE,
 		.inputs = ARROW_BIT(ARROW_KERNEL) | ARROW_BIT(ARROW_MODULES) | ARROW_BIT(ARROW_RUNTIME_BASE) |
-			ARROW_BIT(ARROW_OFED_SIGNED) | ARROW_BIT(ARROW_NVIDIA_SIGNED) | ARROW_BIT(ARROW_INIT) |
+			ARROW_BIT(ARROW_OFED_SIGNED) | ARROW_BIT(ARROW_NVIDIA_SIGNED) |
+			ARROW_BIT(ARROW_GDRCOPY_SIGNED) | ARROW_BIT(ARROW_NVIDIA_FS_SIGNED) | ARROW_BIT(ARROW_INIT) |
 			ARROW_BIT(ARROW_USERSPACE) | ARROW_BIT(ARROW_PROOF),
 		.applies = nvidia_applies,
 		.add_inputs = gpu_add_inputs,

@@ -24,6 +24,8 @@ static const char usage_text[] =
 	"  --nvidia SRC     NVIDIA's open kernel modules: a tree, a tarball, or debian; with none "
 	"there\n"
 	"                   is no GPU image [debian]\n"
+	"  --gdrcopy SRC    GDRCopy's source, a tree or a tarball: gdrdrv goes into the GPU image\n"
+	"  --nvidia-fs SRC  likewise GPUDirect Storage's (gds-nvidia-fs), for nvidia-fs\n"
 	"  --compiler NAME  gcc-12, clang-16: instead of the one that the kernel was made with\n"
 	"  --sign-key KEY   signs all modules, for kernels that load no others: a file (PEM, PKCS#8,\n"
 	"                   PKCS#12), or a pkcs11: URI (docs/signing.md)\n"
@@ -53,6 +55,8 @@ enum {
 	OPTION_BUNDLE,
 	OPTION_OFED,
 	OPTION_NVIDIA,
+	OPTION_GDRCOPY,
+	OPTION_NVIDIA_FS,
 	OPTION_COMPILER,
 	OPTION_SIGN_KEY,
 	OPTION_SIGN_EXPORT,
@@ -75,6 +79,8 @@ static const struct option own_options[] = {
 	{ "bundle", required_argument, NULL, OPTION_BUNDLE },
 	{ "ofed", required_argument, NULL, OPTION_OFED },
 	{ "nvidia", required_argument, NULL, OPTION_NVIDIA },
+	{ "gdrcopy", required_argument, NULL, OPTION_GDRCOPY },
+	{ "nvidia-fs", required_argument, NULL, OPTION_NVIDIA_FS },
 	{ "compiler", required_argument, NULL, OPTION_COMPILER },
 	{ "sign-key", required_argument, NULL, OPTION_SIGN_KEY },
 	{ "sign-export", required_argument, NULL, OPTION_SIGN_EXPORT },
@@ -179,6 +185,10 @@ static int take(void *context, int option, char *value, struct error *error)
 	case OPTION_NVIDIA:
 		options->nvidia = value;
 		return 0;
+	case OPTION_GDRCOPY:
+		return take_file("--gdrcopy", value, &options->gdrcopy, error);
+	case OPTION_NVIDIA_FS:
+		return take_file("--nvidia-fs", value, &options->nvidia_fs, error);
 	case OPTION_COMPILER:
 		options->compiler = value;
 		return 0;
@@ -256,6 +266,10 @@ static int check(const struct build_options *options, struct error *error)
 	if (!options->ofed && !options->bundle && strcmp(options->nvidia, "none") == 0)
 		return error_set(error, -EINVAL,
 			"--nvidia none without --ofed: there would be no image at all");
+	if ((options->gdrcopy || options->nvidia_fs) && strcmp(options->nvidia, "none") == 0)
+		return error_set(error, -EINVAL,
+			"--gdrcopy and --nvidia-fs are bound to NVIDIA's modules, and --nvidia none "
+			"builds none");
 	return output_place_check(options->output, error);
 }
 

@@ -13,6 +13,8 @@ struct build_options {
 	const char *krel;        /* or "newest"; NULL: the lock, bundle or --kernel-from tells */
 	const char *ofed;        /* tree, tarball or "reference"; NULL: no NIC image */
 	const char *nvidia;      /* tree, tarball, "debian"; "none": no GPU image */
+	const char *gdrcopy;     /* tree or tarball; NULL: no gdrdrv in the GPU image */
+	const char *nvidia_fs;   /* likewise, nvidia-fs */
 	const char *output;      /* folder, "containers-storage:" or "oci-archive:FILE" */
 	const char *base;        /* image that the driver images start from; NULL: one is made */
 	const char *lock;        /* file to build from; no list is asked then */

@@ -162,15 +162,19 @@ static int add_input(struct proving *proving, enum arrow_id id, const char *name
 static int add_inputs(struct proving *proving, struct error *error)
 {
 	const struct build *build = proving->build;
-	const struct verify_input *userspace = NULL;
+	const struct verify_input *ignored;
 	int r = 0;
 
 	if (ofed_applies(build))
 		r = add_input(proving, ARROW_OFED_SIGNED, "nic", &proving->ofed, error);
 	if (r == 0 && nvidia_applies(build))
 		r = add_input(proving, ARROW_NVIDIA_SIGNED, "gpu", &proving->nvidia, error);
+	if (r == 0 && gdrcopy_applies(build))
+		r = add_input(proving, ARROW_GDRCOPY_SIGNED, "gdrcopy", &ignored, error);
+	if (r == 0 && nvidia_fs_applies(build))
+		r = add_input(proving, ARROW_NVIDIA_FS_SIGNED, "nvidia-fs", &ignored, error);
 	if (r == 0 && userspace_applies(build))
-		r = add_input(proving, ARROW_USERSPACE, "userspace", &userspace, error);
+		r = add_input(proving, ARROW_USERSPACE, "userspace", &ignored, error);
 	return r;
 }
 

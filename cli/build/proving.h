@@ -8,7 +8,7 @@
 #include "cli/verify/members.h"
 #include "module/proof_set.h"
 
-#define PROVING_INPUTS 3 /* OFED's set, NVIDIA's, and the userspace for its firmware */
+#define PROVING_INPUTS 5 /* OFED's set, NVIDIA's, the two bound to it, the userspace's firmware */
 
 struct proving {
 	const struct build *build;

@@ -13,14 +13,15 @@ int source_identify(const char *option, const char *text, const char *package_wo
 	struct source source = { .kind = SOURCE_PACKAGE };
 	struct stat status;
 
-	if (strcmp(text, package_word) == 0) {
+	if (package_word && strcmp(text, package_word) == 0) {
 		*ret = source;
 		return 0;
 	}
 	if (stat(text, &status) < 0)
-		return error_set(error, -EINVAL,
-			"%s %s: %s: name a source tree, a tarball or the word \"%s\"", option, text,
-			strerror(errno), package_word);
+		return error_set(error, -EINVAL, "%s %s: %s: name a source tree%s%s%s", option,
+			text, strerror(errno),
+			package_word ? ", a tarball or the word \"" : " or a tarball",
+			package_word ? package_word : "", package_word ? "\"" : "");
 	if (!S_ISDIR(status.st_mode) && !S_ISREG(status.st_mode))
 		return error_set(
 			error, -EINVAL, "%s %s: neither a folder nor a file", option, text);
@@ -113,4 +114,26 @@ int source_check_nvidia(const char *path, struct error *error)
 		"%s: no source of NVIDIA's open kernel modules: it has neither kernel-open/ nor "
 		"Kbuild and nvidia/ at its top",
 		path);
+}
+
+static int check_file(const char *path, const char *file, const char *what, struct error *error)
+{
+	_cleanup_free_ char *full = NULL;
+
+	if (asprintf(&full, "%s/%s", path, file) < 0)
+		return error_set_errno(error, -ENOMEM, "%s", path);
+	return fs_exists(AT_FDCWD, full)
+		       ? 0
+		       : error_set(error, -EINVAL, "%s: no source of %s: it has no %s", path, what,
+				 file);
+}
+
+int source_check_gdrcopy(const char *path, struct error *error)
+{
+	return check_file(path, "src/gdrdrv/gdrdrv.c", "GDRCopy", error);
+}
+
+int source_check_nvidia_fs(const char *path, struct error *error)
+{
+	return check_file(path, "src/nvfs-core.c", "nvidia-fs", error);
 }

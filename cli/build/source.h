@@ -20,8 +20,8 @@ struct source {
 };
 
 /*
- * Tells what @text names: @package_word, a folder or a file. -EINVAL when it is none. The caller
- * frees the source. @option is for messages.
+ * Tells what @text names: @package_word (NULL: there is none), a folder or a file. -EINVAL when it
+ * is none. The caller frees the source. @option is for messages.
  */
 int source_identify(const char *option, const char *text, const char *package_word,
 	struct source *ret, struct error *error) _must_check_;
@@ -39,6 +39,10 @@ int source_find_top(const char *folder, char **ret_path) _must_check_;
 
 /* Is it an mlnx-ofed-kernel style tree? -EINVAL with what is missing. */
 int source_check_ofed(const char *path, struct error *error) _must_check_;
+
+/* Is it GDRCopy's tree (NVIDIA/gdrcopy)? GPUDirect Storage's (NVIDIA/gds-nvidia-fs)? */
+int source_check_gdrcopy(const char *path, struct error *error) _must_check_;
+int source_check_nvidia_fs(const char *path, struct error *error) _must_check_;
 
 /* Is it a tree of NVIDIA's open kernel modules, in Debian's or in NVIDIA's own layout? */
 int source_check_nvidia(const char *path, struct error *error) _must_check_;

@@ -28,31 +28,31 @@ static int copy_into(const struct build *build, enum arrow_id arrow, const char 
 	return r < 0 ? error_set_errno(error, r, "%s/%s", arrow_output(build, arrow), from) : 0;
 }
 
-static int copy_set(
-	const struct build *build, const struct stage *stage, int root_fd, struct error *error)
+static int copy_set(const struct build *build, enum arrow_id set, int root_fd, struct error *error)
 {
 	static const char *const parts[] = { "usr", "lib/firmware", "etc" };
 	_cleanup_free_ char *from = NULL;
 	_cleanup_free_ char *to = NULL;
 	_cleanup_close_ int set_fd = -1;
-	int r = arrow_open(build, stage->set, &set_fd, error);
+	int r = arrow_open(build, set, &set_fd, error);
 
 	if (r < 0)
 		return r;
 	if (asprintf(&from, "lib/modules/%s", build->lock.krel) < 0 ||
 		asprintf(&to, MODULES_FOLDER "/%s", build->lock.krel) < 0)
 		return error_set_errno(error, -ENOMEM, "stage");
-	r = copy_into(build, stage->set, from, root_fd, to, error);
+	r = copy_into(build, set, from, root_fd, to, error);
 	for (size_t i = 0; i < ARRAY_SIZE(parts) && r == 0; i++)
 		if (fs_exists(set_fd, parts[i]))
-			r = copy_into(build, stage->set, parts[i], root_fd,
+			r = copy_into(build, set, parts[i], root_fd,
 				strncmp(parts[i], "lib/", 4) == 0 ? "usr/lib/firmware" : parts[i],
 				error);
 	return r;
 }
 
-static int copy_kernel_modules(
-	const struct build *build, const struct stage *stage, const char *usr, struct error *error)
+/* What @set needs of the kernel; what @other provides is left out. */
+static int copy_kernel_modules(const struct build *build, enum arrow_id set, enum arrow_id other,
+	const char *usr, struct error *error)
 {
 	_cleanup_strv_ struct strv paths = { 0 };
 	_cleanup_close_ int kernel_fd = -1;
@@ -64,9 +64,9 @@ static int copy_kernel_modules(
 			   : arrow_open(build, ARROW_MODULES, &kernel_fd, error);
 
 	if (r == 0)
-		r = arrow_open(build, stage->set, &set_fd, error);
-	if (r == 0 && stage->other != ARROW_COUNT)
-		r = arrow_open(build, stage->other, &other_fd, error);
+		r = arrow_open(build, set, &set_fd, error);
+	if (r == 0 && other != ARROW_COUNT)
+		r = arrow_open(build, other, &other_fd, error);
 	if (r < 0)
 		return r;
 	depends.kernel_fd = kernel_fd;
@@ -74,6 +74,29 @@ static int copy_kernel_modules(
 	depends.other_fd = other_fd;
 	r = depends_closure(&depends, &paths, error);
 	return r < 0 ? r : depends_copy(&depends, &paths, usr_fd, error);
+}
+
+/* What is bound to NVIDIA's modules goes into their image. */
+static int copy_addons(const struct build *build, int root_fd, const char *usr, struct error *error)
+{
+	static const struct {
+		bool (*applies)(const struct build *build);
+		enum arrow_id set;
+	} addons[] = {
+		{ gdrcopy_applies, ARROW_GDRCOPY_SIGNED },
+		{ nvidia_fs_applies, ARROW_NVIDIA_FS_SIGNED },
+	};
+	int r = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(addons) && r == 0; i++) {
+		if (!addons[i].applies(build))
+			continue;
+		r = copy_set(build, addons[i].set, root_fd, error);
+		if (r == 0)
+			r = copy_kernel_modules(
+				build, addons[i].set, ARROW_NVIDIA_SIGNED, usr, error);
+	}
+	return r;
 }
 
 /* What the GPU image was bound to, so that the init can say why peermem will not fit. */
@@ -203,11 +226,13 @@ int stage_root(struct build *build, const struct stage *stage, struct error *err
 	if (asprintf(&usr, "%s/usr", stage->folder) < 0)
 		return error_set_errno(error, -ENOMEM, "stage");
 	progress_step(&build->context.progress, "stage the root file system");
-	r = copy_set(build, stage, root_fd, error);
+	r = copy_set(build, stage->set, root_fd, error);
 	if (r == 0)
 		r = copy_into(build, ARROW_INIT, "usr", root_fd, "usr", error);
 	if (r == 0)
-		r = copy_kernel_modules(build, stage, usr, error);
+		r = copy_kernel_modules(build, stage->set, stage->other, usr, error);
+	if (r == 0 && stage->set == ARROW_NVIDIA_SIGNED)
+		r = copy_addons(build, root_fd, usr, error);
 	if (r == 0)
 		r = stage_kernel(build, stage, root_fd, error);
 	if (r == 0)
