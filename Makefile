@@ -1,5 +1,6 @@
 # Slipway: short targets that say what they do. `make help` lists them.
 # Knobs: O (build folder), CC, CFLAGS, LDFLAGS, prefix, DESTDIR, V=1 (full commands), W=1 (-Werror), SAN=1 (ASan and UBSan).
+# KILL_POINTS=1: slipway-init kills itself where a test says (entrypoint/engine/kill_point.h); never for images that anyone runs.
 
 MAKEFLAGS += -rR
 .DELETE_ON_ERROR:
@@ -21,6 +22,7 @@ comma := ,
 base_cflags := -std=c11 -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -I. -Wall -Wextra -Wshadow \
 	-Wmissing-prototypes -Wstrict-prototypes -Wvla -Wformat=2 -Wpointer-arith -Wcast-qual \
 	-fstack-protector-strong -fPIE $(if $(W),-Werror) \
+	$(if $(KILL_POINTS),-DSLIPWAY_KILL_POINTS) \
 	$(if $(SAN),-fsanitize=address$(comma)undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer,-D_FORTIFY_SOURCE=2)
 base_ldflags := -pie -Wl,-z,relro,-z,now -Wl,--as-needed $(if $(SAN),-fsanitize=address$(comma)undefined)
 

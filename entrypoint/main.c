@@ -7,6 +7,7 @@
 
 #include "common/cleanup.h"
 #include "entrypoint/engine/journal.h"
+#include "entrypoint/engine/kill_point.h"
 #include "entrypoint/engine/reason.h"
 #include "entrypoint/roles.h"
 #include "entrypoint/status/status.h"
@@ -113,7 +114,7 @@ int main(int argc, char **argv)
 	if (is_option(name, "--help") || is_option(name, "-h"))
 		return fputs(usage, stdout) < 0;
 	if (is_option(name, "--version"))
-		return puts("slipway-init " VERSION) < 0;
+		return puts("slipway-init " VERSION KILL_POINTS_VERSION) < 0;
 	if (is_option(name, "status") && (argc == 2 || is_option(argv[2], "--json")))
 		return status_main(root_fd, argc > 2);
 	if (init && root_fd >= 0)

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "common/clock.h"
+#include "entrypoint/engine/kill_point.h"
 
 /* One action of a step on its way: its do or its undo. */
 struct call {
@@ -148,11 +149,14 @@ static int run_call(struct call *call)
 	journal_event(
 		journal, call->undoing ? "undo" : "begin", call->step->name, 0, REASON_NONE, "");
 	journal_state(journal, journal->state, call->step->name);
+	kill_point_step(call->undoing, call->step->name);
+	kill_point("%s%s:before", call->undoing ? "undo:" : "", call->step->name);
 	if (call->kind == STEP_WAIT)
 		r = run_wait(call);
 	else
 		r = call->undoing ? run_undo(call) : try_call(call);
 	took_us = clock_monotonic_us() - begun_us;
+	kill_point("%s%s:after", call->undoing ? "undo:" : "", call->step->name);
 	if (r < 0 && r != -EINTR)
 		journal_event(journal, "failed", call->step->name, took_us, call->action.reason,
 			call->action.error.text);

@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 
 #include "common/clock.h"
+#include "entrypoint/engine/kill_point.h"
 
 static void worker_send(const struct worker *worker, const struct worker_message *message)
 {
@@ -27,6 +28,8 @@ void worker_tell(struct worker *worker, enum worker_message_kind kind, uint32_t 
 	(void) vsnprintf(message.text.text, sizeof(message.text.text), format, arguments);
 	va_end(arguments);
 	worker_send(worker, &message);
+	if (kind == WORKER_LOADED || kind == WORKER_UNLOADED)
+		kill_point_module();
 }
 
 void worker_tell_holder(struct worker *worker, pid_t pid)

@@ -13,6 +13,7 @@
 #include "entrypoint/gpu/gpu.h"
 #include "entrypoint/gpu/module_list.h"
 #include "entrypoint/gpu/parameters.h"
+#include "entrypoint/gpu/unneeded.h"
 #include "entrypoint/nodebuild/nodebuild.h"
 #include "entrypoint/peermem/follow.h"
 #include "entrypoint/peermem/load.h"
@@ -67,6 +68,14 @@ static bool wants_rdma(const void *context)
 	const struct role *role = context;
 
 	return role->options.rdma;
+}
+
+static int identify(struct action *action)
+{
+	int r = role_identify(action);
+
+	unneeded_tell(action->role);
+	return r;
 }
 
 bool gpu_takes_full_path(const void *role)
@@ -124,7 +133,7 @@ static int tell_not_ready(struct action *action)
  */
 static const struct step gpu_steps[] = {
 	{ .name = "clear-stale", .perform = clear_stale, .undo = clear_flags },
-	{ .name = "identify-kernel", .perform = role_identify },
+	{ .name = "identify-kernel", .perform = identify },
 	{ .name = "find-device", .perform = gpu_find_device },
 	{ .name = "build-on-node",
 		.wanted = nodebuild_wanted,
