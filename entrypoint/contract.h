@@ -21,6 +21,11 @@
 /* Where the kernel looks for firmware first; bind-mounted writable into the GPU container. */
 #define CONTRACT_FIRMWARE_PATH       "sys/module/firmware_class/parameters/path"
 #define CONTRACT_FIRMWARE_PATH_VALUE "/run/nvidia/driver/lib/firmware"
+/*
+ * That folder. Until the driver root is mounted over it, it is a plain folder of the host, which
+ * the operator also mounts over the container's own /lib/firmware.
+ */
+#define CONTRACT_DRIVER_FIRMWARE "run/nvidia/driver/lib/firmware"
 
 /* One file a key of the operator's kernelModuleConfig: <module>.conf, "name=value" words. */
 #define CONTRACT_MODULE_CONF "drivers"

@@ -38,15 +38,16 @@
 
 static const char *const gpu_devices[] = { "/dev/nvidia", NULL };
 
-/* Flags of an earlier life would tell others that we are ready; its mount would hide our root. */
+/*
+ * Flags of an earlier life would tell others that we are ready. Its root stays until ours takes its
+ * place, or until the modules that it fits go (the step retire-root).
+ */
 static int clear_stale(struct action *action)
 {
 	const struct role *role = action->role;
 	int r;
 
 	(void) unlinkat(role->root_fd, CONTRACT_DRIVER_CTR_READY, 0);
-	if (rootfs_detach(CONTRACT_DRIVER_ROOT, &action->error) < 0)
-		return action_reason(action, REASON_MOUNT_FAILED, -EIO);
 	r = fs_mkdir_parents(role->root_fd, CONTRACT_VALIDATIONS, 0755);
 	if (r < 0)
 		return action_fail(action, REASON_MOUNT_FAILED, r, "/%s: %s", CONTRACT_VALIDATIONS,
@@ -108,8 +109,10 @@ static int load(struct action *action)
 
 static int export_root(struct action *action)
 {
-	return action_reason(
-		action, REASON_MOUNT_FAILED, rootfs_export(CONTRACT_DRIVER_ROOT, &action->error));
+	const struct role *role = action->role;
+
+	return action_reason(action, REASON_MOUNT_FAILED,
+		rootfs_export(role->root_fd, CONTRACT_DRIVER_ROOT, &action->error));
 }
 
 static int detach_root(struct action *action)
@@ -159,6 +162,8 @@ static const struct step gpu_steps[] = {
 		.perform = prove,
 		.deadline_ms = 60 * 1000 },
 	{ .name = "forget", .wanted = gpu_takes_full_path, .perform = fast_path_forget },
+	/* Modules are about to change, and the programs of an old root fit the old ones only. */
+	{ .name = "retire-root", .wanted = gpu_takes_full_path, .perform = detach_root },
 	{ .name = "free-devices",
 		.wanted = gpu_takes_full_path,
 		.kind = STEP_WORKER,

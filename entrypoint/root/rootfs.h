@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a container shows to others through a mount under a shared host folder: the driver root of
- * the GPU container, the sources of the NIC container.
+ * the GPU container, the sources of the NIC container. Targets are relative to the root.
  */
 #pragma once
+
+#include <stdbool.h>
 
 #include "common/error.h"
 
 /*
- * Detaches whatever is mounted at @target (relative to the root), as often as something is, also
- * what an earlier life of the container left there. Nothing there is fine. The detach reaches the
- * host, because the folder above is shared.
+ * Detaches whatever is mounted at @target, as often as something is, also what an earlier life of
+ * the container left there. Nothing there is fine. The detach reaches the host, because the folder
+ * above is shared.
  */
 int rootfs_detach(const char *target, struct error *error);
 
@@ -21,5 +23,14 @@ int rootfs_bind(const char *source, const char *target, struct error *error);
  * Exports the container's root at @target: the root file system itself, and in it the live /dev,
  * /proc and /sys. What is mounted elsewhere below the root (the host's shared folders above all) is
  * left out, so that the export does not contain itself.
+ *
+ * What is mounted at @target already, by an earlier life of the container, is replaced without a
+ * gap: whoever looks there, in whatever name space, finds the old root or the new one.
  */
-int rootfs_export(const char *target, struct error *error);
+int rootfs_export(int root_fd, const char *target, struct error *error);
+
+/*
+ * Shows the folder @folder of the container's root file system at @target, also where something is
+ * mounted over it here. *ret_shown is false when the root file system has no such folder.
+ */
+int rootfs_show(const char *folder, const char *target, bool *ret_shown, struct error *error);
