@@ -1,0 +1,123 @@
+#!/usr/bin/env bats
+# shellcheck disable=SC2154
+# SPDX-License-Identifier: Apache-2.0
+# The operator's kernelModuleConfig: /drivers/<module>.conf. Checked before anything is unloaded, applied, and applied
+# again when its contents change, which the operator's digest does not tell.
+
+load drivers
+
+setup_file() {
+    use_drivers
+}
+
+@test "parameters reach the modules and whoever chroots into the driver root" {
+    run_case <<'CASE'
+. /test/drivers.sh
+mkdir /vm/drivers
+printf '# ours\nNVreg_EnableStreamMemOPs=1 NVreg_RegistryDwords="a=1;b=2"\nNVreg_RmMsg=x' >/vm/drivers/nvidia.conf
+echo 'options nvidia-uvm uvm_perf_map_remote_on_eviction=0' >/vm/drivers/nvidia-uvm.conf
+echo 'FeatureType=1' >/vm/drivers/gridd.conf
+echo 'a=1' >/vm/drivers/nvidia-ghost.conf
+echo 'modeset=1' >/vm/drivers/nvidia-drm.conf
+simulate
+start gpu
+wait_ready gpu 60
+expect_gpu_serves
+expect_loaded nvidia_drm
+grep -x 'EnableStreamMemOPs: 1' /proc/driver/nvidia/params
+grep -x 'RegistryDwords: "a=1;b=2"' /proc/driver/nvidia/params
+grep -x 'RmMsg: "x"' /proc/driver/nvidia/params
+[ "$(cat /sys/module/nvidia_uvm/parameters/uvm_perf_map_remote_on_eviction)" = 0 ] || fail "nvidia_uvm has another value"
+[ "$(cat /sys/module/nvidia_drm/parameters/modeset)" = Y ] || fail "nvidia_drm has another value"
+expect "the parameters are not told" container_log_has gpu 'parameters of nvidia: NVreg_EnableStreamMemOPs=1 NVreg_RegistryDwords="a=1;b=2" NVreg_RmMsg=x'
+container_log_has gpu '/drivers/nvidia-ghost.conf has no effect: the image has no module nvidia_ghost'
+refute "gridd.conf is the licence daemon's" container_log_has gpu gridd.conf
+rmmod nvidia_uvm
+chroot /run/nvidia/driver modprobe nvidia-uvm
+[ "$(cat /sys/module/nvidia_uvm/parameters/uvm_perf_map_remote_on_eviction)" = 0 ] || fail "a chroot's modprobe gives another value"
+stop_clean gpu
+expect_unloaded nvidia_drm
+expect_nothing_left
+CASE
+    [ "$status" -eq 0 ]
+}
+
+@test "W19 contents that change are applied at the next start, and only then is the driver loaded anew" {
+    run_case <<'CASE'
+. /test/drivers.sh
+mkdir /vm/drivers
+echo NVreg_EnableStreamMemOPs=1 >/vm/drivers/nvidia.conf
+simulate
+start gpu
+wait_ready gpu 60
+address=$(cat /sys/module/nvidia/sections/.text)
+kill_hard gpu
+wait_exit gpu 10
+start gpu
+wait_ready gpu 60
+[ "$(cat /sys/module/nvidia/sections/.text)" = "$address" ] || fail "nvidia was loaded anew for nothing"
+kill_hard gpu
+wait_exit gpu 10
+echo NVreg_EnableStreamMemOPs=0 >/vm/drivers/nvidia.conf
+start gpu
+wait_ready gpu 60
+grep -x 'EnableStreamMemOPs: 0' /proc/driver/nvidia/params
+container_log_has gpu 'nvidia was loaded with "NVreg_EnableStreamMemOPs=1" and shall have "NVreg_EnableStreamMemOPs=0"'
+expect_gpu_serves
+stop_clean gpu
+expect_nothing_left
+CASE
+    [ "$status" -eq 0 ]
+}
+
+@test "a parameter that does not exist: the nearest is named, and the driver that runs goes on" {
+    run_case <<'CASE'
+. /test/drivers.sh
+simulate
+start gpu
+wait_ready gpu 60
+address=$(cat /sys/module/nvidia/sections/.text)
+kill_hard gpu
+wait_exit gpu 10
+mkdir /vm/drivers
+echo NVreg_EnableStreamMemOP=1 >/vm/drivers/nvidia.conf
+start gpu SLIPWAY_UNLOAD_DEADLINE_SECONDS=1
+exits gpu 25 60
+termination_message gpu
+echo uvm_debug_prints=often >/vm/drivers/nvidia-uvm.conf
+rm /vm/drivers/nvidia.conf
+start gpu
+exits gpu 25 60
+termination_message gpu
+CASE
+    [ "$status" -eq 0 ]
+    [[ $output == *"BAD_PARAMETER: /drivers/, the operator's kernelModuleConfig, on nvidia: the module has no parameter NVreg_EnableStreamMemOP: did you mean NVreg_EnableStreamMemOPs?"* ]]
+    [[ $output == *"BAD_PARAMETER: "*"on nvidia_uvm: uvm_debug_prints=often: the kernel takes no such value: it is of type int"* ]]
+}
+
+@test "a changed parameter and a process on the GPU: named, and the driver stays whole" {
+    run_case <<'CASE'
+. /test/drivers.sh
+simulate
+start gpu
+wait_ready gpu 60
+kill_hard gpu
+wait_exit gpu 10
+device_node nvidia-uvm /dev/nvidia-uvm
+hold /dev/nvidia-uvm
+mkdir /vm/drivers
+echo NVreg_EnableStreamMemOPs=1 >/vm/drivers/nvidia.conf
+start gpu SLIPWAY_UNLOAD_DEADLINE_SECONDS=1
+exits gpu 16 60
+termination_message gpu
+expect_loaded nvidia nvidia_uvm nvidia_modeset
+kill "$held_pid"
+start gpu
+wait_ready gpu 60
+grep -x 'EnableStreamMemOPs: 1' /proc/driver/nvidia/params
+stop_clean gpu
+expect_nothing_left
+CASE
+    [ "$status" -eq 0 ]
+    [[ $output == *"MODULE_IN_USE: nvidia_uvm is in use by process "*"(sleep, /dev/nvidia-uvm)"* ]]
+}

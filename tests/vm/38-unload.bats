@@ -1,0 +1,93 @@
+#!/usr/bin/env bats
+# shellcheck disable=SC2154
+# SPDX-License-Identifier: Apache-2.0
+# Unloading: what holds the driver goes with it, whoever loaded it; who uses it is named by process, pod and device, and
+# the stop goes on when they let go.
+
+load drivers
+
+# The GPU image without nvidia-drm.ko: the module is a stranger's then, as gdrdrv or nvidia_vgpu_vfio would be.
+without_drm() {
+    rm "$root/lib/modules/$(images_krel)/updates/nvidia/nvidia-drm.ko"
+    /usr/sbin/depmod -b "$root" "$(images_krel)"
+}
+
+setup_file() {
+    use_drivers
+    derive_image gpu-no-drm "$images_folder/gpu.oci.tar" without_drm
+    VM_IMAGES=$VM_BUILD/images/38-unload.ext4
+    "$vm_folder/make-images-disk" "$VM_IMAGES" gpu="$(driver_image gpu "$images_folder/gpu.oci.tar")" \
+        gpu-no-drm=localhost/slipway-test-gpu-no-drm
+}
+
+@test "W6 a foreign module that holds the driver goes with it; one that is in use is named" {
+    run_case <<'CASE'
+. /test/drivers.sh
+simulate
+start gpu:gpu-no-drm
+wait_ready gpu 60
+host_load_file "/images/gpu/rootfs/lib/modules/$(uname -r)/updates/nvidia/nvidia-drm.ko"
+pin nvidia_drm
+stop gpu
+wait_log gpu 'nvidia_drm is in use: 1 reference' 30
+expect_loaded nvidia nvidia_uvm nvidia_modeset nvidia_drm
+unpin
+exits gpu 0 30
+expect_unloaded nvidia_drm
+expect_nothing_left
+CASE
+    [ "$status" -eq 0 ]
+}
+
+@test "W6 nvidia_drm that the host loaded: a restart with other parameters takes it along" {
+    run_case <<'CASE'
+. /test/drivers.sh
+simulate
+start gpu:gpu-no-drm
+wait_ready gpu 60
+kill_hard gpu
+wait_exit gpu 10
+host_load_file "/images/gpu/rootfs/lib/modules/$(uname -r)/updates/nvidia/nvidia-drm.ko"
+mkdir /vm/drivers
+echo NVreg_EnableStreamMemOPs=1 >/vm/drivers/nvidia.conf
+start gpu:gpu-no-drm
+wait_ready gpu 60
+container_log_has gpu 'unloaded nvidia_drm'
+grep -x 'EnableStreamMemOPs: 1' /proc/driver/nvidia/params
+stop_clean gpu
+expect_nothing_left
+CASE
+    [ "$status" -eq 0 ]
+}
+
+@test "a user is named with its pod and container, and a device that is closed lets the stop go on" {
+    run_case <<'CASE'
+. /test/drivers.sh
+simulate
+start gpu
+wait_ready gpu 60
+device_node nvidia-uvm /dev/nvidia-uvm
+uid=1a2b3c4d-1111-2222-3333-0123456789ab
+id=aaaabbbbccccddddeeeeffff0000111122223333444455556666777788889999
+mkdir -p "/sys/fs/cgroup/kubepods/burstable/pod$uid/$id" "/var/log/pods/jobs_trainer-0_$uid"
+cat >/tmp/trainer <<'TRAINER'
+exec 8</dev/nvidia-uvm
+while [ ! -e /tmp/close ]; do sleep 0.2; done
+exec 8<&-
+exec sleep 1000
+TRAINER
+sh /tmp/trainer &
+trainer=$!
+echo "$trainer" >"/sys/fs/cgroup/kubepods/burstable/pod$uid/$id/cgroup.procs"
+sleep 1
+stop gpu
+wait_log gpu "nvidia_uvm is in use by process $trainer \(sh, /dev/nvidia-uvm, pod jobs/trainer-0, container aaaabbbbcccc\)" 30
+expect_loaded nvidia nvidia_uvm nvidia_modeset
+: >/tmp/close
+exits gpu 0 10
+kill -0 "$trainer" || fail "the trainer has ended"
+kill "$trainer"
+expect_nothing_left
+CASE
+    [ "$status" -eq 0 ]
+}
