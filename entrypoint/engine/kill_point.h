@@ -9,6 +9,8 @@
  */
 #pragma once
 
+#include <stdbool.h>
+
 #include "common/error.h"
 
 #ifdef SLIPWAY_KILL_POINTS
