@@ -256,7 +256,9 @@ int supervisor_start(struct supervisor *supervisor, struct error *error)
 		if (daemon->needed && daemon->failures >= SUPERVISOR_TRIES)
 			return given_up(supervisor, daemon, error);
 		if (!lets_next(daemon))
-			return error_set(error, 1, "%s is starting", daemon->name);
+			return error_set(error, 1, "%s is starting: it is given %u s%s",
+				daemon->name, daemon->start_ms / 1000,
+				daemon->failures ? ", and tried again" : "");
 	}
 	return 0;
 }
