@@ -10,6 +10,7 @@
 #include "entrypoint/engine/kill_point.h"
 #include "entrypoint/engine/reason.h"
 #include "entrypoint/roles.h"
+#include "entrypoint/sidecar/sidecar.h"
 #include "entrypoint/status/status.h"
 
 #define VERSION "0.1.0"
@@ -23,9 +24,11 @@ static const char usage[] =
 	"there\n"
 	"  nvidia-driver probe_nvidia_peermem    exit 0 when nvidia-peermem is loaded or OFED is "
 	"not\n"
+	"  nvidia-gds-driver install             load nvidia_fs once the driver is there\n"
+	"  nvidia-gdrcopy-driver install         load gdrdrv once the driver is there\n"
 	"  nic-driver precompiled                load OFED in place of the inbox drivers, and so "
 	"on\n"
-	"  slipway-init gpu|nic|peermem          the same roles by their names\n"
+	"  slipway-init gpu|nic|peermem|gds|gdrcopy   the same roles by their names\n"
 	"  slipway-init status [--json]          what the roles say; exit 0 when all are ready\n"
 	"  slipway-init --help | --version\n"
 	"\n"
@@ -43,10 +46,14 @@ static const struct verb verbs[] = {
 	{ "nvidia-driver", "init", gpu_main },
 	{ "nvidia-driver", "reload_nvidia_peermem", peermem_main },
 	{ "nvidia-driver", "probe_nvidia_peermem", peermem_probe },
+	{ "nvidia-gds-driver", "install", gds_main },
+	{ "nvidia-gdrcopy-driver", "install", gdrcopy_main },
 	{ "nic-driver", "precompiled", nic_main },
 	{ "slipway-init", "gpu", gpu_main },
 	{ "slipway-init", "nic", nic_main },
 	{ "slipway-init", "peermem", peermem_main },
+	{ "slipway-init", "gds", gds_main },
+	{ "slipway-init", "gdrcopy", gdrcopy_main },
 	{ "slipway-init", "probe-peermem", peermem_probe },
 };
 
