@@ -48,8 +48,12 @@ static void print_ours(struct json *json, const struct daemon_line *daemon)
 static void print_other(struct json *json, const char *name, const struct process_seen *process)
 {
 	if (!json) {
-		(void) printf("daemon   %s: process %d, not started by a role of Slipway\n", name,
-			(int) process->pid);
+		char text[POD_TEXT_SIZE] = "the host's";
+
+		if (process->in_pod)
+			pod_text(&process->pod, text);
+		(void) printf("daemon   %s: process %d, %s: none of Slipway's roles started it\n",
+			name, (int) process->pid, text);
 		return;
 	}
 	json_open(json, NULL, '{');

@@ -9,123 +9,136 @@
 #include <string.h>
 
 #include "common/fs.h"
+#include "entrypoint/daemons/fabric.h"
 #include "entrypoint/status/driver_version.h"
 #include "entrypoint/status/part.h"
-#include "entrypoint/status/pci.h"
 #include "entrypoint/status/processes.h"
 #include "entrypoint/status/procfs.h"
 
-#define SWITCH_DEVICES "proc/driver/nvidia-nvswitch/devices"
-#define MANAGEMENT     "proc/driver/nvidia-nvlink/capabilities/fabric-mgmt"
-#define MANAGER_SOCKET "run/nvidia-fabricmanager/socket"
+#define SWITCH_DEVICES        "proc/driver/nvidia-nvswitch/devices"
+#define MANAGEMENT_CAPABILITY "proc/driver/nvidia-nvlink/capabilities/fabric-mgmt"
+#define MANAGER_SOCKET        "run/nvidia-fabricmanager/socket"
 
-enum fabric_state {
-	FABRIC_UNKNOWN,  /* no driver is loaded */
-	FABRIC_OFF,      /* NVLink is switched off */
-	FABRIC_NONE,     /* no switch on this node */
-	FABRIC_MANAGED,  /* switches, and a fabric manager that runs */
-	FABRIC_UNMANAGED /* switches, and nobody who manages them */
+enum management {
+	MANAGEMENT_UNKNOWN,   /* no driver is loaded */
+	MANAGEMENT_OFF,       /* NVLink is switched off */
+	MANAGEMENT_NONE,      /* no switch to manage on this node */
+	MANAGEMENT_ELSEWHERE, /* the rack's own */
+	MANAGEMENT_RUNNING,   /* a fabric manager */
+	MANAGEMENT_MISSING,   /* switches, and nobody who manages them */
 };
 
-struct fabric {
+struct facts {
+	struct fabric fabric; /* by PCI alone */
 	bool driver_loaded;
-	int switches;          /* PCI functions */
-	size_t driven;         /* of them, by the driver */
+	size_t driven;         /* NVSwitches that the driver has */
 	long nvlink_disabled;  /* NvLinkDisable: 1, 0, or -1: not told */
 	long management_minor; /* of the capability that a fabric manager opens; -1: none */
 	struct process_seen manager, subnet_manager; /* pid 0: does not run */
 	bool socket;                                 /* the fabric manager's */
 };
 
-static void look(int root_fd, struct fabric *fabric)
+static void look(int root_fd, struct facts *facts)
 {
 	_cleanup_strv_ struct strv devices = { 0 };
 	struct driver_version version;
 
+	fabric_find(root_fd, &facts->fabric);
 	driver_version(root_fd, &version);
-	fabric->driver_loaded = version.loaded;
-	fabric->switches = pci_count(root_fd, PCI_NVSWITCH);
+	facts->driver_loaded = version.loaded;
 	if (fs_list(root_fd, SWITCH_DEVICES, &devices) == 0)
-		fabric->driven = devices.count;
-	fabric->nvlink_disabled = procfs_nvidia_parameter(root_fd, "NvLinkDisable");
-	fabric->management_minor = procfs_capability_minor(root_fd, MANAGEMENT);
-	fabric->socket = fs_exists(root_fd, MANAGER_SOCKET);
-	(void) processes_of_program(root_fd, "nv-fabricmanager", &fabric->manager, 1);
-	(void) processes_of_program(root_fd, "nvlsm", &fabric->subnet_manager, 1);
+		facts->driven = devices.count;
+	facts->nvlink_disabled = procfs_nvidia_parameter(root_fd, "NvLinkDisable");
+	facts->management_minor = procfs_capability_minor(root_fd, MANAGEMENT_CAPABILITY);
+	facts->socket = fs_exists(root_fd, MANAGER_SOCKET);
+	(void) processes_of_program(root_fd, "nv-fabricmanager", &facts->manager, 1);
+	(void) processes_of_program(root_fd, "nvlsm", &facts->subnet_manager, 1);
 }
 
-static enum fabric_state state_of(const struct fabric *fabric)
+static enum management management_of(const struct facts *facts)
 {
-	if (!fabric->driver_loaded)
-		return FABRIC_UNKNOWN;
-	if (fabric->nvlink_disabled > 0)
-		return FABRIC_OFF;
-	/* NVLink5 machines show no switch on the PCI bus, but somebody who manages them. */
-	if (fabric->manager.pid)
-		return FABRIC_MANAGED;
-	return fabric->switches ? FABRIC_UNMANAGED : FABRIC_NONE;
+	if (!facts->driver_loaded)
+		return MANAGEMENT_UNKNOWN;
+	if (facts->nvlink_disabled > 0)
+		return MANAGEMENT_OFF;
+	if (facts->manager.pid)
+		return MANAGEMENT_RUNNING;
+	if (facts->fabric.kind == FABRIC_ELSEWHERE)
+		return MANAGEMENT_ELSEWHERE;
+	return facts->fabric.kind == FABRIC_NONE ? MANAGEMENT_NONE : MANAGEMENT_MISSING;
 }
 
-static const char *const state_names[] = {
-	[FABRIC_UNKNOWN] = "unknown",
-	[FABRIC_OFF] = "off",
+static const char *const management_names[] = {
+	[MANAGEMENT_UNKNOWN] = "unknown",
+	[MANAGEMENT_OFF] = "off",
+	[MANAGEMENT_NONE] = "none",
+	[MANAGEMENT_ELSEWHERE] = "elsewhere",
+	[MANAGEMENT_RUNNING] = "running",
+	[MANAGEMENT_MISSING] = "missing",
+};
+
+static const char *const management_words[] = {
+	[MANAGEMENT_UNKNOWN] = "no driver is loaded",
+	[MANAGEMENT_OFF] = "NVLink is switched off (NvLinkDisable=1): nothing to manage",
+	[MANAGEMENT_NONE] = "no NVSwitch on this node: nothing to manage",
+	[MANAGEMENT_ELSEWHERE] =
+		"the rack's switch trays manage NVLink; whether the GPUs are part of "
+		"it, nvidia-smi -q tells (Fabric: State)",
+	[MANAGEMENT_RUNNING] = "a fabric manager runs",
+	[MANAGEMENT_MISSING] = "NO FABRIC MANAGER runs: CUDA will fail with error 802, system not "
+			       "yet initialized",
+};
+
+static const char *const kind_names[] = {
 	[FABRIC_NONE] = "none",
-	[FABRIC_MANAGED] = "managed",
-	[FABRIC_UNMANAGED] = "unmanaged",
+	[FABRIC_NVSWITCH] = "nvswitch",
+	[FABRIC_NVLINK5] = "nvlink5",
+	[FABRIC_ELSEWHERE] = "elsewhere",
 };
 
-static const char *const state_words[] = {
-	[FABRIC_UNKNOWN] = "no driver is loaded",
-	[FABRIC_OFF] = "NVLink is switched off (NvLinkDisable=1): no fabric to manage",
-	[FABRIC_NONE] =
-		"no NVSwitch on this node (of switches in trays of their own, nvidia-smi -q "
-		"tells: Fabric State)",
-	[FABRIC_MANAGED] = "a fabric manager runs",
-	[FABRIC_UNMANAGED] =
-		"NO FABRIC MANAGER runs: CUDA will fail with error 802, system not yet "
-		"initialized",
-};
-
-static void print_json(struct json *json, const struct fabric *fabric)
+static void print_json(struct json *json, const struct facts *facts)
 {
 	json_open(json, "fabric", '{');
-	json_text(json, "state", state_names[state_of(fabric)]);
-	json_number(json, "switches", fabric->switches);
-	json_number(json, "switches_driven", (long long) fabric->driven);
-	if (fabric->nvlink_disabled < 0)
+	json_text(json, "kind", kind_names[facts->fabric.kind]);
+	json_text(json, "management", management_names[management_of(facts)]);
+	json_number(json, "switches", facts->fabric.switches);
+	json_number(json, "switches_driven", (long long) facts->driven);
+	if (facts->nvlink_disabled < 0)
 		json_null(json, "nvlink_disabled");
 	else
-		json_bool(json, "nvlink_disabled", fabric->nvlink_disabled > 0);
-	json_number_or_null(json, "management_minor", fabric->management_minor);
+		json_bool(json, "nvlink_disabled", facts->nvlink_disabled > 0);
+	json_number_or_null(json, "management_minor", facts->management_minor);
 	json_number_or_null(
-		json, "fabric_manager_pid", fabric->manager.pid ? fabric->manager.pid : -1);
-	json_bool(json, "fabric_manager_socket", fabric->socket);
+		json, "fabric_manager_pid", facts->manager.pid ? facts->manager.pid : -1);
+	json_bool(json, "fabric_manager_socket", facts->socket);
 	json_number_or_null(json, "subnet_manager_pid",
-		fabric->subnet_manager.pid ? fabric->subnet_manager.pid : -1);
+		facts->subnet_manager.pid ? facts->subnet_manager.pid : -1);
 	json_close(json, '}');
 }
 
-static void print(const struct fabric *fabric)
+static void print(const struct facts *facts)
 {
-	(void) printf("fabric   %s", state_words[state_of(fabric)]);
-	if (fabric->switches)
-		(void) printf(
-			"; %d NVSwitches, %zu of them driven", fabric->switches, fabric->driven);
-	if (fabric->manager.pid)
+	(void) printf("fabric   %s", management_words[management_of(facts)]);
+	if (facts->fabric.kind == FABRIC_NVSWITCH)
+		(void) printf("; %u NVSwitches, %zu of them driven", facts->fabric.switches,
+			facts->driven);
+	else if (facts->fabric.kind == FABRIC_NVLINK5)
+		(void) printf("; NVLink 5 through the bridge %s", facts->fabric.bridge);
+	if (facts->manager.pid)
 		(void) printf("; nv-fabricmanager is process %d, its socket is %s",
-			(int) fabric->manager.pid, fabric->socket ? "there" : "not there yet");
-	if (fabric->subnet_manager.pid)
-		(void) printf("; nvlsm is process %d", (int) fabric->subnet_manager.pid);
+			(int) facts->manager.pid, facts->socket ? "there" : "not there yet");
+	if (facts->subnet_manager.pid)
+		(void) printf("; nvlsm is process %d", (int) facts->subnet_manager.pid);
 	(void) putchar('\n');
 }
 
 void status_fabric(int root_fd, struct json *json)
 {
-	struct fabric fabric = { .driver_loaded = false };
+	struct facts facts = { .driver_loaded = false };
 
-	look(root_fd, &fabric);
+	look(root_fd, &facts);
 	if (json)
-		print_json(json, &fabric);
+		print_json(json, &facts);
 	else
-		print(&fabric);
+		print(&facts);
 }

@@ -172,6 +172,15 @@ static void print_json(struct json *json, const struct imex *imex)
 	json_close(json, '}');
 }
 
+static void print_daemon(const struct process_seen *daemon)
+{
+	char text[POD_TEXT_SIZE] = "the host's";
+
+	if (daemon->in_pod)
+		pod_text(&daemon->pod, text);
+	(void) printf(STATUS_INDENT IMEX_PROGRAM ": process %d, %s\n", (int) daemon->pid, text);
+}
+
 static void print(const struct imex *imex)
 {
 	if (!imex->driver_loaded)
@@ -183,6 +192,8 @@ static void print(const struct imex *imex)
 			imex->channel_count, imex->channels_major, imex->channel_nodes);
 	(void) printf("; %zu " IMEX_PROGRAM " %s\n", imex->daemon_count,
 		imex->daemon_count == 1 ? "runs" : "run");
+	for (size_t i = 0; i < imex->daemon_count; i++)
+		print_daemon(&imex->daemons[i]);
 	for (size_t i = 0; i < imex->findings.count; i++)
 		(void) printf(STATUS_INDENT "! %s\n", imex->findings.items[i]);
 }

@@ -11,14 +11,6 @@
 
 #define TCP_LISTEN 0x0a /* Linux include/net/tcp_states.h */
 
-/* "/kubepods/burstable/pod…/…" or "/kubepods.slice/kubepods-burstable-pod….slice/…". */
-static bool is_in_pod(int process_fd)
-{
-	_cleanup_free_ char *text = NULL;
-
-	return fs_read(process_fd, "cgroup", 65536, &text, NULL) == 0 && strstr(text, "kubepods");
-}
-
 static DIR *open_processes(int root_fd)
 {
 	int fd = openat(root_fd, "proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -60,7 +52,7 @@ size_t processes_of_program(
 
 	while (dir && count < capacity && (fd = next_process(dir, &one)) >= 0) {
 		if (strncmp(one.command, name, sizeof(one.command) - 1) == 0) {
-			one.in_pod = is_in_pod(fd);
+			one.in_pod = pod_of_process(root_fd, one.pid, &one.pod);
 			seen[count++] = one;
 		}
 		cleanup_close(&fd);
@@ -131,7 +123,7 @@ static void find_owner(int root_fd, unsigned long inode, struct process_seen *re
 		bool found = has_socket(fd, inode);
 
 		if (found) {
-			one.in_pod = is_in_pod(fd);
+			one.in_pod = pod_of_process(root_fd, one.pid, &one.pod);
 			*ret_owner = one;
 		}
 		cleanup_close(&fd);

@@ -6,13 +6,16 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
+#include "entrypoint/modules/pod.h"
+
 /* As many of one program are told. */
 #define PROCESSES_MAX 8
 
 struct process_seen {
 	pid_t pid;
 	char command[16]; /* /proc/<pid>/comm, which the kernel cuts at 15 bytes */
-	bool in_pod;      /* its control group is one of a kubelet's */
+	bool in_pod;
+	struct pod pod;
 };
 
 /* Finds up to @capacity processes of the program @name. Returns how many. */
