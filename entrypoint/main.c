@@ -20,6 +20,7 @@ static const char usage[] =
 	"images\n"
 	"\n"
 	"  nvidia-driver [init] [-a] [-m N]      load the GPU drivers, serve, unload on SIGTERM\n"
+	"  nvidia-driver build [-m N] [-k KREL]  compile the modules and keep them on the node\n"
 	"  nvidia-driver reload_nvidia_peermem   load nvidia-peermem once OFED and nvidia are "
 	"there\n"
 	"  nvidia-driver probe_nvidia_peermem    exit 0 when nvidia-peermem is loaded or OFED is "
@@ -44,6 +45,7 @@ struct verb {
 
 static const struct verb verbs[] = {
 	{ "nvidia-driver", "init", gpu_main },
+	{ "nvidia-driver", "build", build_main },
 	{ "nvidia-driver", "reload_nvidia_peermem", peermem_main },
 	{ "nvidia-driver", "probe_nvidia_peermem", peermem_probe },
 	{ "nvidia-gds-driver", "install", gds_main },

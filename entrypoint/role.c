@@ -138,12 +138,21 @@ static void serve(struct role *role)
 	}
 }
 
+static int finish_once(struct role *role)
+{
+	journal_state(&role->journal, "done", "");
+	journal_event(&role->journal, "all done", "", 0, REASON_NONE, "");
+	return 0;
+}
+
 static int live(struct role *role)
 {
 	int r;
 
 	journal_open(&role->journal);
 	r = plan_start(&role->plan);
+	if (r == 0 && role->once)
+		return finish_once(role);
 	if (r == 0)
 		serve(role);
 	if (role->events.stop_count)

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <string.h>
+#include <sys/utsname.h>
 
 #include "common/fs.h"
 #include "entrypoint/contract.h"
@@ -40,8 +41,12 @@ static int refuse_unsigned(struct action *action)
 	_cleanup_close_ int security_fd = securityfs_open();
 	_cleanup_free_ char *enforced = NULL;
 	_cleanup_free_ char *lockdown = NULL;
+	struct utsname running;
 	const char *why = NULL;
 
+	(void) uname(&running);
+	if (strcmp(running.release, role->krel) != 0)
+		return 0; /* for a kernel that is to be booted */
 	if (fs_read_line(role->root_fd, SIG_ENFORCE, &enforced) == 0 && *enforced == 'Y')
 		why = "module.sig_enforce is on";
 	if (security_fd >= 0 && fs_read_line(security_fd, "lockdown", &lockdown) == 0 &&

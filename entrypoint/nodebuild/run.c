@@ -155,6 +155,7 @@ static int run_recipe(struct node_run *run, const struct workshop *workshop, str
 	log = log_fd < 0 ? NULL : fdopen(log_fd, "w");
 	if (!log)
 		return error_set_errno(error, -errno, "%s/%s", run->cache.path, path);
+	setlinebuf(log); /* somebody may be following it */
 	listener.log = log;
 	listener.told_ms = listener.begun_ms;
 	r = workshop_start(workshop, &pid, &fd, error);
@@ -173,11 +174,8 @@ static int run_recipe(struct node_run *run, const struct workshop *workshop, str
 static const char *short_path(const char *file)
 {
 	static const char work[] = "/slipway/work/";
-	static const char real[] = "/slipway/.work/work/";
 
-	if (strncmp(file, work, strlen(work)) == 0)
-		return file + strlen(work);
-	return strncmp(file, real, strlen(real)) == 0 ? file + strlen(real) : file;
+	return strncmp(file, work, strlen(work)) == 0 ? file + strlen(work) : file;
 }
 
 static int build_failed(struct node_run *run, int status, bool killed,

@@ -49,7 +49,7 @@ static _Noreturn _printf_(1, 2) void give_up(const char *format, ...)
 static int clone_mount(int dir_fd, const char *path)
 {
 	return (int) syscall(SYS_open_tree, dir_fd, path,
-		OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | (*path ? 0 : AT_EMPTY_PATH));
+		OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
 }
 
 static void attach(int tree_fd, const char *path, bool writable)
@@ -87,6 +87,7 @@ static void make_link(const char *target, const char *path)
 struct trees {
 	int *folders; /* one for each of the host's */
 	int work;
+	int output;
 	int nvidia;
 };
 
@@ -101,9 +102,11 @@ static void clone_in_host(const struct workshop *workshop, struct trees *trees)
 			give_up("the host's /%s (open_tree(2) is there since Linux 5.2)",
 				folders->items[i]);
 	}
-	if (trees->work < 0)
-		trees->work = clone_mount(workshop->work_fd, "");
-	if (trees->work < 0)
+	if (trees->work < 0) {
+		trees->work = clone_mount(workshop->work_fd, "work");
+		trees->output = clone_mount(workshop->work_fd, "output");
+	}
+	if (trees->work < 0 || trees->output < 0)
 		give_up("the folder to work in");
 }
 
@@ -114,7 +117,8 @@ static void clone_all(const struct workshop *workshop, struct trees *trees)
 
 	if (own_fd < 0 || host_ns_fd < 0)
 		give_up("the host's mounts (is hostPID set, and the container privileged?)");
-	trees->work = clone_mount(workshop->work_fd, "");
+	trees->work = clone_mount(workshop->work_fd, "work");
+	trees->output = clone_mount(workshop->work_fd, "output");
 	trees->nvidia = workshop->nvidia ? clone_mount(workshop->root_fd, workshop->nvidia) : -1;
 	if (setns(host_ns_fd, CLONE_NEWNS) < 0)
 		give_up("the host's mounts (is the container privileged?)");
@@ -195,9 +199,8 @@ static void place_seam(const struct workshop *workshop, const struct trees *tree
 	make_link("/" KIT_FOLDER "/recipes", "/slipway/recipes");
 	make_link("/" KIT_FOLDER "/source", "/slipway/source");
 	make_link("/" KIT_FOLDER "/patches", "/slipway/patches");
-	attach(trees->work, "/slipway/.work", true);
-	make_link(".work/output", "/slipway/output");
-	make_link(".work/work", "/slipway/work");
+	attach(trees->work, "/slipway/work", true);
+	attach(trees->output, "/slipway/output", true);
 	if (trees->nvidia >= 0)
 		attach(trees->nvidia, "/slipway/nvidia", false);
 }

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * nvidia-driver build: only what "init" does before it touches the kernel. For a node that is to be
+ * ready before its kernel is booted (--kernel), and for the driver-toolkit container of OpenShift.
+ */
+#include <string.h>
+
+#include "entrypoint/contract.h"
+#include "entrypoint/nodebuild/nodebuild.h"
+#include "entrypoint/roles.h"
+
+static int identify(struct action *action)
+{
+	struct role *role = action->role;
+	int r = role_identify(action);
+
+	if (!role->options.kernel)
+		return r;
+	if (strlen(role->options.kernel) >= sizeof(role->krel) ||
+		strchr(role->options.kernel, '/'))
+		return action_fail(action, REASON_USAGE, -EINVAL,
+			"--kernel %.64s: not a kernel release", role->options.kernel);
+	(void) snprintf(role->krel, sizeof(role->krel), "%s", role->options.kernel);
+	strv_free(&role->driver_modules);
+	image_read(role->root_fd, role->krel, &role->image);
+	return 0;
+}
+
+static const struct step build_steps[] = {
+	{ .name = "identify-kernel", .perform = identify },
+	{ .name = "build-on-node",
+		.wanted = nodebuild_wanted,
+		.kind = STEP_WORKER,
+		.perform = nodebuild_run,
+		.deadline_ms = 3600 * 1000,
+		.stoppable = true,
+		.undo_kind = STEP_WORKER,
+		.undo = nodebuild_clear,
+		.undo_deadline_ms = 60 * 1000 },
+	{ .name = "read-build", .wanted = nodebuild_unread, .perform = nodebuild_adopt },
+};
+
+int build_main(int root_fd, char *const *arguments)
+{
+	struct role role = {
+		.name = "build",
+		.state_folder = GPU_STATE_FOLDER,
+		.host_root = "/" CONTRACT_GPU_HOST_ROOT,
+		.root_fd = root_fd,
+		.arguments = arguments,
+		.once = true,
+	};
+
+	return role_run(&role, build_steps, ARRAY_SIZE(build_steps));
+}
