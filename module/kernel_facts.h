@@ -14,7 +14,9 @@
 #define KERNEL_FACTS_FOLDER  "usr/lib/slipway/kernels"
 #define KERNEL_FACTS_FILE    "kernel.conf"
 #define KERNEL_FACTS_SYMVERS "Module.symvers.zst"
-#define KERNEL_FACTS_OFED    "ofed.symvers.zst" /* a GPU image: of the OFED that it was bound to */
+/* The lines of it that the image's own modules use or export: all that a start needs of it. */
+#define KERNEL_FACTS_USED "used.symvers"
+#define KERNEL_FACTS_OFED "ofed.symvers.zst" /* a GPU image: of the OFED that it was bound to */
 /* What image.conf says, of this one kernel: an image for several kernels has one for each. */
 #define KERNEL_FACTS_IMAGE "image.conf"
 /* An image of several kernels: Module.symvers of NVIDIA's modules, which usr/src has of one only.

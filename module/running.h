@@ -49,6 +49,11 @@ struct running_sources {
 	 * NULL: lib/modules/<krel>/{build/Module.symvers,symvers.*}.
 	 */
 	const struct strv *symvers;
+	/*
+	 * Path of the part of it that concerns @modules, as a build left it, or NULL. Where it is
+	 * there, the whole is read only for a symbol that nothing else explains.
+	 */
+	const char *used_symvers;
 	/* Path of what a build said of the kernel (module/kernel_facts.h), or NULL. */
 	const char *facts;
 	/*

@@ -15,6 +15,15 @@
 #define LAYOUT_SYMBOL                                                                              \
 	"module_layout" /* no module names it as undefined, and all are checked by it */
 
+/* Asked once of each. */
+static bool exports_nothing(const struct running *running, struct loaded *loaded)
+{
+	if (!loaded->asked_exports)
+		loaded->exports_nothing = sysmodule_exports_nothing(running->root_fd, loaded->name);
+	loaded->asked_exports = true;
+	return loaded->exports_nothing;
+}
+
 static const struct elf_module_export *find_export(
 	const struct elf_module *module, const char *symbol)
 {
@@ -294,7 +303,7 @@ static bool has_strangers(const struct running *running)
 {
 	for (size_t i = 0; i < running->loaded_count; i++)
 		if (!running->loaded[i].file && !running->loaded[i].facts.gone &&
-			!sysmodule_exports_nothing(running->root_fd, running->loaded[i].name))
+			!exports_nothing(running, &running->loaded[i]))
 			return true;
 	return false;
 }
@@ -332,16 +341,38 @@ static int put_by_depends(struct running *running, const char *symbol)
 	return r ? r : put_driver_entry(running, symbol);
 }
 
+/* Modules that were not there when the part was made may use more of it. */
+static int ask_whole(struct running *running, struct strv *symbols, struct error *error)
+{
+	_cleanup_strv_ struct strv rest = { 0 };
+	struct symvers *part = TAKE_PTR(running->given);
+	int r = running_read_whole(running, error);
+
+	if (r == 0 && !running->given)
+		running->given = TAKE_PTR(part);
+	symvers_close(&part);
+	if (r == 0)
+		r = put_each(running, symbols, &rest, put_by_kernel);
+	if (r < 0)
+		return r;
+	strv_free(symbols);
+	*symbols = rest;
+	rest = (struct strv){ 0 };
+	return 0;
+}
+
 /*
  * Symbols that are not where the kernel's symvers has them: a driver of somebody else may be there.
  * The likely ones first; to look for all files is dear.
  */
-static int resolve_rest(struct running *running, const struct strv *unresolved)
+static int resolve_rest(struct running *running, const struct strv *unresolved, struct error *error)
 {
 	_cleanup_strv_ struct strv unlikely = { 0 };
 	_cleanup_strv_ struct strv rest = { 0 };
 	int r = put_each(running, unresolved, &unlikely, put_by_depends);
 
+	if (r == 0 && unlikely.count && running->given_is_part)
+		r = ask_whole(running, &unlikely, error);
 	if (r < 0 || !unlikely.count)
 		return r;
 	r = running_explain_all(running);
@@ -362,8 +393,15 @@ static int place_export(struct running *running, const char *symbol, struct strv
 		struct loaded *loaded = &running->loaded[i];
 
 		/* What the kernel's own export stands in its symvers. */
-		if (!loaded->facts.gone && strchr(loaded->taint, 'O'))
-			r = put_loaded(running, loaded, symbol, NULL);
+		if (loaded->facts.gone || !strchr(loaded->taint, 'O') ||
+			exports_nothing(running, loaded))
+			continue;
+		/* All that it exports stands in the list that is vouched for: no file tells more.
+		 */
+		running_identify(running, loaded);
+		r = is_vouched_for(running, loaded) && running->drivers
+			    ? put_by_word(running, loaded, symbol)
+			    : put_loaded(running, loaded, symbol, NULL);
 	}
 	if (r == 0)
 		r = put_driver_entry(running, symbol);
@@ -376,11 +414,11 @@ static int place_export(struct running *running, const char *symbol, struct strv
 static bool has_unlisted(const struct running *running)
 {
 	for (size_t i = 0; i < running->loaded_count; i++) {
-		const struct loaded *loaded = &running->loaded[i];
+		struct loaded *loaded = &running->loaded[i];
 		bool listed = false;
 
 		if (loaded->file || loaded->facts.gone || !strchr(loaded->taint, 'O') ||
-			sysmodule_exports_nothing(running->root_fd, loaded->name))
+			exports_nothing(running, loaded))
 			continue;
 		for (size_t j = 0;
 			running->drivers && !listed && j < symvers_count(running->drivers); j++) {
@@ -418,7 +456,7 @@ static int place_exports(struct running *running)
 	return r == -ENOMEM ? r : 0;
 }
 
-static int find_used(struct running *running)
+static int find_used(struct running *running, struct error *error)
 {
 	_cleanup_strv_ struct strv unresolved = { 0 };
 	int r = symvers_new(&running->there);
@@ -426,54 +464,8 @@ static int find_used(struct running *running)
 	if (r == 0)
 		r = place_all(running, &unresolved);
 	if (r == 0 && unresolved.count)
-		r = resolve_rest(running, &unresolved);
+		r = resolve_rest(running, &unresolved, error);
 	return r < 0 ? r : place_exports(running);
-}
-
-/* What @from lists under the module's name; @known: with its CRCs. Returns how many, or -ENOMEM. */
-static int put_listed(struct running *running, const struct symvers *from,
-	const struct loaded *loaded, bool known)
-{
-	int found = 0;
-
-	for (size_t i = 0; from && i < symvers_count(from); i++) {
-		struct symvers_entry entry = *symvers_at(from, i);
-		char name[NAME_MAX];
-
-		symvers_module_name(&entry, name, sizeof(name));
-		if (strcmp(name, loaded->name) != 0)
-			continue;
-		entry.has_crc = entry.has_crc && known;
-		if (symvers_put(running->there, &entry) < 0)
-			return -ENOMEM;
-		found++;
-	}
-	return found;
-}
-
-static int put_all_of(struct running *running, struct loaded *loaded)
-{
-	int r;
-
-	if (loaded->file)
-		return symvers_add_module(running->there, loaded->file);
-	r = put_listed(running, running->drivers, loaded, true);
-	loaded->facts.by_word = r > 0;
-	if (r)
-		return r < 0 ? r : 0;
-	r = put_listed(running, running->there, loaded, false);
-	return r > 0 ? strv_push_unique(&running->unexplained, loaded->name) : r;
-}
-
-static int find_everything(struct running *running)
-{
-	int r = running_explain_all(running);
-
-	running->there = TAKE_PTR(running->given);
-	for (size_t i = 0; r == 0 && i < running->loaded_count; i++)
-		if (!running->loaded[i].facts.gone)
-			r = put_all_of(running, &running->loaded[i]);
-	return r;
 }
 
 int running_find_exports(struct running *running, struct error *error)
@@ -482,6 +474,7 @@ int running_find_exports(struct running *running, struct error *error)
 
 	if (!running->given)
 		return 0;
-	r = running->sources.module_count ? find_used(running) : find_everything(running);
-	return r < 0 ? error_set_errno(error, r, "exports of the running kernel") : 0;
+	r = running->sources.module_count ? find_used(running, error)
+					  : running_find_everything(running);
+	return r == -ENOMEM ? error_set_errno(error, r, "exports of the running kernel") : r;
 }

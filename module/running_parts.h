@@ -19,6 +19,7 @@ struct loaded {
 	bool of_kernel;          /* that file is one of the kernel's own: below kernel/ */
 	bool identified;         /* build_id and srcversion were read */
 	bool looked;             /* whether a file explains it */
+	bool asked_exports, exports_nothing;
 };
 
 /* A folder with lib/modules/<krel>. */
@@ -41,6 +42,7 @@ struct running {
 	size_t tree_count;
 	struct running_module *told; /* what running_loaded() gives away */
 	struct symvers *given;       /* the kernel's, as a build left it */
+	bool given_is_part;          /* only sources.used_symvers were read */
 	struct symvers *drivers;     /* sources.driver_symvers, or NULL */
 	struct symvers *there;       /* what is exported now */
 	struct strv unexplained, modules, builtin, builtin_shown, proprietary, blacklist, keys,
@@ -103,9 +105,13 @@ int running_add_signers(struct running *running) _must_check_;
 
 /* running_symvers.c */
 int running_read_symvers(struct running *running, struct error *error) _must_check_;
+/* Reads the kernel's own in whole, in place of what is there. */
+int running_read_whole(struct running *running, struct error *error) _must_check_;
 
 /* running_exports.c */
 int running_find_exports(struct running *running, struct error *error) _must_check_;
+/* running_everything.c */
+int running_find_everything(struct running *running) _must_check_;
 /* Looks for the files of all that are loaded. */
 int running_explain_all(struct running *running) _must_check_;
 

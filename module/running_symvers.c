@@ -40,16 +40,29 @@ static int read_drivers(struct running *running, struct error *error)
 	return r;
 }
 
-int running_read_symvers(struct running *running, struct error *error)
+int running_read_whole(struct running *running, struct error *error)
 {
 	_cleanup_strv_ struct strv paths = { 0 };
+
+	symvers_close(&running->given);
+	running->given_is_part = false;
+	if (running->sources.symvers)
+		return open_first(running, running->sources.symvers, error);
+	if (default_paths(running, &paths) < 0)
+		return error_set_errno(error, -ENOMEM, "symbol versions");
+	return open_first(running, &paths, error);
+}
+
+int running_read_symvers(struct running *running, struct error *error)
+{
+	const char *used = running->sources.used_symvers;
 	int r;
 
-	if (running->sources.symvers)
-		r = open_first(running, running->sources.symvers, error);
-	else if (default_paths(running, &paths) < 0)
-		r = error_set_errno(error, -ENOMEM, "symbol versions");
+	running->given_is_part =
+		used && running->sources.module_count > 0 && fs_exists(running->root_fd, used);
+	if (running->given_is_part)
+		r = symvers_open(running->root_fd, used, &running->given, error);
 	else
-		r = open_first(running, &paths, error);
+		r = running_read_whole(running, error);
 	return r < 0 ? r : read_drivers(running, error);
 }

@@ -13,7 +13,7 @@
 #include "common/tag.h"
 #include "kernels/krel.h"
 
-#define IMAGE_RECORD "image-8" /* what is kept of an image: one of an older form is made anew */
+#define IMAGE_RECORD "image-9" /* what is kept of an image: one of an older form is made anew */
 
 /* With the version, which is in the key of the set, all that the tag is made of. */
 static int add_image_inputs(const struct build *build, const char *containerfile, struct hash *hash,
@@ -154,16 +154,41 @@ static int take_proof(const struct build *build, struct image *image, struct err
 	return 0;
 }
 
-/* Its own folder in the context: a layer that the images of all kernels share. */
-static int stage_userspace(struct build *build, const char *folder, struct error *error)
+/* The library refuses to talk to a kernel module of another version. */
+static int check_userspace(const struct build *build, const char *version, struct error *error)
 {
-	_cleanup_close_ int fd = -1;
-	int r = arrow_open(build, ARROW_USERSPACE, &fd, error);
+	_cleanup_free_ char *found = NULL;
+	int r = arrow_conf_value(build, ARROW_USERSPACE, "set.conf", "version", &found, error);
 
-	if (r < 0)
+	if (r < 0 || strcmp(found, version) == 0 || strcmp(found, "none") == 0)
 		return r;
-	r = copy_tree(fd, "usr", AT_FDCWD, folder);
-	return r < 0 ? error_set_errno(error, r, "%s", folder) : 0;
+	return error_set(error, -EINVAL,
+		"the userspace is of driver %s, the modules are of %s: they work together only in "
+		"one version. Name that version's source with --nvidia, or its installer's folder "
+		"with --userspace",
+		found, version);
+}
+
+/* Its own folder in the context: a layer that the images of all kernels share. */
+static int stage_userspace(
+	struct build *build, const char *version, const char *folder, struct error *error)
+{
+	static const char *const parts[] = { "usr", "opt", "etc" };
+	_cleanup_close_ int to_fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	_cleanup_close_ int fd = -1;
+	int r = to_fd < 0 ? error_set_errno(error, -errno, "%s", folder)
+			  : check_userspace(build, version, error);
+
+	if (r == 0)
+		r = arrow_open(build, ARROW_USERSPACE, &fd, error);
+	for (size_t i = 0; i < ARRAY_SIZE(parts) && r == 0; i++) {
+		if (!fs_exists(fd, parts[i]))
+			continue;
+		r = copy_tree(fd, parts[i], to_fd, parts[i]);
+		if (r < 0)
+			r = error_set_errno(error, r, "%s/%s", folder, parts[i]);
+	}
+	return r;
 }
 
 static int make_image(struct build *build, const struct arrow_place *place, struct stage *stage,
@@ -173,12 +198,10 @@ static int make_image(struct build *build, const struct arrow_place *place, stru
 	_cleanup_free_ char *context = NULL;
 	_cleanup_free_ char *root = NULL;
 	_cleanup_free_ char *userspace = NULL;
-	_cleanup_free_ char *userspace_usr = NULL;
 	int r = cache_new_folder(&build->context.cache, "context", &context);
 
 	if (r < 0 || !image.role || asprintf(&root, "%s/rootfs", context) < 0 ||
-		asprintf(&userspace, "%s/userspace", context) < 0 ||
-		asprintf(&userspace_usr, "%s/usr", userspace) < 0)
+		asprintf(&userspace, "%s/userspace", context) < 0)
 		return error_set_errno(error, r < 0 ? r : -ENOMEM, "%s image", stage->role);
 	r = fs_mkdir_parents(AT_FDCWD, root, 0755);
 	/* Containerfile.gpu copies it, empty or not. */
@@ -193,7 +216,7 @@ static int make_image(struct build *build, const struct arrow_place *place, stru
 		r = make_reference(build, stage->role, image.version, &image, error);
 	stage->folder = root;
 	if (r == 0 && stage->set == ARROW_NVIDIA_SIGNED && arrow_applies(build, ARROW_USERSPACE))
-		r = stage_userspace(build, userspace_usr, error);
+		r = stage_userspace(build, image.version, userspace, error);
 	if (r == 0)
 		r = stage_root(build, stage, error);
 	return r < 0 ? r : build_image(build, place, context, &image, error);

@@ -31,6 +31,7 @@ struct proving {
 	struct proof_set set;
 	struct strv trees, symvers, driver_symvers;
 	char facts[PATH_MAX];
+	char used[PATH_MAX];
 	struct fingerprint ofed;
 	struct running_word word;
 	struct cms_facts signer; /* of the image's own modules */
@@ -229,6 +230,7 @@ static int look_at_kernel(struct proving *proving)
 		.krel = role->krel,
 		.symvers = &proving->symvers,
 		.facts = proving->facts,
+		.used_symvers = proving->used,
 		.trees = &proving->trees,
 		.image_tree = "",
 		.read_keyring = running_read_keyring,
@@ -245,6 +247,8 @@ static int look_at_kernel(struct proving *proving)
 			proving->action, REASON_INTERNAL, r, "load proof: %s", strerror(-r));
 	(void) snprintf(proving->facts, sizeof(proving->facts),
 		KERNEL_FACTS_FOLDER "/%s/" KERNEL_FACTS_FILE, role->krel);
+	(void) snprintf(proving->used, sizeof(proving->used),
+		KERNEL_FACTS_FOLDER "/%s/" KERNEL_FACTS_USED, role->krel);
 	if (fingerprint_read(role->root_fd, &proving->ofed)) {
 		proving->word = (struct running_word){ proving->ofed.exporter,
 			proving->ofed.build_id, CONTRACT_PEER_REGISTER, proving->ofed.crc };

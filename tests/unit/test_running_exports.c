@@ -102,6 +102,44 @@ static void a_stranger_without_exports_is_no_doubt(void **state)
 	expect_duplicate(&node, true, PROOF_DOUBT);
 }
 
+/* Of the kernel's list an image has the lines that its own modules use, beside the whole. */
+static void the_whole_list_is_read_for_what_the_part_lacks(void **state)
+{
+	const struct folder *folder = *state;
+	_cleanup_module_ struct elf_module *peer = NULL;
+	_cleanup_(node_done) struct node node;
+	struct running *running;
+
+	node_init(&node, folder, &peer);
+	node.sources.used_symvers = "used";
+	/* The part is what counts as long as it has all. */
+	folder_write_text(folder, "used",
+		"0x9060323f\tmodule_layout\tvmlinux\tEXPORT_SYMBOL\t\n"
+		"0x0000aaaa\tprintk\tvmlinux\tEXPORT_SYMBOL\t\n"
+		"0x0000bbbb\t" REGISTER "\tvmlinux\tEXPORT_SYMBOL\t\n");
+	running = node_folder_run(&node);
+	expect_exporter(running, "printk", "vmlinux", 0xaaaa);
+	expect_exporter(running, REGISTER, "vmlinux", 0xbbbb);
+	running_close(&running);
+	/* One that it lacks is looked for in the whole. */
+	folder_write_text(folder, "used",
+		"0x9060323f\tmodule_layout\tvmlinux\tEXPORT_SYMBOL\t\n"
+		"0x0000aaaa\tprintk\tvmlinux\tEXPORT_SYMBOL\t\n");
+	folder_write_text(folder, SYMVERS,
+		"0x9060323f\tmodule_layout\tvmlinux\tEXPORT_SYMBOL\t\n"
+		"0x00000007\tprintk\tvmlinux\tEXPORT_SYMBOL\t\n"
+		"0x0000cccc\t" REGISTER "\tvmlinux\tEXPORT_SYMBOL\t\n");
+	running = node_folder_run(&node);
+	expect_exporter(running, REGISTER, "vmlinux", 0xcccc);
+	running_close(&running);
+	/* Without a whole one the part is all there is. */
+	strv_free(&node.symvers);
+	running = node_folder_run(&node);
+	expect_exporter(running, "printk", "vmlinux", 0xaaaa);
+	expect_exporter(running, REGISTER, NULL, -1);
+	running_close(&running);
+}
+
 /* Without CRCs a file of the node's tree says nothing of what the image was made for. */
 static void the_nodes_tree_does_not_prove_the_image(void **state)
 {
@@ -145,6 +183,7 @@ int main(void)
 		folder_test(what_a_driver_that_stays_exports_is_refused),
 		folder_test(what_a_stranger_may_export_is_a_doubt),
 		folder_test(a_stranger_without_exports_is_no_doubt),
+		folder_test(the_whole_list_is_read_for_what_the_part_lacks),
 		folder_test(the_nodes_tree_does_not_prove_the_image),
 		cmocka_unit_test(machines_have_numbers),
 	};
