@@ -58,7 +58,8 @@ int init_add_inputs(const struct build *build, struct hash *hash, struct error *
 
 bool userspace_applies(const struct build *build)
 {
-	return lock_find(&build->lock, LOCK_NVIDIA_USERSPACE) != NULL;
+	return nvidia_applies(build) && (build->userspace.kind == SOURCE_TREE ||
+						lock_find(&build->lock, LOCK_NVIDIA_USERSPACE));
 }
 
 int userspace_add_inputs(const struct build *build, struct hash *hash, struct error *error)
@@ -67,6 +68,8 @@ int userspace_add_inputs(const struct build *build, struct hash *hash, struct er
 
 	if (r == 0)
 		r = arrow_add_data(build, "containers/recipes/lib.sh", hash, error);
+	if (build->userspace.kind == SOURCE_TREE)
+		return r < 0 ? r : source_add_content(&build->userspace, hash, error);
 	arrow_add_packages(build, LOCK_NVIDIA_USERSPACE, hash);
 	return r;
 }
@@ -293,8 +296,12 @@ int userspace_run(struct build *build, const struct arrow_place *place, struct e
 {
 	struct recipe recipe = { .name = "userspace" };
 	_cleanup_free_ char *folder = NULL;
-	int r = arrow_fetch(build, LOCK_NVIDIA_USERSPACE, error);
+	int r;
 
+	recipe.source = build->userspace.path;
+	if (recipe.source)
+		return recipe_run(build, &recipe, place, error);
+	r = arrow_fetch(build, LOCK_NVIDIA_USERSPACE, error);
 	if (r < 0)
 		return r;
 	r = cache_new_folder(&build->context.cache, "packages", &folder);

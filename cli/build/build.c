@@ -122,6 +122,7 @@ void build_done(struct build *build)
 	bundle_free(&build->bundle);
 	source_free(&build->ofed);
 	source_free(&build->nvidia);
+	source_free(&build->userspace);
 	source_free(&build->gdrcopy);
 	source_free(&build->nvidia_fs);
 	for (size_t i = 0; i < ARROW_COUNT; i++)

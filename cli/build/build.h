@@ -29,6 +29,7 @@ enum arrow_id {
 	ARROW_BUILD_BASE,   /* image that the build container starts from */
 	ARROW_TOOLCHAIN,    /* the build container's image, with the kernel's compiler */
 	ARROW_RUNTIME_BASE, /* image that the driver images start from */
+	ARROW_KIT, /* the toolchain with source and recipes: a --sources-image starts from it */
 	ARROW_OFED,
 	ARROW_NVIDIA,
 	ARROW_GDRCOPY, /* bound to NVIDIA's set, as the next */
@@ -86,6 +87,7 @@ struct build {
 	struct bundle *bundle; /* cli/bundle/bundle.h; NULL without --bundle */
 	struct source ofed;
 	struct source nvidia;
+	struct source userspace;
 	struct source gdrcopy;
 	struct source nvidia_fs;
 	struct signing signing;

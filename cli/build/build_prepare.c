@@ -150,6 +150,14 @@ static int identify_sources(struct build *build, struct error *error)
 		r = source_identify("--ofed", options->ofed, "reference", &build->ofed, error);
 	if (r == 0 && strcmp(options->nvidia, "none") != 0)
 		r = source_identify("--nvidia", options->nvidia, "debian", &build->nvidia, error);
+	if (r == 0 && options->userspace)
+		r = source_identify(
+			"--userspace", options->userspace, NULL, &build->userspace, error);
+	if (r == 0 && options->userspace && build->userspace.kind != SOURCE_TREE)
+		r = error_set(error, -EINVAL,
+			"--userspace %s: a folder is wanted: unpack the installer (sh "
+			"NVIDIA-….run -x)",
+			options->userspace);
 	if (r == 0 && options->gdrcopy)
 		r = source_identify("--gdrcopy", options->gdrcopy, NULL, &build->gdrcopy, error);
 	if (r == 0 && options->nvidia_fs)

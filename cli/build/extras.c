@@ -5,7 +5,8 @@
 
 #include "common/fs.h"
 
-/* The userspace packages, which only fit beside the same driver version. */
+/* Of the userspace: packages of the same driver version, and "+NAME" of any, where there are such.
+ */
 static int read_userspace(const char *data, struct strv *names, struct error *error)
 {
 	_cleanup_free_ char *path = NULL;
@@ -39,6 +40,18 @@ static int check(const struct catalogue *os, bool ofed, bool nvidia, struct erro
 	return 0;
 }
 
+static struct resolve_extra userspace_extra(const struct catalogue *os, const char *line)
+{
+	bool any = *line == '+';
+
+	return (struct resolve_extra){
+		.name = any ? line + 1 : line,
+		.purpose = LOCK_NVIDIA_USERSPACE,
+		.same_upstream_as = any ? NULL : os->image.nvidia_package,
+		.optional = any,
+	};
+}
+
 int extras_list(const char *data, const struct catalogue *os, bool ofed, bool nvidia,
 	struct extras *ret, struct error *error)
 {
@@ -62,11 +75,7 @@ int extras_list(const char *data, const struct catalogue *os, bool ofed, bool nv
 			(struct resolve_extra){ .name = os->image.nvidia_package,
 				.purpose = LOCK_NVIDIA_SOURCE };
 	for (size_t i = 0; i < extras.names.count; i++)
-		extras.items[extras.count++] = (struct resolve_extra){
-			.name = extras.names.items[i],
-			.purpose = LOCK_NVIDIA_USERSPACE,
-			.same_upstream_as = os->image.nvidia_package,
-		};
+		extras.items[extras.count++] = userspace_extra(os, extras.names.items[i]);
 	*ret = extras;
 	extras = (struct extras){ 0 };
 	return 0;

@@ -24,6 +24,9 @@ static const char usage_text[] =
 	"  --nvidia SRC     NVIDIA's open kernel modules: a tree, a tarball, or debian; with none "
 	"there\n"
 	"                   is no GPU image [debian]\n"
+	"  --userspace DIR  programs, libraries and firmware of the same driver version, where it is\n"
+	"                   not Debian's: a folder where NVIDIA's installer was unpacked (.run -x),\n"
+	"                   and the archives of fabric manager, IMEX or nvlsm that the image needs\n"
 	"  --gdrcopy SRC    GDRCopy's source, a tree or a tarball: gdrdrv goes into the GPU image\n"
 	"  --nvidia-fs SRC  likewise GPUDirect Storage's (gds-nvidia-fs), for nvidia-fs\n"
 	"  --compiler NAME  gcc-12, clang-16: instead of the one that the kernel was made with\n"
@@ -42,6 +45,8 @@ static const char usage_text[] =
 	"  --jobs N         compile jobs at once [the processors of this machine]\n"
 	"  --output WHERE   DIR, containers-storage: or oci-archive:FILE, which is FILE.nic and\n"
 	"                   FILE.gpu where both are built [containers-storage:]\n"
+	"  --sources-image  a GPU image that can also compile its modules on a node, for kernels that\n"
+	"                   it has none for: with the compiler, the source and the recipes\n"
 	"  --base REF       image that the driver images start from [a minimal one is made]\n"
 	"\n"
 	"--refresh also makes the base images anew when the package lists have changed: it brings\n"
@@ -55,6 +60,7 @@ enum {
 	OPTION_BUNDLE,
 	OPTION_OFED,
 	OPTION_NVIDIA,
+	OPTION_USERSPACE,
 	OPTION_GDRCOPY,
 	OPTION_NVIDIA_FS,
 	OPTION_COMPILER,
@@ -70,6 +76,7 @@ enum {
 	OPTION_JOBS,
 	OPTION_OUTPUT,
 	OPTION_BASE,
+	OPTION_SOURCES_IMAGE,
 };
 
 static const struct option own_options[] = {
@@ -79,6 +86,7 @@ static const struct option own_options[] = {
 	{ "bundle", required_argument, NULL, OPTION_BUNDLE },
 	{ "ofed", required_argument, NULL, OPTION_OFED },
 	{ "nvidia", required_argument, NULL, OPTION_NVIDIA },
+	{ "userspace", required_argument, NULL, OPTION_USERSPACE },
 	{ "gdrcopy", required_argument, NULL, OPTION_GDRCOPY },
 	{ "nvidia-fs", required_argument, NULL, OPTION_NVIDIA_FS },
 	{ "compiler", required_argument, NULL, OPTION_COMPILER },
@@ -94,6 +102,7 @@ static const struct option own_options[] = {
 	{ "jobs", required_argument, NULL, OPTION_JOBS },
 	{ "output", required_argument, NULL, OPTION_OUTPUT },
 	{ "base", required_argument, NULL, OPTION_BASE },
+	{ "sources-image", no_argument, NULL, OPTION_SOURCES_IMAGE },
 	{ 0 },
 };
 
@@ -185,6 +194,8 @@ static int take(void *context, int option, char *value, struct error *error)
 	case OPTION_NVIDIA:
 		options->nvidia = value;
 		return 0;
+	case OPTION_USERSPACE:
+		return take_file("--userspace", value, &options->userspace, error);
 	case OPTION_GDRCOPY:
 		return take_file("--gdrcopy", value, &options->gdrcopy, error);
 	case OPTION_NVIDIA_FS:
@@ -199,6 +210,9 @@ static int take(void *context, int option, char *value, struct error *error)
 		return parse_jobs(value, &options->jobs, error);
 	case OPTION_OUTPUT:
 		options->output = value;
+		return 0;
+	case OPTION_SOURCES_IMAGE:
+		options->sources_image = true;
 		return 0;
 	case OPTION_BASE:
 		options->base = value;
@@ -266,10 +280,11 @@ static int check(const struct build_options *options, struct error *error)
 	if (!options->ofed && !options->bundle && strcmp(options->nvidia, "none") == 0)
 		return error_set(error, -EINVAL,
 			"--nvidia none without --ofed: there would be no image at all");
-	if ((options->gdrcopy || options->nvidia_fs) && strcmp(options->nvidia, "none") == 0)
+	if ((options->gdrcopy || options->nvidia_fs || options->userspace) &&
+		strcmp(options->nvidia, "none") == 0)
 		return error_set(error, -EINVAL,
-			"--gdrcopy and --nvidia-fs are bound to NVIDIA's modules, and --nvidia none "
-			"builds none");
+			"--gdrcopy, --nvidia-fs and --userspace go with NVIDIA's modules, and "
+			"--nvidia none builds none");
 	return output_place_check(options->output, error);
 }
 

@@ -15,6 +15,7 @@ struct build_options {
 	const char *nvidia;      /* tree, tarball, "debian"; "none": no GPU image */
 	const char *gdrcopy;     /* tree or tarball; NULL: no gdrdrv in the GPU image */
 	const char *nvidia_fs;   /* likewise, nvidia-fs */
+	const char *userspace;   /* folder of NVIDIA's installer, unpacked; NULL: Debian's packages */
 	const char *output;      /* folder, "containers-storage:" or "oci-archive:FILE" */
 	const char *base;        /* image that the driver images start from; NULL: one is made */
 	const char *lock;        /* file to build from; no list is asked then */
@@ -28,6 +29,7 @@ struct build_options {
 	struct sign_password_source sign_password;
 	struct strv kernel_from; /* kernels/local/local.h */
 	unsigned int jobs;
+	bool sources_image; /* the GPU image also carries what compiles its modules on a node */
 	bool force; /* go on where lint found an error, and where modules will not load */
 };
 

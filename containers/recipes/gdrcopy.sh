@@ -10,7 +10,7 @@ set -euo pipefail
 tree=$SLIPWAY_WORK/gdrcopy
 
 source_version() {
-    sed -n 's/^#define GDRDRV_M[AI][JN]OR_VERSION[[:space:]]*\([0-9]*\).*/\1/p' "$tree/src/gdrdrv/gdrdrv.h" | paste -sd.
+    sed -n 's/^#define GDRDRV_M[AI][JN]OR_VERSION[[:space:]]\{1,\}\([0-9]\{1,\}\).*/\1/p' "$tree/src/gdrdrv/gdrdrv.h" | paste -sd.
 }
 
 compile_module() {

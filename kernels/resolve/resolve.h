@@ -18,6 +18,7 @@ struct resolve_extra {
 	 * when one extra of the purpose has none, all of the purpose are left out.
 	 */
 	const char *same_upstream_as;
+	bool optional;      /* where no list has it, the build does without */
 	bool beside_kernel; /* of the version of the headers, where the lists have that */
 };
 

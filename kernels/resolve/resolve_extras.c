@@ -80,6 +80,8 @@ static int add_named(struct resolution *resolution, const struct resolve_extra *
 		found = beside_kernel(resolution, &list);
 	if (!found)
 		found = newest(resolution, &list);
+	if (!found && extra->optional)
+		return 0;
 	if (!found)
 		return error_set(error, -ENOENT,
 			"%s: the package for %s is in no list of %s that could be read: name a tree or "
