@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "entrypoint/gpu/devices.h"
+#include "tests/unit/support.h"
+
+#define PCI "sys/bus/pci/"
+#define GPU "0000:01:00.0"
+
+struct bench {
+	struct role role;
+	struct worker worker;
+	struct action action;
+	int ends[2];
+};
+
+static void begin(struct bench *bench, const struct folder *folder)
+{
+	*bench = (struct bench){ .role = { .name = "gpu",
+					 .state_folder = "run/slipway",
+					 .host_root = "/nowhere",
+					 .root_fd = folder->fd } };
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, bench->ends), 0);
+	bench->worker.fd = bench->ends[1];
+	bench->action = (struct action){ .role = &bench->role, .worker = &bench->worker };
+	folder_subfolder(folder, "run/slipway");
+	folder_subfolder(folder, "sys/module");
+}
+
+static void end(const struct bench *bench)
+{
+	(void) close(bench->ends[0]);
+	(void) close(bench->ends[1]);
+}
+
+static void function_at(const struct folder *folder, const char *address, const char *vendor,
+	const char *class, const char *driver)
+{
+	char path[256];
+	char target[256];
+
+	(void) snprintf(path, sizeof(path), PCI "devices/%s/vendor", address);
+	folder_write_text(folder, path, vendor);
+	(void) snprintf(path, sizeof(path), PCI "devices/%s/class", address);
+	folder_write_text(folder, path, class);
+	(void) snprintf(path, sizeof(path), PCI "devices/%s/driver_override", address);
+	folder_write_text(folder, path, "(null)\n");
+	if (!driver)
+		return;
+	(void) snprintf(path, sizeof(path), PCI "drivers/%s/unbind", driver);
+	folder_write_text(folder, path, "");
+	(void) snprintf(path, sizeof(path), PCI "drivers/%s/bind", driver);
+	folder_write_text(folder, path, "");
+	(void) snprintf(path, sizeof(path), PCI "devices/%s/driver", address);
+	(void) snprintf(target, sizeof(target), "../../drivers/%s", driver);
+	assert_int_equal(symlinkat(target, folder->fd, path), 0);
+}
+
+static void gpu_with(const struct folder *folder, const char *driver)
+{
+	function_at(folder, GPU, "0x10de\n", "0x030200\n", driver);
+}
+
+static void expect_text(const struct folder *folder, const char *path, const char *expected)
+{
+	_cleanup_free_ char *text = folder_read_text(folder, path);
+
+	assert_string_equal(text, expected);
+}
+
+static void audio_and_other_vendors_are_no_gpu(void **state)
+{
+	struct bench bench;
+
+	begin(&bench, *state);
+	function_at(*state, "0000:01:00.1", "0x10de\n", "0x040300\n", "snd_hda_intel");
+	function_at(*state, "0000:02:00.0", "0x1a03\n", "0x030000\n", "ast");
+	assert_int_equal(gpu_find_device(&bench.action), -ENODEV);
+	assert_int_equal(bench.action.reason, REASON_NO_NVIDIA_DEVICE);
+	function_at(*state, "0000:05:00.0", "0x10de\n", "0x068000\n", NULL);
+	assert_int_equal(gpu_find_device(&bench.action), 0);
+	end(&bench);
+}
+
+static void a_free_gpu_and_one_of_nvidia_are_left_alone(void **state)
+{
+	struct bench bench;
+
+	begin(&bench, *state);
+	gpu_with(*state, NULL);
+	function_at(*state, "0000:02:00.0", "0x10de\n", "0x030000\n", "nvidia");
+	assert_int_equal(gpu_free_devices(&bench.action), 0);
+	expect_text(*state, PCI "devices/" GPU "/driver_override", "(null)\n");
+	end(&bench);
+}
+
+static void vfio_lets_go_and_its_override_too(void **state)
+{
+	const struct folder *folder = *state;
+	struct bench bench;
+
+	begin(&bench, folder);
+	gpu_with(folder, "vfio-pci");
+	folder_write_text(folder, PCI "devices/" GPU "/driver_override", "vfio-pci\n");
+	assert_int_equal(gpu_free_devices(&bench.action), -EBUSY);
+	/* Nobody unbinds in a folder of files: what was written is what counts. */
+	assert_contains(bench.action.error.text, "the driver vfio-pci has " GPU);
+	expect_text(folder, PCI "drivers/vfio-pci/unbind", GPU);
+	expect_text(folder, PCI "devices/" GPU "/driver_override", "\nfio-pci\n");
+	expect_text(folder, "run/slipway/gpu.freed", "bind " GPU " vfio-pci vfio-pci");
+	end(&bench);
+}
+
+static void an_override_without_a_driver_is_cleared(void **state)
+{
+	const struct folder *folder = *state;
+	struct bench bench;
+
+	begin(&bench, folder);
+	gpu_with(folder, NULL);
+	folder_write_text(folder, PCI "devices/" GPU "/driver_override", "vfio-pci\n");
+	assert_int_equal(gpu_free_devices(&bench.action), 0);
+	expect_text(folder, PCI "devices/" GPU "/driver_override", "\nfio-pci\n");
+	end(&bench);
+}
+
+static void a_virtual_machine_that_has_it_open_is_named(void **state)
+{
+	const struct folder *folder = *state;
+	struct bench bench;
+
+	begin(&bench, folder);
+	gpu_with(folder, "vfio-pci");
+	folder_subfolder(folder, "sys/kernel/iommu_groups/17");
+	assert_int_equal(symlinkat("../../../../kernel/iommu_groups/17", folder->fd,
+				 PCI "devices/" GPU "/iommu_group"),
+		0);
+	folder_write_text(folder, "proc/4711/comm", "qemu-kvm\n");
+	folder_write_text(folder, "proc/4711/cgroup",
+		"0::/kubepods/pod1a2b3c4d-1111-2222-3333-0123456789ab/x\n");
+	folder_subfolder(folder, "proc/4711/fd");
+	assert_int_equal(symlinkat("/dev/vfio/17", folder->fd, "proc/4711/fd/9"), 0);
+	/* Another group, of which ours is the beginning. */
+	folder_subfolder(folder, "proc/4712/fd");
+	assert_int_equal(symlinkat("/dev/vfio/171", folder->fd, "proc/4712/fd/9"), 0);
+	assert_int_equal(gpu_free_devices(&bench.action), -EBUSY);
+	assert_int_equal(bench.action.reason, REASON_DEVICE_HELD);
+	assert_contains(bench.action.error.text,
+		GPU " is given to a virtual machine by vfio-pci, and in use by process 4711 "
+		    "(qemu-kvm, /dev/vfio/17, pod 1a2b3c4d-1111-2222-3333-0123456789ab): end it");
+	expect_text(folder, PCI "drivers/vfio-pci/unbind", "");
+	end(&bench);
+}
+
+static void the_node_of_its_own_counts_too(void **state)
+{
+	const struct folder *folder = *state;
+	struct bench bench;
+
+	begin(&bench, folder);
+	gpu_with(folder, "nvgrace_gpu_vfio_pci");
+	folder_subfolder(folder, PCI "devices/" GPU "/vfio-dev/vfio3");
+	folder_write_text(folder, "proc/7/comm", "vmm\n");
+	folder_subfolder(folder, "proc/7/fd");
+	assert_int_equal(symlinkat("/dev/vfio/devices/vfio3", folder->fd, "proc/7/fd/3"), 0);
+	assert_int_equal(gpu_free_devices(&bench.action), -EBUSY);
+	assert_contains(bench.action.error.text, "process 7 (vmm, /dev/vfio/devices/vfio3)");
+	end(&bench);
+}
+
+static void a_gpu_that_is_parked_stays_where_another_is_free(void **state)
+{
+	struct bench bench;
+
+	begin(&bench, *state);
+	gpu_with(*state, "pci-stub");
+	assert_int_equal(gpu_free_devices(&bench.action), -EBUSY);
+	assert_int_equal(bench.action.reason, REASON_DEVICE_HELD);
+	assert_contains(bench.action.error.text, "the driver pci-stub has " GPU);
+	function_at(*state, "0000:02:00.0", "0x10de\n", "0x030000\n", NULL);
+	assert_int_equal(gpu_free_devices(&bench.action), 0);
+	expect_text(*state, PCI "drivers/pci-stub/unbind", "");
+	end(&bench);
+}
+
+static void nouveau_in_use_is_named_with_its_device(void **state)
+{
+	const struct folder *folder = *state;
+	struct bench bench;
+
+	begin(&bench, folder);
+	gpu_with(folder, "nouveau");
+	folder_module(folder, "nouveau", "2\n", NULL);
+	folder_subfolder(folder, "sys/class/drm/card1-DP-1");
+	folder_subfolder(folder, "sys/class/drm/card1/device");
+	assert_int_equal(symlinkat("../../../../bus/pci/drivers/nouveau", folder->fd,
+				 "sys/class/drm/card1/device/driver"),
+		0);
+	folder_write_text(folder, "proc/99/comm", "Xorg\n");
+	folder_subfolder(folder, "proc/99/fd");
+	assert_int_equal(symlinkat("/dev/dri/card1", folder->fd, "proc/99/fd/5"), 0);
+	assert_int_equal(gpu_free_devices(&bench.action), -EBUSY);
+	assert_int_equal(bench.action.reason, REASON_DEVICE_HELD);
+	assert_contains(bench.action.error.text,
+		GPU " is driven by nouveau, and nouveau is in use by process 99 (Xorg, "
+		    "/dev/dri/card1): stop it");
+	end(&bench);
+}
+
+static void the_console_on_the_gpu_is_given_back_when_it_does_not_go(void **state)
+{
+	const struct folder *folder = *state;
+	struct bench bench;
+
+	begin(&bench, folder);
+	gpu_with(folder, "nouveau");
+	folder_module(folder, "nouveau", "1\n", NULL);
+	folder_write_text(folder, "sys/class/vtconsole/vtcon0/name", "(S) dummy device\n");
+	folder_write_text(folder, "sys/class/vtconsole/vtcon0/bind", "x");
+	folder_write_text(folder, "sys/class/vtconsole/vtcon1/name", "(M) frame buffer device\n");
+	folder_write_text(folder, "sys/class/vtconsole/vtcon1/bind", "x");
+	assert_int_equal(gpu_free_devices(&bench.action), -EBUSY);
+	expect_text(folder, "sys/class/vtconsole/vtcon1/bind", "x"); /* its own buffer */
+	folder_subfolder(folder, "sys/class/graphics/fb0");
+	assert_int_equal(symlinkat("../../../0000:00:01.0/" GPU, folder->fd,
+				 "sys/class/graphics/fb0/device"),
+		0);
+	assert_int_equal(gpu_free_devices(&bench.action), -EBUSY);
+	expect_text(folder, "sys/class/vtconsole/vtcon1/bind", "1");
+	expect_text(folder, "sys/class/vtconsole/vtcon0/bind", "x");
+	end(&bench);
+}
+
+static void nouveau_that_drives_nothing_of_ours_may_stay(void **state)
+{
+	struct bench bench;
+
+	begin(&bench, *state);
+	gpu_with(*state, NULL);
+	folder_module(*state, "nouveau", "1\n", NULL);
+	assert_int_equal(gpu_free_devices(&bench.action), 0);
+	end(&bench);
+}
+
+static void a_driver_in_the_kernel_is_told_to_let_go(void **state)
+{
+	struct bench bench;
+
+	begin(&bench, *state);
+	gpu_with(*state, "NovaCore");
+	folder_subfolder(*state, "sys/module/nova_core/parameters");
+	assert_int_equal(gpu_free_devices(&bench.action), -EBUSY);
+	expect_text(*state, PCI "drivers/NovaCore/unbind", GPU);
+	end(&bench);
+}
+
+static void a_failed_start_gives_the_device_back(void **state)
+{
+	const struct folder *folder = *state;
+	struct bench bench;
+
+	begin(&bench, folder);
+	gpu_with(folder, "vfio-pci");
+	folder_write_text(folder, PCI "devices/" GPU "/driver_override", "vfio-pci\n");
+	assert_int_equal(gpu_free_devices(&bench.action), -EBUSY);
+	assert_int_equal(gpu_return_devices(&bench.action), 0);
+	expect_text(folder, PCI "drivers/vfio-pci/bind", ""); /* the start did not fail */
+	bench.role.plan.start_failed = true;
+	assert_int_equal(gpu_return_devices(&bench.action), 0);
+	expect_text(folder, PCI "drivers/vfio-pci/bind", GPU);
+	expect_text(folder, PCI "devices/" GPU "/driver_override", "vfio-pci\n");
+	assert_int_equal(faccessat(folder->fd, "run/slipway/gpu.freed", F_OK, 0), -1);
+	end(&bench);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		folder_test(audio_and_other_vendors_are_no_gpu),
+		folder_test(a_free_gpu_and_one_of_nvidia_are_left_alone),
+		folder_test(vfio_lets_go_and_its_override_too),
+		folder_test(an_override_without_a_driver_is_cleared),
+		folder_test(a_virtual_machine_that_has_it_open_is_named),
+		folder_test(the_node_of_its_own_counts_too),
+		folder_test(a_gpu_that_is_parked_stays_where_another_is_free),
+		folder_test(nouveau_in_use_is_named_with_its_device),
+		folder_test(the_console_on_the_gpu_is_given_back_when_it_does_not_go),
+		folder_test(nouveau_that_drives_nothing_of_ours_may_stay),
+		folder_test(a_driver_in_the_kernel_is_told_to_let_go),
+		folder_test(a_failed_start_gives_the_device_back),
+	};
+
+	return cmocka_run_group_tests_name("devices", tests, NULL, NULL);
+}
