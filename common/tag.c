@@ -77,3 +77,14 @@ char *tag_gpu(const char *version, const char *krel, const char *os_id, const ch
 	sanitise(tag);
 	return tag;
 }
+
+char *tag_gpu_sources(const char *version, const char *os_id, const char *os_version)
+{
+	_cleanup_free_ char *os = tag_gpu_os(os_id, os_version);
+	char *tag;
+
+	if (!os || asprintf(&tag, "%s-%s", version, os) < 0)
+		return NULL;
+	sanitise(tag);
+	return tag;
+}

@@ -20,6 +20,12 @@ char *tag_nic(const char *version, const char *krel, const char *os_id, const ch
 /* "<branch>-<kernel>-<os tag>": "535-6.1.0-56-amd64-debian12". */
 char *tag_gpu(const char *version, const char *krel, const char *os_id, const char *os_version);
 
+/*
+ * "<version>-<os tag>": what the operator asks for when the driver is not precompiled for a kernel
+ * (getDriverImagePath in the same file), as for an image that can compile on the node.
+ */
+char *tag_gpu_sources(const char *version, const char *os_id, const char *os_version);
+
 /* "535" of "535.261.03". */
 char *tag_branch(const char *version);
 

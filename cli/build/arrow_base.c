@@ -40,7 +40,7 @@ int image_name(const struct build *build, enum arrow_id arrow, char **ret_name, 
 	return r < 0 ? error_set_errno(error, r, "%s", arrow_output(build, arrow)) : 0;
 }
 
-static int write_name(const struct arrow_place *place, const char *name, struct error *error)
+int image_name_write(const struct arrow_place *place, const char *name, struct error *error)
 {
 	_cleanup_free_ char *path = NULL;
 	int r = asprintf(&path, "%s/" IMAGE_NAME_FILE, place->folder) < 0
@@ -143,7 +143,7 @@ static int make_base(
 		r = make_tar(build, kind, tar_path, error);
 	if (r == 0)
 		r = buildah_import(&buildah, tar_path, name, error);
-	return r < 0 ? r : write_name(place, name, error);
+	return r < 0 ? r : image_name_write(place, name, error);
 }
 
 int build_base_run(struct build *build, const struct arrow_place *place, struct error *error)
@@ -159,7 +159,7 @@ int runtime_base_run(struct build *build, const struct arrow_place *place, struc
 	if (!build->options.base)
 		return make_base(build, "runtime", place, error);
 	r = find_user_base(build, &id, error);
-	return r < 0 ? r : write_name(place, id, error);
+	return r < 0 ? r : image_name_write(place, id, error);
 }
 
 int toolchain_add_inputs(const struct build *build, struct hash *hash, struct error *error)
@@ -212,5 +212,5 @@ int toolchain_run(struct build *build, const struct arrow_place *place, struct e
 	if (r < 0)
 		return error_prefix(error, r, "log %s", place->log);
 	r = buildah_tag(id, name, error);
-	return r < 0 ? r : write_name(place, name, error);
+	return r < 0 ? r : image_name_write(place, name, error);
 }

@@ -45,10 +45,15 @@ static int make_reference(const struct build *build, const char *role, const cha
 	bool nic = strcmp(role, "nic") == 0;
 	_cleanup_free_ char *tag = NULL;
 
-	tag = nic ? tag_nic(version, build->lock.krel, build->context.os.id,
-			    build->context.os.version_id, arch_debian(build->lock.arch))
-		  : tag_gpu(version, build->lock.krel, build->context.os.id,
-			    build->context.os.version_id);
+	if (nic)
+		tag = tag_nic(version, build->lock.krel, build->context.os.id,
+			build->context.os.version_id, arch_debian(build->lock.arch));
+	else if (kit_applies(build))
+		tag = tag_gpu_sources(
+			version, build->context.os.id, build->context.os.version_id);
+	else
+		tag = tag_gpu(version, build->lock.krel, build->context.os.id,
+			build->context.os.version_id);
 	if (!tag ||
 		asprintf(&image->tag, "%s%s", tag, image_is_proven(image) ? "" : IMAGE_UNPROVEN) <
 			0 ||
@@ -119,7 +124,8 @@ static int build_image(struct build *build, const struct arrow_place *place, con
 	_cleanup_strv_ struct strv labels = { 0 };
 	_cleanup_free_ char *file = NULL;
 	_cleanup_free_ char *base = NULL;
-	int r = image_name(build, ARROW_RUNTIME_BASE, &base, error);
+	bool kit = strcmp(image->role, "gpu") == 0 && kit_applies(build);
+	int r = image_name(build, kit ? ARROW_KIT : ARROW_RUNTIME_BASE, &base, error);
 
 	if (r < 0)
 		return r;
@@ -128,6 +134,8 @@ static int build_image(struct build *build, const struct arrow_place *place, con
 		strv_pushf(&arguments, "BASE=%s", base) < 0 ||
 		strv_pushf(&arguments, "KREL=%s", build->lock.krel) < 0 ||
 		strv_pushf(&arguments, "VERSION=%s", image->version) < 0 ||
+		(kit && strv_pushf(&labels, "io.slipway.kit=%s",
+				build->states[ARROW_KIT].key) < 0) ||
 		add_labels(build, image, &labels) < 0)
 		return error_set_errno(error, -ENOMEM, "%s image", image->role);
 	r = arrow_buildah(build, place, &buildah, error);

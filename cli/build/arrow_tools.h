@@ -49,6 +49,9 @@ int toolchain_add_inputs(const struct build *build, struct hash *hash, struct er
 int toolchain_run(struct build *build, const struct arrow_place *place, struct error *error);
 int runtime_base_add_inputs(const struct build *build, struct hash *hash, struct error *error);
 int runtime_base_run(struct build *build, const struct arrow_place *place, struct error *error);
+/* Writes the name of an image into the output that stands for it. */
+int image_name_write(const struct arrow_place *place, const char *name, struct error *error)
+	_must_check_;
 /* Below the output of an arrow that makes an image: a line with its name, or the user's image's ID.
  */
 #define IMAGE_NAME_FILE "image"
@@ -56,6 +59,11 @@ bool image_still_there(const struct build *build, const char *output);
 /* The name of the image that an arrow's output stands for; the caller frees it. */
 int image_name(const struct build *build, enum arrow_id arrow, char **ret_name,
 	struct error *error) _must_check_;
+
+/* arrow_kit.c: the image that a --sources-image starts from */
+bool kit_applies(const struct build *build);
+int kit_add_inputs(const struct build *build, struct hash *hash, struct error *error);
+int kit_run(struct build *build, const struct arrow_place *place, struct error *error);
 
 /* arrow_recipe.c */
 struct recipe {

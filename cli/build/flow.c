@@ -65,6 +65,15 @@ static const struct arrow arrows[ARROW_COUNT] = {
 		.run = runtime_base_run,
 		.still_there = image_still_there,
 	},
+	[ARROW_KIT] = {
+		.name = "kit",
+		.failure = EXIT_CODE_IMAGE,
+		.inputs = ARROW_BIT(ARROW_NVIDIA_SOURCE) | ARROW_BIT(ARROW_TOOLCHAIN),
+		.applies = kit_applies,
+		.add_inputs = kit_add_inputs,
+		.run = kit_run,
+		.still_there = image_still_there,
+	},
 	[ARROW_OFED] = {
 		.name = "ofed",
 		.failure = EXIT_CODE_COMPILE,
@@ -177,6 +186,7 @@ static const struct arrow arrows[ARROW_COUNT] = {
 		.inputs = ARROW_BIT(ARROW_KERNEL) | ARROW_BIT(ARROW_MODULES) | ARROW_BIT(ARROW_RUNTIME_BASE) |
 			ARROW_BIT(ARROW_OFED_SIGNED) | ARROW_BIT(ARROW_NVIDIA_SIGNED) |
 			ARROW_BIT(ARROW_GDRCOPY_SIGNED) | ARROW_BIT(ARROW_NVIDIA_FS_SIGNED) | ARROW_BIT(ARROW_INIT) |
+			ARROW_BIT(ARROW_KIT) |
 			ARROW_BIT(ARROW_USERSPACE) | ARROW_BIT(ARROW_PROOF),
 		.applies = nvidia_applies,
 		.add_inputs = gpu_add_inputs,

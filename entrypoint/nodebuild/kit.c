@@ -5,6 +5,7 @@
 
 #include "common/fs.h"
 #include "entrypoint/conf.h"
+#include "entrypoint/image.h"
 
 bool kit_is_there(int root_fd)
 {
@@ -14,6 +15,7 @@ bool kit_is_there(int root_fd)
 int kit_read(int root_fd, struct kit *kit, struct error *error)
 {
 	_cleanup_free_ char *text = NULL;
+	struct image image;
 	int r = fs_read(root_fd, KIT_CONF, 65536, &text, NULL);
 
 	if (r == -ENOENT)
@@ -23,7 +25,8 @@ int kit_read(int root_fd, struct kit *kit, struct error *error)
 	if (r < 0)
 		return error_set_errno(error, r, "/" KIT_CONF);
 	conf_value(text, "id", kit->id, sizeof(kit->id));
-	conf_value(text, "version", kit->version, sizeof(kit->version));
+	image_read(root_fd, "", &image);
+	(void) snprintf(kit->version, sizeof(kit->version), "%s", image.version);
 	return *kit->id ? 0 : error_set(error, -EINVAL, "/" KIT_CONF " names no id");
 }
 

@@ -14,7 +14,7 @@
 
 struct kit {
 	char id[80];      /* a hash of all that is in the kit, the compiler included */
-	char version[64]; /* of the driver */
+	char version[64]; /* of the driver: image.conf's */
 };
 
 bool kit_is_there(int root_fd);
