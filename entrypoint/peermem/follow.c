@@ -26,6 +26,13 @@
 /* The holder's lock falls a moment after its file is closed, which is what is heard of. */
 #define LOCK_RETRY_MS 50
 
+/* A module tells that it comes, and not that its init function is done. */
+#define COMING_RETRY_MS 20
+
+/* Somebody else unloaded it, who may be about to change OFED (a host's openibd, another vendor's
+ * NIC container): nothing is in his way for so long. */
+#define HOLD_MS 10000
+
 static const struct step load_step = {
 	.name = "load-peermem",
 	.kind = STEP_WORKER,
@@ -86,7 +93,7 @@ static bool take_turn(struct role *role, unsigned happened, uint64_t *wake_ms)
 		return true;
 	state->follows = !open_lock(role) || flock(state->lock_fd, LOCK_EX | LOCK_NB) == 0;
 	if (state->follows)
-		journal_event(&role->journal, "peermem", "", 0, REASON_NONE,
+		journal_event(&role->journal, "note", "", 0, REASON_NONE,
 			"this container lets nvidia_peermem follow OFED from now on");
 	else if (happened & EVENT_FILE)
 		wake_by(wake_ms, clock_monotonic_ms() + LOCK_RETRY_MS);
@@ -102,7 +109,7 @@ static void tell(struct role *role, enum reason reason, const char *text)
 		return;
 	(void) snprintf(state->told, sizeof(state->told), "%s", text);
 	if (*text)
-		journal_event(&role->journal, "peermem", "", 0, reason, text);
+		journal_event(&role->journal, "note", "", 0, reason, text);
 	if (reason != REASON_NONE || state->detailed)
 		journal_detail(&role->journal, reason, text);
 	state->detailed = reason != REASON_NONE;
@@ -172,11 +179,46 @@ static void tell_loaded(struct role *role, uint64_t since_us)
 	(void) snprintf(text, sizeof(text), "loaded %.1f ms after OFED and nvidia were there",
 		(double) state->last_us / 1e3);
 	tell(role, REASON_NONE, "");
-	journal_event(&role->journal, "peermem", "", state->last_us + 1, REASON_NONE, text);
+	journal_event(
+		&role->journal, JOURNAL_EVENT_PEERMEM, "", state->last_us + 1, REASON_NONE, text);
+}
+
+static bool wait_for(struct role *role, const char *missing, uint64_t *wake_ms)
+{
+	struct peermem_state *state = &role->peermem;
+	const char *exporter = ofed_exporter(role);
+
+	state->missing_us = wall_us();
+	state->refused[0] = '\0';
+	state->present = false;
+	state->hold_ms = 0;
+	tell(role, REASON_NONE, missing);
+	if (sysmodule_exists(role->root_fd, exporter) &&
+		!sysmodule_is_live(role->root_fd, exporter))
+		wake_by(wake_ms, clock_monotonic_ms() + COMING_RETRY_MS);
+	return false;
+}
+
+static bool somebody_unloaded_it(struct role *role, uint64_t *wake_ms)
+{
+	struct peermem_state *state = &role->peermem;
+	uint64_t now_ms = clock_monotonic_ms();
+
+	if (state->present) {
+		state->present = false;
+		state->hold_ms = now_ms + HOLD_MS;
+		tell(role, REASON_NONE,
+			"somebody unloaded nvidia_peermem: it is loaded again in 10 s, or when OFED "
+			"has gone and come");
+	}
+	if (now_ms >= state->hold_ms)
+		return false;
+	wake_by(wake_ms, state->hold_ms);
+	return true;
 }
 
 /* True when it did something: then what is there has changed, and is looked at again. */
-static bool load(struct role *role)
+static bool load(struct role *role, uint64_t *wake_ms)
 {
 	struct peermem_state *state = &role->peermem;
 	uint64_t looked_us = wall_us();
@@ -184,12 +226,10 @@ static bool load(struct role *role)
 	char build_id[BUILD_ID_HEX_SIZE];
 	struct action outcome;
 
-	if (missing) {
-		state->missing_us = wall_us();
-		state->refused[0] = '\0';
-		tell(role, REASON_NONE, missing);
+	if (missing)
+		return wait_for(role, missing, wake_ms);
+	if (somebody_unloaded_it(role, wake_ms))
 		return false;
-	}
 	exporter_build(role, build_id);
 	if (strcmp(build_id, state->refused) == 0)
 		return false;
@@ -207,19 +247,21 @@ static bool release(struct role *role, uint64_t *wake_ms)
 	struct peermem_state *state = &role->peermem;
 	struct action outcome;
 
-	if (clock_monotonic_ms() < state->retry_ms) {
-		wake_by(wake_ms, state->retry_ms);
+	/* The answer was given: as long as the users are there, it is the same. */
+	if (state->held && peermem_has_users(role->root_fd)) {
+		wake_by(wake_ms, clock_monotonic_ms() + RELEASE_RETRY_MS);
 		return false;
 	}
 	events_forget_pids(&role->events);
 	if (plan_do(&role->plan, &release_step, &outcome) == 0) {
 		state->releases++;
-		state->retry_ms = 0;
+		state->present = false;
+		state->held = false;
 		return true;
 	}
 	tell(role, outcome.reason, outcome.error.text);
-	state->retry_ms = clock_monotonic_ms() + RELEASE_RETRY_MS;
-	wake_by(wake_ms, state->retry_ms);
+	state->held = true;
+	wake_by(wake_ms, clock_monotonic_ms() + RELEASE_RETRY_MS);
 	return false;
 }
 
@@ -227,7 +269,8 @@ static bool release(struct role *role, uint64_t *wake_ms)
 static bool act(struct role *role, uint64_t *wake_ms)
 {
 	if (!sysmodule_exists(role->root_fd, PEERMEM_MODULE))
-		return load(role);
+		return load(role, wake_ms);
+	role->peermem.present = true;
 	if (peermem_is_asked_to_go(role->root_fd))
 		return release(role, wake_ms);
 	tell(role, REASON_NONE, "");

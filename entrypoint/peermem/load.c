@@ -69,7 +69,8 @@ int peermem_prepare(struct action *action)
 	return r < 0 ? r : 0;
 }
 
-/* Its parameters, as one line of "name=value". The kernel passes over names that it does not know. */
+/* Its parameters, as one line of "name=value". The kernel passes over names that it does not know.
+ */
 static int read_parameters(struct action *action, char **ret)
 {
 	_cleanup_strv_ struct strv words = { 0 };
@@ -135,13 +136,42 @@ static int find_interface(struct action *action)
 	int r = kallsyms_exporter(role->root_fd, CONTRACT_PEER_REGISTER, owner, sizeof(owner));
 
 	if (r != -ENOENT)
-		return 0; /* the proof or the kernel will say what is wrong, if anything is */
+		return 0;
 	return action_fail(action, REASON_NO_PEER_MEMORY, r,
 		"nobody exports %s: this RDMA stack has no peer-memory interface (OFED has; "
 		"without OFED, use dma-buf, which needs no nvidia-peermem, and leave %s unset)",
 		CONTRACT_PEER_REGISTER, CONTRACT_ENV_RDMA);
 }
 
+/* The load proof says more than the kernel: which symbol, both CRCs, who exports it. */
+static int explain(struct action *action, int code)
+{
+	struct action refused = *action;
+	int r = find_interface(action);
+
+	if (r == 0)
+		r = prove_modules(action, peermem_modules, ARRAY_SIZE(peermem_modules), 1);
+	if (r < 0)
+		return r;
+	action->reason = refused.reason;
+	action->error = refused.error;
+	return code;
+}
+
+static int refuse_unbound(struct action *action)
+{
+	const struct role *role = action->role;
+
+	return action_fail(action, REASON_PEERMEM_OTHER_OFED, -ENOEXEC,
+		"%s asks for no %s: it was built without OFED. Build the GPU image with slipway "
+		"build --kernel %s --ofed <the OFED of the NIC image>, or leave %s unset",
+		PEERMEM_MODULE, CONTRACT_PEER_REGISTER, role->krel, CONTRACT_ENV_RDMA);
+}
+
+/*
+ * Nothing has to go for it, so that the kernel may judge, in milliseconds. Without MODVERSIONS the
+ * kernel would take what is for another OFED: then only what the fingerprint tells is known.
+ */
 int peermem_load(struct action *action)
 {
 	bool proven = false;
@@ -149,13 +179,8 @@ int peermem_load(struct action *action)
 
 	if (r < 0)
 		return r;
-	if (r == 0 || !proven) {
-		r = proven ? 0 : find_interface(action);
-		if (r == 0)
-			r = prove_modules(
-				action, peermem_modules, ARRAY_SIZE(peermem_modules), 1);
-		if (r < 0)
-			return r;
-	}
-	return insert(action);
+	if (!peermem_is_bound(action->role))
+		return refuse_unbound(action);
+	r = insert(action);
+	return r == 0 || proven ? r : explain(action, r);
 }

@@ -6,9 +6,10 @@
 
 /*
  * STEP_WORKER: sees that lib/modules has the nvidia-peermem that fits the loaded OFED, compiles it
- * where none fits and the image can, and loads it. Where the NIC container's fingerprint tells the
- * CRC, that is the proof; else the load proof is asked. Nothing has to go for it. Fails with
- * REASON_PEERMEM_OTHER_OFED, REASON_NO_PEER_MEMORY, or what the kernel said.
+ * where none fits and the image can, and loads it. Nothing has to go for it, so the kernel judges,
+ * unless the NIC container's fingerprint tells the CRC: then that does. Only a refusal is looked
+ * into by the load proof. Fails with REASON_PEERMEM_OTHER_OFED, REASON_NO_PEER_MEMORY, or what the
+ * kernel said.
  */
 int peermem_load(struct action *action);
 

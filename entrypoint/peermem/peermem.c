@@ -38,7 +38,8 @@ static bool is_due(const void *context)
 	return role->peermem.due;
 }
 
-/* The driver container unloads all of its modules itself: this one waits, loads, and follows OFED. */
+/* The driver container unloads all of its modules itself: this one waits, loads, and follows OFED.
+ */
 static const struct step peermem_steps[] = {
 	{ .name = "identify-kernel", .perform = role_identify },
 	{ .name = "wait-ofed", .kind = STEP_WAIT, .perform = ofed_wait },

@@ -47,8 +47,7 @@ static int unload_peermem(struct action *action)
 	_cleanup_strv_ struct strv removed = { 0 };
 	int r = unload_modules(&unload, action->worker, &removed, &action->error);
 
-	return action_reason(
-		action, r == -EBUSY ? REASON_MODULE_IN_USE : REASON_UNLOAD_FAILED, r);
+	return action_reason(action, r == -EBUSY ? REASON_MODULE_IN_USE : REASON_UNLOAD_FAILED, r);
 }
 
 int peermem_let_go(struct action *action)
@@ -60,11 +59,12 @@ int peermem_let_go(struct action *action)
 		(void) unlinkat(role->root_fd, PEERMEM_ANSWER, 0);
 	else if (fs_write_atomic(role->root_fd, PEERMEM_ANSWER, action->error.text,
 			 strlen(action->error.text), 0644) < 0)
-		worker_tell(action->worker, WORKER_NOTE, 0, "/%s cannot be written", PEERMEM_ANSWER);
+		worker_tell(
+			action->worker, WORKER_NOTE, 0, "/%s cannot be written", PEERMEM_ANSWER);
 	return r;
 }
 
-static bool has_users(int root_fd)
+bool peermem_has_users(int root_fd)
 {
 	_cleanup_strv_ struct strv holders = { 0 };
 	int references = sysmodule_references(root_fd, PEERMEM_MODULE);
@@ -79,20 +79,19 @@ static int look_for_others(struct action *action, const struct strv *going)
 	const struct role *role = action->role;
 	_cleanup_strv_ struct strv with_peermem = { 0 };
 	_cleanup_strv_ struct strv order = { 0 };
-	const struct unload unload = { .root_fd = role->root_fd,
-		.modules = &with_peermem,
-		.device_prefixes = role->devices };
+	const struct unload unload = {
+		.root_fd = role->root_fd, .modules = &with_peermem, .device_prefixes = role->devices
+	};
 	int r = strv_push(&with_peermem, PEERMEM_MODULE);
 
 	for (size_t i = 0; r == 0 && i < going->count; i++)
 		r = strv_push(&with_peermem, going->items[i]);
 	if (r < 0)
 		return action_fail(action, REASON_INTERNAL, r, "out of memory");
-	if (has_users(role->root_fd))
+	if (peermem_has_users(role->root_fd))
 		return 0; /* the GPU side knows better who they are */
 	r = unload_order(&unload, action->worker, &order, &action->error);
-	return action_reason(
-		action, r == -EBUSY ? REASON_MODULE_IN_USE : REASON_UNLOAD_FAILED, r);
+	return action_reason(action, r == -EBUSY ? REASON_MODULE_IN_USE : REASON_UNLOAD_FAILED, r);
 }
 
 /* True once it is gone. The worker's own descriptors: the init's are the init's. */
@@ -119,7 +118,8 @@ static int refuse_in_use(struct action *action)
 	_cleanup_free_ char *answer = NULL;
 
 	if (fs_read(role->root_fd, PEERMEM_ANSWER, ANSWER_SIZE, &answer, NULL) < 0 || !*answer)
-		return unload_peermem(action); /* it says nothing: this is what can be seen from here */
+		return unload_peermem(
+			action); /* it says nothing: this is what can be seen from here */
 	return action_fail(action, REASON_MODULE_IN_USE, -EBUSY,
 		"%s uses OFED, and the GPU container cannot let it go: %.700s", PEERMEM_MODULE,
 		answer);

@@ -22,10 +22,10 @@
 #define PEERMEM_ANSWER  NIC_STATE_FOLDER "/peermem.in-use"
 
 /*
- * In a worker of the NIC role, before the modules @going are unloaded: asks for nvidia-peermem to go
- * and waits for it, some seconds at most. Where nobody follows, or nobody answers, it is unloaded
- * from here if it is idle. 0 when it is not there (any more); -EBUSY with who uses it, or with what
- * else holds one of @going: then nothing was asked.
+ * In a worker of the NIC role, before the modules @going are unloaded: asks for nvidia-peermem to
+ * go and waits for it, some seconds at most. Where nobody follows, or nobody answers, it is
+ * unloaded from here if it is idle. 0 when it is not there (any more); -EBUSY with who uses it, or
+ * with what else holds one of @going: then nothing was asked.
  */
 int peermem_make_way(struct action *action, const struct strv *going);
 
@@ -34,6 +34,9 @@ void peermem_allow(int root_fd);
 
 /* Is there a request that counts? */
 bool peermem_is_asked_to_go(int root_fd);
+
+/* Has nvidia-peermem references that no module explains? */
+bool peermem_has_users(int root_fd);
 
 /* In a worker of the follower: unloads nvidia-peermem, or answers who uses it (-EBUSY). */
 int peermem_let_go(struct action *action);

@@ -15,12 +15,14 @@ struct peermem_state {
 	int lock_fd; /* once lock_opened */
 	/* Of the exporter for which nothing fits: nothing is tried again until another comes. */
 	char refused[BUILD_ID_HEX_SIZE];
-	char told[160];       /* what was said last to be missing */
-	bool detailed;        /* the status file's detail is ours */
-	uint64_t missing_us;  /* CLOCK_REALTIME of the last look that found something missing */
-	uint64_t retry_ms;    /* CLOCK_MONOTONIC: not before, after a release that failed */
-	unsigned loads;       /* how often it was loaded while serving */
-	unsigned releases;    /* how often it was unloaded because OFED asked */
-	uint64_t last_us;     /* from "OFED is ready" to "loaded", of the last load */
-	uint64_t slowest_us;  /* of all loads */
+	char told[160];      /* what was said last to be missing */
+	bool detailed;       /* the status file's detail is ours */
+	uint64_t missing_us; /* CLOCK_REALTIME of the last look that found something missing */
+	bool held;           /* it was asked to go and is in use: the answer was given */
+	bool present;      /* it was there when last looked at, and not unloaded from here since */
+	uint64_t hold_ms;  /* CLOCK_MONOTONIC: somebody else unloaded it; not loaded again before */
+	unsigned loads;    /* how often it was loaded while serving */
+	unsigned releases; /* how often it was unloaded because OFED asked */
+	uint64_t last_us;  /* from "OFED is ready" to "loaded", of the last load */
+	uint64_t slowest_us; /* of all loads */
 };

@@ -44,6 +44,25 @@ uint32_t peermem_file_crc(const void *context)
 	return crc;
 }
 
+bool peermem_is_bound(const void *context)
+{
+	_cleanup_(elf_module_close) struct elf_module *module = NULL;
+	const struct elf_undefined *used;
+	const struct role *role = context;
+	struct error ignored;
+	char path[PATH_MAX];
+	size_t count;
+
+	if (peermem_path(role, path, sizeof(path)) < 0 ||
+		elf_module_open(role->root_fd, path, &module, &ignored) < 0)
+		return true;
+	used = elf_module_undefined_symbols(module, &count);
+	for (size_t i = 0; i < count; i++)
+		if (strcmp(used[i].name, CONTRACT_PEER_REGISTER) == 0)
+			return true;
+	return false;
+}
+
 static int list_symvers(const struct role *role, const char *base, struct strv *paths)
 {
 	struct utsname system;
@@ -62,7 +81,8 @@ static int find_symvers(const struct role *role, char *path, size_t size)
 	_cleanup_close_ int top_fd = openat(role->root_fd, top, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	_cleanup_strv_ struct strv paths = { 0 };
 	int r = list_symvers(role,
-		role->options.host_ofed ? "usr/src/ofa_kernel" : CONTRACT_OFED_SOURCES "/ofa_kernel",
+		role->options.host_ofed ? "usr/src/ofa_kernel"
+					: CONTRACT_OFED_SOURCES "/ofa_kernel",
 		&paths);
 
 	for (size_t i = 0; r == 0 && top_fd >= 0 && i < paths.count; i++) {
@@ -112,9 +132,10 @@ static bool fits(struct role *role, const char *folder, uint32_t crc)
 	conf_value(text, "crc", value, sizeof(value));
 	if (!*value || strtoul(value, NULL, 16) != crc)
 		return false;
-	conf_value(text, "ofed_version", role->image.ofed_version, sizeof(role->image.ofed_version));
 	conf_value(
-		text, "ofed_exporter", role->image.ofed_exporter, sizeof(role->image.ofed_exporter));
+		text, "ofed_version", role->image.ofed_version, sizeof(role->image.ofed_version));
+	conf_value(text, "ofed_exporter", role->image.ofed_exporter,
+		sizeof(role->image.ofed_exporter));
 	return true;
 }
 
@@ -140,14 +161,16 @@ static int put(struct action *action, const char *folder)
 	(void) peermem_path(role, path, sizeof(path));
 	r = copy(role->root_fd, folder, KERNEL_FACTS_PEERMEM_MODULE, path);
 	if (r < 0)
-		return action_fail(
-			action, REASON_INTERNAL, r, "/%s cannot be replaced: %s", path, strerror(-r));
-	(void) snprintf(path, sizeof(path), KERNEL_FACTS_FOLDER "/%s/" KERNEL_FACTS_OFED, role->krel);
+		return action_fail(action, REASON_INTERNAL, r, "/%s cannot be replaced: %s", path,
+			strerror(-r));
+	(void) snprintf(
+		path, sizeof(path), KERNEL_FACTS_FOLDER "/%s/" KERNEL_FACTS_OFED, role->krel);
 	r = copy(role->root_fd, folder, KERNEL_FACTS_OFED, path);
 	if (r < 0 && r != -ENOENT)
-		return action_fail(
-			action, REASON_INTERNAL, r, "/%s cannot be replaced: %s", path, strerror(-r));
-	worker_tell(action->worker, WORKER_NOTE, 0, "of the image's nvidia-peermems, the one for OFED %s fits",
+		return action_fail(action, REASON_INTERNAL, r, "/%s cannot be replaced: %s", path,
+			strerror(-r));
+	worker_tell(action->worker, WORKER_NOTE, 0,
+		"of the image's nvidia-peermems, the one for OFED %s fits",
 		*role->image.ofed_version ? role->image.ofed_version : "of unknown version");
 	return 1;
 }
@@ -160,7 +183,8 @@ int peermem_choose(struct action *action, uint32_t crc)
 
 	if (peermem_file_crc(role) == crc)
 		return 1;
-	(void) snprintf(base, sizeof(base), KERNEL_FACTS_FOLDER "/%s/" KERNEL_FACTS_PEERMEM, role->krel);
+	(void) snprintf(
+		base, sizeof(base), KERNEL_FACTS_FOLDER "/%s/" KERNEL_FACTS_PEERMEM, role->krel);
 	if (fs_list(role->root_fd, base, &variants) < 0)
 		return 0; /* one peermem, which does not fit */
 	for (size_t i = 0; i < variants.count; i++) {
