@@ -141,6 +141,12 @@ static void write_status(const struct journal *journal)
 			strerror(-r));
 }
 
+static void tell_change(const struct journal *journal)
+{
+	if (journal->changed)
+		journal->changed(journal);
+}
+
 static void keep_figures(
 	struct journal *journal, const char *event, const char *step, uint64_t duration_us)
 {
@@ -152,6 +158,7 @@ static void keep_figures(
 		journal->peermem_loads++;
 		journal->peermem_us = duration_us;
 		write_status(journal);
+		tell_change(journal);
 	}
 }
 
@@ -174,12 +181,6 @@ void journal_event(struct journal *journal, const char *event, const char *step,
 	if (fclose(file) == 0 && write(journal->events_fd, line, size) != (ssize_t) size)
 		(void) fprintf(stderr, "%s: the event file is cut short: %s\n", journal->role,
 			strerror(errno));
-}
-
-static void tell_change(const struct journal *journal)
-{
-	if (journal->changed)
-		journal->changed(journal);
 }
 
 void journal_state(struct journal *journal, const char *state, const char *step)

@@ -8,6 +8,7 @@
 #include "entrypoint/contract.h"
 #include "entrypoint/daemons/gpu_daemons.h"
 #include "entrypoint/gpu/devices.h"
+#include "entrypoint/gpu/driver_root.h"
 #include "entrypoint/gpu/fast_path.h"
 #include "entrypoint/gpu/firmware.h"
 #include "entrypoint/gpu/gpu.h"
@@ -22,7 +23,6 @@
 #include "entrypoint/modules/prove.h"
 #include "entrypoint/role.h"
 #include "entrypoint/roles.h"
-#include "entrypoint/root/rootfs.h"
 
 /* A build on the node: the largest driver with one job takes some 20 minutes. */
 #define BUILD_DEADLINE_MS (3600 * 1000)
@@ -107,20 +107,6 @@ static int load(struct action *action)
 	return role_load(action, list.names, list.count, list.required);
 }
 
-static int export_root(struct action *action)
-{
-	const struct role *role = action->role;
-
-	return action_reason(action, REASON_MOUNT_FAILED,
-		rootfs_export(role->root_fd, CONTRACT_DRIVER_ROOT, &action->error));
-}
-
-static int detach_root(struct action *action)
-{
-	return action_reason(
-		action, REASON_MOUNT_FAILED, rootfs_detach(CONTRACT_DRIVER_ROOT, &action->error));
-}
-
 /* The flag of a driver that goes would let a probe find it ready. */
 static int tell_not_ready(struct action *action)
 {
@@ -163,7 +149,7 @@ static const struct step gpu_steps[] = {
 		.deadline_ms = 60 * 1000 },
 	{ .name = "forget", .wanted = gpu_takes_full_path, .perform = fast_path_forget },
 	/* Modules are about to change, and the programs of an old root fit the old ones only. */
-	{ .name = "retire-root", .wanted = gpu_takes_full_path, .perform = detach_root },
+	{ .name = "retire-root", .wanted = gpu_takes_full_path, .perform = gpu_detach_root },
 	{ .name = "free-devices",
 		.wanted = gpu_takes_full_path,
 		.kind = STEP_WORKER,
@@ -196,7 +182,7 @@ static const struct step gpu_steps[] = {
 		.kind = STEP_WORKER,
 		.perform = gpu_daemons_load_modules,
 		.deadline_ms = 60 * 1000 },
-	{ .name = "export-root", .perform = export_root, .undo = detach_root },
+	{ .name = "export-root", .perform = gpu_export_root, .undo = gpu_detach_root },
 	{ .name = "start-daemons",
 		.kind = STEP_WAIT,
 		.perform = gpu_daemons_start,

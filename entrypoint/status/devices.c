@@ -5,7 +5,7 @@
 #include "common/fs.h"
 #include "entrypoint/status/part.h"
 #include "entrypoint/status/pci.h"
-#include "entrypoint/status/procfs.h"
+#include "entrypoint/gpu/procfs.h"
 
 /* What the driver says of a GPU that it has: /proc/driver/nvidia/gpus/<address>/information. */
 struct gpu_information {

@@ -7,7 +7,7 @@
 #include "entrypoint/contract.h"
 #include "entrypoint/status/driver_version.h"
 #include "entrypoint/status/part.h"
-#include "entrypoint/status/procfs.h"
+#include "entrypoint/gpu/procfs.h"
 #include "module/sysmodule.h"
 
 /*

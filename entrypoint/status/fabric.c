@@ -13,7 +13,7 @@
 #include "entrypoint/status/driver_version.h"
 #include "entrypoint/status/part.h"
 #include "entrypoint/status/processes.h"
-#include "entrypoint/status/procfs.h"
+#include "entrypoint/gpu/procfs.h"
 
 #define SWITCH_DEVICES        "proc/driver/nvidia-nvswitch/devices"
 #define MANAGEMENT_CAPABILITY "proc/driver/nvidia-nvlink/capabilities/fabric-mgmt"

@@ -11,7 +11,7 @@
 #include "entrypoint/status/driver_version.h"
 #include "entrypoint/status/part.h"
 #include "entrypoint/status/processes.h"
-#include "entrypoint/status/procfs.h"
+#include "entrypoint/gpu/procfs.h"
 
 #define IMEX_PROGRAM  "nvidia-imex"
 #define CHANNEL_NODES "dev/nvidia-caps-imex-channels"

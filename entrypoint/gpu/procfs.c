@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "entrypoint/status/procfs.h"
+#include "entrypoint/gpu/procfs.h"
 
 #include <stdio.h>
 #include <string.h>

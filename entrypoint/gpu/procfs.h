@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The small text files that the NVIDIA driver and the kernel keep under /proc, as far as the status
- * needs them. Sources: NVIDIA open-gpu-kernel-modules kernel-open/nvidia/nv-procfs.c, nv-caps.c;
- * Linux fs/proc/devices.c.
+ * The small text files of the NVIDIA driver and of the kernel's devices under /proc. Sources:
+ * NVIDIA open-gpu-kernel-modules kernel-open/nvidia/nv-procfs.c, nv-caps.c; Linux
+ * fs/proc/devices.c.
  */
 #pragma once
 
