@@ -1,0 +1,68 @@
+#!/usr/bin/env bats
+# shellcheck disable=SC2154
+# SPDX-License-Identifier: Apache-2.0
+# Other drivers that have the GPU. nouveau is the kernel's own; it does not know the simulated GPU's chip, so it is
+# loaded here but drives nothing. vfio-pci takes no device without an IOMMU, which the simulated bus has not: what it
+# does is in tests/unit/test_devices.c. pci-stub takes any.
+
+load drivers
+
+setup_file() {
+    use_drivers
+}
+
+@test "W17 nouveau goes before nvidia comes" {
+    run_case <<'CASE'
+. /test/drivers.sh
+simulate
+host_load nouveau
+start gpu
+wait_ready gpu 60
+expect "nouveau was not unloaded" container_log_has gpu 'unloaded nouveau'
+expect_unloaded nouveau
+expect_gpu_serves
+stop_clean gpu
+expect_nothing_left
+CASE
+    [ "$status" -eq 0 ]
+}
+
+@test "nouveau that something uses, but that drives no NVIDIA device, is told and left" {
+    run_case <<'CASE'
+. /test/drivers.sh
+simulate
+host_load nouveau
+pin nouveau
+start gpu
+wait_ready gpu 60
+expect "not told" container_log_has gpu 'it stays loaded: nouveau is in use: 1 reference'
+expect_loaded nouveau
+expect_gpu_serves
+stop_clean gpu
+expect_nothing_left
+CASE
+    [ "$status" -eq 0 ]
+}
+
+@test "the only GPU is parked with pci-stub: told, not taken, and what was unloaded for nothing comes back" {
+    run_case <<'CASE'
+. /test/drivers.sh
+host_load pci-stub ids=10de:20b0
+simulate
+host_load nouveau
+start gpu
+exits gpu 26 60
+termination_message gpu
+expect_unloaded nvidia
+expect_loaded nouveau
+[ -d /sys/bus/pci/drivers/pci-stub/0000:40:00.0 ] || fail "the GPU was taken from pci-stub"
+expect "nouveau was not there meanwhile" container_log_has gpu 'unloaded nouveau'
+echo 0000:40:00.0 >/sys/bus/pci/drivers/pci-stub/unbind
+start gpu
+wait_ready gpu 60
+stop_clean gpu
+expect_nothing_left
+CASE
+    [ "$status" -eq 0 ]
+    [[ $output == *"DEVICE_HELD: the driver pci-stub has 0000:40:00.0, and no other NVIDIA device is free"* ]]
+}
