@@ -13,6 +13,10 @@
 
 #define COMBINE_MAX 64 /* images, and kernels of all of them: what one command line can mean */
 
+/* An image with it can compile on a node: what else that needs is nothing that a layer could add.
+ */
+#define COMBINE_KIT "usr/lib/slipway/kit/kit.conf"
+
 /* One of the images: what is wanted of it lies in @folder. */
 struct combine_input {
 	const char *name;         /* as it was given; borrowed */

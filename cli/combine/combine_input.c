@@ -21,7 +21,7 @@ static bool is_wanted(void *context, const char *path)
 	for (size_t i = 0; i < ARRAY_SIZE(folders); i++)
 		if (strncmp(path, folders[i], strlen(folders[i])) == 0)
 			return true;
-	return strcmp(path, IMAGE_CONF) == 0 ||
+	return strcmp(path, IMAGE_CONF) == 0 || strcmp(path, COMBINE_KIT) == 0 ||
 	       (strncmp(path, "usr/src/nvidia-", 15) == 0 && slash &&
 		       strcmp(slash, "/Module.symvers") == 0);
 }

@@ -16,6 +16,11 @@ static int check_input(
 			"%s has driver %s, %s has %s: one image holds one version of the driver, for "
 			"the userspace in it is of just one",
 			input->name, input->version, first->name, first->version);
+	if (fs_exists(input->fd, COMBINE_KIT) && !fs_exists(first->fd, COMBINE_KIT))
+		return error_set(error, -EINVAL,
+			"%s can compile on a node and %s cannot: name it first, for the new image "
+			"starts from the first",
+			input->name, first->name);
 	if (strcmp(input->os, first->os) != 0)
 		return error_set(error, -EINVAL,
 			"%s is for %s, %s for %s: the operator asks for an image by the "

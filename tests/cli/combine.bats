@@ -1,0 +1,150 @@
+#!/usr/bin/env bats
+# shellcheck disable=SC2154
+# SPDX-License-Identifier: Apache-2.0
+# slipway combine, with images that have modules of our own making, in a storage of the file's own.
+
+load helpers
+load modules
+
+first=6.1.0-56-amd64
+second=6.1.0-50-cloud-amd64
+
+# gpu_root NAME KREL OFED CRC LINE…: the root of a GPU image whose nvidia-peermem was bound to that OFED. Lines are added
+# to its image.conf, before ours.
+gpu_root() {
+    local root=$work/$1 krel=$2 ofed=$3 crc=$4
+    local modules=$root/usr/lib/modules/$krel facts=$root/usr/lib/slipway/kernels/$krel
+    shift 4
+    mkdir -p "$modules/updates/nvidia" "$facts" "$root/etc/slipway" "$root/usr/src/nvidia-535.1.2"
+    make_module "$modules/updates/nvidia/nvidia.ko" nvidia "krel=$krel" exports=nvidia_p2p_get_pages:0x11
+    make_module "$modules/updates/nvidia/nvidia-peermem.ko" nvidia_peermem "krel=$krel" depends=ib_uverbs,nvidia \
+        "uses=ib_register_peer_memory_client:$crc" "version=$ofed"
+    echo "updates/nvidia/nvidia.ko:" >"$modules/modules.dep"
+    echo "symvers of OFED $ofed" >"$facts/ofed.symvers.zst"
+    echo "symvers of nvidia for $krel" >"$root/usr/src/nvidia-535.1.2/Module.symvers"
+    printf '%s\n' "$@" role=gpu version=535.1.2 os=debian12 "krel=$krel" "set=$(printf %s "$krel$ofed" | sha256sum | cut -d ' ' -f 1)" \
+        ofed_exporter=ib_uverbs "ofed_version=$ofed" proof=holds | tee "$facts/image.conf" >"$root/etc/slipway/image.conf"
+}
+
+# pack NAME: its archive, $work/NAME.tar.
+pack() {
+    local container
+    container=$(buildah from scratch)
+    buildah add --quiet "$container" "$work/$1" / >/dev/null
+    buildah commit --quiet --timestamp 0 "$container" "localhost/made-$1" >/dev/null
+    buildah rm "$container" >/dev/null
+    buildah push --quiet "localhost/made-$1" "oci-archive:$work/$1.tar"
+}
+
+use_storage() {
+    work=$BATS_FILE_TMPDIR
+    export CONTAINERS_STORAGE_CONF=$work/storage.conf BUILDAH_ISOLATION=chroot
+}
+
+setup_file() {
+    use_storage
+    printf '%s\n' '[storage]' 'driver = "vfs"' "graphroot = \"$work/storage\"" "runroot = \"$work/run\"" >"$work/storage.conf"
+    gpu_root a "$first" 24.07 0x1111
+    gpu_root b "$first" 24.10 0x2222
+    gpu_root c "$second" 24.07 0x3333
+    gpu_root same "$first" 24.07.1 0x1111
+    gpu_root unproven "$second" 24.07 0x3333 proof=cannot-tell
+    gpu_root nic "$first" 24.07 0x1111 role=nic
+    gpu_root newer "$first" 24.07 0x1111 version=550.1
+    gpu_root elsewhere "$second" 24.07 0x1111 os=debian13
+    gpu_root evil ../../evil 24.07 0x1111
+    gpu_root changed "$first" 24.10 0x2222
+    make_module "$work/changed/usr/lib/modules/$first/updates/nvidia/nvidia.ko" nvidia "krel=$first" exports=nvidia_p2p_get_pages:0x12
+    mkdir -p "$work/nothing/etc"
+    local name
+    for name in a b c same unproven nic newer elsewhere evil changed nothing; do
+        pack "$name"
+    done
+}
+
+setup() {
+    use_storage
+}
+
+# unpack_archive FILE DIR: the root of an image's archive, layer upon layer.
+unpack_archive() {
+    mkdir -p "$2/oci" "$2/root"
+    tar -xf "$1" -C "$2/oci"
+    local manifest layer
+    manifest=$(jq -r '.manifests[0].digest | sub("sha256:"; "")' "$2/oci/index.json")
+    while read -r layer; do
+        tar -xf "$2/oci/blobs/sha256/$layer" -C "$2/root"
+    done < <(jq -r '.layers[].digest | sub("sha256:"; "")' "$2/oci/blobs/sha256/$manifest")
+    config=$2/oci/blobs/sha256/$(jq -r '.config.digest | sub("sha256:"; "")' "$2/oci/blobs/sha256/$manifest")
+}
+
+@test "two kernels, and two OFEDs of one of them: all of it is in one image, with the tag that the operator asks for" {
+    run_slipway 0 combine "$work/a.tar" "$work/b.tar" "localhost/made-c" --output "$BATS_TEST_TMPDIR/out"
+    says "localhost/slipway/driver:535.1.2-debian12" "2 kernels" "$first  nvidia-peermem for OFED 24.07, OFED 24.10" \
+        'driver.version="535.1.2"'
+    unpack_archive "$BATS_TEST_TMPDIR/out/gpu.oci.tar" "$BATS_TEST_TMPDIR/new"
+    local root=$BATS_TEST_TMPDIR/new/root
+    local facts=$root/usr/lib/slipway/kernels
+    cmp "$root/usr/lib/modules/$second/updates/nvidia/nvidia.ko" "$work/c/usr/lib/modules/$second/updates/nvidia/nvidia.ko"
+    [ -f "$root/usr/lib/modules/$second/modules.dep" ]
+    cmp "$root/usr/lib/modules/$first/updates/nvidia/nvidia-peermem.ko" "$work/a/usr/lib/modules/$first/updates/nvidia/nvidia-peermem.ko"
+    cmp "$facts/$first/peermem/0/nvidia-peermem.ko" "$work/a/usr/lib/modules/$first/updates/nvidia/nvidia-peermem.ko"
+    cmp "$facts/$first/peermem/1/nvidia-peermem.ko" "$work/b/usr/lib/modules/$first/updates/nvidia/nvidia-peermem.ko"
+    diff "$facts/$first/peermem/1/peermem.conf" - <<<$'ofed_version=24.10\nofed_exporter=ib_uverbs\ncrc=0x00002222'
+    grep -q 24.10 "$facts/$first/peermem/1/ofed.symvers.zst"
+    [ ! -e "$facts/$second/peermem" ]
+    grep -qx "krel=$first $second" "$root/etc/slipway/image.conf"
+    grep -qx "krel=$second" "$facts/$second/image.conf"
+    grep -q "$second" "$facts/$second/nvidia.symvers"
+    jq -e --arg krels "$first $second" '.config.Labels | .["io.slipway.krel"] == $krels and .["io.slipway.proof"] == "holds"
+        and .["io.slipway.proof.modules"] == "5" and .["io.slipway.proof.loading"] == "5"' "$config"
+    jq -e '.kernels[0].peermem | map(.crc) == ["0x00001111", "0x00002222"]' "$BATS_TEST_TMPDIR/out/images.json"
+}
+
+@test "a combined image takes another kernel, and keeps its own" {
+    run_slipway 0 combine "$work/a.tar" "$work/b.tar" --output "oci-archive:$BATS_TEST_TMPDIR/ab.tar"
+    run_slipway 0 combine "$work/c.tar" "$BATS_TEST_TMPDIR/ab.tar" --output "oci-archive:$BATS_TEST_TMPDIR/abc.tar"
+    says "$second  nvidia-peermem for OFED 24.07" "$first  nvidia-peermem for OFED 24.07, OFED 24.10"
+    unpack_archive "$BATS_TEST_TMPDIR/abc.tar" "$BATS_TEST_TMPDIR/new"
+    local facts=$BATS_TEST_TMPDIR/new/root/usr/lib/slipway/kernels
+    grep -q "$first" "$facts/$first/nvidia.symvers"
+    cmp "$facts/$first/peermem/1/nvidia-peermem.ko" "$work/b/usr/lib/modules/$first/updates/nvidia/nvidia-peermem.ko"
+}
+
+@test "an nvidia-peermem that fits the same interface is left out, with a word about it" {
+    run_slipway 0 combine "$work/a.tar" "$work/same.tar"
+    says "its nvidia-peermem for $first (OFED 24.07.1) is left out" "1 kernel"
+    [[ $output != *"OFED 24.07, OFED"* ]]
+}
+
+@test "an image that was not proven makes the whole one not proven: its tag and labels say so" {
+    run_slipway 0 combine "$work/a.tar" "$work/unproven.tar" --output "$BATS_TEST_TMPDIR/out"
+    says "driver:535.1.2-debian12-unproven" "$second  nvidia-peermem for OFED 24.07  WARNING: not proven to load"
+    jq -e '.images[0] | .proof == "cannot-tell" and .modules == 4 and .loading == 2' "$BATS_TEST_TMPDIR/out/images.json"
+}
+
+@test "what does not go together is refused, with both names and the reason" {
+    run_slipway 2 combine "$work/a.tar" "$work/newer.tar"
+    says "newer.tar has driver 550.1" "one version of the driver"
+    run_slipway 2 combine "$work/a.tar" "$work/elsewhere.tar"
+    says "elsewhere.tar is for debian13"
+    run_slipway 2 combine "$work/a.tar" "$work/nic.tar"
+    says "nic.tar: it is a nic image"
+    run_slipway 2 combine "$work/a.tar" "$work/nothing.tar"
+    says "nothing.tar: it has no /etc/slipway/image.conf"
+    run_slipway 2 combine "$work/a.tar" "$work/evil.tar"
+    says "no kernel release can be '../../evil'"
+    run_slipway 2 combine "$work/a.tar" "$work/changed.tar"
+    says "their modules differ beside nvidia-peermem: nvidia.ko"
+}
+
+@test "a command line that means nothing is refused before any work" {
+    run_slipway 2 combine
+    says "two to 64 images are wanted"
+    run_slipway 2 combine "$work/a.tar"
+    says "1 is named"
+    run_slipway 2 combine "$work/a.tar" "$work/no-such-file.tar"
+    says "no-such-file.tar"
+    run_slipway 2 combine "$work/a.tar" "$work/b.tar" --output docker://registry/x
+    says "push with buildah push"
+}
