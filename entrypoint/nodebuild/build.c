@@ -5,6 +5,7 @@
  */
 #include <string.h>
 
+#include "common/fs.h"
 #include "entrypoint/contract.h"
 #include "entrypoint/nodebuild/nodebuild.h"
 #include "entrypoint/roles.h"
@@ -26,6 +27,16 @@ static int identify(struct action *action)
 	return 0;
 }
 
+/* For an OFED whose headers are here already, and that no nvidia-peermem was made for. */
+static bool wants_peermem(const void *context)
+{
+	const struct role *role = context;
+
+	return role->options.rdma && nodebuild_can_peermem(role) &&
+	       !strv_contains(&role->driver_modules, "nvidia_peermem") &&
+	       fs_exists(role->root_fd, CONTRACT_OFED_SOURCES "/ofa_kernel");
+}
+
 static const struct step build_steps[] = {
 	{ .name = "identify-kernel", .perform = identify },
 	{ .name = "build-on-node",
@@ -38,6 +49,15 @@ static const struct step build_steps[] = {
 		.undo = nodebuild_clear,
 		.undo_deadline_ms = 60 * 1000 },
 	{ .name = "read-build", .wanted = nodebuild_unread, .perform = nodebuild_adopt },
+	{ .name = "build-peermem",
+		.wanted = wants_peermem,
+		.kind = STEP_WORKER,
+		.perform = nodebuild_peermem,
+		.deadline_ms = 600 * 1000,
+		.stoppable = true,
+		.undo_kind = STEP_WORKER,
+		.undo = nodebuild_clear,
+		.undo_deadline_ms = 60 * 1000 },
 };
 
 int build_main(int root_fd, char *const *arguments)

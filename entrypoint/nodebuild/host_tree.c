@@ -223,7 +223,8 @@ int host_tree_config(
 int host_tree_identity(int host_fd, const struct host_tree *tree, struct strv *lines)
 {
 	static const char *const files[] = { "Module.symvers", ".config",
-		"include/generated/utsrelease.h", "include/generated/compile.h",
+		"include/generated/utsrelease.h", "include/generated/utsversion.h",
+		"include/generated/compile.h",
 		"include/generated/autoconf.h" };
 	int r = 0;
 

@@ -8,6 +8,7 @@
 #include "common/fs.h"
 #include "entrypoint/contract.h"
 #include "entrypoint/modules/securityfs.h"
+#include "entrypoint/nodebuild/facts.h"
 #include "entrypoint/nodebuild/install.h"
 #include "entrypoint/nodebuild/run.h"
 #include "module/kernel_facts.h"
@@ -61,31 +62,13 @@ static int refuse_unsigned(struct action *action)
 		role->krel, why, role->krel);
 }
 
-/* What image.conf of this kernel says, as slipway build has it; its set is the one in the cache. */
-static int write_image_conf(const struct node_run *run)
-{
-	const struct role *role = run->role;
-	_cleanup_free_ char *text = NULL;
-	char path[PATH_MAX];
-	int r;
-
-	if (asprintf(&text, "role=gpu\nversion=%s\nos=%s\nkrel=%s\nset=%s\nproof=cannot-tell\n",
-		    run->kit.version, role->image.os, role->krel, run->name) < 0)
-		return -ENOMEM;
-	(void) snprintf(path, sizeof(path), KERNEL_FACTS_FOLDER "/%s", role->krel);
-	r = fs_mkdir_parents(role->root_fd, path, 0755);
-	(void) snprintf(path, sizeof(path), KERNEL_FACTS_FOLDER "/%s/" KERNEL_FACTS_IMAGE,
-		role->krel);
-	return r < 0 ? r : fs_write_atomic(role->root_fd, path, text, strlen(text), 0644);
-}
-
 static int install(struct node_run *run, int set_fd)
 {
 	const struct role *role = run->role;
 	struct action *action = run->action;
 	_cleanup_strv_ struct strv missing = { 0 };
 	_cleanup_free_ char *names = NULL;
-	int r = write_image_conf(run);
+	int r = facts_write(run);
 
 	if (r < 0)
 		return action_fail(action, REASON_BUILD_FAILED, r,
