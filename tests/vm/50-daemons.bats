@@ -1,0 +1,222 @@
+#!/usr/bin/env bats
+# shellcheck disable=SC2154
+# SPDX-License-Identifier: Apache-2.0
+# The vendor's daemons: nvidia-persistenced is Debian's own, with NVIDIA's libnvidia-cfg, at work on the simulated GPU. The
+# others are not Debian's: doubles/daemon.c stands in for them. What PCI shows of a fabric is simfabric.
+
+load drivers
+
+setup_file() {
+    krel=$(images_krel)
+    use_guest "$krel"
+    "${CC:-cc}" -std=c11 -D_GNU_SOURCE -O2 -static -o "$BATS_FILE_TMPDIR/double" "$vm_folder/doubles/daemon.c"
+    make_simfabric
+    fetch_persistenced
+    VM_IMAGES=$VM_BUILD/images/50-daemons.ext4
+    export VM_IMAGES
+    "$vm_folder/make-images-disk" "$VM_IMAGES" gpu="$(driver_image gpu "$images_folder/gpu.oci.tar")" \
+        gpu-real="$(derived gpu-real add_persistenced)" gpu-doubles="$(derived gpu-doubles add_doubles)"
+}
+
+derived() {
+    derive_image "$1" "$images_folder/gpu.oci.tar" "$2"
+    echo "localhost/slipway-test-$1"
+}
+
+# The kernel's headers are the packages that make-guest takes simdev's from.
+make_simfabric() {
+    local tree=$VM_KERNEL_TREE package
+    if [ -z "$tree" ]; then
+        tree=$BATS_FILE_TMPDIR/headers
+        mkdir -p "$tree/lib/modules/$krel" "$VM_BUILD/debs"
+        for package in "linux-headers-$krel" $(apt-cache depends "linux-headers-$krel" |
+            sed -n 's/^ *Depends: \(linux-\(headers\|kbuild\)-.*\)/\1/p'); do
+            (cd "$VM_BUILD/debs" && { compgen -G "${package}_*.deb" >/dev/null || apt-get -q -o APT::Sandbox::User=root download "$package"; })
+            dpkg-deb -x "$(compgen -G "$VM_BUILD/debs/${package}_*.deb" | tail -n 1)" "$tree"
+        done
+        sed -i "s#/usr/src/#$tree/usr/src/#" "$tree/usr/src/linux-headers-$krel/Makefile"
+        ln -sfn "../../../usr/src/linux-headers-$krel" "$tree/lib/modules/$krel/build"
+    fi
+    cp -r "$vm_folder/simfabric" "$BATS_FILE_TMPDIR/simfabric"
+    make -s -C "$tree/lib/modules/$krel/build" M="$BATS_FILE_TMPDIR/simfabric" modules
+}
+
+# apt with contrib and non-free of the sources that this machine has, and lists of its own.
+private_apt() {
+    local state=$VM_BUILD/apt command=$1
+    shift
+    "$command" -o Dir::Etc::sourcelist="$state/sources.sources" -o Dir::Etc::sourceparts=- -o Dir::State::lists="$state/lists" \
+        -o Dir::Cache="$state/cache" -o APT::Sandbox::User=root "$@"
+}
+
+# nvidia-persistenced's own version may be any of its driver's branch; libnvidia-cfg's has to be the driver's.
+fetch_persistenced() {
+    local state=$VM_BUILD/apt driver cfg
+    driver=$(jq -r '.images[] | select(.role == "gpu") | .version' "$images_folder/images.json")
+    persistenced=$VM_BUILD/persistenced-$driver
+    export persistenced
+    [ ! -d "$persistenced" ] || return 0
+    mkdir -p "$state"/{lists,cache}/partial
+    sed 's/^Components: .*/Components: main contrib non-free/' /etc/apt/sources.list.d/*.sources >"$state/sources.sources"
+    private_apt apt-get -qq update
+    cfg=$(private_apt apt-cache madison libnvidia-cfg1 | awk -v want="$driver" '{ split($3, part, "-"); if (part[1] == want) { print $3; exit } }')
+    rm -rf "$persistenced.new"
+    mkdir "$persistenced.new"
+    (cd "$persistenced.new" && private_apt apt-get -qq download nvidia-persistenced "libnvidia-cfg1=$cfg" libtirpc3 libtirpc-common \
+        libgssapi-krb5-2 libkrb5-3 libk5crypto3 libkrb5support0 libcom-err2 libkeyutils1)
+    mv "$persistenced.new" "$persistenced"
+}
+
+add_persistenced() {
+    local unpacked=$BATS_FILE_TMPDIR/persistenced libraries=usr/lib/x86_64-linux-gnu package
+    for package in "$persistenced"/*.deb; do
+        dpkg-deb -x "$package" "$unpacked"
+    done
+    install -m 755 "$unpacked/usr/bin/nvidia-persistenced" "$root/usr/bin/"
+    install -m 644 "$unpacked/etc/netconfig" "$root/etc/"
+    cp -P "$unpacked/$libraries/nvidia/current"/libnvidia-cfg.so.* "$root/$libraries/"
+    cp -P "$unpacked/lib/x86_64-linux-gnu"/*.so.* "$unpacked/$libraries"/*.so.* "$root/$libraries/"
+}
+
+# nvidia-imex among them: nobody may start it.
+add_doubles() {
+    local name
+    for name in usr/bin/{nv-fabricmanager,nvidia-gridd,nvidia-topologyd,nvidia-imex} opt/nvidia/nvlsm/sbin/nvlsm; do
+        install -D -m 755 "$BATS_FILE_TMPDIR/double" "$root/$name"
+    done
+    mkdir -p "$root/usr/share/nvidia/nvswitch" "$root/drivers/ClientConfigToken"
+    printf '# settings\nDAEMONIZE=1\nFABRIC_MODE=0\n' >"$root/usr/share/nvidia/nvswitch/fabricmanager.cfg"
+    echo FeatureType=1 >"$root/drivers/gridd.conf"
+    echo token >"$root/drivers/ClientConfigToken/client_configuration_token.tok"
+}
+
+# What cases of this file share.
+run_daemons() {
+    local part=$BATS_TEST_TMPDIR/daemons.sh
+    cat >"$part" <<'PART'
+. /test/drivers.sh
+daemon_field() { awk -v name="$1" -v field="$2" '$1 == name { print $field }' /run/nvidia/slipway/gpu.daemons; }
+daemons_are() { [ "$(cat /run/nvidia/validations/.driver-daemons-status)" = "$1" ]; }
+daemon_is() { [ "$(daemon_field "$1" 3)" = "$2" ]; }
+doubles_log() { tr '\n' ';' </var/log/doubles.log; }
+misbehave() { mkdir -p /run/nvidia/doubles && echo "${2:-}" >"/run/nvidia/doubles/$1"; }
+behave() { rm /run/nvidia/doubles/*; }
+PART
+    run_case --add "$part" --add "$BATS_FILE_TMPDIR/simfabric/simfabric.ko"
+}
+
+@test "nvidia-persistenced: up before ready, started again when it is killed, ended before the modules go" {
+    run_daemons <<'CASE'
+. /case/daemons.sh
+simulate
+start gpu:gpu-real
+wait_ready gpu 90
+container_log_has gpu 'daemon up nvidia-persistenced'
+first=$(daemon_field nvidia-persistenced 2)
+pid=$(container_pid gpu)
+[ "$(readlink "/proc/$first/exe")" = /usr/bin/nvidia-persistenced ] || fail "process $first is not nvidia-persistenced"
+[ -S "/proc/$pid/root/run/nvidia-persistenced/socket" ] || fail "it has no socket"
+[ -S /run/nvidia/driver/run/nvidia-persistenced/socket ] || fail "the driver root does not show its socket"
+awk -v pid="$pid" '$1 == "PPid:" { exit $2 != pid }' "/proc/$first/status" || fail "it is not the init's"
+kill -9 "$first"
+wait_log gpu 'ended with signal 9' 10
+daemons_are Ready || fail "a node without nvidia-persistenced still serves"
+poll 30 daemon_is nvidia-persistenced up || fail "it did not come back: $(cat /run/nvidia/slipway/gpu.daemons)"
+[ "$(daemon_field nvidia-persistenced 4)" = 1 ] && [ "$(daemon_field nvidia-persistenced 6)" = signal:9 ]
+kib=$(awk '$1 == "VmRSS:" { print $2 }' "/proc/$pid/status")
+echo "init with a daemon: $kib KiB"
+[ "$kib" -lt 3072 ] || fail "the init takes $kib KiB"
+stop_clean gpu
+container_log_has gpu 'daemon stopped nvidia-persistenced'
+refute "it had to be killed" container_log_has gpu 'daemon killed'
+[ ! -e /run/nvidia/slipway/gpu.daemons ] || fail "the daemons' file is still there"
+expect_nothing_left
+CASE
+    [ "$status" -eq 0 ]
+    grep -o 'init with a daemon: .*' <<<"$output" >&3
+}
+
+@test "NVSwitches: fabric manager with its settings; while it does not run the node is not ready, and says so" {
+    run_daemons <<'CASE'
+. /case/daemons.sh
+simulate
+insmod /case/simfabric.ko switches=2
+start gpu:gpu-doubles NVFM_CONFIG_FABRIC_MODE=1 'NVFM_CONFIG_NEW=a|b&c'
+wait_ready gpu 90
+expect_gpu_serves
+[ "$(doubles_log)" = "start nv-fabricmanager -c /usr/share/nvidia/nvswitch/fabricmanager.cfg;" ] || fail "$(doubles_log)"
+settings=$(exec_in gpu cat /usr/share/nvidia/nvswitch/fabricmanager.cfg | tr '\n' ';')
+[ "$settings" = '# settings;DAEMONIZE=1;FABRIC_MODE=1;NEW=a|b&c;' ] || fail "$settings"
+misbehave nv-fabricmanager.fail 'switch 0 does not answer'
+kill -9 "$(daemon_field nv-fabricmanager 2)"
+poll 5 daemons_are NotReady || fail "the status stays Ready"
+wait_log gpu 'exit code 3: "switch 0 does not answer"' 10
+exec_in gpu slipway-init status >/tmp/status || true
+grep -q 'DAEMON_FAILED.*nv-fabricmanager does not run' /tmp/status || fail "$(cat /tmp/status)"
+behave
+poll 20 daemons_are Ready || fail "the status stays NotReady"
+exec_in gpu slipway-init status >/tmp/status || fail "$(cat /tmp/status)"
+misbehave nv-fabricmanager.deaf
+stop gpu
+exits gpu 0 30
+container_log_has gpu 'daemon killed nv-fabricmanager'
+expect_nothing_left
+CASE
+    [ "$status" -eq 0 ]
+}
+
+@test "a fabric manager that does not come up ends the start with its last words; an image without one before that" {
+    run_daemons <<'CASE'
+. /case/daemons.sh
+simulate
+insmod /case/simfabric.ko switches=1
+start gpu:gpu
+exits gpu 24 30
+termination_message gpu
+refute "it loaded something before it looked" container_log_has gpu 'begin load'
+expect_unloaded nvidia
+misbehave nv-fabricmanager.fail 'switch 0 does not answer'
+start gpu:gpu-doubles
+exits gpu 24 90
+termination_message gpu
+[ "$(grep -c start /var/log/doubles.log)" = 3 ] || fail "$(doubles_log)"
+expect_nothing_left
+CASE
+    [ "$status" -eq 0 ]
+    [[ $output == *"DAEMON_FAILED: the image has no nv-fabricmanager, and "* ]]
+    [[ $output == *"DAEMON_FAILED: nv-fabricmanager does not come up: tried 3 times, the last one ended with exit:3: \"switch 0 does not answer\""* ]]
+}
+
+@test "NVLink 5: told by the bridge's VPD, its modules loaded from the host, a bounded wait for its port" {
+    run_daemons <<'CASE'
+. /case/daemons.sh
+simulate nic=0
+insmod /case/simfabric.ko bridges=2
+expect_unloaded mlx5_ib ib_umad
+start gpu:gpu-doubles
+wait_log gpu 'none of the 2 NVLink bridge functions \(the first is 0000:60:00.0\) has an InfiniBand port' 90
+expect_loaded mlx5_ib ib_umad nvidia
+daemons_are NotReady || fail "the status is Ready before fabric manager runs"
+refute "fabric manager runs without a port" [ -e /var/log/doubles.log ]
+stop gpu
+exits gpu 0 30
+expect_unloaded nvidia
+CASE
+    [ "$status" -eq 0 ]
+}
+
+@test "a vGPU guest: licence files placed, gridd, then topologyd, stopped in reverse; no fabric manager, no nvidia-imex" {
+    run_daemons <<'CASE'
+. /case/daemons.sh
+simulate
+start gpu:gpu-doubles DRIVER_TYPE=vgpu
+wait_ready gpu 90
+[ "$(exec_in gpu cat /etc/nvidia/gridd.conf)" = FeatureType=1 ]
+[ "$(exec_in gpu cat /etc/nvidia/ClientConfigToken/client_configuration_token.tok)" = token ]
+tr '\0' '\n' <"/proc/$(daemon_field nvidia-gridd 2)/environ" | grep -q '^LD_LIBRARY_PATH=.*/nvidia/gridd'
+stop_clean gpu
+[ "$(doubles_log)" = "start nvidia-gridd;start nvidia-topologyd;stop nvidia-topologyd;stop nvidia-gridd;" ] || fail "$(doubles_log)"
+expect_nothing_left
+CASE
+    [ "$status" -eq 0 ]
+}
