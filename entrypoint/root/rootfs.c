@@ -128,8 +128,11 @@ static int tuck_under(const char *path, struct error *error)
 	r = bind_mount(dirname(folder), STAGE_AROUND, 0, error);
 	if (r == 0)
 		r = bind_mount(STAGE_ROOT, place, MS_REC, error);
-	/* No peer any more: that the stage goes must not take the new root away elsewhere. */
-	return r < 0 ? r : change_propagation(STAGE_AROUND, MS_PRIVATE, error);
+	/*
+	 * No peers any more, neither the folder nor the root nor what is mounted in it: that the
+	 * stage goes must not take them away elsewhere.
+	 */
+	return r < 0 ? r : change_propagation(STAGE_AROUND, MS_REC | MS_PRIVATE, error);
 }
 
 static int unmount_times(const char *path, int times, struct error *error)
