@@ -92,6 +92,8 @@ images: all $(other_ofed)/reference-ofed ## build the images for the newest kern
 	$(O)/slipway build $(images_options) --output $(O)/images
 	$(O)/slipway build --kernel "$$(jq -r .krel $(O)/images/images.json)" --ofed $(other_ofed) --nvidia none \
 		--output $(O)/images/other
+	$(O)/slipway build --kernel "$$(jq -r .krel $(O)/images/images.json)" --ofed reference \
+		--gdrcopy tests/vm/addons/gdrcopy --nvidia-fs tests/vm/addons/gds-nvidia-fs --output $(O)/images/addons
 
 # ---- what a developer calls
 
