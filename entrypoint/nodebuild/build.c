@@ -17,8 +17,7 @@ static int identify(struct action *action)
 
 	if (!role->options.kernel)
 		return r;
-	if (strlen(role->options.kernel) >= sizeof(role->krel) ||
-		strchr(role->options.kernel, '/'))
+	if (strlen(role->options.kernel) >= sizeof(role->krel) || strchr(role->options.kernel, '/'))
 		return action_fail(action, REASON_USAGE, -EINVAL,
 			"--kernel %.64s: not a kernel release", role->options.kernel);
 	(void) snprintf(role->krel, sizeof(role->krel), "%s", role->options.kernel);

@@ -155,8 +155,8 @@ static int find_source(int host_fd, const char *krel, struct host_tree *tree)
 }
 
 /* UTS_RELEASE is what modules get as their kernel's name. */
-static int check_tree(int host_fd, const char *krel, const struct host_tree *tree,
-	struct error *error)
+static int check_tree(
+	int host_fd, const char *krel, const struct host_tree *tree, struct error *error)
 {
 	_cleanup_free_ char *text = NULL;
 	char path[PATH_MAX];
@@ -224,8 +224,7 @@ int host_tree_identity(int host_fd, const struct host_tree *tree, struct strv *l
 {
 	static const char *const files[] = { "Module.symvers", ".config",
 		"include/generated/utsrelease.h", "include/generated/utsversion.h",
-		"include/generated/compile.h",
-		"include/generated/autoconf.h" };
+		"include/generated/compile.h", "include/generated/autoconf.h" };
 	int r = 0;
 
 	for (size_t i = 0; i < ARRAY_SIZE(files) && r == 0; i++) {

@@ -47,8 +47,7 @@ static unsigned wanted_major(const char *config, const char **family)
 
 	conf_value(config, "CONFIG_CC_IS_CLANG", value, sizeof(value));
 	*family = *value == 'y' ? "clang" : "gcc";
-	major = version_of(
-		config, *value == 'y' ? "CONFIG_CLANG_VERSION" : "CONFIG_GCC_VERSION");
+	major = version_of(config, *value == 'y' ? "CONFIG_CLANG_VERSION" : "CONFIG_GCC_VERSION");
 	return major;
 }
 
@@ -78,8 +77,8 @@ static unsigned nearest_major(int root_fd, const char *family, unsigned major)
 	return best;
 }
 
-int kit_compiler(int root_fd, const char *config, char name[32], char note[256],
-	struct error *error)
+int kit_compiler(
+	int root_fd, const char *config, char name[32], char note[256], struct error *error)
 {
 	const char *family;
 	unsigned wanted = wanted_major(config, &family);

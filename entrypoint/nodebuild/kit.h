@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The kit: what an image carries that can compile on a node. slipway build --sources-image puts it
- * there: recipes, patches and the driver's source below KIT_FOLDER, and KIT_CONF, "key=value" lines.
+ * there: recipes, patches and the driver's source below KIT_FOLDER, and KIT_CONF, "key=value"
+ * lines.
  */
 #pragma once
 
@@ -26,5 +27,5 @@ int kit_read(int root_fd, struct kit *kit, struct error *error);
  * compiler when the image has that, else the image's nearest of the same family, which @note then
  * says (else ""). -ENOENT when the image has none of that family.
  */
-int kit_compiler(int root_fd, const char *config, char name[32], char note[256],
-	struct error *error);
+int kit_compiler(
+	int root_fd, const char *config, char name[32], char note[256], struct error *error);

@@ -213,8 +213,8 @@ static unsigned jobs_for(uint64_t memory)
 	return jobs > UINT_MAX ? UINT_MAX : (unsigned) jobs;
 }
 
-static void say_why(const struct found *found, unsigned processors, unsigned most,
-	struct build_limits *limits)
+static void say_why(
+	const struct found *found, unsigned processors, unsigned most, struct build_limits *limits)
 {
 	char memory[160] = "memory not known";
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How many compilers may run at once: by the processors and the memory that this container has, not
- * by those of the node. Sources: Linux Documentation/admin-guide/cgroup-v2.rst, cgroup-v1/memory.rst
- * and scheduler/sched-bwc.rst. A limit of any parent (a pod, a slice) binds as well.
+ * by those of the node. Sources: Linux Documentation/admin-guide/cgroup-v2.rst,
+ * cgroup-v1/memory.rst and scheduler/sched-bwc.rst. A limit of any parent (a pod, a slice) binds as
+ * well.
  */
 #pragma once
 
@@ -26,8 +27,7 @@ struct build_limits {
  * @processors is how many this process may run on; @most what the user asked for, 0 for no wish.
  * Never 0 jobs: with too little memory there is one, and @why says so.
  */
-void build_limits_find(
-	int root_fd, unsigned processors, unsigned most, struct build_limits *ret);
+void build_limits_find(int root_fd, unsigned processors, unsigned most, struct build_limits *ret);
 
 /* How often the kernel has killed in our cgroup for want of memory, so far. */
 uint64_t build_limits_killed(int root_fd);

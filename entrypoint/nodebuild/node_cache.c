@@ -46,8 +46,8 @@ static void name_path(const char *path, struct node_cache *cache)
 {
 	bool host = strncmp(path, HOST_PREFIX "/", strlen(HOST_PREFIX "/")) == 0;
 
-	(void) snprintf(cache->path, sizeof(cache->path), "%s",
-		host ? path + strlen(HOST_PREFIX) : path);
+	(void) snprintf(
+		cache->path, sizeof(cache->path), "%s", host ? path + strlen(HOST_PREFIX) : path);
 }
 
 int node_cache_open(const char *wanted, struct node_cache *ret, struct error *error)
@@ -90,8 +90,8 @@ void node_cache_name(const char *prefix, const struct strv *inputs, char name[NA
 	(void) snprintf(name, NAME_MAX, "%.200s-%016" PRIx64, prefix, hash);
 }
 
-int node_cache_find(const struct node_cache *cache, const char *name, const struct strv *inputs,
-	int *ret_fd)
+int node_cache_find(
+	const struct node_cache *cache, const char *name, const struct strv *inputs, int *ret_fd)
 {
 	_cleanup_free_ char *wanted = strv_join(inputs, "\n");
 	_cleanup_free_ char *found = NULL;

@@ -33,8 +33,8 @@ void node_cache_close(struct node_cache *cache);
 void node_cache_name(const char *prefix, const struct strv *inputs, char name[NAME_MAX]);
 
 /* The set's folder to *ret_fd when it is there and was made of these very inputs; else -ENOENT. */
-int node_cache_find(const struct node_cache *cache, const char *name, const struct strv *inputs,
-	int *ret_fd);
+int node_cache_find(
+	const struct node_cache *cache, const char *name, const struct strv *inputs, int *ret_fd);
 
 /* A new folder with "output" and "work" in it, locked as long as *ret_fd is open. */
 int node_cache_begin(const struct node_cache *cache, char folder[NAME_MAX], int *ret_fd);

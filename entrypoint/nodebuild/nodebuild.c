@@ -24,8 +24,8 @@ bool nodebuild_wanted(const void *context)
 	const struct role *role = context;
 	struct error ignored;
 
-	return kit_is_there(role->root_fd) && image_has_kernel(role->root_fd, &role->image,
-						      role->krel, &ignored) == -ENOENT;
+	return kit_is_there(role->root_fd) &&
+	       image_has_kernel(role->root_fd, &role->image, role->krel, &ignored) == -ENOENT;
 }
 
 bool nodebuild_unread(const void *context)
@@ -71,8 +71,8 @@ static int install(struct node_run *run, int set_fd)
 	int r = facts_write(run);
 
 	if (r < 0)
-		return action_fail(action, REASON_BUILD_FAILED, r,
-			"/" KERNEL_FACTS_FOLDER ": %s", strerror(-r));
+		return action_fail(action, REASON_BUILD_FAILED, r, "/" KERNEL_FACTS_FOLDER ": %s",
+			strerror(-r));
 	r = install_set(role->root_fd, run->host_fd, set_fd, role->krel, &missing, &action->error);
 	if (r < 0)
 		return action_reason(action, REASON_BUILD_FAILED, r);

@@ -30,8 +30,8 @@ bool nodebuild_can_peermem(const struct role *role);
  * In a worker, a few seconds: compiles nvidia-peermem alone, for role->krel, against the OFED whose
  * headers the NIC container shows below run/mellanox/drivers/usr/src/ofa_kernel (with
  * USE_HOST_MOFED the host's own usr/src/ofa_kernel), or takes it from the node's cache, and
- * renames it over lib/modules/<krel>/updates/nvidia/nvidia-peermem.ko, with depmod. 0, or a negative
- * errno with action->reason (REASON_BUILD_FAILED) and action->error: -ENOENT without a kit, headers
- * of the kernel or of OFED.
+ * renames it over lib/modules/<krel>/updates/nvidia/nvidia-peermem.ko, with depmod. 0, or a
+ * negative errno with action->reason (REASON_BUILD_FAILED) and action->error: -ENOENT without a
+ * kit, headers of the kernel or of OFED.
  */
 int nodebuild_peermem(struct action *action);

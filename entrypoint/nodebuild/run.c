@@ -59,8 +59,8 @@ static int open_all(struct node_run *run, struct error *error)
 
 	if (r < 0)
 		return r;
-	run->host_fd = openat(role->root_fd, CONTRACT_GPU_HOST_ROOT,
-		O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	run->host_fd =
+		openat(role->root_fd, CONTRACT_GPU_HOST_ROOT, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (run->host_fd < 0)
 		return error_set_errno(error, -errno,
 			"the host's root, /" CONTRACT_GPU_HOST_ROOT
@@ -200,8 +200,8 @@ static int build_failed(struct node_run *run, int status, bool killed,
 			"log on the host: %s/%s",
 			run->role->krel, status, run->cache.path, path);
 	if (found.file)
-		(void) snprintf(place, sizeof(place), "%.400s:%lu: ", short_path(found.file),
-			found.line);
+		(void) snprintf(
+			place, sizeof(place), "%.400s:%lu: ", short_path(found.file), found.line);
 	return error_set(error, -EIO,
 		"compiling for %s failed%s%.100s: %s%.400s; %s; log on the host: %.200s/%s",
 		run->role->krel, found.step ? " at: " : "", found.step ? found.step : "", place,
@@ -237,8 +237,7 @@ static int compile(struct node_run *run, const char *folder, int folder_fd)
 	int status;
 	int r;
 
-	build_limits_find(
-		role->root_fd, usable_processors(), role->options.max_threads, &limits);
+	build_limits_find(role->root_fd, usable_processors(), role->options.max_threads, &limits);
 	workshop.jobs = limits.jobs;
 	worker_tell(action->worker, WORKER_NOTE, 0,
 		"compiling driver %s for %s with %s: %u job%s at once: %s", run->kit.version,
@@ -252,8 +251,8 @@ static int compile(struct node_run *run, const char *folder, int folder_fd)
 				&limits, &action->error));
 	r = node_cache_keep(&run->cache, folder, folder_fd, run->name, &run->inputs);
 	if (r < 0)
-		return action_fail(action, REASON_BUILD_FAILED, r, "%s: %s", run->cache.path,
-			strerror(-r));
+		return action_fail(
+			action, REASON_BUILD_FAILED, r, "%s: %s", run->cache.path, strerror(-r));
 	worker_tell(action->worker, WORKER_NOTE, 0, "compiled in %.1f s; kept in %s%s",
 		(double) (clock_monotonic_ms() - begun_ms) / 1000, run->cache.path,
 		run->cache.lasting ? " for the next start"

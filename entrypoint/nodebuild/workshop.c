@@ -48,8 +48,7 @@ static _Noreturn _printf_(1, 2) void give_up(const char *format, ...)
 /* A mount can be cloned in the mount name space that it belongs to, and nowhere else. */
 static int clone_mount(int dir_fd, const char *path)
 {
-	return (int) syscall(SYS_open_tree, dir_fd, path,
-		OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+	return (int) syscall(SYS_open_tree, dir_fd, path, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
 }
 
 static void attach(int tree_fd, const char *path, bool writable)
@@ -271,7 +270,8 @@ int workshop_start(
 
 	if (pipe2(ends, O_CLOEXEC) < 0)
 		return error_set_errno(error, -errno, "pipe");
-	/* A fork(2) whose child is in a new name space, and we are not: later children stay ours. */
+	/* A fork(2) whose child is in a new name space, and we are not: later children stay ours.
+	 */
 	pid = (pid_t) syscall(SYS_clone, CLONE_NEWPID | SIGCHLD, 0, 0, 0, 0);
 	if (pid < 0) {
 		int r = -errno;

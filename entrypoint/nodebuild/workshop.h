@@ -19,10 +19,10 @@ struct workshop {
 	const char *recipe; /* "nvidia", "peermem" */
 	const char *compiler;
 	unsigned jobs;
-	int work_fd;         /* a folder with the empty folders "output" and "work" */
-	const char *ofed;    /* the folder with OFED's Module.symvers, absolute, or NULL */
+	int work_fd;           /* a folder with the empty folders "output" and "work" */
+	const char *ofed;      /* the folder with OFED's Module.symvers, absolute, or NULL */
 	const char *ofed_conf; /* text of its set.conf */
-	const char *nvidia; /* what NVIDIA's modules export, relative to the root, or NULL */
+	const char *nvidia;    /* what NVIDIA's modules export, relative to the root, or NULL */
 };
 
 /*

@@ -1,0 +1,60 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: Apache-2.0
+# A node for an image that compiles on it: a folder is the host's root, process 1 has it as its root, and the image runs
+# as a privileged container of a pod with hostPID. Without a network, in mount and process name spaces of its own. What
+# is not there is a kernel of the headers' release: the role is called with --kernel.
+
+# start_host FOLDER: sets first, a process whose root is FOLDER and that is process 1 of its name space.
+start_host() {
+    local holder
+    mkdir -p "$1/proc"
+    cp /bin/busybox "$1/busybox"
+    unshare --mount --pid --net --fork --kill-child chroot "$1" /busybox sleep 3600 3>&- &
+    holder=$!
+    for _ in $(seq 200); do
+        first=$(pgrep -P "$holder" || true)
+        [[ -z $first || $(readlink "/proc/$first/root") != "$(realpath "$1")" ]] || return 0
+        sleep 0.05
+    done
+    echo "process 1 of the node does not come" >&2
+    return 1
+}
+
+# Ends the node and all that runs on it.
+stop_host() {
+    [[ -z ${first:-} ]] || kill -KILL "$first"
+    first=
+    wait
+}
+
+# container IMAGE FOLDER [NAME=VALUE…] COMMAND…: runs COMMAND in a new container of the image; what it writes is below
+# FOLDER/upper and goes with the next container there. The host is the one that was started last.
+container() {
+    local image=$1 folder=$2
+    shift 2
+    rm -rf "$folder"
+    mkdir -p "$folder"/{upper,work,root}
+    image=$image folder=$folder nsenter --target "$first" --pid --net unshare --mount bash -c '
+        set -eu
+        mount --make-rprivate /
+        mount -t overlay -o "lowerdir=$image,upperdir=$folder/upper,workdir=$folder/work" overlay "$folder/root"
+        mount -t proc proc "$folder/root/proc"
+        mount -t sysfs sysfs "$folder/root/sys"
+        mount -t tmpfs tmpfs "$folder/root/dev"
+        for node in null zero full random urandom; do
+            : >"$folder/root/dev/$node"
+            mount --bind "/dev/$node" "$folder/root/dev/$node"
+        done
+        ln -s /proc/self/fd "$folder/root/dev/fd"
+        # The NIC container shows its headers here, where a test has them.
+        if [ -n "${OFED_SOURCES:-}" ]; then
+            mkdir -p "$folder/root/run/mellanox/drivers/usr/src"
+            mount --bind "$OFED_SOURCES" "$folder/root/run/mellanox/drivers/usr/src"
+        fi
+        cd "$folder/root"
+        mkdir -p .old
+        pivot_root . .old
+        umount -l .old
+        rmdir .old
+        exec env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin "$@"' sh "$@"
+}

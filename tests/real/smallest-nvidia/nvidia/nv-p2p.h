@@ -1,0 +1,2 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+int nvidia_p2p_get_pages(void);
