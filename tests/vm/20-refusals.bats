@@ -74,12 +74,12 @@ CASE
 simulate
 host_load ib_uverbs
 start gpu GPU_DIRECT_RDMA_ENABLED=true USE_HOST_MOFED=true SLIPWAY_OFED_DEADLINE_SECONDS=2
-exits gpu 13 30
+exits gpu 28 30
 termination_message gpu
 expect_unloaded nvidia
 CASE
     [ "$status" -eq 0 ]
-    [[ $output == *"ib_uverbs is loaded but nobody exports ib_register_peer_memory_client"*"dma-buf"* ]]
+    [[ $output == *"NO_PEER_MEMORY: gave up after 2 s: ib_uverbs is loaded but nobody exports ib_register_peer_memory_client"*"dma-buf"* ]]
 }
 
 @test "a second GPU container on the node is refused, and the first one goes on" {

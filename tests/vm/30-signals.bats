@@ -115,7 +115,7 @@ CASE
     [[ $output == *"MODULE_IN_USE: nvidia_modeset is in use"* ]]
 }
 
-@test "OFED in use by peermem: the NIC container names it and leaves OFED whole" {
+@test "peermem in use: the NIC container names it and leaves OFED whole; once it is free, OFED goes and comes under it" {
     run_case <<'CASE'
 . /test/drivers.sh
 simulate
@@ -123,19 +123,23 @@ start nic SLIPWAY_UNLOAD_DEADLINE_SECONDS=2
 wait_ready nic 90
 start gpu GPU_DIRECT_RDMA_ENABLED=true
 wait_ready gpu 90
+pin nvidia_peermem
 stop nic
 exits nic 16 30
 termination_message nic
 [ ! -e /run/mellanox/drivers/.driver-ready ]
 expect_loaded ib_core ib_uverbs mlx5_core mlx5_ib nvidia_peermem
-stop_clean gpu
+unpin
 start nic
 wait_ready nic 90
+expect_loaded nvidia_peermem
 stop_clean nic
+expect_unloaded nvidia_peermem ib_uverbs
+stop_clean gpu
 expect_nothing_left
 CASE
     [ "$status" -eq 0 ]
-    [[ $output == *"MODULE_IN_USE: ib_uverbs is held by the module nvidia_peermem"* ]]
+    [[ $output == *"MODULE_IN_USE: nvidia_peermem uses OFED, and the GPU container cannot let it go: nvidia_peermem is in use: 1 reference(s)"* ]]
 }
 
 @test "SIGKILL and a restart: same modules, one mount, no stale flag, and a clean stop" {

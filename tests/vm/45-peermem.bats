@@ -1,0 +1,225 @@
+#!/usr/bin/env bats
+# shellcheck disable=SC2154
+# SPDX-License-Identifier: Apache-2.0
+# nvidia-peermem follows OFED as it comes and goes under a running GPU container.
+
+load drivers
+
+setup_file() {
+    use_drivers
+}
+
+# image_file ARCHIVE PATH: a file of an image.
+image_file() {
+    local container
+    container=$(buildah from --quiet --pull-never "oci-archive:$images_folder/$1")
+    cat "$(buildah mount "$container")/$2"
+    buildah rm "$container" >/dev/null
+}
+
+symvers_crc() {
+    image_file "$1" "usr/src/ofa_kernel/x86_64/$VM_KREL/Module.symvers" |
+        awk '$2 == "ib_register_peer_memory_client" { print $1 }'
+}
+
+# set_crc FILE OLD NEW: of the peer-memory interface, in the module's struct modversion_info: eight bytes, then the name.
+set_crc() {
+    local offset
+    while IFS=: read -r offset _; do
+        [ "$(od -An -tx4 -j $((offset - 8)) -N4 "$1" | tr -d ' ')" = "${2#0x}" ] || continue
+        printf '%b' "$(printf '%08x' "$3" | sed 's/\(..\)\(..\)\(..\)\(..\)/\\x\4\\x\3\\x\2\\x\1/')" |
+            dd of="$1" bs=1 seek=$((offset - 8)) conv=notrunc status=none
+        return
+    done < <(grep -abo ib_register_peer_memory_client "$1")
+    echo "$1 has no CRC $2 of ib_register_peer_memory_client" >&2
+    return 1
+}
+
+# In $root, the layout that slipway combine makes. The second nvidia-peermem is the first with the other CRC: the two OFEDs
+# differ in nothing else, so two compiles would not either. (That would take NVIDIA's sources ten minutes;
+# tests/vm/full/55-combined.bats has two that were compiled.)
+put_variants() {
+    local folder=$root/usr/lib/slipway/kernels/$VM_KREL/peermem file=nvidia-peermem.ko old new
+    old=$(symvers_crc nic.oci.tar)
+    new=$(symvers_crc other/nic.oci.tar)
+    mkdir -p "$folder/0" "$folder/1"
+    cp "$root/lib/modules/$VM_KREL/updates/nvidia/$file" "$folder/0"
+    cp "$folder/0/$file" "$folder/1"
+    set_crc "$folder/1/$file" "$old" "$new"
+    printf 'ofed_version=%s\nofed_exporter=ib_uverbs\ncrc=%s\n' first "$old" >"$folder/0/peermem.conf"
+    printf 'ofed_version=%s\nofed_exporter=ib_uverbs\ncrc=%s\n' second "$new" >"$folder/1/peermem.conf"
+}
+
+use_two_peermems() {
+    derive_image gpu-two "$images_folder/gpu.oci.tar" put_variants
+    VM_IMAGES=$VM_BUILD/images/two-peermems.ext4
+    "$vm_folder/make-images-disk" "$VM_IMAGES" gpu=localhost/slipway-test-gpu-two \
+        nic="$(driver_image nic "$images_folder/nic.oci.tar")" \
+        nic-other="$(driver_image nic-other "$images_folder/other/nic.oci.tar")"
+}
+
+# Times in these cases are counted in instructions: what else runs on this machine hardly matters.
+@test "OFED is reloaded five times under a running GPU container: peermem is back within 50 ms each time" {
+    VM_TIMEOUT=600 run_case --icount <<'CASE'
+. /test/drivers.sh
+simulate
+start_both
+for round in 1 2 3 4 5; do
+    stop_clean nic
+    expect_unloaded nvidia_peermem ib_uverbs
+    expect_gpu_serves
+    start nic
+    wait_ready nic 90
+    poll 5 loaded nvidia_peermem || fail "peermem did not come back"
+done
+poll 5 sh -c '[ "$(grep -c "\"event\":\"peermem\"" /run/nvidia/slipway/gpu.events.jsonl)" = 5 ]'
+sed -n 's/.*"event":"peermem".*"message":"\([^"]*\)".*/latency: \1/p' /run/nvidia/slipway/gpu.events.jsonl
+exec_in gpu nvidia-driver probe_nvidia_peermem
+stop_both
+CASE
+    [ "$status" -eq 0 ]
+    printf '%s\n' "${lines[@]}" | grep '^latency' >&3
+    [ "$(printf '%s\n' "${lines[@]}" | grep -c '^latency: loaded [0-9.]* ms after')" -eq 5 ]
+    printf '%s\n' "${lines[@]}" | awk '/^latency/ && $3 >= 50 { exit 1 }'
+}
+
+@test "an OFED of another CRC comes: of two nvidia-peermems the one that fits is loaded, and lies where modprobe finds it" {
+    use_two_peermems
+    run_case <<'CASE'
+. /test/drivers.sh
+of_root=/run/nvidia/driver/lib/modules/$(uname -r)/updates/nvidia/nvidia-peermem.ko
+variants=/images/gpu/rootfs/usr/lib/slipway/kernels/$(uname -r)/peermem
+simulate
+start_both
+expect_loaded nvidia_peermem
+stop_clean nic
+start nic:nic-other other
+wait_ready other 90
+poll 5 loaded nvidia_peermem || fail "no peermem for the other OFED"
+container_log gpu | grep 'of the image.s nvidia-peermems, the one for OFED second fits'
+cmp "$variants/1/nvidia-peermem.ko" "$of_root"
+stop_clean other
+start nic
+wait_ready nic 90
+poll 5 loaded nvidia_peermem || fail "no peermem for the first OFED"
+cmp "$variants/0/nvidia-peermem.ko" "$of_root"
+stop_both
+CASE
+    [ "$status" -eq 0 ]
+}
+
+@test "an OFED that nothing fits comes: said with both CRCs, the GPU goes on, and peermem is back with the OFED" {
+    run_case <<'CASE'
+. /test/drivers.sh
+simulate
+start_both
+stop_clean nic
+start nic:nic-other other
+wait_ready other 90
+wait_log gpu 'PEERMEM_OTHER_OFED' 10
+exec_in gpu slipway-init status | grep '^gpu' | sed 's/^gpu/status: gpu/'
+expect_gpu_serves
+stop_clean other
+start nic
+wait_ready nic 90
+poll 5 loaded nvidia_peermem || fail "peermem did not come back"
+refute "the status still complains" sh -c "grep reason=PEERMEM /run/nvidia/slipway/gpu.status"
+stop_both
+CASE
+    [ "$status" -eq 0 ]
+    [[ $output =~ "status: gpu      ready"[^$'\n']*"[PEERMEM_OTHER_OFED]: nvidia_peermem: built for ib_register_peer_memory_client CRC "(0x[0-9a-f]{8})[^$'\n']*"has "(0x[0-9a-f]{8}) ]]
+    [ "${BASH_REMATCH[1]}" != "${BASH_REMATCH[2]}" ]
+}
+
+@test "the GPU container was killed while it held peermem: the NIC container unloads it, and both come back" {
+    run_case <<'CASE'
+. /test/drivers.sh
+simulate
+start_both
+kill_hard gpu
+wait_exit gpu 10
+expect_loaded nvidia_peermem
+stop_clean nic
+container_log nic | grep 'no GPU container is there to let nvidia_peermem go'
+expect_unloaded nvidia_peermem ib_uverbs
+expect_loaded nvidia nvidia_uvm
+start nic
+wait_ready nic 90
+start gpu GPU_DIRECT_RDMA_ENABLED=true
+wait_ready gpu 90
+poll 5 loaded nvidia_peermem || fail "peermem did not come back"
+stop_both
+CASE
+    [ "$status" -eq 0 ]
+}
+
+@test "the peermem container: its probe holds while OFED is away, it takes over from a killed GPU container" {
+    run_case <<'CASE'
+. /test/drivers.sh
+simulate
+start_both
+start peermem
+wait_ready peermem 60
+stop_clean nic
+expect "the liveness probe while OFED is away" probe peermem liveness
+kill_hard gpu
+wait_exit gpu 10
+wait_log peermem 'lets nvidia_peermem follow OFED' 10
+start nic
+expect "the liveness probe while OFED loads" probe peermem liveness
+wait_ready nic 90
+poll 5 loaded nvidia_peermem || fail "peermem did not come back"
+expect "the liveness probe" probe peermem liveness
+container_log peermem | grep 'peermem (.* loaded .* after OFED'
+stop_clean nic
+container_log nic | grep 'the GPU container let nvidia_peermem go'
+stop_clean peermem
+start gpu GPU_DIRECT_RDMA_ENABLED=true
+wait_log gpu 'waiting wait-ofed' 30
+start nic
+wait_ready gpu 90
+stop_both
+CASE
+    [ "$status" -eq 0 ]
+}
+
+@test "RDMA is asked for on a node without a NIC: the start does not wait, and peermem comes with OFED" {
+    run_case <<'CASE'
+. /test/drivers.sh
+simulate nic=0
+start gpu GPU_DIRECT_RDMA_ENABLED=true
+wait_ready gpu 60
+container_log gpu | grep 'no PCI function of Mellanox (15b3), so OFED is not waited for'
+expect_gpu_serves
+expect_unloaded nvidia_peermem
+start nic
+wait_ready nic 90
+poll 5 loaded nvidia_peermem || fail "peermem did not follow"
+stop_both
+CASE
+    [ "$status" -eq 0 ]
+}
+
+@test "USE_HOST_MOFED: the host's OFED is followed too, and nothing is in the way of who unloads it" {
+    run_case --icount <<'CASE'
+. /test/drivers.sh
+host_ofed() {
+    for module in ib_core ib_uverbs mlxfw mlx5_core mlx5_ib; do
+        host_load_file "/images/nic/rootfs/lib/modules/$(uname -r)/updates/ofed/$module.ko"
+    done
+}
+simulate
+host_ofed
+start gpu GPU_DIRECT_RDMA_ENABLED=true USE_HOST_MOFED=true
+wait_ready gpu 90
+expect_loaded nvidia_peermem
+rmmod nvidia_peermem
+sleep 0.3
+expect_unloaded nvidia_peermem
+rmmod mlx5_ib mlx5_core mlxfw ib_uverbs ib_core
+host_ofed
+poll 5 loaded nvidia_peermem || fail "peermem did not follow the host's OFED"
+stop_clean gpu
+CASE
+    [ "$status" -eq 0 ]
+}
