@@ -120,7 +120,7 @@ static int load_again(const struct role *role, struct worker *worker, struct tre
 	for (size_t i = removed->count; i-- > 0;) {
 		struct loader *loader = NULL;
 		struct error why = { "" };
-		enum reason reason;
+		enum reason reason = REASON_NONE;
 		int r = tree_for(role, trees, removed->items[i], &loader, &why);
 
 		if (r == 0)

@@ -9,7 +9,7 @@
 #include "entrypoint/modules/parameter.h"
 
 #define CONF_SUFFIX ".conf"
-#define CONF_LIMIT  (64 * 1024)
+#define CONF_LIMIT  (64UL * 1024)
 #define NAME_SIZE   64
 
 /*

@@ -12,7 +12,7 @@
 #include "common/fs.h"
 
 /* A mapped device is a line of /proc/<pid>/maps; no process has more text of it than this. */
-#define MAPS_LIMIT (64 * 1024 * 1024)
+#define MAPS_LIMIT (16UL * 1024 * 1024)
 
 #define DELETED " (deleted)"
 

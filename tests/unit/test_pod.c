@@ -43,10 +43,10 @@ static void seen_from_a_cgroup_name_space_the_beginning_is_missing(void **state)
 
 static void what_is_no_pod_is_none(void **state)
 {
+	static const char docker[] = "0::/system.slice/docker-" ID ".scope\n";
+	static const char podman[] = "0::/machine.slice/libpod-" ID ".scope\n";
 	static const char *const texts[] = { "", "\n", "0::/\n", "0::/init.scope\n", "x",
-		"0:", "0::/system.slice/docker-" ID ".scope\n",
-		"0::/user.slice/podman-1234.scope\n", "0::/machine.slice/libpod-" ID ".scope\n",
-		"0::/pod\n" };
+		"0:", docker, podman, "0::/user.slice/podman-1234.scope\n", "0::/pod\n" };
 	struct pod pod;
 
 	(void) state;

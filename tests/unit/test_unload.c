@@ -80,9 +80,9 @@ static void the_process_behind_a_reference_is_named(void **state)
 	static const char *const devices[] = { "/dev/nvidia", NULL };
 	const struct folder *folder = *state;
 	_cleanup_strv_ struct strv modules = names("nvidia_uvm");
-	const struct unload unload = { .root_fd = folder->fd,
-		.modules = &modules,
-		.device_prefixes = devices };
+	const struct unload unload = {
+		.root_fd = folder->fd, .modules = &modules, .device_prefixes = devices
+	};
 	_cleanup_strv_ struct strv order = { 0 };
 	struct error error;
 
@@ -93,6 +93,90 @@ static void the_process_behind_a_reference_is_named(void **state)
 	assert_int_equal(unload_order(&unload, NULL, &order, &error), -EBUSY);
 	assert_non_null(strstr(
 		error.text, "nvidia_uvm is in use by process 4711 (trainer, /dev/nvidia-uvm)"));
+}
+
+static int order_with_holders(
+	const struct folder *folder, const char *set, struct strv *order, struct error *error)
+{
+	_cleanup_strv_ struct strv modules = names(set);
+	const struct unload unload = {
+		.root_fd = folder->fd, .modules = &modules, .holders_too = true
+	};
+
+	return unload_order(&unload, NULL, order, error);
+}
+
+static void a_holder_outside_the_set_goes_too_where_it_may(void **state)
+{
+	static const char *const on_drm[] = { "foreign_display", NULL };
+	static const char *const on_nvidia[] = { "gdrdrv", "nvidia_drm", NULL };
+	const struct folder *folder = *state;
+	_cleanup_strv_ struct strv order = { 0 };
+	_cleanup_free_ char *text = NULL;
+	struct error error;
+
+	folder_module(folder, "nvidia", "2\n", on_nvidia);
+	folder_module(folder, "nvidia_drm", "1\n", on_drm);
+	folder_module(folder, "foreign_display", "0\n", NULL);
+	folder_module(folder, "gdrdrv", "0\n", NULL);
+	assert_int_equal(order_with_holders(folder, "nvidia", &order, &error), 0);
+	text = strv_join(&order, " ");
+	assert_string_equal(text, "gdrdrv foreign_display nvidia_drm nvidia");
+}
+
+static void a_holder_outside_the_set_that_is_used_is_named_with_its_user(void **state)
+{
+	const struct folder *folder = *state;
+	_cleanup_strv_ struct strv order = { 0 };
+	struct error error;
+
+	folder_module(folder, "nvidia", "1\n", foreign);
+	folder_module(folder, "gdrdrv", "1\n", NULL);
+	folder_write_text(folder, "proc/12/comm", "copybw\n");
+	folder_subfolder(folder, "proc/12/fd");
+	assert_int_equal(symlinkat("/dev/gdrdrv (deleted)", folder->fd, "proc/12/fd/3"), 0);
+	/* Not gdrdrv's. */
+	folder_subfolder(folder, "proc/13/fd");
+	assert_int_equal(symlinkat("/dev/nvidia0", folder->fd, "proc/13/fd/3"), 0);
+	assert_int_equal(order_with_holders(folder, "nvidia", &order, &error), -EBUSY);
+	assert_contains(error.text, "gdrdrv is in use by process 12 (copybw, /dev/gdrdrv): stop");
+}
+
+static void a_mapping_without_a_descriptor_is_a_use(void **state)
+{
+	const struct folder *folder = *state;
+	_cleanup_strv_ struct strv order = { 0 };
+	struct error error;
+
+	folder_module(folder, "nvidia", "1\n", NULL);
+	folder_write_text(folder, "proc/12/comm", "x\n");
+	folder_subfolder(folder, "proc/12/fd");
+	folder_write_text(folder, "proc/12/maps",
+		"55d0-55d1 r--p 00000000 08:01 12 /usr/bin/x\n"
+		"7f00-7f01 rw-s 00000000 00:05 99                         /dev/nvidia0\n");
+	assert_int_equal(order_with_holders(folder, "nvidia", &order, &error), -EBUSY);
+	assert_contains(error.text, "nvidia is in use by process 12 (x, /dev/nvidia0)");
+}
+
+static void of_many_users_the_first_are_named_and_all_counted(void **state)
+{
+	const struct folder *folder = *state;
+	_cleanup_strv_ struct strv order = { 0 };
+	struct error error;
+
+	folder_module(folder, "nvidia", "11\n", NULL);
+	for (int pid = 101; pid <= 111; pid++) {
+		char path[64];
+
+		(void) snprintf(path, sizeof(path), "proc/%d/comm", pid);
+		folder_write_text(folder, path, "python3\n");
+		(void) snprintf(path, sizeof(path), "proc/%d/fd", pid);
+		folder_subfolder(folder, path);
+		(void) snprintf(path, sizeof(path), "proc/%d/fd/4", pid);
+		assert_int_equal(symlinkat("/dev/nvidia3", folder->fd, path), 0);
+	}
+	assert_int_equal(order_with_holders(folder, "nvidia", &order, &error), -EBUSY);
+	assert_contains(error.text, "(python3, /dev/nvidia3) and 3 more: stop");
 }
 
 static void a_kernel_without_unloading_is_told(void **state)
@@ -114,6 +198,10 @@ int main(void)
 		folder_test(a_holder_outside_the_set_is_named),
 		folder_test(a_reference_without_a_holder_is_refused),
 		folder_test(the_process_behind_a_reference_is_named),
+		folder_test(a_holder_outside_the_set_goes_too_where_it_may),
+		folder_test(a_holder_outside_the_set_that_is_used_is_named_with_its_user),
+		folder_test(a_mapping_without_a_descriptor_is_a_use),
+		folder_test(of_many_users_the_first_are_named_and_all_counted),
 		folder_test(a_kernel_without_unloading_is_told),
 	};
 
