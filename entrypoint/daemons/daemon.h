@@ -49,6 +49,7 @@ struct daemon {
 	uint64_t again_ms; /* DAEMON_WAITING: when it is started again */
 	unsigned failures; /* in a row */
 	unsigned restarts;
+	char why[512];      /* the last failure, in words */
 	char last_exit[32]; /* "exit:1", "signal:9", "late", or "-" */
 };
 

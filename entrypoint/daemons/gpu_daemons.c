@@ -177,7 +177,7 @@ static int find_port(struct action *action)
 		return action_reason(action, REASON_DAEMON_FAILED, r);
 	events_alarm(&role->events, now_ms + PORT_LOOK_MS);
 	action->reason = REASON_DAEMON_FAILED;
-	return 1;
+	return error_prefix(&action->error, 1, "given %u s", PORT_MS / 1000);
 }
 
 static int open_supervisor(struct action *action)

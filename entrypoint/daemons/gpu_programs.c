@@ -12,6 +12,7 @@
 
 #define PERSISTENCED_RUN "run/nvidia-persistenced/"
 #define FABRIC_RUN       "run/nvidia-fabricmanager/"
+#define NVLSM_PID_FILE   FABRIC_RUN "nvlsm.pid"
 
 /* Every GPU is initialised before nvidia-persistenced returns: seconds for each. */
 #define PERSISTENCED_START_MS (120 * 1000)
@@ -136,13 +137,14 @@ static int declare_nvlsm(struct supervisor *supervisor, const char *guid)
 		.name = "nvlsm",
 		.forks = true,
 		.needed = true,
-		.pid_file = FABRIC_RUN "nvlsm.pid",
+		.pid_file = NVLSM_PID_FILE,
 		.socket = FABRIC_RUN "fm_sm_ipc.socket",
 		.start_ms = START_MS,
 		.settle_ms = NVLSM_SETTLE_MS,
 	};
-	const char *const words[] = { "-F", NVLSM_CONF, "-B", "--pid_file",
-		"/" FABRIC_RUN "nvlsm.pid", "-g", guid, NULL };
+	static const char pid_file[] = "/" NVLSM_PID_FILE;
+	const char *const words[] = { "-F", NVLSM_CONF, "-B", "--pid_file", pid_file, "-g", guid,
+		NULL };
 
 	return declare(supervisor, &nvlsm, words);
 }
@@ -158,7 +160,8 @@ static int declare_manager(struct supervisor *supervisor, const char *guid)
 		.start_ms = FABRIC_START_MS,
 		.settle_ms = SETTLE_MS,
 	};
-	const char *const words[] = { "-c", "/" FM_CONFIG, guid ? "-g" : NULL, guid, NULL };
+	static const char config[] = "/" FM_CONFIG;
+	const char *const words[] = { "-c", config, guid ? "-g" : NULL, guid, NULL };
 	char value[32];
 
 	fm_config_value(supervisor->root_fd, "DAEMONIZE", value, sizeof(value));

@@ -140,9 +140,13 @@ static void fail(struct supervisor *supervisor, struct daemon *daemon, const cha
 	sweep(supervisor, daemon);
 	daemon->failures = was_stable ? 1 : daemon->failures + 1;
 	daemon->again_ms = now_ms + daemon_backoff_ms(daemon->failures);
-	daemon_last_words(daemon, supervisor->root_fd, words);
-	(void) error_set(&text, 0, "%.512s%s%s%s; started again in %u s", error->text,
-		*words ? ": \"" : "", words, *words ? "\"" : "",
+	/* One that could not be started wrote nothing: the log is the one before. */
+	*words = '\0';
+	if (!how || strcmp(how, "unable") != 0)
+		daemon_last_words(daemon, supervisor->root_fd, words);
+	(void) snprintf(daemon->why, sizeof(daemon->why), "%.240s%s%s%s", error->text,
+		*words ? ": \"" : "", words, *words ? "\"" : "");
+	(void) error_set(&text, 0, "%s; started again in %u s", daemon->why,
 		daemon_backoff_ms(daemon->failures) / 1000);
 	change(supervisor, daemon, DAEMON_WAITING);
 	tell(supervisor, daemon, "daemon failed", 0, text.text);
@@ -227,17 +231,12 @@ static bool lets_next(const struct daemon *daemon)
 	       (!daemon->needed && daemon->failures);
 }
 
-static int given_up(
-	const struct supervisor *supervisor, const struct daemon *daemon, struct error *error)
+static int given_up(const struct daemon *daemon, struct error *error)
 {
-	char words[256];
-
-	daemon_last_words(daemon, supervisor->root_fd, words);
 	return error_set(error, -ECHILD,
-		"%s does not come up: tried %d times, the last one ended with %s%s%s%s: see "
-		"/" DAEMON_LOG_FOLDER "/%s.log on the node",
-		daemon->name, SUPERVISOR_TRIES, daemon->last_exit, *words ? ": \"" : "", words,
-		*words ? "\"" : "", daemon->name);
+		"%s does not come up: tried %d times: %s: see /" DAEMON_LOG_FOLDER
+		"/%s.log on the node",
+		daemon->name, SUPERVISOR_TRIES, daemon->why, daemon->name);
 }
 
 int supervisor_start(struct supervisor *supervisor, struct error *error)
@@ -254,7 +253,7 @@ int supervisor_start(struct supervisor *supervisor, struct error *error)
 		wake_ms = again_ms < wake_ms ? again_ms : wake_ms;
 		events_alarm(supervisor->events, wake_ms);
 		if (daemon->needed && daemon->failures >= SUPERVISOR_TRIES)
-			return given_up(supervisor, daemon, error);
+			return given_up(daemon, error);
 		if (!lets_next(daemon))
 			return error_set(error, 1, "%s is starting: it is given %u s%s",
 				daemon->name, daemon->start_ms / 1000,

@@ -200,7 +200,8 @@ static void a_needed_one_that_fails_ends_the_start_with_its_last_words(void **st
 
 	add(scene, "a", "echo first; echo the switch is broken; exit 3")->needed = true;
 	assert_int_equal(start_all(scene, &error), -ECHILD);
-	assert_contains(error.text, "exit:3");
+	assert_contains(error.text, "exit code 3");
+	expect_line(scene, " exit:3\n");
 	assert_contains(error.text, "\"the switch is broken\"");
 	assert_contains(error.text, DAEMON_LOG_FOLDER "/a.log");
 	assert_int_equal(scene->supervisor.daemons[0].failures, SUPERVISOR_TRIES);
@@ -246,6 +247,40 @@ static void a_program_that_cannot_run_is_told(void **state)
 	assert_int_equal(start_all(scene, &error), 0);
 	assert_string_equal(daemon->last_exit, "unable");
 	assert_int_equal(daemon->state, DAEMON_WAITING);
+}
+
+static void one_of_another_container_is_named_and_not_doubled(void **state)
+{
+	struct scene *scene = *state;
+	struct daemon *daemon = add(scene, "a", stays);
+	struct error error = { "" };
+	char path[64];
+	char pid[16];
+
+	daemon->needed = true;
+	daemon->pid_file = "run/x.pid";
+	(void) snprintf(pid, sizeof(pid), "%d\n", (int) getppid());
+	folder_write_text(scene->folder, "run/x.pid", pid);
+	(void) snprintf(path, sizeof(path), "proc/%d", (int) getppid());
+	folder_subfolder(scene->folder, path);
+	(void) snprintf(path, sizeof(path), "proc/%d/exe", (int) getppid());
+	assert_int_equal(symlinkat("/usr/bin/a", scene->folder->fd, path), 0);
+	assert_int_equal(start_all(scene, &error), -ECHILD);
+	assert_contains(error.text, "a runs already on this node as process ");
+	assert_string_equal(daemon->last_exit, "unable");
+	assert_true(fs_exists(scene->folder->fd, "run/x.pid"));
+}
+
+static void an_alarm_ends_one_wait_and_is_no_deadline(void **state)
+{
+	struct scene *scene = *state;
+	uint64_t begun_ms = clock_monotonic_ms();
+
+	events_alarm(&scene->events, begun_ms + 30);
+	events_alarm(&scene->events, begun_ms + 10000);
+	assert_int_equal(events_wait(&scene->events, begun_ms + 10000), 0);
+	assert_in_range(clock_monotonic_ms() - begun_ms, 30, 5000);
+	assert_int_equal(events_wait(&scene->events, begun_ms + 60), EVENT_TIME);
 }
 
 static void a_command_runs_once(void **state)
@@ -330,6 +365,8 @@ int main(void)
 		scene_test(one_that_is_not_needed_holds_nobody_up),
 		scene_test(one_that_never_gets_ready_is_late),
 		scene_test(a_program_that_cannot_run_is_told),
+		scene_test(one_of_another_container_is_named_and_not_doubled),
+		scene_test(an_alarm_ends_one_wait_and_is_no_deadline),
 		scene_test(a_command_runs_once),
 		scene_test(the_last_ends_first_and_a_deaf_one_is_killed),
 		scene_test(a_stop_in_mid_start_leaves_no_process),

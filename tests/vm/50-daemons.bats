@@ -156,6 +156,12 @@ grep -q 'DAEMON_FAILED.*nv-fabricmanager does not run' /tmp/status || fail "$(ca
 behave
 poll 20 daemons_are Ready || fail "the status stays NotReady"
 exec_in gpu slipway-init status >/tmp/status || fail "$(cat /tmp/status)"
+kill_hard gpu
+wait_exit gpu 20
+start gpu:gpu-doubles
+wait_ready gpu 90
+daemons_are Ready || fail "after a SIGKILL the status is $(cat /run/nvidia/validations/.driver-daemons-status)"
+refute "the new life counts the failures of the old one" container_log_has gpu 'daemon failed'
 misbehave nv-fabricmanager.deaf
 stop gpu
 exits gpu 0 30
@@ -184,7 +190,7 @@ expect_nothing_left
 CASE
     [ "$status" -eq 0 ]
     [[ $output == *"DAEMON_FAILED: the image has no nv-fabricmanager, and "* ]]
-    [[ $output == *"DAEMON_FAILED: nv-fabricmanager does not come up: tried 3 times, the last one ended with exit:3: \"switch 0 does not answer\""* ]]
+    [[ $output == *"DAEMON_FAILED: nv-fabricmanager does not come up: tried 3 times: nv-fabricmanager ended while it started, with exit code 3: \"switch 0 does not answer\""* ]]
 }
 
 @test "NVLink 5: told by the bridge's VPD, its modules loaded from the host, a bounded wait for its port" {
