@@ -44,6 +44,20 @@ wait_gone /run/nvidia/validations/.driver-ctr-ready 60
 wait_pod_ready 180
 kube_exec nvidia-driver-ctr sh /usr/local/bin/startup-probe.sh
 
+echo "==> the pod is deleted while a process has the GPU's memory: the driver stays, and the next pod keeps it"
+address=$(cat /sys/module/nvidia/sections/.text)
+device_node nvidia-uvm /dev/nvidia-uvm
+hold /dev/nvidia-uvm
+kube_down
+expect_loaded nvidia nvidia_uvm
+: >/run/nvidia/driver-manager.log
+kube_play
+wait_pod_ready 180
+grep -q 'the driver stays' /run/nvidia/driver-manager.log
+[ "$(cat /sys/module/nvidia/sections/.text)" = "$address" ] || fail "nvidia was loaded anew"
+kube_exec nvidia-driver-ctr sh /usr/local/bin/startup-probe.sh
+kill "$held_pid"
+
 echo "==> the pod is deleted, and the DaemonSet's next one starts"
 kube_down
 expect_pod_gone

@@ -154,6 +154,10 @@ write_mounts() {
     if [ "$role" = gpu ] && [ -e /case/startup-probe.sh ]; then
         echo "/case/startup-probe.sh /usr/local/bin/startup-probe.sh file rbind,rprivate,ro"
     fi
+    # What a case mounts besides: lines as in a role's file.
+    if [ "$role" = gpu ] && [ -e /vm/mounts ]; then
+        cat /vm/mounts
+    fi
     # The operator's kernelModuleConfig, where the case made the folder: a file for each of its keys.
     if [ "$role" != nic ] && [ -d /vm/drivers ]; then
         find /vm/drivers -type f | awk '{ file = $1; sub(".*/", "", file); print $1, "/drivers/" file, "file rbind,rprivate,ro" }'

@@ -9,6 +9,8 @@
 #                                       gpu, nic, gpu), NAME the container's (default: ROLE). Starting a
 #                                       NAME that has exited is a kubelet's restart: a fresh root and
 #                                       termination message, the same host folders.
+#                                       /vm/drivers/KEY is mounted at /drivers/KEY, and GPU containers have the
+#                                       mounts in /vm/mounts too: lines as in guest/roles/gpu.mounts
 #   stop NAME                           the preStop hook if the DaemonSet has one, then SIGTERM
 #   kill_hard NAME                      SIGKILL of the container's first process
 #   wait_exit NAME SECONDS              prints its exit code
