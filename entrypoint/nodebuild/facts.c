@@ -23,7 +23,7 @@ static int write_symvers(const struct node_run *run)
 	int r;
 
 	(void) snprintf(path, sizeof(path), "%.4000s/Module.symvers", run->tree.build);
-	r = fs_read(run->host_fd, path, 0, &text, &size);
+	r = fs_read(run->tree_fd, path, 0, &text, &size);
 	return r < 0 ? r : write_file(run->role, KERNEL_FACTS_SYMVERS, text, size);
 }
 
@@ -34,7 +34,7 @@ static int write_options(const struct node_run *run)
 	_cleanup_free_ char *config = NULL;
 	_cleanup_free_ char *text = NULL;
 	struct error ignored;
-	int r = host_tree_config(run->host_fd, &run->tree, &config, &ignored);
+	int r = host_tree_config(run->tree_fd, &run->tree, &config, &ignored);
 
 	if (r < 0)
 		return r;

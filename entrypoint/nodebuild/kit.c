@@ -9,25 +9,41 @@
 
 bool kit_is_there(int root_fd)
 {
-	return fs_exists(root_fd, KIT_CONF);
+	return fs_exists(root_fd, KIT_CONF) || fs_exists(root_fd, KIT_SHARED_CONF);
+}
+
+/* A copy says whose driver it is; else that is the image's. */
+static void read_version(int root_fd, const char *text, struct kit *kit)
+{
+	struct image image;
+
+	conf_value(text, "version", kit->version, sizeof(kit->version));
+	if (*kit->version)
+		return;
+	image_read(root_fd, "", &image);
+	(void) snprintf(kit->version, sizeof(kit->version), "%s", image.version);
 }
 
 int kit_read(int root_fd, struct kit *kit, struct error *error)
 {
 	_cleanup_free_ char *text = NULL;
-	struct image image;
 	int r = fs_read(root_fd, KIT_CONF, 65536, &text, NULL);
 
+	kit->folder = KIT_FOLDER;
+	if (r == -ENOENT) {
+		kit->folder = KIT_SHARED;
+		r = fs_read(root_fd, KIT_SHARED_CONF, 65536, &text, NULL);
+	}
 	if (r == -ENOENT)
 		return error_set(error, r,
 			"this image has no kit to compile with (/" KIT_CONF "): slipway build "
 			"--sources-image makes one that has");
 	if (r < 0)
-		return error_set_errno(error, r, "/" KIT_CONF);
+		return error_set_errno(error, r, "/%s/kit.conf", kit->folder);
 	conf_value(text, "id", kit->id, sizeof(kit->id));
-	image_read(root_fd, "", &image);
-	(void) snprintf(kit->version, sizeof(kit->version), "%s", image.version);
-	return *kit->id ? 0 : error_set(error, -EINVAL, "/" KIT_CONF " names no id");
+	read_version(root_fd, text, kit);
+	return *kit->id ? 0
+			: error_set(error, -EINVAL, "/%s/kit.conf names no id", kit->folder);
 }
 
 /* "12" of CONFIG_GCC_VERSION=120200; 0 where there is no such line. */

@@ -13,13 +13,18 @@
 #define KIT_FOLDER "usr/lib/slipway/kit"
 #define KIT_CONF   KIT_FOLDER "/kit.conf"
 
+/* A copy for a container of another image: OpenShift's driver toolkit (sidecar/dtk.c). */
+#define KIT_SHARED      "mnt/shared-nvidia-driver-toolkit/kit"
+#define KIT_SHARED_CONF KIT_SHARED "/kit.conf"
+
 struct kit {
 	char id[80];      /* a hash of all that is in the kit, the compiler included */
+	const char *folder; /* relative to the root */
 	char version[64]; /* of the driver: image.conf's */
 };
 
 bool kit_is_there(int root_fd);
-/* -ENOENT when the image has none. */
+/* -ENOENT when there is none. */
 int kit_read(int root_fd, struct kit *kit, struct error *error);
 
 /*

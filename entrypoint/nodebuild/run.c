@@ -21,6 +21,7 @@
 void node_run_done(struct node_run *run)
 {
 	cleanup_close(&run->host_fd);
+	cleanup_close(&run->tree_fd);
 	host_tree_free(&run->tree);
 	node_cache_close(&run->cache);
 	strv_free(&run->inputs);
@@ -36,20 +37,36 @@ static int list_inputs(struct node_run *run)
 		r = strv_pushf(&run->inputs, "krel=%s", run->role->krel);
 	if (r == 0)
 		r = strv_pushf(&run->inputs, "compiler=%s", run->compiler);
-	return r < 0 ? r : host_tree_identity(run->host_fd, &run->tree, &run->inputs);
+	return r < 0 ? r : host_tree_identity(run->tree_fd, &run->tree, &run->inputs);
 }
 
 static int choose_compiler(struct node_run *run, struct error *error)
 {
 	_cleanup_free_ char *config = NULL;
 	char note[256];
-	int r = host_tree_config(run->host_fd, &run->tree, &config, error);
+	int r = host_tree_config(run->tree_fd, &run->tree, &config, error);
 
 	if (r == 0)
 		r = kit_compiler(run->role->root_fd, config, run->compiler, note, error);
 	if (r == 0 && *note)
 		worker_tell(run->action->worker, WORKER_NOTE, 0, "%s", note);
 	return r;
+}
+
+/* The host's headers, or what lies in the container itself: a driver toolkit's, or mounts. */
+static int find_tree(struct node_run *run, struct error *error)
+{
+	const struct role *role = run->role;
+	struct error ignored;
+	int r = host_tree_find(run->host_fd, role->krel, &run->tree, error);
+
+	if (r == 0) {
+		run->tree_fd = fcntl(run->host_fd, F_DUPFD_CLOEXEC, 0);
+	} else if (host_tree_find(role->root_fd, role->krel, &run->tree, &ignored) == 0) {
+		run->tree_fd = fcntl(role->root_fd, F_DUPFD_CLOEXEC, 0);
+		r = 0;
+	}
+	return r == 0 && run->tree_fd < 0 ? error_set_errno(error, -errno, "headers") : r;
 }
 
 static int open_all(struct node_run *run, struct error *error)
@@ -65,7 +82,7 @@ static int open_all(struct node_run *run, struct error *error)
 		return error_set_errno(error, -errno,
 			"the host's root, /" CONTRACT_GPU_HOST_ROOT
 			" (the pod needs hostPID and a privileged container)");
-	r = host_tree_find(run->host_fd, role->krel, &run->tree, error);
+	r = find_tree(run, error);
 	if (r == 0)
 		r = choose_compiler(run, error);
 	if (r == 0)
@@ -82,6 +99,7 @@ int node_run_open(struct node_run *run, struct action *action, const char *recip
 		.role = action->role,
 		.recipe = recipe,
 		.host_fd = -1,
+		.tree_fd = -1,
 		.cache.fd = -1,
 	};
 	r = open_all(run, &action->error);
@@ -224,10 +242,11 @@ static int compile(struct node_run *run, const char *folder, int folder_fd)
 	struct build_limits limits;
 	struct workshop workshop = {
 		.root_fd = role->root_fd,
-		.host_fd = run->host_fd,
+		.host_fd = run->tree_fd,
 		.tree = &run->tree,
 		.krel = role->krel,
 		.recipe = run->recipe,
+		.kit = run->kit.folder,
 		.compiler = run->compiler,
 		.work_fd = folder_fd,
 		.ofed = *run->ofed ? run->ofed : NULL,

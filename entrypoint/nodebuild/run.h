@@ -12,6 +12,7 @@ struct node_run {
 	const struct role *role;
 	const char *recipe; /* "nvidia" or "peermem" */
 	int host_fd;
+	int tree_fd; /* of the root that the headers lie in: the host's, or ours */
 	struct kit kit;
 	struct host_tree tree;
 	struct node_cache cache;

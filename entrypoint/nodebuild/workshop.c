@@ -14,7 +14,6 @@
 #include <sys/syscall.h>
 
 #include "common/fs.h"
-#include "entrypoint/nodebuild/kit.h"
 
 /* Linux 5.2; the C library of an older distribution has no names for them. */
 #ifndef SYS_open_tree
@@ -90,13 +89,26 @@ struct trees {
 	int nvidia;
 };
 
-/* Of the host's: the folders, and where we work unless that is a mount of the container. */
+/* What is a mount of this container: of the headers nothing, unless they are its own. */
+static void clone_own(const struct workshop *workshop, struct trees *trees)
+{
+	const struct strv *folders = &workshop->tree->folders;
+
+	for (size_t i = 0; i < folders->count; i++)
+		trees->folders[i] = clone_mount(workshop->host_fd, folders->items[i]);
+	trees->work = clone_mount(workshop->work_fd, "work");
+	trees->output = clone_mount(workshop->work_fd, "output");
+	trees->nvidia = workshop->nvidia ? clone_mount(workshop->root_fd, workshop->nvidia) : -1;
+}
+
+/* Of the host's: the folders, and where we work. */
 static void clone_in_host(const struct workshop *workshop, struct trees *trees)
 {
 	const struct strv *folders = &workshop->tree->folders;
 
 	for (size_t i = 0; i < folders->count; i++) {
-		trees->folders[i] = clone_mount(workshop->host_fd, folders->items[i]);
+		if (trees->folders[i] < 0)
+			trees->folders[i] = clone_mount(workshop->host_fd, folders->items[i]);
 		if (trees->folders[i] < 0)
 			give_up("the host's /%s (open_tree(2) is there since Linux 5.2)",
 				folders->items[i]);
@@ -116,9 +128,7 @@ static void clone_all(const struct workshop *workshop, struct trees *trees)
 
 	if (own_fd < 0 || host_ns_fd < 0)
 		give_up("the host's mounts (is hostPID set, and the container privileged?)");
-	trees->work = clone_mount(workshop->work_fd, "work");
-	trees->output = clone_mount(workshop->work_fd, "output");
-	trees->nvidia = workshop->nvidia ? clone_mount(workshop->root_fd, workshop->nvidia) : -1;
+	clone_own(workshop, trees);
 	if (setns(host_ns_fd, CLONE_NEWNS) < 0)
 		give_up("the host's mounts (is the container privileged?)");
 	clone_in_host(workshop, trees);
@@ -186,6 +196,20 @@ static void link_ofed(const struct workshop *workshop)
 		give_up("/slipway/ofed/set.conf");
 }
 
+static void link_kit(const struct workshop *workshop)
+{
+	static const char *const names[] = { "recipes", "source", "patches" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		char path[64];
+		char target[PATH_MAX];
+
+		(void) snprintf(path, sizeof(path), "/slipway/%s", names[i]);
+		(void) snprintf(target, sizeof(target), "/%s/%s", workshop->kit, names[i]);
+		make_link(target, path);
+	}
+}
+
 /* Seam 1 of docs/architecture.md. */
 static void place_seam(const struct workshop *workshop, const struct trees *trees)
 {
@@ -195,9 +219,7 @@ static void place_seam(const struct workshop *workshop, const struct trees *tree
 		give_up("/slipway");
 	link_kernel(workshop);
 	link_ofed(workshop);
-	make_link("/" KIT_FOLDER "/recipes", "/slipway/recipes");
-	make_link("/" KIT_FOLDER "/source", "/slipway/source");
-	make_link("/" KIT_FOLDER "/patches", "/slipway/patches");
+	link_kit(workshop);
 	attach(trees->work, "/slipway/work", true);
 	attach(trees->output, "/slipway/output", true);
 	if (trees->nvidia >= 0)
