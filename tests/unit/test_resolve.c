@@ -320,6 +320,25 @@ static void an_extra_that_nobody_has_is_named(void **state)
 	assert_contains(answer.error.text, "gone: the package for nvidia-source");
 }
 
+static void an_optional_extra_is_done_without(void **state)
+{
+	static const struct resolve_extra some[] = {
+		{ .name = "gone", .purpose = LOCK_NVIDIA_USERSPACE, .optional = true },
+		{ .name = "nvidia-smi", .purpose = LOCK_NVIDIA_USERSPACE, .optional = true },
+	};
+	_cleanup_answer_ struct answer answer = ask(&debian, debian_lists, 3,
+		(struct resolve_request){ .krel = "6.1.0-56-amd64",
+			.has_headers = true,
+			.has_modules = true,
+			.extras = some,
+			.extra_count = ARRAY_SIZE(some) });
+
+	(void) state;
+	assert_int_equal(answer.result, 0);
+	assert_int_equal(answer.lock.count, 1);
+	assert_string_equal(answer.lock.packages[0].name, "nvidia-smi");
+}
+
 static void a_kernel_of_the_users_needs_no_modules_of_ours(void **state)
 {
 	_cleanup_answer_ struct answer answer = ask(&debian, debian_lists, 3,
@@ -469,6 +488,7 @@ int main(void)
 		cmocka_unit_test(extras_fit_the_kernel_and_each_other),
 		cmocka_unit_test(userspace_of_another_version_is_left_out),
 		cmocka_unit_test(an_extra_that_nobody_has_is_named),
+		cmocka_unit_test(an_optional_extra_is_done_without),
 		cmocka_unit_test(a_kernel_of_the_users_needs_no_modules_of_ours),
 		cmocka_unit_test(provides_lead_to_rpms),
 		cmocka_unit_test(a_build_counter_is_no_part_of_the_release),
