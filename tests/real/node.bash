@@ -34,6 +34,7 @@ container() {
     shift 2
     rm -rf "$folder"
     mkdir -p "$folder"/{upper,work,root}
+    # shellcheck disable=SC2016
     image=$image folder=$folder nsenter --target "$first" --pid --net unshare --mount bash -c '
         set -eu
         mount --make-rprivate /

@@ -1,0 +1,186 @@
+#!/usr/bin/env bats
+# shellcheck disable=SC2154
+# SPDX-License-Identifier: Apache-2.0
+# Building on a node for real: the image of slipway build --sources-image, as a container of a node whose root has
+# Debian's own headers and modules where Debian puts them (node.bash). The driver is the smallest there is, and NVIDIA's
+# once: what the recipe makes of that, the VM tests load. No case has a network.
+
+load node
+
+setup_file() {
+    top=$(realpath "$BATS_TEST_DIRNAME/../..")
+    slipway=$(cd "$top" && realpath -m "${O:-build}")/slipway
+    cache=${SLIPWAY_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/slipway}
+    folder=$BATS_FILE_TMPDIR
+    export top slipway cache folder
+    "$slipway" build --kernel newest --os debian12 --nvidia "$top/tests/real/smallest-nvidia" --sources-image \
+        --output "$folder/output"
+    krel=$(jq -r .krel "$folder/output/images.json")
+    tag=$(jq -r '.images[0].tag' "$folder/output/images.json")
+    built=$(buildah from --quiet --pull-never "oci-archive:$folder/output/gpu.oci.tar")
+    # The modules that the image was built with would do: this node's kernel is to be one that it has none for.
+    image=$folder/image
+    cp -a "$(buildah mount "$built")" "$image"
+    buildah rm "$built" >/dev/null
+    rm -rf "$image/usr/lib/modules/$krel" "$image/usr/lib/slipway/kernels/$krel" "$image"/usr/src/nvidia-*
+    make_host "$folder/host"
+    export krel tag image
+}
+
+# Debian's packages, unpacked as dpkg does: headers, and of the kernel's modules those that NVIDIA's depend on.
+make_host() {
+    local host=$1 hash
+    mkdir -p "$host"
+    for hash in $(jq -r '.packages[] | select(.purpose == "headers") | .sha256' "$folder/output/lock.json"); do
+        dpkg-deb --extract "$cache/blobs/sha256/$hash" "$host"
+    done
+    hash=$(jq -r '.packages[] | select(.purpose == "modules") | .sha256' "$folder/output/lock.json")
+    dpkg-deb --fsys-tarfile "$cache/blobs/sha256/$hash" | tar -x -C "$host" --wildcards "./lib/modules/$krel/modules.*" \
+        './lib/modules/*/kernel/drivers/gpu/drm/*' './lib/modules/*/kernel/drivers/acpi/*' \
+        './lib/modules/*/kernel/drivers/platform/x86/*' './lib/modules/*/kernel/drivers/i2c/*'
+    depmod -b "$host" "$krel"
+}
+
+setup() {
+    start_host "$folder/host"
+    root=$BATS_TEST_TMPDIR/container
+    # Of this container; its own cache unless a case says otherwise.
+    node_cache=/proc/1/root/var/lib/$BATS_TEST_NUMBER
+    kept=$folder/host/var/lib/$BATS_TEST_NUMBER
+}
+
+teardown() {
+    stop_host
+}
+
+# build [NAME=VALUE…] [-- ARGUMENT…]: nvidia-driver build in a new container.
+build() {
+    local variables=()
+    while (($#)) && [[ $1 != -- ]]; do
+        variables+=("$1")
+        shift
+    done
+    (($#)) && shift
+    container "$image" "$root" SLIPWAY_NODE_CACHE="$node_cache" "${variables[@]}" timeout --foreground 300 nvidia-driver build \
+        --kernel "$krel" "$@" 2>&1
+}
+
+# The folder of what the container has for the kernel.
+modules() { echo "$root/upper/usr/lib/modules/$krel"; }
+
+@test "the image has the tag that the operator asks for when it is not precompiled" {
+    [[ $tag == 1.0-debian12 ]]
+}
+
+@test "a kernel without modules in the image: they are compiled with the host's headers, and kept on the host" {
+    build >"$BATS_TEST_TMPDIR/out"
+    cat "$BATS_TEST_TMPDIR/out"
+    grep -q 'compiling driver 1.0 for' "$BATS_TEST_TMPDIR/out"
+    grep -Eq '[0-9]+ jobs? at once: [0-9]+ processors' "$BATS_TEST_TMPDIR/out"
+    [[ $(modinfo -F vermagic "$(modules)/updates/nvidia/nvidia.ko") == "$krel "* ]]
+    grep -q '^updates/nvidia/nvidia.ko:' "$(modules)/modules.dep"
+    # What GPUDirect Storage and GDRCopy compile against.
+    [[ -f $root/upper/usr/src/nvidia-1.0/Module.symvers ]]
+    [[ $(ls "$kept/modules") == "$krel"-nvidia-* ]]
+    [[ -z $(find "$kept" -maxdepth 1 -name 'tmp-*') ]]
+}
+
+@test "the next container takes them from the host, in seconds; a rebuilt kernel of the name does not" {
+    local begun=$EPOCHSECONDS symvers
+    build >/dev/null
+    begun=$EPOCHSECONDS
+    build >"$BATS_TEST_TMPDIR/out"
+    ((EPOCHSECONDS - begun < 10))
+    cat "$BATS_TEST_TMPDIR/out"
+    grep -q 'compiled before: ' "$BATS_TEST_TMPDIR/out"
+    [[ -f $(modules)/updates/nvidia/nvidia.ko && -f $(modules)/modules.dep ]]
+    symvers=$(echo "$folder"/host/usr/src/linux-headers-*/Module.symvers)
+    cp "$symvers" "$BATS_TEST_TMPDIR/symvers"
+    echo "0x12345678	one_more_symbol	vmlinux	EXPORT_SYMBOL	" >>"$symvers"
+    build >"$BATS_TEST_TMPDIR/out"
+    cp "$BATS_TEST_TMPDIR/symvers" "$symvers"
+    grep -q 'compiling driver' "$BATS_TEST_TMPDIR/out"
+    (($(find "$kept/modules" -mindepth 1 -maxdepth 1 | wc -l) == 2))
+}
+
+@test "SIGTERM ends a build at once: nothing of it runs on, and nothing stays on the host" {
+    local ended=0
+    printf '#!/bin/bash\necho "==> sleep"\nsleep 4711 & wait\n' >"$BATS_TEST_TMPDIR/slow.sh"
+    chmod +x "$BATS_TEST_TMPDIR/slow.sh"
+    cp "$image/usr/lib/slipway/kit/recipes/nvidia.sh" "$BATS_TEST_TMPDIR/nvidia.sh"
+    cp "$BATS_TEST_TMPDIR/slow.sh" "$image/usr/lib/slipway/kit/recipes/nvidia.sh"
+    container "$image" "$root" SLIPWAY_NODE_CACHE="$node_cache" timeout --foreground --signal TERM --kill-after 20 3 nvidia-driver build \
+        --kernel "$krel" >"$BATS_TEST_TMPDIR/out" 2>&1 || ended=$?
+    cp "$BATS_TEST_TMPDIR/nvidia.sh" "$image/usr/lib/slipway/kit/recipes/nvidia.sh"
+    cat "$BATS_TEST_TMPDIR/out"
+    ((ended == 124)) # timeout's own word for a program that ended on its signal, not on the later kill
+    grep -q 'note build-on-node: sleep' "$BATS_TEST_TMPDIR/out"
+    grep -q 'interrupted build-on-node' "$BATS_TEST_TMPDIR/out"
+    ! pgrep -f 'sleep 4711' || false
+    [[ -z $(find "$kept" -maxdepth 1 -name 'tmp-*') ]]
+    [[ -z $(ls "$kept/modules") ]]
+}
+
+@test "a source that does not compile: BUILD_FAILED with the compiler's first error, and the log on the host" {
+    local ended=0 file=$image/usr/lib/slipway/kit/source/nvidia/nvidia.c
+    cp "$file" "$BATS_TEST_TMPDIR/nvidia.c"
+    echo '#error this kernel is too new' >>"$file"
+    build >"$BATS_TEST_TMPDIR/out" || ended=$?
+    cp "$BATS_TEST_TMPDIR/nvidia.c" "$file"
+    cat "$BATS_TEST_TMPDIR/out"
+    ((ended > 1))
+    grep -q '\[BUILD_FAILED\].*nvidia/nvidia.c:[0-9]*: .*this kernel is too new' "$BATS_TEST_TMPDIR/out"
+    grep -q 'this kernel is too new' "$kept/log/nvidia.log"
+    [[ -z $(find "$kept" -maxdepth 1 -name 'tmp-*') ]]
+}
+
+@test "a host without headers is told what to install" {
+    local ended=0
+    mv "$folder/host/lib/modules/$krel/build" "$BATS_TEST_TMPDIR/build"
+    mv "$folder/host/usr/src/linux-headers-$krel" "$BATS_TEST_TMPDIR/headers"
+    build >"$BATS_TEST_TMPDIR/out" || ended=$?
+    mv "$BATS_TEST_TMPDIR/build" "$folder/host/lib/modules/$krel/build"
+    mv "$BATS_TEST_TMPDIR/headers" "$folder/host/usr/src/linux-headers-$krel"
+    cat "$BATS_TEST_TMPDIR/out"
+    ((ended > 1))
+    grep -q "\[BUILD_FAILED\].*Install them on the host (Debian, Ubuntu: linux-headers-$krel" "$BATS_TEST_TMPDIR/out"
+}
+
+# make_ofed FOLDER CRC: the headers of an OFED as the NIC container shows them, as far as the smallest peermem needs them.
+make_ofed() {
+    mkdir -p "$1/ofa_kernel/x86_64/$krel/include"
+    printf '0x%s\tib_register_peer_memory_client\tofed/ib_uverbs\tEXPORT_SYMBOL\t\n0x%s\tib_unregister_peer_memory_client\tofed/ib_uverbs\tEXPORT_SYMBOL\t\n' \
+        "$2" "$2" >"$1/ofa_kernel/x86_64/$krel/Module.symvers"
+}
+
+@test "an OFED that the image knows nothing of: nvidia-peermem alone is compiled for its CRC, and kept" {
+    local crc begun
+    for crc in 0badcafe 0badbeef; do
+        make_ofed "$BATS_TEST_TMPDIR/$crc" "$crc"
+        begun=$EPOCHREALTIME
+        OFED_SOURCES=$BATS_TEST_TMPDIR/$crc build GPU_DIRECT_RDMA_ENABLED=true >"$BATS_TEST_TMPDIR/out"
+        cat "$BATS_TEST_TMPDIR/out"
+        echo "# OFED $crc: $(awk -v a="$begun" -v b="$EPOCHREALTIME" 'BEGIN { printf "%.1f", b - a }') s" >&3
+        modprobe --dump-modversions "$(modules)/updates/nvidia/nvidia-peermem.ko" | grep -q "^0x$crc.ib_register_peer_memory_client$"
+    done
+    (($(find "$kept/modules" -maxdepth 1 -name '*-peermem-*' | wc -l) == 2))
+    OFED_SOURCES=$BATS_TEST_TMPDIR/0badcafe build GPU_DIRECT_RDMA_ENABLED=true | grep -q 'build-peermem: compiled before'
+    modprobe --dump-modversions "$(modules)/updates/nvidia/nvidia-peermem.ko" | grep -q '^0x0badcafe.ib_register'
+}
+
+@test "NVIDIA's modules: four of them, with the host's own drm, in the container" {
+    local source begun=$EPOCHSECONDS
+    # The build of a GPU image unpacks it; what is in the cache already costs nothing.
+    "$slipway" build --kernel newest --os debian12 --ofed reference --output "$BATS_TEST_TMPDIR/output"
+    source=$(find "$cache/arrows" -maxdepth 1 -name 'nvidia-source-*' -printf '%T@ %p\n' | sort -n | tail -n 1 | cut -d ' ' -f 2)
+    mv "$image/usr/lib/slipway/kit/source" "$BATS_TEST_TMPDIR/source"
+    cp -r "$source" "$image/usr/lib/slipway/kit/source"
+    container "$image" "$root" SLIPWAY_NODE_CACHE="$node_cache" nvidia-driver build --kernel "$krel" >"$BATS_TEST_TMPDIR/out" 2>&1
+    rm -rf "$image/usr/lib/slipway/kit/source"
+    mv "$BATS_TEST_TMPDIR/source" "$image/usr/lib/slipway/kit/source"
+    cat "$BATS_TEST_TMPDIR/out"
+    echo "# NVIDIA's modules were compiled on the node in $((EPOCHSECONDS - begun)) s" >&3
+    (($(find "$(modules)/updates/nvidia" -name '*.ko' | wc -l) == 4))
+    grep -q '^updates/nvidia/nvidia-modeset.ko:.* kernel/drivers/gpu/drm/drm.ko' "$(modules)/modules.dep"
+    [[ -f $(modules)/kernel/drivers/gpu/drm/drm.ko ]]
+}
