@@ -3,9 +3,11 @@
 #include <sys/utsname.h>
 
 #include "common/fs.h"
+#include "entrypoint/conf.h"
 #include "entrypoint/contract.h"
 #include "entrypoint/status/part.h"
 #include "module/decompress.h"
+#include "module/kernel_facts.h"
 
 #define CONFIG_LIMIT (4 << 20)
 
@@ -67,6 +69,22 @@ static enum answer option(const char *config, const char *name)
 	return NO;
 }
 
+/* Where the node shows no configuration: what the image knows of the kernel that it was made for.
+ */
+static enum answer modversions_by_image(int root_fd, const char *krel)
+{
+	_cleanup_free_ char *text = NULL;
+	char vermagic[256], path[256];
+
+	(void) snprintf(path, sizeof(path), KERNEL_FACTS_FOLDER "/%s/" KERNEL_FACTS_FILE, krel);
+	if (fs_read(root_fd, path, CONFIG_LIMIT, &text, NULL) < 0)
+		return UNKNOWN;
+	conf_value(text, "vermagic", vermagic, sizeof(vermagic));
+	if (!*vermagic)
+		return UNKNOWN;
+	return strstr(vermagic, " modversions") ? YES : NO;
+}
+
 /* A kernel that can unload shows a count of references for each module that is not built in. */
 static enum answer can_unload(int root_fd)
 {
@@ -100,6 +118,8 @@ static void find_answers(int root_fd, const char *krel, struct kernel_answers *a
 	_cleanup_free_ char *config = read_config(root_fd, krel);
 
 	answers->modversions = option(config, "CONFIG_MODVERSIONS");
+	if (answers->modversions == UNKNOWN)
+		answers->modversions = modversions_by_image(root_fd, krel);
 	answers->unloading = can_unload(root_fd);
 	if (answers->unloading == UNKNOWN)
 		answers->unloading = option(config, "CONFIG_MODULE_UNLOAD");

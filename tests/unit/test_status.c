@@ -163,6 +163,21 @@ static void a_node_with_nothing(void **state)
 	assert_contains(json, "\"management\":\"unknown\"");
 }
 
+static void the_image_knows_its_kernel(void **state)
+{
+	const struct folder *node = *state;
+	_cleanup_free_ char *json = NULL;
+	struct utsname system;
+	char path[256];
+
+	(void) uname(&system);
+	(void) snprintf(
+		path, sizeof(path), "usr/lib/slipway/kernels/%s/kernel.conf", system.release);
+	folder_write_text(node, path, "vermagic=6.1.0 SMP preempt mod_unload modversions \n");
+	json = status_of(node, true, 1);
+	assert_contains(json, "\"modversions\":true,\"module_unloading\":null");
+}
+
 static void the_imex_check_finds_rivals_and_bad_parameters(void **state)
 {
 	const struct folder *node = *state;
@@ -353,6 +368,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		folder_test(a_real_node_that_somebody_else_serves),
 		folder_test(a_node_with_nothing),
+		folder_test(the_image_knows_its_kernel),
 		folder_test(the_imex_check_finds_rivals_and_bad_parameters),
 		folder_test(no_channels_is_told_with_its_cause),
 		folder_test(switches_without_a_manager_are_told),

@@ -1,0 +1,126 @@
+#!/usr/bin/env bats
+# shellcheck disable=SC2154
+# SPDX-License-Identifier: Apache-2.0
+# The driver root: what others find in it, that it is swapped without a gap, and firmware for the kernel.
+
+load drivers
+
+setup_file() {
+    use_drivers
+}
+
+@test "a killed container's root is replaced without a gap, for the host and for other containers" {
+    run_case <<'CASE'
+. /test/drivers.sh
+simulate
+start gpu
+wait_ready gpu 90
+
+# An operand's container: what comes to /run/nvidia comes to it, too (HostToContainer).
+mkdir /operand
+mount --rbind /run/nvidia /operand
+mount --make-rslave /operand
+
+cat >/tmp/reader <<'READER'
+looks=0 gaps=0
+while [ -e /tmp/read ]; do
+    looks=$((looks + 1))
+    [ -x $1/usr/bin/slipway-init ] || gaps=$((gaps + 1))
+    [ -c $1/dev/nvidiactl ] || gaps=$((gaps + 1))
+done
+echo "$1: $looks looks, $gaps gaps"
+[ "$gaps" = 0 ] && [ "$looks" -gt 100 ]
+READER
+
+: >/tmp/read
+sh /tmp/reader /run/nvidia/driver &
+host=$!
+sh /tmp/reader /operand/driver &
+operand=$!
+for round in 1 2 3; do
+    kill_hard gpu
+    wait_exit gpu 10
+    start gpu
+    wait_ready gpu 90
+    container_log_has gpu 'it is kept' || fail "not the fast path: the old root goes when modules change"
+    expect_gpu_serves
+    [ "$(mounts_at /operand/driver)" = 1 ] || fail "the operand sees $(mounts_at /operand/driver) roots"
+done
+rm /tmp/read
+expect "the host saw a gap" wait $host
+expect "the operand saw a gap" wait $operand
+grep -q "containers/gpu/4/" /proc/self/mountinfo || fail "the root is not the last container's"
+refute "an older container's root is still mounted" grep -q "run/nvidia/driver .*containers/gpu/[123]/" /proc/self/mountinfo
+stop_clean gpu
+umount -l /operand
+expect_nothing_left
+CASE
+    [ "$status" -eq 0 ]
+    [[ $output == *"/run/nvidia/driver: "*" looks, 0 gaps"* ]]
+    [[ $output == *"/operand/driver: "*" looks, 0 gaps"* ]]
+}
+
+@test "the root holds what operands, sidecars and those who chroot look for" {
+    run_case <<'CASE'
+. /test/drivers.sh
+simulate
+start gpu
+wait_ready gpu 90
+root=/run/nvidia/driver
+ls $root/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1 $root/usr/bin/nvidia-smi $root/usr/src/nvidia-*/Module.symvers
+version=$(cat /sys/module/nvidia/version)
+ls "$root/usr/lib/x86_64-linux-gnu/libcuda.so.$version" "$root/lib/firmware/nvidia/$version/"gsp*.bin
+
+# Devices with the numbers that the driver has.
+for node in nvidiactl nvidia0 nvidia-modeset; do
+    [ "$(stat -c %t $root/dev/$node)" = c3 ] || fail "$node has another major"
+done
+uvm=$(awk '$2 == "nvidia-uvm" { printf "%x", $1 }' /proc/devices)
+[ "$(stat -c '%t %T %a' $root/dev/nvidia-uvm)" = "$uvm 0 666" ] || fail "nvidia-uvm: $(stat -c '%t %T %a' $root/dev/nvidia-uvm)"
+[ "$(stat -c '%a' $root/dev/nvidia-caps/nvidia-cap1)" = 400 ] || fail "MIG's configuration is for others, too"
+
+# The validator's and the driver manager's way to load a module.
+chroot $root modprobe nvidia-drm
+expect_loaded nvidia_drm
+chroot $root modprobe --show-depends nvidia-peermem | grep -q nvidia-peermem.ko
+rmmod nvidia_drm
+expect_unloaded nvidia_drm
+
+# What the containers for GPUDirect Storage and GDRCopy wait for before they exec their program.
+exec_in gpu sh -c '[ -d /run/nvidia/driver/usr/src ] && lsmod | grep nvidia'
+exec_in gpu nvidia-gdrcopy-driver install && fail "gdrdrv came from nowhere"
+stop_clean gpu
+expect_nothing_left
+CASE
+    [ "$status" -eq 0 ]
+    [[ $output == *"WILL_NOT_LOAD]: this image has no module gdrdrv for "*"slipway build --gdrcopy SOURCE"* ]]
+}
+
+@test "firmware is there for the kernel before modules load, as a mount, and a path that leads nowhere is replaced" {
+    run_case <<'CASE'
+. /test/drivers.sh
+simulate
+path=/sys/module/firmware_class/parameters/path
+echo -n /opt/driver-that-is-gone/firmware >$path
+start gpu
+wait_log gpu 'begin load' 60
+ls /run/nvidia/driver/lib/firmware/nvidia/*/gsp*.bin
+[ "$(cat $path)" = /run/nvidia/driver/lib/firmware ] || fail "the firmware path is $(cat $path)"
+wait_ready gpu 90
+container_log_has gpu 'which does not exist on the node: it is replaced' || fail "not told"
+# As the operator mounts it, the container's own /lib/firmware is the host's folder: nothing was copied there.
+exec_in gpu sh -c '[ -z "$(ls /lib/firmware)" ]' || fail "firmware was copied to the host's memory"
+stop_clean gpu
+[ -z "$(ls /run/nvidia/driver/lib/firmware)" ] || fail "firmware is still shown"
+expect_nothing_left
+
+mkdir -p /opt/firmware
+echo -n /opt/firmware >$path
+start gpu
+wait_ready gpu 90
+container_log_has gpu 'is /opt/firmware, set by someone else, and has no nvidia/' || fail "not told"
+stop_clean gpu
+[ "$(cat $path)" = /opt/firmware ] || fail "an administrator's path is gone"
+CASE
+    [ "$status" -eq 0 ]
+}
