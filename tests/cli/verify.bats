@@ -69,6 +69,23 @@ layer() {
     [ "$(jq -r '.set.relies_on | join(",")' <<<"$output")" = core ]
 }
 
+@test "of several nvidia-peermems in an image, the one is judged that a node would take" {
+    local image=$work/gpu modules=usr/lib/modules/$krel/updates variants=usr/lib/slipway/kernels/$krel/peermem i
+    make_module "$work/ofed/ib_uverbs.ko" ib_uverbs krel="$krel" exports=ib_register_peer_memory_client:0x2222
+    for i in 0 1; do
+        make_module "$image/$variants/$i/nvidia-peermem.ko" nvidia_peermem krel="$krel" depends=ib_uverbs \
+            uses=ib_register_peer_memory_client:0x$((i + 1))$((i + 1))$((i + 1))$((i + 1))
+    done
+    mkdir -p "$image/$modules/nvidia"
+    cp "$image/$variants/0/nvidia-peermem.ko" "$image/$modules/nvidia/"
+    verify 0 "$image" "$work/ofed" --kernel headers
+    says "2 modules: 2 will load"
+    # Without it, the one that is installed is.
+    rm -r "${image:?}/$variants/1"
+    verify 3 "$image" "$work/ofed" --kernel headers
+    says "ib_register_peer_memory_client CRC 0x00001111" "2 modules: 1 will load, 1 will not"
+}
+
 @test "another CRC: exit 3 with both CRCs, who exports it and what to do; the worst comes first" {
     verify 3 set bad --kernel headers
     says "printk CRC 0x00000009" "the kernel exports 0x00000007" "do: rebuild it" "3 modules: 2 will load, 1 will not, 0 cannot tell"
