@@ -10,6 +10,7 @@
 #include "entrypoint/engine/kill_point.h"
 #include "entrypoint/engine/reason.h"
 #include "entrypoint/roles.h"
+#include "entrypoint/sidecar/dtk.h"
 #include "entrypoint/sidecar/sidecar.h"
 #include "entrypoint/status/status.h"
 
@@ -48,6 +49,10 @@ static const struct verb verbs[] = {
 	{ "nvidia-driver", "build", build_main },
 	{ "nvidia-driver", "reload_nvidia_peermem", peermem_main },
 	{ "nvidia-driver", "probe_nvidia_peermem", peermem_probe },
+	{ "ocp_dtk_entrypoint", "nv-ctr-run-with-dtk", dtk_driver_main },
+	{ "ocp_dtk_entrypoint", "dtk-build-driver", dtk_build_main },
+	{ "ocp_dtk_entrypoint", "nv-fs-ctr-run-with-dtk", gds_main },
+	{ "ocp_dtk_entrypoint", "gdrcopy-ctr-run-with-dtk", gdrcopy_main },
 	{ "nvidia-gds-driver", "install", gds_main },
 	{ "nvidia-gdrcopy-driver", "install", gdrcopy_main },
 	{ "nic-driver", "precompiled", nic_main },

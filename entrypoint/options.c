@@ -135,6 +135,7 @@ int options_read(struct options *options, char *const *arguments, struct error *
 	options->node_cache = getenv("SLIPWAY_NODE_CACHE");
 	options->gds = is_true(CONTRACT_ENV_GDS);
 	options->gdrcopy = is_true(CONTRACT_ENV_GDRCOPY);
+	options->toolkit_missing = is_true(CONTRACT_ENV_TOOLKIT_MISSING);
 	options->drm = is_true("SLIPWAY_NVIDIA_DRM");
 	options->vgpu = is_value(CONTRACT_ENV_DRIVER_TYPE, "passthrough", "vgpu");
 	options->vgpu_token = is_value(CONTRACT_ENV_LICENSE_SERVER, "NLS", "NLS");

@@ -16,6 +16,7 @@ struct options {
 	bool vgpu;          /* DRIVER_TYPE=vgpu */
 	bool vgpu_token;    /* VGPU_LICENSE_SERVER_TYPE is NLS, as it is unless said otherwise */
 	bool vgpu_unchecked; /* DISABLE_VGPU_VERSION_CHECK */
+	bool toolkit_missing; /* RHCOS_IMAGE_MISSING: there is no driver toolkit of this node's release */
 	bool drm;           /* SLIPWAY_NVIDIA_DRM: load nvidia_drm too */
 	const char *digest; /* DRIVER_CONFIG_DIGEST, or "" */
 	const char *node_cache; /* SLIPWAY_NODE_CACHE: where a build on the node is kept, as a path

@@ -3,28 +3,10 @@
  * nvidia-driver build: only what "init" does before it touches the kernel. For a node that is to be
  * ready before its kernel is booted (--kernel), and for the driver-toolkit container of OpenShift.
  */
-#include <string.h>
-
 #include "common/fs.h"
 #include "entrypoint/contract.h"
 #include "entrypoint/nodebuild/nodebuild.h"
 #include "entrypoint/roles.h"
-
-static int identify(struct action *action)
-{
-	struct role *role = action->role;
-	int r = role_identify(action);
-
-	if (!role->options.kernel)
-		return r;
-	if (strlen(role->options.kernel) >= sizeof(role->krel) || strchr(role->options.kernel, '/'))
-		return action_fail(action, REASON_USAGE, -EINVAL,
-			"--kernel %.64s: not a kernel release", role->options.kernel);
-	(void) snprintf(role->krel, sizeof(role->krel), "%s", role->options.kernel);
-	strv_free(&role->driver_modules);
-	image_read(role->root_fd, role->krel, &role->image);
-	return 0;
-}
 
 /* For an OFED whose headers are here already, and that no nvidia-peermem was made for. */
 static bool wants_peermem(const void *context)
@@ -37,7 +19,7 @@ static bool wants_peermem(const void *context)
 }
 
 static const struct step build_steps[] = {
-	{ .name = "identify-kernel", .perform = identify },
+	{ .name = "identify-kernel", .perform = nodebuild_identify },
 	{ .name = "build-on-node",
 		.wanted = nodebuild_wanted,
 		.kind = STEP_WORKER,

@@ -42,8 +42,7 @@ int kit_read(int root_fd, struct kit *kit, struct error *error)
 		return error_set_errno(error, r, "/%s/kit.conf", kit->folder);
 	conf_value(text, "id", kit->id, sizeof(kit->id));
 	read_version(root_fd, text, kit);
-	return *kit->id ? 0
-			: error_set(error, -EINVAL, "/%s/kit.conf names no id", kit->folder);
+	return *kit->id ? 0 : error_set(error, -EINVAL, "/%s/kit.conf names no id", kit->folder);
 }
 
 /* "12" of CONFIG_GCC_VERSION=120200; 0 where there is no such line. */

@@ -18,9 +18,9 @@
 #define KIT_SHARED_CONF KIT_SHARED "/kit.conf"
 
 struct kit {
-	char id[80];      /* a hash of all that is in the kit, the compiler included */
+	char id[80];        /* a hash of all that is in the kit, the compiler included */
 	const char *folder; /* relative to the root */
-	char version[64]; /* of the driver: image.conf's */
+	char version[64];   /* of the driver: image.conf's */
 };
 
 bool kit_is_there(int root_fd);

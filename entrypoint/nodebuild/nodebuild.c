@@ -35,6 +35,22 @@ bool nodebuild_unread(const void *context)
 	return role->driver_modules.count == 0;
 }
 
+int nodebuild_identify(struct action *action)
+{
+	struct role *role = action->role;
+	int r = role_identify(action);
+
+	if (!role->options.kernel)
+		return r;
+	if (strlen(role->options.kernel) >= sizeof(role->krel) || strchr(role->options.kernel, '/'))
+		return action_fail(action, REASON_USAGE, -EINVAL,
+			"--kernel %.64s: not a kernel release", role->options.kernel);
+	(void) snprintf(role->krel, sizeof(role->krel), "%s", role->options.kernel);
+	strv_free(&role->driver_modules);
+	image_read(role->root_fd, role->krel, &role->image);
+	return 0;
+}
+
 /* Does this kernel load modules that nobody signed? Compiling takes minutes: asked before. */
 static int refuse_unsigned(struct action *action)
 {
@@ -98,6 +114,20 @@ int nodebuild_run(struct action *action)
 		r = node_run_make(&run, &set_fd);
 	if (r == 0)
 		r = install(&run, set_fd);
+	node_run_done(&run);
+	return r;
+}
+
+int nodebuild_compile(struct action *action, int *ret_fd)
+{
+	struct node_run run;
+	int r = refuse_unsigned(action);
+
+	if (r < 0)
+		return r;
+	r = node_run_open(&run, action, "nvidia");
+	if (r == 0)
+		r = node_run_make(&run, ret_fd);
 	node_run_done(&run);
 	return r;
 }

@@ -15,6 +15,13 @@ bool nodebuild_wanted(const void *role);
  * there; puts them, what they depend on and depmod's files below the image's lib/modules. */
 int nodebuild_run(struct action *action);
 
+/* In a worker, stoppable: only the set, out of the cache or made now. The caller closes its folder.
+ */
+int nodebuild_compile(struct action *action, int *ret_fd);
+
+/* STEP_DIRECT: role_identify(), for the kernel that --kernel names instead of the running one. */
+int nodebuild_identify(struct action *action);
+
 /* STEP_WORKER, its undo: removes what a build that was killed left on the host. */
 int nodebuild_clear(struct action *action);
 

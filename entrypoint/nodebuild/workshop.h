@@ -19,7 +19,7 @@ struct workshop {
 	const char *recipe; /* "nvidia", "peermem" */
 	const char *compiler;
 	unsigned jobs;
-	const char *kit; /* the kit's folder, relative to the root */
+	const char *kit;       /* the kit's folder, relative to the root */
 	int work_fd;           /* a folder with the empty folders "output" and "work" */
 	const char *ofed;      /* the folder with OFED's Module.symvers, absolute, or NULL */
 	const char *ofed_conf; /* text of its set.conf */

@@ -52,6 +52,11 @@ container() {
             mkdir -p "$folder/root/run/mellanox/drivers/usr/src"
             mount --bind "$OFED_SOURCES" "$folder/root/run/mellanox/drivers/usr/src"
         fi
+        # The emptyDir of a pod on OpenShift.
+        if [ -n "${TOOLKIT_SHARED:-}" ]; then
+            mkdir -p "$folder/root/mnt/shared-nvidia-driver-toolkit"
+            mount --bind "$TOOLKIT_SHARED" "$folder/root/mnt/shared-nvidia-driver-toolkit"
+        fi
         cd "$folder/root"
         mkdir -p .old
         pivot_root . .old
