@@ -37,6 +37,7 @@ static const struct step load_step = {
 	.name = "load-peermem",
 	.kind = STEP_WORKER,
 	.perform = peermem_load,
+	.stoppable = true, /* it may compile */
 	.deadline_ms = LOAD_DEADLINE_MS,
 };
 
