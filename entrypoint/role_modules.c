@@ -186,6 +186,15 @@ static int replace(struct action *action, const struct strv *present, bool ours)
 	return r < 0 ? take_back(action, ours, &removed, r) : 0;
 }
 
+/* Before libkmod is opened, which takes longer than to look. */
+static bool is_any_loaded(const struct role *role)
+{
+	for (size_t i = 0; i < role->driver_modules.count; i++)
+		if (sysmodule_exists(role->root_fd, role->driver_modules.items[i]))
+			return true;
+	return false;
+}
+
 int role_make_room(struct action *action)
 {
 	const struct role *role = action->role;
@@ -193,8 +202,11 @@ int role_make_room(struct action *action)
 	_cleanup_strv_ struct strv present = { 0 };
 	char foreign[64] = "";
 	bool changed = false;
-	int r = loader_open(role->root_fd, "", role->krel, &loader, &action->error);
+	int r;
 
+	if (!is_any_loaded(role))
+		return 0;
+	r = loader_open(role->root_fd, "", role->krel, &loader, &action->error);
 	if (r == 0)
 		r = role_compare_loaded(role, loader, &present, foreign, &action->error);
 	if (r == 0 && !*foreign)

@@ -15,19 +15,44 @@ bool taking_is_ours(const struct pci_function *function)
 	return function->kind == PCI_GPU || function->kind == PCI_NVSWITCH;
 }
 
+static bool is_nvidias(const char *driver)
+{
+	return strncmp(driver, "nvidia", strlen("nvidia")) == 0;
+}
+
+static bool is_taken(int root_fd, const struct pci_function *function)
+{
+	return (*function->driver && !is_nvidias(function->driver)) ||
+	       devices_have_override(root_fd, function);
+}
+
 int gpu_find_device(struct action *action)
 {
-	const struct role *role = action->role;
+	struct gpu *gpu = gpu_of(action->role);
+	int root_fd = gpu->role.root_fd;
 	_cleanup_free_ struct pci_function *functions = NULL;
-	int count = pci_functions(role->root_fd, &functions);
+	int count = pci_functions(root_fd, &functions);
+	int found = 0;
 
-	for (int i = 0; i < count; i++)
-		if (taking_is_ours(&functions[i]))
-			return 0;
+	gpu->devices_are_free = !devices_have_graphics(root_fd);
+	for (int i = 0; i < count; i++) {
+		if (!taking_is_ours(&functions[i]))
+			continue;
+		found++;
+		if (is_taken(root_fd, &functions[i]))
+			gpu->devices_are_free = false;
+	}
+	if (found)
+		return 0;
 	return action_fail(action, REASON_NO_NVIDIA_DEVICE, -ENODEV,
 		"none of the node's PCI devices is an NVIDIA GPU or NVSwitch (vendor id 10de): is "
 		"the GPU seated, powered and passed through (lspci -d 10de:), and should this "
 		"node run a GPU driver?");
+}
+
+bool gpu_devices_are_free(const void *role)
+{
+	return gpu_of_const(role)->devices_are_free;
 }
 
 int sysfs_put(int root_fd, const char *path, const char *text)
@@ -76,7 +101,7 @@ static int expect_a_device(const struct taking *taking)
 	for (int i = 0; i < count; i++) {
 		if (!taking_is_ours(&now[i]))
 			continue;
-		if (!*now[i].driver || strncmp(now[i].driver, "nvidia", 6) == 0)
+		if (!*now[i].driver || is_nvidias(now[i].driver))
 			return 0;
 		held = &now[i];
 	}

@@ -4,8 +4,11 @@
 
 #include "entrypoint/gpu/gpu.h"
 
-/* STEP_DIRECT: REASON_NO_NVIDIA_DEVICE when there is none. */
+/* STEP_DIRECT: REASON_NO_NVIDIA_DEVICE when there is none. Sees whether one has to be freed. */
 int gpu_find_device(struct action *action);
+
+/* Whether gpu_free_devices() has nothing to do, so that no worker need be started for it. */
+bool gpu_devices_are_free(const void *role);
 
 /*
  * STEP_WORKER: takes the GPUs and NVSwitches from nouveau, nova_core and nova_drm, whose modules

@@ -27,6 +27,10 @@ int sysfs_put(int root_fd, const char *path, const char *text);
 int sysfs_put_device(
 	int root_fd, const struct pci_function *function, const char *file, const char *text);
 
+/* Whether a part would do anything: a few reads of /sys. */
+bool devices_have_graphics(int root_fd);
+bool devices_have_override(int root_fd, const struct pci_function *function);
+
 /* nouveau, nova_core and nova_drm go, with what holds them. (free_graphics.c) */
 int devices_free_graphics(struct taking *taking);
 

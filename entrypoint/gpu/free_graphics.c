@@ -32,6 +32,14 @@ static bool is_rival(const char *driver)
 	return strcmp(letters, "nouveau") == 0 || strcmp(letters, "novacore") == 0;
 }
 
+bool devices_have_graphics(int root_fd)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(rivals); i++)
+		if (sysmodule_exists(root_fd, rivals[i]))
+			return true;
+	return false;
+}
+
 static const struct pci_function *held_device(const struct taking *taking)
 {
 	for (int i = 0; i < taking->count; i++)

@@ -88,6 +88,14 @@ static void read_override(int root_fd, const struct pci_function *function, char
 		(void) snprintf(override, 64, "%.63s", text);
 }
 
+bool devices_have_override(int root_fd, const struct pci_function *function)
+{
+	char override[64];
+
+	read_override(root_fd, function, override);
+	return is_vfio(override);
+}
+
 static int unbind(struct taking *taking, const struct pci_function *function, const char *override)
 {
 	struct action *action = taking->action;

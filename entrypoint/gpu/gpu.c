@@ -89,12 +89,20 @@ bool gpu_keeps(const void *role)
 	return gpu_of_const(role)->keep;
 }
 
+/* On the full path the worker that proves writes them: it has the modules open already. */
+static bool wants_parameters_alone(const void *role)
+{
+	return gpu_keeps(role) && !fast_path_has_parameters(role);
+}
+
 static int prove(struct action *action)
 {
 	const struct role *role = action->role;
 	struct module_list list;
-	int r = role->peermem.due ? peermem_prepare(action) : 0;
+	int r = gpu_parameters(action);
 
+	if (r == 0 && role->peermem.due)
+		r = peermem_prepare(action);
 	gpu_module_list(role, &list);
 	return r < 0 ? r : prove_modules(action, list.names, list.count, list.required);
 }
@@ -137,7 +145,7 @@ static const struct step gpu_steps[] = {
 	{ .name = "recognise", .perform = fast_path_recognise, .undo = fast_path_forget_gone },
 	{ .name = "wait-ofed", .wanted = wants_rdma, .kind = STEP_WAIT, .perform = ofed_wait },
 	{ .name = "parameters",
-		.is_done = fast_path_has_parameters,
+		.wanted = wants_parameters_alone,
 		.kind = STEP_WORKER,
 		.perform = gpu_parameters,
 		.deadline_ms = 60 * 1000 },
@@ -152,6 +160,7 @@ static const struct step gpu_steps[] = {
 	{ .name = "retire-root", .wanted = gpu_takes_full_path, .perform = gpu_detach_root },
 	{ .name = "free-devices",
 		.wanted = gpu_takes_full_path,
+		.is_done = gpu_devices_are_free,
 		.kind = STEP_WORKER,
 		.perform = gpu_free_devices,
 		.deadline_ms = LOAD_DEADLINE_MS,

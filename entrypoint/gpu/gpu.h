@@ -13,6 +13,7 @@ struct gpu {
 	 * (fast_path.h). Nothing is proven, unloaded or loaded then; all else is done as ever.
 	 */
 	bool keep;
+	bool devices_are_free; /* no other driver has a device of ours (devices.h) */
 	struct fast_path fast_path;
 	struct gpu_daemons daemons;
 };

@@ -79,14 +79,15 @@ static bool is_said(const struct strv *parameters, const char *name)
 	return false;
 }
 
-static int add_defaults(const struct elf_module *file, const char *module, struct strv *parameters)
+static int add_defaults(
+	const struct parameters_taken *taken, const char *module, struct strv *parameters)
 {
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(defaults); i++)
 		if (strcmp(defaults[i].module, module) == 0 &&
 			!is_said(parameters, defaults[i].name) &&
-			parameter_exists(file, defaults[i].name))
+			parameter_exists(taken, defaults[i].name))
 			r = strv_push(parameters, defaults[i].parameter);
 	return r;
 }
@@ -99,11 +100,11 @@ static bool has_defaults(const char *module)
 	return false;
 }
 
-static int check_all(const struct elf_module *file, const char *module,
+static int check_all(const struct parameters_taken *taken, const char *module,
 	const struct strv *parameters, struct error *error)
 {
 	for (size_t i = 0; i < parameters->count; i++) {
-		int r = parameter_check(file, parameters->items[i], error);
+		int r = parameter_check(taken, parameters->items[i], error);
 
 		if (r < 0)
 			return error_prefix(error, r,
@@ -117,18 +118,15 @@ static int check_all(const struct elf_module *file, const char *module,
 static int parameters_of_module(const struct role *role, struct loader *loader,
 	const struct strv *files, const char *module, struct strv *parameters, struct error *error)
 {
-	_cleanup_(elf_module_close) struct elf_module *file = NULL;
-	_cleanup_free_ char *path = NULL;
+	_cleanup_(parameters_taken_free) struct parameters_taken taken = { 0 };
 	int r = read_files(role, files, module, parameters, error);
 
 	if (r < 0 || (!parameters->count && !has_defaults(module)))
 		return r;
-	r = loader_file(loader, module, &path, error);
+	r = loader_parameters(loader, module, &taken, error);
 	if (r == 0)
-		r = elf_module_open(role->root_fd, path, &file, error);
-	if (r == 0)
-		r = check_all(file, module, parameters, error);
-	if (r == 0 && add_defaults(file, module, parameters) < 0)
+		r = check_all(&taken, module, parameters, error);
+	if (r == 0 && add_defaults(&taken, module, parameters) < 0)
 		r = error_set_errno(error, -ENOMEM, "%s", module);
 	return r;
 }

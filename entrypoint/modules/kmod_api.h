@@ -24,6 +24,10 @@
 	X(kmod_module_get_options)                                                                 \
 	X(kmod_module_get_module)                                                                  \
 	X(kmod_module_get_dependencies)                                                            \
+	X(kmod_module_get_info)                                                                    \
+	X(kmod_module_info_get_key)                                                                \
+	X(kmod_module_info_get_value)                                                              \
+	X(kmod_module_info_free_list)                                                              \
 	X(kmod_module_insert_module)
 
 struct kmod_api {

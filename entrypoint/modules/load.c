@@ -239,3 +239,35 @@ int loader_options(struct loader *loader, const char *name, char **ret_options, 
 	(void) loader->api.kmod_module_unref(module);
 	return *ret_options ? 0 : error_set_errno(error, -ENOMEM, "%s", name);
 }
+
+static int push_info(struct parameters_taken *taken, const char *key, const char *value)
+{
+	if (!key || !value)
+		return 0;
+	if (strcmp(key, "parmtype") == 0)
+		return strv_push(&taken->types, value);
+	return strcmp(key, "parm") == 0 ? strv_push(&taken->described, value) : 0;
+}
+
+int loader_parameters(struct loader *loader, const char *name, struct parameters_taken *taken,
+	struct error *error)
+{
+	const struct kmod_api *api = &loader->api;
+	struct kmod_module *module = NULL;
+	struct kmod_list *list = NULL;
+	int r = find(loader, name, &module, error);
+
+	if (r < 0)
+		return r;
+	r = api->kmod_module_get_info(module, &list);
+	if (r < 0)
+		r = error_set_errno(error, r, "%s's own file in %s", name, loader->folder);
+	for (struct kmod_list *item = list; r >= 0 && item; item = api->kmod_list_next(list, item))
+		if (push_info(taken, api->kmod_module_info_get_key(item),
+			    api->kmod_module_info_get_value(item)) < 0)
+			r = error_set_errno(error, -ENOMEM, "%s", name);
+	if (list)
+		api->kmod_module_info_free_list(list);
+	(void) api->kmod_module_unref(module);
+	return r < 0 ? r : 0;
+}

@@ -102,6 +102,21 @@ int parameter_split(
 	return r;
 }
 
+int parameter_options(const char *text, const char *module, struct strv *parameters)
+{
+	_cleanup_strv_ struct strv lines = { 0 };
+	int r = strv_split(&lines, text, "\n");
+
+	for (size_t i = 0; r == 0 && i < lines.count; i++) {
+		const char *line = lines.items[i];
+		struct error ignored;
+
+		if (skip_options(line, line + strlen(line), module) != line)
+			r = parameter_split(line, module, parameters, &ignored);
+	}
+	return r;
+}
+
 bool parameter_is(const char *parameter, const char *name)
 {
 	size_t length = strcspn(parameter, "=");
@@ -109,43 +124,46 @@ bool parameter_is(const char *parameter, const char *name)
 	return strlen(name) == length && same_letters(parameter, name, length);
 }
 
-/* The part before ':' of "name:what" in the .modinfo keys "parm" and "parmtype". */
-static int names_of(const struct elf_module *module, struct strv *names)
+void parameters_taken_free(struct parameters_taken *taken)
 {
-	static const char *const keys[] = { "parmtype", "parm" };
+	strv_free(&taken->types);
+	strv_free(&taken->described);
+}
+
+/* Appends the part before ':' of "name:what". */
+static int push_names(const struct strv *entries, struct strv *names)
+{
 	int r = 0;
 
-	for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
-		const char *entry = elf_module_info(module, keys[i]);
+	for (size_t i = 0; r == 0 && i < entries->count; i++) {
+		const char *entry = entries->items[i];
+		char name[NAME_SIZE];
 
-		for (; r == 0 && entry; entry = elf_module_info_next(module, keys[i], entry)) {
-			char name[NAME_SIZE];
-
-			(void) snprintf(
-				name, sizeof(name), "%.*s", (int) strcspn(entry, ":"), entry);
-			r = strv_push_unique(names, name);
-		}
+		(void) snprintf(name, sizeof(name), "%.*s", (int) strcspn(entry, ":"), entry);
+		r = strv_push_unique(names, name);
 	}
 	return r;
 }
 
 /* "int", or NULL: module_param() writes a type for each, a parameter of the kernel's own has none.
  */
-static const char *type_of(const struct elf_module *module, const char *parameter)
+static const char *type_of(const struct parameters_taken *taken, const char *parameter)
 {
 	size_t length = strcspn(parameter, "=");
-	const char *entry = elf_module_info(module, "parmtype");
 
-	for (; entry; entry = elf_module_info_next(module, "parmtype", entry))
+	for (size_t i = 0; i < taken->types.count; i++) {
+		const char *entry = taken->types.items[i];
+
 		if (strcspn(entry, ":") == length && entry[length] == ':' &&
 			same_letters(entry, parameter, length))
 			return entry + length + 1;
+	}
 	return NULL;
 }
 
-bool parameter_exists(const struct elf_module *module, const char *name)
+bool parameter_exists(const struct parameters_taken *taken, const char *name)
 {
-	return type_of(module, name) != NULL;
+	return type_of(taken, name) != NULL;
 }
 
 struct number_type {
@@ -246,20 +264,20 @@ static bool is_kernels_own(const char *parameter)
 	return parameter_is(parameter, "async_probe") || parameter_is(parameter, "dyndbg");
 }
 
-int parameter_check(const struct elf_module *module, const char *parameter, struct error *error)
+static int refuse_name(
+	const struct parameters_taken *taken, const char *parameter, struct error *error)
 {
 	_cleanup_strv_ struct strv names = { 0 };
-	const char *type = type_of(module, parameter);
 	char name[NAME_SIZE];
 	const char *nearest;
+	int r;
 
-	if (type)
-		return check_value(parameter, type, error);
-	if (is_kernels_own(parameter))
-		return 0;
 	(void) snprintf(name, sizeof(name), "%.*s", (int) strcspn(parameter, "="), parameter);
-	if (names_of(module, &names) < 0)
-		return error_set_errno(error, -ENOMEM, "%s", name);
+	r = push_names(&taken->types, &names);
+	if (r == 0)
+		r = push_names(&taken->described, &names);
+	if (r < 0)
+		return error_set_errno(error, r, "%s", name);
 	for (size_t i = 0; i < names.count; i++)
 		if (parameter_is(name, names.items[i]))
 			return 0; /* described, but without a type */
@@ -270,4 +288,14 @@ int parameter_check(const struct elf_module *module, const char *parameter, stru
 	return error_set(error, -EINVAL,
 		"the module has no parameter %s: modinfo -p lists the %zu that it has", name,
 		names.count);
+}
+
+int parameter_check(
+	const struct parameters_taken *taken, const char *parameter, struct error *error)
+{
+	const char *type = type_of(taken, parameter);
+
+	if (type)
+		return check_value(parameter, type, error);
+	return is_kernels_own(parameter) ? 0 : refuse_name(taken, parameter, error);
 }

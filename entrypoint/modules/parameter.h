@@ -8,9 +8,10 @@
  */
 #pragma once
 
+#include <stdbool.h>
+
 #include "common/error.h"
 #include "common/strv.h"
-#include "module/elf_module.h"
 
 /*
  * Appends the "name=value" words of @text, which stand between white space of any kind; a value
@@ -21,15 +22,27 @@
 int parameter_split(
 	const char *text, const char *module, struct strv *parameters, struct error *error);
 
+/* Appends the parameters that the "options" lines of modprobe.d's @text have for @module. */
+int parameter_options(const char *text, const char *module, struct strv *parameters);
+
 /* Whether @parameter is about the parameter @name ('-' is '_', as for the kernel). */
 bool parameter_is(const char *parameter, const char *name);
 
+/* What a module takes, as its .modinfo says. */
+struct parameters_taken {
+	struct strv types;     /* "parmtype": "name:int" */
+	struct strv described; /* "parm": "name:what it is for" */
+};
+
+void parameters_taken_free(struct parameters_taken *taken);
+
 /* Whether the module has a parameter of that name. */
-bool parameter_exists(const struct elf_module *module, const char *name);
+bool parameter_exists(const struct parameters_taken *taken, const char *name);
 
 /*
  * -EINVAL when the module has no such parameter (the message names the nearest that it has) or
  * when the kernel could not read the value as one of its type. A type of the module's own making
  * takes any value.
  */
-int parameter_check(const struct elf_module *module, const char *parameter, struct error *error);
+int parameter_check(
+	const struct parameters_taken *taken, const char *parameter, struct error *error);

@@ -35,17 +35,17 @@ static int refuse_other(struct action *action, uint32_t crc)
 		*role->image.ofed_version ? role->image.ofed_version : "of unknown version", crc);
 }
 
-/* Only the image's headers and compiler are asked; what they make is for the very OFED. */
+/* Against the headers of the very OFED that is loaded, whose list told the CRC. */
 static int compile(struct action *action, uint32_t crc)
 {
 	int r = nodebuild_peermem(action);
 
 	if (r < 0)
 		return r;
-	return peermem_file_crc(action->role) == crc ? 0 : refuse_other(action, crc);
+	return peermem_file_crc(action->role) == crc ? 1 : refuse_other(action, crc);
 }
 
-/* 1: a CRC is known, and lib/modules has what fits. 0: nobody tells a CRC. */
+/* 1: a CRC is known, and lib/modules has what fits. 0: nobody tells a CRC, or nothing fits it. */
 static int choose(struct action *action, bool refuse, bool *ret_proven)
 {
 	uint32_t crc = peermem_wanted_crc(action->role, ret_proven);
@@ -55,7 +55,7 @@ static int choose(struct action *action, bool refuse, bool *ret_proven)
 		return 0;
 	r = peermem_choose(action, crc);
 	if (r == 0 && nodebuild_can_peermem(action->role))
-		r = compile(action, crc) < 0 ? -ENOEXEC : 1;
+		return compile(action, crc);
 	if (r == 0 && refuse && *ret_proven)
 		return refuse_other(action, crc);
 	return r;
@@ -79,7 +79,7 @@ static int read_parameters(struct action *action, char **ret)
 	int r = fs_read(role->root_fd, PARAMETERS_PATH, 65536, &text, NULL);
 
 	if (r == 0)
-		r = parameter_split(text, PEERMEM_MODULE, &words, &action->error);
+		r = parameter_options(text, PEERMEM_MODULE, &words);
 	if (r < 0 && r != -ENOENT)
 		return action_reason(action, REASON_BAD_PARAMETER, r);
 	*ret = words.count ? strv_join(&words, " ") : strdup("");

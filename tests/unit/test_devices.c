@@ -10,7 +10,7 @@
 #define GPU "0000:01:00.0"
 
 struct bench {
-	struct role role;
+	struct gpu gpu;
 	struct worker worker;
 	struct action action;
 	int ends[2];
@@ -18,13 +18,14 @@ struct bench {
 
 static void begin(struct bench *bench, const struct folder *folder)
 {
-	*bench = (struct bench){ .role = { .name = "gpu",
-					 .state_folder = "run/slipway",
-					 .host_root = "/nowhere",
-					 .root_fd = folder->fd } };
+	*bench = (struct bench){ 0 };
+	bench->gpu.role.name = "gpu";
+	bench->gpu.role.state_folder = "run/slipway";
+	bench->gpu.role.host_root = "/nowhere";
+	bench->gpu.role.root_fd = folder->fd;
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, bench->ends), 0);
 	bench->worker.fd = bench->ends[1];
-	bench->action = (struct action){ .role = &bench->role, .worker = &bench->worker };
+	bench->action = (struct action){ .role = &bench->gpu, .worker = &bench->worker };
 	folder_subfolder(folder, "run/slipway");
 	folder_subfolder(folder, "sys/module");
 }
@@ -94,6 +95,39 @@ static void a_free_gpu_and_one_of_nvidia_are_left_alone(void **state)
 	assert_int_equal(gpu_free_devices(&bench.action), 0);
 	expect_text(*state, PCI "devices/" GPU "/driver_override", "(null)\n");
 	end(&bench);
+}
+
+static void expect_free(const struct folder *folder, bool expected)
+{
+	struct bench bench;
+
+	begin(&bench, folder);
+	assert_int_equal(gpu_find_device(&bench.action), 0);
+	assert_int_equal(gpu_devices_are_free(&bench.gpu), expected);
+	end(&bench);
+}
+
+static void what_has_to_be_freed_is_seen_at_once(void **state)
+{
+	const struct folder *folder = *state;
+
+	gpu_with(folder, NULL);
+	expect_free(folder, true);
+	function_at(folder, "0000:02:00.0", "0x10de\n", "0x030000\n", "nvidia");
+	function_at(folder, "0000:02:00.1", "0x10de\n", "0x040300\n", "snd_hda_intel");
+	expect_free(folder, true);
+	folder_write_text(folder, PCI "devices/" GPU "/driver_override", "vfio-pci\n");
+	expect_free(folder, false);
+	folder_write_text(folder, PCI "devices/" GPU "/driver_override", "(null)\n");
+	expect_free(folder, true);
+	folder_module(folder, "nova_drm", "0\n", NULL);
+	expect_free(folder, false);
+}
+
+static void a_device_of_another_driver_has_to_be_freed(void **state)
+{
+	gpu_with(*state, "vfio-pci");
+	expect_free(*state, false);
 }
 
 static void vfio_lets_go_and_its_override_too(void **state)
@@ -267,7 +301,7 @@ static void a_failed_start_gives_the_device_back(void **state)
 	assert_int_equal(gpu_free_devices(&bench.action), -EBUSY);
 	assert_int_equal(gpu_return_devices(&bench.action), 0);
 	expect_text(folder, PCI "drivers/vfio-pci/bind", ""); /* the start did not fail */
-	bench.role.plan.start_failed = true;
+	bench.gpu.role.plan.start_failed = true;
 	assert_int_equal(gpu_return_devices(&bench.action), 0);
 	expect_text(folder, PCI "drivers/vfio-pci/bind", GPU);
 	expect_text(folder, PCI "devices/" GPU "/driver_override", "vfio-pci\n");
@@ -280,6 +314,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		folder_test(audio_and_other_vendors_are_no_gpu),
 		folder_test(a_free_gpu_and_one_of_nvidia_are_left_alone),
+		folder_test(what_has_to_be_freed_is_seen_at_once),
+		folder_test(a_device_of_another_driver_has_to_be_freed),
 		folder_test(vfio_lets_go_and_its_override_too),
 		folder_test(an_override_without_a_driver_is_cleared),
 		folder_test(a_virtual_machine_that_has_it_open_is_named),

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "entrypoint/modules/parameter.h"
+#include "module/elf_module.h"
 #include "tests/unit/support.h"
 
 static void expect_words(const char *text, const char *words)
@@ -32,6 +33,20 @@ static void the_form_of_modprobe_d_is_taken(void **state)
 	expect_words("options", "options");
 }
 
+static void of_modprobe_d_only_the_modules_own_lines_count(void **state)
+{
+	_cleanup_strv_ struct strv list = { 0 };
+	_cleanup_free_ char *joined = NULL;
+
+	(void) state;
+	assert_int_equal(parameter_options("options nvidia x=1\n# a=1\noptions nvidia-uvm a=1 b=2\n"
+					   "a=9\noptions nvidia_uvm c=3",
+				 "nvidia_uvm", &list),
+		0);
+	joined = strv_join(&list, "|");
+	assert_string_equal(joined, "a=1|b=2|c=3");
+}
+
 static void expect_no_words(const char *text, const char *part)
 {
 	_cleanup_strv_ struct strv list = { 0 };
@@ -49,30 +64,33 @@ static void what_modprobe_d_cannot_hold_is_refused(void **state)
 	expect_no_words("a=\x01\n", "line 1: a control character");
 }
 
-static struct elf_module *open_fixture(void)
+static struct parameters_taken open_fixture(void)
 {
-	struct elf_module *module = NULL;
+	_cleanup_(elf_module_close) struct elf_module *module = NULL;
+	struct parameters_taken taken = { 0 };
 	struct error error;
 
 	assert_int_equal(elf_module_open(AT_FDCWD, FIXTURES "/parameters.ko", &module, &error), 0);
-	return module;
+	assert_int_equal(elf_module_info_all(module, "parmtype", &taken.types), 0);
+	assert_int_equal(elf_module_info_all(module, "parm", &taken.described), 0);
+	return taken;
 }
 
 static void expect_taken(const char *parameter)
 {
-	_cleanup_(elf_module_close) struct elf_module *module = open_fixture();
+	_cleanup_(parameters_taken_free) struct parameters_taken taken = open_fixture();
 	struct error error = { "" };
 
-	if (parameter_check(module, parameter, &error) != 0)
+	if (parameter_check(&taken, parameter, &error) != 0)
 		fail_msg("%s: %s", parameter, error.text);
 }
 
 static void expect_refused(const char *parameter, const char *part)
 {
-	_cleanup_(elf_module_close) struct elf_module *module = open_fixture();
+	_cleanup_(parameters_taken_free) struct parameters_taken taken = open_fixture();
 	struct error error = { "" };
 
-	if (parameter_check(module, parameter, &error) != -EINVAL)
+	if (parameter_check(&taken, parameter, &error) != -EINVAL)
 		fail_msg("%s was taken", parameter);
 	assert_contains(error.text, part);
 }
@@ -129,12 +147,12 @@ static void a_string_longer_than_the_kernel_takes_is_refused(void **state)
 
 static void a_parameter_is_found_by_either_spelling(void **state)
 {
-	_cleanup_(elf_module_close) struct elf_module *module = open_fixture();
+	_cleanup_(parameters_taken_free) struct parameters_taken taken = open_fixture();
 
 	(void) state;
-	assert_true(parameter_exists(module, "NVreg_CoherentGPUMemoryMode"));
-	assert_true(parameter_exists(module, "own-kind"));
-	assert_false(parameter_exists(module, "NVreg_Coherent"));
+	assert_true(parameter_exists(&taken, "NVreg_CoherentGPUMemoryMode"));
+	assert_true(parameter_exists(&taken, "own-kind"));
+	assert_false(parameter_exists(&taken, "NVreg_Coherent"));
 	assert_true(parameter_is("a-b=1", "a_b"));
 	assert_false(parameter_is("a_bc=1", "a_b"));
 }
@@ -144,6 +162,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(words_stand_between_blanks_and_lines),
 		cmocka_unit_test(the_form_of_modprobe_d_is_taken),
+		cmocka_unit_test(of_modprobe_d_only_the_modules_own_lines_count),
 		cmocka_unit_test(what_modprobe_d_cannot_hold_is_refused),
 		cmocka_unit_test(names_are_the_modules_own),
 		cmocka_unit_test(values_are_what_the_kernel_can_read),

@@ -20,7 +20,7 @@ expect_unloaded nvidia
 expect_nothing_left
 CASE
     [ "$status" -eq 0 ]
-    [[ $output == *"NO_NVIDIA_DEVICE: none of the node's "*"PCI devices has NVIDIA's vendor id 10de"* ]]
+    [[ $output == *"NO_NVIDIA_DEVICE: none of the node's PCI devices is an NVIDIA GPU or NVSwitch (vendor id 10de)"* ]]
 }
 
 @test "no modules for the running kernel: the kernels that the image has are named" {
