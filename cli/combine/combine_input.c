@@ -58,7 +58,7 @@ static int unpack_stored(const struct combine_input *input, struct error *error)
 	return r;
 }
 
-static int unpack(const struct combine_input *input, struct error *error)
+static int unpack_any(const struct combine_input *input, struct error *error)
 {
 	switch (input->what.kind) {
 	case VERIFY_STORAGE:
@@ -148,7 +148,7 @@ int combine_input_open(struct combine_input *input, struct context *context, str
 		return error_set_errno(error, -errno, "%s", context->cache.run_path);
 	input->folder = TAKE_PTR(template);
 	progress_step(&context->progress, input->name);
-	r = unpack(input, error);
+	r = unpack_any(input, error);
 	if (r < 0)
 		return r;
 	input->fd = open(input->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

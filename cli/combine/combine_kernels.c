@@ -45,10 +45,11 @@ static int add_kernel(struct combine *combine, const struct combine_input *input
 	if (!kernel && combine->kernel_count == COMBINE_MAX)
 		return error_set(error, -EINVAL, "more than %d kernels in one image", COMBINE_MAX);
 	if (!kernel) {
-		kernel = &combine->kernels[combine->kernel_count++];
+		kernel = &combine->kernels[combine->kernel_count];
 		kernel->krel = strdup(krel);
 		if (!kernel->krel)
 			return error_set_errno(error, -ENOMEM, "%s", krel);
+		combine->kernel_count++;
 	}
 	kernel->inputs[kernel->input_count++] = input;
 	return 0;
@@ -152,6 +153,7 @@ int combine_kernels(struct combine *combine, struct error *error)
 	combine->kernels = calloc(COMBINE_MAX, sizeof(*combine->kernels));
 	if (!combine->kernels)
 		return error_set_errno(error, -ENOMEM, "combine");
+	combine->kernel_count = 0;
 	for (size_t i = 0; i < combine->input_count && r == 0; i++) {
 		const struct combine_input *input = &combine->inputs[i];
 
