@@ -41,6 +41,13 @@ static const struct step load_step = {
 	.deadline_ms = LOAD_DEADLINE_MS,
 };
 
+static const struct step choose_step = {
+	.name = "choose-peermem",
+	.kind = STEP_WORKER,
+	.perform = peermem_put_fitting,
+	.deadline_ms = RELEASE_DEADLINE_MS,
+};
+
 static const struct step release_step = {
 	.name = "release-peermem",
 	.kind = STEP_WORKER,
@@ -278,14 +285,31 @@ static bool act(struct role *role, uint64_t *wake_ms)
 	return false;
 }
 
+/*
+ * Whoever loads it: a modprobe in the driver's root, which is the GPU container's, is to find the
+ * one that fits. Its start saw to that, unless it took the fast path.
+ */
+static void keep_root_fitting(struct role *role)
+{
+	_cleanup_(fingerprint_free) struct fingerprint ofed = { .crc = 0 };
+	struct action outcome;
+
+	if (role->peermem.always || !fingerprint_read(role->root_fd, &ofed) ||
+		ofed.crc == role->peermem.root_crc)
+		return;
+	role->peermem.root_crc = ofed.crc;
+	(void) plan_do(&role->plan, &choose_step, &outcome);
+}
+
 void peermem_follow(struct role *role, unsigned happened, uint64_t *wake_ms)
 {
 	if (!role->peermem.always && !role->options.rdma)
 		return;
 	watch_files(role);
-	if (!take_turn(role, happened, wake_ms))
-		return;
 	/* What came while a worker ran was heard by the worker's wait. */
-	while (!role->events.stop_count && act(role, wake_ms))
-		watch_files(role);
+	if (take_turn(role, happened, wake_ms))
+		while (!role->events.stop_count && act(role, wake_ms))
+			watch_files(role);
+	if (!role->events.stop_count)
+		keep_root_fitting(role);
 }

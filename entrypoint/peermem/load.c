@@ -69,6 +69,15 @@ int peermem_prepare(struct action *action)
 	return r < 0 ? r : 0;
 }
 
+int peermem_put_fitting(struct action *action)
+{
+	bool proven;
+	uint32_t crc = peermem_wanted_crc(action->role, &proven);
+	int r = crc && proven ? peermem_choose(action, crc) : 0;
+
+	return r < 0 ? r : 0;
+}
+
 /* Its parameters, as one line of "name=value". The kernel passes over names that it does not know.
  */
 static int read_parameters(struct action *action, char **ret)

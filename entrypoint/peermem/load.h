@@ -18,3 +18,6 @@ int peermem_load(struct action *action);
  * the choice. What does not fit is left to the proof, which says more of it.
  */
 int peermem_prepare(struct action *action);
+
+/* STEP_WORKER: only the choice among what the image has. What does not fit is no failure. */
+int peermem_put_fitting(struct action *action);

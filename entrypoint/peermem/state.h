@@ -12,7 +12,8 @@ struct peermem_state {
 	bool due;     /* OFED was there when the role started: its plan loads peermem */
 	bool follows; /* the lock is ours (peermem/follow.h) */
 	bool lock_opened;
-	int lock_fd; /* once lock_opened */
+	int lock_fd;       /* once lock_opened */
+	uint32_t root_crc; /* of the OFED for which the container's own tree was looked through */
 	/* Of the exporter for which nothing fits: nothing is tried again until another comes. */
 	char refused[BUILD_ID_HEX_SIZE];
 	char told[160];      /* what was said last to be missing */
