@@ -6,7 +6,7 @@ sanitize := -fsanitize=address$(comma)undefined -fno-sanitize-recover=undefined 
 
 # Fortified functions hide reads from ASan, hence no _FORTIFY_SOURCE.
 unit_cflags = $(filter-out -D_FORTIFY_SOURCE=2,$(base_cflags)) $(sanitize) \
-	-DFIXTURES='"$(abspath $(unit_dir)/fixtures)"'
+	-DFIXTURES='"$(abspath $(unit_dir)/fixtures)"' -DDOUBLES='"$(abspath $(unit_dir)/doubles)"'
 unit_libs = $(cli_libs) $(init_libs) -lcmocka
 
 # Every object of a program but its main.c, sanitised, for whatever a test needs of it. The programs
@@ -47,8 +47,15 @@ $(unit_dir)/fixtures/%.ko: tests/unit/fixtures/%.c tests/unit/fixtures/module_se
 	$(Q)$(CC) -std=c11 -I. -O1 -ffreestanding -fno-pic -fno-stack-protector -fno-asynchronous-unwind-tables \
 		-r -nostdlib -Wl$(comma)--build-id=0x0123456789abcdef0123456789abcdef01234567 -o $@ $<
 
+# Stand-ins for libraries of the vendor.
+doubles := $(unit_dir)/doubles/libnvidia-ml.so.1
+$(unit_dir)/doubles/libnvidia-ml.so.1: tests/unit/doubles/nvml.c
+	@mkdir -p $(@D)
+	@echo "  DOUBLE  $@"
+	$(Q)$(CC) $(filter-out -fsanitize% -fno-sanitize% -fPIE,$(base_cflags)) -fPIC -shared -o $@ $<
+
 .PHONY: unit-programs
-unit-programs: $(unit_programs) $(fixtures)
+unit-programs: $(unit_programs) $(fixtures) $(doubles)
 
 # ---- fuzzing: clang only, the code under test instrumented with it
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * NVLink's fabric as far as it shows without the vendor's library: the switches, what the driver
- * made of them, whether NVLink is switched off, and whether somebody manages it. Where the switches
- * are in trays of their own (NVL72), nothing of them is on this node: there `nvidia-smi -q` has the
- * state that the GPUs registered with. Sources: open-gpu-kernel-modules
+ * NVLink's fabric: the switches, what the driver made of them, whether NVLink is switched off,
+ * whether somebody manages it, and what the GPUs say of it (nvml.h). Where the switches
+ * are in trays of their own (NVL72) or on the other side of a hypervisor, only the GPUs know.
+ * Sources: open-gpu-kernel-modules
  * kernel-open/nvidia/{linux_nvswitch.c,nvlink_linux.c}.
  */
 #include <string.h>
@@ -11,6 +11,7 @@
 #include "common/fs.h"
 #include "entrypoint/daemons/fabric.h"
 #include "entrypoint/status/driver_version.h"
+#include "entrypoint/status/nvml.h"
 #include "entrypoint/status/part.h"
 #include "entrypoint/status/processes.h"
 #include "entrypoint/gpu/procfs.h"
@@ -36,6 +37,10 @@ struct facts {
 	long management_minor; /* of the capability that a fabric manager opens; -1: none */
 	struct process_seen manager, subnet_manager; /* pid 0: does not run */
 	bool socket;                                 /* the fabric manager's */
+	/* What the GPUs say themselves; -1: nobody could ask them, and why. */
+	int gpu_count;
+	char unasked[256];
+	struct nvml_gpu gpus[NVML_GPUS];
 };
 
 static void look(int root_fd, struct facts *facts)
@@ -53,6 +58,7 @@ static void look(int root_fd, struct facts *facts)
 	facts->socket = fs_exists(root_fd, MANAGER_SOCKET);
 	(void) processes_of_program(root_fd, "nv-fabricmanager", &facts->manager, 1);
 	(void) processes_of_program(root_fd, "nvlsm", &facts->subnet_manager, 1);
+	facts->gpu_count = nvml_fabric(root_fd, facts->gpus, facts->unasked);
 }
 
 static enum management management_of(const struct facts *facts)
@@ -81,9 +87,7 @@ static const char *const management_words[] = {
 	[MANAGEMENT_UNKNOWN] = "no driver is loaded",
 	[MANAGEMENT_OFF] = "NVLink is switched off (NvLinkDisable=1): nothing to manage",
 	[MANAGEMENT_NONE] = "no NVSwitch on this node: nothing to manage",
-	[MANAGEMENT_ELSEWHERE] =
-		"the rack's switch trays manage NVLink; whether the GPUs are part of "
-		"it, nvidia-smi -q tells (Fabric: State)",
+	[MANAGEMENT_ELSEWHERE] = "the rack's switch trays manage NVLink",
 	[MANAGEMENT_RUNNING] = "a fabric manager runs",
 	[MANAGEMENT_MISSING] = "NO FABRIC MANAGER runs: CUDA will fail with error 802, system not "
 			       "yet initialized",
@@ -95,6 +99,26 @@ static const char *const kind_names[] = {
 	[FABRIC_NVLINK5] = "nvlink5",
 	[FABRIC_ELSEWHERE] = "elsewhere",
 };
+
+static void print_gpus_json(struct json *json, const struct facts *facts)
+{
+	json_open(json, "gpus", '[');
+	for (int i = 0; i < facts->gpu_count; i++) {
+		const struct nvml_gpu *gpu = &facts->gpus[i];
+
+		json_open(json, NULL, '{');
+		json_text_or_null(json, "uuid", gpu->uuid);
+		json_text_or_null(
+			json, "state", *gpu->error ? "" : nvml_fabric_state_name(gpu->state));
+		json_number(json, "status", gpu->status);
+		json_number(json, "clique", gpu->clique);
+		json_text_or_null(json, "cluster", gpu->cluster);
+		json_text_or_null(json, "error", gpu->error);
+		json_close(json, '}');
+	}
+	json_close(json, ']');
+	json_text_or_null(json, "gpus_unknown", facts->gpu_count < 0 ? facts->unasked : "");
+}
 
 static void print_json(struct json *json, const struct facts *facts)
 {
@@ -113,7 +137,30 @@ static void print_json(struct json *json, const struct facts *facts)
 	json_bool(json, "fabric_manager_socket", facts->socket);
 	json_number_or_null(json, "subnet_manager_pid",
 		facts->subnet_manager.pid ? facts->subnet_manager.pid : -1);
+	print_gpus_json(json, facts);
 	json_close(json, '}');
+}
+
+static void print_gpu(const struct nvml_gpu *gpu)
+{
+	(void) printf(STATUS_INDENT "%s: ", *gpu->uuid ? gpu->uuid : "a GPU");
+	if (*gpu->error)
+		(void) printf("fabric state not known: %s\n", gpu->error);
+	else if (gpu->state != NVML_FABRIC_COMPLETED)
+		(void) printf("fabric state %s\n", nvml_fabric_state_name(gpu->state));
+	else
+		(void) printf("fabric state %s, status %d%s, clique %u, cluster %s\n",
+			nvml_fabric_state_name(gpu->state), gpu->status,
+			gpu->status ? " (FAILED)" : "", gpu->clique, gpu->cluster);
+}
+
+static void print_gpus(const struct facts *facts)
+{
+	if (facts->gpu_count < 0)
+		(void) printf(
+			STATUS_INDENT "fabric state of the GPUs not known: %s\n", facts->unasked);
+	for (int i = 0; i < facts->gpu_count; i++)
+		print_gpu(&facts->gpus[i]);
 }
 
 static void print(const struct facts *facts)
@@ -130,6 +177,8 @@ static void print(const struct facts *facts)
 	if (facts->subnet_manager.pid)
 		(void) printf("; nvlsm is process %d", (int) facts->subnet_manager.pid);
 	(void) putchar('\n');
+	if (facts->driver_loaded)
+		print_gpus(facts);
 }
 
 void status_fabric(int root_fd, struct json *json)

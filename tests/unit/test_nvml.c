@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the GPUs say of their fabric, by a stand-in for the driver's library (doubles/nvml.c). */
+#include "tests/unit/support.h"
+
+#include <stdlib.h>
+
+#include "common/clock.h"
+#include "common/fs.h"
+#include "entrypoint/status/nvml.h"
+
+#define LIBRARY "run/nvidia/driver/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1"
+
+static void put_library(const struct folder *node)
+{
+	_cleanup_free_ char *bytes = NULL;
+	size_t size;
+
+	assert_int_equal(fs_read(AT_FDCWD, DOUBLES "/libnvidia-ml.so.1", 0, &bytes, &size), 0);
+	folder_write(node, LIBRARY, bytes, size);
+}
+
+static void put_driver(const struct folder *node)
+{
+	folder_module(node, "nvidia", "0\n", NULL);
+	folder_write_text(node, "dev/nvidiactl", "");
+}
+
+static int ask(const struct folder *node, struct nvml_gpu *gpus, char why[256])
+{
+	memset(gpus, 0, NVML_GPUS * sizeof(*gpus));
+	why[0] = '\0';
+	return nvml_fabric(node->fd, gpus, why);
+}
+
+static void each_gpu_speaks_for_itself(void **state)
+{
+	struct nvml_gpu gpus[NVML_GPUS];
+	char why[256];
+
+	put_driver(*state);
+	put_library(*state);
+	assert_int_equal(ask(*state, gpus, why), 3);
+	assert_string_equal(gpus[0].uuid, "GPU-0");
+	assert_string_equal(nvml_fabric_state_name(gpus[0].state), "completed");
+	assert_int_equal(gpus[0].status, 0);
+	assert_int_equal(gpus[0].clique, 7);
+	assert_string_equal(gpus[0].cluster, "abababab-abab-abab-abab-abababababab");
+	assert_string_equal(nvml_fabric_state_name(gpus[1].state), "not supported");
+	assert_string_equal(gpus[1].error, "");
+	assert_string_equal(gpus[2].error, "GPU is lost");
+}
+
+static void a_library_that_refuses_is_quoted(void **state)
+{
+	struct nvml_gpu gpus[NVML_GPUS];
+	char why[256];
+
+	put_driver(*state);
+	put_library(*state);
+	assert_int_equal(setenv("NVML_DOUBLE", "refuse", 1), 0);
+	assert_int_equal(ask(*state, gpus, why), -1);
+	assert_int_equal(unsetenv("NVML_DOUBLE"), 0);
+	assert_contains(why, "Driver/library version mismatch");
+}
+
+static void one_that_hangs_is_left_behind(void **state)
+{
+	uint64_t begun_ms = clock_monotonic_ms();
+	struct nvml_gpu gpus[NVML_GPUS];
+	char why[256];
+
+	put_driver(*state);
+	put_library(*state);
+	assert_int_equal(setenv("NVML_DOUBLE", "hang", 1), 0);
+	assert_int_equal(ask(*state, gpus, why), -1);
+	assert_int_equal(unsetenv("NVML_DOUBLE"), 0);
+	assert_contains(why, "gave no answer within 5 s");
+	assert_in_range(clock_monotonic_ms() - begun_ms, 4900, 8000);
+}
+
+/* The library would load the module, or make the node. */
+static void nobody_is_asked_without_a_driver(void **state)
+{
+	struct nvml_gpu gpus[NVML_GPUS];
+	char why[256];
+
+	put_library(*state);
+	assert_int_equal(ask(*state, gpus, why), -1);
+	assert_contains(why, "no driver is loaded");
+	folder_module(*state, "nvidia", "0\n", NULL);
+	assert_int_equal(ask(*state, gpus, why), -1);
+	assert_contains(why, "no /dev/nvidiactl");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		folder_test(each_gpu_speaks_for_itself),
+		folder_test(a_library_that_refuses_is_quoted),
+		folder_test(one_that_hangs_is_left_behind),
+		folder_test(nobody_is_asked_without_a_driver),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
