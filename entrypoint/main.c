@@ -35,7 +35,8 @@ static const char usage[] =
 	"  slipway-init --help | --version\n"
 	"\n"
 	"Environment: GPU_DIRECT_RDMA_ENABLED, USE_HOST_MOFED, RESTORE_DRIVER_ON_POD_TERMINATION,\n"
-	"SLIPWAY_OFED_DEADLINE_SECONDS (1200), SLIPWAY_UNLOAD_DEADLINE_SECONDS (20).\n"
+	"SLIPWAY_OFED_DEADLINE_SECONDS (1200), SLIPWAY_UNLOAD_DEADLINE_SECONDS (20),\n"
+	"SLIPWAY_NVIDIA_DRM (true: nvidia_drm too; docs/loading.md).\n"
 	"Exit codes and reasons: docs/reasons.md.\n";
 
 struct verb {
