@@ -205,6 +205,17 @@ static int place_folder(const char *folder, const char *place, const struct comb
 	return r < 0 ? r : write_json(combine, image, place, error);
 }
 
+/* A build with --sources-image has this tag too. */
+static void note_moved(const struct combine *combine, const struct image *image, const char *before)
+{
+	char text[256];
+
+	(void) snprintf(text, sizeof(text),
+		"the tag %s stood for another image until now, %.12s, which is still in the storage",
+		image->tag, before);
+	progress_note(&combine->context->progress, text);
+}
+
 static int place(struct combine *combine, const char *folder, const struct image *image,
 	bool *ret_changed, struct error *error)
 {
@@ -212,6 +223,8 @@ static int place(struct combine *combine, const char *folder, const struct image
 	_cleanup_free_ char *before = NULL;
 	int r = storage_place(folder, image, ret_changed, &before, error);
 
+	if (before)
+		note_moved(combine, image, before);
 	if (r < 0 || strcmp(output, OUTPUT_STORAGE) == 0)
 		return r;
 	return strncmp(output, OUTPUT_ARCHIVE, strlen(OUTPUT_ARCHIVE)) == 0
