@@ -19,7 +19,7 @@ enum daemon_state {
 	DAEMON_OFF,      /* not started yet, or stopped */
 	DAEMON_STARTING, /* its program runs, and is not up */
 	DAEMON_UP,
-	DAEMON_DONE,     /* a command of the start that ran to its end */
+	DAEMON_DONE,     /* a command of the start that ran, well or not */
 	DAEMON_WAITING,  /* ended by itself: started again at again_ms */
 	DAEMON_STOPPING, /* was told to end */
 };

@@ -127,6 +127,12 @@ static void sweep(const struct supervisor *supervisor, struct daemon *daemon)
 	daemon->program = daemon->pid = 0;
 }
 
+/* A command belongs to the start: later it could do harm (resetting GPUs that work by then). */
+static bool gives_up_on(const struct daemon *daemon)
+{
+	return daemon->once && !daemon->needed;
+}
+
 /* It ended or was late: told with its last words, and started again in a while. */
 static void fail(struct supervisor *supervisor, struct daemon *daemon, const char *how,
 	const struct error *error)
@@ -146,9 +152,12 @@ static void fail(struct supervisor *supervisor, struct daemon *daemon, const cha
 		daemon_last_words(daemon, supervisor->root_fd, words);
 	(void) snprintf(daemon->why, sizeof(daemon->why), "%.240s%s%s%s", error->text,
 		*words ? ": \"" : "", words, *words ? "\"" : "");
-	(void) error_set(&text, 0, "%s; started again in %u s", daemon->why,
-		daemon_backoff_ms(daemon->failures) / 1000);
-	change(supervisor, daemon, DAEMON_WAITING);
+	if (gives_up_on(daemon))
+		(void) error_set(&text, 0, "%s; not tried again", daemon->why);
+	else
+		(void) error_set(&text, 0, "%s; started again in %u s", daemon->why,
+			daemon_backoff_ms(daemon->failures) / 1000);
+	change(supervisor, daemon, gives_up_on(daemon) ? DAEMON_DONE : DAEMON_WAITING);
 	tell(supervisor, daemon, "daemon failed", 0, text.text);
 }
 

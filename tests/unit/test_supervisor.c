@@ -300,6 +300,21 @@ static void a_command_runs_once(void **state)
 	assert_string_equal(count, "ran\n");
 }
 
+static void a_command_that_fails_and_is_not_needed_is_not_repeated(void **state)
+{
+	struct scene *scene = *state;
+	struct daemon *command = add(scene, "a", "exit 4");
+	uint64_t wake_ms = EVENTS_NEVER;
+	struct error error;
+
+	command->once = true;
+	assert_int_equal(start_all(scene, &error), 0);
+	assert_int_equal(command->state, DAEMON_DONE);
+	assert_string_equal(command->last_exit, "exit:4");
+	supervisor_look(&scene->supervisor, &wake_ms);
+	assert_int_equal(wake_ms, EVENTS_NEVER);
+}
+
 /* Each says when it ends. The second ignores SIGTERM. */
 static void the_last_ends_first_and_a_deaf_one_is_killed(void **state)
 {
@@ -368,6 +383,7 @@ int main(void)
 		scene_test(one_of_another_container_is_named_and_not_doubled),
 		scene_test(an_alarm_ends_one_wait_and_is_no_deadline),
 		scene_test(a_command_runs_once),
+		scene_test(a_command_that_fails_and_is_not_needed_is_not_repeated),
 		scene_test(the_last_ends_first_and_a_deaf_one_is_killed),
 		scene_test(a_stop_in_mid_start_leaves_no_process),
 	};

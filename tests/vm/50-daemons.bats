@@ -2,7 +2,7 @@
 # shellcheck disable=SC2154
 # SPDX-License-Identifier: Apache-2.0
 # The vendor's daemons: nvidia-persistenced is Debian's own, with NVIDIA's libnvidia-cfg, at work on the simulated GPU. The
-# others are not Debian's: doubles/daemon.c stands in for them. What PCI shows of a fabric is simfabric.
+# others are not Debian's: doubles/daemon.c stands in for them. What PCI and InfiniBand show of a fabric is simfabric/.
 
 load drivers
 
@@ -14,8 +14,7 @@ setup_file() {
     fetch_persistenced
     VM_IMAGES=$VM_BUILD/images/50-daemons.ext4
     export VM_IMAGES
-    "$vm_folder/make-images-disk" "$VM_IMAGES" gpu="$(driver_image gpu "$images_folder/gpu.oci.tar")" \
-        gpu-real="$(derived gpu-real add_persistenced)" gpu-doubles="$(derived gpu-doubles add_doubles)"
+    "$vm_folder/make-images-disk" "$VM_IMAGES" gpu-real="$(derived gpu-real add_persistenced)" gpu-doubles="$(derived gpu-doubles add_doubles)"
 }
 
 derived() {
@@ -102,7 +101,7 @@ doubles_log() { tr '\n' ';' </var/log/doubles.log; }
 misbehave() { mkdir -p /run/nvidia/doubles && echo "${2:-}" >"/run/nvidia/doubles/$1"; }
 behave() { rm /run/nvidia/doubles/*; }
 PART
-    run_case --add "$part" --add "$BATS_FILE_TMPDIR/simfabric/simfabric.ko"
+    run_case --add "$part" --add "$BATS_FILE_TMPDIR/simfabric/simfabric.ko" --add "$BATS_FILE_TMPDIR/simfabric/simport.ko"
 }
 
 @test "nvidia-persistenced: up before ready, started again when it is killed, ended before the modules go" {
@@ -176,7 +175,7 @@ CASE
 . /case/daemons.sh
 simulate
 insmod /case/simfabric.ko switches=1
-start gpu:gpu
+start gpu:gpu-real
 exits gpu 24 30
 termination_message gpu
 refute "it loaded something before it looked" container_log_has gpu 'begin load'
@@ -193,19 +192,27 @@ CASE
     [[ $output == *"DAEMON_FAILED: nv-fabricmanager does not come up: tried 3 times: nv-fabricmanager ended while it started, with exit code 3: \"switch 0 does not answer\""* ]]
 }
 
-@test "NVLink 5: told by the bridge's VPD, its modules loaded from the host, a bounded wait for its port" {
+@test "NVLink 5: told by the bridge's VPD, its modules loaded from the host, nvlsm before fabric manager with the port's GUID" {
     run_daemons <<'CASE'
 . /case/daemons.sh
 simulate nic=0
 insmod /case/simfabric.ko bridges=2
 expect_unloaded mlx5_ib ib_umad
-start gpu:gpu-doubles
+start gpu:gpu-doubles NVFM_CONFIG_FABRIC_MODE=1
 wait_log gpu 'none of the 2 NVLink bridge functions \(the first is 0000:60:00.0\) has an InfiniBand port' 90
 expect_loaded mlx5_ib ib_umad nvidia
 daemons_are NotReady || fail "the status is Ready before fabric manager runs"
-refute "fabric manager runs without a port" [ -e /var/log/doubles.log ]
-stop gpu
-exits gpu 0 30
+refute "a daemon runs without a port" [ -e /var/log/doubles.log ]
+host_load_file /case/simport.ko
+wait_ready gpu 30
+daemons_are Ready || fail "the status stays NotReady"
+[ "$(doubles_log | tr ';' '\n' | cut -d' ' -f2)" = "nvlsm
+nv-fabricmanager" ] || fail "$(doubles_log)"
+[ "$(doubles_log | grep -o -- '-g 0x7425540300353de9;' | wc -l)" = 2 ] || fail "$(doubles_log)"
+exec_in gpu test -c /dev/infiniband/umad0 || fail "the container's /dev has no umad0"
+container_log_has gpu 'daemon done nvidia-smi\|daemon failed nvidia-smi' || fail "the GPUs' stale partitions were not cleared"
+stop_clean gpu
+doubles_log | grep -q 'stop nv-fabricmanager;stop nvlsm;$' || fail "$(doubles_log)"
 expect_unloaded nvidia
 CASE
     [ "$status" -eq 0 ]
