@@ -60,6 +60,26 @@ CASE
     [ "$status" -eq 0 ]
 }
 
+@test "W21 nvidia_drm is loaded where it is asked for, and goes with the others" {
+    run_case <<'CASE'
+. /test/drivers.sh
+simulate
+start gpu SLIPWAY_NVIDIA_DRM=true
+wait_ready gpu 60
+expect_gpu_serves
+expect_loaded nvidia_drm
+stop_clean gpu
+expect_unloaded nvidia_drm drm_kms_helper
+expect_nothing_left
+start gpu:gpu-no-drm SLIPWAY_NVIDIA_DRM=true
+exits gpu 15 60
+termination_message gpu
+expect_nothing_left
+CASE
+    [ "$status" -eq 0 ]
+    [[ $output == *"nvidia_drm"* ]]
+}
+
 @test "a user is named with its pod and container, and a device that is closed lets the stop go on" {
     run_case <<'CASE'
 . /test/drivers.sh
