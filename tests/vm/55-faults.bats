@@ -19,7 +19,7 @@ put_stock() {
 }
 
 setup_file() {
-    use_drivers
+    use_guest "$(images_krel)"
     derive_image gpu-stock "$images_folder/gpu.oci.tar" put_stock
     use_images gpu="$(driver_image gpu "$images_folder/gpu.oci.tar")" nic="$(driver_image nic "$images_folder/nic.oci.tar")" \
         nic-other="$(driver_image nic-other "$images_folder/other/nic.oci.tar")" gpu-elsewhere="$(gpu_elsewhere)" \

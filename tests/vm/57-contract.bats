@@ -9,7 +9,7 @@
 load podman
 
 setup_file() {
-    use_drivers
+    use_guest "$(images_krel)"
     derive_image gpu-smi "$images_folder/gpu.oci.tar" put_nvidia_smi
     use_images gpu=localhost/slipway-test-gpu-smi
 }

@@ -26,6 +26,36 @@ setup_file() {
 'sh' '-c' 'nvidia-driver probe_nvidia_peermem'" ]
 }
 
+# With stand-ins of podman and crun, on this machine: that a probe that fails has consequences here.
+@test "the prober keeps to delay, period and threshold, and restarts what fails too often" {
+    mkdir -p "$BATS_TEST_TMPDIR"/{probes,notes}
+    printf "1 1 5 3\n'true'\n" >"$BATS_TEST_TMPDIR/probes/x.startup"
+    printf "2 1 5 2\n'sh' '-c' 'exit 3'\n" >"$BATS_TEST_TMPDIR/probes/x.liveness"
+    run timeout 60 busybox sh -eu -c '
+poll() { :; }
+. "$1/guest/podman.sh"
+probes_folder=$2/probes notes_folder=$2/notes
+podman() {
+    case $1-$2 in
+    container-inspect) [ ! -e "$notes_folder/restarted" ] && echo 0123 ;;
+    restart-*) echo "$*" >"$notes_folder/restarted" ;;
+    esac
+}
+crun() { [ "$1" = state ]; }
+timeout() { shift 6; "$@"; }
+watch_container x
+cat "$notes_folder/probes" "$notes_folder/restarted"' sh "$vm_folder" "$BATS_TEST_TMPDIR"
+    echo "$output"
+    [ "$status" -eq 0 ]
+    [[ ${lines[0]} =~ ^([0-9]+)\ x\ startup\ ok\ 0\  ]]
+    local began=${BASH_REMATCH[1]}
+    [[ ${lines[1]} =~ ^([0-9]+)\ x\ liveness\ failed\ 3\  ]]
+    [ "${BASH_REMATCH[1]}" -gt "$began" ]
+    [[ ${lines[2]} == *" x liveness failed 3 "* ]]
+    [ "${lines[3]}" = "restart --time 30 nvidia-gpu-driver-ubuntu22.04-7c6d7bd86b-pod-x" ]
+    [ "${#lines[@]}" -eq 4 ]
+}
+
 @test "driver-minimal.yaml: ready, killed and ready again, restarted as a pod, gone" {
     use_manifest driver-minimal.yaml
     run_pod_case --timeout 480 <<'CASE'
@@ -85,6 +115,9 @@ kubelet nvidia-driver-ctr nvidia-peermem-ctr
 wait_pod_ready 180
 expect_loaded nvidia nvidia_uvm nvidia_modeset nvidia_peermem
 wait_probe nvidia-peermem-ctr startup ok 180
+# Somebody's hand: the container brings it back by itself.
+rmmod nvidia_peermem
+poll 120 loaded nvidia_peermem || fail "nvidia_peermem did not come back"
 wait_probe nvidia-driver-ctr startup ok 180
 cat /run/nvidia/validations/.driver-ctr-ready
 wait_probe nvidia-peermem-ctr liveness ok 180

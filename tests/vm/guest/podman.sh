@@ -25,6 +25,8 @@
 
 pod=nvidia-gpu-driver-ubuntu22.04-7c6d7bd86b-pod
 grace_seconds=30
+probes_folder=/case/probes
+notes_folder=/vm
 
 node_up() {
     mount -t ext4 -o ro /dev/vdc /kernel
@@ -79,7 +81,7 @@ expect_pod_gone() {
 }
 
 hook_of() {
-    [ ! -e "/case/probes/$1.preStop" ] || kube_exec_file "$(container_of "$1")" "/case/probes/$1.preStop" "$grace_seconds"
+    [ ! -e "$probes_folder/$1.preStop" ] || kube_exec_file "$(container_of "$1")" "$probes_folder/$1.preStop" "$grace_seconds"
 }
 
 # kube_exec_file ID FILE SECONDS: the command in FILE, whose arguments are quoted.
@@ -97,10 +99,10 @@ uptime_ms() {
 one_probe() {
     local began status=0 result=ok
     began=$(uptime_ms)
-    sed 1d "/case/probes/$1.$2" >"/vm/probe.$1"
-    kube_exec_file "$3" "/vm/probe.$1" "$timeout" >"/vm/probe.$1.output" 2>&1 || status=$?
+    sed 1d "$probes_folder/$1.$2" >"$notes_folder/probe.$1"
+    kube_exec_file "$3" "$notes_folder/probe.$1" "$timeout" >"$notes_folder/probe.$1.output" 2>&1 || status=$?
     [ "$status" = 0 ] || result=failed
-    printf '%s %s %s %s %s %s\n' "$((began / 1000))" "$1" "$2" "$result" "$status" "$(($(uptime_ms) - began))" >>/vm/probes
+    printf '%s %s %s %s %s %s\n' "$((began / 1000))" "$1" "$2" "$result" "$status" "$(($(uptime_ms) - began))" >>$notes_folder/probes
     [ "$status" = 0 ]
 }
 
@@ -108,8 +110,8 @@ one_probe() {
 # container has gone; liveness goes on until one of these.
 run_probe() {
     local delay period timeout threshold failures=0
-    [ -e "/case/probes/$1.$2" ] || return 0
-    read -r delay period timeout threshold <"/case/probes/$1.$2"
+    [ -e "$probes_folder/$1.$2" ] || return 0
+    read -r delay period timeout threshold <"$probes_folder/$1.$2"
     while [ $(($(uptime_ms) / 1000)) -lt $((began_s + delay)) ]; do
         sleep 1
     done
@@ -131,7 +133,6 @@ watch_container() {
     local id began_s
     while id=$(container_of "$1" 2>/dev/null); do
         began_s=$(($(uptime_ms) / 1000))
-        [ "$1" != "${kubelet_late:-}" ] || began_s=0
         if run_probe "$1" startup "$id"; then
             run_probe "$1" liveness "$id" || podman restart --time "$grace_seconds" "$pod-$1" >/dev/null 2>&1 || true
         fi
@@ -141,23 +142,23 @@ watch_container() {
 
 kubelet() {
     local name
-    : >>/vm/probes
+    : >>$notes_folder/probes
     for name in "$@"; do
         watch_container "$name" &
     done
 }
 
 probes() {
-    cat /vm/probes
+    cat $notes_folder/probes
 }
 
 wait_probe() {
-    poll "$4" grep -q " $1 $2 $3 " /vm/probes || fail "$2 probe of $1 did not end with $3 within $4 s; its last words: $(cat "/vm/probe.$1.output")"
+    poll "$4" grep -q " $1 $2 $3 " $notes_folder/probes || fail "$2 probe of $1 did not end with $3 within $4 s; its last words: $(cat "$notes_folder/probe.$1.output")"
 }
 
 kube_down() {
     local file name
-    for file in /case/probes/*.preStop; do
+    for file in $probes_folder/*.preStop; do
         name=${file##*/}
         hook_of "${name%.preStop}" || echo "preStop hook of $name failed" >&2
     done
@@ -169,7 +170,7 @@ kube_down() {
 report_pod() {
     local status=$? name
     [ "$status" -ne 0 ] || return 0
-    cat /vm/play /vm/probes 2>/dev/null || true
+    cat /vm/play $notes_folder/probes 2>/dev/null || true
     cat /run/nvidia/driver-manager.log
     for name in nvidia-driver-ctr nvidia-peermem-ctr; do
         echo "==> $name"
