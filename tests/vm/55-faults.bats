@@ -365,7 +365,6 @@ echo NVreg_EnableStreamMemOPs=1 >/vm/drivers/nvidia.conf
 start_ours
 [ "$(parameter)" = 1 ]
 echo NVreg_EnableStreamMemOPs=0 >/vm/drivers/nvidia.conf
-wait_gone $state 20
 restart_ours
 [ "$(parameter)" = 0 ]
 stop_clean gpu
