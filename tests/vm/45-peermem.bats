@@ -91,6 +91,8 @@ of_root=/run/nvidia/driver/lib/modules/$(uname -r)/updates/nvidia/nvidia-peermem
 variants=/images/gpu/rootfs/usr/lib/slipway/kernels/$(uname -r)/peermem
 simulate
 start_both
+start peermem
+wait_ready peermem 60
 expect_loaded nvidia_peermem
 stop_clean nic
 start nic:nic-other other
@@ -98,11 +100,19 @@ wait_ready other 90
 poll 5 loaded nvidia_peermem || fail "no peermem for the other OFED"
 container_log gpu | grep 'of the image.s nvidia-peermems, the one for OFED second fits'
 cmp "$variants/1/nvidia-peermem.ko" "$of_root"
+# The GPU container's root, also where the peermem container follows OFED.
+kill_hard gpu
+wait_exit gpu 10
+wait_log peermem 'lets nvidia_peermem follow OFED' 10
+start gpu GPU_DIRECT_RDMA_ENABLED=true
+wait_ready gpu 90
+cmp "$variants/1/nvidia-peermem.ko" "$of_root"
 stop_clean other
 start nic
 wait_ready nic 90
 poll 5 loaded nvidia_peermem || fail "no peermem for the first OFED"
-cmp "$variants/0/nvidia-peermem.ko" "$of_root"
+poll 5 cmp "$variants/0/nvidia-peermem.ko" "$of_root"
+stop_clean peermem
 stop_both
 CASE
     [ "$status" -eq 0 ]
