@@ -49,8 +49,7 @@ static int make_reference(const struct build *build, const char *role, const cha
 		tag = tag_nic(version, build->lock.krel, build->context.os.id,
 			build->context.os.version_id, arch_debian(build->lock.arch));
 	else if (kit_applies(build))
-		tag = tag_gpu_sources(
-			version, build->context.os.id, build->context.os.version_id);
+		tag = tag_gpu_sources(version, build->context.os.id, build->context.os.version_id);
 	else
 		tag = tag_gpu(version, build->lock.krel, build->context.os.id,
 			build->context.os.version_id);
@@ -134,8 +133,8 @@ static int build_image(struct build *build, const struct arrow_place *place, con
 		strv_pushf(&arguments, "BASE=%s", base) < 0 ||
 		strv_pushf(&arguments, "KREL=%s", build->lock.krel) < 0 ||
 		strv_pushf(&arguments, "VERSION=%s", image->version) < 0 ||
-		(kit && strv_pushf(&labels, "io.slipway.kit=%s",
-				build->states[ARROW_KIT].key) < 0) ||
+		(kit && strv_pushf(&labels, "io.slipway.kit=%s", build->states[ARROW_KIT].key) <
+				0) ||
 		add_labels(build, image, &labels) < 0)
 		return error_set_errno(error, -ENOMEM, "%s image", image->role);
 	r = arrow_buildah(build, place, &buildah, error);
