@@ -1,0 +1,67 @@
+# shellcheck shell=dash disable=SC1091,SC2154
+# SPDX-License-Identifier: Apache-2.0
+# What cases of kill.bash say on top of drivers.sh: `. /case/kill.sh`.
+. /test/drivers.sh
+
+for role in gpu nic peermem; do
+    echo "/case/slipway-init /usr/bin/slipway-init file rbind,rprivate,ro" >>"/test/roles/$role.mounts"
+done
+
+is_ready_or_ended() {
+    grep -qE '^[a-z]+ +[0-9.]+ s  ready' "/vm/containers/$1/now/log" || [ -e "/vm/containers/$1/now/exit" ]
+}
+
+# killed_at NAME PLACE: it ended there, and of nothing else.
+killed_at() {
+    local code
+    code=$(wait_exit "$1" 120)
+    [ "$code" = 137 ] || fail "$1 ended with $code, not by its kill point $2"
+    container_log_has "$1" "^kill point .*" || fail "$1 was killed by something else than $2"
+    container_log "$1" | grep '^kill point'
+}
+
+# killed_in_start PLACE [KEY=VALUE…]: a GPU container is started and dies at PLACE.
+killed_in_start() {
+    local place=$1
+    shift
+    start gpu "SLIPWAY_KILL_AT=$place" "$@"
+    killed_at gpu "$place"
+}
+
+# killed_in_stop PLACE [KEY=VALUE…]: one is started, gets ready, is stopped and dies at PLACE.
+killed_in_stop() {
+    local place=$1
+    shift
+    start gpu "SLIPWAY_KILL_AT=$place" "$@"
+    wait_ready gpu 120
+    stop gpu
+    killed_at gpu "$place"
+}
+
+# converges [KEY=VALUE…]: the next start serves, whatever was left.
+converges() {
+    start gpu "$@"
+    wait_ready gpu 120
+    expect_gpu_serves
+}
+
+# random_round NUMBER [KEY=VALUE…]: dies at its NUMBERth place, in its start or its stop; when it has fewer, it stops.
+random_round() {
+    local place="#$1"
+    shift
+    start gpu "SLIPWAY_KILL_AT=$place" "$@"
+    poll 120 is_ready_or_ended gpu || fail "neither ready nor dead after 120 s ($place)"
+    if is_running gpu; then
+        crun kill gpu TERM 2>/dev/null || true # it may die at this very moment
+        wait_exit gpu 120
+    fi
+    container_log gpu | grep '^kill point' || echo "$place: all of it"
+}
+
+# What ended lives left in this machine's memory.
+forget_containers_but_running() {
+    local attempt
+    for attempt in /vm/containers/*/[0-9]*; do
+        [ ! -e "$attempt/exit" ] || [ "$(readlink -f "${attempt%/*}/now")" = "$attempt" ] || rm -rf "$attempt"
+    done
+}

@@ -1,0 +1,20 @@
+# shellcheck shell=bash disable=SC2154
+# SPDX-License-Identifier: Apache-2.0
+# For tests that kill the init at a place of their choice: a slipway-init with kill points (entrypoint/engine/kill_point.h),
+# which lies over the image's own in the containers, and what cases say with it.
+# shellcheck source-path=SCRIPTDIR source=drivers.bash
+. "$(dirname "${BASH_SOURCE[0]}")/drivers.bash"
+
+kill_build=$(cd "$vm_folder/../.." && realpath -m "${O:-build}")/kill-points
+
+# Images are Debian 12's as this machine is: what is compiled here runs in them.
+use_kill_points() {
+    use_drivers
+    make -s -C "$vm_folder/../.." O="$kill_build" KILL_POINTS=1 "$kill_build/slipway-init" >/dev/null
+    "$kill_build/slipway-init" --version | grep -q 'kill points'
+}
+
+# run_kill_case <SCRIPT: run_case with the vocabulary of guest/kill.sh.
+run_kill_case() {
+    run_case --add "$kill_build/slipway-init" --add "$vm_folder/kill-case.sh:kill.sh" "$@"
+}
