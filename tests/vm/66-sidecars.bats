@@ -1,0 +1,68 @@
+#!/usr/bin/env bats
+# shellcheck disable=SC2154
+# SPDX-License-Identifier: Apache-2.0
+# The pod's containers for GPUDirect Storage and GDRCopy as the operator starts them, of the image that has their
+# modules (sources that stand in for them: tests/vm/addons).
+
+load drivers
+
+setup_file() {
+    use_guest "$(images_krel)"
+    VM_IMAGES=$VM_BUILD/images/addons.ext4
+    # Two of them wait for ten seconds at a time, as the operator has it.
+    VM_TIMEOUT=300
+    export VM_IMAGES VM_TIMEOUT
+    "$vm_folder/make-images-disk" "$VM_IMAGES" gpu="$(driver_image gpu-addons "$images_folder/addons/gpu.oci.tar")"
+}
+
+@test "they wait for the driver, load their module, and load it again after the driver was loaded anew" {
+    run_case <<'CASE'
+. /test/drivers.sh
+simulate nic=0
+start gdrcopy
+start gds
+wait_log gdrcopy 'waiting for nvidia-driver' 30
+refute "before the driver" probe gdrcopy startup
+start gpu
+wait_ready gpu 90
+refute "the driver container was not asked for it" container_log_has gpu 'loaded gdrdrv'
+wait_ready gdrcopy 40
+wait_ready gds 40
+probe gdrcopy startup
+probe gds startup
+expect_loaded gdrdrv nvidia_fs
+exec_in gdrcopy slipway-init status | grep '^gdrcopy  ready'
+
+# The driver container goes and takes with it what holds its modules.
+stop_clean gpu
+expect_unloaded gdrdrv nvidia_fs nvidia
+start gpu
+wait_ready gpu 90
+: >/run/nvidia/validations/.driver-ctr-ready # what the startup probe writes
+poll 30 loaded gdrdrv || fail "gdrdrv did not come back"
+poll 30 loaded nvidia_fs || fail "nvidia_fs did not come back"
+stop_clean gds
+stop_clean gdrcopy
+expect_loaded gdrdrv nvidia_fs
+stop_clean gpu
+expect_unloaded gdrdrv nvidia_fs nvidia
+CASE
+    [ "$status" -eq 0 ]
+}
+
+@test "what the driver container has loaded already is left to it" {
+    run_case <<'CASE'
+. /test/drivers.sh
+simulate nic=0
+start gpu GDRCOPY_ENABLED=true
+wait_ready gpu 90
+expect_loaded gdrdrv
+start gdrcopy
+wait_ready gdrcopy 30
+stop_clean gdrcopy
+expect_loaded gdrdrv
+stop_clean gpu
+expect_unloaded gdrdrv nvidia
+CASE
+    [ "$status" -eq 0 ]
+}
