@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * FNV-1a: 32 bits for tables of names, 64 to tell a changed text. It has no key: whoever makes the names can make
- * them collide, so what such a table takes has to be limited.
+ * FNV-1a: 32 bits for tables of names, 64 to tell a changed text. It has no key: whoever makes the
+ * names can make them collide, so what such a table takes has to be limited.
  */
 #pragma once
 

@@ -8,20 +8,21 @@
 #include "common/error.h"
 
 struct options {
-	bool rdma;          /* GPU_DIRECT_RDMA_ENABLED */
-	bool host_ofed;     /* USE_HOST_MOFED: no NIC container, no ready flag */
-	bool restore_inbox; /* RESTORE_DRIVER_ON_POD_TERMINATION */
-	bool gds;           /* GDS_ENABLED */
-	bool gdrcopy;       /* GDRCOPY_ENABLED */
-	bool vgpu;          /* DRIVER_TYPE=vgpu */
-	bool vgpu_token;    /* VGPU_LICENSE_SERVER_TYPE is NLS, as it is unless said otherwise */
-	bool vgpu_unchecked; /* DISABLE_VGPU_VERSION_CHECK */
-	bool toolkit_missing; /* RHCOS_IMAGE_MISSING: there is no driver toolkit of this node's release */
-	bool drm;           /* SLIPWAY_NVIDIA_DRM: load nvidia_drm too */
-	const char *digest; /* DRIVER_CONFIG_DIGEST, or "" */
+	bool rdma;            /* GPU_DIRECT_RDMA_ENABLED */
+	bool host_ofed;       /* USE_HOST_MOFED: no NIC container, no ready flag */
+	bool restore_inbox;   /* RESTORE_DRIVER_ON_POD_TERMINATION */
+	bool gds;             /* GDS_ENABLED */
+	bool gdrcopy;         /* GDRCOPY_ENABLED */
+	bool vgpu;            /* DRIVER_TYPE=vgpu */
+	bool vgpu_token;      /* VGPU_LICENSE_SERVER_TYPE is NLS, as it is unless said otherwise */
+	bool vgpu_unchecked;  /* DISABLE_VGPU_VERSION_CHECK */
+	bool toolkit_missing; /* RHCOS_IMAGE_MISSING: there is no driver toolkit of this node's
+				 release */
+	bool drm;             /* SLIPWAY_NVIDIA_DRM: load nvidia_drm too */
+	const char *digest;   /* DRIVER_CONFIG_DIGEST, or "" */
 	const char *node_cache; /* SLIPWAY_NODE_CACHE: where a build on the node is kept, as a path
 				   of this container, or NULL */
-	uint32_t ofed_ms;   /* SLIPWAY_OFED_DEADLINE_SECONDS: how long to wait for OFED */
+	uint32_t ofed_ms;       /* SLIPWAY_OFED_DEADLINE_SECONDS: how long to wait for OFED */
 	uint32_t unload_ms; /* SLIPWAY_UNLOAD_DEADLINE_SECONDS: how long to wait for users to end */
 	/* Arguments of "nvidia-driver init". Those of the stock image that we need not are NULL
 	 * unless given. */
