@@ -44,7 +44,7 @@ gpu_kit() {
 }
 
 @test "no modules for this kernel: they are made on the node with the host's headers, load, and are there for the next start" {
-    run_case <<'CASE'
+    VM_TIMEOUT=${VM_TIMEOUT:-400} run_case <<'CASE'
 . /test/drivers.sh
 simulate
 krel=$(uname -r)
@@ -61,7 +61,7 @@ container_log_has gpu 'a stand-in for the compiler'
 expect "no set on the host" ls "/var/lib/slipway/modules/$krel"-nvidia-*/set.conf
 refute "work left on the host" ls -d /var/lib/slipway/tmp-*
 expect "no module in the root" [ -e "/run/nvidia/driver/lib/modules/$krel/updates/nvidia/nvidia.ko" ]
-chroot /run/nvidia/driver modprobe -n nvidia-drm || fail "modprobe finds no nvidia-drm in the root"
+chroot /run/nvidia/driver /usr/sbin/modprobe -n nvidia-drm || fail "modprobe finds no nvidia-drm in the root"
 stop_clean gpu
 expect_nothing_left
 start gpu
