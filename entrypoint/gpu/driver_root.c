@@ -18,7 +18,8 @@ static int choose_symvers(const struct role *role, struct error *error)
 	size_t size;
 	int r;
 
-	(void) snprintf(from, sizeof(from), KERNEL_FACTS_FOLDER "/%s/" KERNEL_FACTS_NVIDIA, role->krel);
+	(void) snprintf(
+		from, sizeof(from), KERNEL_FACTS_FOLDER "/%s/" KERNEL_FACTS_NVIDIA, role->krel);
 	(void) snprintf(to, sizeof(to), "usr/src/nvidia-%s/Module.symvers", role->image.version);
 	r = fs_read(role->root_fd, from, 0, &text, &size);
 	if (r == -ENOENT)

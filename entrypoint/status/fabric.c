@@ -89,8 +89,7 @@ static const char *const management_words[] = {
 	[MANAGEMENT_NONE] = "no NVSwitch on this node: nothing to manage",
 	[MANAGEMENT_ELSEWHERE] = "the rack's switch trays manage NVLink",
 	[MANAGEMENT_RUNNING] = "a fabric manager runs",
-	[MANAGEMENT_MISSING] = "NO FABRIC MANAGER runs: CUDA will fail with error 802, system not "
-			       "yet initialized",
+	[MANAGEMENT_MISSING] = "NO FABRIC MANAGER runs: CUDA will fail with error 802",
 };
 
 static const char *const kind_names[] = {
