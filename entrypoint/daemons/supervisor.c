@@ -240,6 +240,14 @@ static bool lets_next(const struct daemon *daemon)
 	       (!daemon->needed && daemon->failures);
 }
 
+/* Nobody waits for one that is not needed and that none comes after: the watch looks after it. */
+static bool is_waited_for(const struct supervisor *supervisor, size_t i)
+{
+	const struct daemon *daemon = &supervisor->daemons[i];
+
+	return daemon->needed || daemon->once || i + 1 < supervisor->count;
+}
+
 static int given_up(const struct daemon *daemon, struct error *error)
 {
 	return error_set(error, -ECHILD,
@@ -263,7 +271,7 @@ int supervisor_start(struct supervisor *supervisor, struct error *error)
 		events_alarm(supervisor->events, wake_ms);
 		if (daemon->needed && daemon->failures >= SUPERVISOR_TRIES)
 			return given_up(daemon, error);
-		if (!lets_next(daemon))
+		if (!lets_next(daemon) && is_waited_for(supervisor, i))
 			return error_set(error, 1, "%s is starting: it is given %u s%s",
 				daemon->name, daemon->start_ms / 1000,
 				daemon->failures ? ", and tried again" : "");

@@ -42,8 +42,9 @@ struct daemon *supervisor_add(struct supervisor *supervisor, const char *name);
 
 /*
  * To be asked after each event: starts them in order, each when the one before it is up, failed
- * without being needed, or done. 0: all are on their way. 1: not yet, @error says what is waited
- * for. Negative: a needed one failed too often, @error says how. Alarms are set in the events.
+ * without being needed, or done; the last one is waited for only if it is needed. 0: all are on
+ * their way. 1: not yet, @error says what is waited for. Negative: a needed one failed too often,
+ * @error says how. Alarms are set in the events.
  */
 int supervisor_start(struct supervisor *supervisor, struct error *error);
 

@@ -91,6 +91,24 @@ static int start_all(struct scene *scene, struct error *error)
 	return r;
 }
 
+/* And until the last one, which a start does not wait for, has come up or failed. */
+static int start_whole(struct scene *scene, struct error *error)
+{
+	const struct daemon *last = &scene->supervisor.daemons[scene->supervisor.count - 1];
+	uint64_t give_up_ms = clock_monotonic_ms() + PATIENCE_MS;
+	int r = start_all(scene, error);
+
+	while (r == 0 && last->state == DAEMON_STARTING) {
+		uint64_t wake_ms = give_up_ms;
+
+		supervisor_look(&scene->supervisor, &wake_ms);
+		assert_true(clock_monotonic_ms() < give_up_ms);
+		if (last->state == DAEMON_STARTING)
+			(void) events_wait(&scene->events, wake_ms);
+	}
+	return r;
+}
+
 /* Serves until the daemon is in @wanted, as a role does. */
 static void serve_until(struct scene *scene, const struct daemon *daemon, enum daemon_state wanted)
 {
@@ -135,7 +153,7 @@ static void one_that_stays_in_the_foreground_is_up_when_it_settled(void **state)
 	struct error error;
 	char line[64];
 
-	assert_int_equal(start_all(scene, &error), 0);
+	assert_int_equal(start_whole(scene, &error), 0);
 	assert_int_equal(daemon->state, DAEMON_UP);
 	(void) snprintf(line, sizeof(line), "a %d up 0 ", (int) daemon->pid);
 	expect_line(scene, line);
@@ -152,7 +170,7 @@ static void one_that_forks_is_found_by_its_pid_file(void **state)
 
 	daemon->forks = true;
 	daemon->pid_file = "run/x.pid";
-	assert_int_equal(start_all(scene, &error), 0);
+	assert_int_equal(start_whole(scene, &error), 0);
 	pid = daemon->pid;
 	assert_int_equal(daemon->program, 0);
 	assert_int_equal(kill(pid, 0), 0);
@@ -175,7 +193,7 @@ static void a_pid_file_that_names_a_stranger_is_not_believed(void **state)
 	daemon->forks = true;
 	daemon->needed = true;
 	daemon->pid_file = "run/x.pid";
-	assert_int_equal(start_all(scene, &error), -ECHILD);
+	assert_int_equal(start_whole(scene, &error), -ECHILD);
 	assert_int_equal(daemon->pid, 0);
 }
 
@@ -189,7 +207,7 @@ static void the_next_starts_when_the_one_before_serves(void **state)
 	first->settle_ms = 5000;
 	(void) add(scene, "b", "[ -e run/socket ] || exit 1; exec sleep 1000");
 	scene->supervisor.daemons[1].needed = true;
-	assert_int_equal(start_all(scene, &error), 0);
+	assert_int_equal(start_whole(scene, &error), 0);
 	assert_int_equal(scene->supervisor.daemons[1].failures, 0);
 }
 
@@ -199,7 +217,7 @@ static void a_needed_one_that_fails_ends_the_start_with_its_last_words(void **st
 	struct error error = { "" };
 
 	add(scene, "a", "echo first; echo the switch is broken; exit 3")->needed = true;
-	assert_int_equal(start_all(scene, &error), -ECHILD);
+	assert_int_equal(start_whole(scene, &error), -ECHILD);
 	assert_contains(error.text, "exit code 3");
 	expect_line(scene, " exit:3\n");
 	assert_contains(error.text, "\"the switch is broken\"");
@@ -215,7 +233,7 @@ static void one_that_is_not_needed_holds_nobody_up(void **state)
 	const struct daemon *next = add(scene, "b", stays);
 	struct error error;
 
-	assert_int_equal(start_all(scene, &error), 0);
+	assert_int_equal(start_whole(scene, &error), 0);
 	assert_int_equal(next->state, DAEMON_UP);
 	assert_null(supervisor_lacks(&scene->supervisor));
 	folder_write_text(scene->folder, "a", "#!/bin/sh\nexec sleep 1000\n");
@@ -232,7 +250,7 @@ static void one_that_never_gets_ready_is_late(void **state)
 	daemon->forks = true; /* its program does not return */
 	daemon->pid_file = "run/x.pid";
 	daemon->start_ms = 300;
-	assert_int_equal(start_all(scene, &error), 0);
+	assert_int_equal(start_whole(scene, &error), 0);
 	assert_string_equal(daemon->last_exit, "late");
 	assert_int_equal(daemon->program, 0);
 }
@@ -244,7 +262,7 @@ static void a_program_that_cannot_run_is_told(void **state)
 	struct error error;
 
 	assert_int_equal(unlinkat(scene->folder->fd, "a", 0), 0);
-	assert_int_equal(start_all(scene, &error), 0);
+	assert_int_equal(start_whole(scene, &error), 0);
 	assert_string_equal(daemon->last_exit, "unable");
 	assert_int_equal(daemon->state, DAEMON_WAITING);
 }
@@ -265,7 +283,7 @@ static void one_of_another_container_is_named_and_not_doubled(void **state)
 	folder_subfolder(scene->folder, path);
 	(void) snprintf(path, sizeof(path), "proc/%d/exe", (int) getppid());
 	assert_int_equal(symlinkat("/usr/bin/a", scene->folder->fd, path), 0);
-	assert_int_equal(start_all(scene, &error), -ECHILD);
+	assert_int_equal(start_whole(scene, &error), -ECHILD);
 	assert_contains(error.text, "a runs already on this node as process ");
 	assert_string_equal(daemon->last_exit, "unable");
 	assert_true(fs_exists(scene->folder->fd, "run/x.pid"));
@@ -292,7 +310,7 @@ static void a_command_runs_once(void **state)
 	struct error error;
 
 	command->once = true;
-	assert_int_equal(start_all(scene, &error), 0);
+	assert_int_equal(start_whole(scene, &error), 0);
 	assert_int_equal(command->state, DAEMON_DONE);
 	supervisor_look(&scene->supervisor, &wake_ms);
 	assert_int_equal(wake_ms, EVENTS_NEVER);
@@ -308,7 +326,7 @@ static void a_command_that_fails_and_is_not_needed_is_not_repeated(void **state)
 	struct error error;
 
 	command->once = true;
-	assert_int_equal(start_all(scene, &error), 0);
+	assert_int_equal(start_whole(scene, &error), 0);
 	assert_int_equal(command->state, DAEMON_DONE);
 	assert_string_equal(command->last_exit, "exit:4");
 	supervisor_look(&scene->supervisor, &wake_ms);
@@ -337,7 +355,7 @@ static void the_last_ends_first_and_a_deaf_one_is_killed(void **state)
 	daemon->socket = "run/c";
 	for (size_t i = 0; i < 3; i++)
 		scene->supervisor.daemons[i].settle_ms = 5000;
-	assert_int_equal(start_all(scene, &error), 0);
+	assert_int_equal(start_whole(scene, &error), 0);
 	stop_all(scene);
 	order = folder_read_text(scene->folder, "order");
 	assert_string_equal(order, "c\na\n");
@@ -354,6 +372,7 @@ static void a_stop_in_mid_start_leaves_no_process(void **state)
 	struct error error;
 
 	daemon->forks = true;
+	daemon->needed = true;
 	daemon->pid_file = "run/x.pid";
 	assert_int_equal(supervisor_start(&scene->supervisor, &error), 1);
 	while (!fs_exists(scene->folder->fd, "run/there"))
@@ -364,6 +383,25 @@ static void a_stop_in_mid_start_leaves_no_process(void **state)
 	for (int i = 0; i < 100 && kill((pid_t) strtol(text, NULL, 10), 0) == 0; i++)
 		(void) events_wait(&scene->events, clock_monotonic_ms() + 20);
 	assert_int_equal(kill((pid_t) strtol(text, NULL, 10), 0), -1);
+}
+
+/* It takes its time over GPUs, and nothing comes after it. */
+static void the_last_one_is_waited_for_only_if_it_is_needed(void **state)
+{
+	struct scene *scene = *state;
+	struct daemon *daemon = add(scene, "a", "sleep 1000");
+	struct error error;
+
+	daemon->socket = "run/a";
+	daemon->settle_ms = 60000;
+	assert_int_equal(supervisor_start(&scene->supervisor, &error), 0);
+	assert_int_equal(daemon->state, DAEMON_STARTING);
+	daemon->needed = true;
+	assert_int_equal(supervisor_start(&scene->supervisor, &error), 1);
+	daemon->needed = false;
+	(void) add(scene, "b", "sleep 1000");
+	assert_int_equal(supervisor_start(&scene->supervisor, &error), 1);
+	stop_all(scene);
 }
 
 #define scene_test(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
@@ -386,6 +424,7 @@ int main(void)
 		scene_test(a_command_that_fails_and_is_not_needed_is_not_repeated),
 		scene_test(the_last_ends_first_and_a_deaf_one_is_killed),
 		scene_test(a_stop_in_mid_start_leaves_no_process),
+		scene_test(the_last_one_is_waited_for_only_if_it_is_needed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -11,10 +11,9 @@ setup_file() {
     use_guest "$krel"
     "${CC:-cc}" -std=c11 -D_GNU_SOURCE -O2 -static -o "$BATS_FILE_TMPDIR/double" "$vm_folder/doubles/daemon.c"
     make_simfabric
-    fetch_persistenced
     VM_IMAGES=$VM_BUILD/images/50-daemons.ext4
     export VM_IMAGES
-    "$vm_folder/make-images-disk" "$VM_IMAGES" gpu-real="$(derived gpu-real add_persistenced)" gpu-doubles="$(derived gpu-doubles add_doubles)"
+    "$vm_folder/make-images-disk" "$VM_IMAGES" gpu="$images_folder/gpu.oci.tar" gpu-doubles="$(derived gpu-doubles add_doubles)"
 }
 
 derived() {
@@ -38,43 +37,6 @@ make_simfabric() {
     fi
     cp -r "$vm_folder/simfabric" "$BATS_FILE_TMPDIR/simfabric"
     make -s -C "$tree/lib/modules/$krel/build" M="$BATS_FILE_TMPDIR/simfabric" modules
-}
-
-# apt with contrib and non-free of the sources that this machine has, and lists of its own.
-private_apt() {
-    local state=$VM_BUILD/apt command=$1
-    shift
-    "$command" -o Dir::Etc::sourcelist="$state/sources.sources" -o Dir::Etc::sourceparts=- -o Dir::State::lists="$state/lists" \
-        -o Dir::Cache="$state/cache" -o APT::Sandbox::User=root "$@"
-}
-
-# nvidia-persistenced's own version may be any of its driver's branch; libnvidia-cfg's has to be the driver's.
-fetch_persistenced() {
-    local state=$VM_BUILD/apt driver cfg
-    driver=$(jq -r '.images[] | select(.role == "gpu") | .version' "$images_folder/images.json")
-    persistenced=$VM_BUILD/persistenced-$driver
-    export persistenced
-    [ ! -d "$persistenced" ] || return 0
-    mkdir -p "$state"/{lists,cache}/partial
-    sed 's/^Components: .*/Components: main contrib non-free/' /etc/apt/sources.list.d/*.sources >"$state/sources.sources"
-    private_apt apt-get -qq update
-    cfg=$(private_apt apt-cache madison libnvidia-cfg1 | awk -v want="$driver" '{ split($3, part, "-"); if (part[1] == want) { print $3; exit } }')
-    rm -rf "$persistenced.new"
-    mkdir "$persistenced.new"
-    (cd "$persistenced.new" && private_apt apt-get -qq download nvidia-persistenced "libnvidia-cfg1=$cfg" libtirpc3 libtirpc-common \
-        libgssapi-krb5-2 libkrb5-3 libk5crypto3 libkrb5support0 libcom-err2 libkeyutils1)
-    mv "$persistenced.new" "$persistenced"
-}
-
-add_persistenced() {
-    local unpacked=$BATS_FILE_TMPDIR/persistenced libraries=usr/lib/x86_64-linux-gnu package
-    for package in "$persistenced"/*.deb; do
-        dpkg-deb -x "$package" "$unpacked"
-    done
-    install -m 755 "$unpacked/usr/bin/nvidia-persistenced" "$root/usr/bin/"
-    install -m 644 "$unpacked/etc/netconfig" "$root/etc/"
-    cp -P "$unpacked/$libraries/nvidia/current"/libnvidia-cfg.so.* "$root/$libraries/"
-    cp -P "$unpacked/lib/x86_64-linux-gnu"/*.so.* "$unpacked/$libraries"/*.so.* "$root/$libraries/"
 }
 
 # nvidia-imex among them: nobody may start it.
@@ -104,13 +66,13 @@ PART
     run_case --add "$part" --add "$BATS_FILE_TMPDIR/simfabric/simfabric.ko" --add "$BATS_FILE_TMPDIR/simfabric/simport.ko"
 }
 
-@test "nvidia-persistenced: up before ready, started again when it is killed, ended before the modules go" {
+@test "nvidia-persistenced: nobody waits for it, started again when it is killed, ended before the modules go" {
     run_daemons <<'CASE'
 . /case/daemons.sh
 simulate
-start gpu:gpu-real
+start gpu
 wait_ready gpu 90
-container_log_has gpu 'daemon up nvidia-persistenced'
+wait_log gpu 'daemon up nvidia-persistenced' 60
 first=$(daemon_field nvidia-persistenced 2)
 pid=$(container_pid gpu)
 [ "$(readlink "/proc/$first/exe")" = /usr/bin/nvidia-persistenced ] || fail "process $first is not nvidia-persistenced"
@@ -175,7 +137,7 @@ CASE
 . /case/daemons.sh
 simulate
 insmod /case/simfabric.ko switches=1
-start gpu:gpu-real
+start gpu
 exits gpu 24 30
 termination_message gpu
 refute "it loaded something before it looked" container_log_has gpu 'begin load'
