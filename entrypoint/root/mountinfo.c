@@ -59,7 +59,7 @@ int mountinfo_count(int root_fd, const char *path)
 	_cleanup_free_ char *text = NULL;
 	int r = read_table(root_fd, &text);
 	const char *rest = text;
-	struct line line;
+	struct line line = { .shared = false };
 	int count = 0;
 
 	if (r < 0)
@@ -81,7 +81,7 @@ bool mountinfo_is_shared(int root_fd, const char *path)
 {
 	_cleanup_free_ char *text = NULL;
 	const char *rest;
-	struct line line;
+	struct line line = { .shared = false };
 	size_t longest = 0;
 	bool shared = false;
 
