@@ -14,7 +14,7 @@
 #define BOOT_ID "proc/sys/kernel/random/boot_id"
 
 /* More than a ConfigMap can hold. */
-#define CONF_SIZE_MAX (2 * 1024 * 1024)
+#define CONF_SIZE_MAX ((size_t) 2 * 1024 * 1024)
 
 static const struct {
 	const char *key;
@@ -137,13 +137,10 @@ void inputs_read_ofed(const struct role *role, struct inputs *inputs)
 	_cleanup_(fingerprint_free) struct fingerprint fingerprint = { .crc = 0 };
 
 	set(inputs, INPUT_OFED, role->options.rdma ? INPUT_ABSENT : INPUT_NONE);
-	if (!role->options.rdma)
+	if (!role->options.rdma ||
+		(!role->options.host_ofed && !fs_exists(role->root_fd, CONTRACT_OFED_READY)))
 		return;
-	if (role->options.host_ofed)
-		read_exporter(role, inputs);
-	else if (!fs_exists(role->root_fd, CONTRACT_OFED_READY))
-		return;
-	else if (fingerprint_read(role->root_fd, &fingerprint))
+	if (!role->options.host_ofed && fingerprint_read(role->root_fd, &fingerprint))
 		set(inputs, INPUT_OFED, "%.40s %016llx", fingerprint.build_id,
 			(unsigned long long) hash_fingerprint(&fingerprint));
 	else
