@@ -141,14 +141,13 @@ static time_t last_use(const struct node_cache *cache, const char *name)
 static void remove_oldest(const struct node_cache *cache)
 {
 	_cleanup_strv_ struct strv names = { 0 };
-	size_t oldest;
 
 	if (fs_list(cache->fd, SETS, &names) < 0)
 		return;
 	while (names.count > NODE_CACHE_SETS) {
 		char path[PATH_MAX];
+		size_t oldest = 0;
 
-		oldest = 0;
 		for (size_t i = 1; i < names.count; i++)
 			if (last_use(cache, names.items[i]) < last_use(cache, names.items[oldest]))
 				oldest = i;

@@ -228,7 +228,7 @@ static void place_seam(const struct workshop *workshop, const struct trees *tree
 
 static void run_recipe(const struct workshop *workshop)
 {
-	char recipe[64], krel[128], compiler[64], jobs[32];
+	char recipe[64], krel[128], compiler[64], jobs[32], ofed[40];
 	char *const argv[] = { (char[]){ "bash" }, recipe, NULL };
 	char *const environment[] = {
 		(char[]){ "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin" },
@@ -238,16 +238,15 @@ static void run_recipe(const struct workshop *workshop)
 		(char[]){ "SLIPWAY_PATCHES=/slipway/patches" },
 		(char[]){ "SLIPWAY_OUTPUT=/slipway/output" },
 		(char[]){ "SLIPWAY_WORK=/slipway/work" },
-		(char[]){ "SLIPWAY_NVIDIA=/slipway/nvidia" }, compiler, jobs,
-		workshop->ofed ? (char[]){ "SLIPWAY_OFED=/slipway/ofed" }
-			       : (char[]){ "SLIPWAY_OFED=" },
-		NULL
+		(char[]){ "SLIPWAY_NVIDIA=/slipway/nvidia" }, compiler, jobs, ofed, NULL
 	};
 
 	(void) snprintf(recipe, sizeof(recipe), "/slipway/recipes/%s.sh", workshop->recipe);
 	(void) snprintf(krel, sizeof(krel), "SLIPWAY_KREL=%s", workshop->krel);
 	(void) snprintf(compiler, sizeof(compiler), "SLIPWAY_CC=%s", workshop->compiler);
 	(void) snprintf(jobs, sizeof(jobs), "SLIPWAY_JOBS=%u", workshop->jobs);
+	(void) snprintf(
+		ofed, sizeof(ofed), "SLIPWAY_OFED=%s", workshop->ofed ? "/slipway/ofed" : "");
 	(void) execve("/usr/bin/bash", argv, environment);
 	give_up("/usr/bin/bash");
 }
