@@ -306,6 +306,9 @@ void peermem_follow(struct role *role, unsigned happened, uint64_t *wake_ms)
 	if (!role->peermem.always && !role->options.rdma)
 		return;
 	watch_files(role);
+	/* The kernel tells of a module's end a moment before its folder is gone. */
+	if (happened & EVENT_KERNEL)
+		wake_by(wake_ms, clock_monotonic_ms() + COMING_RETRY_MS);
 	/* What came while a worker ran was heard by the worker's wait. */
 	if (take_turn(role, happened, wake_ms))
 		while (!role->events.stop_count && act(role, wake_ms))

@@ -18,6 +18,9 @@
  */
 #define RELEASE_WAIT_MS 5000
 
+/* After a word of the kernel's about some module. */
+#define GOING_RETRY_MS 10
+
 #define ANSWER_SIZE 2048
 
 /* Whose processes use RDMA devices: seen from a pod that shares the host's process ids. */
@@ -98,6 +101,7 @@ static int look_for_others(struct action *action, const struct strv *going)
 static bool wait_until_gone(int root_fd)
 {
 	uint64_t give_up_ms = clock_monotonic_ms() + RELEASE_WAIT_MS;
+	uint64_t look_ms = give_up_ms;
 	struct events events;
 	struct error ignored;
 	bool gone;
@@ -105,9 +109,12 @@ static bool wait_until_gone(int root_fd)
 	if (events_open(&events, &ignored) < 0)
 		return !sysmodule_exists(root_fd, PEERMEM_MODULE);
 	while (!(gone = !sysmodule_exists(root_fd, PEERMEM_MODULE)) &&
-		lock_is_held(root_fd, PEERMEM_LOCK))
-		if (events_wait(&events, give_up_ms) & EVENT_TIME)
-			break;
+		lock_is_held(root_fd, PEERMEM_LOCK) && clock_monotonic_ms() < give_up_ms) {
+		/* The kernel tells of a module's end a moment before its folder is gone. */
+		bool soon = events_wait(&events, look_ms) & EVENT_KERNEL;
+
+		look_ms = soon ? clock_monotonic_ms() + GOING_RETRY_MS : give_up_ms;
+	}
 	events_close(&events);
 	return gone;
 }

@@ -98,7 +98,7 @@ stop_clean nic
 start nic:nic-other other
 wait_ready other 90
 poll 5 loaded nvidia_peermem || fail "no peermem for the other OFED"
-container_log gpu | grep 'of the image.s nvidia-peermems, the one for OFED second fits'
+wait_log gpu 'of the image.s nvidia-peermems, the one for OFED second fits' 5
 cmp "$variants/1/nvidia-peermem.ko" "$of_root"
 # The GPU container's root, also where the peermem container follows OFED.
 kill_hard gpu
@@ -180,7 +180,7 @@ expect "the liveness probe while OFED loads" probe peermem liveness
 wait_ready nic 90
 poll 5 loaded nvidia_peermem || fail "peermem did not come back"
 expect "the liveness probe" probe peermem liveness
-container_log peermem | grep 'peermem (.* loaded .* after OFED'
+wait_log peermem 'peermem \(.* loaded .* after OFED' 5
 stop_clean nic
 container_log nic | grep 'the GPU container let nvidia_peermem go'
 stop_clean peermem
