@@ -58,16 +58,16 @@ wait_ready nic 120
 start_stock
 restart_stock
 container_log stock | grep -x 'the modules stay'
-refute "no fault" chroot /run/nvidia/driver modprobe nvidia-peermem
+refute "no fault" chroot /run/nvidia/driver /sbin/modprobe nvidia-peermem
 shown "its root has no nvidia-peermem after a fast start"
 end_stock
 
 start_ours
 restart_ours
 refute "that was no fast start" container_log_has gpu 'loaded nvidia '
-chroot /run/nvidia/driver modprobe nvidia-peermem
+chroot /run/nvidia/driver /sbin/modprobe nvidia-peermem
 expect_loaded nvidia_peermem
-chroot /run/nvidia/driver modprobe nvidia-drm
+chroot /run/nvidia/driver /sbin/modprobe nvidia-drm
 expect_loaded nvidia_drm
 stop_clean gpu
 CASE
@@ -214,7 +214,7 @@ CASE
     fault <<'CASE'
 simulate
 start_stock
-chroot /run/nvidia/driver modprobe nvidia-drm
+chroot /run/nvidia/driver /sbin/modprobe nvidia-drm
 stop stock
 wait_log stock 'could not be unloaded' 60
 expect_loaded nvidia nvidia_drm
@@ -226,7 +226,7 @@ umount -l /run/nvidia/driver
 rm -f $state /run/nvidia/nvidia-driver.pid
 
 start_ours
-chroot /run/nvidia/driver modprobe nvidia-drm
+chroot /run/nvidia/driver /sbin/modprobe nvidia-drm
 expect_loaded nvidia_drm
 stop_clean gpu
 expect_unloaded nvidia_drm

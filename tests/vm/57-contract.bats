@@ -39,7 +39,7 @@ for name in KERNEL_MODULE_TYPE OPEN_KERNEL_MODULES_ENABLED RHCOS_IMAGE_MISSING R
     http_proxy https_proxy no_proxy UBUNTU_PRO_TOKEN DNF_RELEASEVER RHEL_VERSION; do
     container_log gpu | grep 'not needed' | grep -q "$name" || fail "not said: $name"
 done
-refute "a secret is told" grep -r hush /run/nvidia /vm/containers/gpu/now/log /var/log
+refute "a secret is told" grep -r hush /run/nvidia/slipway /run/nvidia/validations /vm/containers/gpu/now/log /var/log
 probe gpu startup
 cat /run/nvidia/validations/.driver-ctr-ready
 stop_clean gpu
@@ -90,7 +90,7 @@ version=$(cat /sys/module/nvidia/version)
 [ -s "$driver/usr/src/nvidia-$version/Module.symvers" ]
 # The device plugin's and the validator's.
 exec_in peermem lsmod | grep -q '^nvidia_uvm '
-chroot "$driver" modprobe -n nvidia
+chroot "$driver" /sbin/modprobe -n nvidia
 [ -x "$driver/usr/bin/nvidia-smi" ]
 chroot "$driver" nvidia-smi
 # A node that anyone makes in one /dev is in the other.
