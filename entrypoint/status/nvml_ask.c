@@ -19,7 +19,6 @@
 #define NVML_SUCCESS        0
 #define NVML_NOT_SUPPORTED  3
 #define NVML_FUNCTION_NONE  13
-#define INIT_NO_ATTACH      2 /* a GPU is opened only when it is asked for */
 #define FABRIC_INFO_VERSION (sizeof(struct fabric_info_v2) | (2u << 24))
 
 struct fabric_info {
@@ -87,7 +86,8 @@ static int open_library(struct nvml *nvml, const char *path, char why[256])
 		(void) snprintf(why, 256, "this %s lacks what is asked", LIBRARY);
 		return -ENOSYS;
 	}
-	r = nvml->init(INIT_NO_ATTACH);
+	/* Without attaching to GPUs (flag 2) the library counts none: seen with 580.159.04. */
+	r = nvml->init(0);
 	if (r == NVML_SUCCESS)
 		return 0;
 	(void) snprintf(why, 256, "%s: %.200s", LIBRARY, nvml->error(r));
