@@ -151,6 +151,7 @@ kill_hard stock
 wait_exit stock 20
 umount -l /run/nvidia/driver
 rm -f $state
+printf '\0' >/sys/module/firmware_class/parameters/path
 
 start gpu
 exits gpu 21 60
