@@ -31,6 +31,7 @@ def row($name; $cells; $aim): ($name | pad(34)) + ([$cells[] | lpad(11) + "  "] 
   times("SIGTERM → unloaded and gone"; "stop_us"; null),
   memory("peak memory of the init (VmHWM)"; "peak_kib"; "under \(.aims.peak_bytes | megabytes)"),
   memory("  resident when ready"; "ready_resident_kib"; null),
+  memory("  with a daemon supervised"; "daemons_resident_kib"; "under \(.aims.peak_bytes | megabytes)"),
   memory("  of that private (RssAnon)"; "ready_anonymous_kib"; null),
   memory("peak of its largest process"; "family_peak_kib"; null),
   row("file size of the init"; [.init_bytes | megabytes]; null),
