@@ -13,8 +13,7 @@ int peermem_probe(int root_fd,
 	char *const
 		*arguments); /* peermem.c: nvidia-driver probe_nvidia_peermem; returns at once */
 
-int build_main(int root_fd,
-	char *const *arguments); /* nodebuild/build.c: nvidia-driver build */
+int build_main(int root_fd, char *const *arguments); /* nodebuild/build.c: nvidia-driver build */
 
 #define GPU_STATE_FOLDER "run/nvidia/slipway"
 #define NIC_STATE_FOLDER "run/mellanox/drivers/slipway"

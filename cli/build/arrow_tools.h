@@ -50,8 +50,8 @@ int toolchain_run(struct build *build, const struct arrow_place *place, struct e
 int runtime_base_add_inputs(const struct build *build, struct hash *hash, struct error *error);
 int runtime_base_run(struct build *build, const struct arrow_place *place, struct error *error);
 /* Writes the name of an image into the output that stands for it. */
-int image_name_write(const struct arrow_place *place, const char *name, struct error *error)
-	_must_check_;
+int image_name_write(
+	const struct arrow_place *place, const char *name, struct error *error) _must_check_;
 /* Below the output of an arrow that makes an image: a line with its name, or the user's image's ID.
  */
 #define IMAGE_NAME_FILE "image"

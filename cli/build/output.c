@@ -238,10 +238,11 @@ static void say_use(const struct image *image)
 			      "REGISTRY, image: doca-driver, version: %s, forcePrecompiled: true\n",
 			image->version);
 	else if (strncmp(image->tag, image->version, strlen(image->version)) == 0)
-		(void) printf("  GPU Operator: driver.usePrecompiled=false, "
-			      "driver.repository=REGISTRY, driver.image=driver, "
-			      "driver.version=\"%s\"; it compiles for kernels that it has no modules "
-			      "for\n",
+		(void) printf(
+			"  GPU Operator: driver.usePrecompiled=false, "
+			"driver.repository=REGISTRY, driver.image=driver, "
+			"driver.version=\"%s\"; it compiles for kernels that it has no modules "
+			"for\n",
 			image->version);
 	else
 		(void) printf("  GPU Operator: driver.usePrecompiled=true, "
