@@ -17,9 +17,13 @@ put_init() {
 }
 
 # derive NAME FROM COMMAND…: an image that differs from another in what COMMAND does to its root folder, $root.
+# One at a time: files of tests run side by side, and may derive the same.
 derive_image() {
-    local name=$1 from=$2 container root
+    local name=$1 from=$2 container root lock
     shift 2
+    mkdir -p "$VM_BUILD"
+    exec {lock}>"$VM_BUILD/.derive.lock"
+    flock "$lock"
     container=$(buildah from --quiet --pull-never "oci-archive:$from")
     root=$(buildah mount "$container")
     root=$root put_init
@@ -27,6 +31,7 @@ derive_image() {
     # With a fixed time the same content is the same image, and the disk made from it stays.
     buildah commit -q --timestamp 0 "$container" "localhost/slipway-test-$name" >/dev/null
     buildah rm "$container" >/dev/null
+    exec {lock}>&-
 }
 
 rename_kernel() {
