@@ -158,7 +158,7 @@ wait_probe() {
 
 kube_down() {
     local file name
-    for file in $probes_folder/*.preStop; do
+    for file in "$probes_folder"/*.preStop; do
         name=${file##*/}
         hook_of "${name%.preStop}" || echo "preStop hook of $name failed" >&2
     done
