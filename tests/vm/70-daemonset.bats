@@ -116,13 +116,13 @@ wait_pod_ready 180
 expect_loaded nvidia nvidia_uvm nvidia_modeset nvidia_peermem
 wait_probe nvidia-peermem-ctr startup ok 180
 wait_probe nvidia-peermem-ctr liveness ok 180
-refute "liveness failed" grep -q 'liveness failed' /vm/probes
-# Somebody's hand: the container brings it back, by itself or, where the probe finds it gone, started again.
-rmmod nvidia_peermem
-poll 120 loaded nvidia_peermem || fail "nvidia_peermem did not come back"
 wait_probe nvidia-driver-ctr startup ok 180
+# Somebody's hand: the container brings it back by itself, before the next liveness probe.
+rmmod nvidia_peermem
+poll 60 loaded nvidia_peermem || fail "nvidia_peermem did not come back"
 cat /run/nvidia/validations/.driver-ctr-ready
 probes
+refute "liveness failed" grep -q 'liveness failed' /vm/probes
 wait "$play"
 kube_down
 expect_unloaded nvidia nvidia_peermem
