@@ -273,12 +273,21 @@ static bool release(struct role *role, uint64_t *wake_ms)
 	return false;
 }
 
+/* The kernel tells of a module's end before its folder is gone; its state goes first of all. */
+static bool comes_or_goes(const struct role *role)
+{
+	return sysmodule_is_built_in(role->root_fd, PEERMEM_MODULE) ||
+	       !sysmodule_is_live(role->root_fd, PEERMEM_MODULE);
+}
+
 /* One round. */
 static bool act(struct role *role, uint64_t *wake_ms)
 {
 	if (!sysmodule_exists(role->root_fd, PEERMEM_MODULE))
 		return load(role, wake_ms);
 	role->peermem.present = true;
+	if (comes_or_goes(role))
+		wake_by(wake_ms, clock_monotonic_ms() + COMING_RETRY_MS);
 	if (peermem_is_asked_to_go(role->root_fd))
 		return release(role, wake_ms);
 	tell(role, REASON_NONE, "");
