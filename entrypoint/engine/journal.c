@@ -29,7 +29,11 @@ void journal_prepare(struct journal *journal, int root_fd, const char *role, con
 	};
 }
 
-void journal_open(struct journal *journal)
+/* What is kept of the events: this much, and as much before it. /run is memory. */
+#define EVENTS_MOST ((size_t) 4 << 20)
+
+/* Begins the file of events; the one before is kept. */
+static void open_events(struct journal *journal)
 {
 	char previous[JOURNAL_PATH_SIZE];
 	char path[JOURNAL_PATH_SIZE];
@@ -44,9 +48,15 @@ void journal_open(struct journal *journal)
 			O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0644);
 		r = journal->events_fd < 0 ? -errno : 0;
 	}
+	journal->events_size = 0;
 	if (r < 0)
 		(void) fprintf(stderr, "%s: /%s cannot be written (%s): events go to stderr only\n",
 			journal->role, path, strerror(-r));
+}
+
+void journal_open(struct journal *journal)
+{
+	open_events(journal);
 	/* What an earlier life said of itself is over. */
 	if (journal->changed)
 		journal->changed(journal);
@@ -181,6 +191,11 @@ void journal_event(struct journal *journal, const char *event, const char *step,
 	if (fclose(file) == 0 && write(journal->events_fd, line, size) != (ssize_t) size)
 		(void) fprintf(stderr, "%s: the event file is cut short: %s\n", journal->role,
 			strerror(errno));
+	journal->events_size += size;
+	if (journal->events_size > EVENTS_MOST) {
+		journal_close(journal);
+		open_events(journal);
+	}
 }
 
 void journal_state(struct journal *journal, const char *state, const char *step)

@@ -32,6 +32,7 @@ struct journal {
 	const char *folder; /* of the state files, relative to root_fd */
 	uint64_t start_us;  /* CLOCK_MONOTONIC of the start of this process */
 	int events_fd;      /* -1 while the file cannot be written */
+	size_t events_size; /* written to it */
 	/* What the status file says. */
 	const char *state; /* starting, ready, stopping, stopped, failed */
 	const char *step;  /* running now, or "" */

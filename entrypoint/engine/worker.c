@@ -138,6 +138,9 @@ static int worker_wait(struct events *events, int fd, const struct worker_bounds
 
 		if (!done)
 			done = worker_receive(fd, listener, context, &result);
+		/* All that it sent is read; a child that it left behind may hold the socket open. */
+		if (!events->worker_pid)
+			done = true;
 		if (done)
 			events->worker_fd = -1;
 		if (happened & EVENT_TIME && events->worker_pid)

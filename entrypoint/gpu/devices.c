@@ -9,6 +9,7 @@
 #include "entrypoint/gpu/devices_parts.h"
 #include "entrypoint/modules/load.h"
 #include "entrypoint/role_list.h"
+#include "module/sysmodule.h"
 
 bool taking_is_ours(const struct pci_function *function)
 {
@@ -183,7 +184,8 @@ int gpu_return_devices(struct action *action)
 	int first_failure = 0;
 	int r;
 
-	if (role->plan.stop_failed)
+	/* A driver that stayed, for its undo or the start failed on it, has the devices. */
+	if (role->plan.stop_failed || sysmodule_exists(role->root_fd, "nvidia"))
 		return 0;
 	if (!role->plan.start_failed && !role->options.restore_inbox)
 		return 0;

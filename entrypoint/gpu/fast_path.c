@@ -48,11 +48,17 @@ static int list_recorded(const char *text, struct strv *modules)
 	return r;
 }
 
+static bool follows_ofed(const char *line)
+{
+	return strncmp(line, MODULE_THAT_FOLLOWS_OFED " ", sizeof(MODULE_THAT_FOLLOWS_OFED)) == 0;
+}
+
 /* The first of the recorded modules that is not loaded as it was, or NULL. */
 static const char *find_lost(const struct role *role, const struct strv *modules)
 {
 	for (size_t i = 0; i < modules->count; i++)
-		if (!inputs_module_holds(role, modules->items[i]))
+		if (!follows_ofed(modules->items[i]) &&
+			!inputs_module_holds(role, modules->items[i]))
 			return modules->items[i];
 	return NULL;
 }
@@ -196,15 +202,7 @@ static const char *find_void(const struct role *role, const struct fast_path *fa
 		return input_name(INPUT_OFED);
 	if (strcmp(now.value[INPUT_CONF], fast_path->inputs.value[INPUT_CONF]) != 0)
 		return input_name(INPUT_CONF);
-	for (size_t i = 0; i < fast_path->modules.count; i++) {
-		const char *line = fast_path->modules.items[i];
-
-		if (strncmp(line, MODULE_THAT_FOLLOWS_OFED " ", sizeof(MODULE_THAT_FOLLOWS_OFED)) !=
-				0 &&
-			!inputs_module_holds(role, line))
-			return line;
-	}
-	return NULL;
+	return find_lost(role, &fast_path->modules);
 }
 
 static void tell_void(struct role *role, const char *what)

@@ -67,7 +67,11 @@ static int expect_no_users(struct taking *taking, const struct pci_function *fun
 	if (push_nodes(role->root_fd, function, &nodes) < 0)
 		return action_fail(action, REASON_INTERNAL, -ENOMEM, "out of memory");
 	count = nodes.count ? users_of_devices(role->root_fd, &nodes, users, USERS_NAMED) : 0;
-	if (count <= 0)
+	if (count < 0)
+		return action_fail(action, REASON_DEVICE_HELD, count,
+			"who uses %s cannot be told: /proc: %s", function->address,
+			strerror(-count));
+	if (count == 0)
 		return 0;
 	user_text(&users[0], who);
 	return action_fail(action, REASON_DEVICE_HELD, -EBUSY,

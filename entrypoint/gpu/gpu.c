@@ -23,6 +23,7 @@
 #include "entrypoint/modules/prove.h"
 #include "entrypoint/role.h"
 #include "entrypoint/roles.h"
+#include "module/sysmodule.h"
 
 /* A build on the node: the largest driver with one job takes some 20 minutes. */
 #define BUILD_DEADLINE_MS (3600 * 1000)
@@ -45,8 +46,10 @@ static const char *const gpu_devices[] = { "/dev/nvidia", NULL };
 static int clear_stale(struct action *action)
 {
 	const struct role *role = action->role;
-	int r;
+	int r = role_expect_shared(action, CONTRACT_NVIDIA_RUN);
 
+	if (r < 0)
+		return r;
 	(void) unlinkat(role->root_fd, CONTRACT_DRIVER_CTR_READY, 0);
 	r = fs_mkdir_parents(role->root_fd, CONTRACT_VALIDATIONS, 0755);
 	if (r < 0)
@@ -89,6 +92,11 @@ bool gpu_keeps(const void *role)
 	return gpu_of_const(role)->keep;
 }
 
+static bool keeps_or_devices_are_free(const void *role)
+{
+	return gpu_keeps(role) || gpu_devices_are_free(role);
+}
+
 /* On the full path the worker that proves writes them: it has the modules open already. */
 static bool wants_parameters_alone(const void *role)
 {
@@ -113,6 +121,15 @@ static int load(struct action *action)
 
 	gpu_module_list(action->role, &list);
 	return role_load(action, list.names, list.count, list.required);
+}
+
+/* What fits the driver goes after it, and stays with one that is in use. */
+static int withdraw(struct action *action)
+{
+	const struct role *role = action->role;
+	int r = sysmodule_exists(role->root_fd, "nvidia") ? 0 : gpu_detach_root(action);
+
+	return r < 0 ? r : gpu_clear_firmware_path(action);
 }
 
 /* The flag of a driver that goes would let a probe find it ready. */
@@ -154,13 +171,11 @@ static const struct step gpu_steps[] = {
 		.wanted = gpu_takes_full_path,
 		.kind = STEP_WORKER,
 		.perform = prove,
-		.deadline_ms = 60 * 1000 },
+		.stoppable = true, /* it may compile nvidia-peermem */
+		.deadline_ms = 600 * 1000 },
 	{ .name = "forget", .wanted = gpu_takes_full_path, .perform = fast_path_forget },
-	/* Modules are about to change, and the programs of an old root fit the old ones only. */
-	{ .name = "retire-root", .wanted = gpu_takes_full_path, .perform = gpu_detach_root },
 	{ .name = "free-devices",
-		.wanted = gpu_takes_full_path,
-		.is_done = gpu_devices_are_free,
+		.is_done = keeps_or_devices_are_free, /* not .wanted: the undo runs */
 		.kind = STEP_WORKER,
 		.perform = gpu_free_devices,
 		.deadline_ms = LOAD_DEADLINE_MS,
@@ -175,9 +190,12 @@ static const struct step gpu_steps[] = {
 		.undo_kind = STEP_WORKER,
 		.undo = role_give_back,
 		.undo_deadline_ms = LOAD_DEADLINE_MS },
-	{ .name = "firmware-path",
-		.perform = gpu_set_firmware_path,
-		.undo = gpu_clear_firmware_path },
+	/*
+	 * The programs of an old root fit the modules that are gone now. A driver that could not go
+	 * keeps its root: here as in the undo of "firmware-path", which comes after the unloading.
+	 */
+	{ .name = "retire-root", .wanted = gpu_takes_full_path, .perform = gpu_detach_root },
+	{ .name = "firmware-path", .perform = gpu_set_firmware_path, .undo = withdraw },
 	{ .name = "load",
 		.is_done = gpu_keeps,
 		.kind = STEP_WORKER,
@@ -191,7 +209,7 @@ static const struct step gpu_steps[] = {
 		.kind = STEP_WORKER,
 		.perform = gpu_daemons_load_modules,
 		.deadline_ms = 60 * 1000 },
-	{ .name = "export-root", .perform = gpu_export_root, .undo = gpu_detach_root },
+	{ .name = "export-root", .perform = gpu_export_root }, /* undone by withdraw() */
 	{ .name = "start-daemons",
 		.kind = STEP_WAIT,
 		.perform = gpu_daemons_start,

@@ -138,6 +138,18 @@ static time_t last_use(const struct node_cache *cache, const char *name)
 	return fstatat(cache->fd, path, &status, 0) < 0 ? 0 : status.st_mtime;
 }
 
+/* Renamed first: a set that somebody is killed over must not be found half, nor keep its name. */
+static int remove_set(const struct node_cache *cache, const char *name)
+{
+	char path[PATH_MAX], gone[PATH_MAX];
+
+	(void) snprintf(path, sizeof(path), SETS "/%s", name);
+	(void) snprintf(gone, sizeof(gone), TEMPORARY "old-%d-%s", (int) getpid(), name);
+	if (renameat(cache->fd, path, cache->fd, gone) < 0)
+		return -errno;
+	return fs_remove_tree(cache->fd, gone);
+}
+
 static void remove_oldest(const struct node_cache *cache)
 {
 	_cleanup_strv_ struct strv names = { 0 };
@@ -145,14 +157,12 @@ static void remove_oldest(const struct node_cache *cache)
 	if (fs_list(cache->fd, SETS, &names) < 0)
 		return;
 	while (names.count > NODE_CACHE_SETS) {
-		char path[PATH_MAX];
 		size_t oldest = 0;
 
 		for (size_t i = 1; i < names.count; i++)
 			if (last_use(cache, names.items[i]) < last_use(cache, names.items[oldest]))
 				oldest = i;
-		(void) snprintf(path, sizeof(path), SETS "/%s", names.items[oldest]);
-		if (fs_remove_tree(cache->fd, path) < 0)
+		if (remove_set(cache, names.items[oldest]) < 0)
 			return;
 		strv_remove(&names, oldest);
 	}
@@ -162,6 +172,7 @@ int node_cache_keep(const struct node_cache *cache, const char *folder, int fold
 	const char *name, const struct strv *inputs)
 {
 	_cleanup_free_ char *text = strv_join(inputs, "\n");
+	_cleanup_close_ int found_fd = -1;
 	char output[PATH_MAX];
 	char path[PATH_MAX];
 	int r = text ? 0 : -ENOMEM;
@@ -175,6 +186,9 @@ int node_cache_keep(const struct node_cache *cache, const char *folder, int fold
 	(void) syncfs(cache->fd);
 	(void) snprintf(output, sizeof(output), "%s/output", folder);
 	(void) snprintf(path, sizeof(path), SETS "/%s", name);
+	/* What has the name and is not this set is damaged, or another's of the same hash. */
+	if (node_cache_find(cache, name, inputs, &found_fd) < 0)
+		(void) remove_set(cache, name);
 	if (renameat(cache->fd, output, cache->fd, path) < 0 && errno != ENOTEMPTY &&
 		errno != EEXIST) /* another container of the pod was quicker */
 		return -errno;

@@ -17,7 +17,7 @@
 #include "entrypoint/peermem/release.h"
 #include "module/sysmodule.h"
 
-#define LOAD_DEADLINE_MS    (120 * 1000)
+#define LOAD_DEADLINE_MS    (600 * 1000)
 #define RELEASE_DEADLINE_MS (60 * 1000)
 
 /* Users of peermem that are no process (or not one that is seen) end without a word. */

@@ -19,7 +19,7 @@
 #include "module/kallsyms.h"
 #include "module/sysmodule.h"
 
-#define PARAMETERS_PATH "drivers/nvidia-peermem.conf"
+#define CONF_PATH CONTRACT_MODULE_CONF "/nvidia-peermem.conf"
 
 static const char *const peermem_modules[] = { PEERMEM_MODULE };
 
@@ -85,10 +85,11 @@ static int read_parameters(struct action *action, char **ret)
 	_cleanup_strv_ struct strv words = { 0 };
 	_cleanup_free_ char *text = NULL;
 	const struct role *role = action->role;
-	int r = fs_read(role->root_fd, PARAMETERS_PATH, 65536, &text, NULL);
+	int r = fs_read(role->root_fd, CONF_PATH, 65536, &text, NULL);
 
+	/* The operator's "name=value", and modprobe.d's "options nvidia_peermem name=value". */
 	if (r == 0)
-		r = parameter_options(text, PEERMEM_MODULE, &words);
+		r = parameter_split(text, PEERMEM_MODULE, &words, &action->error);
 	if (r < 0 && r != -ENOENT)
 		return action_reason(action, REASON_BAD_PARAMETER, r);
 	*ret = words.count ? strv_join(&words, " ") : strdup("");

@@ -48,7 +48,8 @@ static const struct step peermem_steps[] = {
 		.wanted = is_due,
 		.kind = STEP_WORKER,
 		.perform = load,
-		.deadline_ms = 120 * 1000 },
+		.stoppable = true, /* it may compile */
+		.deadline_ms = 600 * 1000 },
 };
 
 static const struct watch peermem_watches[] = {

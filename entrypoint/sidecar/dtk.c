@@ -38,7 +38,14 @@ static int clear(struct action *action)
 {
 	const struct role *role = action->role;
 	int r = fs_mkdir_parents(role->root_fd, SHARED, 0755);
+	char modules[256];
 
+	/* An emptyDir outlives a reboot of the node, after which the kernel may be another. */
+	(void) snprintf(modules, sizeof(modules), MODULES "/lib/modules/%s", role->krel);
+	if (r == 0 && fs_exists(role->root_fd, BUILT) && !fs_exists(role->root_fd, modules)) {
+		(void) unlinkat(role->root_fd, BUILT, 0);
+		(void) unlinkat(role->root_fd, STARTED, 0);
+	}
 	if (r == 0 && unlinkat(role->root_fd, BROKEN, 0) < 0 && errno != ENOENT)
 		r = -errno;
 	return r < 0 ? action_fail(action, REASON_MOUNT_FAILED, r,

@@ -36,6 +36,8 @@ static int wait_driver(struct action *action)
 
 	/* Watch first, look then: what comes in between is an event. */
 	(void) events_watch_file(&role->events, "/" DRIVER_SOURCES);
+	/* A mount is no event of inotify's: the driver container writes this file right after. */
+	(void) events_watch_file(&role->events, "/" CONTRACT_DAEMONS_STATUS);
 	if (!sysmodule_is_live(role->root_fd, "nvidia"))
 		return action_missing(action, REASON_DEADLINE,
 			"the module nvidia is not loaded: the driver container has not come that "

@@ -135,6 +135,20 @@ static void every_module_has_to_be_the_one_that_was_loaded(void **state)
 	forget(&gpu);
 }
 
+static void peermem_that_followed_ofed_makes_no_full_start(void **state)
+{
+	const struct folder *folder = *state;
+	struct gpu gpu;
+
+	make_node(folder, &gpu);
+	load(folder, "nvidia_peermem", 0xcc);
+	serve(&gpu);
+	assert_int_equal(renameat(folder->fd, "sys/module/nvidia_peermem", folder->fd, "old"), 0);
+	load(folder, "nvidia_peermem", 0xcc);
+	assert_true(is_kept(&gpu));
+	forget(&gpu);
+}
+
 static void the_same_build_loaded_anew_is_another_load(void **state)
 {
 	const struct folder *folder = *state;
@@ -258,6 +272,7 @@ int main(void)
 		folder_test(a_first_start_is_a_full_one_and_the_next_is_fast),
 		folder_test(each_input_makes_a_full_start),
 		folder_test(every_module_has_to_be_the_one_that_was_loaded),
+		folder_test(peermem_that_followed_ofed_makes_no_full_start),
 		folder_test(the_same_build_loaded_anew_is_another_load),
 		folder_test(an_image_that_does_not_know_its_set_is_never_kept),
 		folder_test(damaged_fingerprints_are_not_believed),

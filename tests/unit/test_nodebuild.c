@@ -282,6 +282,20 @@ static void a_set_is_found_by_all_of_its_inputs(void **state)
 	node_cache_close(&cache);
 }
 
+/* What a clean-up that was killed leaves where it removes in place. */
+static void a_damaged_set_is_not_in_the_way_of_a_new_one(void **state)
+{
+	const struct folder *folder = *state;
+	struct node_cache cache;
+
+	open_cache(folder, &cache);
+	folder_write_text(folder, "cache/modules/a/lib/nvidia.ko", "half of it");
+	keep(&cache, "a", "symvers=1");
+	assert_int_equal(find(&cache, "a", "symvers=1"), 0);
+	assert_false(fs_exists(cache.fd, "modules/a/lib"));
+	node_cache_close(&cache);
+}
+
 static void the_oldest_sets_go(void **state)
 {
 	const struct folder *folder = *state;
@@ -353,6 +367,7 @@ int main(void)
 		folder_test(missing_or_wrong_headers_are_told),
 		folder_test(another_build_of_the_kernel_has_another_identity),
 		folder_test(a_set_is_found_by_all_of_its_inputs),
+		folder_test(a_damaged_set_is_not_in_the_way_of_a_new_one),
 		folder_test(the_oldest_sets_go),
 		folder_test(what_a_killed_build_left_is_swept),
 		folder_test(a_cache_that_others_can_write_to_is_refused),
