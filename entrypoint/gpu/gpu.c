@@ -103,6 +103,15 @@ static bool wants_parameters_alone(const void *role)
 	return gpu_keeps(role) && !fast_path_has_parameters(role);
 }
 
+/*
+ * Up to v25.3 the operator's startup probe is nvidia-smi, which loads nvidia when it is not: while
+ * OFED is waited for, that has to find the parameters.
+ */
+static bool waits_for_ofed(const void *role)
+{
+	return wants_rdma(role) && !gpu_keeps(role) && !ofed_is_up(role);
+}
+
 static int prove(struct action *action)
 {
 	const struct role *role = action->role;
@@ -160,6 +169,11 @@ static const struct step gpu_steps[] = {
 		.undo_deadline_ms = UNLOAD_DEADLINE_MS },
 	{ .name = "read-build", .wanted = nodebuild_unread, .perform = nodebuild_adopt },
 	{ .name = "recognise", .perform = fast_path_recognise, .undo = fast_path_forget_gone },
+	{ .name = "early-parameters",
+		.wanted = waits_for_ofed,
+		.kind = STEP_WORKER,
+		.perform = gpu_parameters,
+		.deadline_ms = 60 * 1000 },
 	{ .name = "wait-ofed", .wanted = wants_rdma, .kind = STEP_WAIT, .perform = ofed_wait },
 	{ .name = "parameters",
 		.wanted = wants_parameters_alone,

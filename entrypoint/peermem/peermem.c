@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The GPU pod's second container: nvidia-peermem, for as long as OFED and nvidia are there. */
+#include <limits.h>
 #include <string.h>
 
 #include "common/fs.h"
@@ -7,15 +8,25 @@
 #include "entrypoint/ofed/ofed_wait.h"
 #include "entrypoint/peermem/follow.h"
 #include "entrypoint/peermem/load.h"
+#include "entrypoint/nodebuild/nodebuild.h"
 #include "entrypoint/peermem/release.h"
+#include "entrypoint/peermem/variant.h"
 #include "entrypoint/role.h"
 #include "entrypoint/roles.h"
 #include "module/sysmodule.h"
 
 static int wait_nvidia(struct action *action)
 {
-	const struct role *role = action->role;
+	struct role *role = action->role;
+	char path[PATH_MAX];
 
+	/* Watch first, look then: what comes in between is an event. */
+	(void) events_watch_file(&role->events, "/" CONTRACT_DAEMONS_STATUS);
+	if (sysmodule_is_live(role->root_fd, "nvidia") && nodebuild_wanted(role) &&
+		!sysmodule_is_live(role->root_fd, PEERMEM_MODULE) &&
+		peermem_path(role, path, sizeof(path)) < 0)
+		return action_missing(action, REASON_DEADLINE,
+			"the driver container, which compiles nvidia-peermem, has not exported it");
 	if (sysmodule_is_live(role->root_fd, "nvidia"))
 		return 0;
 	return action_missing(action, REASON_DEADLINE,

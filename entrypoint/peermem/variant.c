@@ -26,6 +26,14 @@ int peermem_path(const void *context, char *path, size_t size)
 
 	(void) snprintf(path, size, "lib/modules/%s/updates/nvidia/" KERNEL_FACTS_PEERMEM_MODULE,
 		role->krel);
+	if (fs_exists(role->root_fd, path))
+		return 0;
+	if (!role->peermem.always)
+		return -ENOENT;
+	/* What the pod's driver container compiled lies in its root, and not in this one's. */
+	(void) snprintf(path, size,
+		CONTRACT_DRIVER_ROOT "/lib/modules/%s/updates/nvidia/" KERNEL_FACTS_PEERMEM_MODULE,
+		role->krel);
 	return fs_exists(role->root_fd, path) ? 0 : -ENOENT;
 }
 

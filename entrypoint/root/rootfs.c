@@ -94,12 +94,16 @@ static int stage_root(struct error *error)
 
 static int stage_live_folders(struct error *error)
 {
-	static const char *const live[] = { "/dev", "/proc", "/sys" };
+	/* The last is a folder of the host's, with fabric manager's socket: operands look for it below
+	 * the root. Not every container has it. */
+	static const char *const live[] = { "/dev", "/proc", "/sys", "/run/nvidia-fabricmanager" };
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(live); i++) {
 		char below[PATH_MAX];
 
+		if (!fs_exists(AT_FDCWD, live[i]))
+			continue;
 		(void) snprintf(below, sizeof(below), STAGE_ROOT "%s", live[i]);
 		r = bind_mount(live[i], below, MS_REC, error);
 		/* What comes there appears in the export; detaching the export takes nothing away.
