@@ -7,6 +7,7 @@
 
 #include "common/fs.h"
 #include "entrypoint/engine/lock.h"
+#include "entrypoint/root/mountinfo.h"
 #include "entrypoint/status/metrics.h"
 #include "entrypoint/nodebuild/nodebuild.h"
 
@@ -48,6 +49,28 @@ int action_write(struct action *action, const char *path, const char *text)
 			"/%s cannot be written: %s: is the operator's host folder mounted there, "
 			"writable?",
 			path, strerror(-r));
+	return 0;
+}
+
+int role_expect_shared(struct action *action, const char *path)
+{
+	const struct role *role = action->role;
+	struct mountinfo mount;
+
+	if (mountinfo_find(role->root_fd, path, &mount) < 0)
+		return 0; /* nothing is known of the mounts */
+	if (mount.of_root)
+		return action_fail(action, REASON_MOUNT_FAILED, -ENODEV,
+			"/%s is not a mount of the host but the container's own folder, which "
+			"nobody else sees: mount the hostPath /%s there with mountPropagation: "
+			"Bidirectional",
+			path, path);
+	if (!mount.shared)
+		return action_fail(action, REASON_MOUNT_FAILED, -EINVAL,
+			"/%s is mounted, but what is mounted below it does not reach the host: the "
+			"volumeMount of the hostPath /%s needs mountPropagation: Bidirectional "
+			"(and the pod privileged: true)",
+			path, path);
 	return 0;
 }
 

@@ -69,6 +69,12 @@ int action_reason(struct action *action, enum reason reason, int code);
 /* Replaces a flag file, or fails the action with what to look at. */
 int action_write(struct action *action, const char *path, const char *text);
 
+/*
+ * Fails the action (REASON_MOUNT_FAILED) unless @path is on a shared mount of the host: what is
+ * mounted or written below would stay in the container, and nobody else would see it.
+ */
+int role_expect_shared(struct action *action, const char *path);
+
 /* STEP_DIRECT: finds the running kernel and the image's modules for it. */
 int role_identify(struct action *action);
 

@@ -32,7 +32,10 @@ static const char *const nic_modules[] = { "ib_uverbs", "ib_umad", "rdma_ucm", "
 static int clear_stale(struct action *action)
 {
 	const struct role *role = action->role;
+	int r = role_expect_shared(action, CONTRACT_OFED_RUN);
 
+	if (r < 0)
+		return r;
 	(void) unlinkat(role->root_fd, CONTRACT_OFED_READY, 0);
 	if (rootfs_detach(CONTRACT_OFED_SOURCES, &action->error) < 0)
 		return action_reason(action, REASON_MOUNT_FAILED, -EIO);

@@ -7,6 +7,7 @@
 #include "entrypoint/contract.h"
 #include "entrypoint/ofed/fingerprint.h"
 #include "entrypoint/role.h"
+#include "entrypoint/root/mountinfo.h"
 #include "module/kallsyms.h"
 #include "module/sysmodule.h"
 
@@ -83,6 +84,22 @@ static int find_peer_memory(struct action *action)
 	return exports_peer_memory(role, exporter) ? 0 : missing_interface(action, exporter);
 }
 
+/* A container without the host's folder would wait for a flag that it can never see. */
+static int missing_flag(struct action *action)
+{
+	const struct role *role = action->role;
+	struct mountinfo mount;
+
+	if (mountinfo_find(role->root_fd, CONTRACT_OFED_RUN, &mount) == 0 && mount.of_root)
+		return action_missing(action, REASON_OFED_NOT_READY,
+			"/%s is not a mount of the host, so that the NIC container's flag /%s cannot "
+			"be seen from here: mount the hostPath /%s there with mountPropagation: "
+			"HostToContainer",
+			CONTRACT_OFED_RUN, CONTRACT_OFED_READY, CONTRACT_OFED_RUN);
+	return action_missing(action, REASON_OFED_NOT_READY,
+		"the NIC driver container has not written /%s", CONTRACT_OFED_READY);
+}
+
 static int find_ofed(struct action *action)
 {
 	struct role *role = action->role;
@@ -92,8 +109,7 @@ static int find_ofed(struct action *action)
 	/* Watch first, look then: what comes in between is an event. */
 	(void) events_watch_file(&role->events, "/" CONTRACT_OFED_READY);
 	if (!fs_exists(role->root_fd, CONTRACT_OFED_READY))
-		return action_missing(action, REASON_OFED_NOT_READY,
-			"the NIC driver container has not written /%s", CONTRACT_OFED_READY);
+		return missing_flag(action);
 	return find_peer_memory(action);
 }
 

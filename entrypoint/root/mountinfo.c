@@ -77,24 +77,31 @@ static bool lies_on(const char *path, const char *place)
 	       (strncmp(path, place, length) == 0 && (path[length] == '/' || path[length] == '\0'));
 }
 
-bool mountinfo_is_shared(int root_fd, const char *path)
+int mountinfo_find(int root_fd, const char *path, struct mountinfo *ret)
 {
 	_cleanup_free_ char *text = NULL;
-	const char *rest;
+	int r = read_table(root_fd, &text);
+	const char *rest = text;
 	struct line line = { .shared = false };
 	size_t longest = 0;
-	bool shared = false;
 
-	if (read_table(root_fd, &text) < 0)
-		return false;
-	rest = text;
+	*ret = (struct mountinfo){ .shared = false };
+	if (r < 0)
+		return r;
 	while (next_line(&rest, &line)) {
 		size_t length = strlen(line.place + 1);
 
 		if (length < longest || !lies_on(path, line.place + 1))
 			continue;
 		longest = length;
-		shared = line.shared;
+		*ret = (struct mountinfo){ .of_root = length == 0, .shared = line.shared };
 	}
-	return shared;
+	return 0;
+}
+
+bool mountinfo_is_shared(int root_fd, const char *path)
+{
+	struct mountinfo mount;
+
+	return mountinfo_find(root_fd, path, &mount) == 0 && mount.shared;
 }

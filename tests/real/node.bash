@@ -47,6 +47,10 @@ container() {
             mount --bind "/dev/$node" "$folder/root/dev/$node"
         done
         ln -s /proc/self/fd "$folder/root/dev/fd"
+        # Bidirectional, as the operator mounts it: the init asks for that.
+        mkdir -p "$folder/root/run/nvidia"
+        mount --bind "$folder/root/run/nvidia" "$folder/root/run/nvidia"
+        mount --make-shared "$folder/root/run/nvidia"
         # The NIC container shows its headers here, where a test has them.
         if [ -n "${OFED_SOURCES:-}" ]; then
             mkdir -p "$folder/root/run/mellanox/drivers/usr/src"

@@ -303,6 +303,25 @@ static void reads_mountinfo(void **state)
 	assert_int_equal(mountinfo_count(AT_FDCWD, "run/nvidia/driver"), -ENOENT);
 }
 
+/* With another Bidirectional mount the container's own root is shared, too: with nobody. */
+static void tells_the_hosts_folder_from_the_containers_own(void **state)
+{
+	const struct folder *folder = *state;
+	struct mountinfo mount;
+
+	assert_int_equal(mountinfo_find(folder->fd, "run/nvidia", &mount), -ENOENT);
+	folder_write_text(folder, "proc/self/mountinfo",
+		"22 1 0:20 / / rw shared:7 - overlay overlay rw\n"
+		"30 22 0:25 /nvidia /run/nvidia rw master:2 - tmpfs tmpfs rw\n"
+		"31 22 0:26 / /var/run rw shared:3 - tmpfs tmpfs rw\n");
+	assert_int_equal(mountinfo_find(folder->fd, "run/mellanox/drivers", &mount), 0);
+	assert_true(mount.of_root);
+	assert_int_equal(mountinfo_find(folder->fd, "run/nvidia", &mount), 0);
+	assert_false(mount.of_root || mount.shared);
+	assert_int_equal(mountinfo_find(folder->fd, "var/run/nvidia", &mount), 0);
+	assert_true(!mount.of_root && mount.shared);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -310,6 +329,7 @@ int main(void)
 		folder_test(a_folder_that_nobody_shares),
 		folder_test(the_images_firmware_is_shown_although_it_is_hidden),
 		folder_test(reads_mountinfo),
+		folder_test(tells_the_hosts_folder_from_the_containers_own),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
