@@ -20,11 +20,55 @@
 #define ARGUMENTS_MAX 32
 #define SECONDS_MAX   (7L * 24 * 3600)
 
-static bool is_true(const char *name)
+/* The operators write "true" and "false"; people write others. */
+static const char *const words_of_yes[] = { "true", "1", "yes", "on" };
+static const char *const words_of_no[] = { "", "false", "0", "no", "off" };
+
+static bool is_among(const char *const *words, size_t count, const char *value)
+{
+	for (size_t i = 0; i < count; i++)
+		if (strcasecmp(words[i], value) == 0)
+			return true;
+	return false;
+}
+
+static int read_flag(const char *name, bool *ret, struct error *error)
 {
 	const char *value = getenv(name);
 
-	return value && strcasecmp(value, "true") == 0;
+	*ret = value && is_among(words_of_yes, ARRAY_SIZE(words_of_yes), value);
+	if (!value || *ret || is_among(words_of_no, ARRAY_SIZE(words_of_no), value))
+		return 0;
+	return error_set(error, -EINVAL,
+		"%s=%.64s: give true (also 1, yes, on) or false (0, no, off, or nothing)", name,
+		value);
+}
+
+/* All are read, also behind one that is wrong: the first such is what is told. */
+static int read_flags(struct options *options, struct error *error)
+{
+	const struct {
+		const char *name;
+		bool *value;
+	} flags[] = {
+		{ CONTRACT_ENV_GDS, &options->gds },
+		{ CONTRACT_ENV_GDRCOPY, &options->gdrcopy },
+		{ CONTRACT_ENV_TOOLKIT_MISSING, &options->toolkit_missing },
+		{ "SLIPWAY_NVIDIA_DRM", &options->drm },
+		{ CONTRACT_ENV_VGPU_UNCHECKED, &options->vgpu_unchecked },
+		{ CONTRACT_ENV_RDMA, &options->rdma },
+		{ CONTRACT_ENV_HOST_OFED, &options->host_ofed },
+		{ CONTRACT_ENV_RESTORE, &options->restore_inbox },
+	};
+	struct error later;
+	int r = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(flags); i++) {
+		int flag = read_flag(flags[i].name, flags[i].value, r < 0 ? &later : error);
+
+		r = r < 0 ? r : flag;
+	}
+	return r;
 }
 
 static bool is_value(const char *name, const char *otherwise, const char *wanted)
@@ -32,6 +76,16 @@ static bool is_value(const char *name, const char *otherwise, const char *wanted
 	const char *value = getenv(name);
 
 	return strcasecmp(value && *value ? value : otherwise, wanted) == 0;
+}
+
+static int read_driver_type(struct options *options, struct error *error)
+{
+	static const char name[] = CONTRACT_ENV_DRIVER_TYPE;
+
+	options->vgpu = is_value(name, "passthrough", "vgpu");
+	if (options->vgpu || is_value(name, "passthrough", "passthrough"))
+		return 0;
+	return error_set(error, -EINVAL, "%s=%.64s: give passthrough or vgpu", name, getenv(name));
 }
 
 static int read_seconds(const char *name, long otherwise, uint32_t *ret_ms, struct error *error)
@@ -69,9 +123,9 @@ static int read_number(const char *name, const char *text, uint32_t *ret, struct
 static int refuse_argument(int kind, char *const *argv, struct error *error)
 {
 	return error_set(error, -EINVAL,
-		"init: %s \"%.64s\": it takes [-a | --accept-license] [-m | --max-threads N] "
+		"%s: %s \"%.64s\": it takes [-a | --accept-license] [-m | --max-threads N] "
 		"[-k | --kernel VERSION] [-t | --tag TAG] [-s | --sign KEYID]",
-		kind == ':' ? "no value after" : "no such argument", argv[optind - 1]);
+		argv[0], kind == ':' ? "no value after" : "no such argument", argv[optind - 1]);
 }
 
 static int take_argument(struct options *options, int kind, char *const *argv, struct error *error)
@@ -110,18 +164,20 @@ static int read_arguments(struct options *options, char *const *arguments, struc
 		{ "sign", required_argument, NULL, 's' },
 		{ NULL, 0, NULL, 0 },
 	};
-	char *argv[ARGUMENTS_MAX + 2] = { (char[]){ "init" } };
+	char verb[16];
+	char *argv[ARGUMENTS_MAX + 2] = { verb };
 	int count = 1;
 	int kind;
 	int r = 0;
 
+	(void) snprintf(verb, sizeof(verb), "%s", options->verb ? options->verb : "init");
 	for (; *arguments && count <= ARGUMENTS_MAX; arguments++)
 		argv[count++] = *arguments;
 	optind = 0; /* glibc: begin anew */
 	while (r == 0 && (kind = getopt_long(count, argv, ":am:k:t:s:", known, NULL)) != -1)
 		r = take_argument(options, kind, argv, error);
 	if (r == 0 && (optind < count || *arguments))
-		r = error_set(error, -EINVAL, "init takes no \"%.64s\"",
+		r = error_set(error, -EINVAL, "%s takes no \"%.64s\"", verb,
 			optind < count ? argv[optind] : *arguments);
 	return r;
 }
@@ -133,17 +189,12 @@ int options_read(struct options *options, char *const *arguments, struct error *
 
 	options->digest = digest ? digest : "";
 	options->node_cache = getenv("SLIPWAY_NODE_CACHE");
-	options->gds = is_true(CONTRACT_ENV_GDS);
-	options->gdrcopy = is_true(CONTRACT_ENV_GDRCOPY);
-	options->toolkit_missing = is_true(CONTRACT_ENV_TOOLKIT_MISSING);
-	options->drm = is_true("SLIPWAY_NVIDIA_DRM");
-	options->vgpu = is_value(CONTRACT_ENV_DRIVER_TYPE, "passthrough", "vgpu");
 	options->vgpu_token = is_value(CONTRACT_ENV_LICENSE_SERVER, "NLS", "NLS");
-	options->vgpu_unchecked = is_true(CONTRACT_ENV_VGPU_UNCHECKED);
-	options->rdma = is_true(CONTRACT_ENV_RDMA);
-	options->host_ofed = is_true(CONTRACT_ENV_HOST_OFED);
-	options->restore_inbox = is_true(CONTRACT_ENV_RESTORE);
-	r = arguments ? read_arguments(options, arguments, error) : 0;
+	r = read_flags(options, error);
+	if (r == 0)
+		r = read_driver_type(options, error);
+	if (r == 0 && arguments)
+		r = read_arguments(options, arguments, error);
 	if (r < 0)
 		return r;
 	r = read_seconds(

@@ -8,6 +8,7 @@
 #include "common/error.h"
 
 struct options {
+	const char *verb;     /* set by the caller: whose arguments these are; NULL: "init" */
 	bool rdma;            /* GPU_DIRECT_RDMA_ENABLED */
 	bool host_ofed;       /* USE_HOST_MOFED: no NIC container, no ready flag */
 	bool restore_inbox;   /* RESTORE_DRIVER_ON_POD_TERMINATION */

@@ -10,6 +10,7 @@
 #include "entrypoint/root/mountinfo.h"
 #include "entrypoint/status/metrics.h"
 #include "entrypoint/nodebuild/nodebuild.h"
+#include "entrypoint/variables.h"
 
 int action_fail(struct action *action, enum reason reason, int code, const char *format, ...)
 {
@@ -173,6 +174,7 @@ static int live(struct role *role)
 	int r;
 
 	journal_open(&role->journal);
+	variables_tell(&role->journal);
 	r = plan_start(&role->plan);
 	if (r == 0 && role->once)
 		return finish_once(role);

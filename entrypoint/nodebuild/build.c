@@ -49,6 +49,7 @@ int build_main(int root_fd, char *const *arguments)
 		.host_root = "/" CONTRACT_GPU_HOST_ROOT,
 		.root_fd = root_fd,
 		.arguments = arguments,
+		.options = { .verb = "build" },
 		.once = true,
 	};
 

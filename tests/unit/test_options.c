@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "entrypoint/options.h"
+#include "entrypoint/variables.h"
 
 static int read_all(struct options *options, struct error *error, char *const *arguments)
 {
@@ -66,6 +67,75 @@ static void names_an_argument_that_it_does_not_take(void **state)
 	assert_refused((char *const[]){ "-a", "load", NULL }, "init takes no \"load\"");
 }
 
+static void assert_environment(const char *name, const char *value, const char *part)
+{
+	struct options options;
+	struct error error;
+	int r;
+
+	(void) setenv(name, value, 1);
+	r = read_all(&options, &error, NULL);
+	(void) unsetenv(name);
+	assert_int_equal(r, part ? -EINVAL : 0);
+	if (part)
+		assert_contains(error.text, part);
+}
+
+static void takes_words_of_yes_and_no_and_refuses_others(void **state)
+{
+	static const char *const yes[] = { "true", "TRUE", "True", "1", "yes", "on" };
+	static const char *const no[] = { "false", "FALSE", "0", "no", "off", "" };
+	struct options options;
+	struct error error;
+
+	(void) state;
+	for (size_t i = 0; i < ARRAY_SIZE(yes); i++) {
+		(void) setenv("USE_HOST_MOFED", yes[i], 1);
+		assert_int_equal(read_all(&options, &error, NULL), 0);
+		assert_true(options.host_ofed);
+		(void) setenv("USE_HOST_MOFED", no[i], 1);
+		assert_int_equal(read_all(&options, &error, NULL), 0);
+		assert_false(options.host_ofed);
+	}
+	(void) unsetenv("USE_HOST_MOFED");
+	assert_environment("GPU_DIRECT_RDMA_ENABLED", "ture",
+		"GPU_DIRECT_RDMA_ENABLED=ture: give true (also 1, yes, on) or false");
+	assert_environment("GDS_ENABLED", "truely", "GDS_ENABLED=truely");
+	assert_environment(
+		"DRIVER_TYPE", "pasthrough", "DRIVER_TYPE=pasthrough: give passthrough or vgpu");
+	assert_environment("DRIVER_TYPE", "", NULL);
+	assert_environment("DRIVER_TYPE", "vgpu", NULL);
+}
+
+static void names_the_verb_whose_arguments_they_are(void **state)
+{
+	struct options options = { .verb = "build" };
+	struct error error;
+
+	(void) state;
+	assert_int_equal(options_read(&options, (char *const[]){ "-k", NULL }, &error), -EINVAL);
+	assert_contains(error.text, "build: no value after \"-k\"");
+	assert_int_equal(options_read(&options, (char *const[]){ "now", NULL }, &error), -EINVAL);
+	assert_contains(error.text, "build takes no \"now\"");
+}
+
+static void tells_a_mistyped_variable_of_its_own(void **state)
+{
+	struct error note = { "" };
+
+	(void) state;
+	assert_true(variables_is_unknown("SLIPWAY_OFED_DEADLINE_SECOND=3", &note));
+	assert_contains(note.text,
+		"SLIPWAY_OFED_DEADLINE_SECOND is not a variable of slipway-init: did you mean "
+		"SLIPWAY_OFED_DEADLINE_SECONDS?");
+	assert_true(variables_is_unknown("SLIPWAY_FOO=", &note));
+	assert_contains(note.text, "SLIPWAY_FOO is not a variable of slipway-init");
+	assert_contains(note.text, "SLIPWAY_NODE_CACHE");
+	assert_false(variables_is_unknown("SLIPWAY_NVIDIA_DRM=true", &note));
+	assert_false(variables_is_unknown("SLIPWAY_DATADIR=/x", &note));
+	assert_false(variables_is_unknown("SLIPWAYS=1", &note));
+}
+
 static void reads_the_environment(void **state)
 {
 	struct options options;
@@ -94,6 +164,9 @@ int main(void)
 		cmocka_unit_test(takes_what_the_stock_image_takes),
 		cmocka_unit_test(reads_every_command_line_anew),
 		cmocka_unit_test(names_an_argument_that_it_does_not_take),
+		cmocka_unit_test(takes_words_of_yes_and_no_and_refuses_others),
+		cmocka_unit_test(names_the_verb_whose_arguments_they_are),
+		cmocka_unit_test(tells_a_mistyped_variable_of_its_own),
 		cmocka_unit_test(reads_the_environment),
 	};
 

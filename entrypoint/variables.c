@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "entrypoint/variables.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/nearest.h"
+#include "entrypoint/engine/journal.h"
+
+#define PREFIX    "SLIPWAY_"
+#define NAME_SIZE 64
+
+/* What slipway-init reads. */
+static const char *const ours[] = {
+	"SLIPWAY_NODE_CACHE",
+	"SLIPWAY_NVIDIA_DRM",
+	"SLIPWAY_OFED_DEADLINE_SECONDS",
+	"SLIPWAY_UNLOAD_DEADLINE_SECONDS",
+};
+
+/* Of `slipway build` and its recipes (nodebuild/workshop.c), and of tests: no mistake here. */
+static const char *const others[] = { "SLIPWAY_ARCH", "SLIPWAY_CACHE", "SLIPWAY_CC",
+	"SLIPWAY_DATADIR", "SLIPWAY_JOBS", "SLIPWAY_KERNEL", "SLIPWAY_KILL_AT", "SLIPWAY_KREL",
+	"SLIPWAY_MIRRORS", "SLIPWAY_NVIDIA", "SLIPWAY_OFED", "SLIPWAY_OUTPUT", "SLIPWAY_PATCHES",
+	"SLIPWAY_SOURCE", "SLIPWAY_VERSION", "SLIPWAY_WORK" };
+
+static bool is_among(const char *const *names, size_t count, const char *name)
+{
+	for (size_t i = 0; i < count; i++)
+		if (strcmp(names[i], name) == 0)
+			return true;
+	return false;
+}
+
+static void suggest(const char *name, struct error *note)
+{
+	_cleanup_strv_ struct strv words = { 0 };
+	_cleanup_free_ char *all = NULL;
+	const char *meant;
+
+	for (size_t i = 0; i < ARRAY_SIZE(ours); i++)
+		if (strv_push(&words, ours[i]) < 0)
+			return;
+	meant = nearest_word(&words, name);
+	all = strv_join(&words, ", ");
+	if (meant)
+		(void) error_set(note, 0, "%s is not a variable of slipway-init: did you mean %s?",
+			name, meant);
+	else
+		(void) error_set(note, 0,
+			"%s is not a variable of slipway-init, and has no effect: it reads %s",
+			name, all ? all : "others");
+}
+
+bool variables_is_unknown(const char *entry, struct error *note)
+{
+	char name[NAME_SIZE];
+
+	(void) snprintf(name, sizeof(name), "%.*s", (int) strcspn(entry, "="), entry);
+	if (strncmp(name, PREFIX, strlen(PREFIX)) != 0 || is_among(ours, ARRAY_SIZE(ours), name) ||
+		is_among(others, ARRAY_SIZE(others), name))
+		return false;
+	suggest(name, note);
+	return true;
+}
+
+void variables_tell(struct journal *journal)
+{
+	for (char *const *entry = environ; entry && *entry; entry++) {
+		struct error note = { "" };
+
+		if (variables_is_unknown(*entry, &note))
+			journal_event(journal, "note", "environment", 0, REASON_NONE, note.text);
+	}
+}
