@@ -167,7 +167,7 @@ static int check_userspace(const struct build *build, const char *version, struc
 	_cleanup_free_ char *found = NULL;
 	int r = arrow_conf_value(build, ARROW_USERSPACE, "set.conf", "version", &found, error);
 
-	if (r < 0 || strcmp(found, version) == 0 || strcmp(found, "none") == 0)
+	if (r < 0 || strcmp(found, version) == 0)
 		return r;
 	return error_set(error, -EINVAL,
 		"the userspace is of driver %s, the modules are of %s: they work together only in "

@@ -9,6 +9,7 @@
 #include "cli/build/output.h"
 #include "cli/build/arrow_tools.h"
 #include "cli/build/supervise.h"
+#include "cli/build/userspace.h"
 #include "cli/output_place.h"
 #include "common/json_text.h"
 
@@ -100,6 +101,10 @@ static int run(struct build *build, struct error *error)
 			&build->context.progress, "--nvidia none: there will be no GPU image");
 	r = lockfile_make(build, error);
 	if (r == 0)
+		r = userspace_check_version(build, error);
+	if (r == 0)
+		r = userspace_say_lacks(build, error);
+	if (r == 0)
 		r = build_read_tree(build, error);
 	if (r == 0)
 		r = signing_settle(build, error);
@@ -123,6 +128,7 @@ void build_done(struct build *build)
 	source_free(&build->ofed);
 	source_free(&build->nvidia);
 	source_free(&build->userspace);
+	free(build->userspace_version);
 	source_free(&build->gdrcopy);
 	source_free(&build->nvidia_fs);
 	for (size_t i = 0; i < ARROW_COUNT; i++)

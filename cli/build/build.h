@@ -88,6 +88,7 @@ struct build {
 	struct source ofed;
 	struct source nvidia;
 	struct source userspace;
+	char *userspace_version; /* of that folder; NULL without --userspace */
 	struct source gdrcopy;
 	struct source nvidia_fs;
 	struct signing signing;

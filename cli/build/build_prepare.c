@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cli/build/arrow_tools.h"
+#include "cli/build/userspace.h"
 #include "cli/bundle/bundle.h"
 #include "kernels/krel.h"
 #include "kernels/resolve/resolve_kernel.h"
@@ -151,13 +152,8 @@ static int identify_sources(struct build *build, struct error *error)
 	if (r == 0 && strcmp(options->nvidia, "none") != 0)
 		r = source_identify("--nvidia", options->nvidia, "debian", &build->nvidia, error);
 	if (r == 0 && options->userspace)
-		r = source_identify(
-			"--userspace", options->userspace, NULL, &build->userspace, error);
-	if (r == 0 && options->userspace && build->userspace.kind != SOURCE_TREE)
-		r = error_set(error, -EINVAL,
-			"--userspace %s: a folder is wanted: unpack the installer (sh "
-			"NVIDIA-….run -x)",
-			options->userspace);
+		r = userspace_open(
+			options->userspace, &build->userspace, &build->userspace_version, error);
 	if (r == 0 && options->gdrcopy)
 		r = source_identify("--gdrcopy", options->gdrcopy, NULL, &build->gdrcopy, error);
 	if (r == 0 && options->nvidia_fs)
@@ -178,7 +174,10 @@ static int import_bundle(struct build *build, struct error *error)
 {
 	int r = bundle_import(build, error);
 
-	return r < 0 ? fail(build, r == -ENODATA ? EXIT_CODE_KERNEL : EXIT_CODE_CONTENT, r) : 0;
+	if (r < 0)
+		return fail(build, r == -ENODATA ? EXIT_CODE_KERNEL : EXIT_CODE_CONTENT, r);
+	r = build_options_check_gpu(&build->options, error);
+	return r < 0 ? fail(build, EXIT_CODE_USAGE, r) : 0;
 }
 
 int build_prepare(struct build *build, struct error *error)

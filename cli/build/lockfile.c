@@ -5,6 +5,7 @@
 
 #include "cli/build/arrow_tools.h"
 #include "cli/build/extras.h"
+#include "kernels/krel.h"
 #include "kernels/resolve/resolve.h"
 
 static void say_warnings(struct build *build, const struct strv *warnings)
@@ -33,6 +34,19 @@ static int ask_for_local(const struct build *build, struct error *error)
 		krel, krel, why.text);
 }
 
+/* One that no list has may be of the user's own making. */
+static int say_kernel_from(const struct build *build, struct error *error)
+{
+	const struct error why = *error;
+
+	if (strcmp(build->options.krel, KREL_NEWEST) == 0)
+		return -ENODATA;
+	return error_set(error, -ENODATA,
+		"%s; a kernel that is in no repository is built for with --kernel-from "
+		"(docs/kernel-from.md)",
+		why.text);
+}
+
 static int ask(struct build *build, struct error *error)
 {
 	_cleanup_(resolve_answer_free) struct resolve_answer answer = { 0 };
@@ -55,6 +69,8 @@ static int ask(struct build *build, struct error *error)
 	say_warnings(build, &answer.warnings);
 	if (r == -ENODATA && build->local.count && !(request.has_headers && request.has_modules))
 		r = ask_for_local(build, error);
+	else if (r == -ENODATA && !build->local.count)
+		r = say_kernel_from(build, error);
 	if (r < 0)
 		return r;
 	build->lock = answer.lock;

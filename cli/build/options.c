@@ -20,7 +20,8 @@ static const char usage_text[] =
 	"  --bundle FILE    everything from one file that slipway bundle wrote; nothing is fetched\n"
 	"  --ofed SRC       OFED kernel sources: a tree, a tarball, or reference (made from "
 	"Debian's\n"
-	"                   kernel source); without it there is no NIC image\n"
+	"                   kernel source); without it there is no NIC image, and no\n"
+	"                   nvidia-peermem in the GPU image\n"
 	"  --nvidia SRC     NVIDIA's open kernel modules: a tree, a tarball, or debian; with none "
 	"there\n"
 	"                   is no GPU image [debian]\n"
@@ -267,6 +268,19 @@ static int check_signing(const struct build_options *options, struct error *erro
 	return 0;
 }
 
+int build_options_check_gpu(const struct build_options *options, struct error *error)
+{
+	bool wants_gpu = options->gdrcopy || options->nvidia_fs || options->userspace ||
+			 options->sources_image;
+
+	if (!wants_gpu || strcmp(options->nvidia, "none") != 0)
+		return 0;
+	return error_set(error, -EINVAL,
+		"--gdrcopy, --nvidia-fs, --userspace and --sources-image go with NVIDIA's modules, "
+		"and %s builds none",
+		options->bundle ? options->bundle : "--nvidia none");
+}
+
 static int check(const struct build_options *options, struct error *error)
 {
 	int r = check_kernel(options, error);
@@ -280,12 +294,8 @@ static int check(const struct build_options *options, struct error *error)
 	if (!options->ofed && !options->bundle && strcmp(options->nvidia, "none") == 0)
 		return error_set(error, -EINVAL,
 			"--nvidia none without --ofed: there would be no image at all");
-	if ((options->gdrcopy || options->nvidia_fs || options->userspace) &&
-		strcmp(options->nvidia, "none") == 0)
-		return error_set(error, -EINVAL,
-			"--gdrcopy, --nvidia-fs and --userspace go with NVIDIA's modules, and "
-			"--nvidia none builds none");
-	return output_place_check(options->output, error);
+	r = build_options_check_gpu(options, error);
+	return r < 0 ? r : output_place_check(options->output, error);
 }
 
 int build_options_parse(int argc, char **argv, struct build_options *ret, struct error *error)

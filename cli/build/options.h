@@ -39,5 +39,8 @@ struct build_options {
  */
 int build_options_parse(
 	int argc, char **argv, struct build_options *ret, struct error *error) _must_check_;
+
+/* What only a GPU image takes wants one: -EINVAL. Asked again where a bundle says what is built. */
+int build_options_check_gpu(const struct build_options *options, struct error *error) _must_check_;
 void build_options_free(struct build_options *options);
 void build_options_usage(FILE *file);

@@ -116,6 +116,36 @@ int source_check_nvidia(const char *path, struct error *error)
 		path);
 }
 
+int source_nvidia_version(const char *path, char **ret_version, struct error *error)
+{
+	static const char *const places[] = { "kernel-open/Kbuild", "Kbuild" };
+	static const char name[] = "NV_VERSION_STRING=\\\"";
+
+	*ret_version = NULL;
+	for (size_t i = 0; i < ARRAY_SIZE(places) && !*ret_version; i++) {
+		_cleanup_free_ char *file = NULL;
+		_cleanup_free_ char *text = NULL;
+		const char *found;
+		int r;
+
+		if (asprintf(&file, "%s/%s", path, places[i]) < 0)
+			return error_set_errno(error, -ENOMEM, "%s", path);
+		r = fs_read(AT_FDCWD, file, 0, &text, NULL);
+		if (r == -ENOENT)
+			continue;
+		if (r < 0)
+			return error_set_errno(error, r, "%s", file);
+		found = strstr(text, name);
+		if (!found)
+			continue;
+		found += strlen(name);
+		*ret_version = strndup(found, strspn(found, "0123456789."));
+		if (!*ret_version)
+			return error_set_errno(error, -ENOMEM, "%s", file);
+	}
+	return 0;
+}
+
 static int check_file(const char *path, const char *file, const char *what, struct error *error)
 {
 	_cleanup_free_ char *full = NULL;

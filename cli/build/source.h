@@ -46,3 +46,9 @@ int source_check_nvidia_fs(const char *path, struct error *error) _must_check_;
 
 /* Is it a tree of NVIDIA's open kernel modules, in Debian's or in NVIDIA's own layout? */
 int source_check_nvidia(const char *path, struct error *error) _must_check_;
+
+/*
+ * The driver's version, NV_VERSION_STRING in its Kbuild: "595.58.03"; NULL where there is none. The
+ * caller frees it.
+ */
+int source_nvidia_version(const char *path, char **ret_version, struct error *error) _must_check_;

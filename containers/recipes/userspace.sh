@@ -3,50 +3,13 @@
 # Recipe: the userspace driver and the firmware of exactly the version of the kernel modules. $SLIPWAY_SOURCE is one of
 # - a folder of Debian's packages (.deb, fetched and checked before);
 # - a folder in which NVIDIA's installer was unpacked (NVIDIA-….run -x), and beside it or below it what of the archives
-#   of fabric manager, IMEX, NSCQ and nvlsm the image is to have (build --userspace);
-# - Debian's source of the modules, which says which packages fit: then they are downloaded here.
-# For any other source of the modules, set.conf says that there is no userspace.
+#   of fabric manager, IMEX, NSCQ and nvlsm the image is to have (build --userspace, whose names cli/build/userspace.c
+#   looks for before anything is compiled).
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
 
 mapfile -t packages < <(grep -v '^[#+]' "$(dirname "$(readlink -f "$0")")/userspace.packages")
-
-# Ends the recipe: a set without userspace is complete, and says why it has none.
-without_userspace() {
-    set_conf source=userspace version=none "reason=$1"
-    settle_output
-    step "no userspace in this image: $1"
-    exit 0
-}
-
-# Debian's version of the module source, epoch and revision included.
-debian_version() {
-    local file
-    for file in "$SLIPWAY_SOURCE"/{,modules/nvidia-open-kernel/}debian/changelog; do
-        [[ ! -f $file ]] || sed -n '1s/^nvidia[a-z-]* (\([^)]*\)).*/\1/p' "$file"
-    done | head -n 1
-}
-
-# Sets package_version to the newest packaging of driver version $1 that Debian serves for package $2, or to nothing.
-find_package() {
-    package_version=$(apt-cache madison "$2" | awk -v want="$1" \
-        '{ packaged = $3; sub("^[0-9]+:", "", $3); sub("-[^-]*$", "", $3); if ($3 == want) { print packaged; exit } }')
-}
-
-download() {
-    local name wanted=()
-    step "read Debian's package lists"
-    apt-get update -qq
-    for name in "${packages[@]}"; do
-        find_package "$driver" "$name"
-        [[ -n $package_version ]] || without_userspace "Debian has no $name $driver"
-        wanted+=("$name=$package_version")
-    done
-    step "download ${wanted[*]}"
-    mkdir "$SLIPWAY_WORK/packages"
-    (cd "$SLIPWAY_WORK/packages" && apt-get -o APT::Sandbox::User=root download -qq "${wanted[@]}")
-}
 
 # Is package $1 one that has to be of the driver's version?
 is_driver_package() {
@@ -109,7 +72,7 @@ arrange_persistenced() {
     find "$from" -path "*/lib/$SLIPWAY_ARCH-linux-gnu/lib*.so.*" -exec cp -a -t "$SLIPWAY_OUTPUT/$libraries" {} +
     # libtirpc opens no socket without it.
     [[ ! -f $from/etc/netconfig ]] || install -D -m 644 -t "$SLIPWAY_OUTPUT/etc" "$from/etc/netconfig"
-    step "nvidia-persistenced of $(dpkg-deb --field "$folder"/nvidia-persistenced_*.deb Version)"
+    step "nvidia-persistenced of $(dpkg-deb --field "$SLIPWAY_SOURCE"/nvidia-persistenced_*.deb Version)"
 }
 
 # Sets driver by the name of the library that whatever asks for a driver's version reads it from.
@@ -189,24 +152,18 @@ from_installer() {
 # bash reads a script while it runs it: in a function, all of it is read before the first step.
 main() {
     require_inputs
-    folder=$SLIPWAY_SOURCE
     installer_version
     if [[ -n $driver ]]; then
         from_installer
         return
     fi
-    if compgen -G "$SLIPWAY_SOURCE/nvidia-smi_*.deb" >/dev/null; then
-        packaged=$(dpkg-deb --field "$SLIPWAY_SOURCE"/nvidia-smi_*.deb Version)
-    else
-        packaged=$(debian_version)
-        [[ -n $packaged ]] || without_userspace "the module source is not Debian's"
-        folder=$SLIPWAY_WORK/packages
-    fi
+    compgen -G "$SLIPWAY_SOURCE/nvidia-smi_*.deb" >/dev/null ||
+        die "neither libnvidia-ml.so.* of an installer nor Debian's nvidia-smi_*.deb in the source"
+    packaged=$(dpkg-deb --field "$SLIPWAY_SOURCE"/nvidia-smi_*.deb Version)
     driver=${packaged#*:}
     driver=${driver%-*}
-    [[ $folder == "$SLIPWAY_SOURCE" ]] || download
     step "arrange driver $driver"
-    unpack "$folder"
+    unpack "$SLIPWAY_SOURCE"
     arrange
     set_conf source=userspace "version=$driver" "packages=${unpacked[*]}"
     settle_output

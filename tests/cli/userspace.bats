@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# shellcheck disable=SC2154
+# shellcheck disable=SC2030,SC2031,SC2154
 # SPDX-License-Identifier: Apache-2.0
 # slipway build --userspace, --gdrcopy and --nvidia-fs: what is wrong with them comes out before anything is fetched; and
 # what the recipe makes of an installer's folder, run by itself. The libraries here are empty ones of the right names.
@@ -100,6 +100,10 @@ recipe() {
     library "$tree/older/libnvidia-ml.so.470.1.1" libnvidia-ml.so.1
     recipe 1
     says "several drivers" "libnvidia-ml.so.470.1.1 libnvidia-ml.so.$version"
+    rm -r "$tree"
+    mkdir "$tree"
+    recipe 1
+    says "neither libnvidia-ml.so.* of an installer nor Debian's"
 }
 
 @test "sources that are none are refused before anything is fetched" {
@@ -109,9 +113,108 @@ recipe() {
     says "no source of nvidia-fs: it has no src/nvfs-core.c"
     run_slipway 6 build --kernel newest --nvidia-fs "$tree/nowhere"
     says "--nvidia-fs $tree/nowhere: No such file or directory: name a source tree or a tarball"
-    touch "$tree/installer.run"
-    run_slipway 6 build --kernel newest --userspace "$tree/installer.run"
-    says "--userspace $tree/installer.run: a folder is wanted: unpack the installer"
     run_slipway 2 build --kernel newest --ofed reference --nvidia none --gdrcopy "$tree"
     says "go with NVIDIA's modules, and --nvidia none builds none"
+    run_slipway 2 build --kernel newest --ofed reference --nvidia none --sources-image
+    says "--sources-image go with NVIDIA's modules, and --nvidia none builds none"
+}
+
+# refused TEXT…: --userspace "$tree" is no source, and nothing was asked or made.
+refused() {
+    run_slipway 6 build --kernel newest --userspace "$tree"
+    says "$@"
+    [[ $output != *resolve* ]]
+    [ -z "$(ls -A "$BATS_TEST_TMPDIR/cache/arrows")" ]
+}
+
+@test "a --userspace that no installer has unpacked is refused before anything is fetched or compiled" {
+    run_slipway 6 build --kernel newest --userspace /nope
+    says "--userspace /nope: No such file or directory: give the folder that NVIDIA's installer unpacks (sh NVIDIA-Linux-….run -x)"
+    [[ $output != *tarball* ]]
+    touch "$tree/installer.run"
+    run_slipway 6 build --kernel newest --userspace "$tree/installer.run"
+    says "--userspace $tree/installer.run: a folder is wanted: the folder that NVIDIA's installer unpacks"
+    rm "$tree/installer.run"
+    refused "no libnvidia-ml.so.* below $tree: give the folder that NVIDIA's installer unpacks (sh NVIDIA-Linux-….run -x)"
+    run_slipway 6 build --kernel newest --userspace /etc/apt
+    says "no libnvidia-ml.so.* below /etc/apt"
+    # The libraries of 32 bit alone are none.
+    library "$tree/32/libnvidia-ml.so.$version" libnvidia-ml.so.1
+    refused "no libnvidia-ml.so.* below $tree"
+    library "$tree/libnvidia-ml.so.$version" libnvidia-ml.so.1
+    refused "driver $version is not whole there: it has no libcuda.so of it"
+    make_installer
+    rm "$tree/libnvidia-ml.so.$version" "$tree/run/nvidia-smi"
+    refused "driver $version is not whole there: it has no nvidia-smi"
+    make_installer
+    rm "$tree/run/firmware/gsp_ga10x.bin"
+    refused "driver $version is not whole there: it has no firmware/*.bin"
+    make_installer
+    library "$tree/older/libnvidia-ml.so.470.1.1" libnvidia-ml.so.1
+    refused "several drivers are below it: 470.1.1, $version"
+}
+
+# own OPTION…: a build for a kernel of one's own with the installer's folder, which never comes to an image here.
+own() {
+    load kernel-from
+    [ -d "$BATS_TEST_TMPDIR/root" ] || make_root "$BATS_TEST_TMPDIR/root" 6.6.9-own1
+    run_slipway "$1" build --os debian12 --offline --kernel-from "$BATS_TEST_TMPDIR/root" --userspace "$tree" "${@:2}"
+}
+
+@test "a userspace of another version than the modules' source is refused before anything is compiled" {
+    make_installer
+    local nvidia=$BATS_TEST_TMPDIR/nvidia
+    mkdir -p "$nvidia/kernel-open"
+    printf 'ccflags-y += -DNV_VERSION_STRING=\\"535.9.9\\"\n' >"$nvidia/kernel-open/Kbuild"
+    own 6 --nvidia "$nvidia"
+    says "it is of driver $version, the modules of --nvidia are of 535.9.9" "the installer's folder of 535.9.9"
+    touch "$nvidia/README"
+    tar -C "$nvidia" -cf "$BATS_TEST_TMPDIR/nvidia.tar" .
+    own 6 --nvidia "$BATS_TEST_TMPDIR/nvidia.tar"
+    says "it is of driver $version, the modules of --nvidia are of 535.9.9"
+    [ -z "$(find "$BATS_TEST_TMPDIR/cache/arrows" -mindepth 1 -maxdepth 1 ! -name 'nvidia-source-*')" ]
+    # Of the same version the build goes on, to where it needs what --offline keeps from it.
+    sed -i "s/535.9.9/$version/" "$nvidia/kernel-open/Kbuild"
+    own 21 --nvidia "$nvidia" --force
+    [[ $output != *"they work together"* ]]
+    own 6 --nvidia "$nvidia" --force --userspace /etc/apt
+}
+
+# debian_driver VERSION PACKAGE…: a repository with a kernel, the modules' source and these packages of the driver.
+debian_driver() {
+    local name
+    load repository
+    make_repository
+    add_kernel 6.1.0-56-amd64
+    add_package linux-compiler-gcc-12-x86 gcc-12
+    for name in nvidia-open-kernel-source "${@:2}"; do
+        VERSION=$1-1 SOURCE=nvidia add_package "$name"
+    done
+    publish
+    update_system
+}
+
+@test "Debian's version is the lock's, and a userspace of another is refused" {
+    make_installer
+    debian_driver 535.9.9
+    run_slipway 6 build --kernel newest --userspace "$tree"
+    says "it is of driver $version, the modules of --nvidia are of 535.9.9"
+    [ -z "$(ls -A "$BATS_TEST_TMPDIR/cache/arrows")" ]
+}
+
+@test "what the GPU image lacks of the userspace is said" {
+    # shellcheck disable=SC2046
+    debian_driver 535.9.9 $(grep -v '^[#+]' "$repository/containers/recipes/userspace.packages") libtirpc3t64 libtirpc-common \
+        libgssapi-krb5-2 libkrb5-3 libk5crypto3 libkrb5support0 libcom-err2
+    run_slipway 12 build --kernel newest
+    says "debian12 has no nvidia-persistenced, libkeyutils1: left out of the userspace in the GPU image"
+}
+
+@test "a GPU image without any userspace is said to have none" {
+    debian_driver 535.9.9
+    run_slipway 12 build --kernel newest
+    says "no userspace of the modules' version: no nvidia-smi"
+    mkdir -p "$BATS_TEST_TMPDIR/nvidia/kernel-open"
+    run_slipway 12 build --kernel newest --nvidia "$BATS_TEST_TMPDIR/nvidia"
+    says "no --userspace: no nvidia-smi" "no --ofed: there will be no NIC image, and no nvidia-peermem in the GPU image"
 }
