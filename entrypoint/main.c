@@ -34,35 +34,62 @@ static const char usage[] =
 	"  slipway-init status [--json]          what the roles say; exit 0 when all are ready\n"
 	"  slipway-init --help | --version\n"
 	"\n"
-	"Environment: GPU_DIRECT_RDMA_ENABLED, USE_HOST_MOFED, RESTORE_DRIVER_ON_POD_TERMINATION,\n"
-	"SLIPWAY_OFED_DEADLINE_SECONDS (1200), SLIPWAY_UNLOAD_DEADLINE_SECONDS (20),\n"
-	"SLIPWAY_NVIDIA_DRM (true: nvidia_drm too; docs/loading.md).\n"
-	"Exit codes and reasons: docs/reasons.md.\n";
+	"  -m, --max-threads N     jobs of a build on the node; as many as fit unless given\n"
+	"  -k, --kernel KREL       build: for this kernel, not for the one that runs\n"
+	"  -a, --accept-license, -t, --tag TAG, -s, --sign KEYID\n"
+	"                          taken as the stock image takes them, and not needed\n"
+	"\n"
+	"Environment of the operators (true, 1, yes, on; false, 0, no, off or nothing):\n"
+	"  GPU_DIRECT_RDMA_ENABLED   load nvidia_peermem, once OFED is there\n"
+	"  USE_HOST_MOFED            OFED is the node's own: no NIC container is waited for\n"
+	"  GDRCOPY_ENABLED           load gdrdrv, where the image has it\n"
+	"  GDS_ENABLED               load nvidia_fs, where the image has it\n"
+	"  DISABLE_VGPU_VERSION_CHECK, RHCOS_IMAGE_MISSING\n"
+	"  RESTORE_DRIVER_ON_POD_TERMINATION   nic: the inbox drivers come back at the end\n"
+	"and with other values:\n"
+	"  DRIVER_TYPE               passthrough, or vgpu\n"
+	"  VGPU_LICENSE_SERVER_TYPE  NLS unless given\n"
+	"  DRIVER_CONFIG_DIGEST      told to the driver manager\n"
+	"  NVFM_CONFIG_<FIELD>       a setting of fabricmanager.cfg (docs/daemons.md)\n"
+	"Slipway's own:\n"
+	"  SLIPWAY_NVIDIA_DRM        true: load nvidia_drm, too (docs/loading.md)\n"
+	"  SLIPWAY_NODE_CACHE        where builds on the node are kept (docs/node-build.md)\n"
+	"  SLIPWAY_OFED_DEADLINE_SECONDS (1200), SLIPWAY_UNLOAD_DEADLINE_SECONDS (20)\n"
+	"\n"
+	"Module parameters: /drivers/<module>.conf. Exit codes, reasons, and the mounts that a pod "
+	"needs:\n"
+	"docs/reasons.md.\n";
 
 struct verb {
 	const char *program; /* the name it is called by */
 	const char *name;
 	int (*run)(int root_fd, char *const *arguments);
+	enum {
+		TAKES_ARGUMENTS,
+		TAKES_NONE,
+		IS_PROBE, /* neither: runs beside a role, whose container's last word is not its own
+			   */
+	} kind;
 };
 
 static const struct verb verbs[] = {
-	{ "nvidia-driver", "init", gpu_main },
-	{ "nvidia-driver", "build", build_main },
-	{ "nvidia-driver", "reload_nvidia_peermem", peermem_main },
-	{ "nvidia-driver", "probe_nvidia_peermem", peermem_probe },
-	{ "ocp_dtk_entrypoint", "nv-ctr-run-with-dtk", dtk_driver_main },
-	{ "ocp_dtk_entrypoint", "dtk-build-driver", dtk_build_main },
-	{ "ocp_dtk_entrypoint", "nv-fs-ctr-run-with-dtk", gds_main },
-	{ "ocp_dtk_entrypoint", "gdrcopy-ctr-run-with-dtk", gdrcopy_main },
-	{ "nvidia-gds-driver", "install", gds_main },
-	{ "nvidia-gdrcopy-driver", "install", gdrcopy_main },
-	{ "nic-driver", "precompiled", nic_main },
-	{ "slipway-init", "gpu", gpu_main },
-	{ "slipway-init", "nic", nic_main },
-	{ "slipway-init", "peermem", peermem_main },
-	{ "slipway-init", "gds", gds_main },
-	{ "slipway-init", "gdrcopy", gdrcopy_main },
-	{ "slipway-init", "probe-peermem", peermem_probe },
+	{ "nvidia-driver", "init", gpu_main, TAKES_ARGUMENTS },
+	{ "nvidia-driver", "build", build_main, TAKES_ARGUMENTS },
+	{ "nvidia-driver", "reload_nvidia_peermem", peermem_main, TAKES_NONE },
+	{ "nvidia-driver", "probe_nvidia_peermem", peermem_probe, IS_PROBE },
+	{ "ocp_dtk_entrypoint", "nv-ctr-run-with-dtk", dtk_driver_main, TAKES_ARGUMENTS },
+	{ "ocp_dtk_entrypoint", "dtk-build-driver", dtk_build_main, TAKES_ARGUMENTS },
+	{ "ocp_dtk_entrypoint", "nv-fs-ctr-run-with-dtk", gds_main, TAKES_NONE },
+	{ "ocp_dtk_entrypoint", "gdrcopy-ctr-run-with-dtk", gdrcopy_main, TAKES_NONE },
+	{ "nvidia-gds-driver", "install", gds_main, TAKES_NONE },
+	{ "nvidia-gdrcopy-driver", "install", gdrcopy_main, TAKES_NONE },
+	{ "nic-driver", "precompiled", nic_main, TAKES_NONE },
+	{ "slipway-init", "gpu", gpu_main, TAKES_ARGUMENTS },
+	{ "slipway-init", "nic", nic_main, TAKES_NONE },
+	{ "slipway-init", "peermem", peermem_main, TAKES_NONE },
+	{ "slipway-init", "gds", gds_main, TAKES_NONE },
+	{ "slipway-init", "gdrcopy", gdrcopy_main, TAKES_NONE },
+	{ "slipway-init", "probe-peermem", peermem_probe, IS_PROBE },
 };
 
 static const char *program_name(const char *path)
@@ -97,9 +124,22 @@ static bool is_option(const char *argument, const char *option)
 	return argument && strcmp(argument, option) == 0;
 }
 
-static int no_verb(int root_fd, const char *program, const char *name)
+/* The reason comes last, where one who looks at a log finds it. */
+static int usage_error(int root_fd, const char *program, bool is_last_word, const char *text)
 {
 	struct journal journal;
+
+	(void) fprintf(stderr, "[%s] %s (slipway-init --help lists verbs and variables)\n",
+		reason_entry(REASON_USAGE)->code, text);
+	if (is_last_word) {
+		journal_prepare(&journal, root_fd, program, "");
+		journal_termination(&journal, REASON_USAGE, text);
+	}
+	return reason_entry(REASON_USAGE)->exit_code;
+}
+
+static int no_verb(int root_fd, const char *program, const char *name)
+{
 	char text[256];
 
 	if (strcmp(name, "sources") == 0 || strcmp(name, "dtk-build") == 0)
@@ -112,10 +152,30 @@ static int no_verb(int root_fd, const char *program, const char *name)
 		(void) snprintf(text, sizeof(text), "%s: no verb \"%.64s\"", program, name);
 	else
 		(void) snprintf(text, sizeof(text), "%s: say what to do", program);
-	(void) fprintf(stderr, "%s\n\n%s", text, usage);
-	journal_prepare(&journal, root_fd, program, "");
-	journal_termination(&journal, REASON_USAGE, text);
-	return reason_entry(REASON_USAGE)->exit_code;
+	return usage_error(root_fd, program, true, text);
+}
+
+static int run_verb(int root_fd, const struct verb *verb, char *const *arguments)
+{
+	char text[256];
+
+	if (verb->kind == TAKES_ARGUMENTS || !*arguments)
+		return verb->run(root_fd, arguments);
+	(void) snprintf(text, sizeof(text), "%s %s takes no \"%.64s\": it has no arguments",
+		verb->program, verb->name, *arguments);
+	return usage_error(root_fd, verb->program, verb->kind != IS_PROBE, text);
+}
+
+static int run_status(int root_fd, const char *program, char *const *arguments)
+{
+	bool json = is_option(*arguments, "--json");
+	const char *other = arguments[json ? 1 : 0];
+	char text[256];
+
+	if (!other)
+		return status_main(root_fd, json);
+	(void) snprintf(text, sizeof(text), "status takes no \"%.64s\": only --json", other);
+	return usage_error(root_fd, program, false, text);
 }
 
 int main(int argc, char **argv)
@@ -130,10 +190,10 @@ int main(int argc, char **argv)
 		return fputs(usage, stdout) < 0;
 	if (is_option(name, "--version"))
 		return puts("slipway-init " VERSION KILL_POINTS_VERSION) < 0;
-	if (is_option(name, "status") && (argc == 2 || is_option(argv[2], "--json")))
-		return status_main(root_fd, argc > 2);
+	if (is_option(name, "status"))
+		return run_status(root_fd, program, argv + 2);
 	if (init && root_fd >= 0)
 		return init->run(root_fd, argv + 1);
-	return verb && root_fd >= 0 ? verb->run(root_fd, argv + 2)
+	return verb && root_fd >= 0 ? run_verb(root_fd, verb, argv + 2)
 				    : no_verb(root_fd, program, name);
 }

@@ -196,6 +196,24 @@ static int refuse(const struct role *role, enum reason reason, const struct erro
 	return reason_entry(reason)->exit_code;
 }
 
+/* An image without image.conf is taken for what it is asked to be. */
+static int expect_image(const struct role *role, struct error *error)
+{
+	bool nic = strcmp(role->name, "nic") == 0;
+	struct utsname system;
+	struct image image;
+
+	(void) uname(&system);
+	image_read(role->root_fd, system.release, &image);
+	if (!*image.role || (strcmp(image.role, "nic") == 0) == nic)
+		return 0;
+	return error_set(error, -EINVAL,
+		"this is a %s image (driver %s), and the role %s needs a %s image: give the "
+		"container that one, or the verb that this one has (%s)",
+		nic ? "GPU" : "NIC", *image.version ? image.version : "unknown", role->name,
+		nic ? "NIC" : "GPU", nic ? "nvidia-driver init" : "nic-driver precompiled");
+}
+
 int role_run(struct role *role, const struct step *steps, size_t step_count)
 {
 	struct error error = { "" };
@@ -208,6 +226,8 @@ int role_run(struct role *role, const struct step *steps, size_t step_count)
 	if (events_open(&role->events, &error) < 0)
 		return refuse(role, REASON_INTERNAL, &error);
 	if (options_read(&role->options, role->arguments, &error) < 0)
+		return refuse(role, REASON_USAGE, &error);
+	if (expect_image(role, &error) < 0)
 		return refuse(role, REASON_USAGE, &error);
 	r = role->lock_path ? lock_take(role->root_fd, role->lock_path, &role->lock_fd, &error) : 0;
 	if (r < 0)
