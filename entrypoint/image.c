@@ -4,10 +4,12 @@
 #include <limits.h>
 #include <stdbool.h>
 #include <string.h>
+#include <sys/utsname.h>
 
 #include "common/fs.h"
 #include "common/tag.h"
 #include "entrypoint/conf.h"
+#include "entrypoint/nodebuild/kit.h"
 #include "module/kernel_facts.h"
 
 void image_read(int root_fd, const char *krel, struct image *image)
@@ -48,12 +50,58 @@ static char *expected_tag(const struct image *image, const char *krel)
 		       : tag_gpu(image->version, krel, image->os, "");
 }
 
+static bool is_running(const char *krel)
+{
+	struct utsname system;
+
+	return uname(&system) == 0 && strcmp(system.release, krel) == 0;
+}
+
+/* The cure: what `slipway build` wants for an image of this kind, and what else there is. */
+static void describe_build(
+	int root_fd, const struct image *image, const char *krel, char *text, size_t size)
+{
+	bool nic = strcmp(image->role, "nic") == 0;
+	bool bound = !nic && (*image->ofed_version || *image->ofed_exporter);
+	char ofed[128] = "";
+
+	if (nic)
+		(void) snprintf(ofed, sizeof(ofed), " --ofed <the source of OFED%s%s>",
+			*image->version ? " " : "", image->version);
+	else if (bound)
+		(void) snprintf(ofed, sizeof(ofed), " --ofed <the OFED of the NIC image%s%s>",
+			*image->ofed_version ? ": " : "", image->ofed_version);
+	(void) snprintf(text, size,
+		"slipway build --kernel %s%s%s%s (a kernel of your own: --kernel-from its headers "
+		"or its node's slipway-probe file)%s",
+		krel, *image->os ? " --os " : "", image->os, ofed,
+		nic || kit_is_there(root_fd) ? ""
+					     : "; or an image that compiles on the node: "
+					       "slipway build --sources-image");
+}
+
+static int refuse_kernel(int root_fd, const struct image *image, const char *krel,
+	const struct strv *kernels, struct error *error)
+{
+	_cleanup_free_ char *list = strv_join(kernels, ", ");
+	_cleanup_free_ char *tag = expected_tag(image, krel);
+	char build[512];
+
+	describe_build(root_fd, image, krel, build, sizeof(build));
+	return error_set(error, -ENOENT,
+		"the %s is %s; this image (driver %s) has modules for: %s. Use the image that was "
+		"built for it%s%s%s, or build one: %s",
+		is_running(krel) ? "running kernel" : "kernel asked for", krel,
+		*image->version ? image->version : "unknown",
+		list && *list ? list : "no kernel at all",
+		tag ? " (the tag that the operator asks for: " : "", tag ? tag : "", tag ? ")" : "",
+		build);
+}
+
 int image_has_kernel(int root_fd, const struct image *image, const char *krel, struct error *error)
 {
 	_cleanup_strv_ struct strv folders = { 0 };
 	_cleanup_strv_ struct strv kernels = { 0 };
-	_cleanup_free_ char *list = NULL;
-	_cleanup_free_ char *tag = NULL;
 
 	if (has_index(root_fd, krel))
 		return 0;
@@ -63,15 +111,7 @@ int image_has_kernel(int root_fd, const struct image *image, const char *krel, s
 		if (has_index(root_fd, folders.items[i]) &&
 			strv_push(&kernels, folders.items[i]) < 0)
 			return error_set_errno(error, -ENOMEM, "lib/modules");
-	list = strv_join(&kernels, ", ");
-	tag = expected_tag(image, krel);
-	return error_set(error, -ENOENT,
-		"the running kernel is %s; this image (driver %s) has modules for: %s. Use the "
-		"image that was built for it%s%s%s, or build one: slipway build --kernel %s%s%s",
-		krel, *image->version ? image->version : "unknown",
-		list && *list ? list : "no kernel at all",
-		tag ? " (the tag that the operator asks for: " : "", tag ? tag : "", tag ? ")" : "",
-		krel, *image->os ? " --os " : "", image->os);
+	return refuse_kernel(root_fd, image, krel, &kernels, error);
 }
 
 /* "updates/nvidia/nvidia-uvm.ko: updates/nvidia/nvidia.ko" → "nvidia_uvm". */

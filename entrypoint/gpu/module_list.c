@@ -33,3 +33,27 @@ void gpu_module_list(const struct role *role, struct module_list *list)
 	if (role->options.gds)
 		add(list, "nvidia_fs");
 }
+
+static void tell_missing(
+	struct role *role, const char *variable, const char *module, const char *option)
+{
+	struct error text;
+
+	if (strv_contains(&role->driver_modules, module))
+		return;
+	(void) error_set(&text, 0,
+		"%s is true, and this image has no module %s for %s: it is left to the operator's "
+		"own container for it, unless the image is built with slipway build %s SOURCE",
+		variable, module, role->krel, option);
+	journal_event(&role->journal, "note", role->journal.step, 0, REASON_NONE, text.text);
+}
+
+void gpu_tell_missing_modules(struct role *role)
+{
+	if (!role->driver_modules.count)
+		return; /* a build on the node has yet to make them */
+	if (role->options.gdrcopy)
+		tell_missing(role, CONTRACT_ENV_GDRCOPY, "gdrdrv", "--gdrcopy");
+	if (role->options.gds)
+		tell_missing(role, CONTRACT_ENV_GDS, "nvidia_fs", "--nvidia-fs");
+}

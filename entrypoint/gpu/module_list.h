@@ -19,3 +19,6 @@ struct module_list {
  * them: without, their containers compile them.
  */
 void gpu_module_list(const struct role *role, struct module_list *list);
+
+/* Notes the modules of GDRCopy and GDS that the variables ask for and that the image lacks. */
+void gpu_tell_missing_modules(struct role *role);

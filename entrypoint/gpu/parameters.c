@@ -100,17 +100,34 @@ static bool has_defaults(const char *module)
 	return false;
 }
 
-static int check_all(const struct parameters_taken *taken, const char *module,
-	const struct strv *parameters, struct error *error)
+/* The files that speak of the module: one, unless somebody mounts both spellings. */
+static char *files_of(const struct strv *files, const char *module)
 {
+	_cleanup_strv_ struct strv paths = { 0 };
+
+	for (size_t i = 0; i < files->count; i++) {
+		char about[NAME_SIZE];
+
+		if (module_of_file(files->items[i], about) && strcmp(about, module) == 0 &&
+			strv_pushf(&paths, "/" CONTRACT_MODULE_CONF "/%s", files->items[i]) < 0)
+			return NULL;
+	}
+	return strv_join(&paths, " or ");
+}
+
+static int check_all(const struct parameters_taken *taken, const struct strv *files,
+	const char *module, const struct strv *parameters, struct error *error)
+{
+	_cleanup_free_ char *paths = NULL;
+
 	for (size_t i = 0; i < parameters->count; i++) {
 		int r = parameter_check(taken, parameters->items[i], error);
 
-		if (r < 0)
-			return error_prefix(error, r,
-				"/" CONTRACT_MODULE_CONF "/, the operator's kernelModuleConfig, on "
-				"%s",
-				module);
+		if (r == 0)
+			continue;
+		paths = files_of(files, module);
+		return error_prefix(error, r, "%s, the operator's kernelModuleConfig, on %s",
+			paths ? paths : "/" CONTRACT_MODULE_CONF, module);
 	}
 	return 0;
 }
@@ -125,7 +142,7 @@ static int parameters_of_module(const struct role *role, struct loader *loader,
 		return r;
 	r = loader_parameters(loader, module, &taken, error);
 	if (r == 0)
-		r = check_all(&taken, module, parameters, error);
+		r = check_all(&taken, files, module, parameters, error);
 	if (r == 0 && add_defaults(&taken, module, parameters) < 0)
 		r = error_set_errno(error, -ENOMEM, "%s", module);
 	return r;

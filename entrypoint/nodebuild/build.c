@@ -18,8 +18,22 @@ static bool wants_peermem(const void *context)
 	       fs_exists(role->root_fd, CONTRACT_OFED_SOURCES "/ofa_kernel");
 }
 
+static int identify(struct action *action)
+{
+	struct role *role = action->role;
+	struct error text;
+	int r = nodebuild_identify(action);
+
+	if (r < 0 || image_has_kernel(role->root_fd, &role->image, role->krel, &text) < 0)
+		return r;
+	(void) error_set(
+		&text, 0, "the image has modules for %s: there is nothing to compile", role->krel);
+	journal_event(&role->journal, "note", role->journal.step, 0, REASON_NONE, text.text);
+	return r;
+}
+
 static const struct step build_steps[] = {
-	{ .name = "identify-kernel", .perform = nodebuild_identify },
+	{ .name = "identify-kernel", .perform = identify },
 	{ .name = "build-on-node",
 		.wanted = nodebuild_wanted,
 		.kind = STEP_WORKER,

@@ -107,7 +107,7 @@ int kit_compiler(
 	(void) snprintf(path, sizeof(path), "usr/bin/%s", name);
 	if (!fs_exists(root_fd, path))
 		return error_set(error, -ENOENT,
-			"the running kernel was made with %s %u and the image has no %s: build the "
+			"the kernel was made with %s %u and the image has no %s: build the "
 			"image with slipway build --sources-image --compiler %s-%u",
 			family, wanted, family, family, wanted);
 	if (wanted && found != wanted)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
+#include <sys/utsname.h>
 
 #include "common/fs.h"
 #include "entrypoint/image.h"
@@ -21,10 +22,42 @@ static void names_the_kernels_that_it_has(void **state)
 	image_read(folder->fd, "6.1.0-99-amd64", &image);
 	assert_int_equal(image_has_kernel(folder->fd, &image, "6.1.0-50-amd64", &error), 0);
 	assert_int_equal(image_has_kernel(folder->fd, &image, "6.1.0-99-amd64", &error), -ENOENT);
-	assert_contains(error.text, "the running kernel is 6.1.0-99-amd64");
+	assert_contains(error.text, "the kernel asked for is 6.1.0-99-amd64");
 	assert_contains(error.text, "has modules for: 6.1.0-50-amd64, 6.1.0-56-amd64");
 	assert_contains(error.text, "asks for: 535-6.1.0-99-amd64-debian12)");
 	assert_contains(error.text, "slipway build --kernel 6.1.0-99-amd64 --os debian12");
+	assert_null(strstr(error.text, "--ofed"));
+	assert_contains(error.text, "slipway build --sources-image");
+}
+
+static void assert_cure(const struct folder *folder, const char *conf, const char *part)
+{
+	struct image image;
+	struct error error;
+
+	folder_write_text(folder, IMAGE_CONF, conf);
+	image_read(folder->fd, "6.1", &image);
+	assert_int_equal(image_has_kernel(folder->fd, &image, "6.1", &error), -ENOENT);
+	assert_contains(error.text, part);
+	assert_contains(error.text, "--kernel-from");
+}
+
+static void names_the_ofed_that_a_build_needs(void **state)
+{
+	const struct folder *folder = *state;
+	struct utsname running;
+	struct image image = { .role = "gpu" };
+	struct error error;
+
+	assert_cure(folder, "role=nic\nversion=24.10\nos=debian12\n",
+		"--os debian12 --ofed <the source of OFED 24.10>");
+	assert_cure(folder, "role=gpu\nversion=535.1\nofed_version=24.10\n",
+		"--kernel 6.1 --ofed <the OFED of the NIC image: 24.10>");
+	assert_cure(folder, "role=gpu\nversion=535.1\nofed_exporter=ib_uverbs\n",
+		"--ofed <the OFED of the NIC image>");
+	(void) uname(&running);
+	assert_int_equal(image_has_kernel(folder->fd, &image, running.release, &error), -ENOENT);
+	assert_contains(error.text, "the running kernel is ");
 }
 
 static void lists_the_drivers_own_modules(void **state)
@@ -114,6 +147,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		folder_test(names_the_kernels_that_it_has),
+		folder_test(names_the_ofed_that_a_build_needs),
 		folder_test(lists_the_drivers_own_modules),
 		cmocka_unit_test(reads_values_of_whole_keys_only),
 		folder_test(finds_the_exporting_module),

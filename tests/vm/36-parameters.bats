@@ -91,7 +91,7 @@ exits gpu 25 60
 termination_message gpu
 CASE
     [ "$status" -eq 0 ]
-    [[ $output == *"BAD_PARAMETER: /drivers/, the operator's kernelModuleConfig, on nvidia: the module has no parameter NVreg_EnableStreamMemOP: did you mean NVreg_EnableStreamMemOPs?"* ]]
+    [[ $output == *"BAD_PARAMETER: /drivers/nvidia.conf, the operator's kernelModuleConfig, on nvidia: the module has no parameter NVreg_EnableStreamMemOP: did you mean NVreg_EnableStreamMemOPs?"* ]]
     [[ $output == *"BAD_PARAMETER: "*"on nvidia_uvm: uvm_debug_prints=often: the kernel takes no such value: it is of type int"* ]]
 }
 
