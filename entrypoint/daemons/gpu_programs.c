@@ -22,8 +22,6 @@
 /* The vendor's script waits 5 s for nvlsm's socket and then goes on. */
 #define NVLSM_SETTLE_MS (15 * 1000)
 #define SETTLE_MS       (10 * 1000)
-/* Five of them fit into a pod's 30 s of grace only if they end by themselves, as they do. */
-#define STOP_MS 5000
 
 static int find_program(int root_fd, const char *name, char path[128])
 {
@@ -82,7 +80,7 @@ static int declare(struct supervisor *supervisor, const struct daemon *as, const
 	if (!daemon)
 		return -E2BIG;
 	*daemon = *as;
-	daemon->stop_ms = STOP_MS;
+	daemon->stop_ms = GPU_PROGRAMS_STOP_MS;
 	r = strv_push(&daemon->argv, path);
 	for (; r == 0 && *words; words++)
 		r = strv_push(&daemon->argv, *words);

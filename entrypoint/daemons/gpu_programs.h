@@ -14,6 +14,16 @@
 #include "entrypoint/daemons/supervisor.h"
 
 /*
+ * From SIGTERM to SIGKILL, of each. Five of them fit into a pod's 30 s of grace only if they end by
+ * themselves, as they do.
+ */
+#define GPU_PROGRAMS_STOP_MS 5000u
+
+/* All of them, one after the other, each deaf and then held by the kernel; and a second. */
+#define GPU_PROGRAMS_STOP_ALL_MS                                                                   \
+	(SUPERVISOR_DAEMONS * (GPU_PROGRAMS_STOP_MS + SUPERVISOR_KILL_MS) + 1000u)
+
+/*
  * 0 when the image has what a node with this fabric, or a vGPU guest, cannot do without; -ENOENT
  * with what is missing and where it comes from.
  */

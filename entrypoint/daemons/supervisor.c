@@ -13,8 +13,8 @@
 /* One that was up for so long is not failing in a row. */
 #define STABLE_MS 60000u
 
-/* How long a killed one may take to leave the system call that it is in. */
-#define KILL_MS 2000u
+/* A line of the state file: names and numbers, and why it ended. */
+#define LINE_SIZE 768
 
 static const char *const states[] = {
 	[DAEMON_OFF] = "off",
@@ -25,21 +25,38 @@ static const char *const states[] = {
 	[DAEMON_STOPPING] = "stopping",
 };
 
+/* When it is started again, on the clock that other processes have too. */
+static int64_t again(const struct daemon *daemon)
+{
+	if (daemon->state != DAEMON_WAITING)
+		return 0;
+	return daemon->since + (int64_t) (daemon->again_ms - daemon->since_ms + 999) / 1000;
+}
+
+static size_t print_line(const struct daemon *daemon, char *text)
+{
+	size_t length = (size_t) snprintf(text, LINE_SIZE, "%.63s %d %s %u %lld %s %lld %s",
+		daemon->name, (int) (daemon->pid ? daemon->pid : daemon->program),
+		states[daemon->state], daemon->restarts, (long long) daemon->since,
+		*daemon->last_exit ? daemon->last_exit : "-", (long long) again(daemon),
+		daemon->why);
+
+	/* A daemon's words may hold anything. */
+	for (size_t i = 0; i < length; i++)
+		if ((unsigned char) text[i] < ' ')
+			text[i] = ' ';
+	text[length] = '\n';
+	return length + 1;
+}
+
 static void write_state(const struct supervisor *supervisor)
 {
-	char text[SUPERVISOR_DAEMONS * 160];
+	char text[SUPERVISOR_DAEMONS * LINE_SIZE];
 	size_t used = 0;
 	int r;
 
-	for (size_t i = 0; i < supervisor->count; i++) {
-		const struct daemon *daemon = &supervisor->daemons[i];
-
-		used += (size_t) snprintf(text + used, sizeof(text) - used,
-			"%.64s %d %s %u %lld %s\n", daemon->name,
-			(int) (daemon->pid ? daemon->pid : daemon->program), states[daemon->state],
-			daemon->restarts, (long long) daemon->since,
-			*daemon->last_exit ? daemon->last_exit : "-");
-	}
+	for (size_t i = 0; i < supervisor->count; i++)
+		used += print_line(&supervisor->daemons[i], text + used);
 	r = fs_write_atomic(supervisor->root_fd, supervisor->state_file, text, used, 0644);
 	if (r < 0)
 		(void) fprintf(stderr, "/%s cannot be written: %s\n", supervisor->state_file,
@@ -297,6 +314,20 @@ static void end_orphans(const struct supervisor *supervisor)
 	}
 }
 
+static int not_ended(const struct daemon *daemon, struct error *error)
+{
+	int pid = (int) (daemon->pid ? daemon->pid : daemon->program);
+
+	if (daemon->killed)
+		return error_set(error, 1,
+			"%s (process %d) got SIGKILL and has not ended yet: left to the kernel "
+			"after %u s",
+			daemon->name, pid, SUPERVISOR_KILL_MS / 1000);
+	return error_set(error, 1,
+		"%s (process %d) got SIGTERM and has not ended yet: SIGKILL after %u s",
+		daemon->name, pid, (daemon->stop_ms + 999) / 1000);
+}
+
 /* 1: it has not ended yet. */
 static int stop_one(struct supervisor *supervisor, struct daemon *daemon, struct error *error)
 {
@@ -319,15 +350,14 @@ static int stop_one(struct supervisor *supervisor, struct daemon *daemon, struct
 		daemon_signal(daemon, SIGKILL);
 		daemon->killed = true;
 	}
-	if (daemon->killed && now_ms >= daemon->since_ms + daemon->stop_ms + KILL_MS) {
+	if (daemon->killed && now_ms >= daemon->since_ms + daemon->stop_ms + SUPERVISOR_KILL_MS) {
 		tell(supervisor, daemon, "daemon stuck", 0, "the kernel holds it: it is left");
 		change(supervisor, daemon, DAEMON_OFF);
 		return 0;
 	}
 	events_alarm(supervisor->events,
-		daemon->since_ms + daemon->stop_ms + (daemon->killed ? KILL_MS : 0));
-	return error_set(error, 1, "%s (process %d) has not ended yet", daemon->name,
-		(int) (daemon->pid ? daemon->pid : daemon->program));
+		daemon->since_ms + daemon->stop_ms + (daemon->killed ? SUPERVISOR_KILL_MS : 0));
+	return not_ended(daemon, error);
 }
 
 int supervisor_stop(struct supervisor *supervisor, struct error *error)

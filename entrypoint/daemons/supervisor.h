@@ -5,10 +5,12 @@
  * each of them is: nothing of a plan is in it, so that any role can have daemons.
  *
  * That file has a line for each daemon, in the order of their start:
- *   name pid state restarts since last-exit
+ *   name pid state restarts since last-exit again why
  * with pid 0 when none runs; state one of off, starting, up, done, waiting, stopping; since in
  * seconds since 1970; last-exit "exit:N", "signal:N", "late" (it was not up in time), "unable" (its
- * program could not be started) or "-" (none ended yet).
+ * program could not be started) or "-" (none ended yet); again: when one that is waiting is started
+ * again, in seconds since 1970, else 0; why: up to the end of the line, how it ended last and its
+ * last words, "" when none ended yet. What is read out of this file has to cope with less.
  */
 #pragma once
 
@@ -20,6 +22,9 @@
 
 /* A start gives up on a daemon that is needed after as many failures. */
 #define SUPERVISOR_TRIES 3
+
+/* How long a killed daemon may take to leave the system call that it is in. */
+#define SUPERVISOR_KILL_MS 2000u
 
 struct supervisor {
 	struct daemon daemons[SUPERVISOR_DAEMONS];

@@ -3,11 +3,13 @@
 
 #include <fcntl.h>
 #include <limits.h>
+#include <stdint.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 
 #include "common/fs.h"
+#include "entrypoint/modules/pod.h"
 
 static int make_folder(int root_fd, const char *path)
 {
@@ -42,31 +44,70 @@ static int write_pid(int fd)
 	return 0;
 }
 
+/*
+ * Whose lock it is, as far as the file tells: its number is one of the holder's process ids, which
+ * are the host's, and ours, in an operator's pods. "" where that is not known.
+ */
+static void describe_holder(int root_fd, int fd, char *text, size_t size)
+{
+	char number[16] = "";
+	char where[POD_TEXT_SIZE] = "";
+	struct pod pod;
+	long pid;
+
+	text[0] = '\0';
+	if (pread(fd, number, sizeof(number) - 1, 0) <= 0)
+		return;
+	pid = strtol(number, NULL, 10);
+	if (pid <= 0 || pid > INT32_MAX)
+		return;
+	if (pod_of_process(root_fd, (pid_t) pid, &pod))
+		pod_text(&pod, where);
+	(void) snprintf(text, size, " (process %ld%s%s)", pid, *where ? ", " : "", where);
+}
+
+static int refuse_held(int root_fd, const char *path, int fd, struct error *error)
+{
+	char holder[POD_TEXT_SIZE + 64];
+
+	describe_holder(root_fd, fd, holder, sizeof(holder));
+	return error_set(error, -EBUSY,
+		"another driver container holds /%s%s: two must not drive one node: let the old "
+		"pod end, and see that only one DaemonSet selects the node",
+		path, holder);
+}
+
+static int refuse_file(const char *path, int code, struct error *error)
+{
+	const char *slash = strrchr(path, '/');
+
+	return error_set_errno(error, code,
+		"the lock file /%s cannot be written (the hostPath /%.*s has to be mounted there, "
+		"writable, and the pod to be privileged)",
+		path, slash ? (int) (slash - path) : 0, path);
+}
+
 int lock_take(int root_fd, const char *path, int *ret_fd, struct error *error)
 {
 	int r = make_folder(root_fd, path);
 
 	if (r < 0)
 		return error_set_errno(error, r,
-			"the folder of /%s cannot be made (is the operator's host folder mounted "
-			"there?)",
+			"the folder of /%s cannot be made (the operator's hostPath has to be "
+			"mounted there, writable)",
 			path);
 	for (;;) {
 		_cleanup_close_ int fd = openat(root_fd, path, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
 
 		if (fd < 0)
-			return error_set_errno(error, -errno, "/%s", path);
+			return refuse_file(path, -errno, error);
 		if (flock(fd, LOCK_EX | LOCK_NB) < 0)
-			return error_set(error, -EBUSY,
-				"another driver container holds /%s: two must not drive one node: "
-				"let the "
-				"old pod end, and see that only one DaemonSet selects the node",
-				path);
+			return refuse_held(root_fd, path, fd, error);
 		if (!has_name(root_fd, path, fd))
 			continue;
 		r = write_pid(fd);
 		if (r < 0)
-			return error_set_errno(error, r, "/%s", path);
+			return refuse_file(path, r, error);
 		*ret_fd = TAKE_FD(fd);
 		return 0;
 	}

@@ -79,7 +79,7 @@ static int wait_is_over(struct call *call, uint64_t begun_ms)
 
 	memcpy(what, call->action.error.text, sizeof(what));
 	return error_set(&call->action.error, -ETIMEDOUT, "gave up after %llu s: %.950s",
-		(unsigned long long) (clock_monotonic_ms() - begun_ms) / 1000, what);
+		(unsigned long long) (clock_monotonic_ms() - begun_ms + 500) / 1000, what);
 }
 
 /* Asks until the condition holds. A stop signal ends it, unless it is an undo that waits. */

@@ -12,6 +12,7 @@
 #include "entrypoint/conf.h"
 #include "entrypoint/contract.h"
 #include "entrypoint/ofed/ofed_wait.h"
+#include "entrypoint/ofed/ready_flag.h"
 #include "entrypoint/peermem/release.h"
 #include "entrypoint/role.h"
 #include "entrypoint/roles.h"
@@ -37,11 +38,24 @@ static bool gpu_is_changing(int root_fd)
 	       (strcmp(status, "NotReady") == 0 || is_fresh(root_fd, CONTRACT_DAEMONS_STATUS));
 }
 
+static const char *why_ofed_is_down(const struct role *role)
+{
+	if (role->options.host_ofed)
+		return "OFED is not up: the host has loaded none: nothing to probe";
+	if (!fs_exists(role->root_fd, CONTRACT_OFED_READY))
+		return "OFED is not up: the NIC container has not written /" CONTRACT_OFED_READY
+		       ": nothing to probe";
+	if (ready_flag_is_stale(role->root_fd))
+		return "OFED is not up: stale flag: " READY_FLAG_STALE ": nothing to probe";
+	return "OFED is not up: /" CONTRACT_OFED_READY " is there, and the module that exports "
+	       "the peer-memory interface is not loaded: nothing to probe";
+}
+
 /* Why peermem need not be there now; NULL: it should be. */
 static const char *excuse(const struct role *role)
 {
 	if (!ofed_is_up(role))
-		return "OFED is not up: nothing to probe";
+		return why_ofed_is_down(role);
 	if (peermem_is_asked_to_go(role->root_fd))
 		return "OFED is being changed: nvidia_peermem made way";
 	if (gpu_is_changing(role->root_fd))
@@ -53,14 +67,19 @@ static const char *excuse(const struct role *role)
 }
 
 /* The kubelet shows what a failing probe prints. */
-static void print_detail(int root_fd)
+static void print_detail(const struct role *role)
 {
+	int root_fd = role->root_fd;
+
 	_cleanup_free_ char *text = NULL;
 	char detail[1024] = "";
 
 	if (fs_read(root_fd, GPU_STATE_FOLDER "/peermem.status", 65536, &text, NULL) == 0)
 		conf_value(text, "detail", detail, sizeof(detail));
-	(void) printf("nvidia_peermem is not loaded%s%s\n", *detail ? ": " : "", detail);
+	(void) printf("nvidia_peermem is not loaded%s%s%s\n", *detail ? ": " : "", detail,
+		!role->options.host_ofed && ready_flag_is_stale(root_fd)
+			? "; OFED is loaded, and " READY_FLAG_STALE
+			: "");
 }
 
 int peermem_probe(int root_fd, char *const *arguments)
@@ -75,7 +94,7 @@ int peermem_probe(int root_fd, char *const *arguments)
 	(void) options_read(&role.options, NULL, &ignored);
 	why = excuse(&role);
 	if (!why) {
-		print_detail(root_fd);
+		print_detail(&role);
 		return 1;
 	}
 	(void) puts(why);

@@ -9,8 +9,10 @@ struct daemon_line {
 	long pid; /* 0: does not run */
 	char state[32];
 	long restarts;
-	long since; /* seconds since 1970 */
-	char last_exit[32];
+	long since;         /* seconds since 1970 */
+	char last_exit[32]; /* "" as long as none ended */
+	long again;         /* seconds since 1970: one that waits is started again then; 0 */
+	char why[512];      /* how it ended last, with its last words; "" */
 };
 
 /* The file's text, which the caller frees; NULL without one. */

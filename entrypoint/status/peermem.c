@@ -4,6 +4,7 @@
 #include "common/fs.h"
 #include "entrypoint/conf.h"
 #include "entrypoint/contract.h"
+#include "entrypoint/ofed/ready_flag.h"
 #include "entrypoint/roles.h"
 #include "entrypoint/status/part.h"
 #include "module/sysmodule.h"
@@ -12,6 +13,7 @@ struct peermem {
 	bool loaded;
 	bool rdma_core;  /* ib_core is there, a module or built in */
 	bool ofed_ready; /* the NIC container's flag */
+	bool ofed_stale; /* and nobody who answers for it */
 	long loads;      /* how often the role that follows OFED loaded it; -1: nobody follows */
 	long last_us;    /* the last time: from OFED being there to loaded */
 };
@@ -43,7 +45,8 @@ static void print_json(struct json *json, const struct peermem *peermem)
 	json_open(json, "peermem", '{');
 	json_bool(json, "loaded", peermem->loaded);
 	json_bool(json, "rdma_core", peermem->rdma_core);
-	json_bool(json, "ofed_ready", peermem->ofed_ready);
+	json_bool(json, "ofed_ready", peermem->ofed_ready && !peermem->ofed_stale);
+	json_bool(json, "ofed_flag_stale", peermem->ofed_stale);
 	json_number_or_null(json, "loads", peermem->loads);
 	json_number_or_null(json, "last_load_us", peermem->last_us);
 	json_close(json, '}');
@@ -54,11 +57,16 @@ static void print(const struct peermem *peermem)
 	(void) printf("peermem  %s", peermem->loaded ? "loaded" : "not loaded");
 	if (!peermem->rdma_core)
 		(void) printf("; the kernel has no RDMA core");
+	else if (peermem->ofed_stale)
+		(void) printf("; stale flag: " READY_FLAG_STALE);
 	else
 		(void) printf("; OFED's container %s", peermem->ofed_ready
 							       ? "says that it is ready"
 							       : "has not said that it is ready");
-	if (peermem->loads > 0)
+	if (peermem->loads == 1)
+		(void) printf("; loaded once after OFED came, in %.1f ms",
+			(double) peermem->last_us / 1e3);
+	else if (peermem->loads > 1)
 		(void) printf("; loaded %ld times after OFED came, the last time in %.1f ms",
 			peermem->loads, (double) peermem->last_us / 1e3);
 	(void) putchar('\n');
@@ -70,6 +78,7 @@ void status_peermem(int root_fd, struct json *json)
 		.loaded = sysmodule_is_live(root_fd, "nvidia_peermem"),
 		.rdma_core = sysmodule_exists(root_fd, "ib_core"),
 		.ofed_ready = fs_exists(root_fd, CONTRACT_OFED_READY),
+		.ofed_stale = ready_flag_is_stale(root_fd),
 		.loads = -1,
 		.last_us = -1,
 	};

@@ -9,6 +9,8 @@
 
 #include "common/fs.h"
 
+#define GENERATIONS_MAX 32
+
 #define TCP_LISTEN 0x0a /* Linux include/net/tcp_states.h */
 
 static DIR *open_processes(int root_fd)
@@ -58,6 +60,32 @@ size_t processes_of_program(
 		cleanup_close(&fd);
 	}
 	return count;
+}
+
+/* "501 (a name) S 1 …": the name may hold anything, blanks and parentheses too (proc(5)). */
+static pid_t parent_of(int root_fd, pid_t pid)
+{
+	_cleanup_free_ char *text = NULL;
+	const char *end;
+	char path[64];
+	int parent;
+
+	(void) snprintf(path, sizeof(path), "proc/%d/stat", (int) pid);
+	if (fs_read(root_fd, path, 0, &text, NULL) < 0)
+		return 0;
+	end = strrchr(text, ')');
+	return end && sscanf(end + 1, " %*c %d", &parent) == 1 ? parent : 0;
+}
+
+bool process_descends(int root_fd, pid_t pid, pid_t ancestor)
+{
+	/* The processes are not read at one moment: a chain may not end. */
+	for (unsigned i = 0; i < GENERATIONS_MAX && pid > 0; i++) {
+		pid = parent_of(root_fd, pid);
+		if (pid > 0 && pid == ancestor)
+			return true;
+	}
+	return false;
 }
 
 /*

@@ -23,6 +23,12 @@ size_t processes_of_program(
 	int root_fd, const char *name, struct process_seen *seen, size_t capacity);
 
 /*
+ * Is the process @pid a child, or a child's child, of @ancestor? A daemon that forked is one of the
+ * driver container's init, before its pid file names it: the init is its subreaper.
+ */
+bool process_descends(int root_fd, pid_t pid, pid_t ancestor);
+
+/*
  * Does anything listen on the TCP port, of IPv4 or IPv6, in the host's network name space (ours,
  * where that cannot be seen)? @ret_owner is the process, with pid 0 where it cannot be told.
  * -1 when the tables cannot be read.

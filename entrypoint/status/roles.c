@@ -105,6 +105,10 @@ static void print_role(const struct role_status *status)
 	if (strcmp(status->reason, "OK") != 0)
 		(void) printf(" [%s]", status->reason);
 	(void) printf("%s%s\n", *status->detail ? ": " : "", status->detail);
+	if (strcmp(status->state, "dead") == 0)
+		(void) puts(STATUS_INDENT
+			"! its process is gone and undid nothing: the kubelet starts the container "
+			"again; why it ended: kubectl describe pod, kubectl logs --previous");
 	if (*status->proof)
 		(void) printf(STATUS_INDENT "load proof: %s\n", status->proof);
 	print_phases(status->phases);
@@ -127,13 +131,16 @@ static void print_phases_json(struct json *json, const char *phases)
 
 static void print_role_json(struct json *json, const struct role_status *status)
 {
+	long ready_ms = strtol(status->ready_ms, NULL, 10);
+
 	json_open(json, NULL, '{');
 	json_text(json, "role", status->role);
 	json_text(json, "state", status->state);
 	json_text(json, "step", status->step);
 	json_text(json, "reason", status->reason);
 	json_number(json, "pid", strtol(status->pid, NULL, 10));
-	json_number(json, "ready_ms", strtol(status->ready_ms, NULL, 10));
+	/* 0 in the file: it did not come that far. */
+	json_number_or_null(json, "ready_ms", ready_ms > 0 ? ready_ms : -1);
 	json_text(json, "detail", status->detail);
 	json_text(json, "proof", status->proof);
 	print_phases_json(json, status->phases);

@@ -15,7 +15,7 @@ static void one_holder_at_a_time(void **state)
 	assert_int_equal(lock_take(folder->fd, "run/lock", &first, &error), 0);
 	assert_true(lock_is_held(folder->fd, "run/lock"));
 	assert_int_equal(lock_take(folder->fd, "run/lock", &second, &error), -EBUSY);
-	assert_contains(error.text, "another driver container holds /run/lock");
+	assert_contains(error.text, "another driver container holds /run/lock (process ");
 	lock_let_go(folder->fd, "run/lock", first);
 	assert_false(lock_is_held(folder->fd, "run/lock"));
 	assert_int_equal(lock_take(folder->fd, "run/lock", &second, &error), 0);
@@ -50,12 +50,50 @@ static void the_file_names_its_holder(void **state)
 	lock_let_go(folder->fd, "lock", fd);
 }
 
+static void a_refusal_names_the_holder_and_its_pod(void **state)
+{
+	const struct folder *folder = *state;
+	struct error error;
+	char path[64];
+	int second = -1;
+	int fd = -1;
+
+	(void) snprintf(path, sizeof(path), "proc/%d/cgroup", (int) getpid());
+	folder_write_text(folder, path,
+		"0::/kubepods.slice/kubepods-burstable.slice/"
+		"kubepods-burstable-pod12345678_1234_1234_1234_123456789abc.slice/x\n");
+	folder_subfolder(folder,
+		"proc/1/root/var/log/pods/gpu-operator_driver-x_12345678-1234-1234-1234-"
+		"123456789abc");
+	assert_int_equal(lock_take(folder->fd, "lock", &fd, &error), 0);
+	assert_int_equal(lock_take(folder->fd, "lock", &second, &error), -EBUSY);
+	(void) snprintf(path, sizeof(path), "/lock (process %d, pod gpu-operator/driver-x): two",
+		(int) getpid());
+	assert_contains(error.text, path);
+	lock_let_go(folder->fd, "lock", fd);
+}
+
+static void a_file_that_cannot_be_written_names_the_mount(void **state)
+{
+	const struct folder *folder = *state;
+	struct error error;
+	int fd = -1;
+
+	folder_subfolder(folder, "run/nvidia/lock");
+	assert_int_equal(lock_take(folder->fd, "run/nvidia/lock", &fd, &error), -EISDIR);
+	assert_contains(error.text,
+		"the lock file /run/nvidia/lock cannot be written (the hostPath /run/nvidia has to "
+		"be mounted there, writable");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		folder_test(one_holder_at_a_time),
 		folder_test(a_killed_holder_leaves_it_free),
 		folder_test(the_file_names_its_holder),
+		folder_test(a_refusal_names_the_holder_and_its_pod),
+		folder_test(a_file_that_cannot_be_written_names_the_mount),
 	};
 
 	return cmocka_run_group_tests_name("lock_file", tests, NULL, NULL);

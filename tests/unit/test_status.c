@@ -6,7 +6,10 @@
  */
 #include "tests/unit/support.h"
 
+#include <fcntl.h>
+#include <sys/file.h>
 #include <sys/utsname.h>
+#include <time.h>
 
 #include "common/fs.h"
 #include "entrypoint/contract.h"
@@ -270,7 +273,114 @@ static void our_daemons_and_those_that_are_gone(void **state)
 	json = status_of(node, true, 1);
 	assert_contains(json,
 		"{\"name\":\"nv-fabricmanager\",\"supervised\":true,\"state\":\"gone\","
-		"\"pid\":null,\"restarts\":0");
+		"\"pid\":null,\"restarts\":0,\"since\":1795300000,\"last_exit\":null,"
+		"\"again\":null,\"why\":null}");
+}
+
+static void put_parent(const struct folder *node, const char *pid, int parent)
+{
+	char path[64], text[64];
+
+	(void) snprintf(path, sizeof(path), "proc/%s/stat", pid);
+	(void) snprintf(text, sizeof(text), "%s (a) b) S %d 1 1 0", pid, parent);
+	folder_write_text(node, path, text);
+}
+
+static int hold(const struct folder *node, const char *path)
+{
+	int fd;
+
+	folder_write_text(node, path, "");
+	fd = openat(node->fd, path, O_RDWR | O_CLOEXEC);
+	assert_true(fd >= 0);
+	assert_int_equal(flock(fd, LOCK_EX | LOCK_NB), 0);
+	return fd;
+}
+
+/* Seen in the first seconds after ready: the pid file had not told the supervisor yet. */
+static void what_forked_below_the_init_is_ours(void **state)
+{
+	const struct folder *node = *state;
+	_cleanup_free_ char *text = NULL;
+	_cleanup_free_ char *early = NULL;
+	_cleanup_free_ char *orphaned = NULL;
+	int lock_fd = hold(node, CONTRACT_GPU_PID_FILE);
+
+	folder_write_text(node, GPU_STATE_FOLDER "/gpu.status", "pid=400\nstate=ready\n");
+	folder_write_text(node, GPU_STATE_FOLDER "/gpu.daemons",
+		"nvidia-persistenced 456 starting 0 1795300000 - 0 \n");
+	put_link(node, "proc/400/exe", "/usr/bin/slipway-init");
+	put_process(node, "456", "nvidia-persiste\n", "0::/\n");
+	put_parent(node, "456", 400);
+	put_process(node, "467", "nvidia-persiste\n", "0::/\n");
+	put_parent(node, "467", 456);
+	put_process(node, "900", "nvidia-persiste\n", "0::/\n");
+	put_parent(node, "900", 1);
+	early = status_of(node, false, 0);
+	assert_contains(early, "daemon   nvidia-persistenced: starting, process 456\n");
+	assert_null(strstr(early, "process 467"));
+	assert_contains(early, "process 900, the host's: none of Slipway's roles started it\n");
+
+	/* What was started has ended; the daemon is the init's own child now. */
+	assert_int_equal(fs_remove_tree(node->fd, "proc/456"), 0);
+	put_parent(node, "467", 400);
+	text = status_of(node, false, 0);
+	assert_contains(text, "daemon   nvidia-persistenced: starting, process 467\n");
+	assert_null(strstr(text, "process 467, the host's"));
+
+	/* That number is another program's: the init is seen with other process ids. */
+	assert_int_equal(unlinkat(node->fd, "proc/400/exe", 0), 0);
+	put_link(node, "proc/400/exe", "/usr/lib/systemd/systemd");
+	orphaned = status_of(node, false, 0);
+	assert_contains(orphaned, "process 467, the host's");
+	(void) close(lock_fd);
+}
+
+static void one_that_waits_says_for_what_and_until_when(void **state)
+{
+	const struct folder *node = *state;
+	_cleanup_free_ char *text = NULL;
+	_cleanup_free_ char *json = NULL;
+	char line[256];
+
+	(void) snprintf(line, sizeof(line),
+		"nvidia-gridd 0 waiting 1 1795300000 exit:1 %ld nvidia-gridd ended with exit code "
+		"1: \"no server\"\n",
+		(long) time(NULL) + 40);
+	folder_write_text(node, GPU_STATE_FOLDER "/gpu.daemons", line);
+	text = status_of(node, false, 1);
+	assert_contains(text, "daemon   nvidia-gridd: waiting, started again once, last ended with "
+			      "exit:1, the next start in ");
+	assert_contains(text, " s: nvidia-gridd ended with exit code 1: \"no server\"\n");
+	json = status_of(node, true, 1);
+	assert_contains(json, "\"last_exit\":\"exit:1\",\"again\":");
+	assert_contains(json, "\"why\":\"nvidia-gridd ended with exit code 1: \\\"no server");
+}
+
+static void a_nic_container_that_was_killed_leaves_a_stale_flag(void **state)
+{
+	const struct folder *node = *state;
+	_cleanup_free_ char *stale = NULL;
+	_cleanup_free_ char *live = NULL;
+	_cleanup_free_ char *json = NULL;
+	int lock_fd;
+
+	folder_module(node, "ib_core", "1\n", NULL);
+	folder_write_text(node, CONTRACT_OFED_READY, "");
+	folder_write_text(node, CONTRACT_OFED_LOCK, "77\n");
+	folder_write_text(node, NIC_STATE_FOLDER "/nic.status", "pid=77\nstate=ready\nreason=OK\n");
+	stale = status_of(node, false, 1);
+	assert_contains(stale, "nic      dead");
+	assert_contains(stale, "! its process is gone and undid nothing: the kubelet starts");
+	assert_contains(stale, "peermem  not loaded; stale flag: the NIC container died");
+	assert_null(strstr(stale, "says that it is ready"));
+	json = status_of(node, true, 1);
+	assert_contains(json, "\"ofed_ready\":false,\"ofed_flag_stale\":true");
+	assert_contains(json, "\"ready_ms\":null");
+	lock_fd = hold(node, CONTRACT_OFED_LOCK);
+	live = status_of(node, false, 0);
+	assert_contains(live, "OFED's container says that it is ready");
+	(void) close(lock_fd);
 }
 
 static void roles_with_their_phases(void **state)
@@ -324,6 +434,11 @@ static void peermem_tells_its_latency(void **state)
 	text = status_of(node, false, 1);
 	assert_contains(text, "peermem  loaded; OFED's container says that it is ready; loaded 3 "
 			      "times after OFED came, the last time in 31.4 ms\n");
+	free(text);
+	folder_write_text(node, GPU_STATE_FOLDER "/gpu.status",
+		"state=ready\npeermem_loads=1\npeermem_us=31400\n");
+	text = status_of(node, false, 1);
+	assert_contains(text, "; loaded once after OFED came, in 31.4 ms\n");
 }
 
 static void metrics_say_what_the_journal_knows(void **state)
@@ -373,6 +488,9 @@ int main(void)
 		folder_test(no_channels_is_told_with_its_cause),
 		folder_test(switches_without_a_manager_are_told),
 		folder_test(our_daemons_and_those_that_are_gone),
+		folder_test(what_forked_below_the_init_is_ours),
+		folder_test(one_that_waits_says_for_what_and_until_when),
+		folder_test(a_nic_container_that_was_killed_leaves_a_stale_flag),
 		folder_test(roles_with_their_phases),
 		folder_test(a_user_space_of_another_version),
 		folder_test(peermem_tells_its_latency),

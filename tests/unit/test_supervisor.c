@@ -166,6 +166,7 @@ static void one_that_forks_is_found_by_its_pid_file(void **state)
 	struct scene *scene = *state;
 	struct daemon *daemon = add(scene, "a", forks);
 	struct error error;
+	char line[128];
 	pid_t pid;
 
 	daemon->forks = true;
@@ -177,11 +178,15 @@ static void one_that_forks_is_found_by_its_pid_file(void **state)
 	assert_int_equal(kill(pid, SIGKILL), 0);
 	serve_until(scene, daemon, DAEMON_WAITING);
 	assert_string_equal(daemon->last_exit, "signal:9");
+	(void) snprintf(line, sizeof(line), " signal:9 %lld a ended with signal 9 (Killed)",
+		(long long) daemon->since + 1);
+	expect_line(scene, line);
 	serve_until(scene, daemon, DAEMON_UP);
 	assert_int_not_equal(daemon->pid, pid);
 	assert_int_equal(daemon->restarts, 1);
 	assert_true(daemon->since_ms >= daemon->again_ms);
 	expect_line(scene, " up 1 ");
+	expect_line(scene, " signal:9 0 ");
 }
 
 static void a_pid_file_that_names_a_stranger_is_not_believed(void **state)
@@ -219,7 +224,10 @@ static void a_needed_one_that_fails_ends_the_start_with_its_last_words(void **st
 	add(scene, "a", "echo first; echo the switch is broken; exit 3")->needed = true;
 	assert_int_equal(start_whole(scene, &error), -ECHILD);
 	assert_contains(error.text, "exit code 3");
-	expect_line(scene, " exit:3\n");
+	/* Waiting for a next try that does not come any more: when, and for what. */
+	expect_line(scene, " exit:3 ");
+	expect_line(
+		scene, " a ended while it started, with exit code 3: \"the switch is broken\"\n");
 	assert_contains(error.text, "\"the switch is broken\"");
 	assert_contains(error.text, DAEMON_LOG_FOLDER "/a.log");
 	assert_int_equal(scene->supervisor.daemons[0].failures, SUPERVISOR_TRIES);
@@ -356,6 +364,8 @@ static void the_last_ends_first_and_a_deaf_one_is_killed(void **state)
 	for (size_t i = 0; i < 3; i++)
 		scene->supervisor.daemons[i].settle_ms = 5000;
 	assert_int_equal(start_whole(scene, &error), 0);
+	assert_int_equal(supervisor_stop(&scene->supervisor, &error), 1);
+	assert_contains(error.text, ") got SIGTERM and has not ended yet: SIGKILL after 5 s");
 	stop_all(scene);
 	order = folder_read_text(scene->folder, "order");
 	assert_string_equal(order, "c\na\n");
