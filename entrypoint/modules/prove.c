@@ -296,17 +296,21 @@ static int check_peermem(const struct proving *proving)
 static int judge(struct proving *proving, uint64_t begun_us)
 {
 	struct action *action = proving->action;
+	char ofed_loaded[64];
 	const struct judgement judgement = {
 		.set = &proving->set,
 		.running = proving->running,
 		.krel = proving->role->krel,
 		.ofed_version = proving->role->image.ofed_version,
+		.ofed_loaded = ofed_loaded,
 		.replacing = proving->gone.count > 0,
 	};
 	struct error text = { "" };
 	uint64_t took_us;
-	int r = prove_judge(&judgement, &action->reason, &text);
+	int r;
 
+	fingerprint_version(proving->role->root_fd, ofed_loaded);
+	r = prove_judge(&judgement, &action->reason, &text);
 	took_us = clock_monotonic_us() - begun_us;
 	worker_tell(action->worker, WORKER_PROOF, (uint32_t) (took_us / 1000), "%.800s (%.1f ms)",
 		text.text, (double) took_us / 1000);

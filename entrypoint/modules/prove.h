@@ -23,6 +23,7 @@ struct judgement {
 	const struct running *running;
 	const char *krel;
 	const char *ofed_version; /* that peermem was bound to, or "" */
+	const char *ofed_loaded;  /* the version of the OFED that is there, for people */
 	bool replacing; /* a working driver would have to go first: doubt is a refusal then */
 };
 

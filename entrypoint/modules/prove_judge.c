@@ -41,10 +41,12 @@ static int refuse_peermem(const struct judgement *judgement, const struct proof_
 {
 	*ret_reason = REASON_PEERMEM_OTHER_OFED;
 	return error_set(text, -ENOEXEC,
-		"%s (nvidia_peermem was bound to OFED %s): build the GPU image again with --ofed "
-		"set to the OFED that is loaded",
+		"%s (nvidia_peermem was bound to OFED %s; loaded is OFED of version %s): build "
+		"the GPU image again with --ofed set to the OFED that is loaded, or have both in "
+		"one image with slipway combine",
 		finding->text,
-		*judgement->ofed_version ? judgement->ofed_version : "of unknown version");
+		*judgement->ofed_version ? judgement->ofed_version : "of unknown version",
+		judgement->ofed_loaded);
 }
 
 /* A kernel that is another build explains every finding, and is the thing to change. */

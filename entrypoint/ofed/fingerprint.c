@@ -47,8 +47,8 @@ static int write_entry(struct action *action, const struct symvers_entry *entry)
 		return action_fail(action, REASON_INTERNAL, -ENOMEM, "fingerprint: out of memory");
 	symvers_module_name(entry, exporter, sizeof(exporter));
 	sysmodule_build_id(role->root_fd, exporter, build_id);
-	(void) fprintf(
-		file, "exporter=%s\nbuild_id=%s\ncrc=0x%08x\n", exporter, build_id, entry->crc);
+	(void) fprintf(file, "exporter=%s\nbuild_id=%s\ncrc=0x%08x\nversion=%s\n", exporter,
+		build_id, entry->crc, role->image.version);
 	print_builds(role, file);
 	if (fclose(file) != 0)
 		return action_fail(action, REASON_INTERNAL, -ENOMEM, "fingerprint: out of memory");
@@ -110,6 +110,7 @@ bool fingerprint_read(int root_fd, struct fingerprint *ret)
 	conf_value(text, "exporter", found.exporter, sizeof(found.exporter));
 	conf_value(text, "build_id", found.build_id, sizeof(found.build_id));
 	conf_value(text, "crc", crc, sizeof(crc));
+	conf_value(text, "version", found.version, sizeof(found.version));
 	found.crc = (uint32_t) strtoul(crc, NULL, 16);
 	if (!*found.exporter || !*found.build_id || strchr(found.exporter, '/'))
 		return false;
@@ -120,4 +121,16 @@ bool fingerprint_read(int root_fd, struct fingerprint *ret)
 		strv_free(&found.builds); /* without them files are looked for */
 	*ret = found;
 	return true;
+}
+
+void fingerprint_version(int root_fd, char text[64])
+{
+	_cleanup_(fingerprint_free) struct fingerprint ofed = { .crc = 0 };
+	_cleanup_free_ char *line = NULL;
+
+	(void) snprintf(text, 64, "unknown");
+	if (fingerprint_read(root_fd, &ofed) && *ofed.version)
+		(void) snprintf(text, 64, "%s", ofed.version);
+	else if (fs_read_line(root_fd, "sys/module/mlx5_core/version", &line) == 0 && *line)
+		(void) snprintf(text, 64, "%s", line);
 }

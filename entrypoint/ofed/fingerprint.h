@@ -16,6 +16,7 @@ struct fingerprint {
 	char exporter[64];                /* the module that exports the peer-memory interface */
 	char build_id[BUILD_ID_HEX_SIZE]; /* of that module, as loaded */
 	uint32_t crc;                     /* of CONTRACT_PEER_REGISTER; 0: no MODVERSIONS */
+	char version[64];                 /* of the OFED, for people; "" by older ones */
 	struct strv
 		builds; /* "name build-id" of all that the NIC role loaded; none by older ones */
 };
@@ -34,3 +35,9 @@ int fingerprint_remove(struct action *action);
  */
 bool fingerprint_read(int root_fd, struct fingerprint *ret);
 void fingerprint_free(struct fingerprint *fingerprint);
+
+/*
+ * The version of the OFED that is loaded, for messages: by the fingerprint, else what mlx5_core
+ * says of itself, which OFED's does and the kernel's own does not; "unknown" where nobody tells.
+ */
+void fingerprint_version(int root_fd, char text[64]);

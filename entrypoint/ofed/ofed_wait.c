@@ -6,6 +6,7 @@
 #include "common/fs.h"
 #include "entrypoint/contract.h"
 #include "entrypoint/ofed/fingerprint.h"
+#include "entrypoint/ofed/ready_flag.h"
 #include "entrypoint/role.h"
 #include "entrypoint/root/mountinfo.h"
 #include "module/kallsyms.h"
@@ -15,6 +16,10 @@
 #define EXPORTER_UNLESS_TOLD "ib_uverbs"
 
 #define PCI_DEVICES "sys/bus/pci/devices"
+
+#define CURE_NIC                                                                                   \
+	"look at the NIC pod of this node (kubectl -n <namespace> logs <pod>); " CURE_DEADLINE
+#define CURE_DEADLINE "SLIPWAY_OFED_DEADLINE_SECONDS is how long it is waited for"
 
 const char *ofed_exporter(const struct role *role)
 {
@@ -67,6 +72,20 @@ static bool exports_peer_memory(struct role *role, const char *exporter)
 	return false;
 }
 
+static int missing_exporter(struct action *action, const char *exporter)
+{
+	const struct role *role = action->role;
+	const char *cure = CURE_NIC;
+
+	if (role->options.host_ofed)
+		cure = "load the host's OFED (USE_HOST_MOFED is set); " CURE_DEADLINE;
+	else if (ready_flag_is_stale(role->root_fd))
+		cure = READY_FLAG_STALE "; " CURE_DEADLINE;
+	return action_missing(action, REASON_OFED_NOT_READY,
+		"the module %s, which has to export %s, is not loaded: %s", exporter,
+		CONTRACT_PEER_REGISTER, cure);
+}
+
 /* The NIC container's word about the very module that is live, or the kernel's own list. */
 static int find_peer_memory(struct action *action)
 {
@@ -78,9 +97,7 @@ static int find_peer_memory(struct action *action)
 		sysmodule_is_live(role->root_fd, fingerprint.exporter))
 		return 0;
 	if (!sysmodule_is_live(role->root_fd, exporter))
-		return action_missing(action, REASON_OFED_NOT_READY,
-			"the module %s, which has to export %s, is not loaded", exporter,
-			CONTRACT_PEER_REGISTER);
+		return missing_exporter(action, exporter);
 	return exports_peer_memory(role, exporter) ? 0 : missing_interface(action, exporter);
 }
 
@@ -97,7 +114,7 @@ static int missing_flag(struct action *action)
 			"HostToContainer",
 			CONTRACT_OFED_RUN, CONTRACT_OFED_READY, CONTRACT_OFED_RUN);
 	return action_missing(action, REASON_OFED_NOT_READY,
-		"the NIC driver container has not written /%s", CONTRACT_OFED_READY);
+		"the NIC driver container has not written /%s: " CURE_NIC, CONTRACT_OFED_READY);
 }
 
 static int find_ofed(struct action *action)

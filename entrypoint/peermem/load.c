@@ -13,6 +13,7 @@
 #include "entrypoint/modules/parameter.h"
 #include "entrypoint/modules/prove.h"
 #include "entrypoint/nodebuild/nodebuild.h"
+#include "entrypoint/ofed/fingerprint.h"
 #include "entrypoint/peermem/release.h"
 #include "entrypoint/peermem/variant.h"
 #include "entrypoint/role.h"
@@ -26,13 +27,16 @@ static const char *const peermem_modules[] = { PEERMEM_MODULE };
 static int refuse_other(struct action *action, uint32_t crc)
 {
 	const struct role *role = action->role;
+	char loaded[64];
 
+	fingerprint_version(role->root_fd, loaded);
 	return action_fail(action, REASON_PEERMEM_OTHER_OFED, -ENOEXEC,
-		"%s: built for %s CRC 0x%08x (OFED %s), and the OFED that is loaded has 0x%08x: "
-		"use a GPU image that has it (slipway build --ofed …, or slipway combine for "
-		"several), or the NIC image of that OFED",
+		"%s: built for %s CRC 0x%08x (OFED %s), and the OFED that is loaded has 0x%08x "
+		"(version %s): use a GPU image that has it (slipway build --ofed …, or slipway "
+		"combine to have both in one), or the NIC image of the first",
 		PEERMEM_MODULE, CONTRACT_PEER_REGISTER, peermem_file_crc(role),
-		*role->image.ofed_version ? role->image.ofed_version : "of unknown version", crc);
+		*role->image.ofed_version ? role->image.ofed_version : "of unknown version", crc,
+		loaded);
 }
 
 /* Against the headers of the very OFED that is loaded, whose list told the CRC. */

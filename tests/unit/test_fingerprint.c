@@ -43,6 +43,26 @@ static void says_which_builds_were_loaded(void **state)
 	assert_string_equal(found.builds.items[1], "ib_uverbs ab");
 }
 
+static void the_loaded_version_is_the_fingerprints_or_mlx5_cores_own(void **state)
+{
+	const struct folder *folder = *state;
+	char version[64];
+
+	fingerprint_version(folder->fd, version);
+	assert_string_equal(version, "unknown");
+	folder_write_text(folder, "sys/module/mlx5_core/version", "24.10-0.7.0\n");
+	fingerprint_version(folder->fd, version);
+	assert_string_equal(version, "24.10-0.7.0");
+	load(folder, "ib_uverbs", 0xab);
+	folder_write_text(folder, PATH,
+		"exporter=ib_uverbs\nbuild_id=ab\ncrc=0x8e6daf35\nversion=25.01-0.6.0\n");
+	fingerprint_version(folder->fd, version);
+	assert_string_equal(version, "25.01-0.6.0");
+	load(folder, "ib_uverbs", 0xac); /* another NIC container's */
+	fingerprint_version(folder->fd, version);
+	assert_string_equal(version, "24.10-0.7.0");
+}
+
 static void another_build_of_the_module_voids_it(void **state)
 {
 	const struct folder *folder = *state;
@@ -72,6 +92,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		folder_test(speaks_of_the_module_that_is_loaded),
 		folder_test(says_which_builds_were_loaded),
+		folder_test(the_loaded_version_is_the_fingerprints_or_mlx5_cores_own),
 		folder_test(another_build_of_the_module_voids_it),
 		folder_test(without_file_module_or_build_id_there_is_none),
 	};

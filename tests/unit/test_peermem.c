@@ -6,6 +6,7 @@
 
 #include "entrypoint/contract.h"
 #include "entrypoint/ofed/ofed_wait.h"
+#include "entrypoint/ofed/ready_flag.h"
 #include "entrypoint/peermem/release.h"
 #include "entrypoint/peermem/variant.h"
 #include "entrypoint/role.h"
@@ -280,6 +281,21 @@ static void the_probe_knows_why_peermem_is_away(void **state)
 	assert_int_equal(peermem_probe(folder->fd, NULL), 0);
 }
 
+static void a_flag_without_a_holder_of_the_lock_is_stale(void **state)
+{
+	const struct folder *folder = *state;
+	int fd;
+
+	folder_write_text(folder, CONTRACT_OFED_READY, "");
+	assert_false(ready_flag_is_stale(folder->fd)); /* whose flag it is nobody can tell */
+	fd = hold(folder, CONTRACT_OFED_LOCK);
+	assert_false(ready_flag_is_stale(folder->fd));
+	(void) close(fd);
+	assert_true(ready_flag_is_stale(folder->fd));
+	assert_int_equal(unlinkat(folder->fd, CONTRACT_OFED_READY, 0), 0);
+	assert_false(ready_flag_is_stale(folder->fd));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -290,6 +306,7 @@ int main(void)
 		folder_test(the_fingerprint_tells_the_crc_before_any_list),
 		folder_test(the_hosts_list_is_the_hosts),
 		folder_test(ofed_is_up_with_flag_and_exporter),
+		folder_test(a_flag_without_a_holder_of_the_lock_is_stale),
 		folder_test(a_nic_is_a_pci_function_of_mellanox),
 		folder_test(a_request_counts_as_long_as_who_asked_lives),
 		folder_test(only_references_of_no_module_are_users),

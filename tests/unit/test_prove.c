@@ -52,6 +52,7 @@ static void trial_open_with(struct trial *trial, const struct folder *folder, co
 		.running = trial->running,
 		.krel = KREL,
 		.ofed_version = "24.07",
+		.ofed_loaded = "25.01",
 	};
 }
 
@@ -114,7 +115,8 @@ static void a_refusal_stops_with_its_reason(void **state)
 		{ "unsigned", "m: unsigned", REASON_SIGNATURE_REFUSED, "m: unsigned: do this" },
 		{ "signature-key", "m: signed by X", REASON_SIGNATURE_REFUSED, "do this" },
 		{ "symbol-version", "nvidia_peermem: built for " CONTRACT_PEER_REGISTER " CRC 0x1",
-			REASON_PEERMEM_OTHER_OFED, "bound to OFED 24.07): build the GPU image" },
+			REASON_PEERMEM_OTHER_OFED,
+			"bound to OFED 24.07; loaded is OFED of version 25.01): build the GPU image" },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
