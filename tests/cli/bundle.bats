@@ -229,7 +229,7 @@ nothing_is_imported() {
     says "6.1.0-1-amd64"
     [ -z "$(find "$BATS_TEST_TMPDIR" -maxdepth 1 -name 'b*' ! -name bundle)" ]
     run_slipway 0 bundle --help
-    says "Usage: slipway bundle -o FILE"
+    says "Usage: slipway bundle -o FILE" "Not in it are what --gdrcopy, --nvidia-fs and --userspace name"
 }
 
 teardown() {

@@ -129,6 +129,10 @@ load helpers
     touch "$BATS_TEST_TMPDIR/file"
     run_slipway 9 build --kernel newest --offline --output "$BATS_TEST_TMPDIR/file"
     says "$BATS_TEST_TMPDIR/file is no folder"
+    # A folder that is asked for is made when there is something for it, with those above it.
+    run_slipway 6 build --kernel newest --offline --output "$BATS_TEST_TMPDIR/none/x/y" --ofed /nonexistent
+    [ ! -e "$BATS_TEST_TMPDIR/none" ]
+    run_slipway 9 build --kernel newest --offline --output "$BATS_TEST_TMPDIR/file/x/y"
     run_slipway 9 bundle --offline -o "$BATS_TEST_TMPDIR/none/x" newest
     says "the folder $BATS_TEST_TMPDIR/none: there is none"
     run_slipway 9 resolve --os debian12 --offline -o "$BATS_TEST_TMPDIR/none/x" newest
