@@ -151,3 +151,16 @@ int image_driver_modules(int root_fd, const char *krel, struct strv *names, stru
 	}
 	return 0;
 }
+
+int image_expect_role(const struct image *image, const char *role, struct error *error)
+{
+	bool nic = strcmp(role, "nic") == 0;
+
+	if (!*image->role || (strcmp(image->role, "nic") == 0) == nic)
+		return 0;
+	return error_set(error, -EINVAL,
+		"this is a %s image (driver %s), and the role %s needs a %s image: give the "
+		"container that one, or the verb that this one has (%s)",
+		nic ? "GPU" : "NIC", *image->version ? image->version : "unknown", role,
+		nic ? "NIC" : "GPU", nic ? "nvidia-driver init" : "nic-driver precompiled");
+}

@@ -35,3 +35,10 @@ int image_has_kernel(int root_fd, const struct image *image, const char *krel, s
  * lib/modules/<krel>/updates, without the kernel's that they depend on.
  */
 int image_driver_modules(int root_fd, const char *krel, struct strv *names, struct error *error);
+
+/*
+ * 0 when a container of this image can have the role ("nic" wants a NIC image, all others a GPU
+ * image); else -EINVAL with a message. An image without image.conf is taken for what it is asked to
+ * be.
+ */
+int image_expect_role(const struct image *image, const char *role, struct error *error);

@@ -196,22 +196,14 @@ static int refuse(const struct role *role, enum reason reason, const struct erro
 	return reason_entry(reason)->exit_code;
 }
 
-/* An image without image.conf is taken for what it is asked to be. */
 static int expect_image(const struct role *role, struct error *error)
 {
-	bool nic = strcmp(role->name, "nic") == 0;
 	struct utsname system;
 	struct image image;
 
 	(void) uname(&system);
 	image_read(role->root_fd, system.release, &image);
-	if (!*image.role || (strcmp(image.role, "nic") == 0) == nic)
-		return 0;
-	return error_set(error, -EINVAL,
-		"this is a %s image (driver %s), and the role %s needs a %s image: give the "
-		"container that one, or the verb that this one has (%s)",
-		nic ? "GPU" : "NIC", *image.version ? image.version : "unknown", role->name,
-		nic ? "NIC" : "GPU", nic ? "nvidia-driver init" : "nic-driver precompiled");
+	return image_expect_role(&image, role->name, error);
 }
 
 int role_run(struct role *role, const struct step *steps, size_t step_count)

@@ -60,6 +60,22 @@ static void names_the_ofed_that_a_build_needs(void **state)
 	assert_contains(error.text, "the running kernel is ");
 }
 
+static void an_image_of_another_role_is_refused(void **state)
+{
+	const struct image gpu = { .role = "gpu", .version = "535.1" }, nic = { .role = "nic" };
+	const struct image unknown = { .role = "" };
+	struct error error;
+
+	(void) state;
+	assert_int_equal(image_expect_role(&gpu, "nic", &error), -EINVAL);
+	assert_contains(error.text, "this is a GPU image (driver 535.1)");
+	assert_int_equal(image_expect_role(&nic, "peermem", &error), -EINVAL);
+	assert_contains(error.text, "this is a NIC image");
+	assert_int_equal(image_expect_role(&nic, "nic", &error), 0);
+	assert_int_equal(image_expect_role(&gpu, "build", &error), 0);
+	assert_int_equal(image_expect_role(&unknown, "nic", &error), 0);
+}
+
 static void lists_the_drivers_own_modules(void **state)
 {
 	const struct folder *folder = *state;
@@ -148,6 +164,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		folder_test(names_the_kernels_that_it_has),
 		folder_test(names_the_ofed_that_a_build_needs),
+		cmocka_unit_test(an_image_of_another_role_is_refused),
 		folder_test(lists_the_drivers_own_modules),
 		cmocka_unit_test(reads_values_of_whole_keys_only),
 		folder_test(finds_the_exporting_module),

@@ -37,6 +37,53 @@ CASE
     [[ $output == *"slipway build --kernel $VM_KREL --os debian12"* ]]
 }
 
+@test "a hostPath mount that is missing, or that nobody else sees: refused by name, never ready for nobody" {
+    run_case <<'CASE'
+. /test/drivers.sh
+simulate
+sed -i 's|^\(/run/nvidia .*\)rshared|\1rprivate|' /test/roles/gpu.mounts
+start gpu
+exits gpu 19 30
+termination_message gpu
+sed -i '\|^/run/nvidia |d' /test/roles/gpu.mounts
+start gpu
+exits gpu 19 30
+termination_message gpu
+sed -i '\|^/run/mellanox/drivers |d' /test/roles/nic.mounts
+start nic
+exits nic 19 30
+termination_message nic
+sed -i '\|^/run/mellanox/drivers|d' /test/roles/peermem.mounts
+start peermem GPU_DIRECT_RDMA_ENABLED=true SLIPWAY_OFED_DEADLINE_SECONDS=2
+exits peermem 13 30
+termination_message peermem
+expect_unloaded nvidia
+expect_nothing_left
+CASE
+    [ "$status" -eq 0 ]
+    [[ $output == *"MOUNT_FAILED: /run/nvidia is mounted, but what is mounted below it does not reach the host: "*"mountPropagation: Bidirectional"* ]]
+    [[ $output == *"MOUNT_FAILED: /run/nvidia is not a mount of the host"*"mount the hostPath /run/nvidia there"* ]]
+    [[ $output == *"MOUNT_FAILED: /run/mellanox/drivers is not a mount of the host"* ]]
+    [[ $output == *"OFED_NOT_READY: /run/mellanox/drivers is not a mount of the host, so that the NIC container's flag"* ]]
+}
+
+@test "variables and arguments that do not fit are refused by name" {
+    run_case <<'CASE'
+. /test/drivers.sh
+simulate
+start gpu GPU_DIRECT_RDMA_ENABLED=ture
+exits gpu 2 10
+termination_message gpu
+start nic -- precompiled extra
+exits nic 2 10
+termination_message nic
+expect_nothing_left
+CASE
+    [ "$status" -eq 0 ]
+    [[ $output == *'USAGE: GPU_DIRECT_RDMA_ENABLED=ture: give true (also 1, yes, on) or false'* ]]
+    [[ $output == *'USAGE: nic-driver precompiled takes no "extra"'* ]]
+}
+
 @test "peermem built against another OFED: refused before the load, with both CRCs" {
     run_case <<'CASE'
 . /test/drivers.sh
