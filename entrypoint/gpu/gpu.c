@@ -7,6 +7,7 @@
 #include "common/fs.h"
 #include "entrypoint/contract.h"
 #include "entrypoint/daemons/gpu_daemons.h"
+#include "entrypoint/daemons/gpu_programs.h"
 #include "entrypoint/gpu/devices.h"
 #include "entrypoint/gpu/driver_root.h"
 #include "entrypoint/gpu/fast_path.h"
@@ -79,6 +80,15 @@ static int identify(struct action *action)
 	int r = role_identify(action);
 
 	unneeded_tell(action->role);
+	gpu_tell_missing_modules(action->role);
+	return r;
+}
+
+static int adopt(struct action *action)
+{
+	int r = nodebuild_adopt(action);
+
+	gpu_tell_missing_modules(action->role);
 	return r;
 }
 
@@ -167,7 +177,7 @@ static const struct step gpu_steps[] = {
 		.undo_kind = STEP_WORKER,
 		.undo = nodebuild_clear,
 		.undo_deadline_ms = UNLOAD_DEADLINE_MS },
-	{ .name = "read-build", .wanted = nodebuild_unread, .perform = nodebuild_adopt },
+	{ .name = "read-build", .wanted = nodebuild_unread, .perform = adopt },
 	{ .name = "recognise", .perform = fast_path_recognise, .undo = fast_path_forget_gone },
 	{ .name = "early-parameters",
 		.wanted = waits_for_ofed,
@@ -230,7 +240,7 @@ static const struct step gpu_steps[] = {
 		.deadline_ms = DAEMONS_DEADLINE_MS,
 		.undo_kind = STEP_WAIT,
 		.undo = gpu_daemons_stop,
-		.undo_deadline_ms = DAEMONS_DEADLINE_MS },
+		.undo_deadline_ms = GPU_PROGRAMS_STOP_ALL_MS },
 	{ .name = "remember", .perform = fast_path_remember },
 	{ .name = "tell-ready", .perform = gpu_daemons_tell, .undo = tell_not_ready },
 };
