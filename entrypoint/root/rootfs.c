@@ -94,8 +94,8 @@ static int stage_root(struct error *error)
 
 static int stage_live_folders(struct error *error)
 {
-	/* The last is a folder of the host's, with fabric manager's socket: operands look for it below
-	 * the root. Not every container has it. */
+	/* The last is a folder of the host's, with fabric manager's socket: operands look for it
+	 * below the root. Not every container has it. */
 	static const char *const live[] = { "/dev", "/proc", "/sys", "/run/nvidia-fabricmanager" };
 	int r = 0;
 
