@@ -34,7 +34,7 @@ refute "it loaded what runs" container_log_has gpu 'begin load'
 [ "$(cat /sys/module/nvidia/sections/.text)" = "$address" ] || fail "nvidia was loaded anew"
 expect_gpu_serves
 [ -e "/run/nvidia/driver/lib/modules/$(uname -r)/updates/nvidia/nvidia-peermem.ko" ] || fail "the root has no nvidia-peermem"
-chroot /run/nvidia/driver modprobe -n nvidia-peermem || fail "modprobe finds no nvidia-peermem in the root"
+chroot /run/nvidia/driver /sbin/modprobe -n nvidia-peermem || fail "modprobe finds no nvidia-peermem in the root"
 stop_clean gpu
 expect_nothing_left
 [ ! -e /run/nvidia/nvidia-driver.state ] || fail "a clean stop left nvidia-driver.state"
