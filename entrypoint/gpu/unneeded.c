@@ -64,6 +64,19 @@ static void tell_driver_version(struct role *role)
 	journal_event(&role->journal, "note", role->journal.step, 0, REASON_NONE, text.text);
 }
 
+static void tell_module_type(struct role *role)
+{
+	const char *wanted = getenv("KERNEL_MODULE_TYPE");
+	struct error text;
+
+	if (!wanted || strcmp(wanted, "proprietary") != 0)
+		return;
+	(void) error_set(&text, 0,
+		"KERNEL_MODULE_TYPE asks for the proprietary modules: this image holds the open ones, "
+		"and those are loaded");
+	journal_event(&role->journal, "note", role->journal.step, 0, REASON_NONE, text.text);
+}
+
 static void tell_arguments(struct role *role)
 {
 	const struct options *options = &role->options;
@@ -81,5 +94,6 @@ void unneeded_tell(struct role *role)
 {
 	tell_arguments(role);
 	tell_variables(role);
+	tell_module_type(role);
 	tell_driver_version(role);
 }
