@@ -29,19 +29,26 @@ prepare_agreement() {
     agreement_run --only-fetch --os debian13 "$AGREEMENT_7"
 }
 
+# newest_sets NAME KREL FILE COUNT: the module sets of that arrow for the kernel that were used last and hold FILE; a cache
+# may have many, those of other tests among them.
+newest_sets() {
+    local arrows=${XDG_CACHE_HOME:-$HOME/.cache}/slipway/arrows folder
+    find "$arrows" -maxdepth 1 -name "$1-*" ! -name '*-signed-*' -printf '%T@ %p\n' | sort -rn | while read -r _ folder; do
+        folder=$folder/lib/modules/$2/updates/$1
+        [ ! -e "$folder/$3" ] || echo "$folder"
+    done | sed "$4q"
+}
+
 # find_driver_sets KREL: fills driver_sets with --set options for what `make images` has built: each OFED with NVIDIA's.
 find_driver_sets() {
-    local arrows=${XDG_CACHE_HOME:-$HOME/.cache}/slipway/arrows ofed nvidia
+    local ofed nvidia
     driver_sets=()
-    for nvidia in "$arrows"/nvidia-*/lib/modules/"$1"/updates/nvidia; do
-        for ofed in "$arrows"/ofed-*/lib/modules/"$1"/updates/ofed; do
-            if [ -e "$ofed/ib_core.ko" ] && [ -e "$nvidia/nvidia.ko" ]; then
-                driver_sets+=(--set "$ofed:$nvidia")
-            fi
-        done
-    done
+    nvidia=$(newest_sets nvidia "$1" nvidia-uvm.ko 1)
+    while read -r ofed; do
+        [ -z "$ofed" ] || [ -z "$nvidia" ] || driver_sets+=(--set "$ofed:$nvidia")
+    done < <(newest_sets ofed "$1" ib_uverbs.ko 2)
     [ ${#driver_sets[@]} -gt 0 ] || {
-        echo "no driver sets for $1 in $arrows: run make images" >&2
+        echo "no driver sets for $1 in the cache: run make images" >&2
         return 1
     }
 }
