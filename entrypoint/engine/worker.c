@@ -138,7 +138,8 @@ static int worker_wait(struct events *events, int fd, const struct worker_bounds
 
 		if (!done)
 			done = worker_receive(fd, listener, context, &result);
-		/* All that it sent is read; a child that it left behind may hold the socket open. */
+		/* All that it sent is read; a child that it left behind may hold the socket open.
+		 */
 		if (!events->worker_pid)
 			done = true;
 		if (done)
