@@ -100,6 +100,8 @@ static bool take_turn(struct role *role, unsigned happened, uint64_t *wake_ms)
 	if (state->follows)
 		return true;
 	state->follows = !open_lock(role) || flock(state->lock_fd, LOCK_EX | LOCK_NB) == 0;
+	/* What was there before is not what it is loaded after. */
+	state->missing_us = wall_us();
 	if (state->follows)
 		journal_event(&role->journal, "note", "", 0, REASON_NONE,
 			"this container lets nvidia_peermem follow OFED from now on");
@@ -186,6 +188,7 @@ static void tell_loaded(struct role *role, uint64_t since_us)
 		state->slowest_us = state->last_us;
 	(void) snprintf(text, sizeof(text), "loaded %.1f ms after OFED and nvidia were there",
 		(double) state->last_us / 1e3);
+	(void) unlinkat(role->root_fd, PEERMEM_HOLD, 0);
 	tell(role, REASON_NONE, "");
 	journal_event(
 		&role->journal, JOURNAL_EVENT_PEERMEM, "", state->last_us + 1, REASON_NONE, text);
@@ -215,6 +218,10 @@ static bool somebody_unloaded_it(struct role *role, uint64_t *wake_ms)
 	if (state->present) {
 		state->present = false;
 		state->hold_ms = now_ms + HOLD_MS;
+		if (fs_write_atomic(role->root_fd, PEERMEM_HOLD, "", 0, 0644) < 0)
+			journal_event(&role->journal, "note", "", 0, REASON_NONE,
+				"/" PEERMEM_HOLD
+				" cannot be written: the probe may fail meanwhile");
 		tell(role, REASON_NONE,
 			"somebody unloaded nvidia_peermem: it is loaded again in 10 s, or when OFED "
 			"has gone and come");

@@ -21,12 +21,15 @@
 /* Peermem comes back some 50 ms after OFED's flag; under load, or compiled anew, later. */
 #define GRACE_SECONDS 10
 
-static bool is_fresh(int root_fd, const char *path)
+/* The follower leaves it alone for 10 s when somebody unloaded it, and then needs time to load. */
+#define HOLD_SECONDS 20
+
+static bool is_fresh(int root_fd, const char *path, time_t seconds)
 {
 	struct stat status;
 
 	return fstatat(root_fd, path, &status, 0) == 0 &&
-	       time(NULL) - status.st_mtim.tv_sec < GRACE_SECONDS;
+	       time(NULL) - status.st_mtim.tv_sec < seconds;
 }
 
 /* The driver container is on its way up or down, and takes peermem with it. */
@@ -35,7 +38,8 @@ static bool gpu_is_changing(int root_fd)
 	_cleanup_free_ char *status = NULL;
 
 	return fs_read_line(root_fd, CONTRACT_DAEMONS_STATUS, &status) == 0 &&
-	       (strcmp(status, "NotReady") == 0 || is_fresh(root_fd, CONTRACT_DAEMONS_STATUS));
+	       (strcmp(status, "NotReady") == 0 ||
+		       is_fresh(root_fd, CONTRACT_DAEMONS_STATUS, GRACE_SECONDS));
 }
 
 static const char *why_ofed_is_down(const struct role *role)
@@ -61,8 +65,10 @@ static const char *excuse(const struct role *role)
 	if (gpu_is_changing(role->root_fd))
 		return "the driver container is starting";
 	if (sysmodule_is_live(role->root_fd, "nvidia") &&
-		is_fresh(role->root_fd, CONTRACT_OFED_READY))
+		is_fresh(role->root_fd, CONTRACT_OFED_READY, GRACE_SECONDS))
 		return "OFED has just come: nvidia_peermem follows";
+	if (is_fresh(role->root_fd, PEERMEM_HOLD, HOLD_SECONDS))
+		return "somebody unloaded nvidia_peermem: it is loaded again in a moment";
 	return NULL;
 }
 

@@ -7,6 +7,7 @@
  *                    container. The kernel gives it back when that one is killed.
  *   peermem.release  the NIC container's request: let nvidia_peermem go, and load it no more until
  *                    this file is gone. Counts as long as the NIC container holds its own lock.
+ *   peermem.hold     somebody unloaded it: it is left alone for a moment, which the probe excuses.
  *   peermem.in-use   the follower's answer where it cannot: who uses it. Else it says nothing: the
  *                    module goes, which the kernel tells both sides.
  */
@@ -17,6 +18,7 @@
 #include "entrypoint/roles.h"
 
 #define PEERMEM_MODULE  "nvidia_peermem"
+#define PEERMEM_HOLD    NIC_STATE_FOLDER "/peermem.hold"
 #define PEERMEM_LOCK    NIC_STATE_FOLDER "/peermem.lock"
 #define PEERMEM_REQUEST NIC_STATE_FOLDER "/peermem.release"
 #define PEERMEM_ANSWER  NIC_STATE_FOLDER "/peermem.in-use"
