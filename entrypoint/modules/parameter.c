@@ -102,21 +102,6 @@ int parameter_split(
 	return r;
 }
 
-int parameter_options(const char *text, const char *module, struct strv *parameters)
-{
-	_cleanup_strv_ struct strv lines = { 0 };
-	int r = strv_split(&lines, text, "\n");
-
-	for (size_t i = 0; r == 0 && i < lines.count; i++) {
-		const char *line = lines.items[i];
-		struct error ignored;
-
-		if (skip_options(line, line + strlen(line), module) != line)
-			r = parameter_split(line, module, parameters, &ignored);
-	}
-	return r;
-}
-
 bool parameter_is(const char *parameter, const char *name)
 {
 	size_t length = strcspn(parameter, "=");

@@ -22,9 +22,6 @@
 int parameter_split(
 	const char *text, const char *module, struct strv *parameters, struct error *error);
 
-/* Appends the parameters that the "options" lines of modprobe.d's @text have for @module. */
-int parameter_options(const char *text, const char *module, struct strv *parameters);
-
 /* Whether @parameter is about the parameter @name ('-' is '_', as for the kernel). */
 bool parameter_is(const char *parameter, const char *name);
 

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "common/chase.h"
+#include "common/fnv.h"
 #include "common/fs.h"
 
 #define SOURCES_FOLDER "usr/src"
@@ -25,15 +26,14 @@ void host_tree_free(struct host_tree *tree)
 uint64_t host_file_hash(int dir_fd, const char *path)
 {
 	_cleanup_close_ int fd = openat(dir_fd, path, O_RDONLY | O_CLOEXEC);
-	uint64_t hash = UINT64_C(14695981039346656037);
+	uint64_t hash = FNV64_START;
 	unsigned char buffer[65536];
 	ssize_t size;
 
 	if (fd < 0)
 		return 0;
 	while ((size = read(fd, buffer, sizeof(buffer))) > 0)
-		for (ssize_t i = 0; i < size; i++)
-			hash = (hash ^ buffer[i]) * UINT64_C(1099511628211);
+		hash = fnv64_bytes(hash, buffer, (size_t) size);
 	return hash;
 }
 

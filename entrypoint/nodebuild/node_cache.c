@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#include "common/fnv.h"
 #include "common/fs.h"
 #include "entrypoint/contract.h"
 
@@ -80,12 +81,11 @@ void node_cache_close(struct node_cache *cache)
 
 void node_cache_name(const char *prefix, const struct strv *inputs, char name[NAME_MAX])
 {
-	uint64_t hash = UINT64_C(14695981039346656037);
+	uint64_t hash = FNV64_START;
 
 	for (size_t i = 0; i < inputs->count; i++) {
-		for (const char *c = inputs->items[i]; *c; c++)
-			hash = (hash ^ (unsigned char) *c) * UINT64_C(1099511628211);
-		hash = (hash ^ '\n') * UINT64_C(1099511628211);
+		hash = fnv64_bytes(hash, inputs->items[i], strlen(inputs->items[i]));
+		hash = fnv64_bytes(hash, "\n", 1);
 	}
 	(void) snprintf(name, NAME_MAX, "%.200s-%016" PRIx64, prefix, hash);
 }

@@ -33,20 +33,6 @@ static void the_form_of_modprobe_d_is_taken(void **state)
 	expect_words("options", "options");
 }
 
-static void of_modprobe_d_only_the_modules_own_lines_count(void **state)
-{
-	_cleanup_strv_ struct strv list = { 0 };
-	_cleanup_free_ char *joined = NULL;
-
-	(void) state;
-	assert_int_equal(parameter_options("options nvidia x=1\n# a=1\noptions nvidia-uvm a=1 b=2\n"
-					   "a=9\noptions nvidia_uvm c=3",
-				 "nvidia_uvm", &list),
-		0);
-	joined = strv_join(&list, "|");
-	assert_string_equal(joined, "a=1|b=2|c=3");
-}
-
 static void expect_no_words(const char *text, const char *part)
 {
 	_cleanup_strv_ struct strv list = { 0 };
@@ -162,7 +148,6 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(words_stand_between_blanks_and_lines),
 		cmocka_unit_test(the_form_of_modprobe_d_is_taken),
-		cmocka_unit_test(of_modprobe_d_only_the_modules_own_lines_count),
 		cmocka_unit_test(what_modprobe_d_cannot_hold_is_refused),
 		cmocka_unit_test(names_are_the_modules_own),
 		cmocka_unit_test(values_are_what_the_kernel_can_read),
