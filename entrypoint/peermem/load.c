@@ -20,7 +20,9 @@
 #include "module/kallsyms.h"
 #include "module/sysmodule.h"
 
-#define CONF_PATH CONTRACT_MODULE_CONF "/nvidia-peermem.conf"
+/* As the operator names it, and as others do (gpu/parameters.c takes both, too). */
+static const char *const conf_paths[] = { CONTRACT_MODULE_CONF "/nvidia-peermem.conf",
+	CONTRACT_MODULE_CONF "/nvidia_peermem.conf" };
 
 static const char *const peermem_modules[] = { PEERMEM_MODULE };
 
@@ -87,15 +89,18 @@ int peermem_put_fitting(struct action *action)
 static int read_parameters(struct action *action, char **ret)
 {
 	_cleanup_strv_ struct strv words = { 0 };
-	_cleanup_free_ char *text = NULL;
 	const struct role *role = action->role;
-	int r = fs_read(role->root_fd, CONF_PATH, 65536, &text, NULL);
 
-	/* The operator's "name=value", and modprobe.d's "options nvidia_peermem name=value". */
-	if (r == 0)
-		r = parameter_split(text, PEERMEM_MODULE, &words, &action->error);
-	if (r < 0 && r != -ENOENT)
-		return action_reason(action, REASON_BAD_PARAMETER, r);
+	for (size_t i = 0; i < ARRAY_SIZE(conf_paths); i++) {
+		_cleanup_free_ char *text = NULL;
+		int r = fs_read(role->root_fd, conf_paths[i], 65536, &text, NULL);
+
+		/* "name=value", or modprobe.d's "options nvidia_peermem name=value". */
+		if (r == 0)
+			r = parameter_split(text, PEERMEM_MODULE, &words, &action->error);
+		if (r < 0 && r != -ENOENT)
+			return action_reason(action, REASON_BAD_PARAMETER, r);
+	}
 	*ret = words.count ? strv_join(&words, " ") : strdup("");
 	return *ret ? 0 : action_fail(action, REASON_INTERNAL, -ENOMEM, "out of memory");
 }
