@@ -296,22 +296,60 @@ int supervisor_start(struct supervisor *supervisor, struct error *error)
 	return 0;
 }
 
-/* What forked away and was forgotten by those that ended: all that is left of ours. */
-static void end_orphans(const struct supervisor *supervisor)
+/* Signals every child that is no worker of ours. Returns how many there are; *ret_pid is one. */
+static size_t signal_children(const struct supervisor *supervisor, int signal, pid_t *ret_pid)
 {
 	_cleanup_free_ char *text = NULL;
 	_cleanup_strv_ struct strv pids = { 0 };
+	size_t count = 0;
 	char path[64];
 
 	(void) snprintf(path, sizeof(path), "/proc/self/task/%d/children", (int) getpid());
 	if (fs_read(AT_FDCWD, path, 65536, &text, NULL) < 0 || strv_split(&pids, text, " \n") < 0)
-		return;
+		return 0;
 	for (size_t i = 0; i < pids.count; i++) {
 		pid_t pid = (pid_t) strtol(pids.items[i], NULL, 10);
 
-		if (pid > 1 && pid != supervisor->events->worker_pid)
-			(void) kill(pid, SIGKILL);
+		if (pid <= 1 || pid == supervisor->events->worker_pid)
+			continue;
+		if (signal)
+			(void) kill(pid, signal);
+		*ret_pid = pid;
+		count++;
 	}
+	return count;
+}
+
+/*
+ * What forked away and is named by no pid file yet, all that is left of ours once the daemons
+ * ended: SIGTERM may have met a program between its fork and its child's first line, and that child
+ * holds the driver. 1: they have not ended yet.
+ */
+static int stop_orphans(struct supervisor *supervisor, struct error *error)
+{
+	uint64_t now_ms = clock_monotonic_ms();
+	int signal = 0;
+	pid_t pid = 0;
+	uint64_t kill_ms;
+	size_t count;
+
+	if (!supervisor->orphans_since_ms) {
+		supervisor->orphans_since_ms = now_ms;
+		signal = SIGTERM;
+	}
+	kill_ms = supervisor->orphans_since_ms + SUPERVISOR_ORPHANS_MS;
+	if (now_ms >= kill_ms)
+		signal = SIGKILL;
+	count = signal_children(supervisor, signal, &pid);
+	if (!count || now_ms >= kill_ms + SUPERVISOR_KILL_MS) {
+		supervisor->orphans_since_ms = 0;
+		return 0;
+	}
+	events_alarm(supervisor->events, kill_ms + (signal == SIGKILL ? SUPERVISOR_KILL_MS : 0));
+	return error_set(error, 1,
+		"%zu process(es) that a daemon left behind (one is %d) got %s and have not ended "
+		"yet",
+		count, (int) pid, signal == SIGKILL ? "SIGKILL" : "SIGTERM");
 }
 
 static int not_ended(const struct daemon *daemon, struct error *error)
@@ -365,6 +403,5 @@ int supervisor_stop(struct supervisor *supervisor, struct error *error)
 	for (size_t i = supervisor->count; i-- > 0;)
 		if (stop_one(supervisor, &supervisor->daemons[i], error))
 			return 1;
-	end_orphans(supervisor);
-	return 0;
+	return stop_orphans(supervisor, error);
 }

@@ -26,6 +26,9 @@
 /* How long a killed daemon may take to leave the system call that it is in. */
 #define SUPERVISOR_KILL_MS 2000u
 
+/* From SIGTERM to SIGKILL for what a daemon left behind. */
+#define SUPERVISOR_ORPHANS_MS 5000u
+
 struct supervisor {
 	struct daemon daemons[SUPERVISOR_DAEMONS];
 	size_t count;
@@ -33,6 +36,7 @@ struct supervisor {
 	const char *state_file; /* relative to the root */
 	struct events *events;
 	struct journal *journal;
+	uint64_t orphans_since_ms; /* CLOCK_MONOTONIC of their SIGTERM; 0: none are waited for */
 };
 
 /*
@@ -59,7 +63,10 @@ int supervisor_start(struct supervisor *supervisor, struct error *error);
  */
 void supervisor_look(struct supervisor *supervisor, uint64_t *wake_ms);
 
-/* To be asked after each event: ends them in reverse order. 0: all ended. 1: not yet. */
+/*
+ * To be asked after each event: ends them in reverse order, then whatever they left behind. 0: all
+ * ended, or the kernel holds what is left. 1: not yet, @error says what is waited for.
+ */
 int supervisor_stop(struct supervisor *supervisor, struct error *error);
 
 /* The first daemon that is needed and not up; NULL when all are. */

@@ -389,9 +389,27 @@ static void a_stop_in_mid_start_leaves_no_process(void **state)
 		(void) usleep(1000);
 	stop_all(scene);
 	text = folder_read_text(scene->folder, "run/x.pid");
-	/* Its parent is gone, and so is it, once it was reaped. */
-	for (int i = 0; i < 100 && kill((pid_t) strtol(text, NULL, 10), 0) == 0; i++)
-		(void) events_wait(&scene->events, clock_monotonic_ms() + 20);
+	assert_int_equal(kill((pid_t) strtol(text, NULL, 10), 0), -1);
+}
+
+/* As nvidia-persistenced between its fork and its pid file, with the device open already. */
+static void a_stop_waits_for_what_forked_away_unnamed(void **state)
+{
+	struct scene *scene = *state;
+	struct daemon *daemon = add(scene, "a",
+		"setsid sh -c 'trap \"sleep 0.3; exit\" TERM; echo $$ >run/new; mv run/new run/child; "
+		"while :; do sleep 0.01; done' &\nsleep 1000");
+	_cleanup_free_ char *text = NULL;
+	struct error error;
+
+	daemon->forks = true;
+	daemon->needed = true;
+	daemon->pid_file = "run/x.pid";
+	assert_int_equal(supervisor_start(&scene->supervisor, &error), 1);
+	while (!fs_exists(scene->folder->fd, "run/child"))
+		(void) usleep(1000);
+	text = folder_read_text(scene->folder, "run/child");
+	stop_all(scene);
 	assert_int_equal(kill((pid_t) strtol(text, NULL, 10), 0), -1);
 }
 
@@ -434,6 +452,7 @@ int main(void)
 		scene_test(a_command_that_fails_and_is_not_needed_is_not_repeated),
 		scene_test(the_last_ends_first_and_a_deaf_one_is_killed),
 		scene_test(a_stop_in_mid_start_leaves_no_process),
+		scene_test(a_stop_waits_for_what_forked_away_unnamed),
 		scene_test(the_last_one_is_waited_for_only_if_it_is_needed),
 	};
 
