@@ -92,14 +92,15 @@ make_build() {
 }
 
 # busybox brings sh and the small programs that the operators' probes run; kmod brings modprobe and lsmod; libc-bin brings
-# ldconfig, which NVIDIA's container toolkit calls in the driver root.
+# ldconfig, which NVIDIA's container toolkit calls in the driver root; iproute2 brings ip, rdma and devlink, which the network
+# operator's sosreport calls.
 # The packages are unpacked and not configured: their scripts do nothing that an image needs. apt adds what the libraries
 # themselves depend on.
 make_runtime() {
     scratch=$(mktemp -d)
     trap 'rm -rf "$scratch"' EXIT
     mmdebstrap "${common[@]}" --format=directory --variant=extract \
-        --include=base-files,libc6,libc-bin,libgcc-s1,busybox,kmod,libkmod2,liblzma5,libzstd1,zlib1g \
+        --include=base-files,libc6,libc-bin,libgcc-s1,busybox,kmod,libkmod2,liblzma5,libmnl0,libzstd1,zlib1g,iproute2 \
         "$suite" "$scratch/root" "${sources[@]}"
     rm -f "$scratch/root/etc/apt/auth.conf.d/slipway.conf"
     "$(dirname "$(readlink -f "$0")")/trim-runtime.sh" "$scratch/root"

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The half of the network state that hangs on devices: eswitch mode, inline and encap modes, flow
+ * steering mode, number of VFs, and of each VF what its PF holds (admin MAC or GUIDs, VLAN, QoS,
+ * trust, spoof check, rates, link state), its driver_override and driver; subfunctions;
+ * representors' names. A device is named as devlink does, "pci/0000:3b:00.0".
+ */
+#pragma once
+
+#include "entrypoint/network/network.h"
+#include "entrypoint/network/record.h"
+
+/* Appends records of every device whose driver is one of network->modules. */
+int devices_save(const struct network *network, struct records *records, struct error *error);
+
+/* Applies them, one worker a PF; adds to @result. What fails is told and passed over. */
+int devices_restore(const struct network *network, const struct records *records,
+	struct network_result *result, struct error *error);

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The half of the network state that hangs on interfaces, of PFs, VFs, representors and
+ * subfunctions alike, and of what stands on them: name and altnames, MTU, MAC, queue length, flags,
+ * master (bond, bridge, VRF) with the port's settings, VLAN and other interfaces above that go with
+ * it, addresses, routes and rules of neighbours that a person set.
+ */
+#pragma once
+
+#include "entrypoint/network/network.h"
+#include "entrypoint/network/record.h"
+
+/* Appends records of every interface of a device whose driver is one of network->modules. */
+int links_save(const struct network *network, struct records *records, struct error *error);
+
+/*
+ * Finds each interface again by device and port, waits for it at most network->bind_ms (by netlink
+ * events), and gives back what it had. What fails is told and passed over.
+ */
+int links_restore(const struct network *network, const struct records *records,
+	struct network_result *result, struct error *error);

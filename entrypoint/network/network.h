@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a network driver forgets when it is unloaded, saved before and given back after: of the
+ * devices (eswitch modes, VFs and what the PF holds for them, subfunctions, representors:
+ * devices.h) and of the interfaces (names, MTU, flags, masters, addresses, routes: links.h).
+ * Devices are those whose driver is one of the modules that go, whatever bus they are on. Runs in
+ * workers.
+ */
+#pragma once
+
+#include <stdint.h>
+
+#include "common/error.h"
+#include "common/strv.h"
+
+struct network {
+	int root_fd;
+	const char *journal;        /* path relative to the root (record.h) */
+	const struct strv *modules; /* whose devices: drivers that go, '_' in the names */
+	uint32_t bind_ms; /* the most that is waited for one device or interface to come */
+	/* Says what is being done and what could not be: "note" events. May be NULL. */
+	void (*tell)(void *context, const char *text);
+	void *context;
+};
+
+/* What a restore made of it. */
+struct network_result {
+	unsigned devices; /* PFs that were brought back, in whole or in part */
+	unsigned vfs;
+	unsigned links;
+	unsigned failures; /* things that could not be brought back; each was told */
+	char first[256];   /* the first of them */
+};
+
+/*
+ * Saves the state into the journal, unless one is there already: then an earlier life was killed
+ * between save and restore, what it saved is the state to go back to, and devices that it does not
+ * know are added. Touches nothing else.
+ */
+int network_save(const struct network *network, struct error *error);
+
+/* Is there a journal of an unfinished life? */
+bool network_is_saved(int root_fd, const char *journal);
+
+/*
+ * Brings back what the journal says, PFs in parallel, and removes the journal when all of it was
+ * tried. 0 also when parts failed: @result counts and names them. May be called again after a
+ * SIGKILL at any point. -ENOENT: there is no journal.
+ */
+int network_restore(
+	const struct network *network, struct network_result *result, struct error *error);

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The journal of the network state: a text file of records, one a line, that a person can read and
+ * a later life of the container takes up again after SIGKILL or a power loss.
+ *
+ *   link device=pci/0000:3b:00.0 name=ens1f0 mtu=9000 …
+ *
+ * A record is a kind and fields. A value is printable ASCII; '%', space, newline and whatever else
+ * is not are written as %XX. The first line is "slipway-network 1", the last "end": a file without
+ * it was never finished and says nothing. It is written beside its place, synced with its folder,
+ * and renamed.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/error.h"
+
+struct record_field {
+	char *name;
+	char *value;
+};
+
+struct record {
+	char *kind;
+	struct record_field *fields;
+	size_t count;
+};
+
+/* In the order in which they were added. Owned: records_free(). */
+struct records {
+	struct record *items;
+	size_t count;
+};
+
+void records_free(struct records *records);
+
+/* A new record at the end; NULL without memory. Valid until the next one is added. */
+struct record *records_add(struct records *records, const char *kind);
+/* Strings are copied. -ENOMEM. */
+int record_set(struct record *record, const char *name, const char *value) _must_check_;
+int record_setf(struct record *record, const char *name, const char *format, ...)
+	_printf_(3, 4) _must_check_;
+/* Bytes as hexadecimal digits. */
+int record_set_hex(
+	struct record *record, const char *name, const void *data, size_t size) _must_check_;
+
+/* NULL when there is no such field. */
+const char *record_get(const struct record *record, const char *name);
+/* Decimal or 0x…; -ENOENT without the field, -EINVAL when it is no number. */
+int record_get_u64(const struct record *record, const char *name, uint64_t *ret);
+/* Returns how many bytes, at most @size; -ENOENT, -EINVAL, or -EOVERFLOW when there are more. */
+int record_get_hex(const struct record *record, const char *name, void *data, size_t size);
+
+/* Writes and syncs file and folder, which is made. */
+int records_write(
+	int root_fd, const char *path, const struct records *records, struct error *error);
+/* -ENOENT: there is none. -EBADMSG: damaged or unfinished, @error names the line. */
+int records_read(int root_fd, const char *path, struct records *records, struct error *error);
