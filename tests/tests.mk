@@ -88,11 +88,11 @@ fuzz-programs: $(fuzz_programs) $(fixtures)
 
 images_options ?= --kernel newest --ofed reference
 
-# The other NIC image has an OFED of another CRC for the peer-memory interface, without mlx5: a minute's work.
-other_ofed := $(O)/ofed-other
+# The other NIC image has another version of OFED, with another CRC for the peer-memory interface: what a node is upgraded to.
+other_ofed := $(O)/ofed-second
 
 $(other_ofed)/reference-ofed:
-	scripts/reference-ofed --variant other --without-mlx5 --output $(other_ofed)
+	scripts/reference-ofed --variant other --output $(other_ofed)
 
 .PHONY: images
 images: all $(other_ofed)/reference-ofed ## build the images for the newest kernel, for the VM tests
