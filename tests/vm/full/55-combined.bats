@@ -10,7 +10,7 @@ cloud=6.1.0-50-cloud-amd64
 setup_file() {
     local krel
     krel=$(images_krel)
-    "$slipway" build --kernel "$krel" --ofed "$build/ofed-other" --output "$build/images-other"
+    "$slipway" build --kernel "$krel" --ofed "$build/ofed-second" --output "$build/images-other"
     "$slipway" build --kernel "$cloud" --ofed reference --output "$build/images-$cloud"
     "$slipway" combine "$build/images/gpu.oci.tar" "$build/images-other/gpu.oci.tar" "$build/images-$cloud/gpu.oci.tar" \
         --output "$build/images-combined"
