@@ -9,47 +9,6 @@ setup_file() {
     use_drivers
 }
 
-# image_file ARCHIVE PATH: a file of an image.
-image_file() {
-    local container
-    container=$(buildah from --quiet --pull-never "oci-archive:$images_folder/$1")
-    cat "$(buildah mount "$container")/$2"
-    buildah rm "$container" >/dev/null
-}
-
-symvers_crc() {
-    image_file "$1" "usr/src/ofa_kernel/x86_64/$VM_KREL/Module.symvers" |
-        awk '$2 == "ib_register_peer_memory_client" { print $1 }'
-}
-
-# set_crc FILE OLD NEW: of the peer-memory interface, in the module's struct modversion_info: eight bytes, then the name.
-set_crc() {
-    local offset
-    while IFS=: read -r offset _; do
-        [ "$(od -An -tx4 -j $((offset - 8)) -N4 "$1" | tr -d ' ')" = "${2#0x}" ] || continue
-        printf '%b' "$(printf '%08x' "$3" | sed 's/\(..\)\(..\)\(..\)\(..\)/\\x\4\\x\3\\x\2\\x\1/')" |
-            dd of="$1" bs=1 seek=$((offset - 8)) conv=notrunc status=none
-        return
-    done < <(grep -abo ib_register_peer_memory_client "$1")
-    echo "$1 has no CRC $2 of ib_register_peer_memory_client" >&2
-    return 1
-}
-
-# In $root, the layout that slipway combine makes. The second nvidia-peermem is the first with the other CRC: the two OFEDs
-# differ in nothing else, so two compiles would not either. (That would take NVIDIA's sources ten minutes;
-# tests/vm/full/55-combined.bats has two that were compiled.)
-put_variants() {
-    local folder=$root/usr/lib/slipway/kernels/$VM_KREL/peermem file=nvidia-peermem.ko old new
-    old=$(symvers_crc nic.oci.tar)
-    new=$(symvers_crc other/nic.oci.tar)
-    mkdir -p "$folder/0" "$folder/1"
-    cp "$root/lib/modules/$VM_KREL/updates/nvidia/$file" "$folder/0"
-    cp "$folder/0/$file" "$folder/1"
-    set_crc "$folder/1/$file" "$old" "$new"
-    printf 'ofed_version=%s\nofed_exporter=ib_uverbs\ncrc=%s\n' first "$old" >"$folder/0/peermem.conf"
-    printf 'ofed_version=%s\nofed_exporter=ib_uverbs\ncrc=%s\n' second "$new" >"$folder/1/peermem.conf"
-}
-
 use_two_peermems() {
     derive_image gpu-two "$images_folder/gpu.oci.tar" put_variants
     VM_IMAGES=$VM_BUILD/images/two-peermems.ext4

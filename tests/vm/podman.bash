@@ -39,13 +39,18 @@ test_config_map() {
 
 # use_manifest NAME: the operator's file as podman can take it, and its probes, in $BATS_TEST_TMPDIR.
 use_manifest() {
-    local name
     {
         ! grep -q 'name: test-cm$' "$manifests/$1" || test_config_map
         awk -f "$vm_folder/podman/resolve.awk" "$manifests/$1"
     } >"$BATS_TEST_TMPDIR/manifest.yaml"
+    use_probes "$manifests/$1"
+}
+
+# use_probes FILE: what the guest's prober runs for the containers of a manifest.
+use_probes() {
+    local name
     mkdir -p "$BATS_TEST_TMPDIR/probes"
-    yq -s . "$manifests/$1" | jq -c -f "$vm_folder/podman/probes.jq" >"$BATS_TEST_TMPDIR/probes.json"
+    yq -s . "$1" | jq -c -f "$vm_folder/podman/probes.jq" >"$BATS_TEST_TMPDIR/probes.json"
     while read -r name; do
         jq -r --arg name "$name" 'select(.name == $name) | .text' "$BATS_TEST_TMPDIR/probes.json" >"$BATS_TEST_TMPDIR/probes/$name"
     done < <(jq -r .name "$BATS_TEST_TMPDIR/probes.json")

@@ -6,7 +6,7 @@
 #
 #   node_up                           mounts what was said above, and what a node of the operator has
 #   kube_play [MANIFEST]              the pod runs when it returns (default: /case/manifest.yaml); output in /vm/play
-#   kube_down                         each container's preStop hook, SIGTERM, the grace time, and the pod is gone
+#   kube_down [nic]                   each container's preStop hook, SIGTERM, the grace time, and the GPU's (NIC's) pod is gone
 #   container_of NAME                 the id of the pod's container NAME
 #   kube_logs NAME                    what it printed
 #   kube_exec NAME COMMAND…           as a kubelet's probe: by the runtime, in the container
@@ -23,7 +23,8 @@
 # initialDelaySeconds, periodSeconds, timeoutSeconds and failureThreshold, the rest is the command, quoted for a shell;
 # NAME.preStop has the command only.
 
-pod=nvidia-gpu-driver-ubuntu22.04-7c6d7bd86b-pod
+gpu_pod=nvidia-gpu-driver-ubuntu22.04-7c6d7bd86b-pod
+nic_pod=mofed-pod
 grace_seconds=30
 probes_folder=/case/probes
 notes_folder=/vm
@@ -40,6 +41,14 @@ node_up() {
     : >/dev/log
 }
 
+# container NAME: what podman calls it.
+container() {
+    case $1 in
+        mofed-container) echo "$nic_pod-$1" ;;
+        *) echo "$gpu_pod-$1" ;;
+    esac
+}
+
 # With --network=host podman makes no bridge, for which it would want a firewall program.
 kube_play() {
     if ! podman kube play --network=host "${1:-/case/manifest.yaml}" >/vm/play 2>&1; then
@@ -49,11 +58,11 @@ kube_play() {
 }
 
 container_of() {
-    podman container inspect --format '{{.Id}}' "$pod-$1"
+    podman container inspect --format '{{.Id}}' "$(container "$1")"
 }
 
 kube_logs() {
-    podman logs "$pod-$1" 2>&1
+    podman logs "$(container "$1")" 2>&1
 }
 
 kube_exec() {
@@ -72,11 +81,11 @@ wait_pod_ready() {
 }
 
 kill_container() {
-    kill -KILL "$(podman container inspect --format '{{.State.Pid}}' "$pod-$1")"
+    kill -KILL "$(podman container inspect --format '{{.State.Pid}}' "$(container "$1")")"
 }
 
 expect_pod_gone() {
-    refute "a container is left" podman container exists "$pod-nvidia-driver-ctr"
+    refute "a container is left" podman container exists "$(container nvidia-driver-ctr)"
     expect_nothing_left
 }
 
@@ -134,7 +143,7 @@ watch_container() {
     while id=$(container_of "$1" 2>/dev/null); do
         began_s=$(($(uptime_ms) / 1000))
         if run_probe "$1" startup "$id"; then
-            run_probe "$1" liveness "$id" || podman restart --time "$grace_seconds" "$pod-$1" >/dev/null 2>&1 || true
+            run_probe "$1" liveness "$id" || podman restart --time "$grace_seconds" "$(container "$1")" >/dev/null 2>&1 || true
         fi
         sleep 1
     done
@@ -156,9 +165,12 @@ wait_probe() {
     poll "$4" grep -q " $1 $2 $3 " $notes_folder/probes || fail "$2 probe of $1 did not end with $3 within $4 s; its last words: $(cat "$notes_folder/probe.$1.output")"
 }
 
+# kube_down [nic]: the GPU's pod, or the NIC's.
 kube_down() {
-    local file name
+    local pod=$gpu_pod file name
+    [ "${1:-gpu}" = gpu ] || pod=$nic_pod
     for file in "$probes_folder"/*.preStop; do
+        [ "$pod" = "$gpu_pod" ] && [ -e "$file" ] || continue
         name=${file##*/}
         hook_of "${name%.preStop}" || echo "preStop hook of $name failed" >&2
     done
@@ -171,9 +183,9 @@ report_pod() {
     local status=$? name
     [ "$status" -ne 0 ] || return 0
     cat /vm/play $notes_folder/probes 2>/dev/null || true
-    cat /run/nvidia/driver-manager.log
-    for name in nvidia-driver-ctr nvidia-peermem-ctr; do
+    cat /run/nvidia/driver-manager.log 2>/dev/null || true
+    for name in nvidia-driver-ctr nvidia-peermem-ctr mofed-container; do
         echo "==> $name"
-        kube_logs "$name" | tail -n 40
+        kube_logs "$name" | tail -n 40 || true
     done
 }
