@@ -1,0 +1,447 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "entrypoint/network/record.h"
+
+#include <fcntl.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include "common/fs.h"
+
+#define FIRST_LINE "slipway-network 1"
+#define LAST_LINE  "end"
+
+/* A node with a full routing table on its NIC writes some 20 MB. */
+#define JOURNAL_LIMIT_BYTES ((size_t) 256 << 20)
+
+static void record_clear(struct record *record)
+{
+	for (size_t i = 0; i < record->count; i++) {
+		free(record->fields[i].name);
+		free(record->fields[i].value);
+	}
+	free(record->fields);
+	free(record->kind);
+}
+
+void records_free(struct records *records)
+{
+	for (size_t i = 0; i < records->count; i++)
+		record_clear(&records->items[i]);
+	free(records->items);
+	*records = (struct records){ 0 };
+}
+
+/* Capacities are the powers of two: a count that is one (or 0) is a full array. */
+static int grow(void **items, size_t count, size_t size)
+{
+	void *grown;
+
+	if (count & (count - 1))
+		return 0;
+	grown = reallocarray(*items, count ? count * 2 : 1, size);
+	if (!grown)
+		return -ENOMEM;
+	*items = grown;
+	return 0;
+}
+
+/* What a kind and a field's name are made of. */
+static bool is_word(const char *text, size_t length)
+{
+	return length &&
+	       strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-") >=
+		       length;
+}
+
+struct record *records_add(struct records *records, const char *kind)
+{
+	void *items = records->items;
+	struct record *record;
+
+	if (grow(&items, records->count, sizeof(*record)) < 0)
+		return NULL;
+	records->items = items;
+	record = &records->items[records->count];
+	*record = (struct record){ .kind = strdup(kind) };
+	if (!record->kind)
+		return NULL;
+	records->count++;
+	return record;
+}
+
+static struct record_field *find_field(const struct record *record, const char *name)
+{
+	for (size_t i = 0; i < record->count; i++)
+		if (strcmp(record->fields[i].name, name) == 0)
+			return &record->fields[i];
+	return NULL;
+}
+
+/* Takes ownership of both strings, also on failure. */
+static int adopt_field(struct record *record, char *name, char *value)
+{
+	void *fields = record->fields;
+
+	if (!name || !value || grow(&fields, record->count, sizeof(*record->fields)) < 0) {
+		free(name);
+		free(value);
+		return -ENOMEM;
+	}
+	record->fields = fields;
+	record->fields[record->count++] = (struct record_field){ name, value };
+	return 0;
+}
+
+/* Takes ownership of the value, also on failure. */
+static int set_owned(struct record *record, const char *name, char *value)
+{
+	struct record_field *field = find_field(record, name);
+
+	if (!value)
+		return -ENOMEM;
+	if (!field)
+		return adopt_field(record, strdup(name), value);
+	free(field->value);
+	field->value = value;
+	return 0;
+}
+
+int record_set(struct record *record, const char *name, const char *value)
+{
+	return set_owned(record, name, strdup(value));
+}
+
+int record_setf(struct record *record, const char *name, const char *format, ...)
+{
+	va_list arguments;
+	char *value = NULL;
+	int length;
+
+	va_start(arguments, format);
+	length = vasprintf(&value, format, arguments);
+	va_end(arguments);
+	return set_owned(record, name, length < 0 ? NULL : value);
+}
+
+int record_set_hex(struct record *record, const char *name, const void *data, size_t size)
+{
+	static const char digits[] = "0123456789abcdef";
+	const unsigned char *bytes = data;
+	char *value = malloc(size * 2 + 1);
+
+	if (!value)
+		return -ENOMEM;
+	for (size_t i = 0; i < size; i++) {
+		value[i * 2] = digits[bytes[i] >> 4];
+		value[i * 2 + 1] = digits[bytes[i] & 15];
+	}
+	value[size * 2] = '\0';
+	return set_owned(record, name, value);
+}
+
+const char *record_get(const struct record *record, const char *name)
+{
+	const struct record_field *field = find_field(record, name);
+
+	return field ? field->value : NULL;
+}
+
+int record_get_u64(const struct record *record, const char *name, uint64_t *ret)
+{
+	const char *text = record_get(record, name);
+	bool is_hex = text && text[0] == '0' && (text[1] == 'x' || text[1] == 'X');
+	const char *digits = is_hex ? "0123456789abcdefABCDEF" : "0123456789";
+	unsigned long long value;
+
+	if (!text)
+		return -ENOENT;
+	if (is_hex)
+		text += 2;
+	if (!*text || text[strspn(text, digits)])
+		return -EINVAL;
+	errno = 0;
+	value = strtoull(text, NULL, is_hex ? 16 : 10);
+	if (errno)
+		return -EINVAL;
+	*ret = value;
+	return 0;
+}
+
+static int hex_digit(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	if (c >= 'a' && c <= 'f')
+		return c - 'a' + 10;
+	if (c >= 'A' && c <= 'F')
+		return c - 'A' + 10;
+	return -1;
+}
+
+/* The byte that two digits make, or -1. */
+static int hex_byte(const char *text)
+{
+	int high = hex_digit(text[0]);
+	int low = high < 0 ? -1 : hex_digit(text[1]);
+
+	return low < 0 ? -1 : high * 16 + low;
+}
+
+int record_get_hex(const struct record *record, const char *name, void *data, size_t size)
+{
+	const char *text = record_get(record, name);
+	unsigned char *bytes = data;
+	size_t length;
+
+	if (!text)
+		return -ENOENT;
+	length = strlen(text) / 2;
+	if (text[length * 2])
+		return -EINVAL;
+	for (size_t i = 0; i < length; i++) {
+		int byte = hex_byte(text + i * 2);
+
+		if (byte < 0)
+			return -EINVAL;
+		if (i < size)
+			bytes[i] = (unsigned char) byte;
+	}
+	return length > size ? -EOVERFLOW : (int) length;
+}
+
+/* ---- writing */
+
+static void put_value(FILE *stream, const char *value)
+{
+	for (; *value; value++) {
+		unsigned char c = (unsigned char) *value;
+
+		if (c > ' ' && c < 0x7f && c != '%')
+			(void) fputc(c, stream);
+		else
+			(void) fprintf(stream, "%%%02x", c);
+	}
+}
+
+static int put_record(FILE *stream, const struct record *record)
+{
+	if (!is_word(record->kind, strlen(record->kind)))
+		return -EINVAL;
+	(void) fputs(record->kind, stream);
+	for (size_t i = 0; i < record->count; i++) {
+		const struct record_field *field = &record->fields[i];
+
+		if (!is_word(field->name, strlen(field->name)))
+			return -EINVAL;
+		(void) fprintf(stream, " %s=", field->name);
+		put_value(stream, field->value);
+	}
+	(void) fputc('\n', stream);
+	return 0;
+}
+
+static int render(const struct records *records, char **ret_text, size_t *ret_size)
+{
+	_cleanup_free_ char *text = NULL;
+	size_t size = 0;
+	FILE *stream = open_memstream(&text, &size);
+	int r = 0;
+
+	if (!stream)
+		return -ENOMEM;
+	(void) fputs(FIRST_LINE "\n", stream);
+	for (size_t i = 0; r == 0 && i < records->count; i++)
+		r = put_record(stream, &records->items[i]);
+	(void) fputs(LAST_LINE "\n", stream);
+	if (fclose(stream) != 0 && r == 0)
+		r = -ENOMEM;
+	if (r < 0)
+		return r;
+	*ret_text = TAKE_PTR(text);
+	*ret_size = size;
+	return 0;
+}
+
+static int sync_folder(int root_fd, const char *folder)
+{
+	_cleanup_close_ int fd = openat(root_fd, folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (fd < 0)
+		return -errno;
+	/* EINVAL: a file system that has nothing to sync. */
+	return fsync(fd) < 0 && errno != EINVAL ? -errno : 0;
+}
+
+/*
+ * The folder of a file that is to be there: made, and each folder above it that may be new synced,
+ * so that a power loss does not take the way to the file.
+ */
+static int make_folder(int root_fd, const char *path, char **ret_folder)
+{
+	const char *slash = strrchr(path, '/');
+	_cleanup_free_ char *folder = slash && slash != path
+					      ? strndup(path, (size_t) (slash - path))
+					      : strdup(slash ? "/" : ".");
+	_cleanup_free_ char *above = NULL;
+	bool is_new;
+	int r;
+
+	if (!folder)
+		return -ENOMEM;
+	is_new = !fs_exists(root_fd, folder);
+	r = fs_mkdir_parents(root_fd, folder, 0755);
+	above = strdup(folder);
+	if (!above)
+		return -ENOMEM;
+	for (char *end = is_new ? strrchr(above, '/') : NULL; r == 0 && end && end != above;
+		end = strrchr(above, '/')) {
+		*end = '\0';
+		r = sync_folder(root_fd, above);
+	}
+	if (r == 0)
+		*ret_folder = TAKE_PTR(folder);
+	return r;
+}
+
+int records_write(int root_fd, const char *path, const struct records *records, struct error *error)
+{
+	_cleanup_free_ char *folder = NULL;
+	_cleanup_free_ char *text = NULL;
+	size_t size = 0;
+	int r = render(records, &text, &size);
+
+	if (r == 0)
+		r = make_folder(root_fd, path, &folder);
+	/* Addresses and MACs of the node, some of its options: root's business. */
+	if (r == 0)
+		r = fs_write_atomic(root_fd, path, text, size, 0600);
+	if (r == 0)
+		r = sync_folder(root_fd, folder);
+	return r < 0 ? error_set_errno(error, r, "%s: cannot be written", path) : 0;
+}
+
+/* ---- reading */
+
+/* A new string; NULL with errno ENOMEM or EBADMSG. */
+static char *parse_value(const char *text, size_t length)
+{
+	char *value = malloc(length + 1);
+	size_t used = 0;
+
+	for (size_t i = 0; value && i < length; i++) {
+		unsigned char c = (unsigned char) text[i];
+		int byte = c;
+
+		if (c == '%') {
+			byte = i + 2 < length ? hex_byte(text + i + 1) : -1;
+			i += 2;
+		} else if (c <= ' ' || c >= 0x7f) {
+			byte = -1;
+		}
+		if (byte <= 0) {
+			free(value);
+			errno = EBADMSG;
+			return NULL;
+		}
+		value[used++] = (char) byte;
+	}
+	if (value)
+		value[used] = '\0';
+	return value;
+}
+
+static int parse_field(struct record *record, const char *text, size_t length)
+{
+	const char *equals = memchr(text, '=', length);
+	size_t name_length = equals ? (size_t) (equals - text) : 0;
+	_cleanup_free_ char *name = NULL;
+	char *value;
+
+	if (!equals || !is_word(text, name_length))
+		return -EBADMSG;
+	name = strndup(text, name_length);
+	if (!name)
+		return -ENOMEM;
+	if (find_field(record, name))
+		return -EBADMSG;
+	value = parse_value(equals + 1, length - name_length - 1);
+	if (!value)
+		return -errno;
+	return adopt_field(record, TAKE_PTR(name), value);
+}
+
+static int parse_line(struct records *records, const char *line, size_t length)
+{
+	const char *end = line + length;
+	const char *space = memchr(line, ' ', length);
+	_cleanup_free_ char *kind = NULL;
+	struct record *record;
+	int r = 0;
+
+	if (!is_word(line, (size_t) ((space ? space : end) - line)))
+		return -EBADMSG;
+	kind = strndup(line, (size_t) ((space ? space : end) - line));
+	record = kind ? records_add(records, kind) : NULL;
+	if (!record)
+		return -ENOMEM;
+	while (r == 0 && space) {
+		const char *field = space + 1;
+
+		space = memchr(field, ' ', (size_t) (end - field));
+		r = parse_field(record, field, (size_t) ((space ? space : end) - field));
+	}
+	return r;
+}
+
+static bool line_is(const char *line, size_t length, const char *text)
+{
+	return length == strlen(text) && memcmp(line, text, length) == 0;
+}
+
+/* @ret_line: which line is bad, from 1. */
+static int parse(struct records *records, const char *text, size_t size, size_t *ret_line)
+{
+	const char *end = text + size;
+
+	for (*ret_line = 1;; (*ret_line)++) {
+		const char *newline = memchr(text, '\n', (size_t) (end - text));
+		size_t length = newline ? (size_t) (newline - text) : 0;
+		int r = 0;
+
+		if (!newline)
+			return -EBADMSG;
+		if (*ret_line == 1)
+			r = line_is(text, length, FIRST_LINE) ? 0 : -EBADMSG;
+		else if (line_is(text, length, LAST_LINE))
+			return newline + 1 == end ? 0 : -EBADMSG;
+		else
+			r = parse_line(records, text, length);
+		if (r < 0)
+			return r;
+		text = newline + 1;
+	}
+}
+
+int records_read(int root_fd, const char *path, struct records *records, struct error *error)
+{
+	_cleanup_free_ char *text = NULL;
+	struct records found = { 0 };
+	size_t line = 0;
+	size_t size = 0;
+	int r = fs_read(root_fd, path, JOURNAL_LIMIT_BYTES, &text, &size);
+
+	if (r < 0)
+		return error_set_errno(error, r, "%s: cannot be read", path);
+	r = parse(&found, text, size, &line);
+	if (r == 0) {
+		*records = found;
+		return 0;
+	}
+	records_free(&found);
+	if (r != -EBADMSG)
+		return error_set_errno(error, r, "%s: cannot be read", path);
+	return error_set(error, r,
+		"%s: line %zu is damaged or missing, or of another version of Slipway; look into the "
+		"file, and remove it when nothing of it is wanted",
+		path, line);
+}
