@@ -17,6 +17,10 @@ struct netlink;
 int netlink_open(int protocol, struct netlink **ret, struct error *error);
 void netlink_close(struct netlink **netlink);
 
+/* A request's most, all attributes of it: mnl_attr_put_*() do not look, mnl_attr_put_*_check() do.
+ */
+#define NETLINK_REQUEST_SIZE ((size_t) 128 << 10)
+
 /*
  * A new request in the socket's own buffer, valid until the next one: attributes are put by
  * mnl_attr_put_*() behind what netlink_extra() adds.
@@ -29,11 +33,29 @@ typedef int netlink_callback(void *context, const struct nlmsghdr *message);
 
 /*
  * Sends, and waits for the acknowledgement or the end of a dump. 0, or the kernel's negative errno
- * with its words in @error. @callback may be NULL. A dump that the kernel says was interrupted by a
- * change is asked for again, a few times.
+ * with its words in @error. @callback may be NULL; it is called when the answer is complete, so
+ * that it may ask for other things on the same socket. A dump that the kernel says was interrupted
+ * by a change is asked for again, a few times; -EAGAIN when that is not enough.
  */
 int netlink_talk(struct netlink *netlink, struct nlmsghdr *request, netlink_callback *callback,
 	void *context, struct error *error);
 
 /* Generic netlink: the family's number by its name; -ENOENT when the kernel lacks it. */
 int netlink_family(struct netlink *netlink, const char *name, struct error *error);
+
+/*
+ * Notifications (RTNLGRP_LINK, devlink's group): on a socket of their own, for netlink_talk() drops
+ * what it meets.
+ */
+int netlink_join(struct netlink *netlink, unsigned group, struct error *error);
+/* Generic netlink: the number of a family's group; -ENOENT. */
+int netlink_group(
+	struct netlink *netlink, const char *family, const char *name, struct error *error);
+
+/*
+ * Waits at most @timeout_ms for notifications and calls @callback for each that is there. 0 when
+ * the time is over, 1 when there were some; also 1 when the kernel had to drop some: look at the
+ * state of things after every return.
+ */
+int netlink_hear(struct netlink *netlink, uint32_t timeout_ms, netlink_callback *callback,
+	void *context, struct error *error);
