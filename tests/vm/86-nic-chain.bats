@@ -32,14 +32,11 @@ put_both() {
     put_nvidia_smi
 }
 
-# The manifests of both versions, with further variables "NAME=VALUE".
+# The manifests of both versions.
 use_nic_manifests() {
-    local version pair
+    local version
     for version in first second; do
         sed "s|IMAGE\$|$nic_name:$version|" "$vm_folder/podman/nic-daemonset.yaml" >"$BATS_TEST_TMPDIR/nic-$version.yaml"
-        for pair in "$@"; do
-            sed -i "s|^          env:|&\n            - name: ${pair%%=*}\n              value: \"${pair#*=}\"|" "$BATS_TEST_TMPDIR/nic-$version.yaml"
-        done
     done
     use_probes "$vm_folder/podman/nic-daemonset.yaml"
 }

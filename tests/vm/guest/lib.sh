@@ -28,6 +28,9 @@
 #   device_node DRIVER PATH [MINOR]     make a node for a driver of /proc/devices
 #   hold PATH                           keep PATH open in a background process; its pid is in $held_pid
 #   free_kib                            prints the memory that nobody has, caches dropped, to some 100 KiB
+#   node_disk                           from here on /etc and /var/opt/mofed-container/inventory are on the disk of run-vm
+#                                       --node-disk, as an earlier machine left them
+#   crash                               the power fails: what was not synced to the disk is lost. The case has passed so far
 #   forget_containers                   remove what containers that have ended left in this machine's tmpfs
 #   expect WORDS COMMAND…               run it; when it fails, say WORDS and end the case
 #   refute WORDS COMMAND…               the same for a command that must fail (`! COMMAND` never ends a case)
@@ -195,6 +198,30 @@ free_kib() {
         awk '$1 == "nr_free_pages" || $1 == "count:" { pages += $2 } END { print pages * 4 }' /proc/zoneinfo
         sleep 0.5
     done | sort -n | tail -n 1
+}
+
+node_disk() {
+    local disk
+    disk=$(grep -lx node /sys/block/*/serial) || fail "there is no such disk: run-vm --node-disk"
+    disk=${disk#/sys/block/}
+    mkdir -p /vm/node /var/opt/mofed-container/inventory
+    mount -t ext4 "/dev/${disk%/serial}" /vm/node
+    if [ ! -e /vm/node/etc ]; then
+        mkdir /vm/node/inventory
+        cp -a /etc /vm/node/new
+        mv /vm/node/new /vm/node/etc
+        sync
+    fi
+    mount --bind /vm/node/etc /etc
+    mount --bind /vm/node/inventory /var/opt/mofed-container/inventory
+}
+
+# The console needs a moment to show its last line.
+crash() {
+    echo "==> case exit 0" >/dev/console
+    sleep 1
+    echo b >/proc/sysrq-trigger
+    sleep 60
 }
 
 # Roots and logs, and the control groups that pages of these files keep alive.

@@ -170,7 +170,8 @@ kube_down() {
     local pod=$gpu_pod file name
     [ "${1:-gpu}" = gpu ] || pod=$nic_pod
     for file in "$probes_folder"/*.preStop; do
-        [ "$pod" = "$gpu_pod" ] && [ -e "$file" ] || continue
+        [ -e "$file" ] || continue
+        [ "$pod" = "$gpu_pod" ] || continue
         name=${file##*/}
         hook_of "${name%.preStop}" || echo "preStop hook of $name failed" >&2
     done
