@@ -100,7 +100,7 @@ static const char *explain(int code)
 	}
 }
 
-static int load_failure(
+int loader_failure(
 	const char *name, int code, int kmsg_fd, enum reason *reason, struct error *error)
 {
 	char kernel_says[ERROR_TEXT_SIZE / 2];
@@ -130,7 +130,7 @@ static int insert(const struct loader *loader, struct worker *worker, struct kmo
 	if (r == -EEXIST)
 		return 0; /* another loader, udev say, was quicker */
 	if (r < 0)
-		return load_failure(name, r, kmsg_fd, reason, error);
+		return loader_failure(name, r, kmsg_fd, reason, error);
 	worker_tell(
 		worker, WORKER_LOADED, (uint32_t) (clock_monotonic_ms() - begun_ms), "%s", name);
 	return 0;

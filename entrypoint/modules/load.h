@@ -46,3 +46,10 @@ int loader_options(
 /* What @module's file says that it takes, appended. Much cheaper than elf_module_open(). */
 int loader_parameters(struct loader *loader, const char *module, struct parameters_taken *taken,
 	struct error *error);
+
+/*
+ * What finit_module(2)'s negative errno @code means for the module @name, with what the kernel's
+ * log says of it since @kmsg_fd was opened (modules/kmsg.h). Returns @code.
+ */
+int loader_failure(
+	const char *name, int code, int kmsg_fd, enum reason *reason, struct error *error);

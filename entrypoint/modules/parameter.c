@@ -130,9 +130,8 @@ static int push_names(const struct strv *entries, struct strv *names)
 	return r;
 }
 
-/* "int", or NULL: module_param() writes a type for each, a parameter of the kernel's own has none.
- */
-static const char *type_of(const struct parameters_taken *taken, const char *parameter)
+/* module_param() writes a type for each, a parameter of the kernel's own has none. */
+const char *parameter_type(const struct parameters_taken *taken, const char *parameter)
 {
 	size_t length = strcspn(parameter, "=");
 
@@ -148,7 +147,7 @@ static const char *type_of(const struct parameters_taken *taken, const char *par
 
 bool parameter_exists(const struct parameters_taken *taken, const char *name)
 {
-	return type_of(taken, name) != NULL;
+	return parameter_type(taken, name) != NULL;
 }
 
 struct number_type {
@@ -278,7 +277,7 @@ static int refuse_name(
 int parameter_check(
 	const struct parameters_taken *taken, const char *parameter, struct error *error)
 {
-	const char *type = type_of(taken, parameter);
+	const char *type = parameter_type(taken, parameter);
 
 	if (type)
 		return check_value(parameter, type, error);

@@ -33,6 +33,12 @@ struct parameters_taken {
 
 void parameters_taken_free(struct parameters_taken *taken);
 
+/*
+ * The type of the parameter that @parameter ("name" or "name=value") is about: "int", "array of
+ * int"; NULL when the module declares none. Borrowed.
+ */
+const char *parameter_type(const struct parameters_taken *taken, const char *parameter);
+
 /* Whether the module has a parameter of that name. */
 bool parameter_exists(const struct parameters_taken *taken, const char *name);
 

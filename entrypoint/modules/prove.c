@@ -22,6 +22,7 @@ struct proving {
 	struct action *action;
 	const struct role *role;
 	struct loader *loader;
+	bool aside;        /* not the start's own proof: told as a note */
 	struct strv gone;  /* loaded now, to be unloaded for ours */
 	struct strv names; /* of what will be inserted */
 	struct strv paths;
@@ -75,6 +76,18 @@ static int find_gone(struct proving *proving)
 	return action_reason(proving->action, REASON_INTERNAL, r);
 }
 
+/* Those of them that will be inserted: without those that are there and stay. */
+static int keep_coming(struct proving *proving, const struct strv *all)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < all->count; i++)
+		if (!sysmodule_exists(proving->role->root_fd, all->items[i]) ||
+			strv_contains(&proving->gone, all->items[i]))
+			r = strv_push(&proving->names, all->items[i]);
+	return r;
+}
+
 /* The modules with what they depend on, in load order, without those that are there and stay. */
 static int find_names(
 	struct proving *proving, const char *const *modules, size_t count, size_t required)
@@ -93,10 +106,8 @@ static int find_names(
 				"build --kernel %s",
 				modules[i], role->krel, role->krel);
 	}
-	for (size_t i = 0; r == 0 && i < all.count; i++)
-		if (!sysmodule_exists(role->root_fd, all.items[i]) ||
-			strv_contains(&proving->gone, all.items[i]))
-			r = strv_push(&proving->names, all.items[i]);
+	if (r == 0)
+		r = keep_coming(proving, &all);
 	return action_reason(action, REASON_INTERNAL, r);
 }
 
@@ -312,8 +323,9 @@ static int judge(struct proving *proving, uint64_t begun_us)
 	fingerprint_version(proving->role->root_fd, ofed_loaded);
 	r = prove_judge(&judgement, &action->reason, &text);
 	took_us = clock_monotonic_us() - begun_us;
-	worker_tell(action->worker, WORKER_PROOF, (uint32_t) (took_us / 1000), "%.800s (%.1f ms)",
-		text.text, (double) took_us / 1000);
+	worker_tell(action->worker, proving->aside ? WORKER_NOTE : WORKER_PROOF,
+		(uint32_t) (took_us / 1000), "%.800s (%.1f ms)", text.text,
+		(double) took_us / 1000);
 	if (r < 0)
 		action->error = text;
 	return r;
@@ -363,4 +375,38 @@ int prove_modules(struct action *action, const char *const *modules, size_t coun
 		return 0;
 	}
 	return prove(&proving);
+}
+
+/* What the tree's modules depend on comes too. */
+static int take_request(struct proving *proving, const struct prove_request *request)
+{
+	struct error *error = &proving->action->error;
+	_cleanup_strv_ struct strv all = { 0 };
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && request->gone && i < request->gone->count; i++)
+		r = strv_push(&proving->gone, request->gone->items[i]);
+	for (size_t i = 0; r == 0 && i < request->modules->count; i++)
+		r = loader_resolve(proving->loader, request->modules->items[i], &all, error);
+	return r < 0 ? r : keep_coming(proving, &all);
+}
+
+int prove_tree(struct action *action, const struct prove_request *request)
+{
+	const struct role *role = action->role;
+	_cleanup_(proving_done) struct proving proving = {
+		.action = action,
+		.role = role,
+		.aside = true,
+		.security_fd = -1,
+	};
+	int r = loader_open(
+		role->root_fd, request->prefix, role->krel, &proving.loader, &action->error);
+
+	if (r == 0)
+		r = take_request(&proving, request);
+	if (r < 0)
+		return action_reason(
+			action, r == -ENOENT ? REASON_WILL_NOT_LOAD : REASON_INTERNAL, r);
+	return proving.names.count ? prove(&proving) : 0;
 }

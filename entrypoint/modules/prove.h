@@ -17,6 +17,19 @@
  */
 int prove_modules(struct action *action, const char *const *modules, size_t count, size_t required);
 
+/* Modules of some tree, and what will have made room for them. */
+struct prove_request {
+	const char *prefix; /* as loader_open() has it: "" for the image, "/host" for the host's */
+	const struct strv *modules;
+	const struct strv *gone; /* loaded now, and gone by then; NULL: none */
+};
+
+/*
+ * In a worker: will these modules of that tree, with their dependencies, load? 0: yes, or with
+ * nothing to go before them, perhaps. -ENOENT: the tree lacks one. The verdict is told as a note.
+ */
+int prove_tree(struct action *action, const struct prove_request *request);
+
 /* What a verdict is judged by; a part of prove_modules() by itself for the unit tests. */
 struct judgement {
 	const struct proof_set *set;

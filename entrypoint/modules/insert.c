@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "entrypoint/modules/insert.h"
+
+#include <sys/syscall.h>
+
+#include "common/clock.h"
+#include "entrypoint/modules/kmsg.h"
+#include "entrypoint/modules/load.h"
+#include "module/elf_file.h"
+
+static int call_kernel(struct elf_file *file, const char *options, struct error *error)
+{
+	_cleanup_free_ char *content = NULL;
+	size_t size;
+	int r;
+
+	/* A plain file goes in by its descriptor, so that who guards module files sees which. */
+	if (file->fd >= 0)
+		return syscall(SYS_finit_module, file->fd, options, 0) == 0 ? 0 : -errno;
+	r = elf_file_take(file, &content, &size, error);
+	if (r < 0)
+		return r;
+	return syscall(SYS_init_module, content, size, options) == 0 ? 0 : -errno;
+}
+
+int insert_file(const struct insertion *insertion, struct worker *worker, enum reason *reason,
+	struct error *error)
+{
+	_cleanup_close_ int kmsg_fd = kmsg_open_at_end(insertion->root_fd);
+	_cleanup_(elf_file_close) struct elf_file file = { .fd = -1 };
+	uint64_t begun_ms = clock_monotonic_ms();
+	int r;
+
+	*reason = REASON_LOAD_FAILED;
+	r = elf_file_open(&file, insertion->root_fd, insertion->path, error);
+	if (r < 0)
+		return error_prefix(error, r, "/%s", insertion->path);
+	r = call_kernel(&file, insertion->options, error);
+	if (r == -EEXIST)
+		return 0;
+	if (r < 0)
+		return loader_failure(insertion->name, r, kmsg_fd, reason, error);
+	worker_tell(worker, WORKER_LOADED, (uint32_t) (clock_monotonic_ms() - begun_ms), "%s",
+		insertion->name);
+	return 0;
+}
