@@ -67,8 +67,39 @@
 #define CONTRACT_GRIDD_CONF    "drivers/gridd.conf"
 #define CONTRACT_LICENSE_TOKEN "drivers/ClientConfigToken"
 
-/* Environment of the NIC driver pod. */
-#define CONTRACT_ENV_RESTORE "RESTORE_DRIVER_ON_POD_TERMINATION"
+/* Environment of the NIC driver pod (Mellanox/doca-driver-build, entrypoint/internal/config). */
+#define CONTRACT_ENV_RESTORE            "RESTORE_DRIVER_ON_POD_TERMINATION"
+#define CONTRACT_ENV_UNLOAD_STORAGE     "UNLOAD_STORAGE_MODULES"
+#define CONTRACT_ENV_UNLOAD_THIRD_PARTY "UNLOAD_THIRD_PARTY_RDMA_MODULES"
+#define CONTRACT_ENV_IFNAMES            "CREATE_IFNAMES_UDEV"
+#define CONTRACT_ENV_NFSRDMA            "ENABLE_NFSRDMA"
+#define CONTRACT_ENV_DTK                "DTK_OCP_DRIVER_BUILD"
+#define CONTRACT_ENV_DEBUG              "ENTRYPOINT_DEBUG"
+#define CONTRACT_ENV_STORAGE            "STORAGE_MODULES"
+#define CONTRACT_ENV_THIRD_PARTY        "THIRD_PARTY_RDMA_MODULES"
+#define CONTRACT_ENV_AUXILIARY          "MLX5_AUXILIARY_MODULES"
+#define CONTRACT_ENV_BLACKLIST          "OFED_BLACKLIST_MODULES"
+#define CONTRACT_ENV_BLACKLIST_FILE     "OFED_BLACKLIST_MODULES_FILE"
+#define CONTRACT_ENV_READY_FILE         "DRIVER_READY_PATH"
+#define CONTRACT_ENV_LOCK_FILE          "LOCK_FILE_PATH"
+#define CONTRACT_ENV_DRIVERS_MOUNT      "MLX_DRIVERS_MOUNT"
+#define CONTRACT_ENV_SOURCES            "SHARED_KERNEL_HEADERS_DIR"
+#define CONTRACT_ENV_UDEV_RULES         "MLX_UDEV_RULES_FILE"
+#define CONTRACT_ENV_INVENTORY          "NVIDIA_NIC_DRIVERS_INVENTORY_PATH"
+#define CONTRACT_ENV_DTK_FOLDER         "DTK_OCP_NIC_SHARED_DIR"
+#define CONTRACT_ENV_BIND_DELAY         "BIND_DELAY_SEC"
+/* What the stock container does when they are not set. */
+#define CONTRACT_NIC_UDEV_RULES     "host/etc/udev/rules.d/77-mlnx-net-names.rules"
+#define CONTRACT_NIC_BLACKLIST_FILE "host/etc/modprobe.d/blacklist-ofed-modules.conf"
+#define CONTRACT_NIC_DTK_FOLDER     "mnt/shared-nvidia-nic-driver-toolkit"
+#define CONTRACT_NIC_BIND_SECONDS   4
+#define CONTRACT_NIC_STORAGE        "ib_iser ib_isert ib_srp ib_srpt nvme_rdma nvmet_rdma rpcrdma xprtrdma"
+#define CONTRACT_NIC_THIRD_PARTY                                                                   \
+	"bnxt_re efa erdma iw_cxgb4 hfi1 hns_roce ionic_rdma irdma ib_qib mana_ib ocrdma qedr "    \
+	"rdma_rxe siw vmw_pvrdma"
+#define CONTRACT_NIC_AUXILIARY "mlx5_vdpa mlx5_fwctl mlx5_dpll"
+#define CONTRACT_NIC_BLACKLIST                                                                     \
+	"mlx5_core:mlx5_ib:ib_umad:ib_uverbs:ib_ipoib:rdma_cm:rdma_ucm:ib_core:ib_cm"
 
 /* The peer-memory interface that nvidia-peermem needs from OFED. */
 #define CONTRACT_PEER_REGISTER "ib_register_peer_memory_client"

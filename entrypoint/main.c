@@ -30,6 +30,8 @@ static const char usage[] =
 	"  nvidia-gdrcopy-driver install         load gdrdrv once the driver is there\n"
 	"  nic-driver precompiled                load OFED in place of the inbox drivers, and so "
 	"on\n"
+	"  nic-driver sources|dtk-build          compile it on the node first, where the image lacks "
+	"it\n"
 	"  slipway-init gpu|nic|peermem|gds|gdrcopy   the same roles by their names\n"
 	"  slipway-init status [--json]          what the roles say; exit 0 when all are ready\n"
 	"  slipway-init --help | --version\n"
@@ -84,8 +86,10 @@ static const struct verb verbs[] = {
 	{ "nvidia-gds-driver", "install", gds_main, TAKES_NONE },
 	{ "nvidia-gdrcopy-driver", "install", gdrcopy_main, TAKES_NONE },
 	{ "nic-driver", "precompiled", nic_main, TAKES_NONE },
+	{ "nic-driver", "sources", nic_sources_main, TAKES_NONE },
+	{ "nic-driver", "dtk-build", nic_dtk_main, TAKES_NONE },
 	{ "slipway-init", "gpu", gpu_main, TAKES_ARGUMENTS },
-	{ "slipway-init", "nic", nic_main, TAKES_NONE },
+	{ "slipway-init", "nic", nic_main, TAKES_ARGUMENTS },
 	{ "slipway-init", "peermem", peermem_main, TAKES_NONE },
 	{ "slipway-init", "gds", gds_main, TAKES_NONE },
 	{ "slipway-init", "gdrcopy", gdrcopy_main, TAKES_NONE },
@@ -142,13 +146,7 @@ static int no_verb(int root_fd, const char *program, const char *name)
 {
 	char text[256];
 
-	if (strcmp(name, "sources") == 0 || strcmp(name, "dtk-build") == 0)
-		(void) snprintf(text, sizeof(text),
-			"the mode %s compiles on the node, which this image cannot: it holds "
-			"finished modules: leave the container's arguments unset, or set them to "
-			"precompiled",
-			name);
-	else if (*name)
+	if (*name)
 		(void) snprintf(text, sizeof(text), "%s: no verb \"%.64s\"", program, name);
 	else
 		(void) snprintf(text, sizeof(text), "%s: say what to do", program);

@@ -32,7 +32,7 @@ static bool is_among(const char *const *words, size_t count, const char *value)
 	return false;
 }
 
-static int read_flag(const char *name, bool *ret, struct error *error)
+int options_flag(const char *name, bool *ret, struct error *error)
 {
 	const char *value = getenv(name);
 
@@ -64,7 +64,7 @@ static int read_flags(struct options *options, struct error *error)
 	int r = 0;
 
 	for (size_t i = 0; i < ARRAY_SIZE(flags); i++) {
-		int flag = read_flag(flags[i].name, flags[i].value, r < 0 ? &later : error);
+		int flag = options_flag(flags[i].name, flags[i].value, r < 0 ? &later : error);
 
 		r = r < 0 ? r : flag;
 	}
@@ -88,7 +88,8 @@ static int read_driver_type(struct options *options, struct error *error)
 	return error_set(error, -EINVAL, "%s=%.64s: give passthrough or vgpu", name, getenv(name));
 }
 
-static int read_seconds(const char *name, long otherwise, uint32_t *ret_ms, struct error *error)
+int options_seconds(
+	const char *name, long least, long otherwise, uint32_t *ret_ms, struct error *error)
 {
 	const char *value = getenv(name);
 	long seconds = otherwise;
@@ -97,9 +98,10 @@ static int read_seconds(const char *name, long otherwise, uint32_t *ret_ms, stru
 	if (value && *value) {
 		errno = 0;
 		seconds = strtol(value, &end, 10);
-		if (errno || *end || seconds < 1 || seconds > SECONDS_MAX)
-			return error_set(error, -EINVAL, "%s=%s: give whole seconds from 1 to %ld",
-				name, value, SECONDS_MAX);
+		if (errno || *end || seconds < least || seconds > SECONDS_MAX)
+			return error_set(error, -EINVAL,
+				"%s=%s: give whole seconds from %ld to %ld", name, value, least,
+				SECONDS_MAX);
 	}
 	*ret_ms = (uint32_t) seconds * 1000;
 	return 0;
@@ -197,10 +199,10 @@ int options_read(struct options *options, char *const *arguments, struct error *
 		r = read_arguments(options, arguments, error);
 	if (r < 0)
 		return r;
-	r = read_seconds(
-		"SLIPWAY_OFED_DEADLINE_SECONDS", OFED_DEADLINE_SECONDS, &options->ofed_ms, error);
+	r = options_seconds("SLIPWAY_OFED_DEADLINE_SECONDS", 1, OFED_DEADLINE_SECONDS,
+		&options->ofed_ms, error);
 	if (r < 0)
 		return r;
-	return read_seconds("SLIPWAY_UNLOAD_DEADLINE_SECONDS", UNLOAD_DEADLINE_SECONDS,
+	return options_seconds("SLIPWAY_UNLOAD_DEADLINE_SECONDS", 1, UNLOAD_DEADLINE_SECONDS,
 		&options->unload_ms, error);
 }

@@ -40,3 +40,12 @@ struct options {
  * variable or argument and value.
  */
 int options_read(struct options *options, char *const *arguments, struct error *error);
+
+/*
+ * One variable of the environment: false unless it says yes; -EINVAL for a word that is neither yes
+ * nor no, naming both.
+ */
+int options_flag(const char *name, bool *ret, struct error *error);
+/* Whole seconds from @least to a week, in milliseconds; @otherwise where it is not set. */
+int options_seconds(
+	const char *name, long least, long otherwise, uint32_t *ret_ms, struct error *error);

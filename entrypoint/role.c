@@ -221,6 +221,9 @@ int role_run(struct role *role, const struct step *steps, size_t step_count)
 		return refuse(role, REASON_USAGE, &error);
 	if (expect_image(role, &error) < 0)
 		return refuse(role, REASON_USAGE, &error);
+	r = role->read_inputs ? role->read_inputs(role, &error) : 0;
+	if (r < 0)
+		return refuse(role, r == -EBUSY ? REASON_ALREADY_RUNNING : REASON_USAGE, &error);
 	r = role->lock_path ? lock_take(role->root_fd, role->lock_path, &role->lock_fd, &error) : 0;
 	if (r < 0)
 		return refuse(

@@ -37,6 +37,11 @@ struct role {
 	const char *const *devices; /* prefixes of the device paths whose users keep modules busy */
 	int root_fd;
 	int lock_fd;
+	/*
+	 * What a role reads of its own before anything is touched, or NULL: a failure ends the
+	 * process with REASON_USAGE, or for -EBUSY with REASON_ALREADY_RUNNING.
+	 */
+	int (*read_inputs)(struct role *role, struct error *error);
 	char krel[ROLE_KREL_SIZE];
 	char *const *arguments; /* after the verb, or NULL where a role takes none */
 	struct options options;

@@ -14,6 +14,9 @@
 
 enum nic_mode { NIC_PRECOMPILED, NIC_SOURCES, NIC_DTK_BUILD };
 
+/* As the argument says it. */
+const char *nic_mode_name(enum nic_mode mode);
+
 struct nic_inputs {
 	enum nic_mode mode;
 	bool unload_storage;     /* UNLOAD_STORAGE_MODULES */
@@ -31,6 +34,8 @@ struct nic_inputs {
 	char *ready_file;     /* DRIVER_READY_PATH */
 	char *lock_file;      /* LOCK_FILE_PATH */
 	char *drivers_mount;  /* MLX_DRIVERS_MOUNT */
+	char *sources;        /* SHARED_KERNEL_HEADERS_DIR: what is shown to the GPU side */
+	char *shown_sources;  /* where: that path below drivers_mount */
 	char *udev_rules;     /* MLX_UDEV_RULES_FILE */
 	char *blacklist_file; /* OFED_BLACKLIST_MODULES_FILE */
 	char *inventory;      /* NVIDIA_NIC_DRIVERS_INVENTORY_PATH, or "" */
@@ -45,8 +50,9 @@ struct nic_inputs {
 };
 
 /*
- * Reads the environment and the arguments after the program's name ("precompiled", "sources",
- * "dtk-build"). -EINVAL for a value that is none, naming it. nic_inputs_free() in any case.
+ * Reads the environment and the arguments after the program's name, NULL for none ("precompiled",
+ * "sources", "dtk-build"). -EINVAL for a value that is none, naming it. nic_inputs_free() in any
+ * case.
  */
 int nic_inputs_read(
 	struct nic_inputs *inputs, int root_fd, char *const *arguments, struct error *error);

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The NIC driver container, with modules for the running kernel in the image ("precompiled"). */
+/* The NIC driver container. */
+#include "entrypoint/nic/nic.h"
+
 #include <fcntl.h>
 #include <string.h>
 
 #include "common/fs.h"
 #include "entrypoint/contract.h"
+#include "entrypoint/engine/lock.h"
 #include "entrypoint/ofed/fingerprint.h"
 #include "entrypoint/modules/load.h"
 #include "entrypoint/modules/prove.h"
 #include "entrypoint/peermem/release.h"
-#include "entrypoint/role.h"
 #include "entrypoint/roles.h"
 #include "entrypoint/root/rootfs.h"
 #include "module/sysmodule.h"
@@ -31,13 +33,15 @@ static const char *const nic_modules[] = { "ib_uverbs", "ib_umad", "rdma_ucm", "
 
 static int clear_stale(struct action *action)
 {
-	const struct role *role = action->role;
-	int r = role_expect_shared(action, CONTRACT_OFED_RUN);
+	struct nic *nic = nic_of(action->role);
+	int r;
 
+	nic_inputs_tell(&nic->inputs, &nic->role.journal);
+	r = role_expect_shared(action, nic->inputs.drivers_mount);
 	if (r < 0)
 		return r;
-	(void) unlinkat(role->root_fd, CONTRACT_OFED_READY, 0);
-	if (rootfs_detach(CONTRACT_OFED_SOURCES, &action->error) < 0)
+	(void) unlinkat(nic->role.root_fd, nic->inputs.ready_file, 0);
+	if (rootfs_detach(nic->inputs.shown_sources, &action->error) < 0)
 		return action_reason(action, REASON_MOUNT_FAILED, -EIO);
 	return 0;
 }
@@ -73,11 +77,23 @@ static int make_room(struct action *action)
 	return r < 0 ? r : role_make_room(action);
 }
 
+/*
+ * OFED stays when the container ends, unless the operator wants the node's own driver back or the
+ * start failed.
+ */
+static bool stays(const struct role *role)
+{
+	return !role->plan.start_failed && !role->options.restore_inbox;
+}
+
 static int unload(struct action *action)
 {
 	const struct role *role = action->role;
-	int r = peermem_make_way(action, &role->driver_modules);
+	int r;
 
+	if (stays(role))
+		return 0;
+	r = peermem_make_way(action, &role->driver_modules);
 	if (r == 0)
 		r = role_unload(action);
 	/* No OFED, no request: one of the host may come and serve. */
@@ -88,29 +104,40 @@ static int unload(struct action *action)
 
 static int export_sources(struct action *action)
 {
+	const struct nic_inputs *inputs = &nic_of(action->role)->inputs;
+	_cleanup_free_ char *source = NULL;
+
+	if (asprintf(&source, "/%s", inputs->sources) < 0)
+		return action_fail(action, REASON_INTERNAL, -ENOMEM, "out of memory");
 	return action_reason(action, REASON_MOUNT_FAILED,
-		rootfs_bind(CONTRACT_SOURCES, CONTRACT_OFED_SOURCES, &action->error));
+		rootfs_bind(source, inputs->shown_sources, &action->error));
 }
 
 static int detach_sources(struct action *action)
 {
-	return action_reason(
-		action, REASON_MOUNT_FAILED, rootfs_detach(CONTRACT_OFED_SOURCES, &action->error));
+	return action_reason(action, REASON_MOUNT_FAILED,
+		rootfs_detach(nic_of(action->role)->inputs.shown_sources, &action->error));
+}
+
+/* What stays loaded is still what it says. */
+static int forget_fingerprint(struct action *action)
+{
+	return stays(action->role) ? 0 : fingerprint_remove(action);
 }
 
 static int tell_ready(struct action *action)
 {
-	const struct role *role = action->role;
+	const struct nic *nic = nic_of(action->role);
 
-	peermem_allow(role->root_fd);
-	return action_write(action, CONTRACT_OFED_READY, "");
+	peermem_allow(nic->role.root_fd);
+	return action_write(action, nic->inputs.ready_file, "");
 }
 
 static int clear_flag(struct action *action)
 {
-	const struct role *role = action->role;
+	const struct nic *nic = nic_of(action->role);
 
-	(void) unlinkat(role->root_fd, CONTRACT_OFED_READY, 0);
+	(void) unlinkat(nic->role.root_fd, nic->inputs.ready_file, 0);
 	return 0;
 }
 
@@ -119,14 +146,14 @@ static const struct step nic_steps[] = {
 	{ .name = "clear-stale", .perform = clear_stale },
 	{ .name = "identify-kernel", .perform = role_identify },
 	{ .name = "prove", .kind = STEP_WORKER, .perform = prove, .deadline_ms = 60 * 1000 },
-	{ .name = "make-room",
+	{ .name = "swap-out",
 		.kind = STEP_WORKER,
 		.perform = make_room,
 		.deadline_ms = LOAD_DEADLINE_MS,
 		.undo_kind = STEP_WORKER,
 		.undo = role_give_back,
 		.undo_deadline_ms = LOAD_DEADLINE_MS },
-	{ .name = "load",
+	{ .name = "swap-in",
 		.kind = STEP_WORKER,
 		.perform = load,
 		.deadline_ms = LOAD_DEADLINE_MS,
@@ -138,22 +165,70 @@ static const struct step nic_steps[] = {
 		.kind = STEP_WORKER,
 		.perform = fingerprint_write,
 		.deadline_ms = 60 * 1000,
-		.undo = fingerprint_remove },
+		.undo = forget_fingerprint },
 	{ .name = "tell-ready", .perform = tell_ready, .undo = clear_flag },
 };
 
+/*
+ * The GPU side sees by the contract's lock whether this container lives, so that one is taken
+ * always; one that LOCK_FILE_PATH names comes to it.
+ */
+static int take_other_lock(struct nic *nic, struct error *error)
+{
+	if (strcmp(nic->inputs.lock_file, CONTRACT_OFED_LOCK) == 0)
+		return 0;
+	return lock_take(nic->role.root_fd, nic->inputs.lock_file, &nic->lock_fd, error);
+}
+
+static int read_inputs(struct role *role, struct error *error)
+{
+	struct nic *nic = nic_of(role);
+	int r = nic_inputs_read(&nic->inputs, role->root_fd, nic->arguments, error);
+
+	return r < 0 ? r : take_other_lock(nic, error);
+}
+
 int nic_main(int root_fd, char *const *arguments)
 {
-	struct role role = {
-		.name = "nic",
-		.state_folder = NIC_STATE_FOLDER,
-		.lock_path = CONTRACT_OFED_LOCK,
-		.host_root = "/" CONTRACT_NIC_HOST_ROOT,
-		.makes_room = true,
-		.devices = nic_devices,
-		.root_fd = root_fd,
+	struct nic nic = {
+		.role = {
+			.name = "nic",
+			.state_folder = NIC_STATE_FOLDER,
+			.lock_path = CONTRACT_OFED_LOCK,
+			.host_root = "/" CONTRACT_NIC_HOST_ROOT,
+			.makes_room = true,
+			.devices = nic_devices,
+			.root_fd = root_fd,
+			.read_inputs = read_inputs,
+		},
+		.arguments = arguments,
+		.lock_fd = -1,
 	};
+	int exit_code = role_run(&nic.role, nic_steps, ARRAY_SIZE(nic_steps));
 
+	if (nic.lock_fd >= 0)
+		lock_let_go(root_fd, nic.inputs.lock_file, nic.lock_fd);
+	nic_inputs_free(&nic.inputs);
+	return exit_code;
+}
+
+static int run_mode(int root_fd, enum nic_mode mode)
+{
+	char name[16];
+	char *arguments[] = { name, NULL };
+
+	(void) snprintf(name, sizeof(name), "%s", nic_mode_name(mode));
+	return nic_main(root_fd, arguments);
+}
+
+int nic_sources_main(int root_fd, char *const *arguments)
+{
 	(void) arguments;
-	return role_run(&role, nic_steps, ARRAY_SIZE(nic_steps));
+	return run_mode(root_fd, NIC_SOURCES);
+}
+
+int nic_dtk_main(int root_fd, char *const *arguments)
+{
+	(void) arguments;
+	return run_mode(root_fd, NIC_DTK_BUILD);
 }

@@ -1,15 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The NIC role's own state beside what all roles have. */
+/* What the parts of the NIC role share. nic.c has its steps; each part has a file of its own. */
 #pragma once
 
 #include "entrypoint/nic/inputs.h"
 #include "entrypoint/nic/swap_plan.h"
 #include "entrypoint/role.h"
 
+/* The plan on its way from the worker that compares to the init; kept for people. */
+#define NIC_PLAN_PATH NIC_STATE_FOLDER "/nic.plan"
+/* What the node is owed: from before the first removal until all of it is back. */
+#define NIC_SWAP_PATH NIC_STATE_FOLDER "/nic.swap"
+
 struct nic {
 	struct role role; /* first: a step's void *role is also a struct nic * */
 	struct nic_inputs inputs;
-	struct swap_plan swap;
+	struct swap_plan swap;  /* as the step "compare" made it */
+	int lock_fd;            /* of LOCK_FILE_PATH where that is another one, or -1 */
+	char *const *arguments; /* the mode, or none */
 };
 
 static inline struct nic *nic_of(void *role)

@@ -180,7 +180,7 @@ wait_log gpu 'waiting wait-ofed' 30
 kill_hard gpu
 wait_exit gpu 10
 start nic
-wait_log nic 'begin load' 60
+wait_log nic 'begin swap-in' 60
 kill_hard nic
 wait_exit nic 10
 start nic

@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "entrypoint/nic/inputs.h"
+
+#include <string.h>
+
+#include "common/fs.h"
+#include "entrypoint/contract.h"
+#include "entrypoint/options.h"
+#include "entrypoint/root/mountinfo.h"
+#include "entrypoint/roles.h"
+
+/* What the lists of the operators' documentation have between names, and what people write. */
+#define SEPARATORS ": ,\t\n"
+
+static const char *const modes[] = {
+	[NIC_PRECOMPILED] = "precompiled",
+	[NIC_SOURCES] = "sources",
+	[NIC_DTK_BUILD] = "dtk-build",
+};
+
+const char *nic_mode_name(enum nic_mode mode)
+{
+	return modes[mode];
+}
+
+static int read_mode(struct nic_inputs *inputs, char *const *arguments, struct error *error)
+{
+	inputs->mode = NIC_PRECOMPILED;
+	if (!arguments || !arguments[0])
+		return 0;
+	if (arguments[1])
+		return error_set(error, -EINVAL, "nic-driver takes one argument, and no \"%.64s\"",
+			arguments[1]);
+	for (size_t i = 0; i < ARRAY_SIZE(modes); i++)
+		if (strcmp(arguments[0], modes[i]) == 0) {
+			inputs->mode = (enum nic_mode) i;
+			return 0;
+		}
+	return error_set(error, -EINVAL,
+		"nic-driver \"%.64s\": give precompiled, sources or dtk-build", arguments[0]);
+}
+
+static int read_flags(struct nic_inputs *inputs, struct error *error)
+{
+	const struct {
+		const char *name;
+		bool *value;
+	} flags[] = {
+		{ CONTRACT_ENV_UNLOAD_STORAGE, &inputs->unload_storage },
+		{ CONTRACT_ENV_UNLOAD_THIRD_PARTY, &inputs->unload_third_party },
+		{ CONTRACT_ENV_IFNAMES, &inputs->ifnames_rule },
+		{ CONTRACT_ENV_NFSRDMA, &inputs->nfsrdma },
+		{ CONTRACT_ENV_DTK, &inputs->dtk },
+		{ CONTRACT_ENV_DEBUG, &inputs->debug },
+	};
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(flags); i++)
+		r = options_flag(flags[i].name, flags[i].value, error);
+	return r;
+}
+
+static bool is_module_name(const char *name)
+{
+	return strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") ==
+		       strlen(name) &&
+	       strlen(name) < 64;
+}
+
+/* A variable that is set to nothing is an empty list. */
+static int read_list(
+	const char *variable, const char *otherwise, struct strv *names, struct error *error)
+{
+	const char *value = getenv(variable);
+
+	if (strv_split(names, value ? value : otherwise, SEPARATORS) < 0)
+		return error_set_errno(error, -ENOMEM, "%s", variable);
+	for (size_t i = 0; i < names->count; i++) {
+		for (char *dash = names->items[i]; (dash = strchr(dash, '-'));)
+			*dash = '_';
+		if (!is_module_name(names->items[i]))
+			return error_set(error, -EINVAL,
+				"%s has \"%.64s\", which is no module's name: give names with a "
+				"space between",
+				variable, names->items[i]);
+	}
+	return 0;
+}
+
+static int read_lists(struct nic_inputs *inputs, struct error *error)
+{
+	const struct {
+		const char *name;
+		const char *otherwise;
+		struct strv *list;
+	} lists[] = {
+		{ CONTRACT_ENV_STORAGE, CONTRACT_NIC_STORAGE, &inputs->storage },
+		{ CONTRACT_ENV_THIRD_PARTY, CONTRACT_NIC_THIRD_PARTY, &inputs->third_party },
+		{ CONTRACT_ENV_AUXILIARY, CONTRACT_NIC_AUXILIARY, &inputs->auxiliary },
+		{ CONTRACT_ENV_BLACKLIST, CONTRACT_NIC_BLACKLIST, &inputs->blacklist },
+	};
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(lists); i++)
+		r = read_list(lists[i].name, lists[i].otherwise, lists[i].list, error);
+	return r;
+}
+
+static bool climbs(const char *path)
+{
+	for (const char *dots = path; (dots = strstr(dots, "..")); dots += 2)
+		if ((dots == path || dots[-1] == '/') && (dots[2] == '/' || !dots[2]))
+			return true;
+	return false;
+}
+
+/* Relative to the root, without '/' at either end. */
+static int read_path(const char *variable, const char *otherwise, char **ret, struct error *error)
+{
+	const char *value = getenv(variable);
+	size_t length;
+
+	if (value && *value && (*value != '/' || climbs(value)))
+		return error_set(error, -EINVAL, "%s=%.200s: give a path from the root, without ..",
+			variable, value);
+	if (!value || !*value)
+		value = otherwise;
+	value += strspn(value, "/");
+	length = strlen(value);
+	while (length && value[length - 1] == '/')
+		length--;
+	if (!length && *otherwise)
+		return error_set(error, -EINVAL, "%s=/: the root itself cannot be it", variable);
+	*ret = strndup(value, length);
+	return *ret ? 0 : error_set_errno(error, -ENOMEM, "%s", variable);
+}
+
+static int read_paths(struct nic_inputs *inputs, struct error *error)
+{
+	const struct {
+		const char *name;
+		const char *otherwise;
+		char **path;
+	} paths[] = {
+		{ CONTRACT_ENV_READY_FILE, CONTRACT_OFED_READY, &inputs->ready_file },
+		{ CONTRACT_ENV_LOCK_FILE, CONTRACT_OFED_LOCK, &inputs->lock_file },
+		{ CONTRACT_ENV_DRIVERS_MOUNT, CONTRACT_OFED_RUN, &inputs->drivers_mount },
+		{ CONTRACT_ENV_SOURCES, CONTRACT_SOURCES, &inputs->sources },
+		{ CONTRACT_ENV_UDEV_RULES, CONTRACT_NIC_UDEV_RULES, &inputs->udev_rules },
+		{ CONTRACT_ENV_BLACKLIST_FILE, CONTRACT_NIC_BLACKLIST_FILE,
+			&inputs->blacklist_file },
+		{ CONTRACT_ENV_INVENTORY, "", &inputs->inventory },
+		{ CONTRACT_ENV_DTK_FOLDER, CONTRACT_NIC_DTK_FOLDER, &inputs->dtk_folder },
+	};
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(paths); i++)
+		r = read_path(paths[i].name, paths[i].otherwise, paths[i].path, error);
+	if (r == 0 && asprintf(&inputs->shown_sources, "%s/%s", inputs->drivers_mount,
+			      inputs->sources) < 0) {
+		inputs->shown_sources = NULL;
+		r = error_set_errno(error, -ENOMEM, "%s", CONTRACT_ENV_SOURCES);
+	}
+	return r;
+}
+
+/* A folder of the container's own root goes with the container, which a power loss ends too. */
+static bool is_on_disk(const char *inventory, int root_fd)
+{
+	struct mountinfo mount;
+
+	if (!*inventory || !fs_exists(root_fd, inventory))
+		return false;
+	return mountinfo_find(root_fd, inventory, &mount) < 0 || !mount.of_root;
+}
+
+static int choose_journal_folder(struct nic_inputs *inputs, int root_fd, struct error *error)
+{
+	inputs->journal_on_disk = is_on_disk(inputs->inventory, root_fd);
+	if (inputs->journal_on_disk) {
+		if (asprintf(&inputs->journal_folder, "%s/.slipway", inputs->inventory) < 0)
+			inputs->journal_folder = NULL;
+	} else {
+		inputs->journal_folder = strdup(NIC_STATE_FOLDER);
+	}
+	return inputs->journal_folder ? 0 : error_set_errno(error, -ENOMEM, "journal folder");
+}
+
+int nic_inputs_read(
+	struct nic_inputs *inputs, int root_fd, char *const *arguments, struct error *error)
+{
+	int r = read_mode(inputs, arguments, error);
+
+	if (r == 0)
+		r = read_flags(inputs, error);
+	if (r == 0)
+		r = read_lists(inputs, error);
+	if (r == 0)
+		r = read_paths(inputs, error);
+	if (r == 0)
+		r = options_seconds(CONTRACT_ENV_BIND_DELAY, 0, CONTRACT_NIC_BIND_SECONDS,
+			&inputs->bind_ms, error);
+	return r < 0 ? r : choose_journal_folder(inputs, root_fd, error);
+}
+
+void nic_inputs_free(struct nic_inputs *inputs)
+{
+	char *const strings[] = { inputs->ready_file, inputs->lock_file, inputs->drivers_mount,
+		inputs->sources, inputs->shown_sources, inputs->udev_rules, inputs->blacklist_file,
+		inputs->inventory, inputs->dtk_folder, inputs->journal_folder };
+
+	strv_free(&inputs->storage);
+	strv_free(&inputs->third_party);
+	strv_free(&inputs->auxiliary);
+	strv_free(&inputs->blacklist);
+	for (size_t i = 0; i < ARRAY_SIZE(strings); i++)
+		free(strings[i]);
+	*inputs = (struct nic_inputs){ .mode = NIC_PRECOMPILED };
+}

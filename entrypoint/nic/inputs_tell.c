@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Variables of the stock image that are accepted and change nothing here, each with its why. */
+#include <string.h>
+
+#include "entrypoint/contract.h"
+#include "entrypoint/nic/inputs.h"
+
+static const struct {
+	const char *name;
+	const char *why;
+} without_use[] = {
+	{ "UBUNTU_PRO_TOKEN", "no package of a distribution is installed at a start" },
+	{ "NVIDIA_NIC_DRIVER_PATH", "the image knows where its own sources are" },
+	{ "DTK_OCP_COMPILED_DRIVER_VER", "the driver toolkit is told by files of its own" },
+	{ "DTK_OCP_START_COMPILE_FLAG", "the driver toolkit is told by files of its own" },
+	{ "DTK_OCP_DONE_COMPILE_FLAG", "the driver toolkit is told by files of its own" },
+	{ "APPEND_DRIVER_BUILD_FLAGS",
+		"the modules are compiled by Slipway's recipe, not by install.pl; the stock image "
+		"passes over it, too" },
+	{ "USE_DKMS", "a build is kept under a key of all that went into it, for every kernel" },
+	{ CONTRACT_ENV_DEBUG, "every step is told as it is" },
+	{ "DEBUG_LOG_FILE",
+		"the log is the container's own, and the events lie beside the status" },
+	{ "DEBUG_SLEEP_SEC_ON_EXIT",
+		"why it ended stands in the termination message; a container that sleeps hides it" },
+	{ "USE_NEW_ENTRYPOINT", "there is one entrypoint" },
+	{ "SKIP_PREFLIGHT_CHECKS", "it is the operator's init container's, not this one's" },
+};
+
+void nic_inputs_tell(const struct nic_inputs *inputs, struct journal *journal)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(without_use); i++) {
+		const char *value = getenv(without_use[i].name);
+		struct error note;
+
+		if (!value || !*value)
+			continue;
+		(void) error_set(&note, 0, "%s is accepted and has no use here: %s",
+			without_use[i].name, without_use[i].why);
+		journal_event(journal, "note", "environment", 0, REASON_NONE, note.text);
+	}
+	if (*inputs->inventory && !inputs->journal_on_disk) {
+		struct error note;
+
+		(void) error_set(&note, 0,
+			"/%s (%s) is no folder of the host: what a start remembers lies in memory, and "
+			"is lost with the node's power",
+			inputs->inventory, CONTRACT_ENV_INVENTORY);
+		journal_event(journal, "note", "environment", 0, REASON_NONE, note.text);
+	}
+}
