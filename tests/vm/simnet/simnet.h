@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What make-modules adds to the kernel's netdevsim: declarations for its files. See simnet.c.
+ */
+#pragma once
+
+#include <linux/device.h>
+#include <net/devlink.h>
+
+struct netdevsim;
+struct nsim_dev;
+
+extern unsigned int simnet_max_vfs;
+extern struct device_attribute simnet_totalvfs_attr;
+
+int simnet_new_device(unsigned int id, unsigned int port_count);
+int nsim_module_init(void);
+void simnet_set_address(struct netdevsim *ns);
+void simnet_set_switch_id(struct nsim_dev *nsim_dev);
+
+int simnet_inline_get(struct devlink *devlink, u8 *mode);
+int simnet_inline_set(struct devlink *devlink, u8 mode, struct netlink_ext_ack *extack);
+int simnet_encap_get(struct devlink *devlink, enum devlink_eswitch_encap_mode *mode);
+int simnet_encap_set(struct devlink *devlink, enum devlink_eswitch_encap_mode mode,
+	struct netlink_ext_ack *extack);
+int simnet_steering_get(struct devlink *devlink, u32 id, struct devlink_param_gset_ctx *context);
+int simnet_steering_set(struct devlink *devlink, u32 id, struct devlink_param_gset_ctx *context);
+
+/* In netdevsim's struct devlink_ops. */
+#define SIMNET_DEVLINK_OPS                                                                         \
+	.eswitch_inline_mode_get = simnet_inline_get,                                              \
+	.eswitch_inline_mode_set = simnet_inline_set,                                              \
+	.eswitch_encap_mode_get = simnet_encap_get, .eswitch_encap_mode_set = simnet_encap_set,
+
+/* In its array of parameters, with a number that none of its own has. */
+#define SIMNET_DEVLINK_PARAM                                                                       \
+	DEVLINK_PARAM_DRIVER(NSIM_DEVLINK_PARAM_ID_BASE + 100, "flow_steering_mode",               \
+		DEVLINK_PARAM_TYPE_STRING, BIT(DEVLINK_PARAM_CMODE_RUNTIME), simnet_steering_get,  \
+		simnet_steering_set, NULL),
