@@ -65,7 +65,8 @@ fuzz_flags := -fsanitize=fuzzer-no-link$(comma)address$(comma)undefined -fno-san
 fuzz_sources := $(wildcard tests/fuzz/fuzz_*.c)
 fuzz_programs := $(patsubst tests/fuzz/%.c,$(fuzz_dir)/%,$(fuzz_sources))
 # Compiled once for all targets; a target links what it needs of it.
-fuzz_tested := $(patsubst %.c,$(fuzz_dir)/obj/%.o,$(common_sources) $(module_sources) $(kernels_sources))
+fuzz_tested := $(patsubst %.c,$(fuzz_dir)/obj/%.o,$(common_sources) $(module_sources) $(kernels_sources) \
+	entrypoint/network/record.c)
 
 $(fuzz_dir)/obj/%.o: %.c
 	@mkdir -p $(@D)

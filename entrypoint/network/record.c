@@ -240,7 +240,7 @@ static int put_record(FILE *stream, const struct record *record)
 	return 0;
 }
 
-static int render(const struct records *records, char **ret_text, size_t *ret_size)
+int records_render(const struct records *records, char **ret_text, size_t *ret_size)
 {
 	_cleanup_free_ char *text = NULL;
 	size_t size = 0;
@@ -308,7 +308,7 @@ int records_write(int root_fd, const char *path, const struct records *records, 
 	_cleanup_free_ char *folder = NULL;
 	_cleanup_free_ char *text = NULL;
 	size_t size = 0;
-	int r = render(records, &text, &size);
+	int r = records_render(records, &text, &size);
 
 	if (r == 0)
 		r = make_folder(root_fd, path, &folder);
@@ -422,17 +422,13 @@ static int parse(struct records *records, const char *text, size_t size, size_t 
 	}
 }
 
-int records_read(int root_fd, const char *path, struct records *records, struct error *error)
+int records_parse(const char *text, size_t size, const char *path, struct records *records,
+	struct error *error)
 {
-	_cleanup_free_ char *text = NULL;
 	struct records found = { 0 };
 	size_t line = 0;
-	size_t size = 0;
-	int r = fs_read(root_fd, path, JOURNAL_LIMIT_BYTES, &text, &size);
+	int r = parse(&found, text, size, &line);
 
-	if (r < 0)
-		return error_set_errno(error, r, "%s: cannot be read", path);
-	r = parse(&found, text, size, &line);
 	if (r == 0) {
 		*records = found;
 		return 0;
@@ -444,4 +440,15 @@ int records_read(int root_fd, const char *path, struct records *records, struct 
 		"%s: line %zu is damaged or missing, or of another version of Slipway; look into the "
 		"file, and remove it when nothing of it is wanted",
 		path, line);
+}
+
+int records_read(int root_fd, const char *path, struct records *records, struct error *error)
+{
+	_cleanup_free_ char *text = NULL;
+	size_t size = 0;
+	int r = fs_read(root_fd, path, JOURNAL_LIMIT_BYTES, &text, &size);
+
+	if (r < 0)
+		return error_set_errno(error, r, "%s: cannot be read", path);
+	return records_parse(text, size, path, records, error);
 }

@@ -59,3 +59,9 @@ int records_write(
 	int root_fd, const char *path, const struct records *records, struct error *error);
 /* -ENOENT: there is none. -EBADMSG: damaged or unfinished, @error names the line. */
 int records_read(int root_fd, const char *path, struct records *records, struct error *error);
+
+/* The same in memory. records_render(): a new string; -EINVAL for a name that is none. */
+int records_render(const struct records *records, char **ret_text, size_t *ret_size) _must_check_;
+/* @path: what @error calls it. */
+int records_parse(const char *text, size_t size, const char *path, struct records *records,
+	struct error *error);

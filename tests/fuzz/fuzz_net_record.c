@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Any bytes as the journal of the network state: what is read is written and read again as it was.
+ */
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "entrypoint/network/record.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static bool is_same(const struct records *a, const struct records *b)
+{
+	if (a->count != b->count)
+		return false;
+	for (size_t i = 0; i < a->count; i++) {
+		if (strcmp(a->items[i].kind, b->items[i].kind) != 0 ||
+			a->items[i].count != b->items[i].count)
+			return false;
+		for (size_t k = 0; k < a->items[i].count; k++)
+			if (strcmp(a->items[i].fields[k].name, b->items[i].fields[k].name) != 0 ||
+				strcmp(a->items[i].fields[k].value, b->items[i].fields[k].value) !=
+					0)
+				return false;
+	}
+	return true;
+}
+
+/* Numbers and bytes of every field, whatever is in it. */
+static void read_values(const struct record *record)
+{
+	unsigned char bytes[16];
+	uint64_t number;
+
+	for (size_t i = 0; i < record->count; i++) {
+		(void) record_get_u64(record, record->fields[i].name, &number);
+		if (record_get_hex(record, record->fields[i].name, bytes, sizeof(bytes)) >
+			(int) sizeof(bytes))
+			abort();
+	}
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	_cleanup_(records_free) struct records records = { 0 };
+	_cleanup_(records_free) struct records again = { 0 };
+	_cleanup_free_ char *text = NULL;
+	struct error error = { 0 };
+	size_t text_size;
+
+	if (records_parse((const char *) data, size, "journal", &records, &error) < 0) {
+		if (!error.text[0])
+			abort();
+		return 0;
+	}
+	for (size_t i = 0; i < records.count; i++)
+		read_values(&records.items[i]);
+	if (records_render(&records, &text, &text_size) < 0 ||
+		records_parse(text, text_size, "again", &again, &error) < 0 ||
+		!is_same(&records, &again))
+		abort();
+	return 0;
+}
