@@ -75,7 +75,7 @@ static void describe_build(
 		"slipway build --kernel %s%s%s%s (a kernel of your own: --kernel-from its headers "
 		"or its node's slipway-probe file)%s",
 		krel, *image->os ? " --os " : "", image->os, ofed,
-		nic || kit_is_there(root_fd) ? ""
+		kit_is_there(root_fd, KIT_FOLDER) ? ""
 					     : "; or an image that compiles on the node: "
 					       "slipway build --sources-image");
 }

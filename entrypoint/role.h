@@ -14,6 +14,7 @@
 #define ROLE_KREL_SIZE 65 /* struct utsname's release */
 
 struct role;
+struct nodebuild;
 
 /* Something that a role looks after while it serves. */
 struct watch {
@@ -35,6 +36,7 @@ struct role {
 	bool once;             /* ends after its last step, serves nobody and undoes nothing */
 	bool unloads_holders;  /* and what holds its modules, whoever loaded it */
 	const char *const *devices; /* prefixes of the device paths whose users keep modules busy */
+	const struct nodebuild *build; /* what it compiles on a node, or NULL: nothing */
 	int root_fd;
 	int lock_fd;
 	/*

@@ -262,6 +262,7 @@ int gpu_main(int root_fd, char *const *arguments)
 				   .makes_room = true,
 				   .unloads_holders = true,
 				   .devices = gpu_devices,
+				   .build = &nodebuild_gpu,
 				   .root_fd = root_fd,
 				   .arguments = arguments,
 				   .watches = gpu_watches,

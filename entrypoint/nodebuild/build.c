@@ -61,6 +61,7 @@ int build_main(int root_fd, char *const *arguments)
 		.name = "build",
 		.state_folder = GPU_STATE_FOLDER,
 		.host_root = "/" CONTRACT_GPU_HOST_ROOT,
+		.build = &nodebuild_gpu,
 		.root_fd = root_fd,
 		.arguments = arguments,
 		.options = { .verb = "build" },

@@ -10,8 +10,9 @@
 #include "common/copy.h"
 #include "common/fs.h"
 #include "module/elf_module.h"
+#include "module/kernel_facts.h"
 
-#define NVIDIA_FOLDER "lib/modules/%s/updates/nvidia"
+#define RECIPE_FOLDER "lib/modules/%s/updates/%s"
 
 /* The image's own depmod: it is what the kit's kmod and modprobe read. */
 static int run_depmod(const char *krel, struct error *error)
@@ -184,16 +185,33 @@ static int copy_dependencies(int root_fd, int host_fd, const char *krel, const s
 	return 0;
 }
 
-int install_set(int root_fd, int host_fd, int set_fd, const char *krel, struct strv *missing,
-	struct error *error)
+/* depmod's index first: what has none is not taken for whole. */
+static int clear_place(int root_fd, const char *krel, const char *folder, struct error *error)
 {
-	static const char *const parts[] = { "lib/modules", "usr/src" };
+	char index[256];
+	int r = 0;
+
+	(void) snprintf(index, sizeof(index), "lib/modules/%s/modules.dep", krel);
+	if (unlinkat(root_fd, index, 0) < 0 && errno != ENOENT)
+		r = -errno;
+	if (r == 0)
+		r = fs_remove_tree(root_fd, folder);
+	return r < 0 ? error_set_errno(error, r, "/%s", folder) : 0;
+}
+
+int install_set(int root_fd, int host_fd, int set_fd, const char *krel, const char *recipe,
+	struct strv *missing, struct error *error)
+{
+	/* The facts are of a set that was made elsewhere: OpenShift's driver toolkit. */
+	static const char *const parts[] = { "lib/modules", "usr/src", KERNEL_FACTS_FOLDER };
 	_cleanup_strv_ struct strv wanted = { 0 };
 	char folder[512];
 	int r;
 
-	(void) snprintf(folder, sizeof(folder), NVIDIA_FOLDER, krel);
+	(void) snprintf(folder, sizeof(folder), RECIPE_FOLDER, krel, recipe);
 	r = list_wanted(set_fd, folder, &wanted, error);
+	if (r == 0)
+		r = clear_place(root_fd, krel, folder, error);
 	for (size_t i = 0; i < ARRAY_SIZE(parts) && r == 0; i++) {
 		r = fs_exists(set_fd, parts[i]) ? copy_tree(set_fd, parts[i], root_fd, parts[i])
 						: 0;
@@ -212,7 +230,7 @@ int install_peermem(int root_fd, int set_fd, const char *krel, struct error *err
 	size_t size;
 	int r;
 
-	(void) snprintf(path, sizeof(path), NVIDIA_FOLDER "/nvidia-peermem.ko", krel);
+	(void) snprintf(path, sizeof(path), RECIPE_FOLDER "/nvidia-peermem.ko", krel, "nvidia");
 	r = fs_read(set_fd, path, 0, &data, &size);
 	if (r == 0)
 		r = fs_write_atomic(root_fd, path, data, size, 0644);

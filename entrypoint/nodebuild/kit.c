@@ -1,15 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "entrypoint/nodebuild/kit.h"
 
+#include <limits.h>
 #include <string.h>
 
+#include "common/copy.h"
 #include "common/fs.h"
 #include "entrypoint/conf.h"
 #include "entrypoint/image.h"
 
-bool kit_is_there(int root_fd)
+static void conf_path(const char *folder, char path[PATH_MAX])
 {
-	return fs_exists(root_fd, KIT_CONF) || fs_exists(root_fd, KIT_SHARED_CONF);
+	(void) snprintf(path, PATH_MAX, "%.4000s/kit.conf", folder);
+}
+
+bool kit_is_there(int root_fd, const char *folder)
+{
+	char path[PATH_MAX];
+
+	conf_path(folder, path);
+	return fs_exists(root_fd, path);
 }
 
 /* A copy says whose driver it is; else that is the image's. */
@@ -24,25 +34,38 @@ static void read_version(int root_fd, const char *text, struct kit *kit)
 	(void) snprintf(kit->version, sizeof(kit->version), "%s", image.version);
 }
 
-int kit_read(int root_fd, struct kit *kit, struct error *error)
+int kit_read(int root_fd, const char *folder, struct kit *kit, struct error *error)
 {
 	_cleanup_free_ char *text = NULL;
-	int r = fs_read(root_fd, KIT_CONF, 65536, &text, NULL);
+	char path[PATH_MAX];
+	int r;
 
-	kit->folder = KIT_FOLDER;
-	if (r == -ENOENT) {
-		kit->folder = KIT_SHARED;
-		r = fs_read(root_fd, KIT_SHARED_CONF, 65536, &text, NULL);
-	}
+	conf_path(folder, path);
+	r = fs_read(root_fd, path, 65536, &text, NULL);
 	if (r == -ENOENT)
 		return error_set(error, r,
-			"this image has no kit to compile with (/" KIT_CONF "): slipway build "
-			"--sources-image makes one that has");
+			"this image has no kit to compile with (/%s): slipway build "
+			"--sources-image makes one that has",
+			path);
 	if (r < 0)
-		return error_set_errno(error, r, "/%s/kit.conf", kit->folder);
+		return error_set_errno(error, r, "/%s", path);
+	kit->folder = folder;
 	conf_value(text, "id", kit->id, sizeof(kit->id));
 	read_version(root_fd, text, kit);
-	return *kit->id ? 0 : error_set(error, -EINVAL, "/%s/kit.conf names no id", kit->folder);
+	return *kit->id ? 0 : error_set(error, -EINVAL, "/%s names no id", path);
+}
+
+int kit_copy(int root_fd, const struct kit *kit, const char *folder)
+{
+	_cleanup_free_ char *text = NULL;
+	char path[PATH_MAX];
+	int r;
+
+	if (asprintf(&text, "id=%s\nversion=%s\n", kit->id, kit->version) < 0)
+		return -ENOMEM;
+	r = copy_tree(root_fd, kit->folder, root_fd, folder);
+	conf_path(folder, path);
+	return r < 0 ? r : fs_write_atomic(root_fd, path, text, strlen(text), 0644);
 }
 
 /* "12" of CONFIG_GCC_VERSION=120200; 0 where there is no such line. */

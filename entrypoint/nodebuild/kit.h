@@ -13,19 +13,21 @@
 #define KIT_FOLDER "usr/lib/slipway/kit"
 #define KIT_CONF   KIT_FOLDER "/kit.conf"
 
-/* A copy for a container of another image: OpenShift's driver toolkit (sidecar/dtk.c). */
-#define KIT_SHARED      "mnt/shared-nvidia-driver-toolkit/kit"
-#define KIT_SHARED_CONF KIT_SHARED "/kit.conf"
-
 struct kit {
 	char id[80];        /* a hash of all that is in the kit, the compiler included */
-	const char *folder; /* relative to the root */
+	const char *folder; /* relative to the root, borrowed */
 	char version[64];   /* of the driver: image.conf's */
 };
 
-bool kit_is_there(int root_fd);
-/* -ENOENT when there is none. */
-int kit_read(int root_fd, struct kit *kit, struct error *error);
+/*
+ * @folder: KIT_FOLDER, or where a copy for a container of another image lies: OpenShift's driver
+ * toolkit's (sidecar/dtk.c, nic/dtk.c).
+ */
+bool kit_is_there(int root_fd, const char *folder);
+/* -ENOENT when there is none. The folder's name is borrowed. */
+int kit_read(int root_fd, const char *folder, struct kit *kit, struct error *error);
+/* Copies it, with what a container without our image.conf has to know. */
+int kit_copy(int root_fd, const struct kit *kit, const char *folder);
 
 /*
  * The program to compile with, by the @config (the text of .config) of the kernel: its very

@@ -11,6 +11,7 @@
 #include "common/fnv.h"
 #include "common/fs.h"
 #include "entrypoint/contract.h"
+#include "entrypoint/nodebuild/contents.h"
 
 #define SETS        "modules"
 #define INPUTS      "inputs"
@@ -51,15 +52,17 @@ static void name_path(const char *path, struct node_cache *cache)
 		cache->path, sizeof(cache->path), "%s", host ? path + strlen(HOST_PREFIX) : path);
 }
 
-int node_cache_open(const char *wanted, struct node_cache *ret, struct error *error)
+int node_cache_open(
+	const char *chosen, const char *usual, struct node_cache *ret, struct error *error)
 {
-	bool chosen = wanted && *wanted;
-	const char *path = chosen ? wanted : NODE_CACHE_DEFAULT;
-	int r;
+	bool is_chosen = chosen && *chosen;
+	const char *path = is_chosen ? chosen : usual;
+	int r = -ENOENT;
 
 	*ret = (struct node_cache){ .fd = -1, .lasting = true };
-	r = open_folder(path, ret);
-	if (r < 0 && chosen)
+	if (path && *path)
+		r = open_folder(path, ret);
+	if (r < 0 && is_chosen)
 		return error_set_errno(error, r,
 			"SLIPWAY_NODE_CACHE=%s: give a folder of the host that root owns and only "
 			"root can write to",
@@ -90,8 +93,8 @@ void node_cache_name(const char *prefix, const struct strv *inputs, char name[NA
 	(void) snprintf(name, NAME_MAX, "%.200s-%016" PRIx64, prefix, hash);
 }
 
-int node_cache_find(
-	const struct node_cache *cache, const char *name, const struct strv *inputs, int *ret_fd)
+int node_cache_find(const struct node_cache *cache, const char *name, const struct strv *inputs,
+	int *ret_fd, struct error *error)
 {
 	_cleanup_free_ char *wanted = strv_join(inputs, "\n");
 	_cleanup_free_ char *found = NULL;
@@ -99,13 +102,17 @@ int node_cache_find(
 	char path[PATH_MAX];
 
 	if (!wanted)
-		return -ENOMEM;
+		return error_set_errno(error, -ENOMEM, "%s", name);
 	(void) snprintf(path, sizeof(path), SETS "/%s", name);
 	fd = openat(cache->fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0)
 		return -ENOENT;
-	if (fs_read(fd, INPUTS, 65536, &found, NULL) < 0 || strcmp(found, wanted) != 0)
-		return -ENOENT;
+	if (fs_read(fd, INPUTS, 65536, &found, NULL) < 0)
+		return error_set(error, -EBADMSG, "it does not say what it was made of");
+	if (strcmp(found, wanted) != 0)
+		return -ENOENT; /* another's of the same hash */
+	if (contents_check(fd, error) < 0)
+		return -EBADMSG;
 	(void) utimensat(fd, INPUTS, NULL, 0); /* the oldest go first */
 	*ret_fd = TAKE_FD(fd);
 	return 0;
@@ -172,13 +179,20 @@ int node_cache_keep(const struct node_cache *cache, const char *folder, int fold
 	const char *name, const struct strv *inputs)
 {
 	_cleanup_free_ char *text = strv_join(inputs, "\n");
+	_cleanup_close_ int output_fd =
+		openat(folder_fd, "output", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	_cleanup_close_ int found_fd = -1;
+	struct error ignored;
 	char output[PATH_MAX];
 	char path[PATH_MAX];
 	int r = text ? 0 : -ENOMEM;
 
+	if (output_fd < 0)
+		return -errno;
 	if (r == 0)
-		r = fs_write_atomic(folder_fd, "output/" INPUTS, text, strlen(text), 0644);
+		r = fs_write_atomic(output_fd, INPUTS, text, strlen(text), 0644);
+	if (r == 0)
+		r = contents_write(output_fd);
 	if (r < 0)
 		return r;
 	/* Everything on disk before the name is: a set that a power failure emptied would be taken
@@ -187,7 +201,7 @@ int node_cache_keep(const struct node_cache *cache, const char *folder, int fold
 	(void) snprintf(output, sizeof(output), "%s/output", folder);
 	(void) snprintf(path, sizeof(path), SETS "/%s", name);
 	/* What has the name and is not this set is damaged, or another's of the same hash. */
-	if (node_cache_find(cache, name, inputs, &found_fd) < 0)
+	if (node_cache_find(cache, name, inputs, &found_fd, &ignored) < 0)
 		(void) remove_set(cache, name);
 	if (renameat(cache->fd, output, cache->fd, path) < 0 && errno != ENOTEMPTY &&
 		errno != EEXIST) /* another container of the pod was quicker */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What was compiled on this node, kept under a host path for the next start. Below its folder:
- *   modules/<name>/     a module set (seam 2), and "inputs": all that it was made of
+ *   modules/<name>/     a module set (seam 2), "inputs": all that it was made of, and "contents"
+ *                       (contents.h)
  *   log/<recipe>.log    what the last run of a recipe printed
  *   tmp-XXXXXX/         a build that runs (its folder is locked), or that was killed
  * A set is seen whole or not at all, also after a loss of power.
@@ -25,16 +26,24 @@ struct node_cache {
 	bool lasting;
 };
 
-/* @wanted: the folder that SLIPWAY_NODE_CACHE names, or NULL. The caller closes it. */
-int node_cache_open(const char *wanted, struct node_cache *ret, struct error *error);
+/*
+ * @chosen: the folder that SLIPWAY_NODE_CACHE names, or NULL; it has to serve. Else @usual, where
+ * the role keeps its sets on the host's disk; where that is NULL or cannot be written to,
+ * NODE_CACHE_FALLBACK. The caller closes it.
+ */
+int node_cache_open(
+	const char *chosen, const char *usual, struct node_cache *ret, struct error *error);
 void node_cache_close(struct node_cache *cache);
 
 /* A name for what is made of @inputs: "<prefix>-<hash>". */
 void node_cache_name(const char *prefix, const struct strv *inputs, char name[NAME_MAX]);
 
-/* The set's folder to *ret_fd when it is there and was made of these very inputs; else -ENOENT. */
-int node_cache_find(
-	const struct node_cache *cache, const char *name, const struct strv *inputs, int *ret_fd);
+/*
+ * The set's folder to *ret_fd when it is there, was made of these very inputs and is as it was
+ * made; else -ENOENT, or -EBADMSG and what is wrong with it in @error.
+ */
+int node_cache_find(const struct node_cache *cache, const char *name, const struct strv *inputs,
+	int *ret_fd, struct error *error);
 
 /* A new folder with "output" and "work" in it, locked as long as *ret_fd is open. */
 int node_cache_begin(const struct node_cache *cache, char folder[NAME_MAX], int *ret_fd);

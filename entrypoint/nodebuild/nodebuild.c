@@ -19,20 +19,37 @@
 /* Where an OFED's symvers lie below its ofa_kernel folder, in the order of NVIDIA's own build. */
 static const char *const ofed_places[] = { "x86_64/%s", "%s", "default" };
 
+const struct nodebuild nodebuild_gpu = {
+	.recipe = "nvidia",
+	.role = "gpu",
+	.kit = KIT_FOLDER,
+	.cache = NODE_CACHE_DEFAULT,
+};
+
+/* Is a module missing that the role asks for, in a set that is there otherwise? */
+static bool is_incomplete(const struct role *role)
+{
+	const char *needs = role->build ? role->build->needs : NULL;
+
+	return needs && !strv_contains(&role->driver_modules, needs);
+}
+
 bool nodebuild_wanted(const void *context)
 {
 	const struct role *role = context;
 	struct error ignored;
 
-	return kit_is_there(role->root_fd) &&
-	       image_has_kernel(role->root_fd, &role->image, role->krel, &ignored) == -ENOENT;
+	return role->build && kit_is_there(role->root_fd, role->build->kit) &&
+	       (is_incomplete(role) || image_has_kernel(role->root_fd, &role->image, role->krel,
+					       &ignored) == -ENOENT);
 }
 
 bool nodebuild_unread(const void *context)
 {
 	const struct role *role = context;
 
-	return role->driver_modules.count == 0;
+	return role->driver_modules.count == 0 ||
+	       (is_incomplete(role) && kit_is_there(role->root_fd, role->build->kit));
 }
 
 int nodebuild_identify(struct action *action)
@@ -84,12 +101,13 @@ static int install(struct node_run *run, int set_fd)
 	struct action *action = run->action;
 	_cleanup_strv_ struct strv missing = { 0 };
 	_cleanup_free_ char *names = NULL;
-	int r = facts_write(run);
+	int r = facts_write(run, role->root_fd);
 
 	if (r < 0)
 		return action_fail(action, REASON_BUILD_FAILED, r, "/" KERNEL_FACTS_FOLDER ": %s",
 			strerror(-r));
-	r = install_set(role->root_fd, run->host_fd, set_fd, role->krel, &missing, &action->error);
+	r = install_set(role->root_fd, run->host_fd, set_fd, role->krel, run->recipe, &missing,
+		&action->error);
 	if (r < 0)
 		return action_reason(action, REASON_BUILD_FAILED, r);
 	names = strv_join(&missing, ", ");
@@ -103,13 +121,14 @@ static int install(struct node_run *run, int set_fd)
 
 int nodebuild_run(struct action *action)
 {
+	const struct role *role = action->role;
 	struct node_run run;
 	_cleanup_close_ int set_fd = -1;
 	int r = refuse_unsigned(action);
 
 	if (r < 0)
 		return r;
-	r = node_run_open(&run, action, "nvidia");
+	r = node_run_open(&run, action, role->build->recipe);
 	if (r == 0)
 		r = node_run_make(&run, &set_fd);
 	if (r == 0)
@@ -120,12 +139,13 @@ int nodebuild_run(struct action *action)
 
 int nodebuild_compile(struct action *action, int *ret_fd)
 {
+	const struct role *role = action->role;
 	struct node_run run;
 	int r = refuse_unsigned(action);
 
 	if (r < 0)
 		return r;
-	r = node_run_open(&run, action, "nvidia");
+	r = node_run_open(&run, action, role->build->recipe);
 	if (r == 0)
 		r = node_run_make(&run, ret_fd);
 	node_run_done(&run);
@@ -138,7 +158,7 @@ int nodebuild_clear(struct action *action)
 	struct node_cache cache;
 	struct error ignored;
 
-	if (node_cache_open(role->options.node_cache, &cache, &ignored) < 0)
+	if (node_cache_open(role->options.node_cache, role->build->cache, &cache, &ignored) < 0)
 		return 0;
 	node_cache_sweep(&cache);
 	node_cache_close(&cache);
@@ -150,6 +170,7 @@ int nodebuild_adopt(struct action *action)
 	struct role *role = action->role;
 	int r;
 
+	strv_free(&role->driver_modules);
 	image_read(role->root_fd, role->krel, &role->image);
 	r = image_has_kernel(role->root_fd, &role->image, role->krel, &action->error);
 	if (r == 0)
@@ -160,7 +181,7 @@ int nodebuild_adopt(struct action *action)
 
 bool nodebuild_can_peermem(const struct role *role)
 {
-	return kit_is_there(role->root_fd);
+	return role->build && kit_is_there(role->root_fd, role->build->kit);
 }
 
 /* Of peermem's own: OFED's symvers, who exports the interface there, and the driver's symvers. */

@@ -8,7 +8,23 @@
 
 #include "entrypoint/role.h"
 
-/* Has the image no modules for the running kernel, and the means to make them? */
+/* What a role compiles on a node, and where that is kept. */
+struct nodebuild {
+	const char *recipe; /* of the kit: its modules go below updates/<recipe> */
+	const char *role;   /* "gpu" or "nic": whose image the modules are for */
+	const char *kit;    /* the kit's folder, relative to the root */
+	const char
+		*cache; /* on the host's disk, as this container sees it, or NULL (node_cache.h) */
+	/* Of the image's set: without it one that has it is compiled all the same; or NULL. */
+	const char *needs;
+	/* "NAME=value" each: what the recipe is told beside its inputs, and part of the key. */
+	struct strv settings;
+};
+
+/* The GPU roles'. */
+extern const struct nodebuild nodebuild_gpu;
+
+/* Has the image no modules for the running kernel (or not all), and the means to make them? */
 bool nodebuild_wanted(const void *role);
 
 /* STEP_WORKER, stoppable: takes the modules from the node's cache, or compiles them and keeps them

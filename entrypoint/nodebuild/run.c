@@ -2,15 +2,19 @@
 #include "entrypoint/nodebuild/run.h"
 
 #include <fcntl.h>
+#include <inttypes.h>
 #include <sched.h>
 #include <string.h>
+#include <sys/utsname.h>
 #include <sys/wait.h>
 
 #include "common/buildlog.h"
+#include "common/chase.h"
 #include "common/clock.h"
+#include "common/copy.h"
 #include "common/fs.h"
-#include "entrypoint/contract.h"
 #include "entrypoint/nodebuild/limits.h"
+#include "entrypoint/nodebuild/nodebuild.h"
 #include "entrypoint/nodebuild/workshop.h"
 
 /* A line about the compiling at least this often. */
@@ -27,6 +31,17 @@ void node_run_done(struct node_run *run)
 	strv_free(&run->inputs);
 }
 
+static int list_settings(struct node_run *run)
+{
+	const struct strv *settings = &run->role->build->settings;
+	int r = 0;
+
+	for (size_t i = 0; i < settings->count && r == 0; i++)
+		r = strv_push(&run->inputs, settings->items[i]);
+	return r;
+}
+
+/* All but what stands for the kernel and the compiler. */
 static int list_inputs(struct node_run *run)
 {
 	int r = strv_pushf(&run->inputs, "recipe=%s", run->recipe);
@@ -35,9 +50,34 @@ static int list_inputs(struct node_run *run)
 		r = strv_pushf(&run->inputs, "kit=%s", run->kit.id);
 	if (r == 0)
 		r = strv_pushf(&run->inputs, "krel=%s", run->role->krel);
-	if (r == 0)
-		r = strv_pushf(&run->inputs, "compiler=%s", run->compiler);
-	return r < 0 ? r : host_tree_identity(run->tree_fd, &run->tree, &run->inputs);
+	return r < 0 ? r : list_settings(run);
+}
+
+/* The kit's id knows its own compiler; a toolkit's image may get another under the old name. */
+static int list_compiler(struct node_run *run)
+{
+	_cleanup_free_ char *program = NULL;
+	char path[64];
+	int r;
+
+	(void) snprintf(path, sizeof(path), "usr/bin/%s", run->compiler);
+	r = chase(run->role->root_fd, path, &program);
+	return r < 0 ? r
+		     : strv_pushf(&run->inputs, "compiler=%s %016" PRIx64, run->compiler,
+			       host_file_hash(run->role->root_fd, program));
+}
+
+/* The build id of the running kernel is among its notes (Linux kernel/ksysfs.c). */
+static int list_running(struct node_run *run)
+{
+	struct utsname system;
+	int r;
+
+	(void) uname(&system);
+	r = strv_pushf(&run->inputs, "kernel=%s", system.version);
+	return r < 0 ? r
+		     : strv_pushf(&run->inputs, "notes=%016" PRIx64,
+			       host_file_hash(run->role->root_fd, "sys/kernel/notes"));
 }
 
 static int choose_compiler(struct node_run *run, struct error *error)
@@ -58,7 +98,9 @@ static int find_tree(struct node_run *run, struct error *error)
 {
 	const struct role *role = run->role;
 	struct error ignored;
-	int r = host_tree_find(run->host_fd, role->krel, &run->tree, error);
+	int r = run->host_fd < 0
+			? error_set(error, -ENOENT, "%s: no host is seen there", role->host_root)
+			: host_tree_find(run->host_fd, role->krel, &run->tree, error);
 
 	if (r == 0) {
 		run->tree_fd = fcntl(run->host_fd, F_DUPFD_CLOEXEC, 0);
@@ -69,31 +111,44 @@ static int find_tree(struct node_run *run, struct error *error)
 	return r == 0 && run->tree_fd < 0 ? error_set_errno(error, -errno, "headers") : r;
 }
 
-static int open_all(struct node_run *run, struct error *error)
+static int open_host(struct node_run *run, struct error *error)
 {
-	const struct role *role = run->role;
-	int r = kit_read(role->root_fd, &run->kit, error);
+	const char *path = run->role->host_root;
 
-	if (r < 0)
-		return r;
-	run->host_fd =
-		openat(role->root_fd, CONTRACT_GPU_HOST_ROOT, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (run->host_fd < 0)
-		return error_set_errno(error, -errno,
-			"the host's root, /" CONTRACT_GPU_HOST_ROOT
-			" (the pod needs hostPID and a privileged container)");
-	r = find_tree(run, error);
-	if (r == 0)
-		r = choose_compiler(run, error);
-	if (r == 0)
-		r = node_cache_open(role->options.node_cache, &run->cache, error);
-	return r;
+	run->host_fd = openat(run->role->root_fd, path + 1, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return run->host_fd >= 0 || errno == ENOENT
+		       ? 0
+		       : error_set_errno(error, -errno,
+				 "the host's root, %s (the pod needs hostPID and a privileged "
+				 "container)",
+				 path);
 }
 
-int node_run_open(struct node_run *run, struct action *action, const char *recipe)
+static int open_kit(struct node_run *run, struct error *error)
 {
-	int r;
+	const struct role *role = run->role;
+	int r = kit_read(role->root_fd, role->build->kit, &run->kit, error);
 
+	return r < 0 ? r : open_host(run, error);
+}
+
+static int open_cache(struct node_run *run, struct error *error)
+{
+	const struct role *role = run->role;
+
+	return node_cache_open(role->options.node_cache, role->build->cache, &run->cache, error);
+}
+
+static void name_set(struct node_run *run)
+{
+	char prefix[NAME_MAX];
+
+	(void) snprintf(prefix, sizeof(prefix), "%s-%s", run->role->krel, run->recipe);
+	node_cache_name(prefix, &run->inputs, run->name);
+}
+
+static void begin(struct node_run *run, struct action *action, const char *recipe)
+{
 	*run = (struct node_run){
 		.action = action,
 		.role = action->role,
@@ -102,12 +157,50 @@ int node_run_open(struct node_run *run, struct action *action, const char *recip
 		.tree_fd = -1,
 		.cache.fd = -1,
 	};
-	r = open_all(run, &action->error);
+}
+
+static int opened(struct node_run *run, int code)
+{
+	name_set(run);
+	if (code == -ENOMEM)
+		return action_fail(run->action, REASON_INTERNAL, code, "out of memory");
+	return action_reason(run->action, REASON_BUILD_FAILED, code);
+}
+
+int node_run_open(struct node_run *run, struct action *action, const char *recipe)
+{
+	int r;
+
+	begin(run, action, recipe);
+	r = open_kit(run, &action->error);
+	if (r == 0)
+		r = find_tree(run, &action->error);
+	if (r == 0)
+		r = choose_compiler(run, &action->error);
+	if (r == 0)
+		r = open_cache(run, &action->error);
 	if (r == 0)
 		r = list_inputs(run);
-	if (r == -ENOMEM)
-		return action_fail(action, REASON_INTERNAL, r, "out of memory");
-	return action_reason(action, REASON_BUILD_FAILED, r);
+	if (r == 0)
+		r = list_compiler(run);
+	if (r == 0)
+		r = host_tree_identity(run->tree_fd, &run->tree, &run->inputs);
+	return opened(run, r);
+}
+
+int node_run_open_away(struct node_run *run, struct action *action, const char *recipe)
+{
+	int r;
+
+	begin(run, action, recipe);
+	r = open_kit(run, &action->error);
+	if (r == 0)
+		r = open_cache(run, &action->error);
+	if (r == 0)
+		r = list_inputs(run);
+	if (r == 0)
+		r = list_running(run);
+	return opened(run, r);
 }
 
 /* What the recipe prints: to the log, and what matters of it to whoever watches. */
@@ -247,6 +340,7 @@ static int compile(struct node_run *run, const char *folder, int folder_fd)
 		.krel = role->krel,
 		.recipe = run->recipe,
 		.kit = run->kit.folder,
+		.settings = &role->build->settings,
 		.compiler = run->compiler,
 		.work_fd = folder_fd,
 		.ofed = *run->ofed ? run->ofed : NULL,
@@ -275,8 +369,60 @@ static int compile(struct node_run *run, const char *folder, int folder_fd)
 	worker_tell(action->worker, WORKER_NOTE, 0, "compiled in %.1f s; kept in %s%s",
 		(double) (clock_monotonic_ms() - begun_ms) / 1000, run->cache.path,
 		run->cache.lasting ? " for the next start"
-				   : " of this container only: the host's " NODE_CACHE_FALLBACK
-				     " cannot be written to");
+				   : " of this container only: no folder of the host can be "
+				     "written to");
+	return 0;
+}
+
+int node_run_find(struct node_run *run, int *ret_fd)
+{
+	struct worker *worker = run->action->worker;
+	struct error damage = { "" };
+	int r;
+
+	name_set(run);
+	r = node_cache_find(&run->cache, run->name, &run->inputs, ret_fd, &damage);
+	if (r == 0)
+		worker_tell(worker, WORKER_NOTE, 0, "compiled before: %s/modules/%s",
+			run->cache.path, run->name);
+	else if (r == -EBADMSG)
+		worker_tell(worker, WORKER_NOTE, 0, "%s/modules/%s is damaged (%s): compiled anew",
+			run->cache.path, run->name, damage.text);
+	return r == 0 ? 0 : -ENOENT;
+}
+
+static int begin_set(struct node_run *run, char folder[NAME_MAX], int *ret_fd)
+{
+	int r = node_cache_begin(&run->cache, folder, ret_fd);
+
+	return r < 0 ? action_fail(run->action, REASON_BUILD_FAILED, r,
+			       "%s: %s: is there room on the host?", run->cache.path, strerror(-r))
+		     : 0;
+}
+
+static void drop_set(const struct node_run *run, const char *folder)
+{
+	if (fs_remove_tree(run->cache.fd, folder) < 0)
+		worker_tell(run->action->worker, WORKER_NOTE, 0, "%s/%s could not be removed",
+			run->cache.path, folder);
+}
+
+int node_run_keep(struct node_run *run, int set_fd)
+{
+	_cleanup_close_ int folder_fd = -1;
+	char folder[NAME_MAX];
+	int r = begin_set(run, folder, &folder_fd);
+
+	if (r < 0)
+		return r;
+	r = copy_tree(set_fd, ".", folder_fd, "output");
+	if (r == 0)
+		r = node_cache_keep(&run->cache, folder, folder_fd, run->name, &run->inputs);
+	if (r < 0) {
+		drop_set(run, folder);
+		return action_fail(run->action, REASON_BUILD_FAILED, r, "%s: %s", run->cache.path,
+			strerror(-r));
+	}
 	return 0;
 }
 
@@ -284,30 +430,22 @@ int node_run_make(struct node_run *run, int *ret_fd)
 {
 	struct action *action = run->action;
 	_cleanup_close_ int folder_fd = -1;
-	char prefix[NAME_MAX];
+	struct error ignored;
 	char folder[NAME_MAX];
 	int r;
 
-	(void) snprintf(prefix, sizeof(prefix), "%s-%s", run->role->krel, run->recipe);
-	node_cache_name(prefix, &run->inputs, run->name);
 	node_cache_sweep(&run->cache);
-	if (node_cache_find(&run->cache, run->name, &run->inputs, ret_fd) == 0) {
-		worker_tell(action->worker, WORKER_NOTE, 0, "compiled before: %s/modules/%s",
-			run->cache.path, run->name);
+	if (node_run_find(run, ret_fd) == 0)
 		return 0;
-	}
-	r = node_cache_begin(&run->cache, folder, &folder_fd);
+	r = begin_set(run, folder, &folder_fd);
 	if (r < 0)
-		return action_fail(action, REASON_BUILD_FAILED, r,
-			"%s: %s: is there room on the host?", run->cache.path, strerror(-r));
+		return r;
 	r = compile(run, folder, folder_fd);
 	if (r < 0) {
-		if (fs_remove_tree(run->cache.fd, folder) < 0)
-			worker_tell(action->worker, WORKER_NOTE, 0, "%s/%s could not be removed",
-				run->cache.path, folder);
+		drop_set(run, folder);
 		return r;
 	}
-	r = node_cache_find(&run->cache, run->name, &run->inputs, ret_fd);
+	r = node_cache_find(&run->cache, run->name, &run->inputs, ret_fd, &ignored);
 	return r < 0 ? action_fail(action, REASON_BUILD_FAILED, r,
 			       "%s/modules/%s is gone again: %s", run->cache.path, run->name,
 			       strerror(-r))

@@ -10,9 +10,9 @@
 struct node_run {
 	struct action *action;
 	const struct role *role;
-	const char *recipe; /* "nvidia" or "peermem" */
-	int host_fd;
-	int tree_fd; /* of the root that the headers lie in: the host's, or ours */
+	const char *recipe; /* "nvidia", "peermem", "ofed" */
+	int host_fd;        /* -1 in a container that sees no host: OpenShift's driver toolkit */
+	int tree_fd;        /* of the root that the headers lie in: the host's, or ours */
 	struct kit kit;
 	struct host_tree tree;
 	struct node_cache cache;
@@ -30,7 +30,17 @@ struct node_run {
  * the action's reason and error. The caller ends it with node_run_done(), also after a failure.
  */
 int node_run_open(struct node_run *run, struct action *action, const char *recipe);
+/*
+ * The same where another container has headers and compiler (OpenShift's driver toolkit): the
+ * running kernel itself stands for them among the inputs. For node_run_find() and node_run_keep().
+ */
+int node_run_open_away(struct node_run *run, struct action *action, const char *recipe);
 void node_run_done(struct node_run *run);
+
+/* The set's folder out of the cache; -ENOENT when it is not there, or damaged, which is told. */
+int node_run_find(struct node_run *run, int *ret_fd);
+/* Keeps what another container made, a set below @set_fd. */
+int node_run_keep(struct node_run *run, int set_fd);
 
 /* The set's folder, out of the cache or made now. */
 int node_run_make(struct node_run *run, int *ret_fd);

@@ -89,16 +89,23 @@ struct trees {
 	int nvidia;
 };
 
-/* What is a mount of this container: of the headers nothing, unless they are its own. */
-static void clone_own(const struct workshop *workshop, struct trees *trees)
+/*
+ * What is a mount of this container: of the headers nothing, unless they are its own or the host's
+ * folders are mounted here, as in the NIC container. Is that all?
+ */
+static bool clone_own(const struct workshop *workshop, struct trees *trees)
 {
 	const struct strv *folders = &workshop->tree->folders;
+	bool all = true;
 
-	for (size_t i = 0; i < folders->count; i++)
+	for (size_t i = 0; i < folders->count; i++) {
 		trees->folders[i] = clone_mount(workshop->host_fd, folders->items[i]);
+		all = all && trees->folders[i] >= 0;
+	}
 	trees->work = clone_mount(workshop->work_fd, "work");
 	trees->output = clone_mount(workshop->work_fd, "output");
 	trees->nvidia = workshop->nvidia ? clone_mount(workshop->root_fd, workshop->nvidia) : -1;
+	return all && trees->work >= 0 && trees->output >= 0;
 }
 
 /* Of the host's: the folders, and where we work. */
@@ -123,12 +130,14 @@ static void clone_in_host(const struct workshop *workshop, struct trees *trees)
 
 static void clone_all(const struct workshop *workshop, struct trees *trees)
 {
-	int own_fd = open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC);
-	int host_ns_fd = open("/proc/1/ns/mnt", O_RDONLY | O_CLOEXEC);
+	int own_fd, host_ns_fd;
 
+	if (clone_own(workshop, trees))
+		return;
+	own_fd = open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC);
+	host_ns_fd = open("/proc/1/ns/mnt", O_RDONLY | O_CLOEXEC);
 	if (own_fd < 0 || host_ns_fd < 0)
 		give_up("the host's mounts (is hostPID set, and the container privileged?)");
-	clone_own(workshop, trees);
 	if (setns(host_ns_fd, CLONE_NEWNS) < 0)
 		give_up("the host's mounts (is the container privileged?)");
 	clone_in_host(workshop, trees);
@@ -226,28 +235,46 @@ static void place_seam(const struct workshop *workshop, const struct trees *tree
 		attach(trees->nvidia, "/slipway/nvidia", false);
 }
 
+static int list_environment(const struct workshop *workshop, struct strv *list)
+{
+	static const char *const always[] = {
+		"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+		"HOME=/slipway/work",
+		"SLIPWAY_ARCH=x86_64",
+		"SLIPWAY_KERNEL=/slipway/kernel",
+		"SLIPWAY_SOURCE=/slipway/source",
+		"SLIPWAY_PATCHES=/slipway/patches",
+		"SLIPWAY_OUTPUT=/slipway/output",
+		"SLIPWAY_WORK=/slipway/work",
+		"SLIPWAY_NVIDIA=/slipway/nvidia",
+	};
+	int r = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(always) && r == 0; i++)
+		r = strv_push(list, always[i]);
+	if (r == 0)
+		r = strv_pushf(list, "SLIPWAY_KREL=%s", workshop->krel);
+	if (r == 0)
+		r = strv_pushf(list, "SLIPWAY_CC=%s", workshop->compiler);
+	if (r == 0)
+		r = strv_pushf(list, "SLIPWAY_JOBS=%u", workshop->jobs);
+	if (r == 0)
+		r = strv_pushf(list, "SLIPWAY_OFED=%s", workshop->ofed ? "/slipway/ofed" : "");
+	for (size_t i = 0; i < workshop->settings->count && r == 0; i++)
+		r = strv_push(list, workshop->settings->items[i]);
+	return r;
+}
+
 static void run_recipe(const struct workshop *workshop)
 {
-	char recipe[64], krel[128], compiler[64], jobs[32], ofed[40];
+	_cleanup_strv_ struct strv environment = { 0 };
+	char recipe[64];
 	char *const argv[] = { (char[]){ "bash" }, recipe, NULL };
-	char *const environment[] = {
-		(char[]){ "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin" },
-		(char[]){ "HOME=/slipway/work" }, krel, (char[]){ "SLIPWAY_ARCH=x86_64" },
-		(char[]){ "SLIPWAY_KERNEL=/slipway/kernel" },
-		(char[]){ "SLIPWAY_SOURCE=/slipway/source" },
-		(char[]){ "SLIPWAY_PATCHES=/slipway/patches" },
-		(char[]){ "SLIPWAY_OUTPUT=/slipway/output" },
-		(char[]){ "SLIPWAY_WORK=/slipway/work" },
-		(char[]){ "SLIPWAY_NVIDIA=/slipway/nvidia" }, compiler, jobs, ofed, NULL
-	};
 
 	(void) snprintf(recipe, sizeof(recipe), "/slipway/recipes/%s.sh", workshop->recipe);
-	(void) snprintf(krel, sizeof(krel), "SLIPWAY_KREL=%s", workshop->krel);
-	(void) snprintf(compiler, sizeof(compiler), "SLIPWAY_CC=%s", workshop->compiler);
-	(void) snprintf(jobs, sizeof(jobs), "SLIPWAY_JOBS=%u", workshop->jobs);
-	(void) snprintf(
-		ofed, sizeof(ofed), "SLIPWAY_OFED=%s", workshop->ofed ? "/slipway/ofed" : "");
-	(void) execve("/usr/bin/bash", argv, environment);
+	if (list_environment(workshop, &environment) < 0)
+		give_up("memory");
+	(void) execve("/usr/bin/bash", argv, environment.items);
 	give_up("/usr/bin/bash");
 }
 

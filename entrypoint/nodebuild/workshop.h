@@ -16,14 +16,15 @@ struct workshop {
 	int host_fd; /* of the host's root */
 	const struct host_tree *tree;
 	const char *krel;
-	const char *recipe; /* "nvidia", "peermem" */
+	const char *recipe; /* "nvidia", "peermem", "ofed" */
 	const char *compiler;
 	unsigned jobs;
-	const char *kit;       /* the kit's folder, relative to the root */
-	int work_fd;           /* a folder with the empty folders "output" and "work" */
-	const char *ofed;      /* the folder with OFED's Module.symvers, absolute, or NULL */
-	const char *ofed_conf; /* text of its set.conf */
-	const char *nvidia;    /* what NVIDIA's modules export, relative to the root, or NULL */
+	const char *kit;             /* the kit's folder, relative to the root */
+	const struct strv *settings; /* "NAME=value" of the recipe's environment */
+	int work_fd;                 /* a folder with the empty folders "output" and "work" */
+	const char *ofed;            /* the folder with OFED's Module.symvers, absolute, or NULL */
+	const char *ofed_conf;       /* text of its set.conf */
+	const char *nvidia; /* what NVIDIA's modules export, relative to the root, or NULL */
 };
 
 /*

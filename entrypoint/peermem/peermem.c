@@ -73,6 +73,7 @@ int peermem_main(int root_fd, char *const *arguments)
 		.name = "peermem",
 		.state_folder = GPU_STATE_FOLDER,
 		.host_root = "/" CONTRACT_GPU_HOST_ROOT,
+		.build = &nodebuild_gpu,
 		.root_fd = root_fd,
 		.peermem = { .always = true },
 		.watches = peermem_watches,

@@ -9,10 +9,12 @@
 #include "entrypoint/contract.h"
 #include "entrypoint/nodebuild/install.h"
 #include "entrypoint/nodebuild/kit.h"
+#include "entrypoint/nodebuild/node_cache.h"
 #include "entrypoint/nodebuild/nodebuild.h"
 #include "entrypoint/roles.h"
 
 #define SHARED   "mnt/shared-nvidia-driver-toolkit"
+#define KIT      SHARED "/kit"
 #define PREPARED SHARED "/dir_prepared"
 #define STARTED  SHARED "/driver_build_started"
 #define BUILT    SHARED "/driver_built"
@@ -54,16 +56,6 @@ static int clear(struct action *action)
 		     : 0;
 }
 
-/* The copy of the kit says whose driver it is: image.conf stays here. */
-static int write_kit_conf(const struct role *role, const struct kit *kit)
-{
-	_cleanup_free_ char *text = NULL;
-
-	if (asprintf(&text, "id=%s\nversion=%s\n", kit->id, kit->version) < 0)
-		return -ENOMEM;
-	return fs_write_atomic(role->root_fd, KIT_SHARED_CONF, text, strlen(text), 0644);
-}
-
 static int copy_program(const struct role *role)
 {
 	_cleanup_free_ char *data = NULL;
@@ -77,13 +69,11 @@ static int prepare(struct action *action)
 {
 	const struct role *role = action->role;
 	struct kit kit;
-	int r = kit_read(role->root_fd, &kit, &action->error);
+	int r = kit_read(role->root_fd, KIT_FOLDER, &kit, &action->error);
 
 	if (r < 0)
 		return action_reason(action, REASON_NO_MODULES_FOR_KERNEL, r);
-	r = copy_tree(role->root_fd, KIT_FOLDER, role->root_fd, KIT_SHARED);
-	if (r == 0)
-		r = write_kit_conf(role, &kit);
+	r = kit_copy(role->root_fd, &kit, KIT);
 	if (r == 0)
 		r = copy_program(role);
 	if (r == 0)
@@ -134,7 +124,8 @@ static int take(struct action *action)
 		return action_fail(action, REASON_BUILD_FAILED, -errno, "/%s: %s",
 			set_fd < 0 ? MODULES : CONTRACT_GPU_HOST_ROOT, strerror(errno));
 	return action_reason(action, REASON_BUILD_FAILED,
-		install_set(role->root_fd, host_fd, set_fd, role->krel, &missing, &action->error));
+		install_set(role->root_fd, host_fd, set_fd, role->krel, role->build->recipe,
+			&missing, &action->error));
 }
 
 /* The operator says when the node's release has no toolkit: this container compiles then. */
@@ -174,6 +165,7 @@ static const struct step driver_steps[] = {
 int dtk_driver_main(int root_fd, char *const *arguments)
 {
 	struct role role = {
+		.build = &nodebuild_gpu,
 		.name = "toolkit",
 		.state_folder = GPU_STATE_FOLDER,
 		.host_root = "/" CONTRACT_GPU_HOST_ROOT,
@@ -231,7 +223,14 @@ static const struct step toolkit_steps[] = {
 
 int dtk_build_main(int root_fd, char *const *arguments)
 {
+	static const struct nodebuild toolkit = {
+		.recipe = "nvidia",
+		.role = "gpu",
+		.kit = KIT,
+		.cache = NODE_CACHE_DEFAULT,
+	};
 	struct role role = {
+		.build = &toolkit,
 		.name = "toolkit-build",
 		.state_folder = SHARED "/slipway",
 		.host_root = "/" CONTRACT_GPU_HOST_ROOT,

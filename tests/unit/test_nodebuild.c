@@ -148,12 +148,12 @@ static void an_image_without_a_kit_says_how_to_make_one(void **state)
 	struct error error = { "" };
 	struct kit kit;
 
-	assert_false(kit_is_there(folder->fd));
-	assert_int_equal(kit_read(folder->fd, &kit, &error), -ENOENT);
+	assert_false(kit_is_there(folder->fd, KIT_FOLDER));
+	assert_int_equal(kit_read(folder->fd, KIT_FOLDER, &kit, &error), -ENOENT);
 	assert_contains(error.text, "--sources-image");
 	folder_write_text(folder, KIT_CONF, "id=abc\n");
 	folder_write_text(folder, "etc/slipway/image.conf", "version=535.261.03\n");
-	assert_int_equal(kit_read(folder->fd, &kit, &error), 0);
+	assert_int_equal(kit_read(folder->fd, KIT_FOLDER, &kit, &error), 0);
 	assert_string_equal(kit.id, "abc");
 	assert_string_equal(kit.version, "535.261.03");
 }
@@ -243,7 +243,7 @@ static void open_cache(const struct folder *folder, struct node_cache *cache)
 	char path[128];
 
 	(void) snprintf(path, sizeof(path), "%s/cache", folder->path);
-	assert_int_equal(node_cache_open(path, cache, &error), 0);
+	assert_int_equal(node_cache_open(path, NULL, cache, &error), 0);
 }
 
 /* Keeps an empty set that was made of one input. */
@@ -260,11 +260,12 @@ static void keep(const struct node_cache *cache, const char *name, const char *i
 
 static int find(const struct node_cache *cache, const char *name, const char *input)
 {
+	struct error error = { "" };
 	_cleanup_strv_ struct strv inputs = { 0 };
 	_cleanup_close_ int fd = -1;
 
 	assert_int_equal(strv_push(&inputs, input), 0);
-	return node_cache_find(cache, name, &inputs, &fd);
+	return node_cache_find(cache, name, &inputs, &fd, &error);
 }
 
 static void a_set_is_found_by_all_of_its_inputs(void **state)
@@ -279,6 +280,76 @@ static void a_set_is_found_by_all_of_its_inputs(void **state)
 	assert_int_equal(find(&cache, "a", "symvers=2"), -ENOENT); /* of a hash that collides */
 	keep(&cache, "a", "symvers=1");                            /* another container's, later */
 	assert_int_equal(find(&cache, "a", "symvers=1"), 0);
+	node_cache_close(&cache);
+}
+
+/* Puts a set with a module, a link and a folder into the cache. */
+static void keep_set(const struct node_cache *cache)
+{
+	_cleanup_strv_ struct strv inputs = { 0 };
+	_cleanup_close_ int fd = -1;
+	char folder[NAME_MAX];
+
+	assert_int_equal(strv_push(&inputs, "x"), 0);
+	assert_int_equal(node_cache_begin(cache, folder, &fd), 0);
+	assert_int_equal(fs_mkdir_parents(fd, "output/lib/empty", 0755), 0);
+	assert_int_equal(fs_write_atomic(fd, "output/lib/a.ko", "module", 6, 0644), 0);
+	assert_int_equal(symlinkat("a.ko", fd, "output/lib/b.ko"), 0);
+	assert_int_equal(node_cache_keep(cache, folder, fd, "a", &inputs), 0);
+}
+
+static void expect_damage(const struct node_cache *cache, const char *word)
+{
+	_cleanup_strv_ struct strv inputs = { 0 };
+	struct error error = { "" };
+	int fd = -1;
+
+	assert_int_equal(strv_push(&inputs, "x"), 0);
+	assert_int_equal(node_cache_find(cache, "a", &inputs, &fd, &error), -EBADMSG);
+	assert_int_equal(fd, -1);
+	assert_contains(error.text, word);
+	/* A new one takes its place. */
+	keep_set(cache);
+	assert_int_equal(find(cache, "a", "x"), 0);
+}
+
+static void a_set_that_changed_on_the_disk_is_not_taken(void **state)
+{
+	const struct folder *folder = *state;
+	struct node_cache cache;
+
+	open_cache(folder, &cache);
+	keep_set(&cache);
+	assert_int_equal(find(&cache, "a", "x"), 0);
+	folder_write_text(folder, "cache/modules/a/lib/a.ko", "modulE");
+	expect_damage(&cache, "lib/a.ko");
+	assert_int_equal(unlinkat(cache.fd, "modules/a/lib/a.ko", 0), 0);
+	expect_damage(&cache, "lib/a.ko");
+	assert_int_equal(unlinkat(cache.fd, "modules/a/lib/b.ko", 0), 0);
+	assert_int_equal(symlinkat("c.ko", cache.fd, "modules/a/lib/b.ko"), 0);
+	expect_damage(&cache, "lib/b.ko");
+	folder_write_text(folder, "cache/modules/a/lib/z.ko", "another's");
+	expect_damage(&cache, "lib/z.ko");
+	assert_int_equal(unlinkat(cache.fd, "modules/a/contents", 0), 0);
+	expect_damage(&cache, "contents");
+	folder_write_text(folder, "cache/modules/a/contents", "");
+	expect_damage(&cache, "lib/a.ko");
+	assert_int_equal(unlinkat(cache.fd, "modules/a/inputs", 0), 0);
+	expect_damage(&cache, "does not say what it was made of");
+	node_cache_close(&cache);
+}
+
+static void the_roles_folder_serves_when_nobody_chose_one(void **state)
+{
+	const struct folder *folder = *state;
+	struct error error = { "" };
+	struct node_cache cache;
+	char path[128];
+
+	(void) snprintf(path, sizeof(path), "%s/usual", folder->path);
+	assert_int_equal(node_cache_open("", path, &cache, &error), 0);
+	assert_true(cache.lasting);
+	assert_string_equal(cache.path, path);
 	node_cache_close(&cache);
 }
 
@@ -348,7 +419,7 @@ static void a_cache_that_others_can_write_to_is_refused(void **state)
 	folder_subfolder(folder, "cache");
 	assert_int_equal(fchmodat(folder->fd, "cache", 0777, 0), 0);
 	(void) snprintf(path, sizeof(path), "%s/cache", folder->path);
-	assert_int_equal(node_cache_open(path, &cache, &error), -EPERM);
+	assert_int_equal(node_cache_open(path, NULL, &cache, &error), -EPERM);
 	assert_contains(error.text, "SLIPWAY_NODE_CACHE");
 }
 
@@ -368,6 +439,8 @@ int main(void)
 		folder_test(another_build_of_the_kernel_has_another_identity),
 		folder_test(a_set_is_found_by_all_of_its_inputs),
 		folder_test(a_damaged_set_is_not_in_the_way_of_a_new_one),
+		folder_test(a_set_that_changed_on_the_disk_is_not_taken),
+		folder_test(the_roles_folder_serves_when_nobody_chose_one),
 		folder_test(the_oldest_sets_go),
 		folder_test(what_a_killed_build_left_is_swept),
 		folder_test(a_cache_that_others_can_write_to_is_refused),
