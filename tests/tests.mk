@@ -142,6 +142,7 @@ bench-verify: all bench-programs ## the load proof of all of Debian's modules be
 	O=$(O) tests/bench/verify $(bench_verify_options)
 bench: images bench-programs bench-resolve bench-verify ## times against the floor and against a stock-like script, sizes, memory
 	O=$(O) tests/bench/run $(bench_options)
+	O=$(O) tests/bench/nic
 
 # ---- the agreement test in the VM: what makes mutants, what loads them, and what asks the proof
 

@@ -14,7 +14,10 @@
 
 static const char usage[] =
 	"usage: floor LIST READY TEXT [FLAG]\n"
-	"  LIST   lines \"load FILE\" and \"unload NAME\", in order\n"
+	"  LIST   lines \"load FILE\" and \"unload NAME\", in order; and where a driver is swapped\n"
+	"         \"first-unload NAME\", before the first load, and \"last-load FILE\", after the "
+	"last\n"
+	"         unload\n"
 	"  READY  the file that TEXT is written to after the last load\n"
 	"  FLAG   a file to wait for, if it is not there, before the first load\n"
 	"Then it waits for SIGTERM, unloads and ends. Exit status 1 after any failure.\n";
@@ -90,9 +93,11 @@ int main(int argc, char **argv)
 		die(argv[1]);
 	if (argc > 4)
 		wait_file(argv[4]);
+	for_each(&lines, "first-unload", unload);
 	for_each(&lines, "load", load);
 	tell_ready(argv[2], argv[3]);
 	(void) sigwait(&stop, &signal_number);
 	for_each(&lines, "unload", unload);
+	for_each(&lines, "last-load", load);
 	return 0;
 }
