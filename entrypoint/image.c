@@ -29,6 +29,7 @@ void image_read(int root_fd, const char *krel, struct image *image)
 	conf_value(text, "ofed_exporter", image->ofed_exporter, sizeof(image->ofed_exporter));
 	conf_value(text, "signed_key", image->signed_key, sizeof(image->signed_key));
 	conf_value(text, "set", image->set, sizeof(image->set));
+	conf_value(text, "modules", image->modules, sizeof(image->modules));
 	conf_value(text, "ofed_version", image->ofed_version, sizeof(image->ofed_version));
 }
 

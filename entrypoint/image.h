@@ -15,7 +15,8 @@ struct image {
 				 */
 	char signed_key[129];   /* the id of the key that the modules were signed with */
 	char ofed_version[64];  /* GPU: the OFED that peermem was bound to */
-	char set[65]; /* GPU: an id of the modules for the kernel; "" where none is known */
+	char modules[1024]; /* NIC: what to load, names with blanks between; "" for OFED's usual */
+	char set[65];       /* GPU: an id of the modules for the kernel; "" where none is known */
 };
 
 /*

@@ -5,8 +5,6 @@
 
 #include "entrypoint/role_list.h"
 
-#define LIST "parameters"
-
 int role_parameters_remember(const struct role *role, struct loader *loader, struct error *error)
 {
 	_cleanup_strv_ struct strv lines = { 0 };
@@ -21,10 +19,10 @@ int role_parameters_remember(const struct role *role, struct loader *loader, str
 		if (strv_pushf(&lines, "%s %s", module, options) < 0)
 			return error_set_errno(error, -ENOMEM, "%s", module);
 	}
-	return role_list_write(role, LIST, &lines, error);
+	return role_list_write(role, ROLE_PARAMETERS_LIST, &lines, error);
 }
 
-static const char *options_in(const struct strv *lines, const char *module)
+const char *role_parameters_find(const struct strv *lines, const char *module)
 {
 	size_t length = strlen(module);
 
@@ -38,7 +36,7 @@ int role_parameters_changed(const struct role *role, struct loader *loader,
 	const struct strv *present, struct worker *worker, bool *ret, struct error *error)
 {
 	_cleanup_strv_ struct strv lines = { 0 };
-	int r = role_list_read(role, LIST, &lines);
+	int r = role_list_read(role, ROLE_PARAMETERS_LIST, &lines);
 
 	*ret = false;
 	if (r == -ENOENT)
@@ -47,7 +45,7 @@ int role_parameters_changed(const struct role *role, struct loader *loader,
 		return error_set_errno(error, r, "list of parameters");
 	for (size_t i = 0; i < present->count; i++) {
 		const char *module = present->items[i];
-		const char *then = options_in(&lines, module);
+		const char *then = role_parameters_find(&lines, module);
 		_cleanup_free_ char *now = NULL;
 
 		r = loader_options(loader, module, &now, error);
@@ -65,5 +63,5 @@ int role_parameters_changed(const struct role *role, struct loader *loader,
 
 void role_parameters_forget(const struct role *role)
 {
-	role_list_remove(role, LIST);
+	role_list_remove(role, ROLE_PARAMETERS_LIST);
 }

@@ -20,5 +20,12 @@ int role_parameters_remember(const struct role *role, struct loader *loader, str
 int role_parameters_changed(const struct role *role, struct loader *loader,
 	const struct strv *present, struct worker *worker, bool *ret, struct error *error);
 
+/*
+ * In the lines of such a list (role_list_read(role, ROLE_PARAMETERS_LIST)): what the module was
+ * loaded with, or NULL when nobody wrote it down. Borrowed.
+ */
+#define ROLE_PARAMETERS_LIST "parameters"
+const char *role_parameters_find(const struct strv *lines, const char *module);
+
 /* After the modules went. */
 void role_parameters_forget(const struct role *role);

@@ -397,7 +397,7 @@ int prove_tree(struct action *action, const struct prove_request *request)
 	_cleanup_(proving_done) struct proving proving = {
 		.action = action,
 		.role = role,
-		.aside = true,
+		.aside = !request->is_start,
 		.security_fd = -1,
 	};
 	int r = loader_open(

@@ -11,6 +11,7 @@
 #include "entrypoint/ofed/fingerprint.h"
 #include "entrypoint/modules/load.h"
 #include "entrypoint/modules/prove.h"
+#include "entrypoint/nic/swap_make.h"
 #include "entrypoint/peermem/release.h"
 #include "entrypoint/roles.h"
 #include "entrypoint/root/rootfs.h"
@@ -24,12 +25,15 @@
 
 static const char *const nic_devices[] = { "/dev/infiniband/", NULL };
 
-/*
- * What OFED's own start script loads; libkmod adds what they depend on. The RDMA core comes before
- * mlx5_core, whose devices make udev ask for mlx5_ib: it would bring the host's core otherwise.
- */
-static const char *const nic_modules[] = { "ib_uverbs", "ib_umad", "rdma_ucm", "mlx5_core",
-	"mlx5_ib", "ib_ipoib", "rdma_cm" };
+bool nic_is_same(const void *role)
+{
+	return nic_of_const(role)->swap.same;
+}
+
+bool nic_swaps(const void *role)
+{
+	return !nic_is_same(role);
+}
 
 static int clear_stale(struct action *action)
 {
@@ -46,14 +50,25 @@ static int clear_stale(struct action *action)
 	return 0;
 }
 
+/* Its kernel's tree, the image's and what is loaded: all of plan.load that is not there yet. */
 static int prove(struct action *action)
 {
-	return prove_modules(action, nic_modules, ARRAY_SIZE(nic_modules), 1);
+	const struct nic *nic = nic_of(action->role);
+	_cleanup_strv_ struct strv gone = { 0 };
+	const struct prove_request request = {
+		.prefix = "", .modules = &nic->swap.load, .gone = &gone, .is_start = true
+	};
+
+	if (swap_plan_going(&nic->swap, &gone) < 0)
+		return action_fail(action, REASON_INTERNAL, -ENOMEM, "out of memory");
+	return prove_tree(action, &request);
 }
 
 static int load(struct action *action)
 {
-	return role_load(action, nic_modules, ARRAY_SIZE(nic_modules), 1);
+	const struct strv *names = &nic_of(action->role)->swap.load;
+
+	return role_load(action, (const char *const *) names->items, names->count, 0);
 }
 
 /* Only where something has to go for ours does peermem have to go first. */
@@ -83,7 +98,9 @@ static int make_room(struct action *action)
  */
 static bool stays(const struct role *role)
 {
-	return !role->plan.start_failed && !role->options.restore_inbox;
+	if (role->plan.start_failed)
+		return nic_is_same(role);
+	return !role->options.restore_inbox;
 }
 
 static int unload(struct action *action)
@@ -145,8 +162,18 @@ static int clear_flag(struct action *action)
 static const struct step nic_steps[] = {
 	{ .name = "clear-stale", .perform = clear_stale },
 	{ .name = "identify-kernel", .perform = role_identify },
-	{ .name = "prove", .kind = STEP_WORKER, .perform = prove, .deadline_ms = 60 * 1000 },
+	{ .name = "compare",
+		.kind = STEP_WORKER,
+		.perform = nic_compare,
+		.deadline_ms = 60 * 1000 },
+	{ .name = "adopt-plan", .perform = nic_adopt_plan },
+	{ .name = "prove",
+		.wanted = nic_swaps,
+		.kind = STEP_WORKER,
+		.perform = prove,
+		.deadline_ms = 60 * 1000 },
 	{ .name = "swap-out",
+		.is_done = nic_is_same,
 		.kind = STEP_WORKER,
 		.perform = make_room,
 		.deadline_ms = LOAD_DEADLINE_MS,
@@ -154,6 +181,7 @@ static const struct step nic_steps[] = {
 		.undo = role_give_back,
 		.undo_deadline_ms = LOAD_DEADLINE_MS },
 	{ .name = "swap-in",
+		.is_done = nic_is_same,
 		.kind = STEP_WORKER,
 		.perform = load,
 		.deadline_ms = LOAD_DEADLINE_MS,
@@ -208,6 +236,7 @@ int nic_main(int root_fd, char *const *arguments)
 
 	if (nic.lock_fd >= 0)
 		lock_let_go(root_fd, nic.inputs.lock_file, nic.lock_fd);
+	swap_plan_free(&nic.swap);
 	nic_inputs_free(&nic.inputs);
 	return exit_code;
 }

@@ -28,3 +28,8 @@ static inline const struct nic *nic_of_const(const void *role)
 {
 	return (const struct nic *) role;
 }
+
+/* All that is to be loaded runs already: is_done of steps of which only the undo may be wanted. */
+bool nic_is_same(const void *role);
+/* The contrary: wanted of steps that are for a swap only. */
+bool nic_swaps(const void *role);

@@ -28,19 +28,29 @@ struct swap_module {
 };
 
 struct swap_plan {
-	bool same;              /* all that we would load is live, ours, with the same parameters */
-	struct strv load;       /* the image's modules to be loaded, in order, dependencies first */
-	struct swap_module *go; /* in order of removal */
+	bool same; /* all that we would load is live, ours, with the same parameters */
+	/*
+	 * All that has to be there in the end, in order, dependencies first: also what is live
+	 * already, and what the image's modules need of the kernel's own.
+	 */
+	struct strv load;
+	struct swap_module *go; /* in order of removal: every loaded holder of one is in it */
 	size_t go_count;
 };
 
+/* "ours", "storage", … as the file has it. */
+const char *swap_part_name(enum swap_part part);
+
 void swap_plan_free(struct swap_plan *plan);
 
-/*
- * Kept on the node from before the first removal until nothing of it is owed any more, so that the
- * next life knows what to bring back: <state folder>/nic.swap, one record a line
- * (network/record.h).
- */
+/* Appends a copy of @module to go; its options may be NULL. -ENOMEM. */
+int swap_plan_add(struct swap_plan *plan, const struct swap_module *module);
+
+bool swap_plan_goes(const struct swap_plan *plan, const char *module);
+/* Appends the names of go, in order. -ENOMEM. */
+int swap_plan_going(const struct swap_plan *plan, struct strv *names);
+
+/* A text file of records, one a line (network/record.h). swap_plan_read() appends to @plan. */
 int swap_plan_write(
 	int root_fd, const char *path, const struct swap_plan *plan, struct error *error);
 int swap_plan_read(int root_fd, const char *path, struct swap_plan *plan, struct error *error);
