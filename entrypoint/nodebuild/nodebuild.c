@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/utsname.h>
 
+#include "common/copy.h"
 #include "common/fs.h"
 #include "entrypoint/contract.h"
 #include "entrypoint/modules/securityfs.h"
@@ -137,9 +138,25 @@ int nodebuild_run(struct action *action)
 	return r;
 }
 
-int nodebuild_compile(struct action *action, int *ret_fd)
+/* The modules with what the proof wants to know of their kernel, whose headers stay here. */
+static int hand_over(const struct node_run *run, int set_fd, const char *folder)
+{
+	int root_fd = run->role->root_fd;
+	_cleanup_close_ int fd = -1;
+	int r = fs_remove_tree(root_fd, folder);
+
+	if (r == 0)
+		r = copy_tree(set_fd, ".", root_fd, folder);
+	if (r < 0)
+		return r;
+	fd = openat(root_fd, folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return fd < 0 ? -errno : facts_write(run, fd);
+}
+
+int nodebuild_compile(struct action *action, const char *folder)
 {
 	const struct role *role = action->role;
+	_cleanup_close_ int set_fd = -1;
 	struct node_run run;
 	int r = refuse_unsigned(action);
 
@@ -147,7 +164,9 @@ int nodebuild_compile(struct action *action, int *ret_fd)
 		return r;
 	r = node_run_open(&run, action, role->build->recipe);
 	if (r == 0)
-		r = node_run_make(&run, ret_fd);
+		r = node_run_make(&run, &set_fd);
+	if (r == 0 && (r = hand_over(&run, set_fd, folder)) < 0)
+		r = action_fail(action, REASON_BUILD_FAILED, r, "/%s: %s", folder, strerror(-r));
 	node_run_done(&run);
 	return r;
 }

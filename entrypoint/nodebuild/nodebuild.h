@@ -19,6 +19,7 @@ struct nodebuild {
 	const char *needs;
 	/* "NAME=value" each: what the recipe is told beside its inputs, and part of the key. */
 	struct strv settings;
+	bool in_place; /* the container has no privileges: the recipe runs in it as it is */
 };
 
 /* The GPU roles'. */
@@ -31,9 +32,11 @@ bool nodebuild_wanted(const void *role);
  * there; puts them, what they depend on and depmod's files below the image's lib/modules. */
 int nodebuild_run(struct action *action);
 
-/* In a worker, stoppable: only the set, out of the cache or made now. The caller closes its folder.
+/*
+ * In a worker, stoppable: only the set, out of the cache or made now, to @folder, relative to the
+ * root, with what the load proof wants to know of the kernel.
  */
-int nodebuild_compile(struct action *action, int *ret_fd);
+int nodebuild_compile(struct action *action, const char *folder);
 
 /* STEP_DIRECT: role_identify(), for the kernel that --kernel names instead of the running one. */
 int nodebuild_identify(struct action *action);

@@ -284,9 +284,10 @@ static int run_recipe(struct node_run *run, const struct workshop *workshop, str
 /* The path below the folder to work in means something; the rest is this container's. */
 static const char *short_path(const char *file)
 {
-	static const char work[] = "/slipway/work/";
+	static const char work[] = "/work/";
+	const char *found = strstr(file, work);
 
-	return strncmp(file, work, strlen(work)) == 0 ? file + strlen(work) : file;
+	return found ? found + strlen(work) : file;
 }
 
 static int build_failed(struct node_run *run, int status, bool killed,
@@ -341,6 +342,7 @@ static int compile(struct node_run *run, const char *folder, int folder_fd)
 		.recipe = run->recipe,
 		.kit = run->kit.folder,
 		.settings = &role->build->settings,
+		.in_place = role->build->in_place,
 		.compiler = run->compiler,
 		.work_fd = folder_fd,
 		.ofed = *run->ofed ? run->ofed : NULL,

@@ -30,6 +30,9 @@
 #define MOVE_MOUNT_F_EMPTY_PATH 0x00000004
 #endif
 
+/* Seam 1 of docs/architecture.md. */
+#define SEAM "/slipway"
+
 /* Ends the child with a line that buildlog_first_error() finds. */
 static _Noreturn _printf_(1, 2) void give_up(const char *format, ...)
 {
@@ -169,7 +172,8 @@ static void place_headers(const struct workshop *workshop, const struct trees *t
 	}
 }
 
-static void link_kernel(const struct workshop *workshop)
+/* @seam: "/slipway", or the folder that stands for it. */
+static void link_kernel(const struct workshop *workshop, const char *seam)
 {
 	const struct {
 		const char *name, *target;
@@ -179,7 +183,7 @@ static void link_kernel(const struct workshop *workshop)
 		char path[PATH_MAX];
 		char target[PATH_MAX];
 
-		(void) snprintf(path, sizeof(path), "/slipway/kernel/lib/modules/%s/%s",
+		(void) snprintf(path, sizeof(path), "%s/kernel/lib/modules/%s/%s", seam,
 			workshop->krel, links[i].name);
 		(void) snprintf(target, sizeof(target), "/%s", links[i].target);
 		make_link(target, path);
@@ -205,15 +209,15 @@ static void link_ofed(const struct workshop *workshop)
 		give_up("/slipway/ofed/set.conf");
 }
 
-static void link_kit(const struct workshop *workshop)
+static void link_kit(const struct workshop *workshop, const char *seam)
 {
 	static const char *const names[] = { "recipes", "source", "patches" };
 
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
-		char path[64];
+		char path[PATH_MAX];
 		char target[PATH_MAX];
 
-		(void) snprintf(path, sizeof(path), "/slipway/%s", names[i]);
+		(void) snprintf(path, sizeof(path), "%s/%s", seam, names[i]);
 		(void) snprintf(target, sizeof(target), "/%s/%s", workshop->kit, names[i]);
 		make_link(target, path);
 	}
@@ -226,32 +230,28 @@ static void place_seam(const struct workshop *workshop, const struct trees *tree
 		give_up("/slipway");
 	if (mount("slipway", "/slipway", "tmpfs", MS_NOSUID | MS_NODEV, "size=16m") < 0)
 		give_up("/slipway");
-	link_kernel(workshop);
+	link_kernel(workshop, SEAM);
 	link_ofed(workshop);
-	link_kit(workshop);
+	link_kit(workshop, SEAM);
 	attach(trees->work, "/slipway/work", true);
 	attach(trees->output, "/slipway/output", true);
 	if (trees->nvidia >= 0)
 		attach(trees->nvidia, "/slipway/nvidia", false);
 }
 
-static int list_environment(const struct workshop *workshop, struct strv *list)
+static int list_environment(const struct workshop *workshop, const char *seam, struct strv *list)
 {
-	static const char *const always[] = {
-		"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
-		"HOME=/slipway/work",
-		"SLIPWAY_ARCH=x86_64",
-		"SLIPWAY_KERNEL=/slipway/kernel",
-		"SLIPWAY_SOURCE=/slipway/source",
-		"SLIPWAY_PATCHES=/slipway/patches",
-		"SLIPWAY_OUTPUT=/slipway/output",
-		"SLIPWAY_WORK=/slipway/work",
-		"SLIPWAY_NVIDIA=/slipway/nvidia",
-	};
-	int r = 0;
+	static const char *const folders[][2] = { { "HOME", "work" },
+		{ "SLIPWAY_KERNEL", "kernel" }, { "SLIPWAY_SOURCE", "source" },
+		{ "SLIPWAY_PATCHES", "patches" }, { "SLIPWAY_OUTPUT", "output" },
+		{ "SLIPWAY_WORK", "work" }, { "SLIPWAY_NVIDIA", "nvidia" } };
+	int r = strv_push(
+		list, "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
 
-	for (size_t i = 0; i < ARRAY_SIZE(always) && r == 0; i++)
-		r = strv_push(list, always[i]);
+	for (size_t i = 0; i < ARRAY_SIZE(folders) && r == 0; i++)
+		r = strv_pushf(list, "%s=%s/%s", folders[i][0], seam, folders[i][1]);
+	if (r == 0)
+		r = strv_push(list, "SLIPWAY_ARCH=x86_64");
 	if (r == 0)
 		r = strv_pushf(list, "SLIPWAY_KREL=%s", workshop->krel);
 	if (r == 0)
@@ -259,23 +259,45 @@ static int list_environment(const struct workshop *workshop, struct strv *list)
 	if (r == 0)
 		r = strv_pushf(list, "SLIPWAY_JOBS=%u", workshop->jobs);
 	if (r == 0)
-		r = strv_pushf(list, "SLIPWAY_OFED=%s", workshop->ofed ? "/slipway/ofed" : "");
+		r = strv_pushf(list, "SLIPWAY_OFED=%s", workshop->ofed ? SEAM "/ofed" : "");
 	for (size_t i = 0; i < workshop->settings->count && r == 0; i++)
 		r = strv_push(list, workshop->settings->items[i]);
 	return r;
 }
 
-static void run_recipe(const struct workshop *workshop)
+static void run_recipe(const struct workshop *workshop, const char *seam)
 {
 	_cleanup_strv_ struct strv environment = { 0 };
-	char recipe[64];
+	char recipe[PATH_MAX];
 	char *const argv[] = { (char[]){ "bash" }, recipe, NULL };
+	sigset_t none;
 
-	(void) snprintf(recipe, sizeof(recipe), "/slipway/recipes/%s.sh", workshop->recipe);
-	if (list_environment(workshop, &environment) < 0)
+	(void) sigemptyset(&none);
+	(void) sigprocmask(SIG_SETMASK, &none, NULL);
+	(void) snprintf(recipe, sizeof(recipe), "%s/work", seam);
+	if (chdir(recipe) < 0)
+		give_up("%s", recipe);
+	(void) snprintf(recipe, sizeof(recipe), "%s/recipes/%s.sh", seam, workshop->recipe);
+	if (list_environment(workshop, seam, &environment) < 0)
 		give_up("memory");
 	(void) execve("/usr/bin/bash", argv, environment.items);
 	give_up("/usr/bin/bash");
+}
+
+/* The headers are this container's own, at their own paths already. */
+static void run_in_place(const struct workshop *workshop)
+{
+	char link[64], seam[PATH_MAX];
+	ssize_t size;
+
+	(void) snprintf(link, sizeof(link), "/proc/self/fd/%d", workshop->work_fd);
+	size = readlink(link, seam, sizeof(seam) - 1);
+	if (size < 0)
+		give_up("the folder to work in");
+	seam[size] = '\0';
+	link_kernel(workshop, seam);
+	link_kit(workshop, seam);
+	run_recipe(workshop, seam);
 }
 
 /* Process 1 of its name space: when it ends, however that comes, all that it started ends. */
@@ -284,7 +306,6 @@ static _Noreturn void workshop_child(const struct workshop *workshop, int output
 	size_t count = workshop->tree->folders.count;
 	struct trees trees = { .folders = calloc(count ? count : 1, sizeof(int)) };
 	int null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
-	sigset_t none;
 
 	(void) prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (dup2(null_fd, STDIN_FILENO) < 0 || dup2(output_fd, STDOUT_FILENO) < 0 ||
@@ -292,6 +313,8 @@ static _Noreturn void workshop_child(const struct workshop *workshop, int output
 		_exit(125);
 	if (!trees.folders)
 		give_up("memory");
+	if (workshop->in_place)
+		run_in_place(workshop);
 	clone_all(workshop, &trees);
 	/* No network: what is compiled is in the image and on the host. */
 	if (unshare(CLONE_NEWNS | CLONE_NEWNET) < 0 ||
@@ -302,11 +325,7 @@ static _Noreturn void workshop_child(const struct workshop *workshop, int output
 	if (mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0)
 		give_up("/proc");
 	free(trees.folders);
-	(void) sigemptyset(&none);
-	(void) sigprocmask(SIG_SETMASK, &none, NULL);
-	if (chdir("/slipway/work") < 0)
-		give_up("/slipway/work");
-	run_recipe(workshop);
+	run_recipe(workshop, SEAM);
 	_exit(125);
 }
 
@@ -320,7 +339,8 @@ int workshop_start(
 		return error_set_errno(error, -errno, "pipe");
 	/* A fork(2) whose child is in a new name space, and we are not: later children stay ours.
 	 */
-	pid = (pid_t) syscall(SYS_clone, CLONE_NEWPID | SIGCHLD, 0, 0, 0, 0);
+	pid = (pid_t) syscall(
+		SYS_clone, (workshop->in_place ? 0 : CLONE_NEWPID) | SIGCHLD, 0, 0, 0, 0);
 	if (pid < 0) {
 		int r = -errno;
 

@@ -6,6 +6,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <sys/types.h>
 
 #include "common/error.h"
@@ -21,10 +22,15 @@ struct workshop {
 	unsigned jobs;
 	const char *kit;             /* the kit's folder, relative to the root */
 	const struct strv *settings; /* "NAME=value" of the recipe's environment */
-	int work_fd;                 /* a folder with the empty folders "output" and "work" */
-	const char *ofed;            /* the folder with OFED's Module.symvers, absolute, or NULL */
-	const char *ofed_conf;       /* text of its set.conf */
-	const char *nvidia; /* what NVIDIA's modules export, relative to the root, or NULL */
+	/*
+	 * In a container without privileges, with headers of its own: no name spaces; the recipe
+	 * sees links below the folder to work in. What it starts ends with the container.
+	 */
+	bool in_place;
+	int work_fd;           /* a folder with the empty folders "output" and "work" */
+	const char *ofed;      /* the folder with OFED's Module.symvers, absolute, or NULL */
+	const char *ofed_conf; /* text of its set.conf */
+	const char *nvidia;    /* what NVIDIA's modules export, relative to the root, or NULL */
 };
 
 /*

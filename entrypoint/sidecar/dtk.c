@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <string.h>
 
-#include "common/copy.h"
 #include "common/fs.h"
 #include "entrypoint/contract.h"
 #include "entrypoint/nodebuild/install.h"
@@ -190,8 +189,7 @@ static int tell_started(struct action *action)
 static int give(struct action *action)
 {
 	const struct role *role = action->role;
-	_cleanup_close_ int set_fd = -1;
-	int r = nodebuild_compile(action, &set_fd);
+	int r = nodebuild_compile(action, MODULES);
 
 	if (r < 0) {
 		if (fs_write_atomic(role->root_fd, BROKEN, action->error.text,
@@ -201,11 +199,7 @@ static int give(struct action *action)
 				" cannot be written: the driver's container is not told");
 		return r;
 	}
-	r = copy_tree(set_fd, ".", role->root_fd, MODULES);
-	if (r == 0)
-		r = fs_write_atomic(role->root_fd, BUILT, "", 0, 0644);
-	return r < 0 ? action_fail(action, REASON_BUILD_FAILED, r, "/" MODULES ": %s", strerror(-r))
-		     : 0;
+	return action_write(action, BUILT, "");
 }
 
 static const struct step toolkit_steps[] = {
