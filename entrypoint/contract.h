@@ -88,6 +88,10 @@
 #define CONTRACT_ENV_INVENTORY          "NVIDIA_NIC_DRIVERS_INVENTORY_PATH"
 #define CONTRACT_ENV_DTK_FOLDER         "DTK_OCP_NIC_SHARED_DIR"
 #define CONTRACT_ENV_BIND_DELAY         "BIND_DELAY_SEC"
+#define CONTRACT_ENV_BUILD_FLAGS        "APPEND_DRIVER_BUILD_FLAGS"
+#define CONTRACT_ENV_DTK_VERSION        "DTK_OCP_COMPILED_DRIVER_VER"
+#define CONTRACT_ENV_DTK_START          "DTK_OCP_START_COMPILE_FLAG"
+#define CONTRACT_ENV_DTK_DONE           "DTK_OCP_DONE_COMPILE_FLAG"
 /* What the stock container does when they are not set. */
 #define CONTRACT_NIC_UDEV_RULES     "host/etc/udev/rules.d/77-mlnx-net-names.rules"
 #define CONTRACT_NIC_BLACKLIST_FILE "host/etc/modprobe.d/blacklist-ofed-modules.conf"
@@ -100,6 +104,17 @@
 #define CONTRACT_NIC_AUXILIARY "mlx5_vdpa mlx5_fwctl mlx5_dpll"
 #define CONTRACT_NIC_BLACKLIST                                                                     \
 	"mlx5_core:mlx5_ib:ib_umad:ib_uverbs:ib_ipoib:rdma_cm:rdma_ucm:ib_core:ib_cm"
+
+/*
+ * OpenShift: below DTK_OCP_NIC_SHARED_DIR, in a folder of the kernel's name (tag_kernel()), the
+ * driver toolkit's container waits for the first and runs the second (network-operator
+ * manifests/state-ofed-driver/0050_ofed-driver-ds.yaml). The others are the stock image's own; "."
+ * and "-" of the driver's version become "_".
+ */
+#define CONTRACT_DTK_START  "dtk_start_compile"
+#define CONTRACT_DTK_SCRIPT "dtk_nic_driver_build.sh"
+#define CONTRACT_DTK_ENV    "dtk.env"
+#define CONTRACT_DTK_DONE   "dtk_done_compile_"
 
 /* The peer-memory interface that nvidia-peermem needs from OFED. */
 #define CONTRACT_PEER_REGISTER "ib_register_peer_memory_client"

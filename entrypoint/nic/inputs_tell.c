@@ -11,12 +11,9 @@ static const struct {
 } without_use[] = {
 	{ "UBUNTU_PRO_TOKEN", "no package of a distribution is installed at a start" },
 	{ "NVIDIA_NIC_DRIVER_PATH", "the image knows where its own sources are" },
-	{ "DTK_OCP_COMPILED_DRIVER_VER", "the driver toolkit is told by files of its own" },
-	{ "DTK_OCP_START_COMPILE_FLAG", "the driver toolkit is told by files of its own" },
-	{ "DTK_OCP_DONE_COMPILE_FLAG", "the driver toolkit is told by files of its own" },
-	{ "APPEND_DRIVER_BUILD_FLAGS",
-		"the modules are compiled by Slipway's recipe, not by install.pl; the stock image "
-		"passes over it, too" },
+	{ CONTRACT_ENV_DTK_VERSION, "the driver toolkit is told by files of its own" },
+	{ CONTRACT_ENV_DTK_START, "the driver toolkit is told by files of its own" },
+	{ CONTRACT_ENV_DTK_DONE, "the driver toolkit is told by files of its own" },
 	{ "USE_DKMS", "a build is kept under a key of all that went into it, for every kernel" },
 	{ CONTRACT_ENV_DEBUG, "every step is told as it is" },
 	{ "DEBUG_LOG_FILE",
@@ -26,6 +23,13 @@ static const struct {
 	{ "USE_NEW_ENTRYPOINT", "there is one entrypoint" },
 	{ "SKIP_PREFLIGHT_CHECKS", "it is the operator's init container's, not this one's" },
 };
+
+static const char *value_of(const char *name)
+{
+	const char *value = getenv(name);
+
+	return value ? value : "";
+}
 
 void nic_inputs_tell(const struct nic_inputs *inputs, struct journal *journal)
 {
@@ -39,6 +43,10 @@ void nic_inputs_tell(const struct nic_inputs *inputs, struct journal *journal)
 			without_use[i].name, without_use[i].why);
 		journal_event(journal, "note", "environment", 0, REASON_NONE, note.text);
 	}
+	if (inputs->mode == NIC_PRECOMPILED && *value_of(CONTRACT_ENV_BUILD_FLAGS))
+		journal_event(journal, "note", "environment", 0, REASON_NONE,
+			CONTRACT_ENV_BUILD_FLAGS
+			" is for the mode sources: precompiled modules are compiled already");
 	if (*inputs->inventory && !inputs->journal_on_disk) {
 		struct error note;
 

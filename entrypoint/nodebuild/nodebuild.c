@@ -98,26 +98,11 @@ static int refuse_unsigned(struct action *action)
 
 static int install(struct node_run *run, int set_fd)
 {
-	const struct role *role = run->role;
-	struct action *action = run->action;
-	_cleanup_strv_ struct strv missing = { 0 };
-	_cleanup_free_ char *names = NULL;
-	int r = facts_write(run, role->root_fd);
+	int r = facts_write(run, run->role->root_fd);
 
-	if (r < 0)
-		return action_fail(action, REASON_BUILD_FAILED, r, "/" KERNEL_FACTS_FOLDER ": %s",
-			strerror(-r));
-	r = install_set(role->root_fd, run->host_fd, set_fd, role->krel, run->recipe, &missing,
-		&action->error);
-	if (r < 0)
-		return action_reason(action, REASON_BUILD_FAILED, r);
-	names = strv_join(&missing, ", ");
-	if (missing.count)
-		worker_tell(action->worker, WORKER_NOTE, 0,
-			"neither the host nor its kernel has %s, which a module of the driver "
-			"depends on",
-			names ? names : "a module");
-	return 0;
+	return r < 0 ? action_fail(run->action, REASON_BUILD_FAILED, r,
+			       "/" KERNEL_FACTS_FOLDER ": %s", strerror(-r))
+		     : node_run_install(run, set_fd);
 }
 
 int nodebuild_run(struct action *action)

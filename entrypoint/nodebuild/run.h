@@ -44,3 +44,6 @@ int node_run_keep(struct node_run *run, int set_fd);
 
 /* The set's folder, out of the cache or made now. */
 int node_run_make(struct node_run *run, int *ret_fd);
+
+/* Puts the set, what it depends on and depmod's files below the image's lib/modules (install.h). */
+int node_run_install(struct node_run *run, int set_fd);
