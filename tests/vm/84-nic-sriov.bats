@@ -1,0 +1,154 @@
+#!/usr/bin/env bats
+# shellcheck disable=SC2154
+# SPDX-License-Identifier: Apache-2.0
+# SR-IOV through the NIC role: PFs, VFs with all that their PF holds for them, eswitch modes, representors, and what stands
+# on them, are after a swap of drivers what they were before. The cards are netdevsim's, and Intel's igb as QEMU emulates it.
+
+load simnet
+
+setup_file() {
+    use_simnet
+    use_igb
+}
+
+# What the cases share: a node as an administrator left it. Cards 0 and 1 have two ports; card 1 is in switchdev mode.
+node() {
+    cat <<'CASE'
+. /case/simnet.sh
+cards 2 2
+named nic0p0 eth0; named nic0p1 eth1; named nic1p0 eth2; named nic1p1 eth3
+ip link property add dev nic0p0 altname management
+vfs netdevsim0 4
+ip link set nic0p0 vf 0 mac 02:00:00:00:00:10 vlan 100 qos 3 trust on spoofchk on
+ip link set nic0p0 vf 1 mac 02:00:00:00:00:11 state enable min_tx_rate 10 max_tx_rate 100
+ip link set nic0p0 vf 3 state disable query_rss on
+devlink dev param set netdevsim/netdevsim1 name flow_steering_mode value smfs cmode runtime
+vfs netdevsim1 3
+devlink dev eswitch set netdevsim/netdevsim1 mode switchdev inline-mode transport encap-mode none
+for port in /sys/class/net/*/phys_port_name; do
+    case $(cat "$port" 2>/dev/null) in
+    pf0vf*) name=${port%/phys_port_name} && named "rep$(cat "$port")" "${name##*/}" ;;
+    esac
+done
+ip link set nic1p0 vf 2 mac 02:00:00:00:00:22
+ip link set reppf0vf1 mtu 9000 up
+echo "options bonding max_bonds=0" >/etc/modprobe.d/bonding.conf
+ip link add uplink type bond mode active-backup miimon 100
+ip link set nic0p0 down; ip link set nic0p0 master uplink; ip link set nic1p0 master uplink
+ip link set uplink mtu 4000 up
+ip link add link uplink name uplink.100 type vlan id 100
+ip address add 192.0.2.1/24 dev uplink.100
+ip address add 2001:db8::1/64 dev uplink.100 nodad
+ip link set uplink.100 up
+ip route add 198.51.100.0/24 via 192.0.2.254
+ip link add br0 type bridge
+ip link set br0 up
+ip link set reppf0vf0 master br0 up
+ip address add 203.0.113.1/24 dev nic0p1
+ip link set nic0p1 mtu 1600 up
+ip route add 203.0.114.0/24 via 203.0.113.254 metric 50
+ip neighbour add 203.0.113.254 lladdr 02:00:00:00:00:99 dev nic0p1
+sleep 2
+network_state >/tmp/before
+CASE
+}
+
+@test "swap, stop and restore: cards, VFs, switchdev, representors, bond, VLAN, bridge, addresses and routes are as before" {
+    run_simnet < <(node && cat <<'CASE'
+is_inbox netdevsim
+start nic:nic-1 RESTORE_DRIVER_ON_POD_TERMINATION=true
+wait_ready nic 90
+expect "netdevsim is not the image's" is_of nic-1 netdevsim
+expect_state /tmp/before "the network is not what it was before the swap"
+stop_clean nic
+expect "netdevsim is not the node's own" is_inbox netdevsim
+expect_state /tmp/before "the network is not what it was before the stop"
+echo "facts compared twice: $(wc -l </tmp/before)"
+CASE
+    )
+    [ "$status" -eq 0 ]
+}
+
+@test "one OFED after another: the network stays, with the pod gone in between" {
+    run_simnet < <(node && cat <<'CASE'
+start nic:nic-1
+wait_ready nic 90
+stop_clean nic
+expect "OFED is gone with the pod" is_of nic-1 netdevsim
+expect_state /tmp/before "the network is not what it was, without the pod"
+start nic:nic-2 RESTORE_DRIVER_ON_POD_TERMINATION=true
+wait_ready nic 90
+expect "netdevsim is not the second image's" is_of nic-2 netdevsim
+expect_state /tmp/before "the network is not what it was before the second swap"
+stop_clean nic
+expect "netdevsim is not the node's own" is_inbox netdevsim
+expect_state /tmp/before "the network is not what it was before the stop"
+CASE
+    )
+    [ "$status" -eq 0 ]
+}
+
+@test "a restart with the same image: no message of rtnetlink, and the same devices" {
+    run_simnet < <(node && cat <<'CASE'
+start nic:nic-1
+wait_ready nic 90
+expect_state /tmp/before "the network is not what it was before the swap"
+kill_hard nic
+wait_exit nic 10
+ip -o link >/tmp/links
+ip monitor link address route neigh rule >/tmp/events &
+monitor=$!
+devlink monitor >/tmp/devlink.events &
+sleep 1
+start nic:nic-1
+wait_ready nic 30
+kill "$monitor" $!
+# With the indexes: nothing was loaded anew.
+ip -o link | cmp - /tmp/links || fail "interfaces are new"
+[ ! -s /tmp/events ] || fail "rtnetlink told of $(cat /tmp/events)"
+[ ! -s /tmp/devlink.events ] || fail "devlink told of $(cat /tmp/devlink.events)"
+CASE
+    )
+    [ "$status" -eq 0 ]
+}
+
+@test "PCI: VFs with interfaces of their own, and one that vfio-pci has, are as before" {
+    run_simnet --pf 2 < <(cat <<'CASE'
+. /case/simnet.sh
+igb_cards
+named oam eth0; named data eth1
+vfs 0000:01:00.0 3
+vfs 0000:02:00.0 2
+sleep 2
+vf_name() { ls "/sys/bus/pci/devices/$1/net"; }
+named blue "$(vf_name 0000:01:10.0)"
+named green "$(vf_name 0000:01:10.2)"
+ip link set oam vf 0 mac 02:00:00:00:01:00 vlan 7
+ip link set oam vf 2 mac 02:00:00:00:01:02 spoofchk off
+ip link set data vf 1 mac 02:00:00:00:02:01
+ip link set oam mtu 2000 up
+ip address add 192.0.2.1/24 dev oam
+ip route add default via 192.0.2.254
+ip link set blue address 02:00:00:00:01:00
+ip link set blue up
+ip address add 198.51.100.1/24 dev blue
+modprobe vfio-pci
+echo 0000:01:10.4 >/sys/bus/pci/devices/0000:01:10.4/driver/unbind
+echo vfio-pci >/sys/bus/pci/devices/0000:01:10.4/driver_override
+echo 0000:01:10.4 >/sys/bus/pci/drivers_probe
+[ "$(basename "$(readlink /sys/bus/pci/devices/0000:01:10.4/driver)")" = vfio-pci ]
+sleep 5
+network_state >/tmp/before
+cat /tmp/before
+start nic:nic-1 RESTORE_DRIVER_ON_POD_TERMINATION=true
+wait_ready nic 90
+expect "igb is not the image's" is_of nic-1 igb
+expect "igbvf is not the image's" is_of nic-1 igbvf
+expect_state /tmp/before "the network is not what it was before the swap"
+stop_clean nic
+expect "igb is not the node's own" is_inbox igb
+expect_state /tmp/before "the network is not what it was before the stop"
+CASE
+    )
+    [ "$status" -eq 0 ]
+}

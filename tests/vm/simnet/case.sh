@@ -1,0 +1,124 @@
+# shellcheck shell=dash disable=SC1091
+# SPDX-License-Identifier: Apache-2.0
+# What cases about network cards say on top of drivers.sh: `. /case/simnet.sh`. See tests/vm/simnet.bash.
+#
+#   cards NUMBER [PORTS]     the node has so many cards, driven by its own (inbox) netdevsim: netdevsim0 …, eth0 …
+#   igb_cards                the cards of run-vm --pf, driven by the node's own igb and igbvf: 0000:01:00.0 …
+#   vfs DEVICE NUMBER        as somebody would who has just come: 0 first. DEVICE: netdevsim0, 0000:01:00.0
+#   is_inbox MODULE / is_of IMAGE MODULE     whose build is it that runs?
+#   network_state            prints what there is, a fact a line, in an order of its own and without what counts by itself
+#   expect_state FILE WORDS  within some seconds network_state prints FILE again; else shows the difference and ends the case
+#   named NAME OLD           rename an interface
+#   ip, devlink, rdma        iproute2's, of the image nic-1
+. /test/drivers.sh
+
+ip() { chroot /images/nic-1/rootfs /usr/sbin/ip "$@"; }
+devlink() { chroot /images/nic-1/rootfs /usr/sbin/devlink "$@"; }
+rdma() { chroot /images/nic-1/rootfs /usr/bin/rdma "$@"; }
+
+# The node's own tree has netdevsim as the kernel's other drivers are in it.
+cp -r /case/host/. "/lib/modules/$(uname -r)/"
+# What a kind of interface or a bond asks the kernel for, the kernel asks the node for.
+echo /usr/sbin/modprobe >/proc/sys/kernel/modprobe
+
+cards() {
+    echo "options netdevsim devices=$1 ports=${2:-1}" >/etc/modprobe.d/netdevsim.conf
+    modprobe netdevsim
+}
+
+igb_cards() {
+    modprobe igb
+    modprobe igbvf
+}
+
+device_folder() {
+    local folder
+    for folder in /sys/bus/*/devices/"$1"; do
+        echo "$folder"
+    done
+}
+
+vfs() {
+    echo 0 >"$(device_folder "$1")/sriov_numvfs"
+    echo "$2" >"$(device_folder "$1")/sriov_numvfs"
+}
+
+named() {
+    ip link set "$2" down
+    ip link set "$2" name "$1"
+}
+
+build_id() {
+    hexdump -ve '1/1 "%02x"' "/sys/module/$1/notes/.note.gnu.build-id"
+}
+
+# A .ko file has its build id in a note: whether that is in the file is all that is asked.
+has_build_id() {
+    hexdump -ve '1/1 "%02x"' "$1" | grep -q "$2"
+}
+
+is_of() {
+    has_build_id "/images/$1/rootfs/usr/lib/modules/$(uname -r)/updates/ofed/$2.ko" "$(build_id "$2")"
+}
+
+is_inbox() {
+    has_build_id "$(modinfo -n "$1")" "$(build_id "$1")"
+}
+
+# Indexes are new after each load. Timers, counters and what a bond negotiates go on by themselves; netdevsim marks routes in
+# its own time.
+link_facts() {
+    ip -o -d link | sed -E -e 's/^[0-9]+: //' -e 's/ (ageing|hello|tcn|topology_change|gc)_timer +[0-9.]+//g' \
+        -e 's/ link_failure_count [0-9]+//' -e 's/ link-netnsid [0-9]+//' -e 's/^/link /'
+}
+
+address_facts() {
+    ip -o address | sed -E -e 's/^[0-9]+: //' -e 's/ +(valid|preferred)_lft [0-9]+sec//g' -e 's/^/address /'
+}
+
+route_facts() {
+    ip route show table all | sed -E -e 's/ rt_(trap|offload)//g' -e 's/^/route /'
+    ip -6 route show table all | grep -v ' cache' | sed -E -e 's/ rt_(trap|offload)//g' -e 's/^/route6 /'
+    ip rule | sed 's/^/rule /'
+    ip neighbour show nud permanent | sed 's/^/neighbour /'
+}
+
+devlink_facts() {
+    local device
+    devlink dev | while read -r device; do
+        devlink dev eswitch show "$device" 2>/dev/null | sed 's/^/eswitch /'
+    done
+    devlink dev param show 2>/dev/null | tr '\n' ' ' | sed -E 's/ +/ /g; s/ (netdevsim|pci)\//\n\1\//g' | sed 's/^/param /'
+    devlink port show 2>/dev/null | sed 's/^/port /'
+    devlink port function rate show 2>/dev/null | sed 's/^/rate /'
+}
+
+# Functions that a driver left behind, or that another one has, among them.
+device_facts() {
+    local file
+    for file in /sys/bus/netdevsim/devices/*/sriov_numvfs /sys/bus/pci/devices/*/sriov_numvfs /sys/bus/pci/devices/*/sriov_drivers_autoprobe; do
+        [ ! -e "$file" ] || echo "device $file $(cat "$file")"
+    done
+    for file in /sys/bus/pci/devices/*/physfn; do
+        [ -e "$file" ] || continue
+        file=${file%/physfn}
+        echo "vf ${file##*/} $(basename "$(readlink "$file/driver" || true)") $(cat "$file/driver_override")"
+    done
+}
+
+network_state() {
+    { link_facts; address_facts; route_facts; devlink_facts; device_facts; } | sed 's/ *$//' | sort
+}
+
+state_is() {
+    network_state >/tmp/state.now
+    cmp -s "$1" /tmp/state.now
+}
+
+# The kernel tells of a carrier a second late.
+expect_state() {
+    poll 5 state_is "$1" || {
+        diff "$1" /tmp/state.now || true
+        fail "$2"
+    }
+}
