@@ -1,25 +1,46 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Files that the container writes on its host for a while (udev rules, a blacklist): each is
- * entered in a journal on disk before it is touched, and undone on every way out; what SIGKILL or a
- * power loss left is undone by the next start.
+ * Files that the container puts below its host's /etc for a while (udev rules, a blacklist). What
+ * is put there is a symbolic link; the file itself lies in the host's memory, below /run. So a
+ * reboot makes it say nothing, whatever way the container ended: udevd, libkmod and busybox pass
+ * over a link that leads nowhere. Each is entered in a journal on disk before it is touched, and
+ * undone on every way out; what SIGKILL or a power loss left is undone by the next start, which
+ * knows a link of ours by where it leads, even when the journal is lost.
+ *
+ * What was there before stays beside it under "<name>.slipway-kept", the file itself with all that
+ * belongs to it: neither udev nor libkmod reads a file of such a name.
  */
 #pragma once
 
 #include "common/error.h"
+#include "common/strv.h"
 
 struct hostfiles {
 	int root_fd;
-	const char *journal; /* path relative to the root, on a disk of the host */
+	const char *journal;       /* relative to the root, on a disk of the host */
+	const char *memory_folder; /* relative to the root, and at the same place on the host */
+	struct strv *notes;        /* what the caller should tell gets appended */
+	bool *changed;             /* set when something was put or undone */
 };
 
 /*
- * Puts @content at @path (relative to the root), atomically and synced, with the mode and the
- * SELinux label that files of its folder have. What was there before is kept in the journal.
- * Nothing is done when it is there already and was put by us.
+ * Puts @content at @path (relative to the root): atomically, and with the SELinux label that its
+ * folder's files have. The folder is made when the one above is there. Nothing is done when it is
+ * there already and was put by us, and, with a note, when @path leads to /dev/null: so an
+ * administrator says that he wants no such file. -EROFS, -ENOENT and the like: @error names the
+ * file, and nothing was touched.
  */
 int hostfiles_put(
 	const struct hostfiles *files, const char *path, const char *content, struct error *error);
 
-/* Undoes one, or with NULL all that the journal knows: the old content, or no file. 0 for none. */
+/*
+ * Undoes one: the old file, or none. One that somebody changed or replaced meanwhile is left alone,
+ * with a note. Returns how many files were undone, or the first failure, after having tried all.
+ */
 int hostfiles_undo(const struct hostfiles *files, const char *path, struct error *error);
+
+/* The same for all that the journal knows but @keep, or NULL. */
+int hostfiles_undo_others(const struct hostfiles *files, const char *keep, struct error *error);
+
+/* Whether what is at @path is a link of ours that leads somewhere. */
+bool hostfiles_is_there(const struct hostfiles *files, const char *path);

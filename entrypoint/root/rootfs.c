@@ -190,6 +190,20 @@ int rootfs_export(int root_fd, const char *target, struct error *error)
 	return r;
 }
 
+int rootfs_bind_over(int root_fd, const char *source, const char *target, struct error *error)
+{
+	int r = stage_open(error);
+
+	if (r == 0)
+		r = bind_mount(source, STAGE_ROOT, 0, error);
+	if (r == 0)
+		r = change_propagation(STAGE_ROOT, MS_PRIVATE, error);
+	if (r == 0)
+		r = export_staged(root_fd, target, error);
+	stage_close();
+	return r;
+}
+
 int rootfs_show(const char *folder, const char *target, bool *ret_shown, struct error *error)
 {
 	char source[PATH_MAX], path[PATH_MAX];

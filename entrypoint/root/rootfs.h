@@ -19,6 +19,11 @@ int rootfs_detach(const char *target, struct error *error);
 /* Binds the folder @source over @target, which is made. One mount, without those below @source. */
 int rootfs_bind(const char *source, const char *target, struct error *error);
 
+/* The same without a gap: what is mounted at @target already is replaced, as rootfs_export() has
+ * it.
+ */
+int rootfs_bind_over(int root_fd, const char *source, const char *target, struct error *error);
+
 /*
  * Exports the container's root at @target: the root file system itself, and in it the live /dev,
  * /proc and /sys. What is mounted elsewhere below the root (the host's shared folders above all) is

@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "entrypoint/nic/host_files.h"
+
+#include <string.h>
+#include <time.h>
+
+#include "common/fs.h"
+#include "entrypoint/hostfiles/hostfiles.h"
+#include "entrypoint/hostfiles/udevd.h"
+#include "entrypoint/nic/name_rules.h"
+#include "entrypoint/nic/nic.h"
+#include "entrypoint/roles.h"
+
+#define MEMORY_FOLDER NIC_STATE_FOLDER "/host-files"
+#define JOURNAL       "hostfiles.journal"
+
+/* Of a file that may be another container's. */
+#define STOCK_LIMIT (64UL * 1024)
+
+/* Loaded by the GPU side, which waits for us by itself (peermem/release.h). */
+#define PEERMEM "nvidia_peermem"
+
+/* The host's files for one action, and what is to be told of them. */
+struct work {
+	struct action *action;
+	const struct nic *nic;
+	char *journal;
+	struct strv notes;
+	bool changed;
+	struct hostfiles files;
+};
+
+static void work_begin(struct work *work, struct action *action)
+{
+	const struct nic *nic = nic_of(action->role);
+
+	*work = (struct work){ .action = action, .nic = nic };
+	if (asprintf(&work->journal, "%s/" JOURNAL, nic->inputs.journal_folder) < 0)
+		work->journal = NULL;
+	work->files = (struct hostfiles){
+		.root_fd = nic->role.root_fd,
+		.journal = work->journal ? work->journal : NIC_STATE_FOLDER "/" JOURNAL,
+		.memory_folder = MEMORY_FOLDER,
+		.notes = &work->notes,
+		.changed = &work->changed,
+	};
+}
+
+static void wait_ms(uint32_t milliseconds)
+{
+	const struct timespec time = { .tv_sec = milliseconds / 1000,
+		.tv_nsec = (long) (milliseconds % 1000) * 1000000 };
+
+	(void) nanosleep(&time, NULL);
+}
+
+/* Were an event to come first, udevd would treat it by its old rules. */
+static void announce(const struct work *work)
+{
+	if (!work->changed || udevd_reload(work->files.root_fd, UDEVD_LOOK_MS))
+		return;
+	worker_tell(work->action->worker, WORKER_NOTE, 0,
+		"udevd does not take the word to read its rules anew: waited until it looks by "
+		"itself, %u s",
+		UDEVD_LOOK_MS / 1000);
+	wait_ms(UDEVD_LOOK_MS);
+}
+
+static int work_end(struct work *work)
+{
+	for (size_t i = 0; i < work->notes.count; i++)
+		worker_tell(work->action->worker, WORKER_NOTE, 0, "%s", work->notes.items[i]);
+	strv_free(&work->notes);
+	free(work->journal);
+	return 0;
+}
+
+static void tell_failure(const struct work *work, const char *consequence, const struct error *why)
+{
+	worker_tell(work->action->worker, WORKER_NOTE, 0, "%.600s: %s", why->text, consequence);
+}
+
+static void tell_undone(const struct work *work, int result, const struct error *why)
+{
+	if (result < 0)
+		tell_failure(work, "it stays, and says nothing after the node's next boot", why);
+}
+
+static void undo(struct work *work, const char *path)
+{
+	struct error why = { "" };
+
+	tell_undone(work, hostfiles_undo(&work->files, path, &why), &why);
+}
+
+static void undo_others(struct work *work, const char *keep)
+{
+	struct error why = { "" };
+
+	tell_undone(work, hostfiles_undo_others(&work->files, keep, &why), &why);
+}
+
+static int push_all(struct strv *names, const struct strv *more)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < more->count; i++)
+		r = strv_push_unique(names, more->items[i]);
+	return r;
+}
+
+static int push_going(struct strv *names, const struct swap_plan *swap)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < swap->go_count; i++)
+		if (strcmp(swap->go[i].name, PEERMEM) != 0)
+			r = strv_push_unique(names, swap->go[i].name);
+	return r;
+}
+
+/* "blacklist" for what a device asks for, "install" for what another module needs. */
+static char *blacklist_text(const struct nic *nic)
+{
+	_cleanup_strv_ struct strv names = { 0 };
+	_cleanup_strv_ struct strv lines = { 0 };
+	int r = push_all(&names, &nic->inputs.blacklist);
+
+	if (r == 0)
+		r = push_all(&names, &nic->role.driver_modules);
+	if (r == 0)
+		r = push_going(&names, &nic->swap);
+	if (r == 0)
+		r = strv_push(&lines,
+			"# Written by slipway-init while it replaces these modules: the host is to load "
+			"none of its own meanwhile.\n"
+			"# It is gone a few seconds later, and says nothing after a reboot.");
+	for (size_t i = 0; r == 0 && i < names.count; i++)
+		r = strv_pushf(&lines, "blacklist %s\ninstall %s /bin/false", names.items[i],
+			names.items[i]);
+	if (r == 0)
+		r = strv_push(&lines, "");
+	return r < 0 ? NULL : strv_join(&lines, "\n");
+}
+
+static void put_blacklist(struct work *work)
+{
+	_cleanup_free_ char *text = blacklist_text(work->nic);
+	struct error why = { "no memory for the blacklist" };
+
+	if (!text || hostfiles_put(&work->files, work->nic->inputs.blacklist_file, text, &why) < 0)
+		tell_failure(
+			work, "the host may load modules of its own while they are replaced", &why);
+}
+
+static int rules_text(const struct work *work, char **ret_text, struct error *error)
+{
+	_cleanup_strv_ struct strv modules = { 0 };
+	const struct name_rules rules = {
+		.root_fd = work->files.root_fd, .modules = &modules, .notes = work->files.notes
+	};
+	int r = push_all(&modules, &work->nic->role.driver_modules);
+
+	if (r == 0)
+		r = push_going(&modules, &work->nic->swap);
+	return r < 0 ? error_set_errno(error, r, "udev rules")
+		     : name_rules_make(&rules, ret_text, error);
+}
+
+/* Where nothing is swapped the rules of an earlier life of the container are right. */
+static void put_rules(struct work *work)
+{
+	const char *path = work->nic->inputs.udev_rules;
+	_cleanup_free_ char *text = NULL;
+	struct error why = { "" };
+
+	if (work->nic->swap.same && hostfiles_is_there(&work->files, path))
+		return;
+	if (rules_text(work, &text, &why) < 0 || hostfiles_put(&work->files, path, text, &why) < 0)
+		tell_failure(work, "udev may give interfaces other names", &why);
+}
+
+/* Whether each line of a text that says something begins with @word. */
+static bool says_only(const char *text, const char *word)
+{
+	for (; *text; text += strcspn(text, "\n"), text += *text == '\n')
+		if (*text != '\n' && *text != '#' && strncmp(text, word, strlen(word)) != 0)
+			return false;
+	return true;
+}
+
+static bool is_stock_blacklist(const char *text)
+{
+	return *text && says_only(text, "blacklist ");
+}
+
+/* The label of the rules that it writes (entrypoint/internal/utils/udev, 70-mlnx-ofed-naming). */
+static bool is_stock_rules(const char *text)
+{
+	return strstr(text, "mlnx_ofed_name_end");
+}
+
+/*
+ * What the stock container left when it was killed: it writes these very files, and a blacklist of
+ * its own keeps the host from loading any NIC driver after a reboot.
+ */
+static void forget_stock(struct work *work, const char *path, bool (*is_stock)(const char *text))
+{
+	_cleanup_free_ char *text = NULL;
+	int root_fd = work->files.root_fd;
+
+	if (hostfiles_is_there(&work->files, path) ||
+		fs_read(root_fd, path, STOCK_LIMIT, &text, NULL) < 0 || !is_stock(text) ||
+		unlinkat(root_fd, path, 0) < 0)
+		return;
+	work->changed = true;
+	worker_tell(work->action->worker, WORKER_NOTE, 0,
+		"/%s, which another NIC driver container left on the host, is removed", path);
+}
+
+int nic_host_files_clear(struct action *action)
+{
+	struct work work;
+	const struct nic_inputs *inputs;
+	bool keep;
+
+	work_begin(&work, action);
+	inputs = &work.nic->inputs;
+	keep = inputs->ifnames_rule && hostfiles_is_there(&work.files, inputs->udev_rules);
+	undo_others(&work, keep ? inputs->udev_rules : NULL);
+	undo(&work, inputs->blacklist_file);
+	if (!keep)
+		undo(&work, inputs->udev_rules);
+	forget_stock(&work, inputs->blacklist_file, is_stock_blacklist);
+	forget_stock(&work, inputs->udev_rules, is_stock_rules);
+	return work_end(&work);
+}
+
+int nic_host_files_put(struct action *action)
+{
+	struct work work;
+
+	work_begin(&work, action);
+	if (work.nic->inputs.ifnames_rule)
+		put_rules(&work);
+	if (!work.nic->swap.same)
+		put_blacklist(&work);
+	announce(&work);
+	return work_end(&work);
+}
+
+int nic_host_files_undo(struct action *action)
+{
+	struct work work;
+
+	work_begin(&work, action);
+	undo(&work, work.nic->inputs.blacklist_file);
+	undo(&work, work.nic->inputs.udev_rules);
+	undo_others(&work, NULL);
+	announce(&work);
+	return work_end(&work);
+}
+
+int nic_unblock(struct action *action)
+{
+	struct work work;
+
+	work_begin(&work, action);
+	undo(&work, work.nic->inputs.blacklist_file);
+	announce(&work);
+	return work_end(&work);
+}
+
+/* As nic.c's stays(): where modules stay, nothing has to be kept from coming. */
+static bool modules_go(const struct nic *nic)
+{
+	return nic->role.plan.start_failed ? !nic->swap.same : nic->role.options.restore_inbox;
+}
+
+int nic_block_again(struct action *action)
+{
+	struct work work;
+
+	work_begin(&work, action);
+	if (modules_go(work.nic)) {
+		put_blacklist(&work);
+		announce(&work);
+	}
+	return work_end(&work);
+}
