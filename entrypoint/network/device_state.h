@@ -16,6 +16,7 @@
 /* What a PF says of a VF, and the VF's own PCI function; a bus like netdevsim's has none. */
 struct device_vf {
 	struct vf_settings settings;
+	uint32_t changed; /* a bit for each enum vf_attribute that a restore has set */
 	char function[DEVICE_PART_SIZE]; /* "0000:3b:00.2"; "": none */
 	char driver[DEVICE_PART_SIZE];   /* "": none */
 	char override[DEVICE_PART_SIZE]; /* driver_override; "": none */
