@@ -173,3 +173,9 @@ $(agreement_dir)/certs: $(agreement_source)/certs.c
 
 .PHONY: agreement-programs
 agreement-programs: $(addprefix $(agreement_dir)/,loader mutate judge certs)
+
+# ---- what the VM's tests of the network state run: the role's own code without the role
+
+$(O)/nettool: $(O)/tests/vm/nettool.o $(call objects,$(wildcard entrypoint/network/*.c) $(init_common))
+	@echo "  LINK    $@"
+	$(Q)$(CC) $(base_ldflags) $(LDFLAGS) -o $@ $^ -lmnl
