@@ -32,6 +32,7 @@ static const char usage[] =
 	"on\n"
 	"  nic-driver sources|dtk-build          compile it on the node first, where the image lacks "
 	"it\n"
+	"  nic-driver build [-m N] [-k KREL]     only that, and keep it on the node\n"
 	"  slipway-init gpu|nic|peermem|gds|gdrcopy   the same roles by their names\n"
 	"  slipway-init status [--json]          what the roles say; exit 0 when all are ready\n"
 	"  slipway-init --help | --version\n"
@@ -87,9 +88,11 @@ static const struct verb verbs[] = {
 	{ "nvidia-gdrcopy-driver", "install", gdrcopy_main, TAKES_NONE },
 	{ "nic-driver", "precompiled", nic_main, TAKES_NONE },
 	{ "nic-driver", "sources", nic_sources_main, TAKES_NONE },
-	{ "nic-driver", "dtk-build", nic_dtk_main, TAKES_NONE },
+	{ "nic-driver", "dtk-build", nic_dtk_main, TAKES_ARGUMENTS },
+	{ "nic-driver", "build", nic_build_main, TAKES_ARGUMENTS },
 	{ "slipway-init", "gpu", gpu_main, TAKES_ARGUMENTS },
 	{ "slipway-init", "nic", nic_main, TAKES_ARGUMENTS },
+	{ "slipway-init", "dtk-build", nic_dtk_main, TAKES_ARGUMENTS },
 	{ "slipway-init", "peermem", peermem_main, TAKES_NONE },
 	{ "slipway-init", "gds", gds_main, TAKES_NONE },
 	{ "slipway-init", "gdrcopy", gdrcopy_main, TAKES_NONE },

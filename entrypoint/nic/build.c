@@ -10,8 +10,7 @@
 /* Where an OFED has NFS/RDMA: a source without it cannot be asked for its module. */
 #define NFSRDMA_SOURCE KIT_FOLDER "/source/net/sunrpc/xprtrdma"
 
-/* What the recipe is told (containers/recipes/ofed.sh). */
-static int list_settings(const struct nic_inputs *inputs, struct strv *settings)
+int nic_build_settings(const struct nic_inputs *inputs, struct strv *settings, struct error *error)
 {
 	const char *flags = getenv(CONTRACT_ENV_BUILD_FLAGS);
 	int r = 0;
@@ -20,7 +19,7 @@ static int list_settings(const struct nic_inputs *inputs, struct strv *settings)
 		r = strv_push(settings, "SLIPWAY_NFSRDMA=yes");
 	if (r == 0 && flags && *flags)
 		r = strv_pushf(settings, "SLIPWAY_OFED_FLAGS=%s", flags);
-	return r;
+	return r < 0 ? error_set_errno(error, r, "sources") : 0;
 }
 
 /* Beside the journals: the stock container removes what it does not know in the inventory itself.
@@ -45,14 +44,20 @@ int nic_build_read(struct nic_build *build, int root_fd, const struct nic_inputs
 	build->build = (struct nodebuild){ .recipe = "ofed", .role = "nic", .kit = KIT_FOLDER };
 	if (inputs->nfsrdma && fs_exists(root_fd, NFSRDMA_SOURCE))
 		build->build.needs = "rpcrdma";
-	r = list_settings(inputs, &build->build.settings);
-	if (r == 0)
-		r = find_cache(build, inputs);
+	r = nic_build_settings(inputs, &build->build.settings, error);
+	if (r < 0)
+		return r;
+	r = find_cache(build, inputs);
 	if (r < 0)
 		return error_set_errno(error, r, "sources");
 	build->build.cache = build->cache;
 	*ret_build = &build->build;
 	return 0;
+}
+
+bool nic_build_here(const void *role)
+{
+	return nodebuild_wanted(role) && !nic_toolkit_wanted(role);
 }
 
 void nic_build_free(struct nic_build *build)

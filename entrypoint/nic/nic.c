@@ -11,6 +11,7 @@
 #include "entrypoint/ofed/fingerprint.h"
 #include "entrypoint/modules/load.h"
 #include "entrypoint/modules/prove.h"
+#include "entrypoint/nic/swap.h"
 #include "entrypoint/nic/swap_make.h"
 #include "entrypoint/peermem/release.h"
 #include "entrypoint/roles.h"
@@ -64,32 +65,15 @@ static int prove(struct action *action)
 	return prove_tree(action, &request);
 }
 
-static int load(struct action *action)
+/* With nothing to swap there still may be a swap to finish, of an earlier life that was killed. */
+static bool is_swapped(const void *role)
 {
-	const struct strv *names = &nic_of(action->role)->swap.load;
-
-	return role_load(action, (const char *const *) names->items, names->count, 0);
+	return nic_is_same(role) && !swap_is_owed(role);
 }
 
-/* Only where something has to go for ours does peermem have to go first. */
-static int make_room(struct action *action)
+static bool is_owed(const void *role)
 {
-	const struct role *role = action->role;
-	_cleanup_(loader_close) struct loader *loader = NULL;
-	_cleanup_strv_ struct strv present = { 0 };
-	char foreign[64] = "";
-	int r = 0;
-
-	if (sysmodule_exists(role->root_fd, PEERMEM_MODULE)) {
-		r = loader_open(role->root_fd, "", role->krel, &loader, &action->error);
-		if (r == 0)
-			r = role_compare_loaded(role, loader, &present, foreign, &action->error);
-		if (r < 0)
-			return action_reason(action, REASON_INTERNAL, r);
-	}
-	if (*foreign)
-		r = peermem_make_way(action, &present);
-	return r < 0 ? r : role_make_room(action);
+	return swap_is_owed(role);
 }
 
 /*
@@ -101,22 +85,6 @@ static bool stays(const struct role *role)
 	if (role->plan.start_failed)
 		return nic_is_same(role);
 	return !role->options.restore_inbox;
-}
-
-static int unload(struct action *action)
-{
-	const struct role *role = action->role;
-	int r;
-
-	if (stays(role))
-		return 0;
-	r = peermem_make_way(action, &role->driver_modules);
-	if (r == 0)
-		r = role_unload(action);
-	/* No OFED, no request: one of the host may come and serve. */
-	if (r == 0)
-		peermem_allow(role->root_fd);
-	return r;
 }
 
 static int export_sources(struct action *action)
@@ -162,6 +130,7 @@ static int clear_flag(struct action *action)
 static const struct step nic_steps[] = {
 	{ .name = "clear-stale", .perform = clear_stale },
 	{ .name = "identify-kernel", .perform = role_identify },
+	NIC_BUILD_STEPS,
 	{ .name = "compare",
 		.kind = STEP_WORKER,
 		.perform = nic_compare,
@@ -173,21 +142,26 @@ static const struct step nic_steps[] = {
 		.perform = prove,
 		.deadline_ms = 60 * 1000 },
 	{ .name = "swap-out",
-		.is_done = nic_is_same,
+		.is_done = is_swapped,
 		.kind = STEP_WORKER,
-		.perform = make_room,
+		.perform = swap_out,
 		.deadline_ms = LOAD_DEADLINE_MS,
 		.undo_kind = STEP_WORKER,
-		.undo = role_give_back,
+		.undo = swap_back,
 		.undo_deadline_ms = LOAD_DEADLINE_MS },
 	{ .name = "swap-in",
-		.is_done = nic_is_same,
+		.is_done = is_swapped,
 		.kind = STEP_WORKER,
-		.perform = load,
+		.perform = swap_in,
 		.deadline_ms = LOAD_DEADLINE_MS,
 		.undo_kind = STEP_WORKER,
-		.undo = unload,
+		.undo = swap_in_undo,
 		.undo_deadline_ms = UNLOAD_DEADLINE_MS },
+	{ .name = "swap-others",
+		.is_done = is_swapped,
+		.kind = STEP_WORKER,
+		.perform = swap_others,
+		.deadline_ms = LOAD_DEADLINE_MS },
 	{ .name = "export-sources", .perform = export_sources, .undo = detach_sources },
 	{ .name = "fingerprint",
 		.kind = STEP_WORKER,
@@ -195,6 +169,11 @@ static const struct step nic_steps[] = {
 		.deadline_ms = 60 * 1000,
 		.undo = forget_fingerprint },
 	{ .name = "tell-ready", .perform = tell_ready, .undo = clear_flag },
+	{ .name = "swap-settle",
+		.wanted = is_owed,
+		.kind = STEP_WORKER,
+		.perform = swap_settle,
+		.deadline_ms = LOAD_DEADLINE_MS },
 };
 
 /*
@@ -213,6 +192,8 @@ static int read_inputs(struct role *role, struct error *error)
 	struct nic *nic = nic_of(role);
 	int r = nic_inputs_read(&nic->inputs, role->root_fd, nic->arguments, error);
 
+	if (r == 0)
+		r = nic_build_read(&nic->build, role->root_fd, &nic->inputs, &role->build, error);
 	return r < 0 ? r : take_other_lock(nic, error);
 }
 
@@ -232,11 +213,15 @@ int nic_main(int root_fd, char *const *arguments)
 		.arguments = arguments,
 		.lock_fd = -1,
 	};
-	int exit_code = role_run(&nic.role, nic_steps, ARRAY_SIZE(nic_steps));
+	int exit_code;
 
+	if (arguments && arguments[0] && strcmp(arguments[0], nic_mode_name(NIC_DTK_BUILD)) == 0)
+		return nic_dtk_main(root_fd, arguments + 1);
+	exit_code = role_run(&nic.role, nic_steps, ARRAY_SIZE(nic_steps));
 	if (nic.lock_fd >= 0)
 		lock_let_go(root_fd, nic.inputs.lock_file, nic.lock_fd);
 	swap_plan_free(&nic.swap);
+	nic_build_free(&nic.build);
 	nic_inputs_free(&nic.inputs);
 	return exit_code;
 }
@@ -254,10 +239,4 @@ int nic_sources_main(int root_fd, char *const *arguments)
 {
 	(void) arguments;
 	return run_mode(root_fd, NIC_SOURCES);
-}
-
-int nic_dtk_main(int root_fd, char *const *arguments)
-{
-	(void) arguments;
-	return run_mode(root_fd, NIC_DTK_BUILD);
 }

@@ -2,9 +2,11 @@
 /* What the parts of the NIC role share. nic.c has its steps; each part has a file of its own. */
 #pragma once
 
+#include "entrypoint/nic/build.h"
 #include "entrypoint/nic/inputs.h"
 #include "entrypoint/nic/swap_plan.h"
 #include "entrypoint/role.h"
+#include "entrypoint/roles.h"
 
 /* The plan on its way from the worker that compares to the init; kept for people. */
 #define NIC_PLAN_PATH NIC_STATE_FOLDER "/nic.plan"
@@ -14,6 +16,7 @@
 struct nic {
 	struct role role; /* first: a step's void *role is also a struct nic * */
 	struct nic_inputs inputs;
+	struct nic_build build; /* of the mode sources */
 	struct swap_plan swap;  /* as the step "compare" made it */
 	int lock_fd;            /* of LOCK_FILE_PATH where that is another one, or -1 */
 	char *const *arguments; /* the mode, or none */
