@@ -88,13 +88,18 @@ simulate
 host_load mlx5_ib
 host_load rdma_cm
 inbox=$(hexdump -ve '1/1 "%02x"' /sys/module/ib_core/notes/.note.gnu.build-id)
-start nic
+start nic RESTORE_DRIVER_ON_POD_TERMINATION=false
 wait_ready nic 90
 expect_nic_serves
 [ "$(hexdump -ve '1/1 "%02x"' /sys/module/ib_core/notes/.note.gnu.build-id)" != "$inbox" ]
 container_log nic | grep 'unloaded ib_core'
+ofed=$(hexdump -ve '1/1 "%02x"' /sys/module/ib_core/notes/.note.gnu.build-id)
 stop_clean nic
-expect_nothing_left
+# Without RESTORE_DRIVER_ON_POD_TERMINATION OFED outlives its container; nothing else does.
+expect_loaded mlx5_core mlx5_ib ib_core
+[ "$(hexdump -ve '1/1 "%02x"' /sys/module/ib_core/notes/.note.gnu.build-id)" = "$ofed" ]
+[ ! -e /run/mellanox/drivers/.driver-ready ] || fail ".driver-ready is still there"
+[ "$(mounts_at /run/mellanox/drivers/usr/src)" = 0 ] || fail "OFED's sources are still mounted"
 CASE
     [ "$status" -eq 0 ]
 }
