@@ -31,15 +31,14 @@ static void set_changed(const struct hostfiles *files)
 }
 
 /*
- * A damaged journal says nothing: what is at a place says enough. It is overwritten by the next
- * that is written.
+ * A damaged journal says nothing, and goes: what is at a place says enough.
  */
 static int read_entries(const struct hostfiles *files, struct entries *entries, struct error *error)
 {
 	struct error why = { "" };
 	int r = entries_read(files->root_fd, files->journal, entries, &why);
 
-	if (r == -EBADMSG) {
+	if (r == -EBADMSG && unlinkat(files->root_fd, files->journal, 0) == 0) {
 		note(files, "%s: what host files an earlier life left is judged by what is there",
 			why.text);
 		return 0;
@@ -133,48 +132,63 @@ int hostfiles_put(
 	return r;
 }
 
-/* Returns 1 when the place is ours to restore, 0 when it is somebody else's by now. */
-static int is_ours_still(struct place *place, const struct entry *entry)
+/* What an undo may do at a place. */
+enum claim {
+	CLAIM_OURS,  /* restore it */
+	CLAIM_NONE,  /* somebody else's by now: the journal forgets it */
+	CLAIM_LATER, /* ours, with somebody's words in it: the next boot empties it */
+};
+
+static enum claim claim_foreign(const struct place *place, const struct entry *entry)
 {
 	const struct hostfiles *files = place->files;
 
-	if (place->state == PLACE_EMPTY)
-		return 1;
-	if (place->state != PLACE_OURS) {
-		if (place_is_kept_itself(place))
-			place_forget_kept(place);
-		else if (entry)
-			note(files,
-				"/%s is not what we put there: somebody replaced it meanwhile, it "
-				"is left alone%s",
-				place->path,
-				fs_exists(files->root_fd, place->kept)
-					? "; what was there before us is beside it"
-					: "");
-		return 0;
-	}
-	if (!entry || !place_content_exists(place) || place_content_is(place, entry->hash))
-		return 1;
-	note(files, "/%s: somebody wrote to it, it is left alone until the node's next boot",
-		place->path);
-	return 0;
+	if (place_is_kept_itself(place))
+		place_forget_kept(place);
+	else if (entry)
+		note(files,
+			"/%s is not what we put there: somebody replaced it meanwhile, it is left "
+			"alone%s",
+			place->path,
+			fs_exists(files->root_fd, place->kept)
+				? "; what was there before us is beside it"
+				: "");
+	place_forget_content(place);
+	return CLAIM_NONE;
 }
 
+static enum claim claim_of(const struct place *place, const struct entry *entry)
+{
+	if (place->state == PLACE_EMPTY)
+		return entry ? CLAIM_OURS : CLAIM_NONE;
+	if (place->state != PLACE_OURS)
+		return claim_foreign(place, entry);
+	if (!entry || !place_content_exists(place) || place_content_is(place, entry->hash))
+		return CLAIM_OURS;
+	note(place->files, "/%s: somebody wrote to it, it is left alone until the node's next boot",
+		place->path);
+	return CLAIM_LATER;
+}
+
+/* *@settled: the journal may forget the entry. */
 static int undo_one(const struct hostfiles *files, const char *path, const struct entry *entry,
-	struct error *error)
+	bool *settled, struct error *error)
 {
 	struct place place;
-	int r = place_look(&place, files, path, error);
+	enum claim claim;
 	bool was_there;
+	int r = place_look(&place, files, path, error);
 
+	*settled = false;
 	if (r < 0)
 		return r;
-	if (!entry && place.state != PLACE_OURS)
-		return 0;
-	if (!is_ours_still(&place, entry))
+	claim = claim_of(&place, entry);
+	*settled = claim != CLAIM_LATER;
+	if (claim != CLAIM_OURS)
 		return 0;
 	was_there = place.state == PLACE_OURS || fs_exists(files->root_fd, place.kept);
 	r = place_restore(&place, error);
+	*settled = r == 0;
 	if (r < 0)
 		return r;
 	remove_folder(&place, entry);
@@ -193,16 +207,18 @@ static int undo_entries(const struct hostfiles *files, struct entries *entries, 
 	for (size_t i = entries->count; i-- > 0;) {
 		struct entry *entry = &entries->items[i];
 		struct error why = { "" };
+		bool settled;
 		int r;
 
 		if ((only && strcmp(entry->path, only) != 0) ||
 			(keep && strcmp(entry->path, keep) == 0))
 			continue;
-		r = undo_one(files, entry->path, entry, &why);
-		if (r >= 0) {
-			undone += r;
+		r = undo_one(files, entry->path, entry, &settled, &why);
+		if (settled)
 			entries_remove(entries, entry);
-		} else if (!first_failure) {
+		if (r >= 0)
+			undone += r;
+		else if (!first_failure) {
 			first_failure = r;
 			*error = why;
 		}
@@ -210,32 +226,36 @@ static int undo_entries(const struct hostfiles *files, struct entries *entries, 
 	return first_failure ? first_failure : undone;
 }
 
-static int undo_known(
-	const struct hostfiles *files, const char *only, const char *keep, struct error *error)
+static int undo_known(const struct hostfiles *files, struct entries *entries, const char *only,
+	const char *keep, struct error *error)
 {
-	_cleanup_entries_ struct entries entries = { 0 };
-	int undone, r = read_entries(files, &entries, error);
+	struct error ignored;
+	int undone = undo_entries(files, entries, only, keep, error);
+	int r = entries_write(
+		files->root_fd, files->journal, entries, undone < 0 ? &ignored : error);
 
-	if (r < 0)
-		return r;
-	undone = undo_entries(files, &entries, only, keep, error);
-	r = entries_write(files->root_fd, files->journal, &entries,
-		undone < 0 ? &(struct error){ "" } : error);
 	return undone < 0 || r == 0 ? undone : r;
 }
 
 /* What a lost journal does not know is ours still when it is a link of ours. */
 int hostfiles_undo(const struct hostfiles *files, const char *path, struct error *error)
 {
-	int known = undo_known(files, path, NULL, error);
-	int unknown = known < 0 ? 0 : undo_one(files, path, NULL, error);
+	_cleanup_entries_ struct entries entries = { 0 };
+	bool settled;
+	int r = read_entries(files, &entries, error);
 
-	return known < 0 || unknown == 0 ? known : unknown;
+	if (r < 0)
+		return r;
+	return entries_find(&entries, path) ? undo_known(files, &entries, path, NULL, error)
+					    : undo_one(files, path, NULL, &settled, error);
 }
 
 int hostfiles_undo_others(const struct hostfiles *files, const char *keep, struct error *error)
 {
-	return undo_known(files, NULL, keep, error);
+	_cleanup_entries_ struct entries entries = { 0 };
+	int r = read_entries(files, &entries, error);
+
+	return r < 0 ? r : undo_known(files, &entries, NULL, keep, error);
 }
 
 bool hostfiles_is_there(const struct hostfiles *files, const char *path)

@@ -168,10 +168,7 @@ int place_put(struct place *place, const char *content, struct error *error)
 int place_restore(struct place *place, struct error *error)
 {
 	int root_fd = place->files->root_fd;
-	char leftover[PATH_MAX + sizeof(NEW)];
 
-	(void) snprintf(leftover, sizeof(leftover), "%s" NEW, place->path);
-	(void) unlinkat(root_fd, leftover, 0);
 	if (renameat(root_fd, place->kept, root_fd, place->path) < 0 &&
 		(errno != ENOENT || (unlinkat(root_fd, place->path, 0) < 0 && errno != ENOENT)))
 		return error_set_errno(error, -errno, "/%s", place->path);
@@ -187,5 +184,9 @@ void place_forget_kept(const struct place *place)
 
 void place_forget_content(const struct place *place)
 {
+	char unfinished[PATH_MAX + sizeof(NEW)];
+
+	(void) snprintf(unfinished, sizeof(unfinished), "%s" NEW, place->path);
+	(void) unlinkat(place->files->root_fd, unfinished, 0);
 	(void) unlinkat(place->files->root_fd, place->memory, 0);
 }

@@ -45,5 +45,5 @@ int place_put(struct place *place, const char *content, struct error *error);
 int place_restore(struct place *place, struct error *error);
 /* What is kept goes. */
 void place_forget_kept(const struct place *place);
-/* The content goes from memory. */
+/* The content goes from memory, and a link that was not finished. */
 void place_forget_content(const struct place *place);
