@@ -112,11 +112,40 @@ CASE
     [ "$status" -eq 0 ]
 }
 
+@test "an RDMA device over a card: whoever uses it stops the swap before anything is touched, and lets it go on" {
+    run_simnet < <(node && cat <<'CASE'
+host_load rdma_rxe
+rdma link add rxe0 type rxe netdev nic0p1
+ip -o link >/tmp/links
+rdma link show >/tmp/rdma
+start nic:nic-1
+[ "$(wait_exit nic 60)" != 0 ]
+termination_message nic | grep rdma_rxe || fail "rdma_rxe is not named"
+hold /dev/infiniband/uverbs0
+start nic:nic-1 UNLOAD_THIRD_PARTY_RDMA_MODULES=true
+[ "$(wait_exit nic 60)" != 0 ]
+termination_message nic | grep -E 'rdma_rxe|ib_uverbs' || fail "what is in use is not named"
+ip -o link | cmp - /tmp/links || fail "interfaces are new"
+rdma link show | cmp - /tmp/rdma || fail "RDMA devices are new"
+is_inbox netdevsim && is_inbox ib_core
+kill "$held_pid"
+start nic:nic-1 UNLOAD_THIRD_PARTY_RDMA_MODULES=true
+wait_ready nic 90
+is_of nic-1 netdevsim && is_of nic-1 ib_core
+expect_loaded rdma_rxe
+expect_state /tmp/before "the network is not what it was before the swap"
+CASE
+    )
+    [ "$status" -eq 0 ]
+}
+
 @test "PCI: VFs with interfaces of their own, and one that vfio-pci has, are as before" {
     run_simnet --pf 2 < <(cat <<'CASE'
 . /case/simnet.sh
 igb_cards
 named oam eth0; named data eth1
+ip link set oam mtu 2000 up
+ip link set data up
 vfs 0000:01:00.0 3
 vfs 0000:02:00.0 2
 sleep 2
@@ -125,12 +154,11 @@ named blue "$(vf_name 0000:01:10.0)"
 named green "$(vf_name 0000:01:10.2)"
 ip link set oam vf 0 mac 02:00:00:00:01:00 vlan 7
 ip link set oam vf 2 mac 02:00:00:00:01:02 spoofchk off
-ip link set data vf 1 mac 02:00:00:00:02:01
-ip link set oam mtu 2000 up
+ip link set data vf 1 mac 02:00:00:00:02:01 trust on
 ip address add 192.0.2.1/24 dev oam
 ip route add default via 192.0.2.254
 ip link set blue address 02:00:00:00:01:00
-ip link set blue up
+ip link set blue mtu 1600 up
 ip address add 198.51.100.1/24 dev blue
 modprobe vfio-pci
 echo 0000:01:10.4 >/sys/bus/pci/devices/0000:01:10.4/driver/unbind
@@ -139,7 +167,6 @@ echo 0000:01:10.4 >/sys/bus/pci/drivers_probe
 [ "$(basename "$(readlink /sys/bus/pci/devices/0000:01:10.4/driver)")" = vfio-pci ]
 sleep 5
 network_state >/tmp/before
-cat /tmp/before
 start nic:nic-1 RESTORE_DRIVER_ON_POD_TERMINATION=true
 wait_ready nic 90
 expect "igb is not the image's" is_of nic-1 igb

@@ -32,10 +32,7 @@ igb_cards() {
 }
 
 device_folder() {
-    local folder
-    for folder in /sys/bus/*/devices/"$1"; do
-        echo "$folder"
-    done
+    find /sys/bus/*/devices/ -maxdepth 1 -name "$1"
 }
 
 vfs() {
@@ -65,11 +62,11 @@ is_inbox() {
     has_build_id "$(modinfo -n "$1")" "$(build_id "$1")"
 }
 
-# Indexes are new after each load. Timers, counters and what a bond negotiates go on by themselves; netdevsim marks routes in
-# its own time.
+# Indexes are new after each load, and so is the permanent MAC of a VF that has none. Timers and counters go on by
+# themselves; netdevsim marks routes in its own time.
 link_facts() {
     ip -o -d link | sed -E -e 's/^[0-9]+: //' -e 's/ (ageing|hello|tcn|topology_change|gc)_timer +[0-9.]+//g' \
-        -e 's/ link_failure_count [0-9]+//' -e 's/ link-netnsid [0-9]+//' -e 's/^/link /'
+        -e 's/ link_failure_count [0-9]+//' -e 's/ permaddr [0-9a-f:]+//' -e 's/ link-netnsid [0-9]+//' -e 's/^/link /'
 }
 
 address_facts() {
@@ -77,7 +74,7 @@ address_facts() {
 }
 
 route_facts() {
-    ip route show table all | sed -E -e 's/ rt_(trap|offload)//g' -e 's/^/route /'
+    ip -4 route show table all | sed -E -e 's/ rt_(trap|offload)//g' -e 's/^/route /'
     ip -6 route show table all | grep -v ' cache' | sed -E -e 's/ rt_(trap|offload)//g' -e 's/^/route6 /'
     ip rule | sed 's/^/rule /'
     ip neighbour show nud permanent | sed 's/^/neighbour /'
@@ -117,8 +114,8 @@ state_is() {
 
 # The kernel tells of a carrier a second late.
 expect_state() {
-    poll 5 state_is "$1" || {
-        diff "$1" /tmp/state.now || true
+    poll 10 state_is "$1" || {
+        diff "$1" /tmp/state.now | grep "^[-+]" | head -n 100 || true
         fail "$2"
     }
 }
