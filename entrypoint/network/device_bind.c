@@ -131,22 +131,25 @@ static void restore_driver(void *context, size_t index, struct crew *crew)
 		bind_again(restoration, saved, function);
 }
 
-static void restore_autoprobe(const struct restoration *restoration)
+/*
+ * While autoprobe is off no driver takes a VF, not even by hand, unless its override says so
+ * (pci_device_can_probe() in drivers/pci/pci-driver.c).
+ */
+static void set_autoprobe(struct restoration *restoration, bool autoprobe)
 {
-	const struct device *saved = restoration->saved;
-	struct device now;
-	int root_fd = restoration->network->root_fd;
-	int r = device_read_sysfs(root_fd, saved->name, &now);
+	struct device *now = &restoration->now;
+	int r;
 
-	if (r == 0 && saved->has_autoprobe && now.has_autoprobe &&
-		saved->autoprobe != now.autoprobe)
-		r = device_write(root_fd, saved->name, "sriov_drivers_autoprobe",
-			saved->autoprobe ? "1" : "0");
-	device_free(&now);
+	if (!now->has_autoprobe || now->autoprobe == autoprobe)
+		return;
+	r = device_write(restoration->network->root_fd, now->name, "sriov_drivers_autoprobe",
+		autoprobe ? "1" : "0");
 	if (r < 0)
 		crew_fail(restoration->crew,
-			"%s does not get back its sriov_drivers_autoprobe %d: %s", saved->name,
-			saved->autoprobe, strerror(-r));
+			"%s does not get back its sriov_drivers_autoprobe %d: %s", now->name,
+			autoprobe, strerror(-r));
+	else
+		now->autoprobe = autoprobe;
 }
 
 static void restore_drivers_of(struct restoration *restoration, struct binding *binding)
@@ -163,6 +166,9 @@ static void restore_drivers_of(struct restoration *restoration, struct binding *
 		binding->saved[binding->count] = vf;
 		binding->now[binding->count++] = &now->vfs[vf->settings.index];
 	}
+	if (!binding->count)
+		return;
+	set_autoprobe(restoration, true);
 	crew_share(restoration->crew, binding->count, BINDERS, restore_driver, binding);
 }
 
@@ -179,5 +185,6 @@ void restore_drivers(struct restoration *restoration)
 		crew_fail(restoration->crew, "%s: out of memory", restoration->saved->name);
 	free(binding.saved);
 	free(binding.now);
-	restore_autoprobe(restoration);
+	if (restoration->saved->has_autoprobe)
+		set_autoprobe(restoration, restoration->saved->autoprobe);
 }
