@@ -7,19 +7,39 @@
 #pragma once
 
 #include "entrypoint/engine/plan.h"
+#include "entrypoint/role.h"
+
+/* Is an earlier life's swap unfinished? Then the way back is owed (debt.h). A look at one file. */
+bool swap_is_owed(const struct role *role);
 
 /* Removes plan.go, nvidia_peermem first, by asking for it; nothing when the plan says same. */
 int swap_out(struct action *action);
-/* The undo: whatever of the plan was there before and is not now comes back, last gone first. */
+/*
+ * The undo: when a swap was begun and is not settled, what was there before comes back, last gone
+ * first, with its parameters: the very builds, or where one of them is nowhere at hand or fails,
+ * the host's own modules. Nothing else.
+ */
 int swap_back(struct action *action);
 
-/* Loads plan.load, then keeps the files that were loaded where the next image finds them. */
+/* Loads plan.load. Modules that the host's udev brings in the middle are taken out again. */
 int swap_in(struct action *action);
 /*
- * The undo. After a failed start: ours go. On a stop without RESTORE_DRIVER_ON_POD_TERMINATION they
- * stay. With it: the inbox modules are proven first, then ours go.
+ * The undo. When the swap is not settled, ours go. Else they stay, unless the operator wants the
+ * node's own modules back (RESTORE_DRIVER_ON_POD_TERMINATION): then those are proven, what was
+ * there before becomes what is owed, and ours go. A refusal leaves ours as they are.
  */
 int swap_in_undo(struct action *action);
 
-/* Loads storage, third-party and auxiliary modules again that went; what cannot come is told. */
+/*
+ * Loads again what went besides: from the image where that has it, else from the host, when the
+ * load proof lets it. Never fails the start: what cannot come is told and kept in the role's list
+ * "missing", a line for each.
+ */
 int swap_others(struct action *action);
+#define SWAP_MISSING_LIST "missing"
+
+/*
+ * After all is done: keeps copies of what was loaded where the next image finds them, and owes
+ * nothing any more. Never fails.
+ */
+int swap_settle(struct action *action);

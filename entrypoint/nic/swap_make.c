@@ -254,6 +254,26 @@ int swap_plan_make(struct action *action, struct loader *loader, struct swap_pla
 	return make(&making);
 }
 
+int swap_plan_removal(struct action *action, const struct strv *modules, struct swap_plan *plan)
+{
+	const struct role *role = action->role;
+	_cleanup_(making_done) struct making making = {
+		.action = action,
+		.nic = nic_of_const(role),
+		.comparison = { .root_fd = role->root_fd },
+		.plan = plan,
+	};
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < modules->count; i++) {
+		r = strv_push(&making.differ, modules->items[i]);
+		if (r == 0)
+			r = strv_push(&plan->load, modules->items[i]);
+	}
+	r = r < 0 ? no_memory(action, r) : list_going(&making);
+	return r < 0 ? r : refusals_check(action, plan);
+}
+
 int nic_compare(struct action *action)
 {
 	const struct role *role = action->role;

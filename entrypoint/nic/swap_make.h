@@ -6,6 +6,12 @@
 #include "entrypoint/nic/nic.h"
 
 /*
+ * In a worker, for the way out: what goes when these @modules, which are the image's, go: they and
+ * all that hold them, in order, to plan->go. Refusals as for a start.
+ */
+int swap_plan_removal(struct action *action, const struct strv *modules, struct swap_plan *plan);
+
+/*
  * STEP_WORKER: compares every module of the image's set with what runs, and writes the plan to
  * NIC_PLAN_PATH. -EBUSY (REASON_MODULE_IN_USE) when something that would have to go cannot: the
  * message names all of it, with what to do.

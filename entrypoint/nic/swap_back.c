@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What was there before comes back: the very builds, else the host's, and at worst ours again. */
+#include <string.h>
+
+#include "entrypoint/engine/kill_point.h"
+#include "entrypoint/nic/debt.h"
+#include "entrypoint/nic/others.h"
+#include "entrypoint/nic/swap.h"
+#include "entrypoint/nic/swap_undo.h"
+#include "entrypoint/nic/swapper.h"
+#include "entrypoint/peermem/release.h"
+#include "entrypoint/role_parameters.h"
+#include "module/sysmodule.h"
+
+struct payment {
+	struct swapper swapper;
+	struct swap_plan debt;
+	struct strv missing;
+};
+
+static void payment_done(struct payment *payment)
+{
+	swap_plan_free(&payment->debt);
+	strv_free(&payment->missing);
+	swapper_close(&payment->swapper);
+}
+
+/* Of these names the NIC driver is made; the others follow when they are back. */
+static bool is_driver(const struct swap_module *module)
+{
+	return module->part == SWAP_OURS;
+}
+
+static bool is_there(const struct payment *payment, const char *name)
+{
+	return sysmodule_exists(payment->swapper.role->root_fd, name);
+}
+
+/* False when one of the driver's builds is known and is nowhere at hand. */
+static bool is_exact(struct payment *payment)
+{
+	for (size_t i = 0; i < payment->debt.go_count; i++) {
+		const struct swap_module *module = &payment->debt.go[i];
+		_cleanup_free_ char *path = NULL;
+
+		if (is_driver(module) && *module->build_id &&
+			at_hand_find(&payment->swapper.at_hand, module->name, module->build_id,
+				&path) < 0)
+			return false;
+	}
+	return true;
+}
+
+/* What the host's udev brought meanwhile under the names that are owed. */
+static int take_rivals_out(struct payment *payment)
+{
+	_cleanup_strv_ struct strv removed = { 0 };
+	_cleanup_strv_ struct strv rivals = { 0 };
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < payment->debt.go_count; i++) {
+		const struct swap_module *module = &payment->debt.go[i];
+		char loaded[BUILD_ID_HEX_SIZE];
+
+		sysmodule_build_id(payment->swapper.role->root_fd, module->name, loaded);
+		if (is_driver(module) && *module->build_id && *loaded &&
+			strcmp(loaded, module->build_id) != 0)
+			r = strv_push(&rivals, module->name);
+	}
+	return r < 0 || !rivals.count ? r : swapper_remove(&payment->swapper, &rivals, &removed);
+}
+
+static int bring_of_host(
+	struct payment *payment, const struct swap_module *module, struct error *why)
+{
+	struct loader *host = swapper_host(&payment->swapper, why);
+
+	return host ? swapper_bring(&payment->swapper, host, module->name, module->options, why)
+		    : -ENOENT;
+}
+
+/* Last gone first. The first failure ends it. */
+static int bring_builds(struct payment *payment, struct error *why)
+{
+	int r = take_rivals_out(payment);
+
+	if (r < 0)
+		*why = payment->swapper.action->error;
+	for (size_t i = payment->debt.go_count; r == 0 && i-- > 0;) {
+		const struct swap_module *module = &payment->debt.go[i];
+
+		if (!is_driver(module))
+			continue;
+		r = *module->build_id ? swapper_bring_build(&payment->swapper, module, why)
+				      : bring_of_host(payment, module, why);
+	}
+	return r;
+}
+
+/* Half of another set would be in the way of the host's. */
+static int clear_way_for_host(struct payment *payment)
+{
+	_cleanup_strv_ struct strv removed = { 0 };
+	_cleanup_strv_ struct strv there = { 0 };
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < payment->debt.go_count; i++) {
+		const char *name = payment->debt.go[i].name;
+		char loaded[BUILD_ID_HEX_SIZE];
+
+		sysmodule_build_id(payment->swapper.role->root_fd, name, loaded);
+		if (is_driver(&payment->debt.go[i]) && is_there(payment, name) &&
+			!at_hand_on_host(&payment->swapper.at_hand, name, loaded))
+			r = strv_push(&there, name);
+	}
+	return r < 0 || !there.count ? r : swapper_remove(&payment->swapper, &there, &removed);
+}
+
+/* As many as come. Returns -ENOMEM or 0. */
+static int bring_hosts(struct payment *payment)
+{
+	int r = 0;
+
+	if (clear_way_for_host(payment) < 0)
+		swapper_tell(&payment->swapper, "%s", payment->swapper.action->error.text);
+	for (size_t i = payment->debt.go_count; r == 0 && i-- > 0;) {
+		const struct swap_module *module = &payment->debt.go[i];
+		struct error why = { "" };
+
+		if (is_driver(module) && !is_there(payment, module->name) &&
+			bring_of_host(payment, module, &why) < 0)
+			r = strv_pushf(&payment->missing, "%s: %s", module->name, why.text);
+	}
+	return r;
+}
+
+static bool has_driver(const struct payment *payment, bool *ret_owed)
+{
+	*ret_owed = false;
+	for (size_t i = 0; i < payment->debt.go_count; i++) {
+		*ret_owed |= is_driver(&payment->debt.go[i]);
+		if (is_driver(&payment->debt.go[i]) && is_there(payment, payment->debt.go[i].name))
+			return true;
+	}
+	return false;
+}
+
+/* A node with a driver that is not the one it had is better off than one with none. */
+static void bring_ours_at_worst(struct payment *payment)
+{
+	struct swapper *swapper = &payment->swapper;
+	struct error why = { "" };
+	struct loader *own = swapper_own(swapper, &why);
+
+	for (size_t i = 0; own && i < payment->debt.load.count; i++) {
+		enum reason ignored;
+
+		if (loader_load(own, swapper->action->worker, payment->debt.load.items[i], &ignored,
+			    &why) < 0)
+			swapper_tell(swapper, "%s", why.text);
+	}
+}
+
+static int bring_driver(struct payment *payment)
+{
+	struct swapper *swapper = &payment->swapper;
+	struct error why = { "" };
+	bool owed;
+	int r = -ENOENT;
+
+	if (is_exact(payment))
+		r = bring_builds(payment, &why);
+	else
+		(void) error_set(&why, r, "their own files are not all at hand");
+	if (r == 0)
+		return 0;
+	swapper_tell(swapper,
+		"the modules that were there do not all come back (%.600s): the host's own come "
+		"instead",
+		why.text);
+	r = bring_hosts(payment);
+	if (r < 0 || has_driver(payment, &owed) || !owed)
+		return r;
+	swapper_tell(swapper, "nothing of what was there comes back: what the image has of it is "
+			      "loaded again, so that the node has a driver at all");
+	bring_ours_at_worst(payment);
+	return action_fail(swapper->action, REASON_LOAD_FAILED, -ENOENT,
+		"no module that was there before could be loaded again: %.600s; what the image has "
+		"was loaded as far as it goes: reboot the node to have its own driver back",
+		payment->missing.count ? payment->missing.items[0] : why.text);
+}
+
+/* All of the driver that is there is the node's own: no container's is left. */
+static bool is_hosts_own(struct payment *payment)
+{
+	for (size_t i = 0; i < payment->debt.go_count; i++) {
+		char loaded[BUILD_ID_HEX_SIZE];
+
+		sysmodule_build_id(
+			payment->swapper.role->root_fd, payment->debt.go[i].name, loaded);
+		if (is_driver(&payment->debt.go[i]) && *loaded &&
+			!at_hand_on_host(
+				&payment->swapper.at_hand, payment->debt.go[i].name, loaded))
+			return false;
+	}
+	return true;
+}
+
+static void settle(struct payment *payment)
+{
+	const struct role *role = payment->swapper.role;
+
+	role_parameters_forget(role);
+	if (is_hosts_own(payment))
+		inbox_forget(role);
+	kill_point("swap:back:settle");
+	debt_forget(role);
+	/* Whoever waits for OFED finds what was there. */
+	peermem_allow(role->root_fd);
+}
+
+static int pay(struct payment *payment)
+{
+	struct swapper *swapper = &payment->swapper;
+	struct action *action = swapper->action;
+	int r = bring_driver(payment);
+
+	if (r < 0)
+		return action_reason(action, REASON_LOAD_FAILED, r);
+	if (others_bring(swapper, &payment->debt, false, &payment->missing) < 0)
+		return action_fail(action, REASON_INTERNAL, -ENOMEM, "out of memory");
+	others_tell_missing(swapper, &payment->missing);
+	settle(payment);
+	return 0;
+}
+
+/* Ours that could not be unloaded are the node's driver; what went of them comes again. */
+static int keep_ours(struct payment *payment)
+{
+	swapper_tell(&payment->swapper, "the image's modules could not all go: they stay");
+	bring_ours_at_worst(payment);
+	return 0;
+}
+
+/* Does a module that we loaded stand where another build is owed? */
+static bool ours_remain(struct payment *payment)
+{
+	struct swapper *swapper = &payment->swapper;
+
+	for (size_t i = 0; i < payment->debt.load.count; i++) {
+		const char *name = payment->debt.load.items[i];
+
+		if (swapper_is_ours(swapper, name) && undo_is_of_set(swapper, name) &&
+			!undo_is_owed_build(swapper, &payment->debt, name))
+			return true;
+	}
+	return false;
+}
+
+int swap_back(struct action *action)
+{
+	_cleanup_(payment_done) struct payment payment = { 0 };
+	int r;
+
+	if (!swap_is_owed(action->role))
+		return 0;
+	r = swapper_open(&payment.swapper, action);
+	if (r == 0)
+		r = debt_read(action->role, &payment.debt, &action->error);
+	if (r < 0)
+		return action_reason(action, REASON_INTERNAL, r);
+	return ours_remain(&payment) ? keep_ours(&payment) : pay(&payment);
+}

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "entrypoint/nic/swapper.h"
+
+#include <stdarg.h>
+#include <string.h>
+
+#include "entrypoint/modules/insert.h"
+#include "entrypoint/modules/parameters_now.h"
+#include "entrypoint/modules/unload.h"
+#include "entrypoint/nic/compare.h"
+#include "module/sysmodule.h"
+
+int swapper_open(struct swapper *swapper, struct action *action)
+{
+	struct nic *nic = nic_of(action->role);
+	const char *host = nic->role.host_root;
+
+	*swapper = (struct swapper){ .action = action, .nic = nic, .role = &nic->role };
+	if (snprintf(swapper->kept, PATH_MAX, "%s/loaded", nic->inputs.journal_folder) >=
+			PATH_MAX ||
+		snprintf(swapper->kept_of, PATH_MAX, "%s/loaded/%s", nic->inputs.journal_folder,
+			nic->role.krel) >= PATH_MAX)
+		return action_fail(
+			action, REASON_INTERNAL, -ENAMETOOLONG, "the inventory's path is too long");
+	swapper->at_hand = (struct at_hand){
+		.root_fd = nic->role.root_fd,
+		.krel = nic->role.krel,
+		.host = host + (*host == '/'),
+		.kept = swapper->kept_of,
+	};
+	return 0;
+}
+
+void swapper_close(struct swapper *swapper)
+{
+	loader_close(&swapper->own);
+	loader_close(&swapper->host);
+	at_hand_free(&swapper->at_hand);
+}
+
+void swapper_tell(struct swapper *swapper, const char *format, ...)
+{
+	char text[ERROR_TEXT_SIZE];
+	va_list arguments;
+
+	va_start(arguments, format);
+	(void) vsnprintf(text, sizeof(text), format, arguments);
+	va_end(arguments);
+	worker_tell(swapper->action->worker, WORKER_NOTE, 0, "%s", text);
+}
+
+static struct loader *open_tree(
+	struct swapper *swapper, const char *prefix, struct loader **tree, struct error *error)
+{
+	if (!*tree &&
+		loader_open(swapper->role->root_fd, prefix, swapper->role->krel, tree, error) < 0)
+		*tree = NULL;
+	return *tree;
+}
+
+struct loader *swapper_own(struct swapper *swapper, struct error *error)
+{
+	return open_tree(swapper, "", &swapper->own, error);
+}
+
+struct loader *swapper_host(struct swapper *swapper, struct error *error)
+{
+	return open_tree(swapper, swapper->role->host_root, &swapper->host, error);
+}
+
+bool swapper_tree_has(struct loader *tree, const char *name)
+{
+	_cleanup_free_ char *path = NULL;
+	struct error ignored;
+
+	return loader_file(tree, name, &path, &ignored) == 0;
+}
+
+/* Of builds without an id nothing better is known than that the kernel took the file. */
+static bool is_loaded_from(const struct role *role, const char *name, const char *path)
+{
+	_cleanup_(elf_module_close) struct elf_module *file = NULL;
+	char loaded[BUILD_ID_HEX_SIZE];
+	char of_file[BUILD_ID_HEX_SIZE];
+	struct error ignored;
+
+	if (elf_module_open(role->root_fd, path, &file, &ignored) < 0)
+		return false;
+	sysmodule_build_id(role->root_fd, name, loaded);
+	elf_module_build_id(file, of_file);
+	return strcmp(loaded, of_file) == 0;
+}
+
+bool swapper_is_ours(struct swapper *swapper, const char *name)
+{
+	const struct strv nothing_recorded = { 0 };
+	struct comparison comparison = { .root_fd = swapper->role->root_fd,
+		.recorded = &nothing_recorded };
+	enum compare result = COMPARE_ABSENT;
+	struct error ignored;
+
+	comparison.loader = swapper_own(swapper, &ignored);
+	return comparison.loader && swapper_tree_has(comparison.loader, name) &&
+	       compare_module(&comparison, name, &result, &ignored) == 0 &&
+	       (result == COMPARE_SAME || result == COMPARE_PARAMETERS);
+}
+
+static int choose_options(struct swapper *swapper, const char *name, const char *path,
+	const char *options, char **ret, struct error *error)
+{
+	_cleanup_(elf_module_close) struct elf_module *file = NULL;
+	_cleanup_strv_ struct strv left_out = { 0 };
+	_cleanup_free_ char *words = NULL;
+	int r = elf_module_open(swapper->role->root_fd, path, &file, error);
+
+	if (r < 0)
+		return r;
+	if (parameters_for_file(file, options ? options : "", ret, &left_out) < 0)
+		return error_set_errno(error, -ENOMEM, "%s", name);
+	words = left_out.count ? strv_join(&left_out, " ") : NULL;
+	if (words)
+		swapper_tell(swapper,
+			"%s does not get back %.500s: this build has no such "
+			"parameter, or one that cannot be passed back",
+			name, words);
+	return 0;
+}
+
+static int insert(struct swapper *swapper, const char *name, const char *path, const char *options,
+	struct error *error)
+{
+	const struct role *role = swapper->role;
+	_cleanup_free_ char *chosen = NULL;
+	struct insertion insertion = { .root_fd = role->root_fd, .path = path, .name = name };
+	int r = choose_options(swapper, name, path, options, &chosen, error);
+
+	if (r < 0)
+		return r;
+	insertion.options = chosen;
+	r = insert_file(&insertion, swapper->action->worker, &swapper->action->reason, error);
+	if (r == -EINVAL && *chosen) {
+		insertion.options = "";
+		r = insert_file(
+			&insertion, swapper->action->worker, &swapper->action->reason, error);
+		if (r == 0)
+			swapper_tell(swapper, "%s takes not back \"%.500s\": it came without", name,
+				chosen);
+	}
+	if (r == 0 && !is_loaded_from(role, name, path))
+		return error_set(error, -EEXIST,
+			"%s is loaded, but from another file than /%s: something on the host loads "
+			"modules meanwhile (udev?)",
+			name, path + (*path == '/'));
+	return r;
+}
+
+int swapper_bring_build(
+	struct swapper *swapper, const struct swap_module *module, struct error *error)
+{
+	_cleanup_free_ char *path = NULL;
+	char loaded[BUILD_ID_HEX_SIZE];
+	int r;
+
+	sysmodule_build_id(swapper->role->root_fd, module->name, loaded);
+	if (*loaded && strcmp(loaded, module->build_id) == 0)
+		return 0;
+	r = at_hand_find(&swapper->at_hand, module->name, module->build_id, &path);
+	if (r < 0)
+		return error_set_errno(error, r, "the file of %s with the build id %s",
+			module->name, *module->build_id ? module->build_id : "(none)");
+	return insert(swapper, module->name, path, module->options, error);
+}
+
+static int bring_dependencies(
+	struct swapper *swapper, struct loader *tree, const char *name, struct error *error)
+{
+	_cleanup_strv_ struct strv names = { 0 };
+	int r = loader_resolve(tree, name, &names, error);
+
+	for (size_t i = 0; r == 0 && i < names.count; i++)
+		if (strcmp(names.items[i], name) != 0 &&
+			!sysmodule_is_live(swapper->role->root_fd, names.items[i]))
+			r = loader_load(tree, swapper->action->worker, names.items[i],
+				&swapper->action->reason, error);
+	return r;
+}
+
+int swapper_bring(struct swapper *swapper, struct loader *tree, const char *name,
+	const char *options, struct error *error)
+{
+	_cleanup_free_ char *path = NULL;
+	int r = loader_file(tree, name, &path, error);
+
+	if (r == 0)
+		r = bring_dependencies(swapper, tree, name, error);
+	return r < 0 ? r : insert(swapper, name, path, options, error);
+}
+
+int swapper_remove(struct swapper *swapper, const struct strv *names, struct strv *removed)
+{
+	const struct unload unload = {
+		.root_fd = swapper->role->root_fd,
+		.modules = names,
+		.device_prefixes = swapper->role->devices,
+		.holders_too = true,
+	};
+	struct action *action = swapper->action;
+	int r = unload_modules(&unload, action->worker, removed, &action->error);
+
+	return action_reason(action, r == -EBUSY ? REASON_MODULE_IN_USE : REASON_UNLOAD_FAILED, r);
+}
