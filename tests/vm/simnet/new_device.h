@@ -6,6 +6,6 @@ int simnet_new_device(unsigned int id, unsigned int port_count)
 {
 	char text[32];
 
-	return new_device_store(&nsim_bus, text,
-		scnprintf(text, sizeof(text), "%u %u", id, port_count));
+	return new_device_store(
+		&nsim_bus, text, scnprintf(text, sizeof(text), "%u %u", id, port_count));
 }

@@ -119,7 +119,7 @@ static int __init simnet_init(void)
 	if (devices > MAX_DEVICES)
 		return -EINVAL;
 	for (i = 0; i < MAX_DEVICES; i++)
-		settings[i] = (struct settings) { DEVLINK_ESWITCH_INLINE_MODE_LINK,
+		settings[i] = (struct settings){ DEVLINK_ESWITCH_INLINE_MODE_LINK,
 			DEVLINK_ESWITCH_ENCAP_MODE_BASIC, "dmfs" };
 	err = nsim_module_init();
 	for (i = 0; i < devices && !err; i++)

@@ -29,8 +29,8 @@ int simnet_steering_set(struct devlink *devlink, u32 id, struct devlink_param_gs
 /* In netdevsim's struct devlink_ops. */
 #define SIMNET_DEVLINK_OPS                                                                         \
 	.eswitch_inline_mode_get = simnet_inline_get,                                              \
-	.eswitch_inline_mode_set = simnet_inline_set,                                              \
-	.eswitch_encap_mode_get = simnet_encap_get, .eswitch_encap_mode_set = simnet_encap_set,
+	.eswitch_inline_mode_set = simnet_inline_set, .eswitch_encap_mode_get = simnet_encap_get,  \
+	.eswitch_encap_mode_set = simnet_encap_set,
 
 /* In its array of parameters, with a number that none of its own has. */
 #define SIMNET_DEVLINK_PARAM                                                                       \
