@@ -5,24 +5,26 @@
 #include <fcntl.h>
 #include <string.h>
 
-#include "common/fs.h"
 #include "entrypoint/contract.h"
 #include "entrypoint/engine/lock.h"
 #include "entrypoint/ofed/fingerprint.h"
-#include "entrypoint/modules/load.h"
 #include "entrypoint/modules/prove.h"
+#include "entrypoint/nic/host_files.h"
+#include "entrypoint/nic/host_options.h"
+#include "entrypoint/nic/sources.h"
 #include "entrypoint/nic/swap.h"
 #include "entrypoint/nic/swap_make.h"
 #include "entrypoint/peermem/release.h"
 #include "entrypoint/roles.h"
-#include "entrypoint/root/rootfs.h"
-#include "module/sysmodule.h"
 
 /* mlx5_core waits for each card's firmware, one after the other. */
 #define LOAD_DEADLINE_MS (600 * 1000)
 
 /* One try at unloading; a pod that has less grace time is killed before. */
 #define UNLOAD_DEADLINE_MS (120 * 1000)
+
+/* A few small files, synced to a disk of the host that may be busy. */
+#define FILES_DEADLINE_MS (60 * 1000)
 
 static const char *const nic_devices[] = { "/dev/infiniband/", NULL };
 
@@ -46,8 +48,6 @@ static int clear_stale(struct action *action)
 	if (r < 0)
 		return r;
 	(void) unlinkat(nic->role.root_fd, nic->inputs.ready_file, 0);
-	if (rootfs_detach(nic->inputs.shown_sources, &action->error) < 0)
-		return action_reason(action, REASON_MOUNT_FAILED, -EIO);
 	return 0;
 }
 
@@ -87,23 +87,6 @@ static bool stays(const struct role *role)
 	return !role->options.restore_inbox;
 }
 
-static int export_sources(struct action *action)
-{
-	const struct nic_inputs *inputs = &nic_of(action->role)->inputs;
-	_cleanup_free_ char *source = NULL;
-
-	if (asprintf(&source, "/%s", inputs->sources) < 0)
-		return action_fail(action, REASON_INTERNAL, -ENOMEM, "out of memory");
-	return action_reason(action, REASON_MOUNT_FAILED,
-		rootfs_bind(source, inputs->shown_sources, &action->error));
-}
-
-static int detach_sources(struct action *action)
-{
-	return action_reason(action, REASON_MOUNT_FAILED,
-		rootfs_detach(nic_of(action->role)->inputs.shown_sources, &action->error));
-}
-
 /* What stays loaded is still what it says. */
 static int forget_fingerprint(struct action *action)
 {
@@ -129,8 +112,16 @@ static int clear_flag(struct action *action)
 /* The flag comes last and goes first. */
 static const struct step nic_steps[] = {
 	{ .name = "clear-stale", .perform = clear_stale },
+	{ .name = "clear-host-files",
+		.kind = STEP_WORKER,
+		.perform = nic_host_files_clear,
+		.deadline_ms = FILES_DEADLINE_MS },
 	{ .name = "identify-kernel", .perform = role_identify },
 	NIC_BUILD_STEPS,
+	{ .name = "host-options",
+		.kind = STEP_WORKER,
+		.perform = nic_host_options,
+		.deadline_ms = FILES_DEADLINE_MS },
 	{ .name = "compare",
 		.kind = STEP_WORKER,
 		.perform = nic_compare,
@@ -141,6 +132,14 @@ static const struct step nic_steps[] = {
 		.kind = STEP_WORKER,
 		.perform = prove,
 		.deadline_ms = 60 * 1000 },
+	{ .name = "host-files",
+		.kind = STEP_WORKER,
+		.perform = nic_host_files_put,
+		.deadline_ms = FILES_DEADLINE_MS,
+		.undo_kind = STEP_WORKER,
+		.undo = nic_host_files_undo,
+		.undo_deadline_ms = FILES_DEADLINE_MS },
+	{ .name = "retire-sources", .wanted = nic_swaps, .perform = nic_retire_sources },
 	{ .name = "swap-out",
 		.is_done = is_swapped,
 		.kind = STEP_WORKER,
@@ -162,7 +161,15 @@ static const struct step nic_steps[] = {
 		.kind = STEP_WORKER,
 		.perform = swap_others,
 		.deadline_ms = LOAD_DEADLINE_MS },
-	{ .name = "export-sources", .perform = export_sources, .undo = detach_sources },
+	{ .name = "unblock",
+		.is_done = nic_is_same,
+		.kind = STEP_WORKER,
+		.perform = nic_unblock,
+		.deadline_ms = FILES_DEADLINE_MS,
+		.undo_kind = STEP_WORKER,
+		.undo = nic_block_again,
+		.undo_deadline_ms = FILES_DEADLINE_MS },
+	{ .name = "export-sources", .perform = nic_export_sources, .undo = nic_detach_sources },
 	{ .name = "fingerprint",
 		.kind = STEP_WORKER,
 		.perform = fingerprint_write,
