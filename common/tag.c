@@ -48,6 +48,17 @@ char *tag_nic(const char *version, const char *krel, const char *os_id, const ch
 	return tag;
 }
 
+char *tag_nic_sources(
+	const char *version, const char *os_id, const char *os_version, const char *arch)
+{
+	char *tag;
+
+	if (asprintf(&tag, "%s-%s%s-%s", version, os_id, os_version, arch) < 0)
+		return NULL;
+	sanitise(tag);
+	return tag;
+}
+
 char *tag_branch(const char *version)
 {
 	return strndup(version, strcspn(version, "."));

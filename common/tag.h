@@ -17,6 +17,13 @@ char *tag_kernel(const char *krel);
 char *tag_nic(const char *version, const char *krel, const char *os_id, const char *os_version,
 	const char *arch);
 
+/*
+ * "<version>-<id><version_id>-<arch>": what the operator asks for where no image was precompiled
+ * for a kernel, as for one that can compile on the node.
+ */
+char *tag_nic_sources(
+	const char *version, const char *os_id, const char *os_version, const char *arch);
+
 /* "<branch>-<kernel>-<os tag>": "535-6.1.0-56-amd64-debian12". */
 char *tag_gpu(const char *version, const char *krel, const char *os_id, const char *os_version);
 

@@ -45,7 +45,10 @@ static int make_reference(const struct build *build, const char *role, const cha
 	bool nic = strcmp(role, "nic") == 0;
 	_cleanup_free_ char *tag = NULL;
 
-	if (nic)
+	if (nic && nic_kit_applies(build))
+		tag = tag_nic_sources(version, build->context.os.id, build->context.os.version_id,
+			arch_debian(build->lock.arch));
+	else if (nic)
 		tag = tag_nic(version, build->lock.krel, build->context.os.id,
 			build->context.os.version_id, arch_debian(build->lock.arch));
 	else if (kit_applies(build))
@@ -115,6 +118,14 @@ static int archive_image(const struct arrow_place *place, const struct buildah *
 	return image_write(place->folder, image, error);
 }
 
+/* What an image starts from: a kit, where it is to be able to compile. */
+static enum arrow_id base_of(const struct build *build, const struct image *image)
+{
+	if (strcmp(image->role, "nic") == 0)
+		return nic_kit_applies(build) ? ARROW_NIC_KIT : ARROW_RUNTIME_BASE;
+	return kit_applies(build) ? ARROW_KIT : ARROW_RUNTIME_BASE;
+}
+
 static int build_image(struct build *build, const struct arrow_place *place, const char *context,
 	struct image *image, struct error *error)
 {
@@ -123,8 +134,9 @@ static int build_image(struct build *build, const struct arrow_place *place, con
 	_cleanup_strv_ struct strv labels = { 0 };
 	_cleanup_free_ char *file = NULL;
 	_cleanup_free_ char *base = NULL;
-	bool kit = strcmp(image->role, "gpu") == 0 && kit_applies(build);
-	int r = image_name(build, kit ? ARROW_KIT : ARROW_RUNTIME_BASE, &base, error);
+	enum arrow_id from = base_of(build, image);
+	bool kit = from != ARROW_RUNTIME_BASE;
+	int r = image_name(build, from, &base, error);
 
 	if (r < 0)
 		return r;
@@ -133,13 +145,16 @@ static int build_image(struct build *build, const struct arrow_place *place, con
 		strv_pushf(&arguments, "BASE=%s", base) < 0 ||
 		strv_pushf(&arguments, "KREL=%s", build->lock.krel) < 0 ||
 		strv_pushf(&arguments, "VERSION=%s", image->version) < 0 ||
-		(kit && strv_pushf(&labels, "io.slipway.kit=%s", build->states[ARROW_KIT].key) <
-				0) ||
+		(kit && strv_pushf(&labels, "io.slipway.kit=%s", build->states[from].key) < 0) ||
 		add_labels(build, image, &labels) < 0)
 		return error_set_errno(error, -ENOMEM, "%s image", image->role);
 	r = arrow_buildah(build, place, &buildah, error);
 	if (r < 0)
 		return r;
+	if (from == ARROW_NIC_KIT)
+		buildah.target = "sources";
+	else if (strcmp(image->role, "nic") == 0)
+		buildah.target = "precompiled";
 	progress_step(&build->context.progress, image->tag);
 	r = buildah_build(&buildah, file, context, &arguments, &labels, &image->id, error);
 	if (r < 0)

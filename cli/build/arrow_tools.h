@@ -60,10 +60,13 @@ bool image_still_there(const struct build *build, const char *output);
 int image_name(const struct build *build, enum arrow_id arrow, char **ret_name,
 	struct error *error) _must_check_;
 
-/* arrow_kit.c: the image that a --sources-image starts from */
+/* arrow_kit.c: what the images of --sources-image start from */
 bool kit_applies(const struct build *build);
 int kit_add_inputs(const struct build *build, struct hash *hash, struct error *error);
 int kit_run(struct build *build, const struct arrow_place *place, struct error *error);
+bool nic_kit_applies(const struct build *build);
+int nic_kit_add_inputs(const struct build *build, struct hash *hash, struct error *error);
+int nic_kit_run(struct build *build, const struct arrow_place *place, struct error *error);
 
 /* arrow_recipe.c */
 struct recipe {

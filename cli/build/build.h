@@ -29,7 +29,8 @@ enum arrow_id {
 	ARROW_BUILD_BASE,   /* image that the build container starts from */
 	ARROW_TOOLCHAIN,    /* the build container's image, with the kernel's compiler */
 	ARROW_RUNTIME_BASE, /* image that the driver images start from */
-	ARROW_KIT, /* the toolchain with source and recipes: a --sources-image starts from it */
+	ARROW_KIT,     /* the toolchain with source and recipes: a --sources-image starts from it */
+	ARROW_NIC_KIT, /* likewise, of the NIC image */
 	ARROW_OFED,
 	ARROW_NVIDIA,
 	ARROW_GDRCOPY, /* bound to NVIDIA's set, as the next */

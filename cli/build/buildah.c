@@ -176,6 +176,8 @@ int buildah_build(const struct buildah *buildah, const char *containerfile, cons
 			"--format", "oci", "-f", containerfile, "--iidfile", id_path, NULL });
 	if (r == 0 && !buildah->network)
 		r = strv_push(&argv, "--network=none");
+	if (r == 0 && buildah->target)
+		r = strv_pushf(&argv, "--target=%s", buildah->target);
 	if (r == 0)
 		r = add_options(&argv, "--build-arg", arguments);
 	if (r == 0)

@@ -11,7 +11,8 @@ struct buildah {
 	int log_fd; /* what it prints goes here; -1: only the reason of a failure is kept */
 	void (*on_line)(void *context, const char *line); /* each line of a build or run; or NULL */
 	void *context;
-	bool network; /* what a build runs gets this machine's network; else none at all */
+	const char *target; /* stage of the Containerfile that is wanted; NULL: its last */
+	bool network;       /* what a build runs gets this machine's network; else none at all */
 	/* Folder that lists the containers of this run; its name is part of theirs. */
 	const char *run_path;
 };

@@ -74,6 +74,16 @@ static const struct arrow arrows[ARROW_COUNT] = {
 		.run = kit_run,
 		.still_there = image_still_there,
 	},
+	[ARROW_NIC_KIT] = {
+		.name = "nic-kit",
+		.failure = EXIT_CODE_IMAGE,
+		.inputs = ARROW_BIT(ARROW_OFED_SOURCE) | ARROW_BIT(ARROW_TOOLCHAIN) |
+			ARROW_BIT(ARROW_RUNTIME_BASE),
+		.applies = nic_kit_applies,
+		.add_inputs = nic_kit_add_inputs,
+		.run = nic_kit_run,
+		.still_there = image_still_there,
+	},
 	[ARROW_OFED] = {
 		.name = "ofed",
 		.failure = EXIT_CODE_COMPILE,
@@ -175,6 +185,7 @@ static const struct arrow arrows[ARROW_COUNT] = {
 		.name = "nic",
 		.failure = EXIT_CODE_IMAGE,
 		.inputs = ARROW_BIT(ARROW_KERNEL) | ARROW_BIT(ARROW_MODULES) | ARROW_BIT(ARROW_RUNTIME_BASE) |
+			ARROW_BIT(ARROW_NIC_KIT) |
 			ARROW_BIT(ARROW_OFED_SIGNED) | ARROW_BIT(ARROW_INIT) | ARROW_BIT(ARROW_PROOF),
 		.applies = ofed_applies,
 		.add_inputs = nic_add_inputs,

@@ -46,8 +46,8 @@ static const char usage_text[] =
 	"  --jobs N         compile jobs at once [the processors of this machine]\n"
 	"  --output WHERE   DIR, containers-storage: or oci-archive:FILE, which is FILE.nic and\n"
 	"                   FILE.gpu where both are built [containers-storage:]\n"
-	"  --sources-image  a GPU image that can also compile its modules on a node, for kernels that\n"
-	"                   it has none for: with the compiler, the source and the recipes\n"
+	"  --sources-image  images that can also compile their modules on a node, for kernels that\n"
+	"                   they have none for: with the compiler, the source and the recipes\n"
 	"  --base REF       image that the driver images start from [a minimal one is made]\n"
 	"\n"
 	"--refresh also makes the base images anew when the package lists have changed: it brings\n"
@@ -270,14 +270,13 @@ static int check_signing(const struct build_options *options, struct error *erro
 
 int build_options_check_gpu(const struct build_options *options, struct error *error)
 {
-	bool wants_gpu = options->gdrcopy || options->nvidia_fs || options->userspace ||
-			 options->sources_image;
+	bool wants_gpu = options->gdrcopy || options->nvidia_fs || options->userspace;
 
 	if (!wants_gpu || strcmp(options->nvidia, "none") != 0)
 		return 0;
 	return error_set(error, -EINVAL,
-		"--gdrcopy, --nvidia-fs, --userspace and --sources-image go with NVIDIA's modules, "
-		"and %s builds none",
+		"--gdrcopy, --nvidia-fs and --userspace go with NVIDIA's modules, and %s builds "
+		"none",
 		options->bundle ? options->bundle : "--nvidia none");
 }
 

@@ -29,7 +29,7 @@ struct build_options {
 	struct sign_password_source sign_password;
 	struct strv kernel_from; /* kernels/local/local.h */
 	unsigned int jobs;
-	bool sources_image; /* the GPU image also carries what compiles its modules on a node */
+	bool sources_image; /* the images also carry what compiles their modules on a node */
 	bool force;         /* go on where lint found an error, and where modules will not load */
 };
 

@@ -32,6 +32,32 @@ source_version() {
     echo "$full"
 }
 
+# Is $1 an option of this source's configure?
+knows_option() { grep -qE -- "(^|[^[:alnum:]_-])$1([^[:alnum:]_-]|\$)" "$tree/configure"; }
+
+# NFS and NVMe over RDMA are large, and most nodes have no use for them (ENABLE_NFSRDMA of the network operator).
+ask_for_storage() {
+    local name missing=()
+    [[ ${SLIPWAY_NFSRDMA:-} == yes ]] || return 0
+    for name in --with-nfsrdma-mod --with-nvmf_host-mod --with-nvmf_target-mod; do
+        if knows_option "$name"; then options+=("$name"); else missing+=("$name"); fi
+    done
+    ((${#missing[@]} == 0)) || step "this source has no ${missing[*]}: what it lacks of NFS and NVMe over RDMA stays the kernel's own"
+}
+
+# Options that somebody adds (APPEND_DRIVER_BUILD_FLAGS). Many that he may have are of install.pl, which nothing here runs.
+ask_for_flags() {
+    local flag flags
+    read -r -a flags <<<"${SLIPWAY_OFED_FLAGS:-}"
+    for flag in "${flags[@]}"; do
+        if [[ $flag =~ ^--[a-z0-9][A-Za-z0-9_-]*(=.*)?$ ]] && knows_option "${flag%%=*}"; then
+            options+=("$flag")
+        else
+            step "$flag is no option of this source's configure: passed over"
+        fi
+    done
+}
+
 configure_tree() {
     # A checkout gives generated files the time of the checkout: equal, old times stop automake from running again.
     find "$tree/compat" -type f -exec touch -d 2000-01-01 {} +
@@ -93,6 +119,8 @@ main() {
     copy_source "$tree"
     require_both_makefiles
     version=$(source_version)
+    ask_for_storage
+    ask_for_flags
     configure_tree
     compile_tree
     install_headers

@@ -115,8 +115,6 @@ recipe() {
     says "--nvidia-fs $tree/nowhere: No such file or directory: name a source tree or a tarball"
     run_slipway 2 build --kernel newest --ofed reference --nvidia none --gdrcopy "$tree"
     says "go with NVIDIA's modules, and --nvidia none builds none"
-    run_slipway 2 build --kernel newest --ofed reference --nvidia none --sources-image
-    says "--sources-image go with NVIDIA's modules, and --nvidia none builds none"
 }
 
 # refused TEXT…: --userspace "$tree" is no source, and nothing was asked or made.
