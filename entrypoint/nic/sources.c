@@ -103,8 +103,3 @@ int nic_retire_sources(struct action *action)
 {
 	return nic_detach_sources(action);
 }
-
-int nic_retire_sources(struct action *action)
-{
-	return nic_detach_sources(action);
-}
