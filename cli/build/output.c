@@ -229,11 +229,17 @@ static void say_result(const struct build *build, const struct outputs *outputs,
 }
 
 /* What to put into the operators' values for this image. */
-static void say_use(const struct image *image)
+static void say_use(const struct build *build, const struct image *image)
 {
 	_cleanup_free_ char *branch = tag_branch(image->version);
+	bool nic = strcmp(image->role, "nic") == 0;
 
-	if (strcmp(image->role, "nic") == 0)
+	if (nic && nic_kit_applies(build))
+		(void) printf("  Network Operator (NicClusterPolicy ofedDriver): repository: "
+			      "REGISTRY, image: doca-driver, version: %s; it compiles for kernels "
+			      "that it has no modules for\n",
+			image->version);
+	else if (nic)
 		(void) printf("  Network Operator (NicClusterPolicy ofedDriver): repository: "
 			      "REGISTRY, image: doca-driver, version: %s, forcePrecompiled: true\n",
 			image->version);
@@ -276,7 +282,7 @@ static void say_proof(const struct outputs *outputs)
 }
 
 /* What becomes of the tag is said, for who deploys by it would get another image unawares. */
-static void say_image(const struct outputs *outputs, size_t i)
+static void say_image(const struct build *build, const struct outputs *outputs, size_t i)
 {
 	const struct image *image = &outputs->images[i];
 
@@ -290,7 +296,7 @@ static void say_image(const struct outputs *outputs, size_t i)
 	(void) printf("  buildah push %s docker://REGISTRY/%s\n", image->reference,
 		strrchr(image->reference, '/') + 1);
 	if (image_is_proven(image))
-		say_use(image);
+		say_use(build, image);
 	else
 		(void) printf("  No operator asks for a tag that ends with " IMAGE_UNPROVEN
 			      ": the one without is kept for an image whose modules will load\n");
@@ -310,7 +316,7 @@ static void say_text(const struct build *build, const struct outputs *outputs, b
 			      "places.\n");
 	say_proof(outputs);
 	for (size_t i = 0; i < outputs->count; i++)
-		say_image(outputs, i);
+		say_image(build, outputs, i);
 	if (strcmp(output, OUTPUT_STORAGE) != 0 &&
 		strncmp(output, OUTPUT_ARCHIVE, strlen(OUTPUT_ARCHIVE)) != 0)
 		(void) printf(
