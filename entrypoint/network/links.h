@@ -13,6 +13,16 @@
 /* Appends records of every interface of a device whose driver is one of network->modules. */
 int links_save(const struct network *network, struct records *records, struct error *error);
 
+/* Takes all that links_save() adds out of @records. */
+void links_forget(struct records *records);
+
+/*
+ * Has no driver been unloaded since the links were saved, in this boot? The kernel gives no index
+ * twice: interfaces that still have theirs were never gone.
+ */
+bool links_are_untouched(
+	const struct network *network, const struct records *records, struct error *error);
+
 /*
  * Finds each interface again by device and port, waits for it at most network->bind_ms (by netlink
  * events), and gives back what it had. What fails is told and passed over.

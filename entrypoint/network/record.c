@@ -69,6 +69,19 @@ struct record *records_add(struct records *records, const char *kind)
 	return record;
 }
 
+void records_keep(struct records *records, bool (*is_kept)(const struct record *record))
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < records->count; i++) {
+		if (is_kept(&records->items[i]))
+			records->items[kept++] = records->items[i];
+		else
+			record_clear(&records->items[i]);
+	}
+	records->count = kept;
+}
+
 static struct record_field *find_field(const struct record *record, const char *name)
 {
 	for (size_t i = 0; i < record->count; i++)

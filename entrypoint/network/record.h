@@ -39,6 +39,8 @@ void records_free(struct records *records);
 
 /* A new record at the end; NULL without memory. Valid until the next one is added. */
 struct record *records_add(struct records *records, const char *kind);
+/* Takes out those that @is_kept does not want. */
+void records_keep(struct records *records, bool (*is_kept)(const struct record *record));
 /* Strings are copied. -ENOMEM. */
 int record_set(struct record *record, const char *name, const char *value) _must_check_;
 int record_setf(struct record *record, const char *name, const char *format, ...)

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The interfaces that there are now, with what says which one it is after its driver was gone: the
+ * device that it belongs to, by a name that lasts, and its port there.
+ */
+#pragma once
+
+#include <linux/if.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "entrypoint/network/netlink.h"
+
+#define LINK_DEVICE_SIZE  128
+#define LINK_ADDRESS_SIZE 32 /* MAX_ADDR_LEN of include/linux/netdevice.h */
+
+struct link_address {
+	uint8_t bytes[LINK_ADDRESS_SIZE];
+	size_t size;
+};
+
+struct link {
+	uint32_t index;
+	char name[IFNAMSIZ];
+	unsigned flags; /* IFF_… */
+	uint16_t type;  /* ARPHRD_… */
+	uint32_t master;
+	uint32_t lower; /* what it stands on (a VLAN's interface), in this name space, or 0 */
+	char kind[32];  /* "vlan", "bond" …, or "" */
+	/* "pci/0000:3b:00.0", a subfunction's "pci/0000:3b:00.0/sf/88", or "" without a device. */
+	char device[LINK_DEVICE_SIZE];
+	char port[64];     /* phys_port_name, or "" */
+	uint32_t dev_port; /* /sys/class/net/X/dev_port */
+	uint32_t nth;      /* which one of those of which all of the above is equal */
+	char module[64];   /* of the device's driver, or "" */
+	struct link_address address;
+	struct link_address permanent; /* size 0: the kernel does not say */
+	/* NET_ADDR_PERM, _RANDOM, _STOLEN, _SET of include/uapi/linux/netdevice.h. */
+	unsigned address_origin;
+	struct nlmsghdr *message; /* the kernel's whole word, owned */
+};
+
+struct link_table {
+	struct link *items; /* by index */
+	size_t count;
+};
+
+void link_table_free(struct link_table *table);
+
+/* Replaces what is in @table. @root_fd: where sys/class/net is. */
+int link_table_read(
+	int root_fd, struct netlink *netlink, struct link_table *table, struct error *error);
+
+/* NULL when there is none. */
+const struct link *link_by_index(const struct link_table *table, uint32_t index);
+/* Altnames count. */
+const struct link *link_by_name(const struct link_table *table, const char *name);
+/* By what lasts: device, port and which one of them. */
+const struct link *link_by_device(const struct link_table *table, const char *device,
+	const char *port, uint32_t dev_port, uint32_t nth);
+
+/* An attribute of RTM_NEWLINK, or one inside IFLA_LINKINFO; NULL. Valid as long as the link. */
+const struct nlattr *link_attribute(const struct link *link, uint16_t type);
+const struct nlattr *link_info_attribute(const struct link *link, uint16_t type);

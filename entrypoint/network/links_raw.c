@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+#include <time.h>
+
+#include "entrypoint/network/links_parts.h"
+
+struct record *links_raw_record(
+	const struct saved_links *saved, const char *kind, const struct nlmsghdr *message)
+{
+	struct record *record = records_add(saved->records, kind);
+
+	if (!record || record_setf(record, "life", "%llu", (unsigned long long) saved->life) < 0 ||
+		record_set_hex(record, "raw", mnl_nlmsg_get_payload(message),
+			mnl_nlmsg_get_payload_len(message)) < 0)
+		return NULL;
+	return record;
+}
+
+/* Do the attributes fill the message to its end, none of them cut? */
+static bool is_whole(const struct nlmsghdr *message, size_t header_size)
+{
+	const struct nlattr *attribute;
+	const char *end = mnl_nlmsg_get_payload_tail(message);
+
+	mnl_attr_for_each(attribute, message, header_size);
+	return (const char *) attribute == end;
+}
+
+struct nlmsghdr *links_raw_message(const struct record *record, size_t header_size)
+{
+	const char *text = record_get(record, "raw");
+	size_t size = text ? strlen(text) / 2 : 0;
+	struct nlmsghdr *message;
+
+	if (size < header_size || size > NETLINK_REQUEST_SIZE / 2)
+		return NULL;
+	message = calloc(1, MNL_NLMSG_HDRLEN + MNL_ALIGN(size));
+	if (!message)
+		return NULL;
+	message->nlmsg_len = (uint32_t) (MNL_NLMSG_HDRLEN + size);
+	if (record_get_hex(record, "raw", mnl_nlmsg_get_payload(message), size) == (int) size &&
+		is_whole(message, header_size))
+		return message;
+	free(message);
+	return NULL;
+}
+
+void attributes_free(struct attributes *attributes)
+{
+	free(attributes->data);
+	*attributes = (struct attributes){ 0 };
+}
+
+struct attributes record_attributes(const struct record *record, const char *name)
+{
+	const char *text = record_get(record, name);
+	struct attributes found = { .size = text ? strlen(text) / 2 : 0 };
+
+	found.data = found.size ? calloc(1, MNL_ALIGN(found.size)) : NULL;
+	if (!found.data)
+		return (struct attributes){ 0 };
+	if (record_get_hex(record, name, found.data, found.size) != (int) found.size)
+		attributes_free(&found);
+	return found;
+}
+
+const struct nlattr *attributes_find(const struct attributes *attributes, uint16_t type)
+{
+	const struct nlattr *attribute;
+
+	attributes_for_each(attribute, attributes)
+	{
+		if (mnl_attr_get_type(attribute) == type)
+			return attribute;
+	}
+	return NULL;
+}
+
+const struct nlattr *links_attribute(
+	const struct nlmsghdr *message, size_t header_size, uint16_t type)
+{
+	const struct nlattr *attribute;
+
+	mnl_attr_for_each(attribute, message, header_size)
+	{
+		if (mnl_attr_get_type(attribute) == type)
+			return attribute;
+	}
+	return NULL;
+}
+
+bool links_copy(struct nlmsghdr *request, const struct nlattr *attribute)
+{
+	uint16_t type = attribute->nla_type;
+
+	return mnl_attr_put_check(request, NETLINK_REQUEST_SIZE, type,
+		mnl_attr_get_payload_len(attribute), mnl_attr_get_payload(attribute));
+}
+
+uint64_t links_boottime_s(void)
+{
+	struct timespec now;
+
+	(void) clock_gettime(CLOCK_BOOTTIME, &now);
+	return (uint64_t) now.tv_sec;
+}
