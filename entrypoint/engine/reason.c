@@ -37,6 +37,10 @@ static const struct reason_entry reasons[REASON_COUNT] = {
 	[REASON_BUILD_FAILED] = { "BUILD_FAILED", 27, "compiling on the node failed" },
 	[REASON_NO_PEER_MEMORY] = { "NO_PEER_MEMORY", 28,
 		"the RDMA stack that is loaded has no peer-memory interface" },
+	[REASON_NETWORK_INCOMPLETE] = { "NETWORK_INCOMPLETE", 29,
+		"part of the network's state did not come back after the NIC driver was replaced" },
+	[REASON_DRIVER_REPLACED] = { "DRIVER_REPLACED", 30,
+		"somebody unloaded or replaced modules of the running NIC driver" },
 	[REASON_STOPPED] = { "STOPPED", 0, "stopped by a signal; all is undone" },
 	[REASON_INTERNAL] = { "INTERNAL", 70, "slipway-init itself failed" },
 };

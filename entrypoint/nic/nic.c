@@ -11,11 +11,14 @@
 #include "entrypoint/modules/prove.h"
 #include "entrypoint/nic/host_files.h"
 #include "entrypoint/nic/host_options.h"
+#include "entrypoint/nic/report.h"
 #include "entrypoint/nic/sources.h"
 #include "entrypoint/nic/swap.h"
 #include "entrypoint/nic/swap_make.h"
 #include "entrypoint/peermem/release.h"
+#include "entrypoint/role_list.h"
 #include "entrypoint/roles.h"
+#include "entrypoint/status/metrics.h"
 
 /* mlx5_core waits for each card's firmware, one after the other. */
 #define LOAD_DEADLINE_MS (600 * 1000)
@@ -48,6 +51,7 @@ static int clear_stale(struct action *action)
 	if (r < 0)
 		return r;
 	(void) unlinkat(nic->role.root_fd, nic->inputs.ready_file, 0);
+	nic_report_remove(nic->role.root_fd);
 	return 0;
 }
 
@@ -93,12 +97,17 @@ static int forget_fingerprint(struct action *action)
 	return stays(action->role) ? 0 : fingerprint_remove(action);
 }
 
+/* An empty file says that all is as it was; else it lists what of the network is not. */
 static int tell_ready(struct action *action)
 {
 	const struct nic *nic = nic_of(action->role);
+	_cleanup_strv_ struct strv unrestored = { 0 };
+	_cleanup_free_ char *text = NULL;
 
+	if (role_list_read(&nic->role, NIC_UNRESTORED_LIST, &unrestored) == 0)
+		text = strv_join(&unrestored, "\n");
 	peermem_allow(nic->role.root_fd);
-	return action_write(action, nic->inputs.ready_file, "");
+	return action_write(action, nic->inputs.ready_file, text ? text : "");
 }
 
 static int clear_flag(struct action *action)
@@ -106,6 +115,7 @@ static int clear_flag(struct action *action)
 	const struct nic *nic = nic_of(action->role);
 
 	(void) unlinkat(nic->role.root_fd, nic->inputs.ready_file, 0);
+	nic_report_remove(nic->role.root_fd);
 	return 0;
 }
 
@@ -204,6 +214,11 @@ static int read_inputs(struct role *role, struct error *error)
 	return r < 0 ? r : take_other_lock(nic, error);
 }
 
+static const struct watch nic_watches[] = {
+	{ "modules", nic_watch },
+	{ "metrics", metrics_watch },
+};
+
 int nic_main(int root_fd, char *const *arguments)
 {
 	struct nic nic = {
@@ -216,6 +231,8 @@ int nic_main(int root_fd, char *const *arguments)
 			.devices = nic_devices,
 			.root_fd = root_fd,
 			.read_inputs = read_inputs,
+			.watches = nic_watches,
+			.watch_count = ARRAY_SIZE(nic_watches),
 		},
 		.arguments = arguments,
 		.lock_fd = -1,
@@ -227,6 +244,7 @@ int nic_main(int root_fd, char *const *arguments)
 	exit_code = role_run(&nic.role, nic_steps, ARRAY_SIZE(nic_steps));
 	if (nic.lock_fd >= 0)
 		lock_let_go(root_fd, nic.inputs.lock_file, nic.lock_fd);
+	nic_watch_free(&nic.watch);
 	swap_plan_free(&nic.swap);
 	nic_build_free(&nic.build);
 	nic_inputs_free(&nic.inputs);

@@ -5,6 +5,7 @@
 #include "entrypoint/nic/build.h"
 #include "entrypoint/nic/inputs.h"
 #include "entrypoint/nic/swap_plan.h"
+#include "entrypoint/nic/watch.h"
 #include "entrypoint/role.h"
 #include "entrypoint/roles.h"
 
@@ -13,11 +14,15 @@
 /* What the node is owed: from before the first removal until all of it is back. */
 #define NIC_SWAP_PATH NIC_STATE_FOLDER "/nic.swap"
 
+/* What of the network's state did not come back: a list of the role, rewritten by each restore. */
+#define NIC_UNRESTORED_LIST "unrestored"
+
 struct nic {
 	struct role role; /* first: a step's void *role is also a struct nic * */
 	struct nic_inputs inputs;
 	struct nic_build build; /* of the mode sources */
 	struct swap_plan swap;  /* as the step "compare" made it */
+	struct nic_watch watch;
 	int lock_fd;            /* of LOCK_FILE_PATH where that is another one, or -1 */
 	char *const *arguments; /* the mode, or none */
 };

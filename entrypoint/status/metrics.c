@@ -6,6 +6,7 @@
 
 #include "common/clock.h"
 #include "common/fs.h"
+#include "entrypoint/nic/report.h"
 #include "entrypoint/status/daemon_line.h"
 #include "entrypoint/status/driver_version.h"
 #include "module/sysmodule.h"
@@ -133,6 +134,34 @@ static void print_daemons(FILE *file, const struct journal *journal)
 		print_daemon(file, "slipway_daemon_restarts_total", daemon.name, daemon.restarts);
 }
 
+static void print_count(FILE *file, const char *name, const char *help, const struct strv *list)
+{
+	head(file, name, "gauge", help);
+	(void) fprintf(file, "%s %zu\n", name, list->count);
+}
+
+/* What the role says of itself while it serves. */
+static void print_nic(FILE *file, const struct journal *journal)
+{
+	_cleanup_(nic_report_free) struct nic_report report = { .mode = "" };
+
+	if (nic_report_read(journal->root_fd, &report) < 0)
+		return;
+	head(file, "slipway_nic_info", "gauge", "How the NIC driver came to run.");
+	(void) fputs("slipway_nic_info{", file);
+	print_label(file, "mode", report.mode, false);
+	print_label(file, "swap", report.swap, true);
+	(void) fputs("} 1\n", file);
+	print_count(file, "slipway_nic_modules_replaced",
+		"Modules that somebody unloaded or replaced since the role loaded them.",
+		&report.lists[NIC_REPORT_REPLACED]);
+	print_count(file, "slipway_nic_modules_missing",
+		"Modules that made room and did not come back.", &report.lists[NIC_REPORT_MISSING]);
+	print_count(file, "slipway_nic_network_unrestored",
+		"Parts of the network's state that did not come back.",
+		&report.lists[NIC_REPORT_UNRESTORED]);
+}
+
 char *metrics_text(const struct journal *journal)
 {
 	char *text = NULL;
@@ -144,6 +173,8 @@ char *metrics_text(const struct journal *journal)
 	print_role(file, journal);
 	print_phases(file, journal);
 	print_peermem(file, journal);
+	if (strcmp(journal->role, "nic") == 0)
+		print_nic(file, journal);
 	/* Of the node, so told by one role only: two files with one series are refused. */
 	if (strcmp(journal->role, "gpu") == 0) {
 		print_driver(file, journal);

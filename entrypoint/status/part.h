@@ -18,6 +18,8 @@
 size_t status_roles(int root_fd, struct json *json, size_t *ret_ready);
 /* kernel.c: the kernel that runs and what its configuration means for drivers. */
 void status_kernel(int root_fd, struct json *json);
+/* nic.c: how the NIC role's driver came to run, and what did not come back. */
+void status_nic(int root_fd, struct json *json);
 /* modules.c: the modules that tell how far a node is. */
 void status_modules(int root_fd, struct json *json);
 /* driver.c: the NVIDIA driver that is loaded, whoever loaded it. */

@@ -13,6 +13,7 @@ int status_main(int root_fd, bool json)
 		json_open(form, NULL, '{');
 	status_kernel(root_fd, form);
 	told = status_roles(root_fd, form, &ready);
+	status_nic(root_fd, form);
 	status_driver(root_fd, form);
 	status_devices(root_fd, form);
 	status_daemons(root_fd, form);

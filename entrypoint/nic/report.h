@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the NIC role has to say of itself beside its state: NIC_REPORT_PATH, for status and metrics,
+ * while it serves. Lines of "key=value"; a key may stand more than once.
+ *
+ *   mode=precompiled                  the container's argument
+ *   swap=same                         nothing was touched; "loaded": nothing had to go; "swapped"
+ *   went=ib_core                      a module that made room, one a line
+ *   missing=ib_iser: …                a module that did not come back, and why
+ *   unrestored=ens1f0: …              a part of the network state that did not
+ *   parameters=mlx5_core prof_sel=2   what a module was loaded with, where that is anything
+ *   replaced=mlx5_core: …             a module that somebody unloaded or replaced since
+ */
+#pragma once
+
+#include "common/strv.h"
+#include "entrypoint/roles.h"
+
+#define NIC_REPORT_PATH NIC_STATE_FOLDER "/nic.report"
+
+enum nic_report_list {
+	NIC_REPORT_WENT,
+	NIC_REPORT_MISSING,
+	NIC_REPORT_UNRESTORED,
+	NIC_REPORT_PARAMETERS,
+	NIC_REPORT_REPLACED,
+	NIC_REPORT_LISTS,
+};
+
+struct nic_report {
+	char mode[16];
+	char swap[16];
+	struct strv lists[NIC_REPORT_LISTS];
+};
+
+/* A key of the file, and of the JSON object. */
+const char *nic_report_key(enum nic_report_list list);
+
+/* -ENOENT when the role does not serve. nic_report_free() in any case. */
+int nic_report_read(int root_fd, struct nic_report *report);
+int nic_report_write(int root_fd, const struct nic_report *report);
+void nic_report_remove(int root_fd);
+void nic_report_free(struct nic_report *report);

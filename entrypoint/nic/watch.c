@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "entrypoint/nic/watch.h"
+
+#include <string.h>
+#include <sys/stat.h>
+
+#include "common/clock.h"
+#include "entrypoint/nic/nic.h"
+#include "entrypoint/nic/report.h"
+#include "entrypoint/nic/swap.h"
+#include "entrypoint/role_list.h"
+#include "entrypoint/role_parameters.h"
+#include "module/sysmodule.h"
+
+/* The kernel's word of a module's end comes before its folder is gone. */
+#define SETTLE_MS 250
+
+/* In the status, which is for people; the rest is in the report. */
+#define DETAIL_NAMED 4
+
+void nic_watch_free(struct nic_watch *watch)
+{
+	strv_free(&watch->modules);
+	strv_free(&watch->changed);
+}
+
+/* Another one each time that a module is loaded: the serial number of its folder in sysfs. */
+static unsigned long long load_number(int root_fd, const char *module)
+{
+	struct stat status;
+	char path[128];
+
+	(void) snprintf(path, sizeof(path), "sys/module/%.100s", module);
+	return fstatat(root_fd, path, &status, 0) < 0 ? 0 : (unsigned long long) status.st_ino;
+}
+
+static int push_module(int root_fd, const char *module, struct strv *lines)
+{
+	char build_id[BUILD_ID_HEX_SIZE];
+
+	sysmodule_build_id(root_fd, module, build_id);
+	return strv_pushf(lines, "%s %s %llu", module, *build_id ? build_id : "-",
+		load_number(root_fd, module));
+}
+
+/* Of the image's own: what they need of the kernel's is the kernel's. */
+static int list_modules(const struct nic *nic, struct strv *lines)
+{
+	int root_fd = nic->role.root_fd;
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < nic->role.driver_modules.count; i++) {
+		const char *name = nic->role.driver_modules.items[i];
+
+		if (strv_contains(&nic->swap.load, name) && sysmodule_is_live(root_fd, name))
+			r = push_module(root_fd, name, lines);
+	}
+	return r;
+}
+
+/* Says what became of the module of such a line; "" when it is as it was. */
+static int compare_line(int root_fd, const char *line, struct strv *changed)
+{
+	_cleanup_strv_ struct strv now = { 0 };
+	size_t name_length = strcspn(line, " ");
+	size_t build_length = name_length + 1 + strcspn(line + name_length + 1, " ");
+	char name[64];
+	int r;
+
+	(void) snprintf(name, sizeof(name), "%.*s", (int) name_length, line);
+	if (!sysmodule_is_live(root_fd, name))
+		return strv_pushf(changed, "%s: it is not loaded any more", name);
+	r = push_module(root_fd, name, &now);
+	if (r < 0 || strcmp(now.items[0], line) == 0)
+		return r;
+	if (strncmp(now.items[0], line, build_length + 1) == 0)
+		return strv_pushf(changed, "%s: it was loaded anew, the same build", name);
+	return strv_pushf(changed, "%s: it is another build now", name);
+}
+
+static int find_changed(const struct nic *nic, struct strv *changed)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < nic->watch.modules.count; i++)
+		r = compare_line(nic->role.root_fd, nic->watch.modules.items[i], changed);
+	return r;
+}
+
+static int copy_list(const struct strv *from, struct strv *to)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < from->count; i++)
+		r = strv_push(to, from->items[i]);
+	return r;
+}
+
+/* Lines with something behind the module's name. */
+static int copy_parameters(const struct role *role, struct strv *to)
+{
+	_cleanup_strv_ struct strv lines = { 0 };
+	int r = role_list_read(role, ROLE_PARAMETERS_LIST, &lines);
+
+	if (r == -ENOENT)
+		return 0;
+	for (size_t i = 0; r == 0 && i < lines.count; i++) {
+		const char *options = strchr(lines.items[i], ' ');
+
+		if (options && options[1])
+			r = strv_push(to, lines.items[i]);
+	}
+	return r;
+}
+
+static int fill_report(const struct nic *nic, struct nic_report *report)
+{
+	const struct swap_plan *swap = &nic->swap;
+	int r = swap_plan_going(swap, &report->lists[NIC_REPORT_WENT]);
+	int missing, unrestored;
+
+	(void) snprintf(report->mode, sizeof(report->mode), "%s", nic_mode_name(nic->inputs.mode));
+	(void) snprintf(report->swap, sizeof(report->swap), "%s",
+		swap->same       ? "same"
+		: swap->go_count ? "swapped"
+				 : "loaded");
+	missing = role_list_read(&nic->role, SWAP_MISSING_LIST, &report->lists[NIC_REPORT_MISSING]);
+	unrestored = role_list_read(
+		&nic->role, NIC_UNRESTORED_LIST, &report->lists[NIC_REPORT_UNRESTORED]);
+	if (r == 0 && (missing == -ENOMEM || unrestored == -ENOMEM))
+		r = -ENOMEM;
+	if (r == 0)
+		r = copy_parameters(&nic->role, &report->lists[NIC_REPORT_PARAMETERS]);
+	return r < 0 ? r : copy_list(&nic->watch.changed, &report->lists[NIC_REPORT_REPLACED]);
+}
+
+/* "of 7: a; b; c; d …" */
+static void describe(const char *what, const struct strv *lines, char *text, size_t size)
+{
+	size_t used = (size_t) snprintf(text, size, "%s", what);
+
+	for (size_t i = 0; i < lines->count && i < DETAIL_NAMED && used < size; i++)
+		used += (size_t) snprintf(
+			text + used, size - used, "%s%s", i ? "; " : ": ", lines->items[i]);
+	if (lines->count > DETAIL_NAMED && used < size)
+		(void) snprintf(
+			text + used, size - used, "; and %zu more", lines->count - DETAIL_NAMED);
+}
+
+/* The worst comes first; each is a sentence for the status. */
+static enum reason judge(const struct nic_report *report, char *text, size_t size)
+{
+	static const struct {
+		enum nic_report_list list;
+		enum reason reason;
+		const char *what;
+	} kinds[] = {
+		{ NIC_REPORT_REPLACED, REASON_DRIVER_REPLACED,
+			"somebody changed what this container loaded" },
+		{ NIC_REPORT_UNRESTORED, REASON_NETWORK_INCOMPLETE,
+			"part of the network's state did not come back" },
+		{ NIC_REPORT_MISSING, REASON_NONE, "modules that did not come back" },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
+		if (report->lists[kinds[i].list].count) {
+			describe(kinds[i].what, &report->lists[kinds[i].list], text, size);
+			return kinds[i].reason;
+		}
+	*text = '\0';
+	return REASON_NONE;
+}
+
+static void publish(struct nic *nic)
+{
+	_cleanup_(nic_report_free) struct nic_report report = { .mode = "" };
+	struct journal *journal = &nic->role.journal;
+	char text[ERROR_TEXT_SIZE];
+	enum reason reason;
+
+	if (fill_report(nic, &report) < 0)
+		return;
+	(void) nic_report_write(nic->role.root_fd, &report); /* nobody waits for it */
+	reason = judge(&report, text, sizeof(text));
+	journal_detail(journal, reason, text);
+}
+
+static bool is_same_list(const struct strv *one, const struct strv *other)
+{
+	if (one->count != other->count)
+		return false;
+	for (size_t i = 0; i < one->count; i++)
+		if (strcmp(one->items[i], other->items[i]) != 0)
+			return false;
+	return true;
+}
+
+static void tell_changed(struct nic *nic)
+{
+	struct journal *journal = &nic->role.journal;
+	char text[ERROR_TEXT_SIZE];
+
+	if (nic->watch.changed.count) {
+		describe("somebody changed what this container loaded", &nic->watch.changed, text,
+			sizeof(text));
+		journal_event(journal, "replaced", "watch", 0, REASON_DRIVER_REPLACED, text);
+	} else {
+		journal_event(journal, "note", "watch", 0, REASON_NONE,
+			"what runs is again what this container loaded");
+	}
+}
+
+static void look_again(struct nic *nic)
+{
+	_cleanup_strv_ struct strv changed = { 0 };
+
+	if (find_changed(nic, &changed) < 0 || is_same_list(&changed, &nic->watch.changed))
+		return;
+	strv_free(&nic->watch.changed);
+	nic->watch.changed = changed;
+	changed = (struct strv){ 0 };
+	tell_changed(nic);
+	publish(nic);
+}
+
+void nic_watch(struct role *role, unsigned happened, uint64_t *wake_ms)
+{
+	struct nic *nic = nic_of(role);
+	uint64_t now_ms = clock_monotonic_ms();
+
+	if (!happened) {
+		if (list_modules(nic, &nic->watch.modules) == 0)
+			publish(nic);
+		return;
+	}
+	if (happened & EVENT_KERNEL)
+		nic->watch.settled_ms = now_ms + SETTLE_MS;
+	if (!nic->watch.settled_ms)
+		return;
+	look_again(nic);
+	if (now_ms >= nic->watch.settled_ms)
+		nic->watch.settled_ms = 0;
+	else if (nic->watch.settled_ms < *wake_ms)
+		*wake_ms = nic->watch.settled_ms;
+}
