@@ -11,6 +11,7 @@
 #include "common/chase.h"
 #include "common/fnv.h"
 #include "common/fs.h"
+#include "entrypoint/nodebuild/host_package.h"
 
 #define SOURCES_FOLDER "usr/src"
 
@@ -113,11 +114,45 @@ static int add_link_targets(int host_fd, struct host_tree *tree, const char *fol
 	return r;
 }
 
-/* What the host's modules folder leads to, or where distributions put headers by themselves. */
+/* Where the host's own link leads, when that is nowhere: a folder that this container lacks? */
+static void describe_link(int host_fd, const char *krel, char *text, size_t size)
+{
+	char path[PATH_MAX], target[PATH_MAX];
+	ssize_t length;
+
+	(void) snprintf(path, sizeof(path), "lib/modules/%s/build", krel);
+	length = readlinkat(host_fd, path, target, sizeof(target) - 1);
+	if (length < 0) {
+		(void) snprintf(text, size, "there is no /%s", path);
+		return;
+	}
+	target[length] = '\0';
+	(void) snprintf(text, size, "/%s leads to %.200s, which is not there%s", path, target,
+		*target == '/' && !is_below(target, "/usr") && !is_below(target, "/lib")
+			? " or not mounted into this container"
+			: "");
+}
+
+static int no_build(int host_fd, const char *krel, struct error *error)
+{
+	char link[512], package[384];
+
+	describe_link(host_fd, krel, link, sizeof(link));
+	host_package_name(host_fd, krel, package, sizeof(package));
+	return error_set(error, -ENOENT,
+		"the host has no headers of the kernel %s: %s. Install %s on the host, or use an "
+		"image that was built for this kernel",
+		krel, link, package);
+}
+
+/*
+ * What the host's modules folder leads to, or where distributions put headers by themselves. Where
+ * only the host's /usr is seen, its modules are below that.
+ */
 static int find_build(int host_fd, const char *krel, struct host_tree *tree, struct error *error)
 {
-	static const char *const places[] = { "lib/modules/%s/build", "usr/src/linux-headers-%s",
-		"usr/src/kernels/%s" };
+	static const char *const places[] = { "lib/modules/%s/build", "usr/lib/modules/%s/build",
+		"usr/src/linux-headers-%s", "usr/src/kernels/%s" };
 
 	for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
 		char path[PATH_MAX];
@@ -133,11 +168,7 @@ static int find_build(int host_fd, const char *krel, struct host_tree *tree, str
 		if (r == -ENOMEM)
 			return error_set_errno(error, r, "%s", path);
 	}
-	return error_set(error, -ENOENT,
-		"the host has no headers of the running kernel: /lib/modules/%s/build leads nowhere. "
-		"Install them on the host (Debian, Ubuntu: linux-headers-%s; RHEL, Rocky, SUSE: "
-		"kernel-devel-%s), or use an image that was built for this kernel",
-		krel, krel, krel);
+	return no_build(host_fd, krel, error);
 }
 
 static int find_source(int host_fd, const char *krel, struct host_tree *tree)

@@ -143,7 +143,7 @@ modules() { echo "$root/upper/usr/lib/modules/$krel"; }
     mv "$BATS_TEST_TMPDIR/headers" "$folder/host/usr/src/linux-headers-$krel"
     cat "$BATS_TEST_TMPDIR/out"
     ((ended > 1))
-    grep -q "\[BUILD_FAILED\].*Install them on the host (Debian, Ubuntu: linux-headers-$krel" "$BATS_TEST_TMPDIR/out"
+    grep -q "\[BUILD_FAILED\].*Install the headers of that very release (Debian, Ubuntu: linux-headers-$krel" "$BATS_TEST_TMPDIR/out"
 }
 
 # make_ofed FOLDER CRC: the headers of an OFED as the NIC container shows them, as far as the smallest peermem needs them.

@@ -2,6 +2,7 @@
 #include "tests/unit/support.h"
 
 #include "common/fs.h"
+#include "entrypoint/nodebuild/host_package.h"
 #include "entrypoint/nodebuild/host_tree.h"
 #include "entrypoint/nodebuild/kit.h"
 #include "entrypoint/nodebuild/limits.h"
@@ -196,6 +197,74 @@ static void headers_are_found_with_all_that_they_name(void **state)
 	/* A recipe puts a link of its own there. */
 	assert_false(strv_contains(&tree.folders, "usr/src/ofa_kernel"));
 	assert_true(strv_contains(&tree.links, "usr/src/linux-kbuild ../lib/linux-kbuild"));
+}
+
+static void expect_package(
+	const struct folder *folder, const char *os, const char *krel, const char *words)
+{
+	char text[384];
+
+	folder_write_text(folder, "etc/os-release", os);
+	host_package_name(folder->fd, krel, text, sizeof(text));
+	assert_contains(text, words);
+}
+
+static void the_package_with_the_headers_has_the_distributions_name(void **state)
+{
+	const struct folder *folder = *state;
+	char text[384];
+
+	host_package_name(folder->fd, KREL, text, sizeof(text));
+	assert_contains(text, "linux-headers-" KREL "; RHEL");
+	expect_package(folder, "ID=debian\n", KREL, "linux-headers-" KREL " (apt-get");
+	expect_package(folder, "NAME=x\nID=linuxmint\nID_LIKE=\"ubuntu debian\"\n", KREL,
+		"linux-headers-" KREL " (apt-get");
+	expect_package(folder, "ID=\"rocky\"\nID_LIKE=\"rhel centos fedora\"\n",
+		"5.14.0-503.el9.x86_64", "kernel-devel-5.14.0-503.el9.x86_64 (dnf");
+	expect_package(folder, "ID=rhel\n", "5.14.0-503.el9.x86_64+rt",
+		"kernel-rt-devel-5.14.0-503.el9.x86_64 (dnf");
+	expect_package(folder, "ID=rhel\n", "5.14.0-503.el9.aarch64+64k",
+		"kernel-64k-devel-5.14.0-503.el9.aarch64 (dnf");
+	expect_package(folder, "ID=\"sles\"\nID_LIKE=\"suse\"\n", "6.4.0-150600.23.25-default",
+		"kernel-default-devel of version 6.4.0-150600.23.25 (zypper");
+	expect_package(folder, "ID=rhelish\n", KREL, "linux-headers-" KREL "; RHEL");
+	/* As most distributions have it. */
+	assert_int_equal(unlinkat(folder->fd, "etc/os-release", 0), 0);
+	assert_int_equal(symlinkat("/usr/lib/os-release", folder->fd, "etc/os-release"), 0);
+	folder_write_text(folder, "usr/lib/os-release", "ID=ubuntu\n");
+	host_package_name(folder->fd, KREL, text, sizeof(text));
+	assert_contains(text, "(apt-get");
+}
+
+/* Of an own kernel that lies where the network operator mounts nothing. */
+static void a_link_that_leads_out_of_what_is_mounted_is_told(void **state)
+{
+	const struct folder *folder = *state;
+	struct host_tree tree = { 0 };
+	struct error error = { "" };
+
+	folder_subfolder(folder, "lib/modules/" KREL);
+	assert_int_equal(symlinkat("/home/me/linux", folder->fd, "lib/modules/" KREL "/build"), 0);
+	assert_int_equal(host_tree_find(folder->fd, KREL, &tree, &error), -ENOENT);
+	assert_contains(error.text, "leads to /home/me/linux");
+	assert_contains(error.text, "not mounted into this container");
+}
+
+/* Relative links, which end below the host's root however far up they go; no lib but usr/lib. */
+static void relative_links_and_a_usr_alone_serve_as_well(void **state)
+{
+	const struct folder *folder = *state;
+	_cleanup_(host_tree_free) struct host_tree tree = { 0 };
+	struct error error = { "" };
+
+	lay_out(folder);
+	assert_int_equal(unlinkat(folder->fd, "lib/modules/" KREL "/build", 0), 0);
+	folder_subfolder(folder, "usr/lib/modules/" KREL);
+	assert_int_equal(symlinkat("../../../../../../../usr/src/linux-headers-" KREL, folder->fd,
+				 "usr/lib/modules/" KREL "/build"),
+		0);
+	assert_int_equal(host_tree_find(folder->fd, KREL, &tree, &error), 0);
+	assert_string_equal(tree.build, HEADERS);
 }
 
 static void missing_or_wrong_headers_are_told(void **state)
@@ -436,6 +505,9 @@ int main(void)
 		folder_test(an_image_without_a_kit_says_how_to_make_one),
 		folder_test(headers_are_found_with_all_that_they_name),
 		folder_test(missing_or_wrong_headers_are_told),
+		folder_test(the_package_with_the_headers_has_the_distributions_name),
+		folder_test(a_link_that_leads_out_of_what_is_mounted_is_told),
+		folder_test(relative_links_and_a_usr_alone_serve_as_well),
 		folder_test(another_build_of_the_kernel_has_another_identity),
 		folder_test(a_set_is_found_by_all_of_its_inputs),
 		folder_test(a_damaged_set_is_not_in_the_way_of_a_new_one),
