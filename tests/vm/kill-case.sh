@@ -1,7 +1,11 @@
 # shellcheck shell=dash disable=SC1091,SC2154
 # SPDX-License-Identifier: Apache-2.0
-# What cases of kill.bash say on top of drivers.sh: `. /case/kill.sh`.
+# What cases of kill.bash say on top of drivers.sh: `. /case/kill.sh`. $victim is the container that dies, $victim_image what
+# `start` is told of it.
 . /test/drivers.sh
+
+victim=gpu
+victim_image=gpu
 
 for role in gpu nic peermem; do
     echo "/case/slipway-init /usr/bin/slipway-init file rbind,rprivate,ro" >>"/test/roles/$role.mounts"
@@ -20,42 +24,42 @@ killed_at() {
     container_log "$1" | grep '^kill point'
 }
 
-# killed_in_start PLACE [KEY=VALUE…]: a GPU container is started and dies at PLACE.
+# killed_in_start PLACE [KEY=VALUE…]: the container is started and dies at PLACE.
 killed_in_start() {
     local place=$1
     shift
-    start gpu "SLIPWAY_KILL_AT=$place" "$@"
-    killed_at gpu "$place"
+    start "$victim_image" "SLIPWAY_KILL_AT=$place" "$@"
+    killed_at "$victim" "$place"
 }
 
 # killed_in_stop PLACE [KEY=VALUE…]: one is started, gets ready, is stopped and dies at PLACE.
 killed_in_stop() {
     local place=$1
     shift
-    start gpu "SLIPWAY_KILL_AT=$place" "$@"
-    wait_ready gpu 120
-    stop gpu
-    killed_at gpu "$place"
+    start "$victim_image" "SLIPWAY_KILL_AT=$place" "$@"
+    wait_ready "$victim" 120
+    stop "$victim"
+    killed_at "$victim" "$place"
 }
 
 # converges [KEY=VALUE…]: the next start serves, whatever was left.
 converges() {
-    start gpu "$@"
-    wait_ready gpu 120
-    expect_gpu_serves
+    start "$victim_image" "$@"
+    wait_ready "$victim" 120
+    "expect_${victim}_serves"
 }
 
 # random_round NUMBER [KEY=VALUE…]: dies at its NUMBERth place, in its start or its stop; when it has fewer, it stops.
 random_round() {
     local place="#$1"
     shift
-    start gpu "SLIPWAY_KILL_AT=$place" "$@"
-    poll 120 is_ready_or_ended gpu || fail "neither ready nor dead after 120 s ($place)"
-    if is_running gpu; then
-        crun kill gpu TERM 2>/dev/null || true # it may die at this very moment
-        wait_exit gpu 120
+    start "$victim_image" "SLIPWAY_KILL_AT=$place" "$@"
+    poll 120 is_ready_or_ended "$victim" || fail "neither ready nor dead after 120 s ($place)"
+    if is_running "$victim"; then
+        crun kill "$victim" TERM 2>/dev/null || true # it may die at this very moment
+        wait_exit "$victim" 120
     fi
-    container_log gpu | grep '^kill point' || echo "$place: all of it"
+    container_log "$victim" | grep '^kill point' || echo "$place: all of it"
 }
 
 # What ended lives left in this machine's memory.

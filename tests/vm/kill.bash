@@ -10,11 +10,15 @@ kill_build=$(cd "$vm_folder/../.." && realpath -m "${O:-build}")/kill-points
 # Images are Debian 12's as this machine is: what is compiled here runs in them.
 use_kill_points() {
     use_drivers
+    make_kill_points
+}
+
+make_kill_points() {
     make -s -C "$vm_folder/../.." O="$kill_build" KILL_POINTS=1 "$kill_build/slipway-init" >/dev/null
     "$kill_build/slipway-init" --version | grep -q 'kill points'
 }
 
-# run_kill_case <SCRIPT: run_case with the vocabulary of guest/kill.sh.
+# run_kill_case <SCRIPT: run_case with the vocabulary of kill-case.sh; `runner=run_simnet run_kill_case` for another node.
 run_kill_case() {
-    run_case --add "$kill_build/slipway-init" --add "$vm_folder/kill-case.sh:kill.sh" "$@"
+    "${runner:-run_case}" --add "$kill_build/slipway-init" --add "$vm_folder/kill-case.sh:kill.sh" "$@"
 }

@@ -1,0 +1,95 @@
+#!/usr/bin/env bats
+# shellcheck disable=SC2030,SC2031,SC2154
+# SPDX-License-Identifier: Apache-2.0
+# SIGKILL at every kind of place of the NIC role's start and stop, and power failures: the next start finishes the job, and the
+# network is what it was. make check-full does it at random places.
+
+load simnet
+load kill
+
+setup_file() {
+    use_simnet
+    make_kill_points
+}
+
+# run_nic_kill [OPTION…] <CASE
+run_nic_kill() {
+    {
+        echo '. /case/simnet.sh; . /case/node.sh; . /case/kill.sh; . /case/node.sh; victim=nic; victim_image=nic:nic-1'
+        cat
+    } >"$BATS_TEST_TMPDIR/case"
+    runner=run_simnet run_kill_case --add "$vm_folder/simnet/node.sh" "$@" <"$BATS_TEST_TMPDIR/case"
+}
+
+@test "killed in a start, where something changed or is about to: the next start serves, with the network as it was" {
+    VM_TIMEOUT=500 run_nic_kill <<'CASE'
+boot_node
+configure_node
+network_state >/tmp/before
+for place in network:saved host-files:after swap-out:module:2 swap-out:after swap-in:module:3 swap-in:after unblock:after \
+    network:devices network:links:masters restore-network:after tell-ready:after swap-settle:before; do
+    killed_in_start "$place"
+    converges
+    stop_clean nic
+    expect_inbox
+    forget_containers
+done
+CASE
+    [ "$status" -eq 0 ]
+}
+
+@test "killed in a stop that gives the node's own driver back: the next start serves, and its stop gives it back" {
+    VM_TIMEOUT=500 run_nic_kill <<'CASE'
+boot_node
+configure_node
+network_state >/tmp/before
+for place in undo:tell-ready:after undo:restore-network:after undo:swap-in:module:1 undo:swap-in:after undo:swap-out:module:2 \
+    undo:swap-out:after undo:save-network:before; do
+    killed_in_stop "$place"
+    converges
+    stop_clean nic
+    expect_inbox
+    forget_containers
+done
+CASE
+    [ "$status" -eq 0 ]
+}
+
+# A node boots with its own driver and without VFs: what an operator of the cluster had put on the cards is only in the journal.
+power_failure_at() {
+    local disk=$BATS_TEST_TMPDIR/node.ext4 place=$1
+    run_nic_kill --node-disk "$disk" <<CASE
+node_disk
+boot_node
+configure_node
+card_facts >/vm/node/before
+sync
+killed_in_start "$place"
+crash
+CASE
+    [ "$status" -eq 0 ]
+    run_nic_kill --node-disk "$disk" <<'CASE'
+node_disk
+find /etc/modprobe.d /etc/udev -type l -exec sh -c 'ls -l "$1"; ! [ -e "$1" ] || exit 1' - {} \;
+boot_node
+start nic:nic-1
+wait_ready nic 120
+expect "netdevsim is not the image's" is_of nic-1 netdevsim
+card_facts >/tmp/now
+diff /vm/node/before /tmp/now || fail "the cards are not what they were"
+[ ! -e /var/opt/mofed-container/inventory/.slipway/network.journal ] || fail "the journal is still there"
+refute "the blacklist is still there" [ -L /etc/modprobe.d/blacklist-ofed-modules.conf ]
+ip -4 -o address show dev nic1 | grep -q 203.0.113.1
+stop_clean nic
+expect "netdevsim is not the node's own" is_inbox netdevsim
+CASE
+    [ "$status" -eq 0 ]
+}
+
+@test "the power fails when the old driver is gone: the next boot's start gives the cards their VFs and modes back" {
+    power_failure_at swap-out:after
+}
+
+@test "the power fails in the middle of bringing the network back" {
+    power_failure_at network:devices
+}
