@@ -11,6 +11,7 @@
 #include "entrypoint/modules/prove.h"
 #include "entrypoint/nic/host_files.h"
 #include "entrypoint/nic/host_options.h"
+#include "entrypoint/nic/network_steps.h"
 #include "entrypoint/nic/report.h"
 #include "entrypoint/nic/sources.h"
 #include "entrypoint/nic/swap.h"
@@ -121,7 +122,8 @@ static int clear_flag(struct action *action)
 
 /* The flag comes last and goes first. */
 static const struct step nic_steps[] = {
-	{ .name = "clear-stale", .perform = clear_stale },
+	/* What an earlier life shows stays until ours takes its place, or until there is none. */
+	{ .name = "clear-stale", .perform = clear_stale, .undo = nic_detach_sources },
 	{ .name = "clear-host-files",
 		.kind = STEP_WORKER,
 		.perform = nic_host_files_clear,
@@ -142,6 +144,14 @@ static const struct step nic_steps[] = {
 		.kind = STEP_WORKER,
 		.perform = prove,
 		.deadline_ms = 60 * 1000 },
+	{ .name = "save-network",
+		.is_done = nic_network_stays,
+		.kind = STEP_WORKER,
+		.perform = nic_network_save,
+		.deadline_ms = FILES_DEADLINE_MS,
+		.undo_kind = STEP_WORKER,
+		.undo = nic_network_return,
+		.undo_deadline_ms = LOAD_DEADLINE_MS },
 	{ .name = "host-files",
 		.kind = STEP_WORKER,
 		.perform = nic_host_files_put,
@@ -172,12 +182,20 @@ static const struct step nic_steps[] = {
 		.perform = swap_others,
 		.deadline_ms = LOAD_DEADLINE_MS },
 	{ .name = "unblock",
-		.is_done = nic_is_same,
+		.is_done = is_swapped,
 		.kind = STEP_WORKER,
 		.perform = nic_unblock,
 		.deadline_ms = FILES_DEADLINE_MS,
 		.undo_kind = STEP_WORKER,
 		.undo = nic_block_again,
+		.undo_deadline_ms = FILES_DEADLINE_MS },
+	{ .name = "restore-network",
+		.is_done = nic_network_is_whole,
+		.kind = STEP_WORKER,
+		.perform = nic_network_restore,
+		.deadline_ms = LOAD_DEADLINE_MS,
+		.undo_kind = STEP_WORKER,
+		.undo = nic_network_save_again,
 		.undo_deadline_ms = FILES_DEADLINE_MS },
 	{ .name = "export-sources", .perform = nic_export_sources, .undo = nic_detach_sources },
 	{ .name = "fingerprint",

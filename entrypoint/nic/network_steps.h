@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * When the network's state is saved and given back (network/network.h): before the first module
+ * leaves and after the last one is back, on the way in and on the way out. Its journal lies on the
+ * host's disk where the operator mounts a folder for it, and a later life finds it there.
+ */
+#pragma once
+
+#include "entrypoint/engine/plan.h"
+
+/* is_done of nic_network_save(): no module goes. */
+bool nic_network_stays(const void *role);
+/* STEP_WORKER: of the devices whose drivers go. */
+int nic_network_save(struct action *action);
+/* STEP_WORKER, its undo: when a journal is there still, by then with the old drivers loaded. */
+int nic_network_return(struct action *action);
+
+/* is_done of nic_network_restore(): no journal is there. */
+bool nic_network_is_whole(const void *role);
+/*
+ * STEP_WORKER: gives back what the journal says. What could not be is told and written to the
+ * role's list NIC_UNRESTORED_LIST, and is no failure: the driver is there. When it could not be
+ * done at all, it is (REASON_NETWORK_INCOMPLETE).
+ */
+int nic_network_restore(struct action *action);
+/* STEP_WORKER, its undo: saves anew, when modules are about to go and others to come. */
+int nic_network_save_again(struct action *action);
