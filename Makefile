@@ -40,7 +40,8 @@ init_common := $(filter-out common/hash.c common/process.c,$(common_sources))
 # Signing is the build side's, and the only part of module/ that needs libcrypto.
 init_module := $(filter-out module/sign%.c,$(module_sources))
 init_objects := $(call objects,$(entrypoint_sources) $(init_module) $(init_common))
-init_libs := -llzma -lmnl -lzstd -lz -ldl
+# What unpacks is opened at run time too (module/decompress_library.h).
+init_libs := -lmnl -ldl
 
 cli_objects := $(call objects,$(cli_sources) $(kernels_sources) $(module_sources) $(common_sources))
 cli_libs = $(call pkg_libs,json-c libarchive libcrypto inih libcurl expat) -llzma -lzstd -lz

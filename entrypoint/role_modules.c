@@ -33,7 +33,7 @@ static int is_ours(const struct role *role, struct loader *loader, const char *n
 	int r = loader_file(loader, name, &path, error);
 
 	if (r == 0)
-		r = elf_module_open(role->root_fd, path, &module, error);
+		r = elf_module_open_brief(role->root_fd, path, &module, error);
 	if (r < 0)
 		return r;
 	elf_module_build_id(module, our_id);
@@ -186,7 +186,7 @@ static int replace(struct action *action, const struct strv *present, bool ours)
 	return r < 0 ? take_back(action, ours, &removed, r) : 0;
 }
 
-/* Before libkmod is opened, which takes longer than to look. */
+/* Before the tree is opened, which takes longer than to look. */
 static bool is_any_loaded(const struct role *role)
 {
 	for (size_t i = 0; i < role->driver_modules.count; i++)
@@ -258,21 +258,28 @@ static int load_all(struct action *action, struct loader *loader, const char *co
 	return r;
 }
 
+/* What the kernel took from us is ours; somebody else may have been quicker with the others. */
 static int expect_ours(struct action *action, struct loader *loader)
 {
 	const struct role *role = action->role;
-	_cleanup_strv_ struct strv present = { 0 };
-	char foreign[64];
-	int r = role_compare_loaded(role, loader, &present, foreign, &action->error);
 
-	if (r < 0)
-		return action_reason(action, REASON_INTERNAL, r);
-	if (*foreign)
-		return action_fail(action, REASON_LOAD_FAILED, -EEXIST,
-			"%s is loaded, but not the image's: the host loaded its own meanwhile "
-			"(udev?): "
-			"keep it from that with a blacklist line in its modprobe.d",
-			foreign);
+	for (size_t i = 0; i < role->driver_modules.count; i++) {
+		const char *name = role->driver_modules.items[i];
+		bool ours = false;
+		int r;
+
+		if (loader_inserted(loader, name) || !sysmodule_exists(role->root_fd, name))
+			continue;
+		r = is_ours(role, loader, name, &ours, &action->error);
+		if (r < 0)
+			return action_reason(action, REASON_INTERNAL, r);
+		if (!ours)
+			return action_fail(action, REASON_LOAD_FAILED, -EEXIST,
+				"%s is loaded, but not the image's: the host loaded its own "
+				"meanwhile (udev?): keep it from that with a blacklist line in its "
+				"modprobe.d",
+				name);
+	}
 	return 0;
 }
 

@@ -2,13 +2,11 @@
 #include "module/decompress.h"
 
 #include <limits.h>
-#include <lzma.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
-#define ZLIB_CONST /* next_in then points to const */
-#include <zlib.h>
-#include <zstd.h>
+
+#include "module/decompress_library.h"
 
 #define FIRST_CAPACITY ((size_t) 256 * 1024)
 
@@ -93,16 +91,22 @@ static int decode(decoder_step *step, void *state, struct input *input, struct o
 	return input->used == input->size ? 0 : -EINVAL;
 }
 
+struct xz_state {
+	struct xz_calls calls;
+	lzma_stream stream;
+};
+
 static int xz_step(void *state, struct input *input, struct output *output)
 {
-	lzma_stream *stream = state;
+	struct xz_state *xz = state;
+	lzma_stream *stream = &xz->stream;
 	lzma_ret r;
 
 	stream->next_in = input->data + input->used;
 	stream->avail_in = input->size - input->used;
 	stream->next_out = (uint8_t *) output->data + output->size;
 	stream->avail_out = output->capacity - output->size;
-	r = lzma_code(stream, LZMA_RUN);
+	r = xz->calls.lzma_code(stream, LZMA_RUN);
 	input->used = input->size - stream->avail_in;
 	output->size = output->capacity - stream->avail_out;
 	if (r == LZMA_STREAM_END)
@@ -112,15 +116,17 @@ static int xz_step(void *state, struct input *input, struct output *output)
 	return r == LZMA_OK ? 0 : -EINVAL;
 }
 
-static int unpack_xz(struct input *input, struct output *output)
+static int unpack_xz(struct input *input, struct output *output, struct error *error)
 {
-	lzma_stream stream = LZMA_STREAM_INIT;
-	int r;
+	struct xz_state xz = { .stream = LZMA_STREAM_INIT };
+	int r = xz_calls_open(&xz.calls, error);
 
-	if (lzma_stream_decoder(&stream, XZ_MEMORY_LIMIT, 0) != LZMA_OK)
+	if (r < 0)
+		return r;
+	if (xz.calls.lzma_stream_decoder(&xz.stream, XZ_MEMORY_LIMIT, 0) != LZMA_OK)
 		return -ENOMEM;
-	r = decode(xz_step, &stream, input, output);
-	lzma_end(&stream);
+	r = decode(xz_step, &xz, input, output);
+	xz.calls.lzma_end(&xz.stream);
 	return r;
 }
 
@@ -129,9 +135,15 @@ static unsigned int at_most_uint(size_t size)
 	return size > UINT_MAX ? UINT_MAX : (unsigned int) size;
 }
 
+struct gzip_state {
+	struct gzip_calls calls;
+	z_stream stream;
+};
+
 static int gzip_step(void *state, struct input *input, struct output *output)
 {
-	z_stream *stream = state;
+	struct gzip_state *gzip = state;
+	z_stream *stream = &gzip->stream;
 	unsigned int in = at_most_uint(input->size - input->used);
 	unsigned int out = at_most_uint(output->capacity - output->size);
 	int r;
@@ -140,7 +152,7 @@ static int gzip_step(void *state, struct input *input, struct output *output)
 	stream->avail_in = in;
 	stream->next_out = (Bytef *) output->data + output->size;
 	stream->avail_out = out;
-	r = inflate(stream, Z_NO_FLUSH);
+	r = gzip->calls.inflate(stream, Z_NO_FLUSH);
 	input->used += in - stream->avail_in;
 	output->size += out - stream->avail_out;
 	if (r == Z_STREAM_END)
@@ -150,47 +162,59 @@ static int gzip_step(void *state, struct input *input, struct output *output)
 	return r == Z_OK || r == Z_BUF_ERROR ? 0 : -EINVAL;
 }
 
-static int unpack_gzip(struct input *input, struct output *output)
+static int unpack_gzip(struct input *input, struct output *output, struct error *error)
 {
-	z_stream stream = { 0 };
-	int r;
+	struct gzip_state gzip = { .stream = { 0 } };
+	int r = gzip_calls_open(&gzip.calls, error);
 
-	/* 16 on top of the window bits: gzip framing only. */
-	if (inflateInit2(&stream, MAX_WBITS + 16) != Z_OK)
+	if (r < 0)
+		return r;
+	/* What inflateInit2() of zlib.h calls; 16 on top of the window bits: gzip framing only. */
+	if (gzip.calls.inflateInit2_(
+		    &gzip.stream, MAX_WBITS + 16, ZLIB_VERSION, (int) sizeof(z_stream)) != Z_OK)
 		return -ENOMEM;
-	r = decode(gzip_step, &stream, input, output);
-	(void) inflateEnd(&stream);
+	r = decode(gzip_step, &gzip, input, output);
+	(void) gzip.calls.inflateEnd(&gzip.stream);
 	return r;
 }
 
+struct zstd_state {
+	struct zstd_calls calls;
+	ZSTD_DCtx *context;
+};
+
 static int zstd_step(void *state, struct input *input, struct output *output)
 {
+	const struct zstd_state *zstd = state;
 	ZSTD_inBuffer in = { input->data, input->size, input->used };
 	ZSTD_outBuffer out = { output->data, output->capacity, output->size };
-	size_t left = ZSTD_decompressStream(state, &out, &in);
+	size_t left = zstd->calls.ZSTD_decompressStream(zstd->context, &out, &in);
 
-	if (ZSTD_isError(left))
+	if (zstd->calls.ZSTD_isError(left))
 		return -EINVAL;
 	input->used = in.pos;
 	output->size = out.pos;
 	return left == 0;
 }
 
-static int unpack_zstd(struct input *input, struct output *output)
+static int unpack_zstd(struct input *input, struct output *output, struct error *error)
 {
-	ZSTD_DCtx *context = ZSTD_createDCtx();
-	int r;
+	struct zstd_state zstd = { .context = NULL };
+	int r = zstd_calls_open(&zstd.calls, error);
 
-	if (!context)
+	if (r < 0)
+		return r;
+	zstd.context = zstd.calls.ZSTD_createDCtx();
+	if (!zstd.context)
 		return -ENOMEM;
-	r = decode(zstd_step, context, input, output);
-	(void) ZSTD_freeDCtx(context);
+	r = decode(zstd_step, &zstd, input, output);
+	(void) zstd.calls.ZSTD_freeDCtx(zstd.context);
 	return r;
 }
 
 static const struct {
 	const char *name;
-	int (*unpack)(struct input *input, struct output *output);
+	int (*unpack)(struct input *input, struct output *output, struct error *error);
 } formats[] = {
 	[DECOMPRESS_XZ] = { "xz", unpack_xz },
 	[DECOMPRESS_GZIP] = { "gzip", unpack_gzip },
@@ -202,7 +226,7 @@ int decompress(enum decompress_format format, const void *data, size_t size, siz
 {
 	struct input input = { .data = data, .size = size };
 	struct output output = { .limit = limit };
-	int r = formats[format].unpack(&input, &output);
+	int r = formats[format].unpack(&input, &output, error);
 
 	if (r == 0) {
 		*ret_data = output.data;
@@ -210,6 +234,8 @@ int decompress(enum decompress_format format, const void *data, size_t size, siz
 		return 0;
 	}
 	free(output.data);
+	if (r == -ELIBACC || r == -ELIBBAD)
+		return r;
 	if (r == -EFBIG)
 		return error_set(error, r, "larger than %zu MiB when unpacked: not a kernel module",
 			limit >> 20);

@@ -14,7 +14,6 @@
 #define SHN_LIVEPATCH    0xff20
 #define EXPORT_SIZE      12 /* struct kernel_symbol since SINCE_NAME_SPACES */
 #define STRUCT_NAME_SIZE 56
-#define NAME_MARKS       1024
 #define NAME_LIMIT       1024 /* bytes of a section's name that are compared */
 
 static const char *shown_name(const struct elf_parts *parts, unsigned int index)
@@ -284,74 +283,72 @@ static bool is_shown(const struct elf_parts *parts, unsigned int index)
 	       index == parts->strtab;
 }
 
-struct shown {
-	const char *name;
-	unsigned int index;
+/* Of a name; most that differ show it in their length or their last bytes. */
+static uint32_t hash_of(const char *name)
+{
+	size_t length = strnlen(name, NAME_LIMIT);
+	size_t end = length < 8 ? 0 : length - 8;
+	uint64_t first = length, last = 0;
+
+	memcpy(&last, name + end, length - end);
+	if (length >= 16)
+		memcpy(&first, name + length / 2 - 4, sizeof(first));
+	first = (first ^ (last * UINT64_C(0x9e3779b97f4a7c15)) ^ length) *
+		UINT64_C(0xff51afd7ed558ccd);
+	return (uint32_t) (first >> 32);
+}
+
+/* Names that were seen: open addressing, by section. */
+struct seen {
+	struct {
+		uint32_t hash;
+		uint32_t index; /* of the section; 0: free */
+	} * slots;
+	size_t mask; /* a power of two, less one */
 };
 
-static int compare_shown(const void *a, const void *b)
+/* Whether a section before it has the name; else it is seen now. */
+static bool see(const struct elf_parts *parts, struct seen *seen, unsigned int index)
 {
-	const struct shown *left = a;
-	const struct shown *right = b;
-	int order = strncmp(left->name, right->name, NAME_LIMIT);
+	const char *name = elf_section_name(parts, index);
+	uint32_t hash = hash_of(name);
+	size_t place = hash & seen->mask;
 
-	if (order)
-		return order;
-	return left->index < right->index ? -1 : left->index > right->index;
+	for (; seen->slots[place].index; place = (place + 1) & seen->mask)
+		if (seen->slots[place].hash == hash &&
+			strncmp(elf_section_name(parts, seen->slots[place].index), name,
+				NAME_LIMIT) == 0)
+			return true;
+	seen->slots[place].hash = hash;
+	seen->slots[place].index = index;
+	return false;
 }
 
 /* Sets *@ret to the first section with the name of one before it, or to 0. */
 static int find_named_twice(const struct elf_parts *parts, unsigned int *ret)
 {
-	_cleanup_free_ struct shown *shown = calloc(parts->header.e_shnum, sizeof(*shown));
-	size_t count = 0;
+	_cleanup_free_ void *slots = NULL;
+	struct seen seen = { .mask = 127 };
 
 	*ret = 0;
-	if (!shown)
+	while (seen.mask < (size_t) parts->header.e_shnum * 2)
+		seen.mask = seen.mask * 2 + 1;
+	slots = calloc(seen.mask + 1, sizeof(*seen.slots));
+	if (!slots)
 		return -ENOMEM;
-	for (unsigned int i = 1; i < parts->header.e_shnum; i++)
-		if (is_shown(parts, i))
-			shown[count++] = (struct shown){ elf_section_name(parts, i), i };
-	qsort(shown, count, sizeof(*shown), compare_shown);
-	for (size_t i = 1; i < count; i++)
-		if (strncmp(shown[i - 1].name, shown[i].name, NAME_LIMIT) == 0 &&
-			(!*ret || shown[i].index < *ret))
-			*ret = shown[i].index;
+	seen.slots = slots;
+	for (unsigned int i = 1; !*ret && i < parts->header.e_shnum; i++)
+		if (is_shown(parts, i) && see(parts, &seen, i))
+			*ret = i;
 	return 0;
-}
-
-/* Of a name, so that few have the same: ".init.text" and ".exit.text" have not. */
-static size_t mark_of(const char *name)
-{
-	const unsigned char *bytes = (const unsigned char *) name;
-	size_t length = strnlen(name, NAME_LIMIT);
-
-	if (length < 2)
-		return length;
-	return (length * 33 + bytes[1] * (size_t) 131 + bytes[length / 2] * (size_t) 7 +
-		       bytes[length - 1]) %
-	       NAME_MARKS;
 }
 
 /* add_sect_attrs() of kernel/module/sysfs.c; before 6.12 its failures were passed over. */
 static int examine_shown_names(struct examination *test)
 {
 	const struct elf_parts *parts = test->parts;
-	bool marks[NAME_MARKS] = { false };
-	unsigned int twice = 0;
-	bool *mark = NULL;
+	unsigned int twice;
 
-	for (unsigned int i = 1; i < parts->header.e_shnum; i++) {
-		if (!is_shown(parts, i))
-			continue;
-		mark = &marks[mark_of(elf_section_name(parts, i))];
-		if (*mark)
-			break;
-		*mark = true;
-		mark = NULL;
-	}
-	if (!mark)
-		return 0;
 	if (find_named_twice(parts, &twice) < 0)
 		return -ENOMEM;
 	if (!twice)

@@ -4,10 +4,9 @@
 #include <fcntl.h>
 #include <string.h>
 
+#include "common/hex.h"
 #include "module/elf_parts.h"
 #include "module/trailer.h"
-
-#define BUILD_ID_SIZE_LIMIT ((BUILD_ID_HEX_SIZE - 1) / 2)
 
 /* Signatures have some 700 bytes; with certificates in them a few thousand. */
 #define SIGNATURE_SIZE_LIMIT ((size_t) 64 * 1024)
@@ -19,6 +18,7 @@ struct elf_module {
 	size_t data_size;
 	uint16_t machine;
 	bool readable; /* 64-bit little-endian: the rest is filled in */
+	bool brief;    /* of the rest only info and build_id are */
 	bool has_basic;
 	bool has_extended;
 	uint64_t struct_size;
@@ -121,32 +121,6 @@ static int read_trailer(struct elf_module *module, struct elf_parts *parts, stru
 	return module->trailer.present ? read_signature(module, parts->file, error) : 0;
 }
 
-/* Linux include/uapi/linux/elf.h: name and content are padded to four bytes each. */
-static void read_build_id(struct elf_module *module, const struct elf_span *note)
-{
-	size_t offset = 0;
-	Elf64_Nhdr header;
-
-	while (note->size - offset >= sizeof(header)) {
-		size_t left, name_size;
-
-		memcpy(&header, note->data + offset, sizeof(header));
-		offset += sizeof(header);
-		left = note->size - offset;
-		name_size = ((size_t) header.n_namesz + 3) & ~(size_t) 3;
-		if (name_size > left || header.n_descsz > left - name_size)
-			return;
-		if (header.n_type == NT_GNU_BUILD_ID && header.n_descsz <= BUILD_ID_SIZE_LIMIT) {
-			module->build_id_size = header.n_descsz;
-			memcpy(module->build_id, note->data + offset + name_size, header.n_descsz);
-			return;
-		}
-		offset += name_size + (((size_t) header.n_descsz + 3) & ~(size_t) 3);
-		if (offset > note->size)
-			return;
-	}
-}
-
 static unsigned int found_or_any(const struct elf_parts *parts, enum elf_known known)
 {
 	const struct elf_found *found = &parts->found[known];
@@ -196,7 +170,7 @@ static int read_versions(
 	return r < 0 ? error_set_errno(error, r, "cannot read symbol versions") : 0;
 }
 
-static int read_content(
+static int read_identity(
 	struct elf_module *module, const struct elf_parts *parts, struct error *error)
 {
 	struct elf_span note;
@@ -204,15 +178,20 @@ static int read_content(
 
 	if (r < 0)
 		return r;
-	read_build_id(module, &note);
+	module->build_id_size = elf_note_build_id(&note, module->build_id);
+	return read_info(module, parts, error);
+}
+
+static int read_content(
+	struct elf_module *module, const struct elf_parts *parts, struct error *error)
+{
+	int r = read_versions(module, parts, error);
+
+	if (r < 0)
+		return r;
 	module->info_allocated =
 		parts->found[ELF_MODINFO].allocated || !parts->found[ELF_MODINFO].any;
 	module->struct_size = parts->sections[found_or_any(parts, ELF_THIS_MODULE)].sh_size;
-	r = read_info(module, parts, error);
-	if (r == 0)
-		r = read_versions(module, parts, error);
-	if (r < 0)
-		return r;
 	if (elf_undefined_read(parts, &module->versions, &module->undefined,
 		    &module->undefined_count, &module->undefined_names) < 0)
 		return error_set_errno(error, -ENOMEM, "cannot read symbols");
@@ -232,8 +211,12 @@ static int read_module(struct elf_module *module, struct elf_file *file, struct 
 		r = read_ident(module, &parts, error);
 	if (r < 0 || !module->readable)
 		return r;
-	r = elf_parts_read(&parts, error);
-	return r < 0 ? r : read_content(module, &parts, error);
+	r = elf_parts_read_headers(&parts, error);
+	if (r == 0 && !module->brief)
+		r = elf_parts_read_tables(&parts, error);
+	if (r == 0)
+		r = read_identity(module, &parts, error);
+	return r < 0 || module->brief ? r : read_content(module, &parts, error);
 }
 
 static int open_file(const struct elf_module *module, struct elf_file *file, struct error *error)
@@ -264,14 +247,24 @@ static int open_any(const struct elf_module *source, struct elf_module **ret, st
 	return 0;
 }
 
-int elf_module_open(int dir_fd, const char *path, struct elf_module **ret, struct error *error)
+static int open_path(
+	struct elf_module source, const char *path, struct elf_module **ret, struct error *error)
 {
 	_cleanup_free_ char *copy = strdup(path);
-	struct elf_module source = { .path = copy, .dir_fd = dir_fd };
 
-	if (!copy)
-		return error_set_errno(error, -ENOMEM, "%s", path);
-	return open_any(&source, ret, error);
+	source.path = copy;
+	return copy ? open_any(&source, ret, error) : error_set_errno(error, -ENOMEM, "%s", path);
+}
+
+int elf_module_open(int dir_fd, const char *path, struct elf_module **ret, struct error *error)
+{
+	return open_path((struct elf_module){ .dir_fd = dir_fd }, path, ret, error);
+}
+
+int elf_module_open_brief(
+	int dir_fd, const char *path, struct elf_module **ret, struct error *error)
+{
+	return open_path((struct elf_module){ .dir_fd = dir_fd, .brief = true }, path, ret, error);
 }
 
 int elf_module_open_memory(const void *data, size_t size, const char *name, struct elf_module **ret,
@@ -339,9 +332,7 @@ int elf_module_info_all(const struct elf_module *module, const char *key, struct
 
 void elf_module_build_id(const struct elf_module *module, char hex[BUILD_ID_HEX_SIZE])
 {
-	hex[0] = '\0';
-	for (size_t i = 0; i < module->build_id_size; i++)
-		(void) snprintf(hex + 2 * i, 3, "%02x", module->build_id[i]);
+	hex_copy(module->build_id, module->build_id_size, hex);
 }
 
 bool elf_module_has_versions(const struct elf_module *module, bool *ret_basic)

@@ -32,8 +32,16 @@ struct elf_module;
 int elf_module_open(int dir_fd, const char *path, struct elf_module **ret, struct error *error);
 
 /*
- * The same from a buffer, which the caller keeps until elf_module_close(): a module out of an
- * archive, packed or not. @name is for messages.
+ * The same for those who only want .modinfo (elf_module_info() and what stands on it) and the build
+ * id: a few hundred bytes of a file of megabytes are read. Of all else the module has nothing, and
+ * elf_module_check_format() and others must not be asked.
+ */
+int elf_module_open_brief(
+	int dir_fd, const char *path, struct elf_module **ret, struct error *error);
+
+/*
+ * The same as elf_module_open() from a buffer, which the caller keeps until elf_module_close(): a
+ * module out of an archive, packed or not. @name is for messages.
  */
 int elf_module_open_memory(const void *data, size_t size, const char *name, struct elf_module **ret,
 	struct error *error);

@@ -92,7 +92,12 @@ struct elf_parts {
 	uint64_t strings_size;
 };
 
-/* elf_sections.c: reads and checks what every kernel checks. -EINVAL with the offset. */
+/*
+ * elf_sections.c: reads and checks what every kernel checks, headers, then the tables of symbols;
+ * elf_parts_read() does both. -EINVAL with the offset.
+ */
+int elf_parts_read_headers(struct elf_parts *parts, struct error *error) _must_check_;
+int elf_parts_read_tables(struct elf_parts *parts, struct error *error) _must_check_;
 int elf_parts_read(struct elf_parts *parts, struct error *error) _must_check_;
 void elf_parts_done(struct elf_parts *parts);
 
@@ -118,6 +123,11 @@ static inline void elf_symbol_at(const struct elf_parts *parts, size_t index, El
 
 /* "" where it is not within the strings; *@ret_size is without the NUL. */
 const char *elf_symbol_name(const struct elf_parts *parts, const Elf64_Sym *symbol);
+
+#define BUILD_ID_SIZE_LIMIT ((BUILD_ID_HEX_SIZE - 1) / 2)
+
+/* elf_note.c: the bytes of the build id, and how many there are; 0: none. */
+size_t elf_note_build_id(const struct elf_span *note, unsigned char id[BUILD_ID_SIZE_LIMIT]);
 
 /* elf_exports.c. The strings lie in *@ret_strings; both are the caller's. */
 int elf_exports_read(const struct elf_parts *parts, struct elf_module_export **ret,

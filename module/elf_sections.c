@@ -300,7 +300,7 @@ const char *elf_symbol_name(const struct elf_parts *parts, const Elf64_Sym *symb
 	return "";
 }
 
-int elf_parts_read(struct elf_parts *parts, struct error *error)
+int elf_parts_read_headers(struct elf_parts *parts, struct error *error)
 {
 	int r = check_header(parts, error);
 
@@ -310,12 +310,20 @@ int elf_parts_read(struct elf_parts *parts, struct error *error)
 		r = check_sections(parts, error);
 	if (r == 0)
 		r = read_names(parts, error);
-	if (r == 0)
-		r = find_sections(parts, error);
-	if (r < 0)
-		return r;
+	return r < 0 ? r : find_sections(parts, error);
+}
+
+int elf_parts_read_tables(struct elf_parts *parts, struct error *error)
+{
 	plan_reading(parts);
 	return read_symbols(parts, error);
+}
+
+int elf_parts_read(struct elf_parts *parts, struct error *error)
+{
+	int r = elf_parts_read_headers(parts, error);
+
+	return r < 0 ? r : elf_parts_read_tables(parts, error);
 }
 
 void elf_parts_done(struct elf_parts *parts)

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/module_name.h"
 #include "module/proof_internal.h"
 
 #define MODULE_NAME_SPACE "module:"
@@ -131,11 +132,7 @@ bool proof_name_space_names(const char *name_space, const char *module)
 
 void proof_exporter_name(const char *path, char name[PROOF_NAME_SIZE])
 {
-	const char *slash = strrchr(path, '/');
-
-	(void) snprintf(name, PROOF_NAME_SIZE, "%s", slash ? slash + 1 : path);
-	for (char *dash = name; (dash = strchr(dash, '-'));)
-		*dash = '_';
+	module_name_copy(path, strlen(path), name, PROOF_NAME_SIZE);
 }
 
 bool proof_same_module(const char *left, const char *right)

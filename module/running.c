@@ -7,6 +7,7 @@
 
 #include "common/chase.h"
 #include "common/fs.h"
+#include "common/module_name.h"
 #include "module/decompress.h"
 #include "module/machine.h"
 #include "module/running_parts.h"
@@ -123,16 +124,10 @@ static void read_facts(struct running *running)
 
 static int push_builtin(struct running *running, const char *line, size_t length)
 {
-	const char *base = line;
 	char name[NAME_MAX];
 
-	for (size_t i = 0; i < length; i++)
-		if (line[i] == '/')
-			base = line + i + 1;
-	(void) snprintf(name, sizeof(name), "%.*s", (int) (line + length - base), base);
+	module_name_copy(line, length, name, sizeof(name));
 	name[strcspn(name, ".")] = '\0';
-	for (char *c = name; (c = strchr(c, '-'));)
-		*c = '_';
 	return *name ? strv_push(&running->builtin, name) : 0;
 }
 
@@ -258,6 +253,7 @@ void running_close(struct running **running)
 	running_free_loaded(closing);
 	running_close_trees(closing);
 	symvers_close(&closing->given);
+	symvers_close(&closing->part);
 	symvers_close(&closing->drivers);
 	symvers_close(&closing->there);
 	strv_free(&closing->unexplained);

@@ -139,7 +139,7 @@ struct running_module {
 	const char *taint;    /* "OE": letters of Documentation/admin-guide/tainted-kernels.rst */
 	const char *build_id; /* "" when it has none, or nobody looked: only what matters is looked
 				 at */
-	const char *srcversion;
+	const char *srcversion; /* "" where it has a build id, too */
 	const char *path; /* of the file that explains it; NULL: none does, or nobody looked */
 	bool by_word;     /* explained by driver_symvers, and no build id proves it */
 	bool gone;        /* one of sources->gone */

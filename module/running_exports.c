@@ -86,7 +86,7 @@ static const struct symvers_entry *find_driver_entry(
 static int put_file_export(struct running *running, const struct loaded *loaded,
 	const struct elf_module_export *export)
 {
-	return symvers_put(running->there,
+	return symvers_put_borrowed(running->there,
 		&(struct symvers_entry){
 			.symbol = export->symbol,
 			.module = loaded->name,
@@ -113,18 +113,17 @@ static int put_unknown(struct running *running, const char *symbol, const char *
 
 static int put_word(struct running *running, const struct running_word *word)
 {
-	return symvers_put(running->there, &(struct symvers_entry){
-						   .symbol = word->symbol,
-						   .module = word->module,
-						   .export = "EXPORT_SYMBOL",
-						   .name_space = "",
-						   .crc = word->crc,
-						   .has_crc = true,
-					   });
+	return symvers_put_borrowed(running->there, &(struct symvers_entry){
+							    .symbol = word->symbol,
+							    .module = word->module,
+							    .export = "EXPORT_SYMBOL",
+							    .name_space = "",
+							    .crc = word->crc,
+							    .has_crc = true,
+						    });
 }
 
-/* Who loaded it says that it is of the build that driver_symvers are of. */
-static bool is_vouched_for(const struct running *running, const struct loaded *loaded)
+static bool find_voucher(const struct running *running, const struct loaded *loaded)
 {
 	const struct strv *builds = running->sources.driver_builds;
 	size_t length = strlen(loaded->name);
@@ -137,6 +136,17 @@ static bool is_vouched_for(const struct running *running, const struct loaded *l
 			return true;
 	}
 	return false;
+}
+
+/* Who loaded it says that it is of the build that driver_symvers are of. Asked once of each. */
+static bool is_vouched_for(const struct running *running, struct loaded *loaded)
+{
+	if (!loaded->asked_vouched) {
+		running_identify(running, loaded);
+		loaded->vouched = find_voucher(running, loaded);
+	}
+	loaded->asked_vouched = true;
+	return loaded->vouched;
 }
 
 /* By the word of others about this very build, without a look at files. 1: there is one. */
@@ -155,7 +165,7 @@ static int put_by_word(struct running *running, struct loaded *loaded, const cha
 	entry = find_driver_entry(running, symbol, &lister);
 	if (!entry || lister != loaded)
 		return 0;
-	return symvers_put(running->there, entry) < 0 ? -ENOMEM : 1;
+	return symvers_put_borrowed(running->there, entry) < 0 ? -ENOMEM : 1;
 }
 
 /*
@@ -190,12 +200,23 @@ static int put_driver_entry(struct running *running, const char *symbol)
 	if (r < 0 || loaded->file)
 		return r; /* its file has not the symbol, whatever the driver's list says */
 	loaded->facts.by_word = !is_vouched_for(running, loaded);
-	return symvers_put(running->there, entry) < 0 ? -ENOMEM : 1;
+	return symvers_put_borrowed(running->there, entry) < 0 ? -ENOMEM : 1;
 }
 
+static int compare_items(const void *name, const void *item)
+{
+	return strcmp(name, *(char *const *) item);
+}
+
+/* The list is sorted. */
 static bool is_built_in(const struct running *running, const char *module)
 {
-	return strcmp(module, "vmlinux") == 0 || strv_contains(&running->builtin, module);
+	const struct strv *builtin = &running->builtin;
+
+	if (strcmp(module, "vmlinux") == 0)
+		return true;
+	return builtin->count && bsearch(module, builtin->items, builtin->count,
+					 sizeof(*builtin->items), compare_items);
 }
 
 /* By what the kernel's symvers says of the symbol. 1: done, 0: it is not there, -ENOMEM. */
@@ -210,7 +231,7 @@ static int put_by_kernel(struct running *running, const char *symbol)
 		return 0;
 	symvers_module_name(entry, name, sizeof(name));
 	if (is_built_in(running, name))
-		return symvers_put(running->there, entry) < 0 ? -ENOMEM : 1;
+		return symvers_put_borrowed(running->there, entry) < 0 ? -ENOMEM : 1;
 	loaded = running_find_loaded(running, name);
 	if (!loaded || loaded->facts.gone)
 		return 0;
@@ -345,12 +366,12 @@ static int put_by_depends(struct running *running, const char *symbol)
 static int ask_whole(struct running *running, struct strv *symbols, struct error *error)
 {
 	_cleanup_strv_ struct strv rest = { 0 };
-	struct symvers *part = TAKE_PTR(running->given);
-	int r = running_read_whole(running, error);
+	int r;
 
+	running->part = TAKE_PTR(running->given);
+	r = running_read_whole(running, error);
 	if (r == 0 && !running->given)
-		running->given = TAKE_PTR(part);
-	symvers_close(&part);
+		running->given = TAKE_PTR(running->part);
 	if (r == 0)
 		r = put_each(running, symbols, &rest, put_by_kernel);
 	if (r < 0)
@@ -384,25 +405,66 @@ static int resolve_rest(struct running *running, const struct strv *unresolved, 
 	return r == -ENOMEM ? r : 0;
 }
 
-/* Exports of what is to be loaded that the kernel, or what stays, may have too. */
-static int place_export(struct running *running, const char *symbol, struct strv *rest)
-{
-	int r = symvers_find(running->there, symbol) ? 1 : put_by_kernel(running, symbol);
+/* Drivers of somebody else that are loaded, stay and export something. */
+struct strangers {
+	struct loaded *
+		*items; /* those of which a file may tell more than a list that is vouched for */
+	size_t count;
+	bool listed; /* there are others, all of whose exports stand in running->drivers */
+};
 
-	for (size_t i = 0; r == 0 && i < running->loaded_count; i++) {
+static void strangers_done(struct strangers *strangers)
+{
+	free(strangers->items);
+}
+
+static int find_strangers(struct running *running, struct strangers *strangers)
+{
+	strangers->items = calloc(running->loaded_count + 1, sizeof(struct loaded *));
+	if (!strangers->items)
+		return -ENOMEM;
+	for (size_t i = 0; i < running->loaded_count; i++) {
 		struct loaded *loaded = &running->loaded[i];
 
 		/* What the kernel's own export stands in its symvers. */
 		if (loaded->facts.gone || !strchr(loaded->taint, 'O') ||
 			exports_nothing(running, loaded))
 			continue;
-		/* All that it exports stands in the list that is vouched for: no file tells more.
-		 */
-		running_identify(running, loaded);
-		r = is_vouched_for(running, loaded) && running->drivers
-			    ? put_by_word(running, loaded, symbol)
-			    : put_loaded(running, loaded, symbol, NULL);
+		if (running->drivers && is_vouched_for(running, loaded))
+			strangers->listed = true;
+		else
+			strangers->items[strangers->count++] = loaded;
 	}
+	return 0;
+}
+
+/* By words and lists about builds that are loaded. */
+static int put_listed(struct running *running, const char *symbol)
+{
+	struct loaded *lister = NULL;
+	const struct symvers_entry *entry = find_driver_entry(running, symbol, &lister);
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < running->sources.word_count; i++) {
+		struct loaded *loaded =
+			running_find_loaded(running, running->sources.words[i].module);
+
+		if (loaded && !loaded->facts.gone)
+			r = put_by_word(running, loaded, symbol);
+	}
+	return r == 0 && entry ? put_by_word(running, lister, symbol) : r;
+}
+
+/* Exports of what is to be loaded that the kernel, or what stays, may have too. */
+static int place_export(struct running *running, const struct strangers *strangers,
+	const char *symbol, struct strv *rest)
+{
+	int r = symvers_find(running->there, symbol) ? 1 : put_by_kernel(running, symbol);
+
+	if (r == 0 && strangers->listed)
+		r = put_listed(running, symbol);
+	for (size_t i = 0; r == 0 && i < strangers->count; i++)
+		r = put_loaded(running, strangers->items[i], symbol, NULL);
 	if (r == 0)
 		r = put_driver_entry(running, symbol);
 	if (r == 0)
@@ -439,8 +501,9 @@ static bool has_unlisted(const struct running *running)
  */
 static int place_exports(struct running *running)
 {
+	_cleanup_(strangers_done) struct strangers strangers = { .items = NULL };
 	_cleanup_strv_ struct strv rest = { 0 };
-	int r = 0;
+	int r = find_strangers(running, &strangers);
 
 	for (size_t i = 0; r == 0 && i < running->sources.module_count; i++) {
 		size_t count;
@@ -448,7 +511,7 @@ static int place_exports(struct running *running)
 			elf_module_exports(running->sources.modules[i], &count);
 
 		for (size_t j = 0; r == 0 && j < count; j++)
-			r = place_export(running, exports[j].symbol, &rest);
+			r = place_export(running, &strangers, exports[j].symbol, &rest);
 	}
 	if (r < 0 || !rest.count || !running->sources.kallsyms || !has_unlisted(running))
 		return r;

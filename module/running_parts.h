@@ -20,6 +20,7 @@ struct loaded {
 	bool identified;         /* build_id and srcversion were read */
 	bool looked;             /* whether a file explains it */
 	bool asked_exports, exports_nothing;
+	bool asked_vouched, vouched; /* its build is that of sources.driver_symvers */
 };
 
 /* A folder with lib/modules/<krel>. */
@@ -42,9 +43,10 @@ struct running {
 	size_t tree_count;
 	struct running_module *told; /* what running_loaded() gives away */
 	struct symvers *given;       /* the kernel's, as a build left it */
+	struct symvers *part;        /* what was given before the whole was read; or NULL */
 	bool given_is_part;          /* only sources.used_symvers were read */
 	struct symvers *drivers;     /* sources.driver_symvers, or NULL */
-	struct symvers *there;       /* what is exported now */
+	struct symvers *there;       /* what is exported now; borrows from all above */
 	struct strv unexplained, modules, builtin, builtin_shown, proprietary, blacklist, keys,
 		maybe_keys;
 	enum proof_option same_build;

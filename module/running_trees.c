@@ -11,6 +11,7 @@
 
 #include "common/chase.h"
 #include "common/fs.h"
+#include "common/module_name.h"
 #include "module/running_parts.h"
 #include "module/sysmodule.h"
 
@@ -52,19 +53,13 @@ void running_close_trees(struct running *running)
 /* "updates/dkms/nvidia-uvm.ko.xz" → "nvidia_uvm"; false for what is no module file. */
 static bool module_of_path(const char *path, size_t length, char name[NAME_MAX])
 {
-	const char *base = path;
-	const char *dot;
+	const char *slash = memrchr(path, '/', length);
+	const char *base = slash ? slash + 1 : path;
+	const char *dot = memmem(base, length - (size_t) (base - path), ".ko", 3);
 
-	for (size_t i = 0; i < length; i++)
-		if (path[i] == '/')
-			base = path + i + 1;
-	length -= (size_t) (base - path);
-	dot = memmem(base, length, ".ko", 3);
 	if (!dot || dot == base || dot - base >= NAME_MAX)
 		return false;
-	(void) snprintf(name, NAME_MAX, "%.*s", (int) (dot - base), base);
-	for (char *c = name; (c = strchr(c, '-'));)
-		*c = '_';
+	module_name_copy(base, (size_t) (dot - base), name, NAME_MAX);
 	return true;
 }
 
@@ -287,6 +282,8 @@ void running_identify(const struct running *running, struct loaded *loaded)
 		return;
 	loaded->identified = true;
 	sysmodule_build_id(running->root_fd, loaded->name, loaded->build_id);
+	if (*loaded->build_id)
+		return;
 	(void) snprintf(path, sizeof(path), "sys/module/%s/srcversion", loaded->name);
 	if (fs_read_line(running->root_fd, path, &srcversion) == 0)
 		(void) snprintf(loaded->srcversion, sizeof(loaded->srcversion), "%s", srcversion);

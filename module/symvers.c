@@ -5,6 +5,7 @@
 
 #include "common/fnv.h"
 #include "common/fs.h"
+#include "common/module_name.h"
 #include "module/decompress.h"
 #include "module/symvers_parts.h"
 
@@ -236,7 +237,7 @@ int symvers_merge(struct symvers *symvers, struct symvers_entries *added)
 
 	if (reserve_slots(symvers, count) < 0)
 		return -ENOMEM;
-	if (!symvers->entries.count && added->capacity >= capacity) {
+	if (!symvers->entries.count && added->capacity && added->capacity >= capacity) {
 		take_over(symvers, added);
 		return 0;
 	}
@@ -384,9 +385,5 @@ void symvers_close(struct symvers **symvers)
 
 void symvers_module_name(const struct symvers_entry *entry, char *name, size_t size)
 {
-	const char *slash = strrchr(entry->module, '/');
-
-	(void) snprintf(name, size, "%s", slash ? slash + 1 : entry->module);
-	for (char *dash = name; (dash = strchr(dash, '-'));)
-		*dash = '_';
+	module_name_copy(entry->module, strlen(entry->module), name, size);
 }

@@ -49,6 +49,8 @@ int symvers_add_module(struct symvers *symvers, const struct elf_module *module)
 int symvers_add_system_map(struct symvers *symvers, const struct system_map *map) _must_check_;
 /* Adds one entry, which wins over what is there. Copies. -ENOMEM. */
 int symvers_put(struct symvers *symvers, const struct symvers_entry *entry) _must_check_;
+/* The same, its strings borrowed until symvers_close(). */
+int symvers_put_borrowed(struct symvers *symvers, const struct symvers_entry *entry) _must_check_;
 /* NULL when nobody exports it. Borrowed until the next symvers_add() or symvers_close(). */
 const struct symvers_entry *symvers_find(const struct symvers *symvers, const char *symbol);
 /* The same with the symbol's hash, 32-bit FNV-1a, which struct elf_undefined has. */

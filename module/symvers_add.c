@@ -104,6 +104,14 @@ int symvers_put(struct symvers *symvers, const struct symvers_entry *entry)
 	return merge_text(symvers, text, &added);
 }
 
+int symvers_put_borrowed(struct symvers *symvers, const struct symvers_entry *entry)
+{
+	struct symvers_entry copy = *entry;
+	struct symvers_entries added = { &copy, 1, 0 };
+
+	return symvers_merge(symvers, &added);
+}
+
 static const char *export_text(const struct system_map_export *export)
 {
 	if (!export->has_gpl)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/fs.h"
+#include "common/hex.h"
 
 #define BUILD_ID_NOTE "notes/.note.gnu.build-id"
 
@@ -102,8 +103,7 @@ void sysmodule_build_id(int root_fd, const char *name, char hex[BUILD_ID_HEX_SIZ
 	offset = 12 + ((size_t) name_size + 3) / 4 * 4;
 	if (id_size > (BUILD_ID_HEX_SIZE - 1) / 2 || size < offset || size - offset < id_size)
 		return;
-	for (uint32_t i = 0; i < id_size; i++)
-		(void) snprintf(hex + (size_t) 2 * i, 3, "%02x", (unsigned char) note[offset + i]);
+	hex_copy(note + offset, id_size, hex);
 }
 
 bool sysmodule_exports_nothing(int root_fd, const char *name)

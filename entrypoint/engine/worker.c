@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "entrypoint/engine/worker.h"
 
+#include <malloc.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <string.h>
@@ -39,6 +40,16 @@ void worker_tell_holder(struct worker *worker, pid_t pid)
 	worker_send(worker, &message);
 }
 
+/*
+ * A worker is short-lived: memory that it freed serves it again. By default each large piece is
+ * mapped anew, and for every page of it the kernel is entered and fills it with zeros.
+ */
+static void keep_memory(void)
+{
+	(void) mallopt(M_MMAP_THRESHOLD, 32 << 20);
+	(void) mallopt(M_TRIM_THRESHOLD, 128 << 20);
+}
+
 static _Noreturn void worker_child(pid_t init_pid, int fd, worker_function *function, void *context)
 {
 	struct worker worker = { .fd = fd };
@@ -53,6 +64,7 @@ static _Noreturn void worker_child(pid_t init_pid, int fd, worker_function *func
 	if (getppid() != init_pid)
 		_exit(1);
 	(void) prctl(PR_SET_NAME, "slipway-worker");
+	keep_memory();
 	result.code = function(context, &worker, &result.reason, &result.text);
 	worker_send(&worker, &result);
 	_exit(0);

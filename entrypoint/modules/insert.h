@@ -6,6 +6,8 @@
  */
 #pragma once
 
+#include <stdbool.h>
+
 #include "common/error.h"
 #include "entrypoint/engine/reason.h"
 #include "entrypoint/engine/worker.h"
@@ -15,6 +17,7 @@ struct insertion {
 	const char *path;    /* .ko, plain or packed, relative to root_fd */
 	const char *name;    /* as the kernel will know it, for messages */
 	const char *options; /* "name=value …" */
+	bool *ret_taken;     /* set when the kernel took it from this file; NULL: nobody asks */
 };
 
 /*

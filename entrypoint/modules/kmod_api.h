@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * libkmod, opened at run time by the worker that loads modules. The init itself never maps it: with
- * what it drags in (libcrypto, liblzma, libzstd) it would more than double the memory of a process
- * that stays for months. Only functions of kmod 20 are used, which CentOS 7 has.
+ * libkmod, opened at run time by the worker that loads modules, where modprobe.d or the kernel's
+ * command line say what only libkmod reads (modules/modprobe_d.h). The init itself never maps it:
+ * with what it drags in (libcrypto, liblzma, libzstd) it would more than double the memory of a
+ * process that stays for months. Only functions of kmod 20 are used, which CentOS 7 has.
  */
 #pragma once
 
@@ -14,21 +15,9 @@
 	X(kmod_new)                                                                                \
 	X(kmod_unref)                                                                              \
 	X(kmod_set_log_fn)                                                                         \
-	X(kmod_load_resources)                                                                     \
-	X(kmod_list_next)                                                                          \
 	X(kmod_module_new_from_name)                                                               \
 	X(kmod_module_unref)                                                                       \
-	X(kmod_module_unref_list)                                                                  \
-	X(kmod_module_get_name)                                                                    \
-	X(kmod_module_get_path)                                                                    \
-	X(kmod_module_get_options)                                                                 \
-	X(kmod_module_get_module)                                                                  \
-	X(kmod_module_get_dependencies)                                                            \
-	X(kmod_module_get_info)                                                                    \
-	X(kmod_module_info_get_key)                                                                \
-	X(kmod_module_info_get_value)                                                              \
-	X(kmod_module_info_free_list)                                                              \
-	X(kmod_module_insert_module)
+	X(kmod_module_get_options)
 
 struct kmod_api {
 /* NOLINTNEXTLINE(bugprone-macro-parentheses): the name of a member takes none */

@@ -3,25 +3,24 @@
 
 #include <string.h>
 
-#include "common/clock.h"
+#include "entrypoint/modules/insert.h"
 #include "entrypoint/modules/kmod_api.h"
 #include "entrypoint/modules/kmsg.h"
+#include "entrypoint/modules/modprobe_d.h"
+#include "entrypoint/modules/module_tree.h"
+#include "module/elf_module.h"
 #include "module/sysmodule.h"
 
 struct loader {
-	struct kmod_api api;
-	struct kmod_ctx *context;
 	int root_fd;
-	char folder[256]; /* the module tree, for messages */
+	char folder[256]; /* the module tree */
+	struct module_tree tree;
+	struct modprobe_d conf;
+	bool has_conf;         /* it was read */
+	struct strv inserted;  /* what the kernel took from us */
+	struct kmod_api api;   /* where options are beyond modprobe_d.h */
+	struct kmod_ctx *kmod; /* or NULL */
 };
-
-static void silent_log(void *data, int priority, const char *file, int line, const char *function,
-	const char *format, va_list arguments)
-{
-	/* Failures come back as errno and are told once, with the module's name. */
-	(void) data, (void) priority, (void) file, (void) line, (void) function, (void) format;
-	(void) arguments;
-}
 
 int loader_open(
 	int root_fd, const char *prefix, const char *krel, struct loader **ret, struct error *error)
@@ -33,46 +32,33 @@ int loader_open(
 		return error_set_errno(error, -ENOMEM, "module loader");
 	loader->root_fd = root_fd;
 	(void) snprintf(loader->folder, sizeof(loader->folder), "%s/lib/modules/%s", prefix, krel);
-	r = kmod_api_open(&loader->api, error);
-	if (r == 0) {
-		loader->context = loader->api.kmod_new(loader->folder, NULL);
-		if (!loader->context)
-			r = error_set(error, -ENOENT, "libkmod cannot use %s", loader->folder);
-	}
+	r = module_tree_open(root_fd, loader->folder, &loader->tree);
 	if (r < 0) {
+		r = error_set_errno(error, r, "%s/modules.dep", loader->folder);
 		free(loader);
 		return r;
 	}
-	loader->api.kmod_set_log_fn(loader->context, silent_log, NULL);
-	(void) loader->api.kmod_load_resources(loader->context);
 	*ret = loader;
 	return 0;
 }
 
 void loader_close(struct loader **loader)
 {
-	if (!*loader)
+	struct loader *closing = TAKE_PTR(*loader);
+
+	if (!closing)
 		return;
-	(void) (*loader)->api.kmod_unref((*loader)->context);
-	free(*loader);
-	*loader = NULL;
+	if (closing->kmod)
+		(void) closing->api.kmod_unref(closing->kmod);
+	module_tree_close(&closing->tree);
+	modprobe_d_free(&closing->conf);
+	strv_free(&closing->inserted);
+	free(closing);
 }
 
-/* Finds the module by its file name: an alias would be another module than the one asked for. */
-static int find(const struct loader *loader, const char *name, struct kmod_module **ret,
-	struct error *error)
+static int has_no_module(const struct loader *loader, const char *name, struct error *error)
 {
-	struct kmod_module *module = NULL;
-
-	if (loader->api.kmod_module_new_from_name(loader->context, name, &module) < 0)
-		return error_set(error, -ENOENT, "%s has no module %s", loader->folder, name);
-	if (!loader->api.kmod_module_get_path(module) &&
-		!sysmodule_exists(loader->root_fd, loader->api.kmod_module_get_name(module))) {
-		(void) loader->api.kmod_module_unref(module);
-		return error_set(error, -ENOENT, "%s has no module %s", loader->folder, name);
-	}
-	*ret = module;
-	return 0;
+	return error_set(error, -ENOENT, "%s has no module %s", loader->folder, name);
 }
 
 /* What the errno of finit_module() means, and what to do (Linux kernel/module/main.c). */
@@ -113,161 +99,153 @@ int loader_failure(
 		kernel_says);
 }
 
-static int insert(const struct loader *loader, struct worker *worker, struct kmod_module *module,
-	enum reason *reason, struct error *error)
+static void silent_log(void *data, int priority, const char *file, int line, const char *function,
+	const char *format, va_list arguments)
 {
-	const char *name = loader->api.kmod_module_get_name(module);
-	_cleanup_close_ int kmsg_fd = -1;
-	uint64_t begun_ms;
+	/* Failures come back as errno and are told once, with the module's name. */
+	(void) data, (void) priority, (void) file, (void) line, (void) function, (void) format;
+	(void) arguments;
+}
+
+static int open_kmod(struct loader *loader, struct error *error)
+{
 	int r;
 
-	if (sysmodule_is_live(loader->root_fd, name))
+	if (loader->kmod)
 		return 0;
-	kmsg_fd = kmsg_open_at_end(loader->root_fd);
-	begun_ms = clock_monotonic_ms();
-	r = loader->api.kmod_module_insert_module(
-		module, 0, loader->api.kmod_module_get_options(module));
-	if (r == -EEXIST)
-		return 0; /* another loader, udev say, was quicker */
+	r = kmod_api_open(&loader->api, error);
 	if (r < 0)
-		return loader_failure(name, r, kmsg_fd, reason, error);
-	worker_tell(
-		worker, WORKER_LOADED, (uint32_t) (clock_monotonic_ms() - begun_ms), "%s", name);
+		return r;
+	loader->kmod = loader->api.kmod_new(loader->folder, NULL);
+	if (!loader->kmod)
+		return error_set(error, -ENOENT, "libkmod cannot use %s", loader->folder);
+	loader->api.kmod_set_log_fn(loader->kmod, silent_log, NULL);
 	return 0;
 }
 
-/* Calls @visit for each dependency of @module, deepest first, then for @module. */
-static int for_each_dependency(const struct loader *loader, struct kmod_module *module,
-	int (*visit)(void *context, struct kmod_module *module), void *context)
+static int ask_kmod(struct loader *loader, const char *name, char **ret, struct error *error)
 {
-	struct kmod_list *list = loader->api.kmod_module_get_dependencies(module);
-	struct kmod_list *item;
-	int r = 0;
+	struct kmod_module *module = NULL;
+	const char *options;
+	int r = open_kmod(loader, error);
 
-	for (item = list; r == 0 && item; item = loader->api.kmod_list_next(list, item)) {
-		struct kmod_module *dependency = loader->api.kmod_module_get_module(item);
+	if (r < 0)
+		return r;
+	if (loader->api.kmod_module_new_from_name(loader->kmod, name, &module) < 0)
+		return has_no_module(loader, name, error);
+	options = loader->api.kmod_module_get_options(module);
+	*ret = strdup(options ? options : "");
+	(void) loader->api.kmod_module_unref(module);
+	return *ret ? 0 : error_set_errno(error, -ENOMEM, "%s", name);
+}
 
-		r = visit(context, dependency);
-		(void) loader->api.kmod_module_unref(dependency);
+int loader_options(struct loader *loader, const char *name, char **ret_options, struct error *error)
+{
+	int r = loader->has_conf ? 0 : modprobe_d_read(loader->root_fd, &loader->conf);
+
+	if (r == 0) {
+		loader->has_conf = true;
+		r = modprobe_d_options(&loader->conf, name, ret_options);
 	}
-	if (list)
-		(void) loader->api.kmod_module_unref_list(list);
-	return r < 0 ? r : visit(context, module);
+	if (r == -EOPNOTSUPP)
+		return ask_kmod(loader, name, ret_options, error);
+	return r < 0 ? error_set_errno(error, r, "options of %s", name) : 0;
 }
 
-struct load_call {
-	const struct loader *loader;
-	struct worker *worker;
-	enum reason *reason;
-	struct error *error;
-	struct strv *names;
-};
-
-static int visit_insert(void *context, struct kmod_module *module)
+/* @path is relative to the tree. */
+static int insert(struct loader *loader, struct worker *worker, const char *path,
+	enum reason *reason, struct error *error)
 {
-	const struct load_call *call = context;
+	_cleanup_free_ char *options = NULL;
+	char full[PATH_MAX];
+	char name[NAME_MAX];
+	bool taken = false;
+	int r;
 
-	return insert(call->loader, call->worker, module, call->reason, call->error);
+	module_tree_name(path, name);
+	if (sysmodule_is_live(loader->root_fd, name))
+		return 0;
+	r = loader_options(loader, name, &options, error);
+	if (r < 0)
+		return r;
+	if (snprintf(full, sizeof(full), "%s/%s", loader->folder, path) >= (int) sizeof(full))
+		return error_set_errno(error, -ENAMETOOLONG, "%s", path);
+	r = insert_file(&(const struct insertion){ loader->root_fd, full, name, options, &taken },
+		worker, reason, error);
+	if (r == 0 && taken && strv_push(&loader->inserted, name) < 0)
+		return error_set_errno(error, -ENOMEM, "%s", name);
+	return r;
 }
 
-static int visit_name(void *context, struct kmod_module *module)
+bool loader_inserted(const struct loader *loader, const char *name)
 {
-	const struct load_call *call = context;
-
-	return strv_push_unique(call->names, call->loader->api.kmod_module_get_name(module));
+	return strv_contains(&loader->inserted, name);
 }
 
 int loader_load(struct loader *loader, struct worker *worker, const char *name, enum reason *reason,
 	struct error *error)
 {
-	struct load_call call = { loader, worker, reason, error, NULL };
-	struct kmod_module *module = NULL;
-	int r;
+	_cleanup_strv_ struct strv paths = { 0 };
+	int r = module_tree_order(&loader->tree, name, &paths);
 
 	*reason = REASON_LOAD_FAILED;
-	r = find(loader, name, &module, error);
+	if (r == -ENOENT && sysmodule_is_live(loader->root_fd, name))
+		return 0;
+	if (r == -ENOENT)
+		return has_no_module(loader, name, error);
 	if (r < 0)
-		return r;
-	r = for_each_dependency(loader, module, visit_insert, &call);
-	(void) loader->api.kmod_module_unref(module);
+		return error_set_errno(error, r, "%s", name);
+	for (size_t i = 0; r == 0 && i < paths.count; i++)
+		r = insert(loader, worker, paths.items[i], reason, error);
 	return r;
 }
 
 int loader_resolve(struct loader *loader, const char *name, struct strv *names, struct error *error)
 {
-	struct load_call call = { loader, NULL, NULL, error, names };
-	struct kmod_module *module = NULL;
-	int r = find(loader, name, &module, error);
+	_cleanup_strv_ struct strv paths = { 0 };
+	int r = module_tree_order(&loader->tree, name, &paths);
 
-	if (r < 0)
-		return r;
-	r = for_each_dependency(loader, module, visit_name, &call);
-	(void) loader->api.kmod_module_unref(module);
-	return r;
+	if (r == -ENOENT) {
+		if (!sysmodule_exists(loader->root_fd, name))
+			return has_no_module(loader, name, error);
+		r = strv_push(&paths, name);
+	}
+	for (size_t i = 0; r == 0 && i < paths.count; i++) {
+		char module[NAME_MAX];
+
+		module_tree_name(paths.items[i], module);
+		r = strv_push_unique(names, module);
+	}
+	return r < 0 ? error_set_errno(error, r, "%s", name) : 0;
 }
 
 int loader_file(struct loader *loader, const char *name, char **ret_path, struct error *error)
 {
-	struct kmod_module *module = NULL;
-	const char *path;
-	char *copy;
-	int r = find(loader, name, &module, error);
+	char path[PATH_MAX];
 
-	if (r < 0)
-		return r;
-	path = loader->api.kmod_module_get_path(module);
-	copy = path ? strdup(path) : NULL;
-	(void) loader->api.kmod_module_unref(module);
-	if (!path)
-		return error_set(error, -ENOENT, "%s has no file for %s", loader->folder, name);
-	if (!copy)
+	if (!module_tree_path(&loader->tree, name, path))
+		return sysmodule_exists(loader->root_fd, name)
+			       ? error_set(error, -ENOENT, "%s has no file for %s", loader->folder,
+					 name)
+			       : has_no_module(loader, name, error);
+	if (asprintf(ret_path, "%s/%s", loader->folder, path) < 0)
 		return error_set_errno(error, -ENOMEM, "%s", name);
-	*ret_path = copy;
 	return 0;
-}
-
-int loader_options(struct loader *loader, const char *name, char **ret_options, struct error *error)
-{
-	struct kmod_module *module = NULL;
-	const char *options;
-	int r = find(loader, name, &module, error);
-
-	if (r < 0)
-		return r;
-	options = loader->api.kmod_module_get_options(module);
-	*ret_options = strdup(options ? options : "");
-	(void) loader->api.kmod_module_unref(module);
-	return *ret_options ? 0 : error_set_errno(error, -ENOMEM, "%s", name);
-}
-
-static int push_info(struct parameters_taken *taken, const char *key, const char *value)
-{
-	if (!key || !value)
-		return 0;
-	if (strcmp(key, "parmtype") == 0)
-		return strv_push(&taken->types, value);
-	return strcmp(key, "parm") == 0 ? strv_push(&taken->described, value) : 0;
 }
 
 int loader_parameters(struct loader *loader, const char *name, struct parameters_taken *taken,
 	struct error *error)
 {
-	const struct kmod_api *api = &loader->api;
-	struct kmod_module *module = NULL;
-	struct kmod_list *list = NULL;
-	int r = find(loader, name, &module, error);
+	_cleanup_(elf_module_close) struct elf_module *module = NULL;
+	_cleanup_free_ char *path = NULL;
+	int r = loader_file(loader, name, &path, error);
 
+	if (r == 0)
+		r = elf_module_open_brief(loader->root_fd, path, &module, error);
 	if (r < 0)
 		return r;
-	r = api->kmod_module_get_info(module, &list);
-	if (r < 0)
-		r = error_set_errno(error, r, "%s's own file in %s", name, loader->folder);
-	for (struct kmod_list *item = list; r >= 0 && item; item = api->kmod_list_next(list, item))
-		if (push_info(taken, api->kmod_module_info_get_key(item),
-			    api->kmod_module_info_get_value(item)) < 0)
-			r = error_set_errno(error, -ENOMEM, "%s", name);
-	if (list)
-		api->kmod_module_info_free_list(list);
-	(void) api->kmod_module_unref(module);
-	return r < 0 ? r : 0;
+	if (elf_module_info_all(module, "parmtype", &taken->types) < 0 ||
+		elf_module_info_all(module, "parm", &taken->described) < 0)
+		return error_set_errno(error, -ENOMEM, "%s", name);
+	return 0;
 }

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Loading modules with their dependencies from one module tree, through libkmod. Runs in a worker:
- * it reads modules.dep and .ko files.
+ * Loading modules with their dependencies from one module tree, as modprobe would. Runs in a
+ * worker: it reads modules.dep and .ko files. libkmod is asked for options only, and only where
+ * they are beyond modules/modprobe_d.h: to open it takes longer than all the rest.
  */
 #pragma once
+
+#include <stdbool.h>
 
 #include "common/error.h"
 #include "common/strv.h"
@@ -28,6 +31,9 @@ void loader_close(struct loader **loader);
  */
 int loader_load(struct loader *loader, struct worker *worker, const char *module,
 	enum reason *reason, struct error *error);
+
+/* Whether the kernel took the module from this loader: it is the tree's own then. */
+bool loader_inserted(const struct loader *loader, const char *module);
 
 /* Appends @module's dependencies (all, in load order) and the module itself, '_' in the names. */
 int loader_resolve(
