@@ -25,9 +25,12 @@ ip link set nic0p0 vf 3 state disable query_rss on
 devlink dev param set netdevsim/netdevsim1 name flow_steering_mode value smfs cmode runtime
 vfs netdevsim1 3
 devlink dev eswitch set netdevsim/netdevsim1 mode switchdev inline-mode transport encap-mode none
+devlink port add netdevsim/netdevsim1 flavour pcisf pfnum 0 sfnum 88
+devlink port function set netdevsim/netdevsim1/32856 hw_addr 02:00:00:00:00:88 state active
+named sub88 "$(ls /sys/bus/auxiliary/devices/netdevsim.sf.*/net)"
 for port in /sys/class/net/*/phys_port_name; do
     case $(cat "$port" 2>/dev/null) in
-    pf0vf*) name=${port%/phys_port_name} && named "rep$(cat "$port")" "${name##*/}" ;;
+    pf0vf* | pf0sf*) name=${port%/phys_port_name} && named "rep$(cat "$port")" "${name##*/}" ;;
     esac
 done
 ip link set nic1p0 vf 2 mac 02:00:00:00:00:22
@@ -44,6 +47,8 @@ ip route add 198.51.100.0/24 via 192.0.2.254
 ip link add br0 type bridge
 ip link set br0 up
 ip link set reppf0vf0 master br0 up
+ip link set sub88 mtu 1400 up
+ip address add 192.0.3.1/24 dev sub88
 ip address add 203.0.113.1/24 dev nic0p1
 ip link set nic0p1 mtu 1600 up
 ip route add 203.0.114.0/24 via 203.0.113.254 metric 50

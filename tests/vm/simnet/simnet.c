@@ -8,8 +8,9 @@
  * and switch ids are those of the device and port, not random ones, and sriov_totalvfs says how
  * many VFs there can be. What mlx5_core keeps for a device and forgets when it is unloaded is kept
  * here too: the eswitch's inline and encap modes and flow_steering_mode, plain values without an
- * effect. All else (VFs and what the PF holds for them, eswitch modes, representors, rates) is
- * netdevsim's own. It is loaded in the test VM only; the images that have it are test images.
+ * effect, and subfunctions (subfunctions.c). All else (VFs and what the PF holds for them, eswitch
+ * modes, representors, rates) is netdevsim's own. It is loaded in the test VM only; the images that
+ * have it are test images.
  */
 #include <linux/etherdevice.h>
 #include <linux/module.h>
@@ -121,7 +122,12 @@ static int __init simnet_init(void)
 	for (i = 0; i < MAX_DEVICES; i++)
 		settings[i] = (struct settings){ DEVLINK_ESWITCH_INLINE_MODE_LINK,
 			DEVLINK_ESWITCH_ENCAP_MODE_BASIC, "dmfs" };
+	err = simnet_subfunctions_init();
+	if (err)
+		return err;
 	err = nsim_module_init();
+	if (err)
+		simnet_subfunctions_exit();
 	for (i = 0; i < devices && !err; i++)
 		if (simnet_new_device(i, ports) < 0)
 			pr_err("simnet: device %u cannot be made\n", i);

@@ -26,11 +26,31 @@ int simnet_encap_set(struct devlink *devlink, enum devlink_eswitch_encap_mode mo
 int simnet_steering_get(struct devlink *devlink, u32 id, struct devlink_param_gset_ctx *context);
 int simnet_steering_set(struct devlink *devlink, u32 id, struct devlink_param_gset_ctx *context);
 
+/* subfunctions.c */
+int simnet_subfunctions_init(void);
+void simnet_subfunctions_exit(void);
+void simnet_remove_subfunctions(struct nsim_dev *nsim_dev);
+int simnet_port_new(struct devlink *devlink, const struct devlink_port_new_attrs *attrs,
+	struct netlink_ext_ack *extack, unsigned int *new_port_index);
+int simnet_port_del(
+	struct devlink *devlink, unsigned int port_index, struct netlink_ext_ack *extack);
+int simnet_state_get(struct devlink_port *port, enum devlink_port_fn_state *state,
+	enum devlink_port_fn_opstate *opstate, struct netlink_ext_ack *extack);
+int simnet_state_set(struct devlink_port *port, enum devlink_port_fn_state state,
+	struct netlink_ext_ack *extack);
+int simnet_address_get(
+	struct devlink_port *port, u8 *address, int *size, struct netlink_ext_ack *extack);
+int simnet_address_set(
+	struct devlink_port *port, const u8 *address, int size, struct netlink_ext_ack *extack);
+
 /* In netdevsim's struct devlink_ops. */
 #define SIMNET_DEVLINK_OPS                                                                         \
 	.eswitch_inline_mode_get = simnet_inline_get,                                              \
 	.eswitch_inline_mode_set = simnet_inline_set, .eswitch_encap_mode_get = simnet_encap_get,  \
-	.eswitch_encap_mode_set = simnet_encap_set,
+	.eswitch_encap_mode_set = simnet_encap_set, .port_new = simnet_port_new,                   \
+	.port_del = simnet_port_del, .port_fn_state_get = simnet_state_get,                        \
+	.port_fn_state_set = simnet_state_set, .port_function_hw_addr_get = simnet_address_get,    \
+	.port_function_hw_addr_set = simnet_address_set,
 
 /* In its array of parameters, with a number that none of its own has. */
 #define SIMNET_DEVLINK_PARAM                                                                       \
