@@ -6,6 +6,7 @@
  * was.
  */
 #include <linux/if_link.h>
+#include <linux/if_vlan.h>
 #include <linux/rtnetlink.h>
 #include <string.h>
 
@@ -36,11 +37,38 @@ static uint16_t index_attribute(const char *kind)
 	return is_tunnel(kind) ? 1 : 0;
 }
 
-/* What the kernel tells and does not want to hear. */
-static bool is_read_only(const char *kind, uint16_t type)
+/* The kernel tells a mask of all ones, and takes none with a flag that it does not know. */
+static void put_vlan_flags(struct nlmsghdr *request, const struct nlattr *attribute)
 {
-	if (strcmp(kind, "macvlan") == 0 || strcmp(kind, "macvtap") == 0)
-		return type == IFLA_MACVLAN_BC_QUEUE_LEN_USED;
+	struct ifla_vlan_flags flags;
+
+	if (mnl_attr_get_payload_len(attribute) < sizeof(flags))
+		return;
+	memcpy(&flags, mnl_attr_get_payload(attribute), sizeof(flags));
+	flags.mask = flags.flags | VLAN_FLAG_REORDER_HDR;
+	mnl_attr_put(request, IFLA_VLAN_FLAGS, sizeof(flags), &flags);
+}
+
+/* What the kernel tells otherwise than it takes it (8021q, macvlan.c, vxlan_core.c): true, done. */
+static bool put_translated(
+	struct nlmsghdr *request, const char *kind, const struct nlattr *attribute)
+{
+	uint16_t type = mnl_attr_get_type(attribute);
+
+	if (strcmp(kind, "vlan") == 0 && type == IFLA_VLAN_FLAGS) {
+		put_vlan_flags(request, attribute);
+		return true;
+	}
+	if (strcmp(kind, "macvlan") == 0 || strcmp(kind, "macvtap") == 0) {
+		if (type == IFLA_MACVLAN_MACADDR_DATA && mnl_attr_get_payload_len(attribute))
+			mnl_attr_put_u32(request, IFLA_MACVLAN_MACADDR_MODE, MACVLAN_MACADDR_SET);
+		return type == IFLA_MACVLAN_BC_QUEUE_LEN_USED || type == IFLA_MACVLAN_MACADDR_COUNT;
+	}
+	if (strcmp(kind, "vxlan") == 0 && type == IFLA_VXLAN_TTL_INHERIT) {
+		if (mnl_attr_get_payload_len(attribute) && mnl_attr_get_u8(attribute))
+			mnl_attr_put(request, type, 0, NULL);
+		return true;
+	}
 	return false;
 }
 
@@ -55,7 +83,7 @@ static void put_data(
 	{
 		uint16_t type = mnl_attr_get_type(attribute);
 
-		if (is_read_only(kind, type))
+		if (put_translated(request, kind, attribute))
 			continue;
 		if (type == index_attribute(kind))
 			mnl_attr_put_u32(request, type, lower);

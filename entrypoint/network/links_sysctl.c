@@ -70,6 +70,8 @@ int sysctls_save(const struct saved_links *saved, const struct link *link, struc
 
 	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(folders); i++)
 		r = save_folder(saved->network->root_fd, folders[i], link->name, record);
+	if (r == 0 && record->count == 1)
+		records_drop(saved->records);
 	return r < 0 ? error_set_errno(error, r, "%s", link->name) : 0;
 }
 

@@ -69,6 +69,11 @@ struct record *records_add(struct records *records, const char *kind)
 	return record;
 }
 
+void records_drop(struct records *records)
+{
+	record_clear(&records->items[--records->count]);
+}
+
 void records_keep(struct records *records, bool (*is_kept)(const struct record *record))
 {
 	size_t kept = 0;

@@ -39,6 +39,8 @@ void records_free(struct records *records);
 
 /* A new record at the end; NULL without memory. Valid until the next one is added. */
 struct record *records_add(struct records *records, const char *kind);
+/* Takes out the one that was added last. */
+void records_drop(struct records *records);
 /* Takes out those that @is_kept does not want. */
 void records_keep(struct records *records, bool (*is_kept)(const struct record *record));
 /* Strings are copied. -ENOMEM. */
