@@ -23,22 +23,9 @@ setup_file() {
     cp -a "$(buildah mount "$built")" "$image"
     buildah rm "$built" >/dev/null
     rm -rf "$image/usr/lib/modules/$krel" "$image/usr/lib/slipway/kernels/$krel" "$image"/usr/src/nvidia-*
-    make_host "$folder/host"
+    # What NVIDIA's modules depend on.
+    make_host "$folder/host" "$folder/output/lock.json" drivers/{gpu/drm,acpi,platform/x86,i2c}
     export krel tag image
-}
-
-# Debian's packages, unpacked as dpkg does: headers, and of the kernel's modules those that NVIDIA's depend on.
-make_host() {
-    local host=$1 hash
-    mkdir -p "$host"
-    for hash in $(jq -r '.packages[] | select(.purpose == "headers") | .sha256' "$folder/output/lock.json"); do
-        dpkg-deb --extract "$cache/blobs/sha256/$hash" "$host"
-    done
-    hash=$(jq -r '.packages[] | select(.purpose == "modules") | .sha256' "$folder/output/lock.json")
-    dpkg-deb --fsys-tarfile "$cache/blobs/sha256/$hash" | tar -x -C "$host" --wildcards "./lib/modules/$krel/modules.*" \
-        './lib/modules/*/kernel/drivers/gpu/drm/*' './lib/modules/*/kernel/drivers/acpi/*' \
-        './lib/modules/*/kernel/drivers/platform/x86/*' './lib/modules/*/kernel/drivers/i2c/*'
-    depmod -b "$host" "$krel"
 }
 
 setup() {

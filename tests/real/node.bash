@@ -1,8 +1,23 @@
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2154
 # SPDX-License-Identifier: Apache-2.0
 # A node for an image that compiles on it: a folder is the host's root, process 1 has it as its root, and the image runs
 # as a privileged container of a pod with hostPID. Without a network, in mount and process name spaces of its own. What
-# is not there is a kernel of the headers' release: the role is called with --kernel.
+# is not there is a kernel of the headers' release: the role is called with --kernel. Whoever loads this sets cache and krel.
+
+# make_host FOLDER LOCK PART…: Debian's packages, unpacked as dpkg does: headers, and the kernel's modules in these parts of
+# its tree.
+make_host() {
+    local host=$1 lock=$2 hash
+    shift 2
+    mkdir -p "$host"
+    for hash in $(jq -r '.packages[] | select(.purpose == "headers") | .sha256' "$lock"); do
+        dpkg-deb --extract "$cache/blobs/sha256/$hash" "$host"
+    done
+    hash=$(jq -r '.packages[] | select(.purpose == "modules") | .sha256' "$lock")
+    dpkg-deb --fsys-tarfile "$cache/blobs/sha256/$hash" | tar -x -C "$host" --wildcards "./lib/modules/$krel/modules.*" \
+        "${@/#/"./lib/modules/$krel/kernel/"}"
+    depmod -b "$host" "$krel"
+}
 
 # start_host FOLDER: sets first, a process whose root is FOLDER and that is process 1 of its name space.
 start_host() {
@@ -67,4 +82,49 @@ container() {
         umount -l .old
         rmdir .old
         exec env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin "$@"' sh "$@"
+}
+
+# nic_container IMAGE FOLDER [NAME=VALUE…] COMMAND…: the same as the network operator starts one: no hostPID, no network, and
+# of the host what it mounts, below /host. The host is the folder $NIC_HOST; $INVENTORY, $TOOLKIT_SHARED and
+# $HOST_HEADERS=no (a node without headers) where a test has them. PRIVILEGED=no: a container with a runtime's own
+# capabilities, as the driver toolkit's.
+nic_container() {
+    local image=$1 folder=$2
+    shift 2
+    rm -rf "$folder"
+    mkdir -p "$folder"/{upper,work,root}
+    # shellcheck disable=SC2016
+    image=$image folder=$folder exec unshare --mount --pid --net --fork --kill-child bash -c '
+        set -eu
+        mount --make-rprivate /
+        mount -t overlay -o "lowerdir=$image,upperdir=$folder/upper,workdir=$folder/work" overlay "$folder/root"
+        mount -t proc proc "$folder/root/proc"
+        mount -t sysfs sysfs "$folder/root/sys"
+        mount -t tmpfs tmpfs "$folder/root/dev"
+        for node in null zero full random urandom; do
+            : >"$folder/root/dev/$node"
+            mount --bind "/dev/$node" "$folder/root/dev/$node"
+        done
+        ln -s /proc/self/fd "$folder/root/dev/fd"
+        share() { # HOST CONTAINER
+            mkdir -p "$1" "$folder/root$2"
+            mount --bind "$1" "$folder/root$2"
+        }
+        if [ -n "${NIC_HOST:-}" ]; then
+            for part in etc usr lib/modules lib/udev; do share "$NIC_HOST/$part" "/host/$part"; done
+            # Bidirectional, as the operator mounts it.
+            share "$NIC_HOST/run/mellanox/drivers" /run/mellanox/drivers
+            mount --make-shared "$folder/root/run/mellanox/drivers"
+        fi
+        [ -z "${INVENTORY:-}" ] || share "$INVENTORY" /mnt/drivers-inventory
+        [ -z "${TOOLKIT_SHARED:-}" ] || share "$TOOLKIT_SHARED" /mnt/shared-doca-driver-toolkit
+        cd "$folder/root"
+        mkdir -p .old
+        pivot_root . .old
+        umount -l .old
+        rmdir .old
+        plain=
+        [ "${PRIVILEGED:-yes}" = yes ] || plain="setpriv --bounding-set \
+            -sys_admin,-sys_module,-sys_ptrace,-sys_boot,-sys_time,-sys_rawio,-net_admin,-mac_admin,-syslog --inh-caps -all"
+        exec $plain env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin "$@"' sh "$@"
 }

@@ -1,0 +1,324 @@
+#!/usr/bin/env bats
+# shellcheck disable=SC2154,SC2030,SC2031
+# SPDX-License-Identifier: Apache-2.0
+# The mode sources of the NIC image: slipway build --ofed … --sources-image, as a container that sees of its node what the
+# network operator mounts, whose headers and modules lie where Debian puts them (node.bash). The driver is the smallest
+# there is, and the reference OFED once: what the recipe makes of that, the VM tests load. No case has a network.
+
+load node
+
+setup_file() {
+    top=$(realpath "$BATS_TEST_DIRNAME/../..")
+    slipway=$(cd "$top" && realpath -m "${O:-build}")/slipway
+    cache=${SLIPWAY_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/slipway}
+    folder=$BATS_FILE_TMPDIR
+    export top slipway cache folder
+    "$slipway" build --kernel newest --os debian12 --ofed "$top/tests/real/smallest-ofed" --nvidia none --sources-image \
+        --output "$folder/output" >"$folder/said"
+    krel=$(jq -r .krel "$folder/output/images.json")
+    export krel
+    open_image "$folder/output/nic.oci.tar" "$folder/image"
+    # What OFED's modules depend on.
+    make_host "$folder/host" "$folder/output/lock.json" net/psample net/tls drivers/net drivers/pci drivers/ptp drivers/pps
+    mkdir -p "$folder/host/etc"
+    echo 'ID=debian' >"$folder/host/etc/os-release"
+}
+
+# open_image ARCHIVE FOLDER: what an image holds. The modules that it was built with would do: this node's kernel is to be one
+# that it has none for.
+open_image() {
+    local built
+    built=$(buildah from --quiet --pull-never "oci-archive:$1")
+    buildah inspect "$built" | jq .OCIv1.config >"$2.json"
+    cp -a "$(buildah mount "$built")" "$2"
+    buildah rm "$built" >/dev/null
+    rm -rf "$2/usr/lib/modules/$krel" "$2/usr/lib/slipway/kernels/$krel" "$2/usr/src/ofa_kernel"
+}
+
+setup() {
+    image=$folder/image
+    NIC_HOST=$folder/host
+    INVENTORY=$BATS_TEST_TMPDIR/inventory
+    export NIC_HOST INVENTORY
+    root=$BATS_TEST_TMPDIR/container
+    kept=$INVENTORY/.slipway
+}
+
+# build [NAME=VALUE…] [-- ARGUMENT…]: nic-driver build in a new container: what the mode sources does before it touches a
+# kernel, for one that this machine does not run.
+build() {
+    local variables=()
+    while (($#)) && [[ $1 != -- ]]; do
+        variables+=("$1")
+        shift
+    done
+    (($#)) && shift
+    (nic_container "$image" "$root" NVIDIA_NIC_DRIVERS_INVENTORY_PATH=/mnt/drivers-inventory "${variables[@]}" \
+        timeout --foreground 900 nic-driver build --kernel "$krel" "$@" 2>&1)
+}
+
+# The folder of what the container has for the kernel.
+modules() { echo "$root/upper/usr/lib/modules/$krel"; }
+
+# The sets that the node keeps.
+sets() { ls "$kept/modules"; }
+
+@test "the image is what the network operator asks for when nothing was precompiled for a kernel, and starts with sources" {
+    [[ $(jq -r '.images[0].tag' "$folder/output/images.json") == 1.0-debian12-amd64 ]]
+    jq -e '.Entrypoint == ["/usr/bin/nic-driver"] and .Cmd == ["sources"] and .WorkingDir == "/root"' "$folder/image.json"
+    jq -e '.Env | index("NVIDIA_NIC_DRIVER_PATH=/usr/lib/slipway/kit/source")' "$folder/image.json"
+    [[ -f $image/usr/lib/slipway/kit/source/smallest.c ]]
+    grep -q 'version: 1.0; it compiles for kernels' "$folder/said"
+    for program in sh ls lsmod grep cat dmesg tail ip rdma devlink modprobe; do
+        chroot "$image" sh -c "command -v $program"
+    done
+    chroot "$image" rdma -V
+    chroot "$image" ip -V
+}
+
+@test "a kernel without modules in the image: they are compiled with the host's headers, and kept in the inventory" {
+    build >"$BATS_TEST_TMPDIR/out"
+    cat "$BATS_TEST_TMPDIR/out"
+    grep -q 'compiling driver 1.0 for' "$BATS_TEST_TMPDIR/out"
+    grep -Eq '[0-9]+ jobs? at once: [0-9]+ processors' "$BATS_TEST_TMPDIR/out"
+    [[ $(modinfo -F vermagic "$(modules)/updates/ofed/smallest.ko") == "$krel "* ]]
+    grep -q '^updates/ofed/smallest.ko:' "$(modules)/modules.dep"
+    [[ ! -e $(modules)/updates/ofed/rpcrdma.ko ]]
+    # What the GPU side compiles nvidia-peermem against, and what the load proof reads.
+    [[ -f $root/upper/usr/src/ofa_kernel/default/include/smallest.h ]]
+    [[ -f $root/upper/usr/src/ofa_kernel/x86_64/$krel/Module.symvers ]]
+    [[ -f $root/upper/usr/lib/slipway/kernels/$krel/kernel.conf ]]
+    grep -q '^role=nic$' "$root/upper/usr/lib/slipway/kernels/$krel/image.conf"
+    [[ $(sets) == "$krel"-ofed-* ]]
+    [[ -z $(find "$kept" -maxdepth 1 -name 'tmp-*') ]]
+}
+
+@test "the next container takes them from the inventory: without a compiler, in seconds, headers and symvers included" {
+    local begun without=$BATS_TEST_TMPDIR/without
+    build >/dev/null
+    # Nothing that compiles works in this image; the compiler itself is part of the key.
+    cp -al "$image" "$without"
+    rm "$without"/usr/bin/{make,bash,ld,as}
+    begun=$EPOCHREALTIME
+    image=$without build >"$BATS_TEST_TMPDIR/out"
+    cat "$BATS_TEST_TMPDIR/out"
+    echo "# a hit: $(awk -v a="$begun" -v b="$EPOCHREALTIME" 'BEGIN { printf "%.1f", b - a }') s" >&3
+    grep -q 'compiled before: ' "$BATS_TEST_TMPDIR/out"
+    [[ -f $(modules)/updates/ofed/smallest.ko && -f $(modules)/modules.dep ]]
+    [[ -f $root/upper/usr/src/ofa_kernel/x86_64/$krel/Module.symvers ]]
+}
+
+@test "another build of the kernel is compiled for anew, and what was there is kept: a node that goes back has it" {
+    local symvers first
+    symvers=$(echo "$folder"/host/usr/src/linux-headers-*/Module.symvers)
+    build >/dev/null
+    first=$(sets)
+    cp "$symvers" "$BATS_TEST_TMPDIR/symvers"
+    echo "0x12345678	one_more_symbol	vmlinux	EXPORT_SYMBOL	" >>"$symvers"
+    build >"$BATS_TEST_TMPDIR/out"
+    cp "$BATS_TEST_TMPDIR/symvers" "$symvers"
+    grep -q 'compiling driver' "$BATS_TEST_TMPDIR/out"
+    (($(sets | wc -l) == 2))
+    build | grep -q "compiled before: .*$first"
+}
+
+@test "ENABLE_NFSRDMA and options that somebody adds are inputs of their own" {
+    # shellcheck disable=SC2016
+    build ENABLE_NFSRDMA=true APPEND_DRIVER_BUILD_FLAGS='--without-knem --with-nfsrdma-mod $(reboot)' >"$BATS_TEST_TMPDIR/out"
+    cat "$BATS_TEST_TMPDIR/out"
+    [[ -f $(modules)/updates/ofed/rpcrdma.ko ]]
+    grep -q 'this source has no --with-nvmf_host-mod --with-nvmf_target-mod' "$BATS_TEST_TMPDIR/out"
+    grep -q 'note build-on-node: --without-knem is no option of this source' "$BATS_TEST_TMPDIR/out"
+    grep -qF "note build-on-node: \$(reboot) is no option of this source" "$BATS_TEST_TMPDIR/out"
+    build ENABLE_NFSRDMA=true >"$BATS_TEST_TMPDIR/out"
+    grep -q 'compiling driver' "$BATS_TEST_TMPDIR/out"
+    build >"$BATS_TEST_TMPDIR/out"
+    grep -q 'compiling driver' "$BATS_TEST_TMPDIR/out"
+    [[ ! -e $(modules)/updates/ofed/rpcrdma.ko ]]
+    (($(sets | wc -l) == 3))
+    build ENABLE_NFSRDMA=true | grep -q 'compiled before'
+    [[ -f $(modules)/updates/ofed/rpcrdma.ko ]]
+}
+
+@test "an image that has modules for the kernel, but not those for NFS/RDMA: the whole set is compiled" {
+    local finished=$BATS_TEST_TMPDIR/finished
+    build >/dev/null
+    cp -al "$image" "$finished"
+    cp -a --remove-destination "$root/upper/usr/." "$finished/usr/"
+    rm -rf "$kept"
+    image=$finished build >"$BATS_TEST_TMPDIR/out"
+    grep -q 'there is nothing to compile' "$BATS_TEST_TMPDIR/out"
+    image=$finished build ENABLE_NFSRDMA=true >"$BATS_TEST_TMPDIR/out"
+    grep -q 'compiling driver' "$BATS_TEST_TMPDIR/out"
+    grep -q '^updates/ofed/rpcrdma.ko:' "$(modules)/modules.dep"
+}
+
+# A recipe that says that it is there, and then sleeps.
+slow_image() {
+    slow=$BATS_TEST_TMPDIR/slow
+    cp -al "$image" "$slow"
+    rm "$slow/usr/lib/slipway/kit/recipes/ofed.sh"
+    # shellcheck disable=SC2016
+    printf '#!/bin/bash\nmkdir -p "$SLIPWAY_OUTPUT/lib/modules"\necho half >"$SLIPWAY_OUTPUT/lib/modules/half.ko"\necho "==> sleep"\nsleep %s & wait\n' \
+        "$1" >"$slow/usr/lib/slipway/kit/recipes/ofed.sh"
+    chmod +x "$slow/usr/lib/slipway/kit/recipes/ofed.sh"
+}
+
+# is_gone COMMAND: nobody runs it.
+is_gone() { ! pgrep -f "^$1"; }
+
+# wait_for SECONDS COMMAND…: until it succeeds.
+wait_for() {
+    local _
+    for _ in $(seq $(($1 * 10))); do
+        ! "${@:2}" || return 0
+        sleep 0.1
+    done
+    echo "this does not come: ${*:2}" >&2
+    return 1
+}
+
+@test "SIGTERM ends a build at once: nothing of it runs on, and nothing stays on the node" {
+    local ended=0
+    slow_image 4712
+    (nic_container "$slow" "$root" NVIDIA_NIC_DRIVERS_INVENTORY_PATH=/mnt/drivers-inventory \
+        timeout --foreground --signal TERM --kill-after 20 3 nic-driver build --kernel "$krel") >"$BATS_TEST_TMPDIR/out" 2>&1 || ended=$?
+    cat "$BATS_TEST_TMPDIR/out"
+    ((ended == 124)) # timeout's own word for a program that ended on its signal, not on the later kill
+    grep -q 'note build-on-node: sleep' "$BATS_TEST_TMPDIR/out"
+    grep -q 'interrupted build-on-node' "$BATS_TEST_TMPDIR/out"
+    ! pgrep -f 'sleep 4712' || false
+    [[ -z $(find "$kept" -maxdepth 1 -name 'tmp-*') ]]
+    [[ -z $(sets) ]]
+}
+
+@test "a build that is killed with its container leaves nothing that the next start believes" {
+    local container
+    slow_image 4713
+    (nic_container "$slow" "$root" NVIDIA_NIC_DRIVERS_INVENTORY_PATH=/mnt/drivers-inventory nic-driver build --kernel "$krel") \
+        >"$BATS_TEST_TMPDIR/out" 2>&1 3>&- &
+    container=$!
+    wait_for 60 grep -q 'note build-on-node: sleep' "$BATS_TEST_TMPDIR/out"
+    # Process 1 of the container, as a kubelet does it.
+    pkill -KILL -P "$container"
+    wait "$container" || true
+    wait_for 10 is_gone 'sleep 4713'
+    [[ -n $(find "$kept" -maxdepth 1 -name 'tmp-*') ]]
+    build >"$BATS_TEST_TMPDIR/out"
+    grep -q 'compiling driver' "$BATS_TEST_TMPDIR/out"
+    [[ -z $(find "$kept" -maxdepth 1 -name 'tmp-*') ]]
+    [[ -f $(modules)/updates/ofed/smallest.ko && ! -e $root/upper/usr/lib/modules/half.ko ]]
+}
+
+@test "a set that was damaged on the disk is noticed, and compiled anew" {
+    build >/dev/null
+    truncate -s 4096 "$kept/modules/"*/lib/modules/*/updates/ofed/smallest.ko
+    build >"$BATS_TEST_TMPDIR/out"
+    cat "$BATS_TEST_TMPDIR/out"
+    grep -q 'is damaged (lib/modules/.*smallest.ko is not what was written there): compiled anew' "$BATS_TEST_TMPDIR/out"
+    [[ $(modinfo -F vermagic "$(modules)/updates/ofed/smallest.ko") == "$krel "* ]]
+    build | grep -q 'compiled before'
+}
+
+@test "a host without headers is told what to install; headers in the container itself serve, too" {
+    local ended=0 host=$BATS_TEST_TMPDIR/host with=$BATS_TEST_TMPDIR/with
+    mkdir -p "$host/usr" "$host/lib/modules"
+    cp -r "$folder/host/etc" "$host/etc"
+    cp -r "$folder/host/lib/modules/$krel" "$host/lib/modules/"
+    rm "$host/lib/modules/$krel"/{build,source}
+    NIC_HOST=$host build >"$BATS_TEST_TMPDIR/out" || ended=$?
+    cat "$BATS_TEST_TMPDIR/out"
+    ((ended > 1))
+    grep -q "\[BUILD_FAILED\].*Install the package linux-headers-$krel (apt-get install)" "$BATS_TEST_TMPDIR/out"
+    cp -al "$image" "$with"
+    cp -a --remove-destination "$folder/host/usr/." "$with/usr/"
+    NIC_HOST=$host image=$with build | grep -q 'compiled in'
+}
+
+@test "without an inventory every container compiles, and says so" {
+    (nic_container "$image" "$root" nic-driver build --kernel "$krel") >"$BATS_TEST_TMPDIR/out" 2>&1
+    cat "$BATS_TEST_TMPDIR/out"
+    grep -q 'of this container only' "$BATS_TEST_TMPDIR/out"
+    [[ ! -e $kept ]]
+}
+
+@test "OpenShift: the driver's container has the toolkit's compile, which has no rights and an image of its own" {
+    local toolkit=$BATS_TEST_TMPDIR/toolkit host=$BATS_TEST_TMPDIR/host shared=$BATS_TEST_TMPDIR/shared driver builder place
+    export TOOLKIT_SHARED=$shared
+    # A node without headers; an image that has them, and neither kit nor program of ours.
+    mkdir -p "$host/usr" "$host/lib/modules" "$host/etc" "$toolkit"
+    cp -r "$folder/host/lib/modules/$krel" "$host/lib/modules/"
+    rm "$host/lib/modules/$krel"/{build,source}
+    cp -al "$image/." "$toolkit/"
+    rm -rf "$toolkit/usr/lib/slipway" "$toolkit/usr/bin/slipway-init" "$toolkit/etc/slipway"
+    cp -a --remove-destination "$folder/host/usr/." "$toolkit/usr/"
+    mkdir -p "$toolkit/usr/lib/modules/$krel"
+    cp -a "$folder/host/lib/modules/$krel"/{build,source} "$toolkit/usr/lib/modules/$krel/"
+    place=$shared/$krel
+    toolkit_pair() { # the driver's container; what the network operator's loop does in the other one
+        (NIC_HOST=$host nic_container "$image" "$root" NVIDIA_NIC_DRIVERS_INVENTORY_PATH=/mnt/drivers-inventory DTK_OCP_DRIVER_BUILD=true \
+            DTK_OCP_NIC_SHARED_DIR=/mnt/shared-doca-driver-toolkit ENABLE_NFSRDMA=true nic-driver build --kernel "$krel") \
+            >"$BATS_TEST_TMPDIR/driver" 2>&1 3>&- &
+        driver=$!
+    }
+    toolkit_pair
+    wait_for 60 test -f "$place/dtk_start_compile"
+    [[ -x $place/dtk_nic_driver_build.sh ]]
+    grep -q "^export DTK_OCP_DONE_COMPILE_FLAG='/mnt/shared-doca-driver-toolkit/$krel/dtk_done_compile_1_0'$" "$place/dtk.env"
+    (NIC_HOST='' INVENTORY='' PRIVILEGED=no nic_container "$toolkit" "$BATS_TEST_TMPDIR/builder" \
+        DTK_OCP_NIC_SHARED_DIR=/mnt/shared-doca-driver-toolkit \
+        bash -xc "until [ -f /mnt/shared-doca-driver-toolkit/$krel/dtk_start_compile ]; do sleep 3; done; exec /mnt/shared-doca-driver-toolkit/$krel/dtk_nic_driver_build.sh") \
+        >"$BATS_TEST_TMPDIR/build" 2>&1 3>&- &
+    builder=$!
+    wait "$driver" || { cat "$BATS_TEST_TMPDIR/driver" "$BATS_TEST_TMPDIR/build"; false; }
+    cat "$BATS_TEST_TMPDIR/driver" "$BATS_TEST_TMPDIR/build"
+    grep -q 'done take-modules' "$BATS_TEST_TMPDIR/driver"
+    grep -q 'compiling driver 1.0' "$BATS_TEST_TMPDIR/build"
+    [[ -f $(modules)/updates/ofed/smallest.ko && -f $(modules)/updates/ofed/rpcrdma.ko && -f $(modules)/modules.dep ]]
+    [[ -f $root/upper/usr/lib/slipway/kernels/$krel/kernel.conf ]]
+    [[ $(sets) == "$krel"-ofed-* ]]
+    # The toolkit's container stays.
+    kill -0 "$builder"
+    # The driver's container again: what is there is taken.
+    toolkit_pair
+    wait "$driver"
+    [[ -f $(modules)/updates/ofed/rpcrdma.ko ]]
+    pkill -KILL -P "$builder"
+    wait "$builder" || true
+    # A new pod, whose shared folder is empty, and no toolkit: the inventory has it.
+    rm -rf "$shared"
+    toolkit_pair
+    wait "$driver"
+    grep -q 'compiled before' "$BATS_TEST_TMPDIR/driver"
+    [[ -f $(modules)/updates/ofed/rpcrdma.ko && ! -e $place/dtk_start_compile ]]
+}
+
+@test "OpenShift: what went wrong in the toolkit's container is told by the driver's; the next try begins anew" {
+    local shared=$BATS_TEST_TMPDIR/shared ended=0 driver place
+    export TOOLKIT_SHARED=$shared
+    place=$shared/$krel
+    broken=$BATS_TEST_TMPDIR/broken
+    cp -al "$image" "$broken"
+    rm "$broken/usr/lib/slipway/kit/source/smallest.c"
+    (echo '#error this kernel is too new'; cat "$image/usr/lib/slipway/kit/source/smallest.c") >"$broken/usr/lib/slipway/kit/source/smallest.c"
+    (nic_container "$broken" "$root" DTK_OCP_DRIVER_BUILD=true DTK_OCP_NIC_SHARED_DIR=/mnt/shared-doca-driver-toolkit \
+        nic-driver build --kernel "$krel") >"$BATS_TEST_TMPDIR/driver" 2>&1 3>&- &
+    driver=$!
+    wait_for 60 test -f "$place/dtk_start_compile"
+    mkdir "$BATS_TEST_TMPDIR/toolkit"
+    cp -al "$image/." "$BATS_TEST_TMPDIR/toolkit/"
+    rm -rf "$BATS_TEST_TMPDIR/toolkit/etc/slipway"
+    cp -a --remove-destination "$folder/host/usr/." "$BATS_TEST_TMPDIR/toolkit/usr/"
+    (NIC_HOST='' INVENTORY='' PRIVILEGED=no nic_container "$BATS_TEST_TMPDIR/toolkit" "$BATS_TEST_TMPDIR/builder" A=1 \
+        "/mnt/shared-doca-driver-toolkit/$krel/dtk_nic_driver_build.sh") >"$BATS_TEST_TMPDIR/build" 2>&1 || true
+    wait "$driver" || ended=$?
+    cat "$BATS_TEST_TMPDIR/driver" "$BATS_TEST_TMPDIR/build"
+    ((ended > 1))
+    grep -q "\[BUILD_FAILED\].*in the driver toolkit's container: .*smallest.c:[0-9]*: .*this kernel is too new" "$BATS_TEST_TMPDIR/driver"
+    [[ -f $place/dtk_failed_compile ]]
+    (nic_container "$broken" "$root" DTK_OCP_DRIVER_BUILD=true DTK_OCP_NIC_SHARED_DIR=/mnt/shared-doca-driver-toolkit \
+        timeout --foreground --signal TERM 3 nic-driver build --kernel "$krel") >"$BATS_TEST_TMPDIR/driver" 2>&1 || true
+    cat "$BATS_TEST_TMPDIR/driver"
+    grep -q 'waiting wait-toolkit' "$BATS_TEST_TMPDIR/driver"
+    [[ ! -e $place/dtk_failed_compile && -f $place/dtk_start_compile ]]
+}
