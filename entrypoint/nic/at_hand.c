@@ -92,6 +92,11 @@ static bool is_below(const char *path, const char *folder)
 	return length && strncmp(path, folder, length) == 0 && path[length] == '/';
 }
 
+bool at_hand_is_of_host(const struct at_hand *at_hand, const char *path)
+{
+	return is_below(path, at_hand->host);
+}
+
 /* Links of the host's tree (weak-updates is full of them) mean what they mean there. */
 static int real_path(const struct at_hand *at_hand, const char *path, char **ret)
 {
@@ -99,7 +104,7 @@ static int real_path(const struct at_hand *at_hand, const char *path, char **ret
 	_cleanup_free_ char *real = NULL;
 	int r;
 
-	if (!is_below(path, at_hand->host))
+	if (!at_hand_is_of_host(at_hand, path))
 		return chase(at_hand->root_fd, path, ret);
 	host_fd = openat(at_hand->root_fd, at_hand->host, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (host_fd < 0)
@@ -153,5 +158,6 @@ bool at_hand_on_host(struct at_hand *at_hand, const char *name, const char *buil
 	_cleanup_free_ char *path = NULL;
 
 	/* The host's tree comes first. */
-	return at_hand_find(at_hand, name, build_id, &path) == 0 && is_below(path, at_hand->host);
+	return at_hand_find(at_hand, name, build_id, &path) == 0 &&
+	       at_hand_is_of_host(at_hand, path);
 }

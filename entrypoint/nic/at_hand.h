@@ -31,5 +31,8 @@ int at_hand_find(struct at_hand *at_hand, const char *name, const char *build_id
 /* Does the host's own tree have that very file? */
 bool at_hand_on_host(struct at_hand *at_hand, const char *name, const char *build_id);
 
+/* Is that path, as at_hand_find() gave it, one of the host's tree? */
+bool at_hand_is_of_host(const struct at_hand *at_hand, const char *path);
+
 /* "updates/dkms/mlx5-core.ko.xz" is of the module "mlx5_core": true with its name, '_' for '-'. */
 bool at_hand_module_of(const char *path, char name[ELF_STRUCT_NAME_SIZE]);

@@ -149,11 +149,12 @@ int debt_enter(const struct role *role, const struct swap_plan *plan, struct at_
 
 	if (r < 0)
 		return error_set_errno(error, r, "/%s", NIC_SWAP_PATH);
+	/* One that nobody can read says nothing, and a start must not hang on it. */
 	r = debt_read(role, &debt, error);
-	if (r < 0 && r != -ENOENT)
+	if (r < 0 && r != -ENOENT && r != -EBADMSG)
 		return r;
 	/* What an earlier life left half done says nothing of the node's own. */
-	r = remember_inbox(role, r == -ENOENT ? plan : &nothing, &coming, at_hand, error);
+	r = remember_inbox(role, r < 0 ? plan : &nothing, &coming, at_hand, error);
 	kill_point("swap:inbox");
 	if (r < 0)
 		return r;

@@ -128,7 +128,7 @@ static const struct step nic_steps[] = {
 		.kind = STEP_WORKER,
 		.perform = nic_host_files_clear,
 		.deadline_ms = FILES_DEADLINE_MS },
-	{ .name = "identify-kernel", .perform = role_identify },
+	{ .name = "identify-kernel", .perform = role_identify, .undo = swap_last_word },
 	NIC_BUILD_STEPS,
 	{ .name = "host-options",
 		.kind = STEP_WORKER,

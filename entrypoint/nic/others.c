@@ -49,9 +49,11 @@ static int bring(
 	return bring_from(swapper, host, swapper->role->host_root, module, why);
 }
 
-static bool is_absent(const struct swapper *swapper, const struct swap_module *module)
+/* On the way back the driver itself is somebody else's to bring. */
+static bool is_absent(
+	const struct swapper *swapper, const struct swap_module *module, bool of_image)
 {
-	return module->part != SWAP_PEERMEM &&
+	return module->part != SWAP_PEERMEM && (of_image || module->part != SWAP_OURS) &&
 	       !sysmodule_exists(swapper->role->root_fd, module->name);
 }
 
@@ -65,7 +67,7 @@ static int bring_all(struct swapper *swapper, const struct swap_plan *debt, bool
 	for (size_t i = debt->go_count; r == 0 && i-- > 0;) {
 		struct error why = { "" };
 
-		if (!is_absent(swapper, &debt->go[i]))
+		if (!is_absent(swapper, &debt->go[i], of_image))
 			continue;
 		if (bring(swapper, &debt->go[i], of_image, &why) < 0)
 			r = strv_pushf(missing, "%s: %s", debt->go[i].name, why.text);

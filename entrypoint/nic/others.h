@@ -6,8 +6,8 @@
 
 /*
  * Loads what of @debt's modules is not there: with @of_image the image's where it has one, else the
- * host's; without, the very build where it is at hand, else the host's. Each is proven before. A
- * line for each that does not come goes to @missing. -ENOMEM.
+ * host's; without, of all but the driver itself, the very build where it is at hand, else the
+ * host's. Each is proven before. A line for each that does not come goes to @missing. -ENOMEM.
  */
 int others_bring(
 	struct swapper *swapper, const struct swap_plan *debt, bool of_image, struct strv *missing);

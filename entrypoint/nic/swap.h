@@ -43,3 +43,9 @@ int swap_others(struct action *action);
  * nothing any more. Never fails.
  */
 int swap_settle(struct action *action);
+
+/*
+ * STEP_DIRECT, the last undo of all: after a failed start the last word also says what became of
+ * the modules that were there before.
+ */
+int swap_last_word(struct action *action);

@@ -9,18 +9,25 @@
 #include "entrypoint/nic/swap_undo.h"
 #include "entrypoint/nic/swapper.h"
 #include "entrypoint/peermem/release.h"
+#include "entrypoint/role_list.h"
 #include "entrypoint/role_parameters.h"
 #include "module/sysmodule.h"
+
+/* One line and more for the last word, from the worker to the init. */
+#define LAST_WORD_LIST "way-back"
 
 struct payment {
 	struct swapper swapper;
 	struct swap_plan debt;
+	struct swap_plan inbox; /* the node's own, where somebody wrote that down */
 	struct strv missing;
+	const char *word; /* how it ended, for the last word */
 };
 
 static void payment_done(struct payment *payment)
 {
 	swap_plan_free(&payment->debt);
+	swap_plan_free(&payment->inbox);
 	strv_free(&payment->missing);
 	swapper_close(&payment->swapper);
 }
@@ -116,15 +123,33 @@ static int clear_way_for_host(struct payment *payment)
 	return r < 0 || !there.count ? r : swapper_remove(&payment->swapper, &there, &removed);
 }
 
+static bool has_driver_in(const struct swap_plan *plan)
+{
+	for (size_t i = 0; i < plan->go_count; i++)
+		if (is_driver(&plan->go[i]))
+			return true;
+	return false;
+}
+
+/* The node's own set, with its parameters, and not that of a container whose builds are lost. */
+static const struct swap_plan *hosts_set(struct payment *payment)
+{
+	struct error ignored;
+
+	(void) inbox_read(payment->swapper.role, &payment->inbox, &ignored);
+	return has_driver_in(&payment->inbox) ? &payment->inbox : &payment->debt;
+}
+
 /* As many as come. Returns -ENOMEM or 0. */
 static int bring_hosts(struct payment *payment)
 {
+	const struct swap_plan *set = hosts_set(payment);
 	int r = 0;
 
 	if (clear_way_for_host(payment) < 0)
 		swapper_tell(&payment->swapper, "%s", payment->swapper.action->error.text);
-	for (size_t i = payment->debt.go_count; r == 0 && i-- > 0;) {
-		const struct swap_module *module = &payment->debt.go[i];
+	for (size_t i = set->go_count; r == 0 && i-- > 0;) {
+		const struct swap_module *module = &set->go[i];
 		struct error why = { "" };
 
 		if (is_driver(module) && !is_there(payment, module->name) &&
@@ -134,14 +159,15 @@ static int bring_hosts(struct payment *payment)
 	return r;
 }
 
-static bool has_driver(const struct payment *payment, bool *ret_owed)
+/* Is any of the driver there? */
+static bool has_driver(const struct payment *payment)
 {
-	*ret_owed = false;
-	for (size_t i = 0; i < payment->debt.go_count; i++) {
-		*ret_owed |= is_driver(&payment->debt.go[i]);
-		if (is_driver(&payment->debt.go[i]) && is_there(payment, payment->debt.go[i].name))
-			return true;
-	}
+	const struct swap_plan *sets[] = { &payment->debt, &payment->inbox };
+
+	for (size_t i = 0; i < ARRAY_SIZE(sets); i++)
+		for (size_t j = 0; j < sets[i]->go_count; j++)
+			if (is_driver(&sets[i]->go[j]) && is_there(payment, sets[i]->go[j].name))
+				return true;
 	return false;
 }
 
@@ -165,25 +191,30 @@ static int bring_driver(struct payment *payment)
 {
 	struct swapper *swapper = &payment->swapper;
 	struct error why = { "" };
-	bool owed;
 	int r = -ENOENT;
 
 	if (is_exact(payment))
 		r = bring_builds(payment, &why);
 	else
 		(void) error_set(&why, r, "their own files are not all at hand");
+	payment->word = has_driver_in(&payment->debt)
+				? "what was loaded before is loaded again"
+				: "no driver was loaded before, and none is now";
 	if (r == 0)
 		return 0;
+	payment->word = "instead of what was loaded before, the host's own modules are loaded";
 	swapper_tell(swapper,
 		"the modules that were there do not all come back (%.600s): the host's own come "
 		"instead",
 		why.text);
 	r = bring_hosts(payment);
-	if (r < 0 || has_driver(payment, &owed) || !owed)
+	if (r < 0 || has_driver(payment) || !has_driver_in(&payment->debt))
 		return r;
 	swapper_tell(swapper, "nothing of what was there comes back: what the image has of it is "
 			      "loaded again, so that the node has a driver at all");
 	bring_ours_at_worst(payment);
+	payment->word = "nothing of what was loaded before came back: reboot the node to have its "
+			"own driver again";
 	return action_fail(swapper->action, REASON_LOAD_FAILED, -ENOENT,
 		"no module that was there before could be loaded again: %.600s; what the image has "
 		"was loaded as far as it goes: reboot the node to have its own driver back",
@@ -219,17 +250,52 @@ static void settle(struct payment *payment)
 	peermem_allow(role->root_fd);
 }
 
+/* The init reads it when all is undone. */
+static void leave_word(const struct payment *payment)
+{
+	_cleanup_strv_ struct strv lines = { 0 };
+	struct error ignored;
+	int r = payment->word ? strv_push(&lines, payment->word) : 0;
+
+	for (size_t i = 0; r == 0 && i < payment->missing.count; i++)
+		r = strv_pushf(&lines, "not back: %s", payment->missing.items[i]);
+	if (r == 0 && lines.count)
+		(void) role_list_write(payment->swapper.role, LAST_WORD_LIST, &lines, &ignored);
+}
+
+int swap_last_word(struct action *action)
+{
+	struct role *role = action->role;
+	struct plan *plan = &role->plan;
+	_cleanup_strv_ struct strv lines = { 0 };
+	_cleanup_free_ char *text = NULL;
+
+	if (role_list_read(role, LAST_WORD_LIST, &lines) < 0)
+		return 0;
+	role_list_remove(role, LAST_WORD_LIST);
+	text = plan->start_failed && lines.count ? strv_join(&lines, "; ") : NULL;
+	if (text) {
+		struct error why = plan->error;
+
+		(void) error_set(&plan->error, 0, "%.700s; %s", why.text, text);
+	}
+	return 0;
+}
+
 static int pay(struct payment *payment)
 {
 	struct swapper *swapper = &payment->swapper;
 	struct action *action = swapper->action;
 	int r = bring_driver(payment);
 
-	if (r < 0)
+	if (r < 0) {
+		leave_word(payment);
 		return action_reason(action, REASON_LOAD_FAILED, r);
+	}
 	if (others_bring(swapper, &payment->debt, false, &payment->missing) < 0)
 		return action_fail(action, REASON_INTERNAL, -ENOMEM, "out of memory");
 	others_tell_missing(swapper, &payment->missing);
+	leave_word(payment);
 	settle(payment);
 	return 0;
 }

@@ -154,6 +154,20 @@ static int insert(struct swapper *swapper, const char *name, const char *path, c
 	return r;
 }
 
+static int bring_dependencies(
+	struct swapper *swapper, struct loader *tree, const char *name, struct error *error)
+{
+	_cleanup_strv_ struct strv names = { 0 };
+	int r = loader_resolve(tree, name, &names, error);
+
+	for (size_t i = 0; r == 0 && i < names.count; i++)
+		if (strcmp(names.items[i], name) != 0 &&
+			!sysmodule_is_live(swapper->role->root_fd, names.items[i]))
+			r = loader_load(tree, swapper->action->worker, names.items[i],
+				&swapper->action->reason, error);
+	return r;
+}
+
 int swapper_bring_build(
 	struct swapper *swapper, const struct swap_module *module, struct error *error)
 {
@@ -168,21 +182,13 @@ int swapper_bring_build(
 	if (r < 0)
 		return error_set_errno(error, r, "the file of %s with the build id %s",
 			module->name, *module->build_id ? module->build_id : "(none)");
-	return insert(swapper, module->name, path, module->options, error);
-}
+	/* What else it needs was there when it was loaded, and may have gone with ours. */
+	if (at_hand_is_of_host(&swapper->at_hand, path)) {
+		struct loader *host = swapper_host(swapper, error);
 
-static int bring_dependencies(
-	struct swapper *swapper, struct loader *tree, const char *name, struct error *error)
-{
-	_cleanup_strv_ struct strv names = { 0 };
-	int r = loader_resolve(tree, name, &names, error);
-
-	for (size_t i = 0; r == 0 && i < names.count; i++)
-		if (strcmp(names.items[i], name) != 0 &&
-			!sysmodule_is_live(swapper->role->root_fd, names.items[i]))
-			r = loader_load(tree, swapper->action->worker, names.items[i],
-				&swapper->action->reason, error);
-	return r;
+		r = host ? bring_dependencies(swapper, host, module->name, error) : -ENOENT;
+	}
+	return r < 0 ? r : insert(swapper, module->name, path, module->options, error);
 }
 
 int swapper_bring(struct swapper *swapper, struct loader *tree, const char *name,

@@ -1,0 +1,268 @@
+#!/usr/bin/env bats
+# shellcheck disable=SC2154
+# SPDX-License-Identifier: Apache-2.0
+# The NIC container swaps the driver and has a way back: images nic and nic-other are two builds of OFED, and the guest has
+# the kernel's own modules. What goes wrong in the middle is meddle/'s doing.
+
+load drivers
+
+setup_file() {
+    use_drivers
+    make_meddle
+}
+
+# The kernel's headers are the packages that make-guest takes simdev's from.
+make_meddle() {
+    local tree=${VM_KERNEL_TREE:-} package
+    if [ -z "$tree" ]; then
+        tree=$BATS_FILE_TMPDIR/headers
+        mkdir -p "$tree/lib/modules/$VM_KREL" "$VM_BUILD/debs"
+        for package in "linux-headers-$VM_KREL" $(apt-cache depends "linux-headers-$VM_KREL" |
+            sed -n 's/^ *Depends: \(linux-\(headers\|kbuild\)-.*\)/\1/p'); do
+            (cd "$VM_BUILD/debs" && { compgen -G "${package}_*.deb" >/dev/null || apt-get -q -o APT::Sandbox::User=root download "$package"; })
+            dpkg-deb -x "$(compgen -G "$VM_BUILD/debs/${package}_*.deb" | tail -n 1)" "$tree"
+        done
+        sed -i "s#/usr/src/#$tree/usr/src/#" "$tree/usr/src/linux-headers-$VM_KREL/Makefile"
+        ln -sfn "../../../usr/src/linux-headers-$VM_KREL" "$tree/lib/modules/$VM_KREL/build"
+    fi
+    cp -r "$vm_folder/meddle" "$BATS_FILE_TMPDIR/meddle"
+    make -s -C "$tree/lib/modules/$VM_KREL/build" M="$BATS_FILE_TMPDIR/meddle" modules
+}
+
+# run_swap [OPTION of run-vm…] <SCRIPT: a case with what those of this file share.
+run_swap() {
+    local part=$BATS_TEST_TMPDIR/swap.sh
+    cat >"$part" <<'PART'
+. /test/drivers.sh
+set_modules="ib_core ib_uverbs ib_umad ib_cm iw_cm rdma_cm rdma_ucm ib_ipoib mlxfw mlx5_core mlx5_ib"
+build_id() { hexdump -ve '1/1 "%02x"' "/sys/module/$1/notes/.note.gnu.build-id"; }
+# "name build-id" of what is loaded of the set.
+builds() {
+    local module
+    for module in $set_modules; do
+        [ ! -d "/sys/module/$module" ] || echo "$module $(build_id "$module")"
+    done
+}
+# The node's own driver, with parameters that are not the usual ones.
+load_inbox() {
+    host_load mlx5_core prof_sel=1 debug_mask=2
+    host_load ib_core netns_mode=0
+    host_load mlx5_ib
+    host_load rdma_ucm
+    host_load ib_ipoib recv_queue_size=256
+}
+expect_parameters() {
+    [ "$(cat /sys/module/mlx5_core/parameters/prof_sel)" = 1 ] || fail "mlx5_core lost prof_sel"
+    [ "$(cat /sys/module/mlx5_core/parameters/debug_mask)" = 2 ] || fail "mlx5_core lost debug_mask"
+    [ "$(cat /sys/module/ib_core/parameters/netns_mode)" = N ] || fail "ib_core lost netns_mode"
+    [ "$(cat /sys/module/ib_ipoib/parameters/recv_queue_size)" = 256 ] || fail "ib_ipoib lost recv_queue_size"
+}
+expect_builds() {
+    builds >/tmp/builds.now
+    cmp "$1" /tmp/builds.now || { diff "$1" /tmp/builds.now || true; fail "other builds than in $1"; }
+}
+# None of the builds in the file is loaded.
+expect_other_builds() {
+    builds >/tmp/builds.now
+    [ -s /tmp/builds.now ] || fail "nothing is loaded"
+    ! grep -Fxf "$1" /tmp/builds.now || fail "builds of $1 are loaded"
+}
+expect_settled() {
+    [ ! -e /run/mellanox/drivers/slipway/nic.swap ] || fail "the way back is still owed"
+}
+kept=/var/opt/mofed-container/inventory/.slipway/loaded
+meddle() { insmod /case/meddle.ko "$@"; }
+log_has() { container_log "$1" | grep -qE -- "$2" || fail "log of $1 has no line like '$2'"; }
+# The message of the event comes before that of another.
+log_order() {
+    container_log "$1" | awk -v first="$2" -v then="$3" '$0 ~ first && !f { f = NR } $0 ~ then && !t { t = NR } END { exit !(f && t && f < t) }' ||
+        fail "log of $1: '$2' does not come before '$3'"
+}
+PART
+    run_case --add "$part" --add "$BATS_FILE_TMPDIR/meddle/meddle.ko" "$@"
+}
+
+@test "inbox, then OFED, then another OFED, then inbox again with its parameters; storage comes back each time" {
+    run_swap --timeout 400 <<'CASE'
+. /case/swap.sh
+simulate
+load_inbox
+host_load rpcrdma
+builds >/tmp/inbox
+rpcrdma=$(build_id rpcrdma)
+start nic RESTORE_DRIVER_ON_POD_TERMINATION=false UNLOAD_STORAGE_MODULES=true
+wait_ready nic 120
+expect_nic_serves
+expect_other_builds /tmp/inbox
+builds >/tmp/ofed
+expect_settled
+log_has nic 'unloaded rpcrdma'
+loaded rpcrdma || log_has nic 'does not come back: rpcrdma: '
+echo "rpcrdma on OFED: $(loaded rpcrdma && echo loaded || cat /run/mellanox/drivers/slipway/nic.missing)"
+[ "$(ls $kept/*/*.ko* | wc -l)" -ge 9 ] || fail "the loaded files were not kept"
+stop_clean nic
+expect_builds /tmp/ofed
+
+start nic:nic-other other UNLOAD_STORAGE_MODULES=true
+wait_ready other 120
+expect_other_builds /tmp/inbox
+expect_other_builds /tmp/ofed
+expect_settled
+refute "the files of the OFED before were not at hand" container_log_has other 'nowhere at hand'
+[ "$(ls -d $kept/* | wc -l)" = 1 ] || fail "more than one set is kept"
+
+stop_clean other
+expect_builds /tmp/inbox
+expect_parameters
+loaded rpcrdma || fail "rpcrdma has not come back"
+[ "$(build_id rpcrdma)" = "$rpcrdma" ] || fail "another rpcrdma"
+[ ! -e /run/mellanox/drivers/slipway/nic.inbox ] || fail "nic.inbox is still there"
+expect_settled
+echo "all came back"
+CASE
+    [ "$status" -eq 0 ]
+    [[ $output == *"all came back"* ]]
+    printf '%s\n' "${lines[@]}" | grep 'rpcrdma on OFED' >&3
+}
+
+@test "a set whose third module fails: the very modules that were there come back, inbox or OFED" {
+    run_swap --timeout 400 <<'CASE'
+. /case/swap.sh
+simulate
+load_inbox
+builds >/tmp/inbox
+meddle when=ib_umad refuse=1
+start nic RESTORE_DRIVER_ON_POD_TERMINATION=false
+exits nic 17 120
+rmmod meddle
+log_has nic 'ib_umad: the kernel refused it'
+termination_message nic | grep 'ib_umad.*what was loaded before is loaded again'
+expect_builds /tmp/inbox
+expect_parameters
+expect_settled
+
+start nic RESTORE_DRIVER_ON_POD_TERMINATION=false
+wait_ready nic 120
+builds >/tmp/ofed
+stop_clean nic
+meddle when=ib_umad refuse=1
+start nic:nic-other other
+exits other 17 120
+rmmod meddle
+expect_builds /tmp/ofed
+expect_settled
+
+# Without the kept files the OFED before is nowhere: said before anything goes, and the node's own comes.
+rm -r $kept
+meddle when=ib_umad refuse=1
+start nic:nic-other other
+exits other 17 120
+rmmod meddle
+log_order other 'nowhere at hand.*mlx5_core' 'unloaded'
+log_has other "the host's own come instead"
+expect_builds /tmp/inbox
+expect_parameters
+echo "all came back"
+CASE
+    [ "$status" -eq 0 ]
+    [[ $output == *"all came back"* ]]
+}
+
+@test "the kernel refuses an unload in mid-course: what went comes back, on the way there and on the way out" {
+    run_swap --timeout 400 <<'CASE'
+. /case/swap.sh
+simulate
+load_inbox
+builds >/tmp/inbox
+meddle when=mlx5_ib take=ib_core
+start nic
+exits nic 16 120
+rmmod meddle
+log_has nic 'unloaded mlx5_ib'
+expect_builds /tmp/inbox
+expect_parameters
+expect_settled
+
+start nic SLIPWAY_UNLOAD_DEADLINE_SECONDS=2
+wait_ready nic 120
+builds >/tmp/ofed
+meddle when=mlx5_ib take=ib_core
+stop nic
+exits nic 16 120
+rmmod meddle
+expect_builds /tmp/ofed
+echo "all came back"
+CASE
+    [ "$status" -eq 0 ]
+    [[ $output == *"all came back"* ]]
+}
+
+@test "modules that the host loads in the middle are taken out again" {
+    run_swap --timeout 400 <<'CASE'
+. /case/swap.sh
+simulate
+load_inbox
+builds >/tmp/inbox
+meddle when=mlx5_core load=mlx5_ib going=1
+start nic RESTORE_DRIVER_ON_POD_TERMINATION=false
+wait_ready nic 120
+rmmod meddle
+expect_other_builds /tmp/inbox
+expect_nic_serves
+container_log nic | grep -E 'in the middle|unloaded|loaded' || true
+stop_clean nic
+meddle when=mlx5_core load=mlx5_ib
+start nic:nic-other other
+wait_ready other 120
+rmmod meddle
+expect_other_builds /tmp/inbox
+stop_clean other
+expect_builds /tmp/inbox
+echo "all came back"
+CASE
+    [ "$status" -eq 0 ]
+    [[ $output == *"all came back"* ]]
+}
+
+@test "RESTORE without the host's modules, or with ones that will not load: OFED stays" {
+    run_swap --timeout 300 <<'CASE'
+. /case/swap.sh
+simulate
+load_inbox
+builds >/tmp/inbox
+start nic
+wait_ready nic 120
+builds >/tmp/ofed
+host=/lib/modules/$(uname -r)
+mkdir /tmp/index
+mv "$host"/modules.dep* "$host"/modules.alias* /tmp/index
+stop nic
+exits nic 15 60
+mv /tmp/index/* "$host"
+log_has nic 'has none of the modules that were there before'
+expect_builds /tmp/ofed
+expect_settled
+
+core=$host/kernel/drivers/infiniband/core
+cp "$core/ib_core.ko" /tmp/ib_core.ko
+cp "$core/ib_cm.ko" "$core/ib_core.ko"
+start nic
+wait_ready nic 60
+stop nic
+exits nic 15 60
+cp /tmp/ib_core.ko "$core/ib_core.ko"
+log_has nic "the node's own modules would not come back"
+expect_builds /tmp/ofed
+expect_settled
+# The next one knows still what was there.
+start nic
+wait_ready nic 60
+log_has nic 'nothing is touched'
+stop_clean nic
+expect_builds /tmp/inbox
+expect_parameters
+echo "all came back"
+CASE
+    [ "$status" -eq 0 ]
+    [[ $output == *"all came back"* ]]
+}
