@@ -110,18 +110,22 @@ static int move(const struct restoration *restoration, const struct device_sf *s
 	if (*now->driver)
 		r = device_write(root_fd, device, "driver/unbind", now->auxiliary);
 	(void) snprintf(path, sizeof(path), "sys/bus/auxiliary/drivers/%s/bind", saved->driver);
-	return r < 0 ? r : sysfs_write(root_fd, path, now->auxiliary);
+	return r < 0 || !*saved->driver ? r : sysfs_write(root_fd, path, now->auxiliary);
 }
 
 static void restore_driver(struct restoration *restoration, const struct device_sf *saved)
 {
 	struct arrival arrival = { .restoration = restoration, .now = *saved };
+	const struct device_sf *before = find(&restoration->now, &saved->port);
+	bool was_active = before && before->port.is_active;
 	int r;
 
-	if (!*saved->driver)
+	if (!*saved->auxiliary)
 		return;
-	(void) uevents_wait(
-		restoration->uevents, restoration->network->bind_ms, has_driver, &arrival);
+	/* The bus gives a driver to each one that comes, also to one that had none. */
+	(void) uevents_wait(restoration->uevents,
+		was_active && !*saved->driver ? 0 : restoration->network->bind_ms, has_driver,
+		&arrival);
 	if (strcmp(arrival.now.driver, saved->driver) == 0)
 		return;
 	if (!*arrival.now.auxiliary) {
@@ -130,7 +134,8 @@ static void restore_driver(struct restoration *restoration, const struct device_
 	}
 	r = move(restoration, saved, &arrival.now);
 	if (r < 0)
-		fail(restoration, saved, "does not go back to its driver",
+		fail(restoration, saved,
+			*saved->driver ? "does not go back to its driver" : "is not unbound",
 			r == -ENOENT ? "that is not loaded" : strerror(-r));
 }
 

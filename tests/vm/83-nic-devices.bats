@@ -1,0 +1,188 @@
+#!/usr/bin/env bats
+# shellcheck disable=SC2154
+# SPDX-License-Identifier: Apache-2.0
+# The half of the network state that hangs on devices, on the kernel's own interfaces: drivers are unloaded and loaded, and
+# what they forgot comes back. The cards are netdevsim's, and Intel's igb as QEMU emulates it.
+
+load nettool
+
+setup_file() {
+    use_simnet
+    use_igb
+    use_nettool
+}
+
+@test "modes, parameters, VFs and what the PF holds for them come back; what is right is not touched" {
+    run_nettool <<'CASE'
+. /case/nettool/case.sh
+cards 3
+vfs netdevsim0 4
+ip link set eth0 vf 0 mac 02:00:00:00:00:10 vlan 100 qos 3 trust on spoofchk on
+ip link set eth0 vf 1 mac 02:00:00:00:00:11 vlan 7 proto 802.1ad state enable min_tx_rate 10 max_tx_rate 100
+ip link set eth0 vf 3 state disable query_rss on
+devlink dev param set netdevsim/netdevsim0 name max_macs value 64 cmode driverinit
+vfs netdevsim1 3
+ip link set eth1 vf 2 mac 02:00:00:00:00:22 trust on
+devlink dev param set netdevsim/netdevsim1 name flow_steering_mode value smfs cmode runtime
+devlink dev eswitch set netdevsim/netdevsim1 mode switchdev inline-mode transport encap-mode none
+for number in 88 99 111; do
+    devlink port add netdevsim/netdevsim1 flavour pcisf pfnum 0 sfnum "$number"
+done
+devlink port function set netdevsim/netdevsim1/32856 hw_addr 02:00:00:00:00:88 state active
+devlink port function set netdevsim/netdevsim1/32867 hw_addr 02:00:00:00:00:99
+devlink port function set netdevsim/netdevsim1/32879 state active
+for device in /sys/bus/auxiliary/devices/*; do
+    [ "$(cat "$device/sfnum")" = 88 ] || echo "${device##*/}" >"$device/driver/unbind"
+done
+# A card without VFs has modes and parameters, too.
+devlink dev param set netdevsim/netdevsim2 name flow_steering_mode value smfs cmode runtime
+devlink dev param set netdevsim/netdevsim2 name test1 value false cmode driverinit
+devlink dev reload netdevsim/netdevsim2
+devlink dev eswitch set netdevsim/netdevsim2 mode switchdev
+device_state >/tmp/before
+nettool save-devices run/journal netdevsim
+rmmod netdevsim
+modprobe netdevsim
+device_state >/tmp/forgotten
+refute "nothing was forgotten" cmp -s /tmp/before /tmp/forgotten
+nettool restore-devices run/journal netdevsim
+expect_devices /tmp/before "the devices are not what they were"
+
+ip monitor link >/tmp/events &
+monitors=$!
+devlink monitor dev port >/tmp/devlink.events &
+monitors="$monitors $!"
+sleep 1
+nettool restore-devices run/journal netdevsim
+sleep 1
+kill $monitors
+[ ! -s /tmp/events ] || fail "rtnetlink told of $(cat /tmp/events)"
+[ ! -s /tmp/devlink.events ] || fail "devlink told of $(cat /tmp/devlink.events)"
+
+# A restore that is killed is finished by the next one.
+for delay in 0.05 0.1 0.2 0.3 0.5; do
+    rmmod netdevsim
+    modprobe netdevsim
+    $nettool restore-devices run/journal netdevsim &
+    sleep "$delay"
+    kill -KILL $! 2>/dev/null || true
+    wait
+    nettool restore-devices run/journal netdevsim
+    expect_devices /tmp/before "after a kill at $delay s the devices are not what they were"
+done
+CASE
+    [ "$status" -eq 0 ]
+}
+
+@test "PCI: VFs of their own driver, of vfio-pci and of none come back, with autoprobe as it was" {
+    run_nettool --pf 2 <<'CASE'
+. /case/nettool/case.sh
+drivers() {
+    rmmod igbvf igb
+    modprobe igb
+    modprobe igbvf
+}
+vf_state() { ip link | grep ' vf '; }
+igb_cards
+modprobe vfio-pci
+ip link set eth0 up
+ip link set eth1 up
+vfs 0000:01:00.0 3
+echo 0000:01:10.4 >/sys/bus/pci/drivers/igbvf/unbind
+echo vfio-pci >/sys/bus/pci/devices/0000:01:10.4/driver_override
+echo 0000:01:10.4 >/sys/bus/pci/drivers/vfio-pci/bind
+# No driver for the third of these, and autoprobe off.
+vfs 0000:02:00.0 3
+echo 0000:02:10.4 >/sys/bus/pci/drivers/igbvf/unbind
+echo 0 >/sys/bus/pci/devices/0000:02:00.0/sriov_drivers_autoprobe
+ip link set eth0 vf 0 mac 02:00:00:00:01:00 vlan 7
+ip link set eth0 vf 2 mac 02:00:00:00:01:02 spoofchk off
+ip link set eth1 vf 1 mac 02:00:00:00:02:01 trust on
+device_facts >/tmp/before
+vf_state >/tmp/vfs.before
+cat /tmp/before
+grep 'vf 0000:01:10.4 vfio-pci vfio-pci' /tmp/before
+nettool save-devices run/journal igb igbvf
+drivers
+refute "igb has kept its VFs" grep -q 'sriov_numvfs [^0]' <<FACTS
+$(device_facts)
+FACTS
+nettool restore-devices run/journal igb igbvf
+device_facts | diff /tmp/before - || fail "the functions are not what they were"
+vf_state | diff /tmp/vfs.before - || fail "what the PFs hold is not what it was"
+
+# The driver of a VF is not loaded yet: that VF is named, the rest is there, and the next try does it.
+rmmod igbvf igb
+modprobe igb
+if nettool restore-devices run/journal igb igbvf >/tmp/said; then
+    fail "a driver that is missing was no failure"
+fi
+cat /tmp/said
+grep 'VF 1 of pci/0000:01:00.0 (0000:01:10.2) does not go back to igbvf: that driver is not loaded' /tmp/said
+grep '2 devices, 6 VFs, 0 links, 4 failures' /tmp/said
+grep -q vfio-pci "/sys/bus/pci/devices/0000:01:10.4/driver_override"
+modprobe igbvf
+nettool restore-devices run/journal igb igbvf
+device_facts | diff /tmp/before - || fail "the functions are not what they were after the second try"
+CASE
+    [ "$status" -eq 0 ]
+}
+
+@test "what somebody made meanwhile is left, what does not come is named, and the rest goes on" {
+    run_nettool <<'CASE'
+. /case/nettool/case.sh
+cards 3
+vfs netdevsim0 4
+vfs netdevsim1 4
+ip link set eth1 vf 1 vlan 9
+vfs netdevsim2 4
+nettool save-devices run/journal netdevsim
+# A card fewer, VFs of another number, and a mode that was not there.
+rmmod netdevsim
+cards 2
+vfs netdevsim0 2
+devlink dev eswitch set netdevsim/netdevsim1 mode switchdev
+if NETTOOL_BIND_MS=2000 nettool restore-devices run/journal netdevsim >/tmp/said; then
+    fail "there was nothing to say"
+fi
+cat /tmp/said
+grep 'netdevsim/netdevsim0 has 2 VFs that somebody made meanwhile, and had 4: they are left as they are' /tmp/said
+grep 'netdevsim/netdevsim2 is not back after 2000 ms: no driver has taken it' /tmp/said
+grep '2 devices, 6 VFs, 0 links, 2 failures' /tmp/said
+[ "$(cat /sys/bus/netdevsim/devices/netdevsim0/sriov_numvfs)" = 2 ]
+ip link show eth1 | grep 'vf 1 .*vlan 9'
+devlink dev eswitch show netdevsim/netdevsim1
+
+# A card that comes late is waited for, by its event.
+rmmod netdevsim
+modprobe netdevsim
+{ sleep 2; echo 2 >/sys/bus/netdevsim/new_device; } &
+NETTOOL_BIND_MS=60000 nettool restore-devices run/journal netdevsim
+wait
+[ "$(cat /sys/bus/netdevsim/devices/netdevsim2/sriov_numvfs)" = 4 ]
+CASE
+    [ "$status" -eq 0 ]
+}
+
+@test "64 VFs of each of four cards in switchdev mode come back whole" {
+    run_nettool <<'CASE'
+. /case/nettool/case.sh
+cards 4
+for card in 0 1 2 3; do
+    vfs "netdevsim$card" 64
+    for vf in $(seq 0 63); do
+        echo "link set eth$card vf $vf mac 02:00:00:00:0$card:$(printf %02x "$vf") vlan $((vf + 1)) qos 1 trust on"
+    done | ip -batch -
+    devlink dev eswitch set "netdevsim/netdevsim$card" mode switchdev
+done
+nettool save-devices run/journal netdevsim
+[ "$(grep -c '^vf .* trust=1' /run/journal)" = 256 ]
+rmmod netdevsim
+modprobe netdevsim
+echo "restored: $(nettool restore-devices run/journal netdevsim)"
+nettool save-devices run/journal.after netdevsim
+cmp /run/journal /run/journal.after
+CASE
+    [ "$status" -eq 0 ]
+    printf '%s\n' "${lines[@]}" | grep '^restored' >&3
+}
