@@ -61,7 +61,7 @@ CASE
 @test "swap, stop and restore: cards, VFs, switchdev, representors, bond, VLAN, bridge, addresses and routes are as before" {
     run_simnet < <(node && cat <<'CASE'
 is_inbox netdevsim
-start nic:nic-1 RESTORE_DRIVER_ON_POD_TERMINATION=true
+start nic:nic-1
 wait_ready nic 90
 expect "netdevsim is not the image's" is_of nic-1 netdevsim
 expect_state /tmp/before "the network is not what it was before the swap"
@@ -76,12 +76,12 @@ CASE
 
 @test "one OFED after another: the network stays, with the pod gone in between" {
     run_simnet < <(node && cat <<'CASE'
-start nic:nic-1
+start nic:nic-1 RESTORE_DRIVER_ON_POD_TERMINATION=false
 wait_ready nic 90
 stop_clean nic
 expect "OFED is gone with the pod" is_of nic-1 netdevsim
 expect_state /tmp/before "the network is not what it was, without the pod"
-start nic:nic-2 RESTORE_DRIVER_ON_POD_TERMINATION=true
+start nic:nic-2
 wait_ready nic 90
 expect "netdevsim is not the second image's" is_of nic-2 netdevsim
 expect_state /tmp/before "the network is not what it was before the second swap"
@@ -102,16 +102,19 @@ kill_hard nic
 wait_exit nic 10
 ip -o link >/tmp/links
 ip monitor link address route neigh rule >/tmp/events &
-monitor=$!
 devlink monitor >/tmp/devlink.events &
 sleep 1
 start nic:nic-1
 wait_ready nic 30
-kill "$monitor" $!
 # With the indexes: nothing was loaded anew.
 ip -o link | cmp - /tmp/links || fail "interfaces are new"
 [ ! -s /tmp/events ] || fail "rtnetlink told of $(cat /tmp/events)"
 [ ! -s /tmp/devlink.events ] || fail "devlink told of $(cat /tmp/devlink.events)"
+# They listen: the first change is told.
+ip link set nic0p1 mtu 1601
+devlink dev param set netdevsim/netdevsim0 name flow_steering_mode value smfs cmode runtime
+expect "rtnetlink's monitor is deaf" poll 10 test -s /tmp/events
+expect "devlink's monitor is deaf" poll 10 test -s /tmp/devlink.events
 CASE
     )
     [ "$status" -eq 0 ]
@@ -172,7 +175,15 @@ echo 0000:01:10.4 >/sys/bus/pci/drivers_probe
 [ "$(basename "$(readlink /sys/bus/pci/devices/0000:01:10.4/driver)")" = vfio-pci ]
 sleep 5
 network_state >/tmp/before
-start nic:nic-1 RESTORE_DRIVER_ON_POD_TERMINATION=true
+# As a virtual machine has it that the VF was given to.
+hold "/dev/vfio/$(basename "$(readlink /sys/bus/pci/devices/0000:01:10.4/iommu_group)")"
+start nic:nic-1
+[ "$(wait_exit nic 60)" != 0 ]
+termination_message nic | grep 0000:01:10.4 || fail "the VF that is in use is not named"
+is_inbox igb && is_inbox igbvf
+expect_state /tmp/before "the network is not what it was before the refusal"
+kill "$held_pid"
+start nic:nic-1
 wait_ready nic 90
 expect "igb is not the image's" is_of nic-1 igb
 expect "igbvf is not the image's" is_of nic-1 igbvf

@@ -62,10 +62,10 @@ is_inbox() {
     has_build_id "$(modinfo -n "$1")" "$(build_id "$1")"
 }
 
-# Indexes and the numbers of auxiliary devices are new after each load, and so is the permanent MAC of a VF that has none. Timers and counters go on by
-# themselves; netdevsim marks routes in its own time.
+# Indexes and the numbers of auxiliary devices are new after each load, and so is the permanent MAC of a VF that has none.
+# Timers and counters go on by themselves; netdevsim marks routes in its own time.
 link_facts() {
-    ip -o -d link | sed -E -e 's/^[0-9]+: //' -e 's/ (ageing|hello|tcn|topology_change|gc)_timer +[0-9.]+//g' \
+    ip -o -d link | sed -E -e 's/^[0-9]+: //' -e 's/ (hello|tcn|topology_change|gc|hold|message_age|forward_delay)_timer +[0-9.]+//g' \
         -e 's/ link_failure_count [0-9]+//' -e 's/ permaddr [0-9a-f:]+//' -e 's/ link-netnsid [0-9]+//' \
         -e 's/(netdevsim\.sf\.)[0-9]+/\1N/' -e 's/^/link /'
 }
