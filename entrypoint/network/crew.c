@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 
 #include "common/fs.h"
+#include "entrypoint/network/tell.h"
 
 /* A line of this size is written to a pipe in one piece (PIPE_BUF). */
 #define LINE_SIZE    2048
@@ -159,12 +160,10 @@ static void hear(const struct network *network, struct network_result *result, c
 		}
 		return;
 	}
-	if (*line == 'F') {
-		if (result->failures++ == 0)
-			(void) snprintf(result->first, sizeof(result->first), "%.255s", line + 1);
-	}
-	if (network->tell)
-		network->tell(network->context, line + 1);
+	if (*line == 'F')
+		network_failure(network, result, "%s", line + 1);
+	else
+		network_note(network, "%s", line + 1);
 }
 
 static void hear_all(const struct network *network, struct network_result *result, FILE *pipe)

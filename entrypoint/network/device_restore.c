@@ -4,6 +4,7 @@
 #include <linux/devlink.h>
 #include <string.h>
 
+#include "entrypoint/engine/kill_point.h"
 #include "entrypoint/network/uevents.h"
 
 int restoration_look(struct restoration *restoration)
@@ -152,10 +153,15 @@ static void restore_all(struct restoration *restoration)
 	if (!restoration_await(restoration) || restoration_look(restoration) < 0)
 		return;
 	restore_params(restoration);
+	kill_point("network:device:params");
 	restore_vfs(restoration);
+	kill_point("network:device:vfs");
 	restore_eswitch(restoration);
+	kill_point("network:device:eswitch");
 	restore_subfunctions(restoration);
+	kill_point("network:device:subfunctions");
 	restore_drivers(restoration);
+	kill_point("network:device:drivers");
 	crew_count(restoration->crew, 1, restoration->now.vf_number);
 }
 

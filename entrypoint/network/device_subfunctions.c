@@ -14,6 +14,18 @@ static int keep_port(void *context, const char *name, const struct devlink_port 
 	return device_add_subfunction(context, port);
 }
 
+static int list(struct restoration *restoration)
+{
+	struct error error = { 0 };
+	int r = devlink_subfunctions(restoration->devlink, restoration->saved->name, keep_port,
+		&restoration->now, &error);
+
+	if (r < 0)
+		crew_tell(restoration->crew, "%s: its subfunctions cannot be listed: %s",
+			restoration->saved->name, error.text);
+	return r;
+}
+
 static struct device_sf *find(struct device *device, const struct devlink_port *port)
 {
 	for (size_t i = 0; i < device->sf_count; i++) {
@@ -46,6 +58,11 @@ static struct device_sf *add(struct restoration *restoration, const struct devic
 	if (now)
 		return now;
 	r = devlink_subfunction_add(restoration->devlink, restoration->saved->name, &port, &error);
+	/* Something that was killed in the middle may have added it a moment ago. */
+	if (r == -EEXIST && list(restoration) == 0)
+		now = find(&restoration->now, &port);
+	if (now)
+		return now;
 	if (r == 0)
 		r = device_add_subfunction(&restoration->now, &port);
 	if (r < 0) {
@@ -142,14 +159,10 @@ static void restore_driver(struct restoration *restoration, const struct device_
 void restore_subfunctions(struct restoration *restoration)
 {
 	const struct device *saved = restoration->saved;
-	struct error error = { 0 };
 
 	if (!saved->sf_count || !restoration->devlink)
 		return;
-	if (devlink_subfunctions(
-		    restoration->devlink, saved->name, keep_port, &restoration->now, &error) < 0)
-		crew_tell(restoration->crew, "%s: its subfunctions cannot be listed: %s",
-			saved->name, error.text);
+	(void) list(restoration);
 	for (size_t i = 0; i < saved->sf_count; i++)
 		configure(restoration, &saved->sfs[i]);
 	/* All of them are on their way by now. */

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "entrypoint/network/devices.h"
 
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "entrypoint/network/crew.h"
 #include "entrypoint/network/device_restore.h"
 #include "entrypoint/network/device_state.h"
+#include "entrypoint/network/tell.h"
 
 #define PFS_AT_ONCE 32
 
@@ -25,20 +25,6 @@ static void saving_end(struct saving *saving)
 	device_list_free(&saving->devices);
 	devlink_close(&saving->devlink);
 	netlink_close(&saving->route);
-}
-
-static void tell(const struct network *network, const char *format, ...) _printf_(2, 3);
-
-static void tell(const struct network *network, const char *format, ...)
-{
-	char text[512];
-	va_list arguments;
-
-	va_start(arguments, format);
-	(void) vsnprintf(text, sizeof(text), format, arguments);
-	va_end(arguments);
-	if (network->tell)
-		network->tell(network->context, text);
 }
 
 static bool is_recorded(const struct records *records, const char *name)
@@ -60,7 +46,7 @@ static void tell_gaps(const struct network *network, const struct device *device
 	for (size_t i = 0; i < device->vf_count; i++)
 		told += device->vfs[i].settings.known != 0;
 	if (told < device->vf_count)
-		tell(network,
+		network_note(network,
 			"%s: what it holds for %zu of its %zu VFs is not told, and not kept: %s",
 			device->name, device->vf_count - told, device->vf_count,
 			device->ifindex ? "the kernel leaves it out"
@@ -76,8 +62,9 @@ static void read_eswitch(struct saving *saving, struct device *device)
 	if (saving->devlink)
 		r = devlink_eswitch_get(saving->devlink, device->name, &device->eswitch, &error);
 	if (r < 0 && r != -EOPNOTSUPP && r != -ENODEV)
-		tell(saving->network, "%s: its eswitch's mode is not told, and not kept: %s",
-			device->name, error.text);
+		network_note(saving->network,
+			"%s: its eswitch's mode is not told, and not kept: %s", device->name,
+			error.text);
 }
 
 static int read_device(struct saving *saving, const char *name, struct error *error)
@@ -125,11 +112,12 @@ static void read_devlink(struct saving *saving)
 	if (!saving->devlink)
 		return;
 	if (devlink_params(saving->devlink, keep_param, &saving->devices, &error) < 0)
-		tell(saving->network, "devlink's parameters are not told, and not kept: %s",
+		network_note(saving->network, "devlink's parameters are not told, and not kept: %s",
 			error.text);
 	if (devlink_subfunctions(
 		    saving->devlink, NULL, keep_subfunction, &saving->devices, &error) < 0)
-		tell(saving->network, "subfunctions are not told, and not kept: %s", error.text);
+		network_note(
+			saving->network, "subfunctions are not told, and not kept: %s", error.text);
 	for (size_t i = 0; i < saving->devices.count; i++) {
 		struct device *device = &saving->devices.items[i];
 
