@@ -139,8 +139,9 @@ static void a_real_node_that_somebody_else_serves(void **state)
 	json = status_of(*state, true, 1);
 	assert_contains(json, "\"modversions\":false,\"module_unloading\":false,"
 			      "\"signatures_forced\":true");
-	assert_contains(json, "\"roles\":[],\"driver\":{\"loaded\":true,\"version\":\"580.159.04\","
-			      "\"open\":true,\"user_space_version\":null");
+	assert_contains(json,
+		"\"roles\":[],\"nic\":null,\"driver\":{\"loaded\":true,\"version\":\"580.159.04\","
+		"\"open\":true,\"user_space_version\":null");
 	assert_contains(json, "\"uuid\":\"GPU-ac54eae4-fea4-6e2f-f25e-23b2c844b843\"");
 	assert_contains(json, "\"minor\":0,\"node\":true,\"excluded\":false");
 	assert_contains(json, "\"imex\":{\"channels_major\":242,\"caps_major\":241,"
