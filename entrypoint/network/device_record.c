@@ -5,6 +5,7 @@
  *   device device=pci/0000:3b:00.0 driver=mlx5_core vfs=8 autoprobe=1 eswitch=switchdev …
  *   param device=pci/0000:3b:00.0 name=flow_steering_mode type=5 mode=0 value=smfs
  *   vf device=pci/0000:3b:00.0 index=0 function=0000:3b:00.2 driver=vfio-pci mac=020000000001 …
+ *   rate device=pci/0000:3b:00.0 vf=1 controller=0 pf=0 share=0 max=1250000 parent=group
  *   sf device=pci/0000:3b:00.0 controller=0 pf=0 number=88 address=0200000000ff active=1 …
  *
  * A field that is missing is something that the driver did not tell.
@@ -162,7 +163,7 @@ static void store_sf(struct writer *writer, struct records *records, const struc
 	begin(writer, records, "sf", device);
 	put_number(writer, "controller", sf->port.controller);
 	put_number(writer, "pf", sf->port.pf);
-	put_number(writer, "number", sf->port.sf);
+	put_number(writer, "number", sf->port.number);
 	put_bytes(writer, "address", sf->port.address, sf->port.address_size);
 	if (sf->port.has_state)
 		put_number(writer, "active", sf->port.is_active);
@@ -180,6 +181,21 @@ static void store_param(struct writer *writer, struct records *records, const st
 	put_text(writer, "value", param->value);
 }
 
+static void store_rate(struct writer *writer, struct records *records, const struct device *device,
+	const struct device_rate *rate)
+{
+	begin(writer, records, "rate", device);
+	put_text(writer, "node", rate->rate.node);
+	if (!*rate->rate.node) {
+		put_number(writer, rate->port.is_vf ? "vf" : "sf", rate->port.number);
+		put_number(writer, "controller", rate->port.controller);
+		put_number(writer, "pf", rate->port.pf);
+	}
+	put_number(writer, "share", rate->rate.share);
+	put_number(writer, "max", rate->rate.max);
+	put_text(writer, "parent", rate->rate.parent);
+}
+
 int device_store(const struct device *device, struct records *records)
 {
 	struct writer writer = { 0 };
@@ -191,6 +207,8 @@ int device_store(const struct device *device, struct records *records)
 		store_vf(&writer, records, device, &device->vfs[i]);
 	for (size_t i = 0; i < device->sf_count; i++)
 		store_sf(&writer, records, device, &device->sfs[i]);
+	for (size_t i = 0; i < device->rate_count; i++)
+		store_rate(&writer, records, device, &device->rates[i]);
 	return writer.code;
 }
 
@@ -320,7 +338,7 @@ static int load_sf(const struct record *record, struct device *device)
 
 	if (!get_number(record, "number", &number))
 		return -EBADMSG;
-	port.sf = (uint32_t) number;
+	port.number = (uint32_t) number;
 	(void) get_number(record, "controller", &number);
 	port.controller = (uint32_t) number;
 	(void) get_number(record, "pf", &number);
@@ -328,13 +346,36 @@ static int load_sf(const struct record *record, struct device *device)
 	size = record_get_hex(record, "address", port.address, sizeof(port.address));
 	port.address_size = size > 0 ? (size_t) size : 0;
 	port.has_state = get_flag(record, "active", &port.is_active);
-	r = device_add_subfunction(device, &port);
+	r = device_add_port(device, &port);
 	if (r < 0)
 		return r;
 	sf = &device->sfs[device->sf_count - 1];
 	get_text(record, "auxiliary", sf->auxiliary, sizeof(sf->auxiliary));
 	get_text(record, "driver", sf->driver, sizeof(sf->driver));
 	return 0;
+}
+
+static int load_rate(const struct record *record, struct device *device)
+{
+	struct devlink_rate rate = { 0 };
+	struct devlink_port port = { 0 };
+	uint64_t number;
+
+	get_text(record, "node", rate.node, sizeof(rate.node));
+	get_text(record, "parent", rate.parent, sizeof(rate.parent));
+	(void) get_number(record, "share", &rate.share);
+	(void) get_number(record, "max", &rate.max);
+	if (*rate.node)
+		return device_add_rate(device, &rate, NULL);
+	port.is_vf = get_number(record, "vf", &number);
+	if (!port.is_vf && !get_number(record, "sf", &number))
+		return -EBADMSG;
+	port.number = (uint32_t) number;
+	(void) get_number(record, "controller", &number);
+	port.controller = (uint32_t) number;
+	(void) get_number(record, "pf", &number);
+	port.pf = (uint16_t) number;
+	return device_add_rate(device, &rate, &port);
 }
 
 static int load_param(const struct record *record, struct device *device)
@@ -379,6 +420,7 @@ static int load_record(const struct record *record, struct device_list *list)
 		{ "device", load_device },
 		{ "vf", load_vf },
 		{ "sf", load_sf },
+		{ "rate", load_rate },
 		{ "param", load_param },
 	};
 	const char *name = record_get(record, "device");

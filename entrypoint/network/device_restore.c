@@ -160,6 +160,7 @@ static void restore_all(struct restoration *restoration)
 	kill_point("network:device:eswitch");
 	restore_subfunctions(restoration);
 	kill_point("network:device:subfunctions");
+	restore_rates(restoration);
 	restore_drivers(restoration);
 	kill_point("network:device:drivers");
 	crew_count(restoration->crew, 1, restoration->now.vf_number);

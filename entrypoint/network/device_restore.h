@@ -39,5 +39,8 @@ void restore_eswitch(struct restoration *restoration);
 /* Subfunctions, which exist in switchdev mode only. (device_subfunctions.c) */
 void restore_subfunctions(struct restoration *restoration);
 
+/* What ports may send. (device_rates.c) */
+void restore_rates(struct restoration *restoration);
+
 /* At last the VFs' drivers, and autoprobe as it was. (device_bind.c) */
 void restore_drivers(struct restoration *restoration);

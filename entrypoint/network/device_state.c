@@ -14,6 +14,8 @@ void device_free(struct device *device)
 {
 	free(device->vfs);
 	free(device->sfs);
+	free(device->ports);
+	free(device->rates);
 	free(device->params);
 	*device = (struct device){ 0 };
 }
@@ -298,7 +300,7 @@ void device_read_subfunction(int root_fd, const char *name, struct device_sf *sf
 		if (!strstr(entries.items[i], ".sf."))
 			continue;
 		(void) snprintf(file, sizeof(file), "%s/sfnum", entries.items[i]);
-		if (!read_number(root_fd, name, file, &number) || number != sf->port.sf)
+		if (!read_number(root_fd, name, file, &number) || number != sf->port.number)
 			continue;
 		(void) snprintf(sf->auxiliary, sizeof(sf->auxiliary), "%.*s", DEVICE_PART_SIZE - 1,
 			entries.items[i]);
@@ -320,13 +322,65 @@ int device_add_param(struct device *device, const struct devlink_param *param)
 	return 0;
 }
 
-int device_add_subfunction(struct device *device, const struct devlink_port *port)
+bool device_is_same_port(const struct devlink_port *one, const struct devlink_port *other)
 {
-	struct device_sf *sfs = reallocarray(device->sfs, device->sf_count + 1, sizeof(*sfs));
+	return one->is_vf == other->is_vf && one->controller == other->controller &&
+	       one->pf == other->pf && one->number == other->number;
+}
 
+static int add_vf_port(struct device *device, const struct devlink_port *port)
+{
+	struct devlink_port *ports =
+		reallocarray(device->ports, device->port_count + 1, sizeof(*ports));
+
+	if (!ports)
+		return -ENOMEM;
+	device->ports = ports;
+	ports[device->port_count++] = *port;
+	return 0;
+}
+
+int device_add_port(struct device *device, const struct devlink_port *port)
+{
+	struct device_sf *sfs;
+
+	if (port->is_vf)
+		return add_vf_port(device, port);
+	sfs = reallocarray(device->sfs, device->sf_count + 1, sizeof(*sfs));
 	if (!sfs)
 		return -ENOMEM;
 	device->sfs = sfs;
 	sfs[device->sf_count++] = (struct device_sf){ .port = *port };
+	return 0;
+}
+
+int device_add_rate(
+	struct device *device, const struct devlink_rate *rate, const struct devlink_port *port)
+{
+	struct device_rate *rates =
+		reallocarray(device->rates, device->rate_count + 1, sizeof(*rates));
+
+	if (!rates)
+		return -ENOMEM;
+	device->rates = rates;
+	rates[device->rate_count] = (struct device_rate){ .rate = *rate };
+	if (port)
+		rates[device->rate_count].port = *port;
+	device->rate_count++;
+	return 0;
+}
+
+int device_keep_rate(struct device *device, const struct devlink_rate *rate)
+{
+	if (*rate->node)
+		return device_add_rate(device, rate, NULL);
+	if (!rate->share && !rate->max && !*rate->parent)
+		return 0;
+	for (size_t i = 0; i < device->port_count; i++)
+		if (device->ports[i].index == rate->port_index)
+			return device_add_rate(device, rate, &device->ports[i]);
+	for (size_t i = 0; i < device->sf_count; i++)
+		if (device->sfs[i].port.index == rate->port_index)
+			return device_add_rate(device, rate, &device->sfs[i].port);
 	return 0;
 }

@@ -29,6 +29,12 @@ struct device_sf {
 	char driver[DEVICE_PART_SIZE];
 };
 
+/* A bound on what may be sent, by a port or by a node that ports share. */
+struct device_rate {
+	struct devlink_rate rate;
+	struct devlink_port port; /* whose it is: an index is not the same in the next life */
+};
+
 struct device {
 	char name[DEVLINK_NAME_SIZE];  /* "pci/0000:3b:00.0" */
 	char driver[DEVICE_PART_SIZE]; /* what has it now; "": nothing */
@@ -42,6 +48,10 @@ struct device {
 	size_t vf_count;
 	struct device_sf *sfs;
 	size_t sf_count;
+	struct devlink_port *ports; /* of VFs, for what belongs to them; not in the journal */
+	size_t port_count;
+	struct device_rate *rates;
+	size_t rate_count;
 	struct devlink_param *params;
 	size_t param_count;
 };
@@ -81,7 +91,13 @@ int device_read_vfs(struct netlink *route, struct device *device, struct error *
 void device_read_subfunction(int root_fd, const char *name, struct device_sf *sf);
 
 int device_add_param(struct device *device, const struct devlink_param *param);
-int device_add_subfunction(struct device *device, const struct devlink_port *port);
+/* To the VFs' ports or to the subfunctions, whichever it is. */
+int device_add_port(struct device *device, const struct devlink_port *port);
+bool device_is_same_port(const struct devlink_port *one, const struct devlink_port *other);
+int device_add_rate(
+	struct device *device, const struct devlink_rate *rate, const struct devlink_port *port);
+/* Keeps a rate that bounds something, and whose port is known. */
+int device_keep_rate(struct device *device, const struct devlink_rate *rate);
 
 /* "legacy", "switchdev". */
 const char *device_eswitch_word(uint16_t mode);

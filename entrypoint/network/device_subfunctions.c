@@ -11,13 +11,13 @@
 static int keep_port(void *context, const char *name, const struct devlink_port *port)
 {
 	(void) name;
-	return device_add_subfunction(context, port);
+	return device_add_port(context, port);
 }
 
 static int list(struct restoration *restoration)
 {
 	struct error error = { 0 };
-	int r = devlink_subfunctions(restoration->devlink, restoration->saved->name, keep_port,
+	int r = devlink_ports(restoration->devlink, restoration->saved->name, keep_port,
 		&restoration->now, &error);
 
 	if (r < 0)
@@ -29,10 +29,7 @@ static int list(struct restoration *restoration)
 static struct device_sf *find(struct device *device, const struct devlink_port *port)
 {
 	for (size_t i = 0; i < device->sf_count; i++) {
-		const struct devlink_port *other = &device->sfs[i].port;
-
-		if (other->controller == port->controller && other->pf == port->pf &&
-			other->sf == port->sf)
+		if (device_is_same_port(&device->sfs[i].port, port))
 			return &device->sfs[i];
 	}
 	return NULL;
@@ -41,16 +38,16 @@ static struct device_sf *find(struct device *device, const struct devlink_port *
 static void fail(const struct restoration *restoration, const struct device_sf *saved,
 	const char *what, const char *why)
 {
-	crew_fail(restoration->crew, "subfunction %u of %s %s: %s", saved->port.sf,
+	crew_fail(restoration->crew, "subfunction %u of %s %s: %s", saved->port.number,
 		restoration->saved->name, what, why);
 }
 
 /* The one that is there, or a new one; NULL when it cannot be had. */
 static struct device_sf *add(struct restoration *restoration, const struct device_sf *saved)
 {
-	struct devlink_port port = {
-		.controller = saved->port.controller, .pf = saved->port.pf, .sf = saved->port.sf
-	};
+	struct devlink_port port = { .controller = saved->port.controller,
+		.pf = saved->port.pf,
+		.number = saved->port.number };
 	struct device_sf *now = find(&restoration->now, &port);
 	struct error error = { 0 };
 	int r;
@@ -64,7 +61,7 @@ static struct device_sf *add(struct restoration *restoration, const struct devic
 	if (now)
 		return now;
 	if (r == 0)
-		r = device_add_subfunction(&restoration->now, &port);
+		r = device_add_port(&restoration->now, &port);
 	if (r < 0) {
 		fail(restoration, saved, "is not made again",
 			*error.text ? error.text : strerror(-r));

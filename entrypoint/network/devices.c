@@ -97,27 +97,38 @@ static int keep_param(void *context, const char *name, const struct devlink_para
 	return device ? device_add_param(device, param) : 0;
 }
 
-static int keep_subfunction(void *context, const char *name, const struct devlink_port *port)
+static int keep_port(void *context, const char *name, const struct devlink_port *port)
 {
 	struct device *device = device_list_find(context, name);
 
-	return device ? device_add_subfunction(device, port) : 0;
+	return device ? device_add_port(device, port) : 0;
 }
 
-/* Asked once for all devices. */
+static int keep_rate(void *context, const char *name, const struct devlink_rate *rate)
+{
+	struct device *device = device_list_find(context, name);
+
+	return device ? device_keep_rate(device, rate) : 0;
+}
+
+/* Asked once for all devices; the rates after the ports that they are of. */
 static void read_devlink(struct saving *saving)
 {
 	struct error error = { 0 };
+	int r;
 
 	if (!saving->devlink)
 		return;
 	if (devlink_params(saving->devlink, keep_param, &saving->devices, &error) < 0)
 		network_note(saving->network, "devlink's parameters are not told, and not kept: %s",
 			error.text);
-	if (devlink_subfunctions(
-		    saving->devlink, NULL, keep_subfunction, &saving->devices, &error) < 0)
+	if (devlink_ports(saving->devlink, NULL, keep_port, &saving->devices, &error) < 0)
 		network_note(
 			saving->network, "subfunctions are not told, and not kept: %s", error.text);
+	r = devlink_rates(saving->devlink, NULL, keep_rate, &saving->devices, &error);
+	if (r < 0 && r != -EOPNOTSUPP)
+		network_note(saving->network, "devlink's rates are not told, and not kept: %s",
+			error.text);
 	for (size_t i = 0; i < saving->devices.count; i++) {
 		struct device *device = &saving->devices.items[i];
 

@@ -67,12 +67,13 @@ int devlink_reload(struct devlink *devlink, const char *device, struct error *er
 
 #define DEVLINK_ADDRESS_SIZE 32
 
-/* A port of a subfunction. */
+/* A port that stands for a VF or a subfunction, in switchdev mode. */
 struct devlink_port {
 	uint32_t index;
+	bool is_vf;
 	uint32_t controller;
 	uint16_t pf;
-	uint32_t sf; /* the number that a person gave it */
+	uint32_t number; /* of the VF, or the one that a person gave the subfunction */
 	uint8_t address[DEVLINK_ADDRESS_SIZE];
 	size_t address_size; /* 0: unknown */
 	bool has_state;
@@ -82,10 +83,10 @@ struct devlink_port {
 typedef int devlink_port_callback(
 	void *context, const char *device, const struct devlink_port *port);
 
-/* The subfunctions of @device, or of every device (NULL). */
-int devlink_subfunctions(struct devlink *devlink, const char *device,
-	devlink_port_callback *callback, void *context, struct error *error);
-/* Adds a subfunction of @port's controller, pf and sf; its index is put into @port. */
+/* The ports of VFs and subfunctions of @device, or of every device (NULL). */
+int devlink_ports(struct devlink *devlink, const char *device, devlink_port_callback *callback,
+	void *context, struct error *error);
+/* Adds a subfunction of @port's controller, pf and number; its index is put into @port. */
 int devlink_subfunction_add(struct devlink *devlink, const char *device, struct devlink_port *port,
 	struct error *error);
 /* Addresses have to be set before a port is active. */
@@ -94,12 +95,41 @@ int devlink_port_set_address(struct devlink *devlink, const char *device,
 int devlink_port_set_active(struct devlink *devlink, const char *device,
 	const struct devlink_port *port, struct error *error);
 
+/* What a port or a node may send, in bytes a second; 0: no bound. */
+struct devlink_rate {
+	char node[DEVLINK_NAME_SIZE]; /* "": a port's */
+	uint32_t port_index;
+	uint64_t share;
+	uint64_t max;
+	char parent[DEVLINK_NAME_SIZE]; /* "": none */
+};
+
+typedef int devlink_rate_callback(
+	void *context, const char *device, const struct devlink_rate *rate);
+
+enum devlink_rate_part {
+	DEVLINK_RATE_SHARE,
+	DEVLINK_RATE_MAX,
+	DEVLINK_RATE_PARENT,
+};
+
+/* @device: NULL for every device. -EOPNOTSUPP: a kernel before 5.14. */
+int devlink_rates(struct devlink *devlink, const char *device, devlink_rate_callback *callback,
+	void *context, struct error *error);
+int devlink_rate_add_node(
+	struct devlink *devlink, const char *device, const char *node, struct error *error);
+/* Sets one part of what @rate says. */
+int devlink_rate_set(struct devlink *devlink, const char *device, const struct devlink_rate *rate,
+	enum devlink_rate_part part, struct error *error);
+
 /* What reads the kernel's messages, for tests. */
 void devlink_read_eswitch(const struct nlmsghdr *message, struct devlink_eswitch *eswitch);
 int devlink_read_params(
 	const struct nlmsghdr *message, devlink_param_callback *callback, void *context);
-/* False when the message is not about a subfunction. */
+/* False when the message is about neither a VF's nor a subfunction's port. */
 bool devlink_read_port(
 	const struct nlmsghdr *message, char device[DEVLINK_NAME_SIZE], struct devlink_port *port);
+void devlink_read_rate(
+	const struct nlmsghdr *message, char device[DEVLINK_NAME_SIZE], struct devlink_rate *rate);
 /* Puts type and value of a parameter. */
 void devlink_put_value(struct nlmsghdr *message, const struct devlink_param *param);

@@ -25,6 +25,18 @@ struct param_reader {
 	void *context;
 };
 
+static bool read_data(const struct nlattr *data, struct devlink_param *param)
+{
+	uint32_t number = data != NULL;
+
+	if (param->type == TYPE_STRING)
+		return data && devlink_copy_text(data, param->value, sizeof(param->value));
+	if (param->type != TYPE_FLAG && (!data || !devlink_get_number(data, &number)))
+		return false;
+	(void) snprintf(param->value, sizeof(param->value), "%u", number);
+	return true;
+}
+
 /* One VALUE: its mode, and its data, whose absence is a flag that is not set. */
 static bool read_value(const struct nlattr *nest, struct devlink_param *param)
 {
@@ -42,17 +54,7 @@ static bool read_value(const struct nlattr *nest, struct devlink_param *param)
 			param->mode = (uint8_t) number;
 		}
 	}
-	if (param->type == TYPE_FLAG)
-		(void) snprintf(param->value, sizeof(param->value), "%d", data != NULL);
-	else if (!data)
-		return false;
-	else if (param->type == TYPE_STRING)
-		return has_mode && devlink_copy_text(data, param->value, sizeof(param->value));
-	else if (devlink_get_number(data, &number))
-		(void) snprintf(param->value, sizeof(param->value), "%u", number);
-	else
-		return false;
-	return has_mode;
+	return has_mode && read_data(data, param);
 }
 
 static int read_param(const struct nlattr *nest, const char *device,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ports of subfunctions. */
+/* Ports of VFs and subfunctions. */
 #include <linux/devlink.h>
 #include <linux/genetlink.h>
 #include <linux/netlink.h>
@@ -55,8 +55,9 @@ static void read_number(
 	case DEVLINK_ATTR_PORT_PCI_PF_NUMBER:
 		port->pf = (uint16_t) number;
 		break;
+	case DEVLINK_ATTR_PORT_PCI_VF_NUMBER:
 	case DEVLINK_ATTR_PORT_PCI_SF_NUMBER:
-		port->sf = number;
+		port->number = number;
 		break;
 	default:
 		break;
@@ -78,7 +79,8 @@ bool devlink_read_port(
 		else
 			read_number(attribute, port, &flavour);
 	}
-	return flavour == DEVLINK_PORT_FLAVOUR_PCI_SF;
+	port->is_vf = flavour == DEVLINK_PORT_FLAVOUR_PCI_VF;
+	return port->is_vf || flavour == DEVLINK_PORT_FLAVOUR_PCI_SF;
 }
 
 static int pass_port(void *context, const struct nlmsghdr *message)
@@ -94,8 +96,8 @@ static int pass_port(void *context, const struct nlmsghdr *message)
 }
 
 /* Kernels that filter dumps (6.5 and later) do so by the device; the others tell of all. */
-int devlink_subfunctions(struct devlink *devlink, const char *device,
-	devlink_port_callback *callback, void *context, struct error *error)
+int devlink_ports(struct devlink *devlink, const char *device, devlink_port_callback *callback,
+	void *context, struct error *error)
 {
 	struct port_reader reader = { device, callback, context };
 	struct nlmsghdr *message =
@@ -122,7 +124,7 @@ int devlink_subfunction_add(
 	port->index = UINT32_MAX;
 	mnl_attr_put_u16(message, DEVLINK_ATTR_PORT_FLAVOUR, DEVLINK_PORT_FLAVOUR_PCI_SF);
 	mnl_attr_put_u16(message, DEVLINK_ATTR_PORT_PCI_PF_NUMBER, port->pf);
-	mnl_attr_put_u32(message, DEVLINK_ATTR_PORT_PCI_SF_NUMBER, port->sf);
+	mnl_attr_put_u32(message, DEVLINK_ATTR_PORT_PCI_SF_NUMBER, port->number);
 	/* Drivers take the absence for their own, and some refuse to be told. */
 	if (port->controller)
 		mnl_attr_put_u32(message, DEVLINK_ATTR_PORT_CONTROLLER_NUMBER, port->controller);

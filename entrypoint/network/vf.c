@@ -215,7 +215,10 @@ static int read_vf(const struct nlattr *nest, bool is_infiniband, struct vf_list
 	if (!items)
 		return -ENOMEM;
 	list->items = items;
-	mnl_attr_for_each_nested(attribute, nest) read_attribute(attribute, &vf);
+	mnl_attr_for_each_nested(attribute, nest)
+	{
+		read_attribute(attribute, &vf);
+	}
 	/* InfiniBand has GUIDs; what stands in the address's place cannot be set. */
 	if (is_infiniband)
 		vf.known &= ~((1u << VF_MAC) | (1u << VF_VLAN));

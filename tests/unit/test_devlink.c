@@ -156,16 +156,53 @@ static void values_are_put_as_they_are_read(void **state)
 		expect_value_back(&params[i]);
 }
 
-static void a_representor_of_a_vf_is_no_subfunction(void **state)
+static void a_representor_is_a_vfs(void **state)
 {
 	_Alignas(8) char buffer[BUFFER_SIZE];
 	char device[DEVLINK_NAME_SIZE];
 	struct devlink_port port;
 
 	(void) state;
-	assert_false(devlink_read_port(message_of(MESSAGE_PORT_VF, buffer), device, &port));
+	assert_true(devlink_read_port(message_of(MESSAGE_PORT_VF, buffer), device, &port));
 	assert_string_equal(device, "netdevsim/netdevsim0");
 	assert_int_equal(port.index, 129);
+	assert_true(port.is_vf);
+	assert_int_equal(port.number, 1);
+	assert_false(port.has_state);
+}
+
+static void a_cards_own_port_is_neither(void **state)
+{
+	_Alignas(8) char buffer[BUFFER_SIZE];
+	struct nlmsghdr *message = begin(buffer, sizeof(buffer), DEVLINK_CMD_PORT_NEW);
+	char device[DEVLINK_NAME_SIZE];
+	struct devlink_port port;
+
+	(void) state;
+	assert_false(devlink_read_port(message, device, &port));
+	mnl_attr_put_u16(message, DEVLINK_ATTR_PORT_FLAVOUR, DEVLINK_PORT_FLAVOUR_PHYSICAL);
+	assert_false(devlink_read_port(message, device, &port));
+}
+
+static void rates_of_nodes_and_of_ports_are_read(void **state)
+{
+	_Alignas(8) char buffer[BUFFER_SIZE];
+	char device[DEVLINK_NAME_SIZE];
+	struct devlink_rate rate;
+
+	(void) state;
+	devlink_read_rate(message_of(MESSAGE_RATE_NODE, buffer), device, &rate);
+	assert_string_equal(rate.node, "group");
+	assert_string_equal(rate.parent, "");
+	assert_int_equal(rate.share, 125000);
+	assert_int_equal(rate.max, 12500000);
+	devlink_read_rate(message_of(MESSAGE_RATE_LEAF, buffer), device, &rate);
+	assert_string_equal(device, "netdevsim/netdevsim0");
+	assert_string_equal(rate.node, "");
+	assert_string_equal(rate.parent, "group");
+	assert_int_equal(rate.port_index, 128);
+	assert_int_equal(rate.share, 0);
+	assert_int_equal(rate.max, 1250000);
 }
 
 static void a_subfunction_is_read_with_address_and_state(void **state)
@@ -192,10 +229,10 @@ static void a_subfunction_is_read_with_address_and_state(void **state)
 	assert_int_equal(port.index, 32768);
 	assert_int_equal(port.controller, 1);
 	assert_int_equal(port.pf, 2);
-	assert_int_equal(port.sf, 88);
+	assert_int_equal(port.number, 88);
 	assert_int_equal(port.address_size, sizeof(address));
 	assert_memory_equal(port.address, address, sizeof(address));
-	assert_true(port.has_state && port.is_active);
+	assert_true(port.has_state && port.is_active && !port.is_vf);
 }
 
 /* ---- VFs */
@@ -332,7 +369,9 @@ int main(void)
 		cmocka_unit_test(modes_of_the_eswitch_are_read),
 		cmocka_unit_test(parameters_of_each_type_are_read),
 		cmocka_unit_test(values_are_put_as_they_are_read),
-		cmocka_unit_test(a_representor_of_a_vf_is_no_subfunction),
+		cmocka_unit_test(a_representor_is_a_vfs),
+		cmocka_unit_test(a_cards_own_port_is_neither),
+		cmocka_unit_test(rates_of_nodes_and_of_ports_are_read),
 		cmocka_unit_test(a_subfunction_is_read_with_address_and_state),
 		cmocka_unit_test(settings_of_vfs_are_read),
 		cmocka_unit_test(an_infiniband_vf_has_no_address_to_set),

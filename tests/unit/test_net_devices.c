@@ -240,7 +240,7 @@ static void what_sys_says_is_read(void **state)
 static void a_subfunctions_auxiliary_device_is_found_by_its_number(void **state)
 {
 	const struct folder *folder = *state;
-	struct device_sf sf = { .port.sf = 88 };
+	struct device_sf sf = { .port.number = 88 };
 
 	pf(folder, "0\n");
 	folder_write_text(folder, PCI "devices/0000:3b:00.0/mlx5_core.sf.2/sfnum", "8\n");
@@ -259,10 +259,14 @@ static void a_subfunctions_auxiliary_device_is_found_by_its_number(void **state)
 
 static void fill(struct device *full)
 {
+	static const struct devlink_rate node = { .node = "group", .share = 1 };
+	static const struct devlink_rate leaf = { .port_index = 5, .max = 2, .parent = "group" };
+	static const struct devlink_rate unbound = { .port_index = 5 };
+	static const struct devlink_port representor = { .index = 5, .is_vf = true, .number = 3 };
 	static const struct devlink_param param = { "flow_steering_mode", 5, 0, "smfs" };
 	struct devlink_port port = { .controller = 1,
 		.pf = 2,
-		.sf = 88,
+		.number = 88,
 		.address = { 2, 0, 0, 0, 0, 0x88 },
 		.address_size = 6,
 		.has_state = true,
@@ -292,7 +296,11 @@ static void fill(struct device *full)
 			.trust = true,
 			.link_state = 2 } };
 	assert_int_equal(device_add_param(full, &param), 0);
-	assert_int_equal(device_add_subfunction(full, &port), 0);
+	assert_int_equal(device_add_port(full, &representor), 0);
+	assert_int_equal(device_keep_rate(full, &node), 0);
+	assert_int_equal(device_keep_rate(full, &leaf), 0);
+	assert_int_equal(device_keep_rate(full, &unbound), 0);
+	assert_int_equal(device_add_port(full, &port), 0);
 }
 
 static void the_journal_has_all_of_it(void **state)
@@ -317,6 +325,11 @@ static void the_journal_has_all_of_it(void **state)
 	assert_memory_equal(back->vfs, full.vfs, sizeof(*full.vfs));
 	assert_int_equal(back->sf_count, 1);
 	assert_memory_equal(back->sfs, full.sfs, sizeof(*full.sfs));
+	assert_int_equal(back->rate_count, 2);
+	assert_memory_equal(&back->rates[0].rate, &full.rates[0].rate, sizeof(full.rates[0].rate));
+	assert_string_equal(back->rates[1].rate.parent, "group");
+	assert_int_equal(back->rates[1].rate.max, 2);
+	assert_true(device_is_same_port(&back->rates[1].port, &full.ports[0]));
 	assert_int_equal(back->param_count, 1);
 	assert_memory_equal(back->params, full.params, sizeof(*full.params));
 	records_free(&records);

@@ -34,6 +34,10 @@ devlink port function set netdevsim/netdevsim1/32879 state active
 for device in /sys/bus/auxiliary/devices/*; do
     [ "$(cat "$device/sfnum")" = 88 ] || echo "${device##*/}" >"$device/driver/unbind"
 done
+devlink port function rate add netdevsim/netdevsim1/all tx_share 1mbit tx_max 100mbit
+devlink port function rate add netdevsim/netdevsim1/some tx_max 50mbit parent all
+devlink port function rate set netdevsim/netdevsim1/128 tx_max 10mbit parent some
+devlink port function rate set netdevsim/netdevsim1/129 tx_share 2mbit tx_max 20mbit
 # A card without VFs has modes and parameters, too.
 devlink dev param set netdevsim/netdevsim2 name flow_steering_mode value smfs cmode runtime
 devlink dev param set netdevsim/netdevsim2 name test1 value false cmode driverinit
