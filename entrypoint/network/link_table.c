@@ -288,6 +288,13 @@ const struct link *link_by_index(const struct link_table *table, uint32_t index)
 	return bsearch(&key, table->items, table->count, sizeof(key), by_index);
 }
 
+void link_table_rename(struct link_table *table, uint32_t index, const char *name)
+{
+	for (size_t i = 0; i < table->count; i++)
+		if (table->items[i].index == index)
+			(void) snprintf(table->items[i].name, IFNAMSIZ, "%s", name);
+}
+
 static bool has_altname(const struct link *link, const char *name)
 {
 	const struct nlattr *list = link_attribute(link, IFLA_PROP_LIST);

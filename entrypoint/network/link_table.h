@@ -53,6 +53,8 @@ int link_table_read(
 
 /* NULL when there is none. */
 const struct link *link_by_index(const struct link_table *table, uint32_t index);
+/* Of an interface that was renamed since the table was read. */
+void link_table_rename(struct link_table *table, uint32_t index, const char *name);
 /* Altnames count. */
 const struct link *link_by_name(const struct link_table *table, const char *name);
 /* By what lasts: device, port and which one of them. */

@@ -127,50 +127,92 @@ int addresses_save(const struct saved_links *saved, struct error *error)
 
 /* ---- restoring addresses */
 
-/* What is looked for among the addresses that there are. */
-struct search {
-	const struct nlmsghdr *wanted;
-	uint32_t index;    /* where it is to be */
-	uint32_t found_at; /* another interface that has it */
-	bool is_there;
+/* An address that an interface has. */
+struct present {
+	uint32_t index;
+	uint8_t family;
+	uint8_t prefix;
+	uint8_t size;
+	uint8_t bytes[16];
 };
 
-static int look_at_address(void *context, const struct nlmsghdr *message)
-{
-	struct search *search = context;
-	const struct ifaddrmsg *header = mnl_nlmsg_get_payload(message);
-	const struct ifaddrmsg *wanted_header = mnl_nlmsg_get_payload(search->wanted);
-	const struct nlattr *here = own_address(message);
-	const struct nlattr *wanted = own_address(search->wanted);
+/* All that there are before the first one comes back. */
+struct presents {
+	struct present *items;
+	size_t count;
+};
 
-	if (message->nlmsg_type != RTM_NEWADDR || !here || !wanted ||
-		header->ifa_family != wanted_header->ifa_family ||
-		mnl_attr_get_payload_len(here) != mnl_attr_get_payload_len(wanted) ||
-		memcmp(mnl_attr_get_payload(here), mnl_attr_get_payload(wanted),
-			mnl_attr_get_payload_len(here)) != 0)
+static void presents_free(struct presents *presents)
+{
+	free(presents->items);
+}
+
+static bool read_present(const struct nlmsghdr *message, struct present *present)
+{
+	const struct ifaddrmsg *header = mnl_nlmsg_get_payload(message);
+	const struct nlattr *address = own_address(message);
+	size_t size = address ? mnl_attr_get_payload_len(address) : 0;
+
+	if (!size || size > sizeof(present->bytes))
+		return false;
+	*present = (struct present){ .index = header->ifa_index,
+		.family = header->ifa_family,
+		.prefix = header->ifa_prefixlen,
+		.size = (uint8_t) size };
+	memcpy(present->bytes, mnl_attr_get_payload(address), size);
+	return true;
+}
+
+static int add_present(void *context, const struct nlmsghdr *message)
+{
+	struct presents *presents = context;
+	struct present *items;
+
+	if (message->nlmsg_type != RTM_NEWADDR)
 		return 0;
-	if (header->ifa_index == search->index)
-		search->is_there =
-			search->is_there || header->ifa_prefixlen == wanted_header->ifa_prefixlen;
-	else
-		search->found_at = header->ifa_index;
+	items = reallocarray(presents->items, presents->count + 1, sizeof(*items));
+	if (!items)
+		return -ENOMEM;
+	presents->items = items;
+	presents->count += read_present(message, &items[presents->count]);
 	return 0;
 }
 
-/* What somebody gave to another interface meanwhile is that one's. A link's address is each link's.
- */
-static bool is_taken(
-	struct links_restore *restore, const struct nlmsghdr *wanted, struct search *search)
+static int read_presents(
+	const struct links_restore *restore, struct presents *presents, struct error *error)
 {
-	const struct ifaddrmsg *wanted_header = mnl_nlmsg_get_payload(wanted);
 	struct nlmsghdr *request = netlink_request(restore->netlink, RTM_GETADDR, NLM_F_DUMP);
 	struct ifaddrmsg *header = netlink_extra(request, sizeof(*header));
-	struct error error;
 
-	header->ifa_family = wanted_header->ifa_family;
-	if (netlink_talk(restore->netlink, request, look_at_address, search, &error) < 0)
-		return false;
-	return search->found_at && wanted_header->ifa_scope == RT_SCOPE_UNIVERSE;
+	header->ifa_family = AF_UNSPEC;
+	return netlink_talk(restore->netlink, request, add_present, presents, error);
+}
+
+enum presence { PRESENCE_NOWHERE, PRESENCE_HERE, PRESENCE_ELSEWHERE };
+
+/* What somebody gave to another interface meanwhile is that one's. A link's address is each link's.
+ */
+static enum presence find_present(
+	const struct presents *presents, const struct nlmsghdr *message, uint32_t index)
+{
+	const struct ifaddrmsg *header = mnl_nlmsg_get_payload(message);
+	enum presence found = PRESENCE_NOWHERE;
+	struct present wanted;
+
+	if (!read_present(message, &wanted))
+		return PRESENCE_NOWHERE;
+	for (size_t i = 0; i < presents->count; i++) {
+		const struct present *present = &presents->items[i];
+
+		if (present->family != wanted.family || present->size != wanted.size ||
+			memcmp(present->bytes, wanted.bytes, wanted.size) != 0)
+			continue;
+		if (present->index == index && present->prefix == wanted.prefix)
+			return PRESENCE_HERE;
+		if (present->index != index && header->ifa_scope == RT_SCOPE_UNIVERSE)
+			found = PRESENCE_ELSEWHERE;
+	}
+	return found;
 }
 
 /* False: it has run out, or will never be known again. */
@@ -242,37 +284,61 @@ static void send_address(struct links_restore *restore, const struct record *rec
 			text ? text : "", link->name, error.text);
 }
 
-static void restore_address(struct links_restore *restore, const struct record *record)
+static void restore_address(
+	struct links_restore *restore, const struct presents *presents, const struct record *record)
 {
 	const char *name = record_get(record, "link");
 	const struct restored_link *link = name ? restored_by_name(restore, name) : NULL;
 	_cleanup_free_ struct nlmsghdr *message =
 		links_raw_message(record, sizeof(struct ifaddrmsg));
 	const char *text = record_get(record, "text");
-	struct search search = { .wanted = message };
+	enum presence presence;
 
 	if (!link || !restored_now(restore, link))
 		return;
 	if (!message) {
-		network_failure(restore->network, restore->result,
-			"address %s of %s: its record is damaged", text ? text : "", name);
+		links_damaged(restore, record);
 		return;
 	}
-	search.index = link->index;
-	if (is_taken(restore, message, &search)) {
+	presence = find_present(presents, message, link->index);
+	if (presence == PRESENCE_ELSEWHERE)
 		network_note(restore->network, "address %s of %s stays where it is now",
 			text ? text : "", name);
-		return;
-	}
-	if (!search.is_there)
+	else if (presence == PRESENCE_NOWHERE)
 		send_address(restore, record, link, message);
 }
 
+static bool is_address(const struct record *record, uint8_t family)
+{
+	_cleanup_free_ struct nlmsghdr *message = NULL;
+	const struct ifaddrmsg *header;
+
+	if (strcmp(record->kind, "address") != 0)
+		return false;
+	message = links_raw_message(record, sizeof(*header));
+	header = message ? mnl_nlmsg_get_payload(message) : NULL;
+	/* One that is damaged is told of with the others of IPv4. */
+	return (header ? header->ifa_family : AF_INET) == family;
+}
+
+/*
+ * In the order in which an interface has them, for the first one is the source of what it sends.
+ * The kernel puts a new one behind the others, but one of IPv6 in front of them.
+ */
 void addresses_restore(struct links_restore *restore)
 {
-	for (size_t i = 0; i < restore->records->count; i++)
-		if (strcmp(restore->records->items[i].kind, "address") == 0)
-			restore_address(restore, &restore->records->items[i]);
+	const struct records *records = restore->records;
+	_cleanup_(presents_free) struct presents presents = { 0 };
+	struct error error = { 0 };
+
+	if (read_presents(restore, &presents, &error) < 0)
+		network_failure(restore->network, restore->result, "addresses: %s", error.text);
+	for (size_t i = 0; i < records->count; i++)
+		if (is_address(&records->items[i], AF_INET))
+			restore_address(restore, &presents, &records->items[i]);
+	for (size_t i = records->count; i > 0; i--)
+		if (is_address(&records->items[i - 1], AF_INET6))
+			restore_address(restore, &presents, &records->items[i - 1]);
 }
 
 /* ---- neighbours */
@@ -331,8 +397,12 @@ static void restore_neighbour(struct links_restore *restore, const struct record
 	struct error error = { 0 };
 	int r;
 
-	if (!link || !message || !restored_now(restore, link))
+	if (!link || !restored_now(restore, link))
 		return;
+	if (!message) {
+		links_damaged(restore, record);
+		return;
+	}
 	request = netlink_request(restore->netlink, RTM_NEWNEIGH, NLM_F_CREATE | NLM_F_EXCL);
 	header = netlink_extra(request, sizeof(*header));
 	*header = *(const struct ndmsg *) mnl_nlmsg_get_payload(message);

@@ -156,8 +156,12 @@ static void restore_entry(struct links_restore *restore, const struct record *re
 	struct error error = { 0 };
 	int r;
 
-	if (!link || !message || !restored_now(restore, link))
+	if (!link || !restored_now(restore, link))
 		return;
+	if (!message) {
+		links_damaged(restore, record);
+		return;
+	}
 	request = netlink_request(restore->netlink, RTM_NEWNEIGH, NLM_F_CREATE | NLM_F_APPEND);
 	header = netlink_extra(request, sizeof(*header));
 	*header = *(const struct ndmsg *) mnl_nlmsg_get_payload(message);

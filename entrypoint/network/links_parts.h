@@ -27,12 +27,13 @@ struct saved_links {
 	size_t count;
 	struct records *records;
 	uint64_t life;
+	struct records usual; /* a new interface's sysctls, a record for each folder of them */
 };
 
 bool saved_links_has(const struct saved_links *saved, uint32_t index);
 
 int link_record_add(const struct saved_links *saved, const struct link *link, struct error *error);
-int sysctls_save(const struct saved_links *saved, const struct link *link, struct error *error);
+int sysctls_save(struct saved_links *saved, const struct link *link, struct error *error);
 int addresses_save(const struct saved_links *saved, struct error *error);
 /* Nexthops, routes and rules: of addresses that were saved before, too. */
 int routes_save(const struct saved_links *saved, struct error *error);
@@ -45,9 +46,14 @@ struct record *links_raw_record(
 
 /* ---- restoring */
 
+struct links_restore;
+
 /* The message of a record's "raw" again, its header of @header_size at least; NULL: it is damaged.
  */
 struct nlmsghdr *links_raw_message(const struct record *record, size_t header_size);
+/* Tells that a record cannot be used. */
+void links_damaged(const struct links_restore *restore, const struct record *record);
+
 /* Attributes that a record has as bytes. */
 struct attributes {
 	char *data; /* NULL: there are none, or they are damaged */

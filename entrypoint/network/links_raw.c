@@ -45,6 +45,15 @@ struct nlmsghdr *links_raw_message(const struct record *record, size_t header_si
 	return NULL;
 }
 
+void links_damaged(const struct links_restore *restore, const struct record *record)
+{
+	const char *text = record_get(record, "text");
+	const char *link = record_get(record, "link");
+
+	network_failure(restore->network, restore->result, "%s %s%s%s: its record is damaged",
+		record->kind, text ? text : "", link ? " of " : "", link ? link : "");
+}
+
 void attributes_free(struct attributes *attributes)
 {
 	free(attributes->data);

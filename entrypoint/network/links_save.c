@@ -329,6 +329,7 @@ static int save_all(struct saved_links *saved, struct error *error)
 static void saved_links_free(struct saved_links *saved)
 {
 	link_table_free(&saved->table);
+	records_free(&saved->usual);
 	netlink_close(&saved->netlink);
 	free(saved->order);
 }

@@ -69,10 +69,15 @@ static int change_also_down(struct links_restore *restore, uint32_t index, uint1
 
 /* ---- names */
 
+/* The table has the new name at once: reading it anew for each of hundreds takes its time. */
 static int rename_to(
 	struct links_restore *restore, uint32_t index, const char *name, struct error *error)
 {
-	return change_also_down(restore, index, IFLA_IFNAME, name, strlen(name) + 1, error);
+	int r = change_also_down(restore, index, IFLA_IFNAME, name, strlen(name) + 1, error);
+
+	if (r == 0)
+		link_table_rename(&restore->now, index, name);
+	return r;
 }
 
 static int change_altname(struct links_restore *restore, uint32_t index, const char *name,
@@ -110,16 +115,13 @@ static int make_way(struct links_restore *restore, const struct restored_link *l
 	return error_set(error, -EEXIST, "another interface has that name");
 }
 
-static int rename_one(struct links_restore *restore, struct restored_link *link,
-	const struct link *now, struct error *error)
+static int rename_one(
+	struct links_restore *restore, const struct restored_link *link, struct error *error)
 {
 	const struct link *holder = link_by_name(&restore->now, link->name);
 	int r = holder ? make_way(restore, link, holder, error) : 0;
 
-	(void) now;
-	if (r == 0)
-		r = rename_to(restore, link->index, link->name, error);
-	return r;
+	return r < 0 ? r : rename_to(restore, link->index, link->name, error);
 }
 
 void links_rename(struct links_restore *restore)
@@ -131,11 +133,9 @@ void links_rename(struct links_restore *restore)
 
 		if (!now || !link->device || link->is_hosts || strcmp(now->name, link->name) == 0)
 			continue;
-		if (rename_one(restore, link, now, &error) < 0)
+		if (rename_one(restore, link, &error) < 0)
 			network_failure(restore->network, restore->result,
 				"%s: its name (it is %s): %s", link->name, now->name, error.text);
-		if (restore_look(restore, &error) < 0)
-			network_failure(restore->network, restore->result, "%s", error.text);
 	}
 }
 
@@ -243,7 +243,9 @@ void link_settings_restore(struct links_restore *restore, const struct restored_
 		return;
 	restore_mac(restore, link, now);
 	restore_ipoib(restore, link);
-	restore_number(restore, link, now, "mtu", IFLA_MTU);
+	/* Of another boot: the host may have given what it stands on another one. */
+	if (restore->same_boot || link->device)
+		restore_number(restore, link, now, "mtu", IFLA_MTU);
 	restore_number(restore, link, now, "queue", IFLA_TXQLEN);
 	restore_number(restore, link, now, "group", IFLA_GROUP);
 	restore_alias(restore, link, now);

@@ -1,0 +1,287 @@
+#!/usr/bin/env bats
+# shellcheck disable=SC2154
+# SPDX-License-Identifier: Apache-2.0
+# The half of the network state that hangs on interfaces: e1000e cards of QEMU, on one hub, whose driver is unloaded and
+# loaded again, with the kernel's own bonds, VLANs, bridges, VRFs and tunnels on them.
+
+load drivers
+
+setup_file() {
+    use_guest "$(images_krel)"
+    make_tools "$BATS_FILE_TMPDIR/tools"
+}
+
+# make_tools FOLDER: nettool and this machine's iproute2 with their libraries: the guest has none.
+make_tools() {
+    local build program library
+    build=$(cd "$vm_folder/../.." && realpath -m "${O:-build}")
+    make -s -C "$vm_folder/../.." O="$build" "$build/nettool" >/dev/null
+    mkdir -p "$1/lib"
+    cp "$build/nettool" /sbin/ip /sbin/bridge "$1/"
+    for program in "$1"/{nettool,ip,bridge}; do
+        ldd "$program" | grep -o '/[^ ]*' | while read -r library; do
+            cp -L "$library" "$1/lib/"
+        done
+    done
+}
+
+# run_links CARDS <CASE: a case that starts with `. /test/links.sh`.
+run_links() {
+    run_case --nic "$1" --add "$BATS_FILE_TMPDIR/tools"
+}
+
+@test "all that stands on a driver's interfaces comes back" {
+    run_links 6 <<'CASE'
+. /test/links.sh
+modprobe -a e1000e 8021q bridge vrf macvlan vxlan ip_gre veth
+modprobe bonding max_bonds=0
+ip link set eth0 name mgmt0
+ip link set mgmt0 address 02:11:22:33:44:55 mtu 9000 txqueuelen 555 group 7 alias "to the rack, 100%"
+ip link property add dev mgmt0 altname enp0s17 altname management-network-of-the-node
+echo 2 >/proc/sys/net/ipv4/conf/mgmt0/rp_filter
+echo 1 >/proc/sys/net/ipv4/conf/mgmt0/forwarding
+echo 0 >/proc/sys/net/ipv6/conf/mgmt0/accept_ra
+echo 12 >/proc/sys/net/ipv6/conf/mgmt0/hop_limit
+echo 77 >/proc/sys/net/ipv4/neigh/mgmt0/ucast_solicit
+echo 1 >/proc/sys/net/ipv6/conf/eth4/disable_ipv6
+ip link set mgmt0 up promisc on
+ip address add 10.0.0.1/24 broadcast + dev mgmt0
+ip address add 10.0.0.2/24 dev mgmt0 label mgmt0:vip
+ip address add 10.9.0.1 peer 10.9.0.2/32 dev mgmt0
+ip address add 10.0.5.1/24 dev mgmt0 valid_lft 4000 preferred_lft 2000
+ip address add 2001:db8::1/64 dev mgmt0
+ip address add 2001:db8:1::1/64 dev mgmt0 noprefixroute
+# What goes with the interface under it, one of them on another of them.
+ip link add link mgmt0 name storage type vlan id 110 ingress-qos-map 1:2 egress-qos-map 3:4
+ip link set storage mtu 8000 up
+ip address add 10.10.0.1/24 dev storage
+ip link add link storage name inner type vlan proto 802.1ad id 11
+ip link set inner up
+ip address add 10.11.0.1/24 dev inner
+ip link add link mgmt0 name mac0 type macvlan mode bridge
+ip link set mac0 address 02:00:00:00:00:77 up
+ip address add 10.12.0.1/24 dev mac0
+# A container network's tunnels: one goes, the other stays and is bound to what is not there any more.
+ip link add vx0 type vxlan id 42 dev mgmt0 dstport 4789 local 10.0.0.1 nolearning
+ip link set vx0 up
+ip address add 10.42.0.1/32 dev vx0
+bridge fdb append 02:00:00:00:42:02 dev vx0 dst 10.0.0.9
+ip neigh add 10.42.0.2 lladdr 02:00:00:00:42:02 dev vx0
+ip route add 10.42.1.0/24 via 10.42.0.2 dev vx0 onlink
+ip link add gre1 type gre local 10.0.0.1 remote 10.0.0.7 dev mgmt0 key 5
+ip link set gre1 up
+# Masters stay without their ports, but forget what they knew of them.
+ip link add bond0 type bond mode active-backup miimon 50 primary eth2
+ip link set bond0 address 02:bb:bb:bb:bb:bb
+ip link set eth1 master bond0
+ip link set eth2 master bond0
+ip link set bond0 mtu 4000 up
+ip link add link bond0 name bond0.20 type vlan id 20
+ip link set bond0.20 up
+ip address add 10.20.0.1/24 dev bond0.20
+ip address add 2001:db8:20::1/64 dev bond0.20
+ip link add br0 type bridge vlan_filtering 1
+ip link set eth3 master br0
+ip link set eth3 type bridge_slave cost 77 priority 5 guard on
+bridge vlan del dev eth3 vid 1
+bridge vlan add dev eth3 vid 10 pvid untagged
+bridge vlan add dev eth3 vid 20-22
+bridge fdb add 02:00:00:00:00:99 dev eth3 master static vlan 10
+ip link set br0 up
+ip link set eth3 up
+ip address add 10.30.0.1/24 dev br0
+ip link add red type vrf table 100
+ip link set red up
+ip link set eth4 master red
+ip link set eth4 up
+ip address add 10.40.0.1/24 dev eth4
+ip route add 10.41.0.0/16 via 10.40.0.9 vrf red
+# Routes: by a gateway that another route leads to, by several ways of which one is not the driver's, from an address
+# that goes, and by nexthops that have numbers, a group's lower than its members'.
+ip link add v0 type veth peer name v1
+ip link set v0 up
+ip link set v1 up
+ip address add 10.50.0.1/24 dev v0
+ip address add 2001:db8:50::1/64 dev v0
+settle
+ip route add 10.60.0.1/32 dev mgmt0
+ip route add 10.61.0.0/16 via 10.60.0.1
+ip route add default via 10.0.0.254 src 10.0.0.2 metric 50
+ip route add 172.16.0.0/12 via 172.31.0.1 dev mgmt0 onlink proto bird mtu 1400
+ip route add 192.168.1.0/24 table 200 nexthop via 10.0.0.253 weight 3 nexthop via 10.50.0.9 weight 1
+ip route add 192.168.2.0/24 dev v0 src 10.0.0.1
+ip route add local 192.168.3.0/24 dev mgmt0
+ip route add 198.51.100.0/24 via 10.0.0.254
+ip route append 198.51.100.0/24 via 10.0.0.253
+ip -6 route add default via 2001:db8::fe src 2001:db8::1 metric 50
+ip -6 route add 2001:db8:99::/48 nexthop via 2001:db8::f1 nexthop via 2001:db8:50::f2
+ip -6 route add 2001:db8:98::/48 via fe80::1 dev mgmt0 expires 3000
+ip nexthop add id 7 via 10.0.0.77 dev mgmt0
+ip nexthop add id 8 via 10.50.0.77 dev v0
+ip nexthop add id 5 group 7/8
+ip route add 203.0.113.0/24 nhid 7
+ip route add 203.0.114.0/24 nhid 5
+ip rule add iif mgmt0 lookup 200 priority 1000
+ip -6 rule add oif storage lookup 200 priority 1001
+ip neigh add 10.0.0.66 lladdr 02:66:66:66:66:66 dev mgmt0
+ip neigh add 2001:db8::66 lladdr 02:66:66:66:66:66 dev mgmt0
+ip neigh add proxy 10.0.0.55 dev mgmt0
+settle
+network_state /tmp/before
+nettool save run/journal e1000e
+reload e1000e
+nettool restore run/journal e1000e
+settle
+network_state /tmp/after
+expect_same /tmp/before /tmp/after
+[ ! -e /run/journal ]
+CASE
+    [ "$status" -eq 0 ]
+    [[ $output == *" 15 links, 0 failures,"* ]]
+}
+
+@test "names that cross; a journal that is not finished holds; what is right is not touched" {
+    run_links 3 <<'CASE'
+. /test/links.sh
+modprobe -a e1000e 8021q
+ip link set eth0 name aside
+ip link set eth1 name eth0
+ip link set eth2 name eth1
+ip link set aside name eth2
+for number in 0 1 2; do
+    ip link set "eth$number" up
+    ip address add "10.$number.0.1/24" dev "eth$number"
+    ip address add "2001:db8:$number::1/64" dev "eth$number"
+    ip route add "10.1$number.0.0/16" via "10.$number.0.9"
+done
+ip link add link eth0 name eth0.7 type vlan id 7
+ip link set eth0.7 up
+settle
+network_state /tmp/before
+
+# A life that saves and touches nothing: what somebody changes after it, the next life saves.
+nettool save run/journal e1000e
+ip address add 10.3.0.1/24 dev eth0.7
+network_state /tmp/before
+nettool save run/journal e1000e
+# A life that dies after the unload: the next one must not take a driver's fresh interfaces for what was.
+reload e1000e
+nettool save run/journal e1000e
+cp /run/journal /tmp/journal
+nettool restore run/journal e1000e
+settle
+network_state /tmp/after
+expect_same /tmp/before /tmp/after
+
+ip monitor link address route neigh rule >/tmp/events &
+monitor=$!
+sleep 2
+: >/tmp/events
+cp /tmp/journal /run/journal
+nettool restore run/journal e1000e
+sleep 1
+kill "$monitor"
+# A neighbour's cache is what the kernel does by itself.
+if grep -vE 'STALE|DELAY|PROBE|REACHABLE|FAILED' /tmp/events; then fail "the kernel told of changes"; fi
+
+for delay in 0.02 0.05 0.1 0.2; do
+    reload e1000e
+    cp /tmp/journal /run/journal
+    nettool restore run/journal e1000e &
+    sleep "$delay"
+    kill -KILL $! 2>/dev/null || true
+    wait $! || true
+    [ ! -e /run/journal ] || nettool restore run/journal e1000e
+    settle
+    network_state /tmp/after
+    expect_same /tmp/before /tmp/after
+done
+CASE
+    [ "$status" -eq 0 ]
+}
+
+@test "what does not come is told, and the rest comes back" {
+    run_links 2 <<'CASE'
+. /test/links.sh
+modprobe -a e1000e 8021q bridge
+ip link add br0 type bridge
+ip link set br0 up
+ip link add link eth0 name gone type vlan id 5
+ip address add 10.0.0.1/24 dev eth0
+ip link set eth1 master br0 up mtu 4000
+ip link add link eth1 name here type vlan id 6
+ip link set here up
+ip address add 10.6.0.1/24 dev here
+ip route add 10.66.0.0/16 via 10.6.0.9
+nettool save run/journal e1000e
+rmmod e1000e
+ip link del br0
+echo nobody >/sys/bus/pci/devices/0000:00:11.0/driver_override
+modprobe e1000e
+status=0
+NETTOOL_BIND_MS=700 nettool restore run/journal e1000e >/tmp/output || status=$?
+cat /tmp/output
+[ "$status" = 3 ]
+grep -q 'eth0: no interface of pci/0000:00:11.0 came within 700 ms' /tmp/output
+grep -q 'gone: eth0, on which it stands, is not there' /tmp/output
+grep -q 'bridge br0: it is not there any more' /tmp/output
+grep -q 'eth1: its master br0 is not there' /tmp/output
+[ "$(cat /sys/class/net/eth1/mtu)" = 4000 ]
+ip address show dev here | grep -q 'inet 10.6.0.1/24'
+ip route show 10.66.0.0/16 | grep -q 'dev here'
+[ ! -e /run/journal ]
+
+# One that nobody can read is put aside, and told.
+printf 'slipway-network 1\nlink' >/run/journal
+refute "a damaged journal was taken" nettool restore run/journal e1000e
+[ -e /run/journal.damaged ]
+[ ! -e /run/journal ]
+CASE
+    [ "$status" -eq 0 ]
+}
+
+@test "after a reboot: added, never taken, and the node's own configuration holds" {
+    run_links 3 <<'CASE'
+. /test/links.sh
+modprobe -a e1000e 8021q
+ip link set eth0 mtu 9000 up
+ip address add 10.0.0.1/24 dev eth0
+ip address add 10.0.1.1/24 dev eth0
+ip address add 10.0.2.1/24 dev eth0 valid_lft 3000 preferred_lft 3000
+ip route add 10.7.0.0/16 via 10.0.0.9
+ip link add link eth0 name eth0.7 type vlan id 7
+ip link set eth0.7 up
+ip link set eth1 name mine mtu 4000
+nettool save run/journal e1000e
+# As if the node had booted since: its own configuration has taken one card, and moved an address.
+sed -i 's/^boot id=.*/boot id=another/' /run/journal
+rmmod e1000e
+modprobe e1000e
+ip link set eth0 mtu 1400 up
+ip address add 10.1.1.1/24 dev eth0
+ip link set eth2 up
+ip address add 10.0.1.1/24 dev eth2
+cp /run/journal /tmp/journal
+nettool restore run/journal e1000e
+[ "$(cat /sys/class/net/eth0/mtu)" = 1400 ]
+ip -4 -o address show dev eth0 | awk '{ print $4 }' | sort >/tmp/addresses
+printf '10.0.0.1/24\n10.1.1.1/24\n' | cmp - /tmp/addresses
+ip -4 -o address show dev eth2 | grep -q 10.0.1.1/24
+ip route show 10.7.0.0/16 | grep -q 'dev eth0'
+[ -e /sys/class/net/eth0.7 ]
+# Nobody had taken this one.
+[ "$(cat /sys/class/net/mine/mtu)" = 4000 ]
+
+# A save takes interfaces as they are now, also when such a journal is there.
+cp /tmp/journal /run/journal
+nettool save run/journal e1000e
+settle
+network_state /tmp/before
+reload e1000e
+nettool restore run/journal e1000e
+settle
+network_state /tmp/after
+expect_same /tmp/before /tmp/after
+CASE
+    [ "$status" -eq 0 ]
+}
