@@ -66,7 +66,9 @@ int label_copy(int root_fd, const char *path, const char *like, struct error *er
 	if (like_fd < 0 || !label_in(like_fd, &label))
 		return 0;
 	fd = open_by_name(root_fd, path, name);
-	if (fd < 0 || setxattr(name, LABEL, label.text, (size_t) label.size, 0) < 0)
+	/* A file system without labels of its own gets them by its mount. */
+	if (fd < 0 || (setxattr(name, LABEL, label.text, (size_t) label.size, 0) < 0 &&
+			      errno != EOPNOTSUPP))
 		return error_set_errno(error, -errno, "SELinux label of /%s", path);
 	return 0;
 }
