@@ -81,6 +81,40 @@ static bool is_owed(const void *role)
 	return swap_is_owed(role);
 }
 
+/* An earlier life was killed in the middle of a swap, or of bringing the network back. */
+static bool is_unfinished(const void *role)
+{
+	return swap_is_owed(role) || !nic_network_is_whole(role);
+}
+
+static int tell_unfinished(struct action *action)
+{
+	struct journal *journal = &nic_of(action->role)->role.journal;
+
+	journal_event(journal, "note", journal->step, 0, REASON_NONE,
+		"an earlier life of this container was killed in the middle of a swap: this one "
+		"ends it, or goes back");
+	return 0;
+}
+
+/*
+ * A start that ends before its own swap steps, refused say, must not leave the node as that life
+ * did. After those steps their undos have done it. @stop_failed: one of them could not.
+ */
+static int go_back(struct action *action)
+{
+	const struct role *role = action->role;
+	int r = 0;
+
+	if (role->plan.stop_failed)
+		return 0;
+	if (swap_is_owed(role))
+		r = swap_in_undo(action);
+	if (r == 0 && swap_is_owed(role))
+		r = swap_back(action);
+	return r < 0 ? r : nic_network_return(action);
+}
+
 /*
  * OFED stays when the container ends, unless the operator wants the node's own driver back or the
  * start failed.
@@ -127,8 +161,15 @@ static const struct step nic_steps[] = {
 	{ .name = "clear-host-files",
 		.kind = STEP_WORKER,
 		.perform = nic_host_files_clear,
-		.deadline_ms = FILES_DEADLINE_MS },
-	{ .name = "identify-kernel", .perform = role_identify, .undo = swap_last_word },
+		.deadline_ms = FILES_DEADLINE_MS,
+		.undo = swap_last_word }, /* after every way back */
+	{ .name = "find-unfinished",
+		.wanted = is_unfinished,
+		.perform = tell_unfinished,
+		.undo_kind = STEP_WORKER,
+		.undo = go_back,
+		.undo_deadline_ms = LOAD_DEADLINE_MS },
+	{ .name = "identify-kernel", .perform = role_identify },
 	NIC_BUILD_STEPS,
 	{ .name = "host-options",
 		.kind = STEP_WORKER,

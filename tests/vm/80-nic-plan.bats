@@ -4,10 +4,10 @@
 # What the NIC role decides before it touches anything: nothing to do, what differs, what stands in the way. And what it
 # says when somebody meddles with its driver afterwards. Of the network itself: 82 to 84.
 
-load drivers
+load kill
 
 setup_file() {
-    use_drivers
+    use_kill_points
 }
 
 # What every case may want: the modules with the serial number of each load, who watches what the kernel tells, and what
@@ -186,6 +186,34 @@ CASE
     )
     [ "$status" -eq 0 ]
     [[ $output == *"ib_mthca drives devices, would have to go, and is not in the image"* ]]
+}
+
+@test "a start that is refused where an earlier one was killed in the middle puts the node's own driver back" {
+    run_kill_case <<'CASE'
+. /case/kill.sh
+victim=nic
+victim_image=nic
+# A first process of a name space of its own is not to be killed from inside.
+sed -i 's/^namespaces=.*/namespaces=mount ipc/' /test/roles/nic.conf
+simulate
+host_load mlx5_ib
+inbox=$(hexdump -ve '1/1 "%02x"' /sys/module/mlx5_core/notes/.note.gnu.build-id)
+killed_in_start swap-out:module:2
+expect_unloaded mlx5_core mlx5_ib
+pin ib_core
+start nic
+exits nic 16 60
+termination_message nic
+expect_loaded mlx5_core mlx5_ib
+[ "$(hexdump -ve '1/1 "%02x"' /sys/module/mlx5_core/notes/.note.gnu.build-id)" = "$inbox" ]
+[ ! -e /run/mellanox/drivers/slipway/nic.swap ] || fail "something is owed still"
+unpin
+converges
+stop_clean nic
+[ "$(hexdump -ve '1/1 "%02x"' /sys/module/mlx5_core/notes/.note.gnu.build-id)" = "$inbox" ]
+CASE
+    [ "$status" -eq 0 ]
+    [[ $output == *"MODULE_IN_USE: nothing was touched: ib_core is in use: 1 reference(s)"* ]]
 }
 
 @test "a module that somebody unloads or replaces is reported, and so is that it came back" {
