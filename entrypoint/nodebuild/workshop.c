@@ -292,9 +292,9 @@ static void run_in_place(const struct workshop *workshop)
 
 	(void) snprintf(link, sizeof(link), "/proc/self/fd/%d", workshop->work_fd);
 	size = readlink(link, seam, sizeof(seam) - 1);
-	if (size < 0)
+	seam[size < 0 ? 0 : size] = '\0';
+	if (!*seam)
 		give_up("the folder to work in");
-	seam[size] = '\0';
 	link_kernel(workshop, seam);
 	link_kit(workshop, seam);
 	run_recipe(workshop, seam);
