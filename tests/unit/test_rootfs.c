@@ -123,6 +123,23 @@ static void export_it(int root_fd)
 	CHECK(!fs_exists(root_fd, "run/slipway-stage"));
 }
 
+/* A folder of the container's in the place of its root: it has what readers look for. */
+static void bind_it(int root_fd)
+{
+	struct error error = { "" };
+	char *who = NULL;
+
+	CHECK(fs_mkdir_parents(AT_FDCWD, "/usr/src/dev", 0755) == 0);
+	CHECK(fs_read(root_fd, "who", 0, &who, NULL) == 0);
+	put("/usr/src/who", who);
+	put("/usr/src/dev/null", who);
+	free(who);
+	if (rootfs_bind_over(root_fd, "/usr/src", TARGET, &error) < 0)
+		(void) fprintf(stderr, "%s\n", error.text);
+	CHECK(mountinfo_count(root_fd, TARGET) == 1);
+	CHECK(!fs_exists(root_fd, "run/slipway-stage"));
+}
+
 static void detach_it(int root_fd)
 {
 	struct error error;
@@ -179,27 +196,37 @@ static void end_reader(pid_t pid, int end)
 	CHECK(status == 0);
 }
 
-static void swap_under_readers(void)
+static void swap_under_readers(void (*show)(int root_fd))
 {
 	static const char *const places[] = { "host/run/nvidia/driver", "operand/driver" };
 	pid_t readers[ARRAY_SIZE(places)];
 	int ends[ARRAY_SIZE(places)];
 
-	live("life1", export_it);
+	live("life1", show);
 	expect_life("life1");
 	for (size_t i = 0; i < ARRAY_SIZE(places); i++)
 		readers[i] = start_reader(places[i], &ends[i]);
 	for (int round = 0; round < 50; round++) {
-		live("life2", export_it);
-		live("life1", export_it);
+		live("life2", show);
+		live("life1", show);
 	}
-	live("life2", export_it);
+	live("life2", show);
 	for (size_t i = 0; i < ARRAY_SIZE(places); i++)
 		end_reader(readers[i], ends[i]);
 	expect_life("life2");
 	live("life1", detach_it);
 	CHECK(!fs_exists(AT_FDCWD, "host/run/nvidia/driver/who"));
 	CHECK(!fs_exists(AT_FDCWD, "operand/driver/who"));
+}
+
+static void swap_roots(void)
+{
+	swap_under_readers(export_it);
+}
+
+static void swap_folders(void)
+{
+	swap_under_readers(bind_it);
 }
 
 /* Where nobody shares the folder there is nobody to see a gap, but one root all the same. */
@@ -270,7 +297,12 @@ static void in_a_node(void **state, void (*test)(void))
 
 static void a_root_takes_the_place_of_another_without_a_gap(void **state)
 {
-	in_a_node(state, swap_under_readers);
+	in_a_node(state, swap_roots);
+}
+
+static void a_folder_takes_the_place_of_another_without_a_gap(void **state)
+{
+	in_a_node(state, swap_folders);
 }
 
 static void a_folder_that_nobody_shares(void **state)
@@ -326,6 +358,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		folder_test(a_root_takes_the_place_of_another_without_a_gap),
+		folder_test(a_folder_takes_the_place_of_another_without_a_gap),
 		folder_test(a_folder_that_nobody_shares),
 		folder_test(the_images_firmware_is_shown_although_it_is_hidden),
 		folder_test(reads_mountinfo),
