@@ -73,7 +73,7 @@ rmmod mlx5_core
 udev_settled
 
 start nic:nic-1 SLIPWAY_KILL_AT=swap-in:before
-killed_at nic swap-in:before
+killed_there
 expect_unloaded netdevsim ib_core mlx5_core
 [ -L /etc/modprobe.d/blacklist-ofed-modules.conf ] || fail "no blacklist"
 device_wants_driver
@@ -111,7 +111,7 @@ udev_up
 etc_files >/etc/before
 sync
 start nic:nic-1 SLIPWAY_KILL_AT=swap-in:before
-killed_at nic swap-in:before
+killed_there
 [ -e /etc/modprobe.d/blacklist-ofed-modules.conf ] || fail "no blacklist"
 [ -e /etc/udev/rules.d/77-mlnx-net-names.rules ] || fail "no rule"
 sync

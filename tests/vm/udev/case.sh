@@ -6,6 +6,7 @@
 #   udev_settled       until it has nothing to do any more
 #   names_of DEVICE    the names of a device's interfaces, sorted, in one line: netdevsim0
 #   device_wants_driver  the simulated NIC appears, for udevd
+#   killed_there       the container is at its kill point: it dies there
 #   etc_files          prints what is in /etc/udev and /etc/modprobe.d
 . /case/simnet.sh
 
@@ -14,6 +15,9 @@ for part in bin lib; do
 done
 [ ! -d /case/udev-root/lib64 ] || cp -r /case/udev-root/lib64/. /lib64/
 mkdir -p /etc/udev/rules.d /run/udev
+
+# A file that the operator's mount makes.
+: >>/etc/modprobe.d/ib_core.conf
 
 udev_up() {
     ln -sf /bin/udevadm /bin/systemd-udevd
@@ -41,4 +45,11 @@ etc_files() {
 device_wants_driver() {
     udevadm trigger --action=add --subsystem-match=pci --attr-match=vendor=0x15b3
     udev_settled
+}
+
+# The first process of a pid name space cannot kill itself: it waits at its kill point for somebody who can.
+killed_there() {
+    wait_log nic '^kill point ' 120
+    kill_hard nic 2>/dev/null || true
+    wait_exit nic 60
 }
