@@ -163,6 +163,7 @@ static void restore_all(struct restoration *restoration)
 	restore_rates(restoration);
 	restore_drivers(restoration);
 	kill_point("network:device:drivers");
+	restore_refused_params(restoration);
 	crew_count(restoration->crew, 1, restoration->now.vf_number);
 }
 

@@ -16,6 +16,7 @@ struct restoration {
 	struct devlink *devlink; /* NULL: a kernel without it */
 	struct netlink *route;
 	int uevents;
+	bool has_refused_params; /* to be tried again */
 };
 
 /* Brings one device back, in a process of its own. */
@@ -29,6 +30,9 @@ int restoration_look(struct restoration *restoration);
 
 /* Parameters first: some can be set in legacy mode only, some need a reload. (device_params.c) */
 void restore_params(struct restoration *restoration);
+
+/* At the end, what was refused before the other steps. (device_params.c) */
+void restore_refused_params(struct restoration *restoration);
 
 /* VFs are made without a driver, and get what the PF holds for them. (device_vfs.c) */
 void restore_vfs(struct restoration *restoration);
