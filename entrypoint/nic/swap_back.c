@@ -43,16 +43,18 @@ static bool is_there(const struct payment *payment, const char *name)
 	return sysmodule_exists(payment->swapper.role->root_fd, name);
 }
 
-/* False when one of the driver's builds is known and is nowhere at hand. */
+/* False when one of the driver's builds is known, gone, and nowhere at hand. */
 static bool is_exact(struct payment *payment)
 {
+	struct swapper *swapper = &payment->swapper;
+
 	for (size_t i = 0; i < payment->debt.go_count; i++) {
 		const struct swap_module *module = &payment->debt.go[i];
 		_cleanup_free_ char *path = NULL;
 
 		if (is_driver(module) && *module->build_id &&
-			at_hand_find(&payment->swapper.at_hand, module->name, module->build_id,
-				&path) < 0)
+			!undo_is_owed_build(swapper, &payment->debt, module->name) &&
+			at_hand_find(&swapper->at_hand, module->name, module->build_id, &path) < 0)
 			return false;
 	}
 	return true;
@@ -86,21 +88,48 @@ static int bring_of_host(
 		    : -ENOENT;
 }
 
-/* Last gone first. The first failure ends it. */
+/* Of one without an id nothing but the name is known. */
+static int bring_one(struct payment *payment, const struct swap_module *module, struct error *why)
+{
+	if (*module->build_id)
+		return swapper_bring_build(&payment->swapper, module, why);
+	return is_there(payment, module->name) ? 0 : bring_of_host(payment, module, why);
+}
+
+/* Last gone first. Returns the first failure; *ret_progress: something came. */
+static int bring_each(struct payment *payment, bool *ret_progress, struct error *why)
+{
+	int first_failure = 0;
+
+	*ret_progress = false;
+	for (size_t i = payment->debt.go_count; i-- > 0;) {
+		const struct swap_module *module = &payment->debt.go[i];
+		bool was_there = is_there(payment, module->name);
+		struct error text = { "" };
+		int r = is_driver(module) ? bring_one(payment, module, &text) : 0;
+
+		*ret_progress |= !was_there && is_there(payment, module->name);
+		if (r < 0 && !first_failure) {
+			first_failure = r;
+			*why = text;
+		}
+	}
+	return first_failure;
+}
+
+/* What came since an earlier life was killed may need what stands before it in the order. */
 static int bring_builds(struct payment *payment, struct error *why)
 {
+	bool progress = true;
 	int r = take_rivals_out(payment);
 
-	if (r < 0)
+	if (r < 0) {
 		*why = payment->swapper.action->error;
-	for (size_t i = payment->debt.go_count; r == 0 && i-- > 0;) {
-		const struct swap_module *module = &payment->debt.go[i];
-
-		if (!is_driver(module))
-			continue;
-		r = *module->build_id ? swapper_bring_build(&payment->swapper, module, why)
-				      : bring_of_host(payment, module, why);
+		return r;
 	}
+	do
+		r = bring_each(payment, &progress, why);
+	while (r < 0 && progress);
 	return r;
 }
 
@@ -305,6 +334,7 @@ static int keep_ours(struct payment *payment)
 {
 	swapper_tell(&payment->swapper, "the image's modules could not all go: they stay");
 	bring_ours_at_worst(payment);
+	peermem_allow(payment->swapper.role->root_fd);
 	return 0;
 }
 

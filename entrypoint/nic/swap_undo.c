@@ -15,9 +15,15 @@
 bool undo_is_of_set(struct swapper *swapper, const char *name)
 {
 	char build_id[BUILD_ID_HEX_SIZE];
+	struct error ignored;
+	struct loader *own;
 
 	if (strv_contains(&swapper->role->driver_modules, name))
 		return true;
+	/* What else the image has is of the kernel; what it lacks is of an image before it. */
+	own = swapper_own(swapper, &ignored);
+	if (own && swapper_tree_has(own, name))
+		return false;
 	sysmodule_build_id(swapper->role->root_fd, name, build_id);
 	return !at_hand_on_host(&swapper->at_hand, name, build_id);
 }
