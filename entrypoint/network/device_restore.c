@@ -66,6 +66,7 @@ static bool is_there(void *context)
 bool restoration_await(struct restoration *restoration)
 {
 	uint32_t bind_ms = restoration->network->bind_ms;
+	char driver[DEVICE_PART_SIZE];
 	const char *lacks;
 
 	if (uevents_wait(restoration->uevents, bind_ms, is_there, restoration))
@@ -75,7 +76,9 @@ bool restoration_await(struct restoration *restoration)
 		return true;
 	crew_fail(restoration->crew, "%s is not back after %u ms: %s", restoration->saved->name,
 		bind_ms, lacks);
-	return false;
+	/* Without its driver there is nothing to bring back; without its interface all else is. */
+	device_link(restoration->network->root_fd, restoration->saved->name, "driver", driver);
+	return *driver != '\0';
 }
 
 /* ---- the eswitch */

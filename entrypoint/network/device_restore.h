@@ -22,7 +22,8 @@ struct restoration {
 /* Brings one device back, in a process of its own. */
 void device_restore(const struct network *network, const struct device *saved, struct crew *crew);
 
-/* Waits until driver, interface and devlink instance are there; says what is not. */
+/* Waits until driver, interface and devlink instance are there; says what is not. False when not
+ * even the driver is. */
 bool restoration_await(struct restoration *restoration);
 
 /* Looks anew at what /sys and the PF's interface say. */

@@ -535,6 +535,28 @@ static void a_device_that_does_not_come_is_told_and_the_others_come(void **state
 	end(&bench);
 }
 
+/* Its interface is in another network namespace, say. */
+static void a_pf_without_its_interface_gets_the_rest(void **state)
+{
+	const struct folder *folder = *state;
+	struct record *record;
+	struct bench bench;
+
+	begin(&bench, folder);
+	pf(folder, "0\n");
+	vf(folder, 0, "0000:3b:00.1");
+	pf_record(&bench, "1", "1");
+	record = vf_record(&bench, "0", "0000:3b:00.1", "mlx5_core", NULL);
+	assert_int_equal(record_set(record, "vlan", "7"), 0);
+	restore(&bench);
+	assert_int_equal(bench.result.failures, 1);
+	assert_contains(
+		bench.result.first, PF " is not back after 50 ms: its interface has not come");
+	expect_text(folder, PCI "devices/0000:3b:00.0/sriov_numvfs", "1\n");
+	expect_text(folder, PCI "drivers/mlx5_core/bind", "0000:3b:00.1");
+	end(&bench);
+}
+
 /* ---- work side by side */
 
 static void work(void *context, size_t index, struct crew *crew)
@@ -605,6 +627,7 @@ int main(void)
 		folder_test(other_numbers_of_vfs_are_left),
 		folder_test(a_missing_driver_is_named_and_the_rest_goes_on),
 		folder_test(a_device_that_does_not_come_is_told_and_the_others_come),
+		folder_test(a_pf_without_its_interface_gets_the_rest),
 		folder_test(every_job_is_done_and_heard),
 		folder_test(a_job_that_dies_is_a_failure),
 	};
