@@ -19,13 +19,19 @@ static struct {
 	pid_t init;
 } state;
 
-/* A worker takes the init with it: a container is killed whole. */
+/*
+ * A worker takes the init with it: a container is killed whole. Process 1 of a name space takes no
+ * SIGKILL from inside: there, all stands still until somebody outside kills it.
+ */
 static _Noreturn void die(const char *name)
 {
+	pid_t init = state.init ? state.init : getpid();
+
 	(void) fprintf(stderr, "kill point %s (#%u)\n", name, state.places);
-	if (state.init && state.init != getpid())
-		(void) kill(state.init, SIGKILL);
-	(void) kill(getpid(), SIGKILL);
+	if (init != 1) {
+		(void) kill(init, SIGKILL);
+		(void) kill(getpid(), SIGKILL);
+	}
 	for (;;)
 		(void) pause();
 }

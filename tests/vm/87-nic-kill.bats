@@ -17,8 +17,8 @@ run_nic_kill() {
     {
         echo '. /case/simnet.sh; . /case/node.sh; . /case/kill.sh; . /case/node.sh; victim=nic; victim_image=nic:nic-1'
         cat
-    } >"$BATS_TEST_TMPDIR/case"
-    runner=run_simnet run_kill_case --add "$vm_folder/simnet/node.sh" "$@" <"$BATS_TEST_TMPDIR/case"
+    } >"$BATS_TEST_TMPDIR/nic-case"
+    runner=run_simnet run_kill_case --add "$vm_folder/simnet/node.sh" "$@" <"$BATS_TEST_TMPDIR/nic-case"
 }
 
 @test "killed in a start, where something changed or is about to: the next start serves, with the network as it was" {

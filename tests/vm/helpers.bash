@@ -58,6 +58,8 @@ use_images() {
 run_case() {
     local script=$BATS_TEST_TMPDIR/case
     cat >"$script"
+    # One that was given its own file as input, say.
+    [ -s "$script" ] || { echo "the case is empty" >&2 && return 1; }
     run "$vm_folder/run-vm" --build "$VM_BUILD" --timeout "${VM_TIMEOUT:-180}" ${VM_IMAGES:+--images "$VM_IMAGES"} "$@" "$VM_KREL" "$script"
     if [ "$status" -ne 0 ]; then
         echo "case exit $status; the end of the console:"

@@ -12,12 +12,23 @@ for role in gpu nic peermem; do
 done
 
 is_ready_or_ended() {
-    grep -qE '^[a-z]+ +[0-9.]+ s  ready' "/vm/containers/$1/now/log" || [ -e "/vm/containers/$1/now/exit" ]
+    grep -qE '^([a-z]+ +[0-9.]+ s  ready|kill point)' "/vm/containers/$1/now/log" || [ -e "/vm/containers/$1/now/exit" ]
+}
+
+is_there_or_ended() {
+    grep -q '^kill point' "/vm/containers/$1/now/log" || [ -e "/vm/containers/$1/now/exit" ]
+}
+
+# The first process of a pid name space cannot be killed from inside: it waits at its kill point for this.
+let_die() {
+    ! grep -q '^kill point' "/vm/containers/$1/now/log" || ! is_running "$1" || kill_hard "$1" 2>/dev/null || true
 }
 
 # killed_at NAME PLACE: it ended there, and of nothing else.
 killed_at() {
     local code
+    poll 120 is_there_or_ended "$1" || fail "$1 did not come to its kill point $2"
+    let_die "$1"
     code=$(wait_exit "$1" 120)
     [ "$code" = 137 ] || fail "$1 ended with $code, not by its kill point $2"
     container_log_has "$1" "^kill point .*" || fail "$1 was killed by something else than $2"
@@ -56,7 +67,10 @@ random_round() {
     start "$victim_image" "SLIPWAY_KILL_AT=$place" "$@"
     poll 120 is_ready_or_ended "$victim" || fail "neither ready nor dead after 120 s ($place)"
     if is_running "$victim"; then
-        crun kill "$victim" TERM 2>/dev/null || true # it may die at this very moment
+        # It may die at this very moment.
+        container_log_has "$victim" '^kill point' || crun kill "$victim" TERM 2>/dev/null || true
+        poll 120 is_there_or_ended "$victim" || fail "neither dead nor stopped after 120 s ($place)"
+        let_die "$victim"
         wait_exit "$victim" 120
     fi
     container_log "$victim" | grep '^kill point' || echo "$place: all of it"
