@@ -140,11 +140,13 @@ vfs netdevsim0 4
 vfs netdevsim1 4
 ip link set eth1 vf 1 vlan 9
 vfs netdevsim2 4
+devlink dev param set netdevsim/netdevsim1 name flow_steering_mode value smfs cmode runtime
 nettool save-devices run/journal netdevsim
 # A card fewer, VFs of another number, and a mode that was not there.
 rmmod netdevsim
 cards 2
 vfs netdevsim0 2
+vfs netdevsim1 4
 devlink dev eswitch set netdevsim/netdevsim1 mode switchdev
 if NETTOOL_BIND_MS=2000 nettool restore-devices run/journal netdevsim >/tmp/said; then
     fail "there was nothing to say"
@@ -152,10 +154,13 @@ fi
 cat /tmp/said
 grep 'netdevsim/netdevsim0 has 2 VFs that somebody made meanwhile, and had 4: they are left as they are' /tmp/said
 grep 'netdevsim/netdevsim2 is not back after 2000 ms: no driver has taken it' /tmp/said
-grep '2 devices, 6 VFs, 0 links, 2 failures' /tmp/said
+# That can be set in legacy mode only.
+grep 'netdevsim/netdevsim1 does not get back its parameter flow_steering_mode=smfs: Operation not supported' /tmp/said
+grep 'netdevsim/netdevsim1 is in switchdev mode now and was in legacy: somebody changed it, it is left' /tmp/said
+grep '2 devices, 6 VFs, 0 links, 3 failures' /tmp/said
 [ "$(cat /sys/bus/netdevsim/devices/netdevsim0/sriov_numvfs)" = 2 ]
 ip link show eth1 | grep 'vf 1 .*vlan 9'
-devlink dev eswitch show netdevsim/netdevsim1
+devlink dev eswitch show netdevsim/netdevsim1 | grep 'mode switchdev'
 
 # A card that comes late is waited for, by its event.
 rmmod netdevsim
