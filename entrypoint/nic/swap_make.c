@@ -133,23 +133,51 @@ static bool may_stay(const struct making *making, const char *module)
 	       (part == SWAP_THIRD_PARTY && !inputs->unload_third_party);
 }
 
+/*
+ * Is it to be loaded, or does it lean on what is? A set may bring more: NVMe's own driver, say,
+ * which the node's root disk may run on. That is nobody's to replace who was not asked to.
+ */
+static int concerns(const struct making *making, const char *module, bool *ret)
+{
+	const struct strv *load = &making->plan->load;
+	int r = 0;
+
+	*ret = strv_contains(load, module);
+	for (size_t i = 0; r == 0 && !*ret && i < load->count; i++) {
+		_cleanup_strv_ struct strv holders = { 0 };
+
+		if (!strv_contains(&making->nic->role.driver_modules, load->items[i]))
+			continue;
+		r = sysmodule_holders(making->comparison.root_fd, load->items[i], &holders);
+		*ret = r == 0 && strv_contains(&holders, module);
+	}
+	return r;
+}
+
+static int compare_one(struct making *making, const char *module)
+{
+	struct error why = { "" };
+	enum compare verdict;
+	bool concerned = false;
+	int r = concerns(making, module, &concerned);
+
+	if (r < 0 || !concerned)
+		return r;
+	r = compare_module(&making->comparison, module, &verdict, &why);
+	if (r < 0 || verdict == COMPARE_ABSENT || verdict == COMPARE_SAME)
+		return r;
+	tell(making->action, &why);
+	return may_stay(making, module) ? 0 : strv_push(&making->differ, module);
+}
+
 /* Every module of the set, not only what is to be loaded. */
 static int list_differing(struct making *making)
 {
 	const struct strv *set = &making->nic->role.driver_modules;
 	int r = 0;
 
-	for (size_t i = 0; r == 0 && i < set->count; i++) {
-		struct error why = { "" };
-		enum compare verdict;
-
-		r = compare_module(&making->comparison, set->items[i], &verdict, &why);
-		if (r < 0 || verdict == COMPARE_ABSENT || verdict == COMPARE_SAME)
-			continue;
-		tell(making->action, &why);
-		if (!may_stay(making, set->items[i]))
-			r = strv_push(&making->differ, set->items[i]);
-	}
+	for (size_t i = 0; r == 0 && i < set->count; i++)
+		r = compare_one(making, set->items[i]);
 	return no_memory(making->action, r);
 }
 

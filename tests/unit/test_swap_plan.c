@@ -45,6 +45,7 @@ static void make_image(const struct folder *folder)
 	copy_fixture(folder, "parameters", SET "ib_umad.ko");
 	copy_fixture(folder, "parameters", SET "rpcrdma.ko");
 	copy_fixture(folder, "parameters", SET "mlx5_vdpa.ko");
+	copy_fixture(folder, "parameters", SET "nvme_core.ko");
 	folder_write_text(folder, TREE "/modules.order", "");
 	folder_write_text(folder, TREE "/modules.builtin", "");
 	run_depmod(folder);
@@ -53,7 +54,7 @@ static void make_image(const struct folder *folder)
 static void open_bench(struct bench *bench, const struct folder *folder)
 {
 	static const char *const set[] = { "ib_uverbs", "mlx5_core", "ib_umad", "rpcrdma",
-		"mlx5_vdpa" };
+		"mlx5_vdpa", "nvme_core" };
 	struct role *role = &bench->nic.role;
 
 	*bench = (struct bench){ .folder = folder };
@@ -233,6 +234,7 @@ static void one_that_nobody_asked_for_stays_when_it_may_not_go(void **state)
 
 	open_bench(&bench, *state);
 	load_ours(*state);
+	load(*state, "ib_uverbs", OURS, 2, "mlx5_core rpcrdma");
 	load(*state, "rpcrdma", OTHERS, 1, "");
 	assert_int_equal(make(&bench), 0);
 	assert_true(bench.plan.same);
@@ -249,10 +251,28 @@ static void auxiliary_modules_of_the_set_are_compared_too(void **state)
 
 	open_bench(&bench, *state);
 	load_ours(*state);
+	load(*state, "mlx5_core", OURS, 1, "mlx5_vdpa");
 	load(*state, "mlx5_vdpa", OTHERS, 0, "");
 	assert_int_equal(make(&bench), 0);
 	assert_false(bench.plan.same);
 	assert_going(&bench.plan, "mlx5_vdpa:auxiliary");
+}
+
+/* The node's root disk may be one. */
+static void nvme_of_the_set_is_left_alone(void **state)
+{
+	_cleanup_bench_ struct bench bench;
+
+	open_bench(&bench, *state);
+	load_ours(*state);
+	load(*state, "nvme_core", OTHERS, 4, "");
+	assert_int_equal(make(&bench), 0);
+	assert_true(bench.plan.same);
+	load(*state, "ib_umad", OTHERS, 0, "");
+	bench.nic.inputs.nfsrdma = true;
+	assert_int_equal(make(&bench), 0);
+	assert_going(&bench.plan, "ib_umad:ours");
+	assert_false(strv_contains(&bench.plan.load, "nvme_core"));
 }
 
 static void nfsrdma_brings_its_transport(void **state)
@@ -459,6 +479,7 @@ int main(void)
 		folder_test(third_party_stays_where_its_core_does),
 		folder_test(one_that_nobody_asked_for_stays_when_it_may_not_go),
 		folder_test(auxiliary_modules_of_the_set_are_compared_too),
+		folder_test(nvme_of_the_set_is_left_alone),
 		folder_test(nfsrdma_brings_its_transport),
 		folder_test(other_parameters_are_another_driver),
 		folder_test(every_refusal_is_in_one_message),
