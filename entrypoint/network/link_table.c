@@ -250,18 +250,34 @@ static void number_equals(struct link_table *table)
 	}
 }
 
+/* Of an interface that was there before, what sysfs says of it was read then. */
+static void complete(int net_fd, struct link *link, const struct link_table *before)
+{
+	const struct link *known = link_by_index(before, link->index);
+
+	if (!known) {
+		read_sysfs(net_fd, link);
+		return;
+	}
+	memcpy(link->device, known->device, sizeof(link->device));
+	memcpy(link->module, known->module, sizeof(link->module));
+	link->dev_port = known->dev_port;
+	link->address_origin = known->address_origin;
+}
+
 int link_table_read(
 	int root_fd, struct netlink *netlink, struct link_table *table, struct error *error)
 {
+	_cleanup_(link_table_free) struct link_table before = *table;
 	_cleanup_close_ int net_fd =
 		openat(root_fd, "sys/class/net", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	struct nlmsghdr *request = netlink_request(netlink, RTM_GETLINK, NLM_F_DUMP);
 	struct ifinfomsg *header = netlink_extra(request, sizeof(*header));
 	int r;
 
+	*table = (struct link_table){ 0 };
 	if (net_fd < 0)
 		return error_set_errno(error, -errno, "/sys/class/net");
-	link_table_free(table);
 	header->ifi_family = AF_UNSPEC;
 	mnl_attr_put_u32(request, IFLA_EXT_MASK, RTEXT_FILTER_SKIP_STATS);
 	r = netlink_talk(netlink, request, add_link, table, error);
@@ -270,7 +286,7 @@ int link_table_read(
 	if (r < 0)
 		return error_prefix(error, r, "interfaces");
 	for (size_t i = 0; i < table->count; i++)
-		read_sysfs(net_fd, &table->items[i]);
+		complete(net_fd, &table->items[i], &before);
 	if (table->count > 1)
 		qsort(table->items, table->count, sizeof(*table->items), by_index);
 	number_equals(table);

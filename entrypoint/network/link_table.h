@@ -47,7 +47,10 @@ struct link_table {
 
 void link_table_free(struct link_table *table);
 
-/* Replaces what is in @table. @root_fd: where sys/class/net is. */
+/*
+ * Replaces what is in @table, which is empty at first. @root_fd: where sys/class/net is; what that
+ * says of an interface is read once, for it lasts as long as the interface.
+ */
 int link_table_read(
 	int root_fd, struct netlink *netlink, struct link_table *table, struct error *error);
 

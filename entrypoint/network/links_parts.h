@@ -28,11 +28,13 @@ struct saved_links {
 	struct records *records;
 	uint64_t life;
 	struct records usual; /* a new interface's sysctls, a record for each folder of them */
+	struct sysctl_groups *groups;
 };
 
 bool saved_links_has(const struct saved_links *saved, uint32_t index);
 
 int link_record_add(const struct saved_links *saved, const struct link *link, struct error *error);
+void sysctl_groups_free(struct sysctl_groups **groups);
 int sysctls_save(struct saved_links *saved, const struct link *link, struct error *error);
 int addresses_save(const struct saved_links *saved, struct error *error);
 /* Nexthops, routes and rules: of addresses that were saved before, too. */

@@ -330,6 +330,7 @@ static void saved_links_free(struct saved_links *saved)
 {
 	link_table_free(&saved->table);
 	records_free(&saved->usual);
+	sysctl_groups_free(&saved->groups);
 	netlink_close(&saved->netlink);
 	free(saved->order);
 }

@@ -323,15 +323,17 @@ int netlink_family(struct netlink *netlink, const char *name, struct error *erro
 	return family.number;
 }
 
-int netlink_group(struct netlink *netlink, const char *name, const char *group, struct error *error)
+int netlink_group(
+	struct netlink *netlink, const char *family_name, const char *name, struct error *error)
 {
-	struct family family = { .group = group, .number = -1 };
-	int r = ask_family(netlink, name, &family, error);
+	struct family family = { .group = name, .number = -1 };
+	int r = ask_family(netlink, family_name, &family, error);
 
 	if (r < 0)
 		return r;
 	if (family.number < 0)
-		return error_set(error, -ENOENT, "netlink family %s: no group %s", name, group);
+		return error_set(
+			error, -ENOENT, "netlink family %s: no group %s", family_name, name);
 	return family.number;
 }
 

@@ -50,7 +50,7 @@ int netlink_family(struct netlink *netlink, const char *name, struct error *erro
 int netlink_join(struct netlink *netlink, unsigned group, struct error *error);
 /* Generic netlink: the number of a family's group; -ENOENT. */
 int netlink_group(
-	struct netlink *netlink, const char *family, const char *name, struct error *error);
+	struct netlink *netlink, const char *family_name, const char *name, struct error *error);
 
 /*
  * Waits at most @timeout_ms for notifications and calls @callback for each that is there. 0 when
