@@ -22,8 +22,9 @@ static const char *const ours[] = {
 /* Of `slipway build` and its recipes (nodebuild/workshop.c), and of tests: no mistake here. */
 static const char *const others[] = { "SLIPWAY_ARCH", "SLIPWAY_CACHE", "SLIPWAY_CC",
 	"SLIPWAY_DATADIR", "SLIPWAY_JOBS", "SLIPWAY_KERNEL", "SLIPWAY_KILL_AT", "SLIPWAY_KREL",
-	"SLIPWAY_MIRRORS", "SLIPWAY_NVIDIA", "SLIPWAY_OFED", "SLIPWAY_OUTPUT", "SLIPWAY_PATCHES",
-	"SLIPWAY_SOURCE", "SLIPWAY_VERSION", "SLIPWAY_WORK" };
+	"SLIPWAY_MIRRORS", "SLIPWAY_NFSRDMA", "SLIPWAY_NVIDIA", "SLIPWAY_OFED",
+	"SLIPWAY_OFED_FLAGS", "SLIPWAY_OUTPUT", "SLIPWAY_PATCHES", "SLIPWAY_SOURCE",
+	"SLIPWAY_VERSION", "SLIPWAY_WORK" };
 
 static bool is_among(const char *const *names, size_t count, const char *name)
 {
