@@ -3,14 +3,14 @@
  * meddle: a test double for what goes wrong between a load proof, or a look at references, and the
  * act itself.
  *
- *   when=NAME refuse=N     the next N loads of NAME fail, after the kernel has checked and linked it
- *                          and before its init runs: as a driver's init fails on a card that it
- *                          does not like
- *   when=NAME take=OTHER   when NAME goes, OTHER gets a reference that no holder explains, which is
- *                          given back when this module is unloaded: as a process opens a device just
- *                          then
- *   when=NAME load=OTHER   when NAME comes, or with going=1 goes, the host's modprobe is asked for
- *                          OTHER: as udev does for a new device
+ * when=NAME refuse=N: the next N loads of NAME fail, after the kernel has checked and linked it and
+ * before its init runs, as a driver's init fails on a card that it does not like.
+ *
+ * when=NAME take=OTHER: when NAME goes, OTHER gets a reference that no holder explains, which is
+ * given back when this module is unloaded, as a process opens a device just then.
+ *
+ * when=NAME load=OTHER: when NAME comes, or with going=1 goes, the host's modprobe is asked for
+ * OTHER, as udev does for a new device.
  *
  * What the kernel does about each is real: a notifier's refusal ends load_module() with its errno,
  * a reference keeps delete_module() out. It is loaded in the test VM only.
