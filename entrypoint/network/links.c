@@ -232,6 +232,20 @@ static void count_links(const struct links_restore *restore)
 		restore->result->links += restore->links[i].index != 0;
 }
 
+/* Whoever named an interface after us wins, but not in silence. */
+static void check_names(const struct links_restore *restore)
+{
+	for (size_t i = 0; i < restore->count; i++) {
+		const struct restored_link *link = &restore->links[i];
+		const struct link *now = restored_now(restore, link);
+
+		if (now && link->device && !link->is_hosts && !link->is_misnamed &&
+			strcmp(now->name, link->name) != 0)
+			network_failure(restore->network, restore->result,
+				"%s: somebody has named it %s", link->name, now->name);
+	}
+}
+
 /*
  * Names first, for masters and rules know a port by its name; settings while an interface is down;
  * masters before addresses, which joining a VRF takes away.
@@ -253,6 +267,8 @@ static int restore_all(struct links_restore *restore, struct error *error)
 	look(restore);
 	kill_point("network:links:masters");
 	restore_settings(restore, false);
+	/* udev may have named one meanwhile; once it is up, older kernels refuse that. */
+	links_rename(restore);
 	restore_flags(restore);
 	look(restore);
 	kill_point("network:links:up");
@@ -264,6 +280,7 @@ static int restore_all(struct links_restore *restore, struct error *error)
 	kill_point("network:links:routes");
 	await_carriers(restore);
 	masters_choose_active(restore);
+	check_names(restore);
 	count_links(restore);
 	return 0;
 }

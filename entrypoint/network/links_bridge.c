@@ -113,17 +113,35 @@ static bool has_vlan(const struct attributes *vlans, uint16_t number)
 	return false;
 }
 
-/* A new port is in the bridge's default VLAN, until somebody takes it out. */
+/* The VLAN that the bridge puts a new port into. */
+static uint16_t default_vlan(const struct links_restore *restore, uint32_t bridge)
+{
+	const struct link *master = link_by_index(&restore->now, bridge);
+	const struct nlattr *data = master ? link_info_attribute(master, IFLA_INFO_DATA) : NULL;
+	const struct nlattr *attribute;
+
+	if (!data)
+		return 1;
+	mnl_attr_for_each_nested(attribute, data)
+	{
+		if (mnl_attr_get_type(attribute) == IFLA_BR_VLAN_DEFAULT_PVID &&
+			mnl_attr_get_payload_len(attribute) >= 2)
+			return mnl_attr_get_u16(attribute);
+	}
+	return 1;
+}
+
+/* A new port is in that VLAN, until somebody takes it out. */
 static void leave_default(struct links_restore *restore, const struct restored_link *link,
-	const struct attributes *vlans)
+	const struct attributes *vlans, uint16_t number)
 {
 	struct {
 		struct nlattr header;
 		struct bridge_vlan_info vlan;
-	} only = { { sizeof(only), IFLA_BRIDGE_VLAN_INFO }, { .vid = 1 } };
+	} only = { { sizeof(only), IFLA_BRIDGE_VLAN_INFO }, { .vid = number } };
 	struct error error;
 
-	if (has_vlan(vlans, 1))
+	if (!number || has_vlan(vlans, number))
 		return;
 	(void) netlink_talk(restore->netlink,
 		vlan_request(restore, link->index, RTM_DELLINK, &only, sizeof(only)), NULL, NULL,
@@ -139,7 +157,7 @@ static void restore_vlans(struct links_restore *restore, const struct record *re
 
 	if (!now || !now->master || link->is_hosts || !vlans.data)
 		return;
-	leave_default(restore, link, &vlans);
+	leave_default(restore, link, &vlans, default_vlan(restore, now->master));
 	(void) links_do(restore, link,
 		vlan_request(restore, link->index, RTM_SETLINK, vlans.data, vlans.size),
 		"its VLANs in the bridge");

@@ -131,11 +131,13 @@ void links_rename(struct links_restore *restore)
 		const struct link *now = restored_now(restore, link);
 		struct error error = { 0 };
 
-		if (!now || !link->device || link->is_hosts || strcmp(now->name, link->name) == 0)
+		if (!now || !link->device || link->is_hosts || link->is_misnamed ||
+			strcmp(now->name, link->name) == 0 ||
+			rename_one(restore, link, &error) == 0)
 			continue;
-		if (rename_one(restore, link, &error) < 0)
-			network_failure(restore->network, restore->result,
-				"%s: its name (it is %s): %s", link->name, now->name, error.text);
+		link->is_misnamed = true;
+		network_failure(restore->network, restore->result, "%s: its name (it is %s): %s",
+			link->name, now->name, error.text);
 	}
 }
 
