@@ -1,20 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/unit/support.h"
 
-#include <poll.h>
 #include <sys/socket.h>
-#include <sys/un.h>
-#include <sys/wait.h>
 
 #include "common/error.h"
 #include "common/fs.h"
 #include "common/strv.h"
-#include "entrypoint/hostfiles/udevd.h"
 #include "entrypoint/nic/host_files.h"
-#include "entrypoint/nic/modprobe_options.h"
 #include "entrypoint/nic/name_rules.h"
 #include "entrypoint/nic/nic.h"
-#include "entrypoint/nic/sources.h"
 
 /* ---- the rules that keep names */
 
@@ -193,223 +187,6 @@ static void test_names_that_are_left(void **state)
 	assert_contains(text, GENERAL);
 	assert_int_equal(notes.count, 1);
 	assert_contains(first(&notes), "we\"ird$");
-}
-
-/* ---- the host's modprobe options */
-
-static const char *const option_folders[] = { "etc/modprobe.d", "host/etc/modprobe.d",
-	"host/usr/lib/modprobe.d", NULL };
-
-static void assert_options(const struct folder *folder, const char *expected, struct strv *notes)
-{
-	_cleanup_(modprobe_options_free) struct modprobe_options options = { .modules = { 0 } };
-	_cleanup_strv_ struct strv lines = { 0 };
-	_cleanup_free_ char *joined = NULL;
-	struct error error = { "" };
-
-	assert_int_equal(
-		modprobe_options_read(folder->fd, option_folders, "host", &options, notes, &error),
-		0);
-	for (size_t i = 0; i < options.words.count; i++)
-		assert_int_equal(strv_pushf(&lines, "%s %s %s", options.files.items[i],
-					 options.modules.items[i], options.words.items[i]),
-			0);
-	joined = strv_join(&lines, "\n");
-	assert_string_equal(joined ? joined : "", expected);
-}
-
-static void test_options_of_all_folders(void **state)
-{
-	_cleanup_strv_ struct strv notes = { 0 };
-
-	assert_options(*state, "", &notes);
-	folder_write_text(*state, "etc/modprobe.d/ib_core.conf", "options ib_core netns_mode=0\n");
-	folder_write_text(*state, "host/etc/modprobe.d/ib_core.conf", "options ib_core twice=1\n");
-	folder_write_text(*state, "host/etc/modprobe.d/mlx.conf",
-		"# options mlx5_core no=1\n  options\tmlx5-core prof_sel=2 \\\n debug_mask=0x1\n"
-		"alias x y\noptions ib_ipoib\noptions ib_core name=\"two words\"");
-	folder_write_text(*state, "host/etc/modprobe.d/mlx.conf.bak", "options mlx5_core bak=1\n");
-	folder_write_text(
-		*state, "host/usr/lib/modprobe.d/mlx.conf", "options mlx5_core masked=1\n");
-	folder_write_text(*state, "host/usr/lib/modprobe.d/a.conf", "options mlx5_core first=1\n");
-	assert_options(*state,
-		"host/usr/lib/modprobe.d/a.conf mlx5_core first=1\n"
-		"etc/modprobe.d/ib_core.conf ib_core netns_mode=0\n"
-		"host/etc/modprobe.d/mlx.conf mlx5_core prof_sel=2\n"
-		"host/etc/modprobe.d/mlx.conf mlx5_core debug_mask=0x1\n"
-		"host/etc/modprobe.d/mlx.conf ib_core name=\"two words\"",
-		&notes);
-	assert_int_equal(notes.count, 0);
-}
-
-static void test_options_behind_links(void **state)
-{
-	_cleanup_strv_ struct strv notes = { 0 };
-	const struct folder *folder = *state;
-
-	folder_write_text(folder, "host/srv/real.conf", "options mlx5_core a=1\n");
-	folder_write_text(folder, "host/usr/lib/modprobe.d/off.conf", "options mlx5_core off=1\n");
-	folder_subfolder(folder, "host/etc/modprobe.d");
-	link_to(folder, "host/etc/modprobe.d/far.conf", "/srv/real.conf");
-	link_to(folder, "host/etc/modprobe.d/lost.conf", "/srv/nowhere.conf");
-	link_to(folder, "host/etc/modprobe.d/off.conf", "/dev/null");
-	folder_write_text(folder, "host/etc/modprobe.d/bad.conf", "options mlx5_core b=\"1\n");
-	assert_options(folder, "host/etc/modprobe.d/far.conf mlx5_core a=1", &notes);
-	assert_int_equal(notes.count, 1);
-	assert_contains(first(&notes), "bad.conf");
-}
-
-/* ---- OFED's sources */
-
-static void assert_leads(const struct folder *folder, const char *path, const char *target)
-{
-	char there[128] = "";
-
-	assert_true(readlinkat(folder->fd, path, there, sizeof(there) - 1) > 0);
-	assert_string_equal(there, target);
-}
-
-static void test_links_of_sources(void **state)
-{
-	const struct folder *folder = *state;
-	struct error error = { "" };
-
-	assert_int_equal(sources_link(folder->fd, "usr/src", "x86_64", "6.1-a", &error), -ENOENT);
-	assert_contains(error.text, "/usr/src/ofa_kernel/x86_64/6.1-a/Module.symvers");
-	folder_write_text(folder, "usr/src/ofa_kernel/x86_64/6.1-a/Module.symvers", "");
-	folder_write_text(folder, "usr/src/ofa_kernel/x86_64/6.1-b/Module.symvers", "");
-	link_to(folder, "usr/src/ofa_kernel/default", "/etc/alternatives/ofa_kernel");
-	assert_int_equal(sources_link(folder->fd, "usr/src", "x86_64", "6.1-a", &error), 0);
-	assert_leads(folder, "usr/src/ofa_kernel/default", "x86_64/6.1-a");
-	assert_leads(folder, "usr/src/ofa_kernel/6.1-a", "x86_64/6.1-a");
-	/* An image of several kernels; and a node that booted another one. */
-	assert_int_equal(sources_link(folder->fd, "usr/src", "x86_64", "6.1-b", &error), 0);
-	assert_leads(folder, "usr/src/ofa_kernel/default", "x86_64/6.1-b");
-	assert_leads(folder, "usr/src/ofa_kernel/6.1-a", "x86_64/6.1-a");
-	assert_leads(folder, "usr/src/ofa_kernel/6.1-b", "x86_64/6.1-b");
-	/* Somebody's folder stays. */
-	folder_write_text(folder, "usr/src/ofa_kernel/x86_64/6.1-c/Module.symvers", "");
-	folder_write_text(folder, "usr/src/ofa_kernel/6.1-c/Module.symvers", "theirs");
-	assert_int_equal(sources_link(folder->fd, "usr/src", "x86_64", "6.1-c", &error), 0);
-	assert_true(fs_exists(folder->fd, "usr/src/ofa_kernel/6.1-c/Module.symvers"));
-}
-
-/* ---- udevd */
-
-static int listen_at(const struct folder *folder, const char *path, int type)
-{
-	struct sockaddr_un address = { .sun_family = AF_UNIX };
-	int fd = socket(AF_UNIX, type | SOCK_CLOEXEC, 0);
-
-	folder_subfolder(folder, "run/udev");
-	(void) snprintf(address.sun_path, sizeof(address.sun_path), "%s/%s", folder->path, path);
-	assert_true(fd >= 0);
-	assert_int_equal(bind(fd, (const struct sockaddr *) &address, sizeof(address)), 0);
-	assert_int_equal(listen(fd, 4), 0);
-	return fd;
-}
-
-/* A stand-in for udevd's end of a connection, in a child, which must end well. */
-static pid_t serve(int listening_fd, void (*answer)(int fd))
-{
-	pid_t pid = fork();
-
-	if (pid == 0) {
-		answer(accept(listening_fd, NULL, NULL));
-		_exit(0);
-	}
-	assert_true(pid > 0);
-	return pid;
-}
-
-static void assert_ended_well(pid_t pid)
-{
-	int status;
-
-	assert_int_equal(waitpid(pid, &status, 0), pid);
-	assert_int_equal(status, 0);
-}
-
-/* systemd 252's udev_ctrl: a message of 280 bytes with a magic number; hangs up when it is done. */
-static void control_answer(int fd)
-{
-	unsigned char message[512];
-	uint32_t magic, type;
-
-	if (recv(fd, message, sizeof(message), 0) != 280)
-		_exit(1);
-	memcpy(&magic, message + 16, sizeof(magic));
-	memcpy(&type, message + 20, sizeof(type));
-	if (magic != 0xdead1dea || type != 4)
-		_exit(2);
-	(void) recv(fd, message, sizeof(message), 0);
-}
-
-static void varlink_answer(int fd)
-{
-	static const char answer[] = "{\"parameters\":{}}";
-	char message[512] = "";
-
-	if (recv(fd, message, sizeof(message) - 1, 0) <= 0 ||
-		!strstr(message, "io.systemd.Udev.Reload"))
-		_exit(1);
-	/* In two parts, as a stream may bring it. */
-	(void) send(fd, answer, 4, 0);
-	(void) send(fd, answer + 4, sizeof(answer) - 4, 0);
-}
-
-static void varlink_refuse(int fd)
-{
-	static const char answer[] = "{\"error\":\"org.varlink.service.MethodNotFound\"}";
-	char message[512];
-
-	(void) recv(fd, message, sizeof(message), 0);
-	(void) send(fd, answer, sizeof(answer), 0);
-}
-
-static void no_answer(int fd)
-{
-	struct pollfd poll_fd = { .fd = fd };
-
-	(void) poll(&poll_fd, 1, 5000); /* it hangs up */
-}
-
-static void test_udevd_is_told(void **state)
-{
-	const struct folder *folder = *state;
-	_cleanup_close_ int control_fd = -1;
-	_cleanup_close_ int varlink_fd = -1;
-	pid_t pid;
-
-	assert_true(udevd_reload(folder->fd, 1000)); /* there is none */
-	control_fd = listen_at(folder, "run/udev/control", SOCK_SEQPACKET);
-	pid = serve(control_fd, control_answer);
-	assert_true(udevd_reload(folder->fd, 60000));
-	assert_ended_well(pid);
-	pid = serve(control_fd, no_answer);
-	assert_false(udevd_reload(folder->fd, 100));
-	assert_ended_well(pid);
-	varlink_fd = listen_at(folder, "run/udev/io.systemd.Udev", SOCK_STREAM);
-	pid = serve(varlink_fd, varlink_answer);
-	assert_true(udevd_reload(folder->fd, 60000));
-	assert_ended_well(pid);
-}
-
-/* One that has the socket, not the method, and the older way beside it; then only the socket. */
-static void test_udevd_refuses(void **state)
-{
-	const struct folder *folder = *state;
-	int varlink_fd = listen_at(folder, "run/udev/io.systemd.Udev", SOCK_STREAM);
-	int control_fd = listen_at(folder, "run/udev/control", SOCK_SEQPACKET);
-	pid_t one = serve(varlink_fd, varlink_refuse);
-	pid_t other = serve(control_fd, control_answer);
-
-	assert_true(udevd_reload(folder->fd, 60000));
-	assert_ended_well(one);
-	assert_ended_well(other);
-	(void) close(control_fd);
-	(void) close(varlink_fd);
-	assert_false(udevd_reload(folder->fd, 1000)); /* nobody listens any more */
 }
 
 /* ---- the actions */
@@ -633,11 +410,6 @@ int main(void)
 		folder_test(test_names_of_representors),
 		folder_test(test_two_ports_of_one_function),
 		folder_test(test_names_that_are_left),
-		folder_test(test_options_of_all_folders),
-		folder_test(test_options_behind_links),
-		folder_test(test_links_of_sources),
-		folder_test(test_udevd_is_told),
-		folder_test(test_udevd_refuses),
 		folder_test(test_a_swap),
 		folder_test(test_a_start_that_fails),
 		folder_test(test_nothing_to_swap),
