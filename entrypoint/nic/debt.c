@@ -144,7 +144,6 @@ int debt_enter(const struct role *role, const struct swap_plan *plan, struct at_
 {
 	_cleanup_(swap_plan_free) struct swap_plan debt = { 0 };
 	_cleanup_strv_ struct strv coming = { 0 };
-	const struct swap_plan nothing = { 0 };
 	int r = list_coming(role, plan, &coming);
 
 	if (r < 0)
@@ -153,8 +152,9 @@ int debt_enter(const struct role *role, const struct swap_plan *plan, struct at_
 	r = debt_read(role, &debt, error);
 	if (r < 0 && r != -ENOENT && r != -EBADMSG)
 		return r;
-	/* What an earlier life left half done says nothing of the node's own. */
-	r = remember_inbox(role, r < 0 ? plan : &nothing, &coming, at_hand, error);
+	/* What runs is what an earlier life left half done: the node's own is what that one found.
+	 */
+	r = remember_inbox(role, r < 0 ? plan : &debt, &coming, at_hand, error);
 	kill_point("swap:inbox");
 	if (r < 0)
 		return r;

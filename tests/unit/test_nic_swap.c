@@ -361,6 +361,24 @@ static void the_second_swap_of_a_boot_knows_the_nodes_own_still(void **state)
 	assert_string_equal(inbox.go[0].options, "prof_sel=1");
 }
 
+/* Killed between the two files: what is owed is all that is known of the node's own. */
+static void a_debt_alone_tells_what_the_node_had(void **state)
+{
+	const struct folder *folder = *state;
+	const struct role role = { .root_fd = folder->fd };
+	_cleanup_(swap_plan_free) struct swap_plan debt = { 0 };
+	_cleanup_(swap_plan_free) struct swap_plan plan = { 0 };
+	_cleanup_(swap_plan_free) struct swap_plan inbox = { 0 };
+	struct error error = { "" };
+
+	add(&debt, "mlx5_core", 1, SWAP_OURS, NULL);
+	assert_int_equal(debt_write(&role, &debt, &error), 0);
+	assert_int_equal(strv_push(&plan.load, "mlx5_core"), 0);
+	enter(&role, &plan);
+	assert_int_equal(inbox_read(&role, &inbox, &error), 0);
+	expect_going(&inbox, "mlx5_core");
+}
+
 static void a_damaged_debt_keeps_no_start_from_going_on(void **state)
 {
 	const struct folder *folder = *state;
@@ -395,6 +413,7 @@ int main(void)
 		folder_test(the_nodes_own_is_what_the_hosts_tree_has),
 		folder_test(nothing_owed_is_written_down_too),
 		folder_test(the_second_swap_of_a_boot_knows_the_nodes_own_still),
+		folder_test(a_debt_alone_tells_what_the_node_had),
 		folder_test(a_damaged_debt_keeps_no_start_from_going_on),
 	};
 
