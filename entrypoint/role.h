@@ -94,6 +94,9 @@ struct loader;
 int role_compare_loaded(const struct role *role, struct loader *loader, struct strv *present,
 	char foreign[64], struct error *error);
 
+/* Is any of the image's modules loaded? Reads sysfs only. */
+bool role_has_loaded(const struct role *role);
+
 /*
  * STEP_WORKER: when a module of the image is loaded in another build, unloads all that the image
  * replaces. Modules that are the image's very own stay: an earlier life of the container loaded

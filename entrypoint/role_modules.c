@@ -186,8 +186,7 @@ static int replace(struct action *action, const struct strv *present, bool ours)
 	return r < 0 ? take_back(action, ours, &removed, r) : 0;
 }
 
-/* Before the tree is opened, which takes longer than to look. */
-static bool is_any_loaded(const struct role *role)
+bool role_has_loaded(const struct role *role)
 {
 	for (size_t i = 0; i < role->driver_modules.count; i++)
 		if (sysmodule_exists(role->root_fd, role->driver_modules.items[i]))
@@ -204,7 +203,7 @@ int role_make_room(struct action *action)
 	bool changed = false;
 	int r;
 
-	if (!is_any_loaded(role))
+	if (!role_has_loaded(role))
 		return 0;
 	r = loader_open(role->root_fd, "", role->krel, &loader, &action->error);
 	if (r == 0)

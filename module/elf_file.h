@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Where the bytes of a module file come from: a plain file of which only some parts are read, a
- * packed file, which is unpacked, or a buffer, packed or not. Nothing is mapped: a file that
- * shrinks meanwhile is an error and no SIGBUS.
+ * packed file, which is unpacked, or a buffer, packed or not. Nothing is mapped, unless the caller
+ * asks for that: a file that shrinks meanwhile is an error and no SIGBUS.
  */
 #pragma once
 
@@ -15,15 +15,23 @@
 struct elf_window;
 
 struct elf_file {
-	int fd;            /* of a plain file, or -1 */
+	int fd;            /* of a file, plain or packed; or -1 */
 	const char *image; /* the whole content, of a buffer or unpacked; or NULL */
 	char *unpacked;    /* what of it is ours to free */
-	uint64_t size;     /* of the unpacked content */
+	void *mapped;      /* the file's own bytes, to be unmapped; or NULL */
+	uint64_t mapped_size;
+	uint64_t size; /* of the unpacked content */
 	struct elf_window *windows;
 };
 
-/* Both leave @file empty on failure; messages do not name the file. */
+/* All leave @file empty on failure; messages do not name the file. */
 int elf_file_open(
+	struct elf_file *file, int dir_fd, const char *path, struct error *error) _must_check_;
+/*
+ * The same, mapped: for a process that can do with its death by SIGBUS should the file shrink. What
+ * elf_file_map() gives is neither copied nor read before somebody looks at it.
+ */
+int elf_file_open_mapped(
 	struct elf_file *file, int dir_fd, const char *path, struct error *error) _must_check_;
 int elf_file_open_memory(
 	struct elf_file *file, const void *data, size_t size, struct error *error) _must_check_;

@@ -19,6 +19,7 @@ struct elf_module {
 	uint16_t machine;
 	bool readable; /* 64-bit little-endian: the rest is filled in */
 	bool brief;    /* of the rest only info and build_id are */
+	bool mapped;   /* the file is, while it is read */
 	bool has_basic;
 	bool has_extended;
 	uint64_t struct_size;
@@ -223,6 +224,8 @@ static int open_file(const struct elf_module *module, struct elf_file *file, str
 {
 	if (module->data)
 		return elf_file_open_memory(file, module->data, module->data_size, error);
+	if (module->mapped)
+		return elf_file_open_mapped(file, module->dir_fd, module->path, error);
 	return elf_file_open(file, module->dir_fd, module->path, error);
 }
 
@@ -265,6 +268,12 @@ int elf_module_open_brief(
 	int dir_fd, const char *path, struct elf_module **ret, struct error *error)
 {
 	return open_path((struct elf_module){ .dir_fd = dir_fd, .brief = true }, path, ret, error);
+}
+
+int elf_module_open_mapped(
+	int dir_fd, const char *path, struct elf_module **ret, struct error *error)
+{
+	return open_path((struct elf_module){ .dir_fd = dir_fd, .mapped = true }, path, ret, error);
 }
 
 int elf_module_open_memory(const void *data, size_t size, const char *name, struct elf_module **ret,

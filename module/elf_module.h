@@ -40,6 +40,13 @@ int elf_module_open_brief(
 	int dir_fd, const char *path, struct elf_module **ret, struct error *error);
 
 /*
+ * The same as elf_module_open(), by mapping the file: elf_file_open_mapped() says what that costs
+ * and spares. What reads the file again maps it again.
+ */
+int elf_module_open_mapped(
+	int dir_fd, const char *path, struct elf_module **ret, struct error *error);
+
+/*
  * The same as elf_module_open() from a buffer, which the caller keeps until elf_module_close(): a
  * module out of an archive, packed or not. @name is for messages.
  */

@@ -73,8 +73,9 @@ struct elf_parts {
 	struct elf_file *file;
 	uint64_t size; /* of the content that the kernel looks at, without a signature */
 	Elf64_Ehdr header;
-	Elf64_Shdr *sections; /* header.e_shnum of them; a copy */
-	const char *names;    /* of sections; ends with a NUL */
+	const Elf64_Shdr *sections; /* header.e_shnum of them */
+	Elf64_Shdr *copied;         /* where they do not lie aligned in the file; or NULL */
+	const char *names;          /* of sections; ends with a NUL */
 	uint64_t names_size;
 	struct elf_found found[ELF_KNOWN_COUNT];
 	unsigned int symtab;

@@ -64,10 +64,15 @@ static int read_table(struct elf_parts *parts, struct error *error)
 
 	if (r < 0)
 		return r;
-	parts->sections = malloc(size);
-	if (!parts->sections)
+	if ((uintptr_t) bytes % _Alignof(Elf64_Shdr) == 0) {
+		parts->sections = (const void *) bytes;
+		return 0;
+	}
+	parts->copied = malloc(size);
+	if (!parts->copied)
 		return error_set_errno(error, -ENOMEM, "%u sections", parts->header.e_shnum);
-	memcpy(parts->sections, bytes, size);
+	memcpy(parts->copied, bytes, size);
+	parts->sections = parts->copied;
 	return 0;
 }
 
@@ -246,22 +251,26 @@ int elf_section_map(const struct elf_parts *parts, unsigned int index, struct el
 /* In one pass what several ask of all symbols. */
 static void survey_symbols(struct elf_parts *parts)
 {
+	const char *at = parts->symbols;
+	const char *end = at + parts->symbol_count * sizeof(Elf64_Sym);
 	size_t undefined = 0, first = parts->symbol_count;
 	uint32_t largest = 0;
 	bool misplaced = false;
 
-	for (size_t i = 0; i < parts->symbol_count; i++) {
-		Elf64_Sym symbol;
+	for (; at < end; at += sizeof(Elf64_Sym)) {
+		uint32_t name;
+		uint16_t section;
 
-		elf_symbol_at(parts, i, &symbol);
-		if (symbol.st_name > largest)
-			largest = symbol.st_name;
-		misplaced = misplaced || (symbol.st_shndx >= parts->header.e_shnum &&
-						 symbol.st_shndx != SHN_ABS);
-		if (symbol.st_shndx != SHN_UNDEF || !i)
+		memcpy(&name, at + offsetof(Elf64_Sym, st_name), sizeof(name));
+		memcpy(&section, at + offsetof(Elf64_Sym, st_shndx), sizeof(section));
+		if (name > largest)
+			largest = name;
+		if (section != SHN_UNDEF && section < parts->header.e_shnum)
 			continue;
-		if (!undefined++)
-			first = i;
+		if (section != SHN_UNDEF)
+			misplaced = misplaced || section != SHN_ABS;
+		else if (at != parts->symbols && !undefined++)
+			first = (size_t) (at - parts->symbols) / sizeof(Elf64_Sym);
 	}
 	parts->symbol_facts.undefined = undefined;
 	parts->symbol_facts.first_undefined = first;
@@ -328,6 +337,7 @@ int elf_parts_read(struct elf_parts *parts, struct error *error)
 
 void elf_parts_done(struct elf_parts *parts)
 {
-	free(parts->sections);
+	free(parts->copied);
+	parts->copied = NULL;
 	parts->sections = NULL;
 }

@@ -255,6 +255,7 @@ void running_close(struct running **running)
 	symvers_close(&closing->given);
 	symvers_close(&closing->part);
 	symvers_close(&closing->drivers);
+	symvers_close(&closing->members);
 	symvers_close(&closing->there);
 	strv_free(&closing->unexplained);
 	strv_free(&closing->modules);

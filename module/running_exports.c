@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/fnv.h"
 #include "common/fs.h"
 #include "module/kallsyms.h"
 #include "module/running_parts.h"
@@ -44,12 +45,21 @@ static const struct elf_module_export *find_export(
 	return NULL;
 }
 
-static bool member_exports(const struct running *running, const char *symbol)
+/* What is to be loaded exports, by name: each of their symbols is looked for there. */
+static int index_members(struct running *running)
 {
-	for (size_t i = 0; i < running->sources.module_count; i++)
-		if (find_export(running->sources.modules[i], symbol))
-			return true;
-	return false;
+	int r = symvers_new(&running->members);
+
+	for (size_t i = 0; r == 0 && i < running->sources.module_count; i++) {
+		size_t count;
+		const struct elf_module_export *exports =
+			elf_module_exports(running->sources.modules[i], &count);
+
+		for (size_t j = 0; r == 0 && j < count; j++)
+			r = symvers_put_borrowed(running->members,
+				&(struct symvers_entry){ .symbol = exports[j].symbol });
+	}
+	return r;
 }
 
 static const struct running_word *find_word(
@@ -219,38 +229,58 @@ static bool is_built_in(const struct running *running, const char *module)
 					 sizeof(*builtin->items), compare_items);
 }
 
-/* By what the kernel's symvers says of the symbol. 1: done, 0: it is not there, -ENOMEM. */
-static int put_by_kernel(struct running *running, const char *symbol)
+/* Who exports the entry, as things are here. */
+static const struct exporter *ask_exporter(
+	struct running *running, const struct symvers_entry *entry)
 {
-	const struct symvers_entry *entry = symvers_find(running->given, symbol);
+	struct exporter *asked = &running->asked;
+
+	if (asked->path == entry->module)
+		return asked;
+	asked->path = entry->module;
+	symvers_module_name(entry, asked->name, sizeof(asked->name));
+	asked->built_in = is_built_in(running, asked->name);
+	asked->loaded = running_find_loaded(running, asked->name);
+	return asked;
+}
+
+static int put_given(struct running *running, const char *symbol, const struct symvers_entry *entry)
+{
+	const struct exporter *exporter = entry ? ask_exporter(running, entry) : NULL;
 	struct loaded *loaded;
-	char name[NAME_MAX];
 	int r;
 
-	if (!entry)
+	if (!exporter)
 		return 0;
-	symvers_module_name(entry, name, sizeof(name));
-	if (is_built_in(running, name))
+	if (exporter->built_in)
 		return symvers_put_borrowed(running->there, entry) < 0 ? -ENOMEM : 1;
-	loaded = running_find_loaded(running, name);
+	loaded = exporter->loaded;
 	if (!loaded || loaded->facts.gone)
 		return 0;
 	r = put_loaded(running, loaded, symbol, entry->module);
 	if (r == 0 && !loaded->file)
 		r = put_driver_entry(running, symbol);
 	if (r == 0 && !loaded->file)
-		return put_unknown(running, symbol, name) < 0 ? -ENOMEM : 1;
+		return put_unknown(running, symbol, loaded->name) < 0 ? -ENOMEM : 1;
 	return r;
 }
 
-static int place(struct running *running, const char *symbol, struct strv *unresolved)
+/* By what the kernel's symvers says of the symbol. 1: done, 0: it is not there, -ENOMEM. */
+static int put_by_kernel(struct running *running, const char *symbol)
+{
+	return put_given(running, symbol, symvers_find(running->given, symbol));
+}
+
+static int place(
+	struct running *running, const char *symbol, uint32_t hash, struct strv *unresolved)
 {
 	int r;
 
-	if (symvers_find(running->there, symbol) || member_exports(running, symbol) ||
+	if (symvers_find_hashed(running->there, symbol, hash) ||
+		symvers_find_hashed(running->members, symbol, hash) ||
 		strcmp(symbol, "_GLOBAL_OFFSET_TABLE_") == 0)
 		return 0;
-	r = put_by_kernel(running, symbol);
+	r = put_given(running, symbol, symvers_find_hashed(running->given, symbol, hash));
 	if (r == 0)
 		r = strv_push_unique(unresolved, symbol);
 	return r < 0 ? r : 0;
@@ -260,7 +290,7 @@ static int place_all(struct running *running, struct strv *unresolved)
 {
 	/* A kernel without MODVERSIONS has no such thing. */
 	int r = symvers_find(running->given, LAYOUT_SYMBOL)
-			? place(running, LAYOUT_SYMBOL, unresolved)
+			? place(running, LAYOUT_SYMBOL, fnv_text(LAYOUT_SYMBOL), unresolved)
 			: 0;
 
 	for (size_t i = 0; r == 0 && i < running->sources.module_count; i++) {
@@ -269,7 +299,7 @@ static int place_all(struct running *running, struct strv *unresolved)
 			elf_module_undefined_symbols(running->sources.modules[i], &count);
 
 		for (size_t j = 0; r == 0 && j < count; j++)
-			r = place(running, used[j].name, unresolved);
+			r = place(running, used[j].name, used[j].hash, unresolved);
 	}
 	return r;
 }
@@ -369,6 +399,7 @@ static int ask_whole(struct running *running, struct strv *symbols, struct error
 	int r;
 
 	running->part = TAKE_PTR(running->given);
+	running->asked.path = NULL;
 	r = running_read_whole(running, error);
 	if (r == 0 && !running->given)
 		running->given = TAKE_PTR(running->part);
@@ -524,6 +555,8 @@ static int find_used(struct running *running, struct error *error)
 	_cleanup_strv_ struct strv unresolved = { 0 };
 	int r = symvers_new(&running->there);
 
+	if (r == 0)
+		r = index_members(running);
 	if (r == 0)
 		r = place_all(running, &unresolved);
 	if (r == 0 && unresolved.count)

@@ -2,6 +2,8 @@
 /* What the files module/running*.c share. */
 #pragma once
 
+#include <limits.h>
+
 #include "common/error.h"
 #include "module/kernel_facts.h"
 #include "module/running.h"
@@ -46,7 +48,14 @@ struct running {
 	struct symvers *part;        /* what was given before the whole was read; or NULL */
 	bool given_is_part;          /* only sources.used_symvers were read */
 	struct symvers *drivers;     /* sources.driver_symvers, or NULL */
-	struct symvers *there;       /* what is exported now; borrows from all above */
+	struct symvers *members;     /* the exports of sources.modules, by name; or NULL */
+	struct exporter {
+		const char *path; /* of an entry of given, which lies there once for many */
+		struct loaded *loaded;
+		bool built_in;
+		char name[NAME_MAX];
+	} asked;               /* the last one that was asked for */
+	struct symvers *there; /* what is exported now; borrows from all above */
 	struct strv unexplained, modules, builtin, builtin_shown, proprietary, blacklist, keys,
 		maybe_keys;
 	enum proof_option same_build;

@@ -163,6 +163,15 @@ static size_t count_lines(const char *text, size_t size)
 	return count;
 }
 
+/* Lines of one module mostly stand together: its name is one string then, for those who compare. */
+static void share_module(struct symvers_entries *entries)
+{
+	struct symvers_entry *entry = &entries->items[entries->count];
+
+	if (entries->count && strcmp(entry[-1].module, entry->module) == 0)
+		entry->module = entry[-1].module;
+}
+
 static int parse_text(char *text, size_t size, struct symvers_entries *entries, struct error *error)
 {
 	char *line = text, *text_end = text + size;
@@ -181,6 +190,7 @@ static int parse_text(char *text, size_t size, struct symvers_entries *entries, 
 			return error_set(error, -EINVAL,
 				"line %zu %s: not a Module.symvers, or a damaged one", number,
 				wrong);
+		share_module(entries);
 		entries->count++;
 		line = end + 1;
 	}

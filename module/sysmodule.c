@@ -65,11 +65,33 @@ int sysmodule_holders(int root_fd, const char *name, struct strv *holders)
 	return r == -ENOENT ? 0 : r;
 }
 
+/* "name size …" lines of Linux kernel/module/procfs.c: in one read. */
+static int list_proc(int root_fd, struct strv *names)
+{
+	_cleanup_free_ char *text = NULL;
+	char *rest;
+	char *line;
+	int r = fs_read(root_fd, "proc/modules", 0, &text, NULL);
+
+	rest = text;
+	while (r == 0 && (line = strsep(&rest, "\n"))) {
+		line[strcspn(line, " ")] = '\0';
+		if (*line)
+			r = strv_push(names, line);
+	}
+	if (r == 0)
+		strv_sort(names);
+	return r;
+}
+
 int sysmodule_list(int root_fd, struct strv *names)
 {
 	_cleanup_strv_ struct strv all = { 0 };
-	int r = fs_list(root_fd, "sys/module", &all);
+	int r = list_proc(root_fd, names);
 
+	if (r != -ENOENT)
+		return r;
+	r = fs_list(root_fd, "sys/module", &all);
 	for (size_t i = 0; r == 0 && i < all.count; i++) {
 		char path[PATH_MAX];
 

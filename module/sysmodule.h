@@ -23,7 +23,8 @@ int sysmodule_references(int root_fd, const char *name);
 /* Appends the modules that use it, sorted; an absent module has none. */
 int sysmodule_holders(int root_fd, const char *name, struct strv *holders) _must_check_;
 
-/* Appends the loaded modules (those with an initstate), sorted. */
+/* Appends the loaded modules, in any state, sorted: of /proc/modules, else those with an initstate.
+ */
 int sysmodule_list(int root_fd, struct strv *names) _must_check_;
 
 /*

@@ -79,8 +79,7 @@ static bool is_bridge(int root_fd, const char *device)
 
 static bool is_switch(int root_fd, const char *device)
 {
-	return attribute(root_fd, device, "vendor") == CONTRACT_PCI_NVIDIA &&
-	       attribute(root_fd, device, "class") >> 8 == CLASS_OTHER_BRIDGE &&
+	return attribute(root_fd, device, "class") >> 8 == CLASS_OTHER_BRIDGE &&
 	       !is_given_away(root_fd, device);
 }
 
@@ -88,21 +87,22 @@ static bool is_elsewhere(int root_fd, const char *device)
 {
 	unsigned long id = attribute(root_fd, device, "device");
 
-	return attribute(root_fd, device, "vendor") == CONTRACT_PCI_NVIDIA &&
-	       (id == 0x2941 || id == 0x31c2 || id == 0x31c3);
+	return id == 0x2941 || id == 0x31c2 || id == 0x31c3;
 }
 
 static void look_at(int root_fd, const char *device, struct fabric *fabric)
 {
-	if (is_elsewhere(root_fd, device)) {
+	bool nvidias = attribute(root_fd, device, "vendor") == CONTRACT_PCI_NVIDIA;
+
+	if (nvidias && is_elsewhere(root_fd, device)) {
 		fabric->kind = FABRIC_ELSEWHERE;
 	} else if (fabric->kind == FABRIC_ELSEWHERE) {
 		return;
-	} else if (is_switch(root_fd, device)) {
+	} else if (nvidias && is_switch(root_fd, device)) {
 		if (fabric->kind != FABRIC_NVLINK5)
 			fabric->kind = FABRIC_NVSWITCH;
 		fabric->switches++;
-	} else if (is_bridge(root_fd, device)) {
+	} else if (!nvidias && is_bridge(root_fd, device)) {
 		if (fabric->kind != FABRIC_NVLINK5)
 			(void) snprintf(fabric->bridge, sizeof(fabric->bridge), "%.31s", device);
 		fabric->kind = FABRIC_NVLINK5;

@@ -107,6 +107,12 @@ static bool keeps_or_devices_are_free(const void *role)
 	return gpu_keeps(role) || gpu_devices_are_free(role);
 }
 
+/* Then no worker is needed to find out. */
+static bool keeps_or_nothing_is_there(const void *role)
+{
+	return gpu_keeps(role) || !role_has_loaded(role);
+}
+
 /* On the full path the worker that proves writes them: it has the modules open already. */
 static bool wants_parameters_alone(const void *role)
 {
@@ -207,7 +213,7 @@ static const struct step gpu_steps[] = {
 		.undo = gpu_return_devices,
 		.undo_deadline_ms = LOAD_DEADLINE_MS },
 	{ .name = "make-room",
-		.is_done = gpu_keeps,
+		.is_done = keeps_or_nothing_is_there,
 		.kind = STEP_WORKER,
 		.perform = role_make_room,
 		.deadline_ms = LOAD_DEADLINE_MS,

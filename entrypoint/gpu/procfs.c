@@ -15,14 +15,11 @@ static void copy_trimmed(const char *text, size_t length, char *value, size_t si
 	(void) snprintf(value, size, "%.*s", (int) length, text);
 }
 
-void procfs_value(int root_fd, const char *path, const char *key, char *value, size_t size)
+void procfs_text_value(const char *text, const char *key, char *value, size_t size)
 {
-	_cleanup_free_ char *text = NULL;
 	size_t key_length = strlen(key);
 
 	value[0] = '\0';
-	if (fs_read(root_fd, path, 0, &text, NULL) < 0)
-		return;
 	for (const char *line = text; *line;) {
 		size_t length = strcspn(line, "\n");
 
@@ -35,7 +32,16 @@ void procfs_value(int root_fd, const char *path, const char *key, char *value, s
 	}
 }
 
-static long number_or_minus_one(const char *text)
+void procfs_value(int root_fd, const char *path, const char *key, char *value, size_t size)
+{
+	_cleanup_free_ char *text = NULL;
+
+	value[0] = '\0';
+	if (fs_read(root_fd, path, 0, &text, NULL) == 0)
+		procfs_text_value(text, key, value, size);
+}
+
+long procfs_number(const char *text)
 {
 	char *end;
 	long number = strtol(text, &end, 10);
@@ -48,16 +54,12 @@ long procfs_nvidia_parameter(int root_fd, const char *name)
 	char value[64];
 
 	procfs_value(root_fd, PROCFS_NVIDIA "/params", name, value, sizeof(value));
-	return number_or_minus_one(value);
+	return procfs_number(value);
 }
 
 /* "242 nvidia-caps-imex-channels"; block devices follow in a list of their own. */
-int procfs_major(int root_fd, const char *name)
+int procfs_text_major(const char *text, const char *name)
 {
-	_cleanup_free_ char *text = NULL;
-
-	if (fs_read(root_fd, "proc/devices", 0, &text, NULL) < 0)
-		return -1;
 	for (const char *line = text; *line && strncmp(line, "Block", strlen("Block")) != 0;) {
 		size_t length = strcspn(line, "\n");
 		char *after;
@@ -72,10 +74,18 @@ int procfs_major(int root_fd, const char *name)
 	return -1;
 }
 
+int procfs_major(int root_fd, const char *name)
+{
+	_cleanup_free_ char *text = NULL;
+
+	return fs_read(root_fd, "proc/devices", 0, &text, NULL) < 0 ? -1
+								    : procfs_text_major(text, name);
+}
+
 long procfs_capability_minor(int root_fd, const char *path)
 {
 	char value[32];
 
 	procfs_value(root_fd, path, "DeviceFileMinor", value, sizeof(value));
-	return number_or_minus_one(value);
+	return procfs_number(value);
 }

@@ -15,7 +15,7 @@ static int call_kernel(struct elf_file *file, const char *options, struct error 
 	int r;
 
 	/* A plain file goes in by its descriptor, so that who guards module files sees which. */
-	if (file->fd >= 0)
+	if (file->fd >= 0 && !file->image)
 		return syscall(SYS_finit_module, file->fd, options, 0) == 0 ? 0 : -errno;
 	r = elf_file_take(file, &content, &size, error);
 	if (r < 0)

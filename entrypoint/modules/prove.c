@@ -111,6 +111,22 @@ static int find_names(
 	return action_reason(action, REASON_INTERNAL, r);
 }
 
+/* They come from the disk while the rest goes on; the kernel reads them in whole soon. */
+static void read_ahead(const struct proving *proving)
+{
+	for (size_t i = 0; i < proving->names.count; i++) {
+		_cleanup_free_ char *path = NULL;
+		struct error ignored;
+		_cleanup_close_ int fd = -1;
+
+		if (loader_file(proving->loader, proving->names.items[i], &path, &ignored) < 0)
+			continue;
+		fd = openat(proving->role->root_fd, path, O_RDONLY | O_CLOEXEC);
+		if (fd >= 0)
+			(void) posix_fadvise(fd, 0, 0, POSIX_FADV_WILLNEED);
+	}
+}
+
 /* One that cannot be opened is judged too: its member has no module then. */
 static int open_member(struct proving *proving, const char *name, struct proof_member *member)
 {
@@ -120,7 +136,7 @@ static int open_member(struct proving *proving, const char *name, struct proof_m
 	int r = loader_file(proving->loader, name, &path, &why);
 
 	if (r == 0)
-		r = elf_module_open(proving->role->root_fd, path, &module, &why);
+		r = elf_module_open_mapped(proving->role->root_fd, path, &module, &why);
 	if (strv_push(&proving->paths, path ? path : name) < 0) {
 		elf_module_close(&module);
 		return -ENOMEM;
@@ -138,6 +154,7 @@ static int open_members(struct proving *proving)
 	size_t count = proving->names.count;
 	int r = 0;
 
+	read_ahead(proving);
 	proving->modules = calloc(count + 1, sizeof(struct elf_module *));
 	proving->members = calloc(count + 1, sizeof(*proving->members));
 	if (!proving->modules || !proving->members)

@@ -21,17 +21,22 @@
 
 struct maker {
 	int root_fd;
+	const char *devices; /* /proc/devices */
 	/* NVreg_DeviceFile{Mode,UID,GID} */
 	mode_t mode;
 	uid_t owner;
 	gid_t group;
 };
 
-static long parameter(int root_fd, const char *name, long otherwise)
+/* @text: of the driver's params. */
+static long parameter(const char *text, const char *name, long otherwise)
 {
-	long value = procfs_nvidia_parameter(root_fd, name);
+	char value[64];
+	long number;
 
-	return value < 0 ? otherwise : value;
+	procfs_text_value(text, name, value, sizeof(value));
+	number = procfs_number(value);
+	return number < 0 ? otherwise : number;
 }
 
 static bool is_right(const struct maker *maker, const char *path, mode_t mode, dev_t device)
@@ -66,11 +71,11 @@ static int make_node(
 static int make_of_driver(const struct maker *maker, const char *driver, unsigned minor,
 	const char *path, struct error *error)
 {
-	int major = procfs_major(maker->root_fd, driver);
+	int major = procfs_text_major(maker->devices, driver);
 
 	/* Up to 545 one driver of this name stood before nvidia and nvidia-modeset. */
 	if (major < 0 && strcmp(driver, "nvidia-uvm") != 0)
-		major = procfs_major(maker->root_fd, "nvidia-frontend");
+		major = procfs_text_major(maker->devices, "nvidia-frontend");
 	return major < 0 ? 0
 			 : make_node(maker, path, maker->mode, makedev((unsigned) major, minor),
 				   error);
@@ -100,7 +105,7 @@ static int make_gpus(const struct maker *maker, struct error *error)
 /* Each capability has a mode of its own: the one for configuring MIG is root's only. */
 static int make_capability(const struct maker *maker, const char *name, struct error *error)
 {
-	int major = procfs_major(maker->root_fd, "nvidia-caps");
+	int major = procfs_text_major(maker->devices, "nvidia-caps");
 	char path[128], mode[16], node[64];
 	long minor;
 
@@ -127,14 +132,8 @@ static int make_capabilities(const struct maker *maker, struct error *error)
 	return r < 0 ? r : make_capability(maker, "mig/monitor", error);
 }
 
-int device_nodes_make(int root_fd, struct error *error)
+static int make_fixed(const struct maker *maker, struct error *error)
 {
-	const struct maker maker = {
-		.root_fd = root_fd,
-		.mode = (mode_t) parameter(root_fd, "DeviceFileMode", 0666) & 0777,
-		.owner = (uid_t) parameter(root_fd, "DeviceFileUID", 0),
-		.group = (gid_t) parameter(root_fd, "DeviceFileGID", 0),
-	};
 	static const struct {
 		const char *driver;
 		unsigned minor;
@@ -147,10 +146,34 @@ int device_nodes_make(int root_fd, struct error *error)
 	};
 	int r = 0;
 
-	if (parameter(root_fd, "ModifyDeviceFiles", 1) == 0)
-		return 0;
 	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(fixed); i++)
-		r = make_of_driver(&maker, fixed[i].driver, fixed[i].minor, fixed[i].path, error);
+		r = make_of_driver(maker, fixed[i].driver, fixed[i].minor, fixed[i].path, error);
+	return r;
+}
+
+/* What cannot be read is empty. */
+static char *read_text(int root_fd, const char *path)
+{
+	char *text = NULL;
+
+	return fs_read(root_fd, path, 0, &text, NULL) < 0 ? strdup("") : text;
+}
+
+int device_nodes_make(int root_fd, struct error *error)
+{
+	_cleanup_free_ char *params = read_text(root_fd, PROCFS_NVIDIA "/params");
+	_cleanup_free_ char *devices = read_text(root_fd, "proc/devices");
+	struct maker maker = { .root_fd = root_fd, .devices = devices };
+	int r;
+
+	if (!params || !devices)
+		return error_set_errno(error, -ENOMEM, "device nodes");
+	if (parameter(params, "ModifyDeviceFiles", 1) == 0)
+		return 0;
+	maker.mode = (mode_t) parameter(params, "DeviceFileMode", 0666) & 0777;
+	maker.owner = (uid_t) parameter(params, "DeviceFileUID", 0);
+	maker.group = (gid_t) parameter(params, "DeviceFileGID", 0);
+	r = make_fixed(&maker, error);
 	if (r == 0)
 		r = make_gpus(&maker, error);
 	return r < 0 ? r : make_capabilities(&maker, error);

@@ -63,16 +63,19 @@ static enum pci_kind kind_of(unsigned vendor, unsigned class)
 
 static void read_function(int root_fd, const char *address, struct pci_function *function)
 {
-	*function = (struct pci_function){
-		.vendor = (unsigned) read_number(root_fd, address, "vendor"),
-		.device = (unsigned) read_number(root_fd, address, "device"),
-		.numa_node = (int) read_number(root_fd, address, "numa_node"),
-	};
+	unsigned vendor = (unsigned) read_number(root_fd, address, "vendor");
+
+	/* A server has hundreds of functions, and few of them matter here. */
+	*function = (struct pci_function){ .vendor = vendor, .kind = PCI_OTHER };
+	if (vendor != CONTRACT_PCI_NVIDIA && vendor != MELLANOX)
+		return;
+	function->kind = kind_of(vendor, (unsigned) read_number(root_fd, address, "class"));
+	if (function->kind == PCI_OTHER)
+		return;
+	function->device = (unsigned) read_number(root_fd, address, "device");
+	function->numa_node = (int) read_number(root_fd, address, "numa_node");
 	(void) snprintf(function->address, sizeof(function->address), "%s", address);
-	function->kind =
-		kind_of(function->vendor, (unsigned) read_number(root_fd, address, "class"));
-	if (function->kind != PCI_OTHER)
-		read_driver(root_fd, function);
+	read_driver(root_fd, function);
 }
 
 int pci_functions(int root_fd, struct pci_function **ret_functions)
