@@ -123,11 +123,11 @@ static void describe_link(int host_fd, const char *krel, char *text, size_t size
 	(void) snprintf(path, sizeof(path), "lib/modules/%s/build", krel);
 	length = readlinkat(host_fd, path, target, sizeof(target) - 1);
 	if (length < 0) {
-		(void) snprintf(text, size, "there is no /%s", path);
+		(void) snprintf(text, size, "there is no /%.200s", path);
 		return;
 	}
 	target[length] = '\0';
-	(void) snprintf(text, size, "/%s leads to %.200s, which is not there%s", path, target,
+	(void) snprintf(text, size, "/%.120s leads to %.200s, which is not there%s", path, target,
 		*target == '/' && !is_below(target, "/usr") && !is_below(target, "/lib")
 			? " or not mounted into this container"
 			: "");

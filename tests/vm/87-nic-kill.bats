@@ -26,7 +26,7 @@ run_nic_kill() {
 boot_node
 configure_node
 network_state >/tmp/before
-for place in network:saved host-files:after swap-out:module:1 swap-out:after swap-in:module:3 swap-in:after unblock:after \
+for place in network:saved host-files:after swap:debt swap-out:module:1 swap-out:after swap-in:module:3 swap-in:after unblock:after \
     network:devices network:links:masters restore-network:after tell-ready:after swap-settle:before; do
     killed_in_start "$place"
     converges
@@ -43,8 +43,8 @@ CASE
 boot_node
 configure_node
 network_state >/tmp/before
-for place in undo:tell-ready:after undo:restore-network:after undo:swap-in:module:1 undo:swap-in:after undo:swap-out:module:1 \
-    undo:swap-out:after undo:save-network:before; do
+for place in undo:tell-ready:after undo:restore-network:after swap:restore:debt undo:swap-in:module:1 undo:swap-in:after undo:swap-out:module:1 \
+    undo:swap-out:after swap:back:settle undo:save-network:before; do
     killed_in_stop "$place"
     converges
     stop_clean nic
