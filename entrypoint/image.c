@@ -77,8 +77,8 @@ static void describe_build(
 		"or its node's slipway-probe file)%s",
 		krel, *image->os ? " --os " : "", image->os, ofed,
 		kit_is_there(root_fd, KIT_FOLDER) ? ""
-					     : "; or an image that compiles on the node: "
-					       "slipway build --sources-image");
+						  : "; or an image that compiles on the node: "
+						    "slipway build --sources-image");
 }
 
 static int refuse_kernel(int root_fd, const struct image *image, const char *krel,

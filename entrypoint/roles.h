@@ -8,8 +8,8 @@
 int gpu_main(int root_fd, char *const *arguments);         /* gpu.c: nvidia-driver init */
 int nic_main(int root_fd, char *const *arguments);         /* nic.c: nic-driver precompiled */
 int nic_sources_main(int root_fd, char *const *arguments); /* nic-driver sources */
-int nic_dtk_main(int root_fd, char *const *arguments);   /* nic/toolkit.c: nic-driver dtk-build */
-int nic_build_main(int root_fd, char *const *arguments); /* nic/build_verb.c: nic-driver build */
+int nic_dtk_main(int root_fd, char *const *arguments);     /* nic/toolkit.c: nic-driver dtk-build */
+int nic_build_main(int root_fd, char *const *arguments);   /* nic/build_verb.c: nic-driver build */
 int peermem_main(
 	int root_fd, char *const *arguments); /* peermem.c: nvidia-driver reload_nvidia_peermem */
 int peermem_probe(int root_fd,

@@ -22,7 +22,7 @@ struct prove_request {
 	const char *prefix; /* as loader_open() has it: "" for the image, "/host" for the host's */
 	const struct strv *modules;
 	const struct strv *gone; /* loaded now, and gone by then; NULL: none */
-	bool is_start; /* of what the start loads: told as its proof, not as a note */
+	bool is_start;           /* of what the start loads: told as its proof, not as a note */
 };
 
 /*
