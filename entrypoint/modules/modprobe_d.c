@@ -129,11 +129,11 @@ static bool is_on_command_line(const struct modprobe_d *conf, const char *module
 	size_t length = strlen(module);
 	const char *place = conf->command_line;
 
-	while (place && (place = strstr(place, module))) {
-		place += length;
-		if (*place == '.')
+	if (!place)
+		return false;
+	for (; (place = strstr(place, module)); place += length)
+		if (place[length] == '.')
 			return true;
-	}
 	return false;
 }
 

@@ -32,7 +32,7 @@ static void expect_equal_content(const struct elf_module *left, const struct elf
 	for (size_t i = 0; i < left_count; i++) {
 		assert_string_equal(left_used[i].name, right_used[i].name);
 		assert_int_equal(!left_used[i].version, !right_used[i].version);
-		if (left_used[i].version)
+		if (left_used[i].version && right_used[i].version)
 			assert_int_equal(left_used[i].version->crc, right_used[i].version->crc);
 	}
 	for (unsigned int version = 0x0601; version <= 0x0703; version += 0x0102) {
