@@ -11,6 +11,10 @@
 #include "common/fs.h"
 #include "entrypoint/modules/pod.h"
 
+/* How long we come back for those who look: a second in all. */
+#define LOOKER_TRIES   500
+#define LOOKER_WAIT_US 2000
+
 static int make_folder(int root_fd, const char *path)
 {
 	char folder[PATH_MAX];
@@ -87,6 +91,23 @@ static int refuse_file(const char *path, int code, struct error *error)
 		path, slash ? (int) (slash - path) : 0, path);
 }
 
+/*
+ * Those who only look hold it shared for a moment (lock_is_held()): where it can be had shared, no
+ * driver container has it, and we come a moment later. False: one has it.
+ */
+static bool lock_alone(int fd)
+{
+	for (int tries = 0; tries < LOOKER_TRIES; tries++) {
+		if (flock(fd, LOCK_EX | LOCK_NB) == 0)
+			return true;
+		if (flock(fd, LOCK_SH | LOCK_NB) < 0)
+			return false;
+		(void) flock(fd, LOCK_UN);
+		(void) usleep(LOOKER_WAIT_US);
+	}
+	return false;
+}
+
 int lock_take(int root_fd, const char *path, int *ret_fd, struct error *error)
 {
 	int r = make_folder(root_fd, path);
@@ -101,7 +122,7 @@ int lock_take(int root_fd, const char *path, int *ret_fd, struct error *error)
 
 		if (fd < 0)
 			return refuse_file(path, -errno, error);
-		if (flock(fd, LOCK_EX | LOCK_NB) < 0)
+		if (!lock_alone(fd))
 			return refuse_held(root_fd, path, fd, error);
 		if (!has_name(root_fd, path, fd))
 			continue;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/unit/support.h"
 
+#include <sys/file.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "entrypoint/engine/lock.h"
@@ -86,6 +88,33 @@ static void a_file_that_cannot_be_written_names_the_mount(void **state)
 		"be mounted there, writable");
 }
 
+/* A probe that looks at the wrong moment must not end a start with "another one has it". */
+static void who_only_looks_refuses_nobody(void **state)
+{
+	const struct folder *folder = *state;
+	struct error error = { "" };
+	int status, fd = -1;
+	pid_t looker;
+
+	folder_write_text(folder, "lock", "");
+	looker = fork();
+	if (looker == 0) {
+		int own = openat(folder->fd, "lock", O_RDONLY | O_CLOEXEC);
+		bool shared = own >= 0 && flock(own, LOCK_SH) == 0;
+
+		folder_write_text(folder, "looking", "");
+		(void) usleep(100000);
+		_exit(shared ? 0 : 1);
+	}
+	assert_true(looker > 0);
+	while (faccessat(folder->fd, "looking", F_OK, 0) < 0)
+		(void) usleep(1000);
+	assert_int_equal(lock_take(folder->fd, "lock", &fd, &error), 0);
+	assert_int_equal(waitpid(looker, &status, 0), looker);
+	assert_int_equal(status, 0);
+	lock_let_go(folder->fd, "lock", fd);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -94,6 +123,7 @@ int main(void)
 		folder_test(the_file_names_its_holder),
 		folder_test(a_refusal_names_the_holder_and_its_pod),
 		folder_test(a_file_that_cannot_be_written_names_the_mount),
+		folder_test(who_only_looks_refuses_nobody),
 	};
 
 	return cmocka_run_group_tests_name("lock_file", tests, NULL, NULL);
