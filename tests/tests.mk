@@ -66,7 +66,7 @@ fuzz_sources := $(wildcard tests/fuzz/fuzz_*.c)
 fuzz_programs := $(patsubst tests/fuzz/%.c,$(fuzz_dir)/%,$(fuzz_sources))
 # Compiled once for all targets; a target links what it needs of it.
 fuzz_tested := $(patsubst %.c,$(fuzz_dir)/obj/%.o,$(common_sources) $(module_sources) $(kernels_sources) \
-	entrypoint/network/record.c)
+	$(addprefix entrypoint/network/,record.c device_record.c device_state.c vf.c netlink.c))
 
 $(fuzz_dir)/obj/%.o: %.c
 	@mkdir -p $(@D)

@@ -221,6 +221,14 @@ static void get_text(const struct record *record, const char *name, char *text, 
 	(void) snprintf(text, size, "%s", value ? value : "");
 }
 
+/* What becomes a part of a path below /sys, or "". */
+static bool get_part(const struct record *record, const char *name, char part[DEVICE_PART_SIZE])
+{
+	get_text(record, name, part, DEVICE_PART_SIZE);
+	return !record_get(record, name) ||
+	       record_is_part(record_get(record, name), DEVICE_PART_SIZE);
+}
+
 static bool get_number(const struct record *record, const char *name, uint64_t *number)
 {
 	*number = 0;
@@ -268,7 +276,8 @@ static int load_device(const struct record *record, struct device *device)
 {
 	uint64_t number;
 
-	get_text(record, "driver", device->driver, sizeof(device->driver));
+	if (!get_part(record, "driver", device->driver))
+		return -EBADMSG;
 	device->has_vfs = get_number(record, "vfs", &number);
 	device->vf_number = (unsigned) number;
 	device->has_autoprobe = get_flag(record, "autoprobe", &device->autoprobe);
@@ -317,11 +326,10 @@ static int load_vf(const struct record *record, struct device *device)
 	if (!vfs)
 		return -ENOMEM;
 	device->vfs = vfs;
-	if (!get_number(record, "index", &index))
+	if (!get_number(record, "index", &index) || !get_part(record, "function", vf.function) ||
+		!get_part(record, "driver", vf.driver))
 		return -EBADMSG;
 	vf.settings.index = (uint32_t) index;
-	get_text(record, "function", vf.function, sizeof(vf.function));
-	get_text(record, "driver", vf.driver, sizeof(vf.driver));
 	get_text(record, "override", vf.override, sizeof(vf.override));
 	load_settings(record, &vf.settings);
 	vfs[device->vf_count++] = vf;
@@ -350,9 +358,10 @@ static int load_sf(const struct record *record, struct device *device)
 	if (r < 0)
 		return r;
 	sf = &device->sfs[device->sf_count - 1];
-	get_text(record, "auxiliary", sf->auxiliary, sizeof(sf->auxiliary));
-	get_text(record, "driver", sf->driver, sizeof(sf->driver));
-	return 0;
+	return get_part(record, "auxiliary", sf->auxiliary) &&
+			       get_part(record, "driver", sf->driver)
+		       ? 0
+		       : -EBADMSG;
 }
 
 static int load_rate(const struct record *record, struct device *device)
@@ -393,6 +402,18 @@ static int load_param(const struct record *record, struct device *device)
 	return device_add_param(device, &param);
 }
 
+/* "pci/0000:3b:00.0": a bus and a device of it. */
+static bool is_device_name(const char *name)
+{
+	const char *slash = strchr(name, '/');
+	char bus[DEVLINK_NAME_SIZE];
+
+	if (!slash || strnlen(name, DEVLINK_NAME_SIZE) >= DEVLINK_NAME_SIZE)
+		return false;
+	(void) snprintf(bus, sizeof(bus), "%.*s", (int) (slash - name), name);
+	return record_is_part(bus, sizeof(bus)) && record_is_part(slash + 1, DEVLINK_NAME_SIZE);
+}
+
 /* Any record of a device makes it known: their order is not to be relied on. */
 static struct device *device_of(struct device_list *list, const char *name)
 {
@@ -430,7 +451,7 @@ static int load_record(const struct record *record, struct device_list *list)
 
 		if (strcmp(record->kind, kinds[i].kind) != 0)
 			continue;
-		if (!name || !strchr(name, '/') || strlen(name) >= DEVLINK_NAME_SIZE)
+		if (!name || !is_device_name(name))
 			return -EBADMSG;
 		device = device_of(list, name);
 		return device ? kinds[i].load(record, device) : -ENOMEM;

@@ -61,6 +61,17 @@ int restore_look(struct links_restore *restore, struct error *error)
 	return r;
 }
 
+static bool is_sound(const struct links_restore *restore, const struct record *record)
+{
+	const char *name = record_get(record, "name");
+	bool is_good = link_record_is_sound(record);
+
+	if (!is_good)
+		network_failure(restore->network, restore->result,
+			"interface %.*s: its record is damaged", IFNAMSIZ, name ? name : "");
+	return is_good;
+}
+
 static int collect(struct links_restore *restore)
 {
 	restore->links = calloc(restore->records->count + 1, sizeof(*restore->links));
@@ -72,7 +83,7 @@ static int collect(struct links_restore *restore)
 			.name = record_get(record, "name"),
 			.device = record_get(record, "device") };
 
-		if (strcmp(record->kind, "link") != 0 || !link.name)
+		if (strcmp(record->kind, "link") != 0 || !is_sound(restore, record))
 			continue;
 		(void) record_get_u64(record, "life", &link.life);
 		(void) record_get_u64(record, "index", &link.old_index);

@@ -94,7 +94,7 @@ static struct nlmsghdr *vlan_request(struct links_restore *restore, uint32_t ind
 
 	header->ifi_family = AF_BRIDGE;
 	header->ifi_index = (int) index;
-	mnl_attr_put(request, IFLA_AF_SPEC | NLA_F_NESTED, size, vlans);
+	netlink_put(request, IFLA_AF_SPEC | NLA_F_NESTED, size, vlans);
 	return request;
 }
 

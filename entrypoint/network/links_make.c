@@ -98,7 +98,7 @@ static void put_info(
 {
 	struct nlattr *info = mnl_attr_nest_start(request, IFLA_LINKINFO);
 
-	mnl_attr_put_strz(request, IFLA_INFO_KIND, kind);
+	netlink_put_text(request, IFLA_INFO_KIND, kind);
 	/* A bond takes its settings one by one: which of them go together is its mode's business.
 	 */
 	if (strcmp(kind, "bond") != 0)
@@ -122,7 +122,7 @@ static int make(struct links_restore *restore, const struct restored_link *link,
 		netlink_request(restore->netlink, RTM_NEWLINK, NLM_F_CREATE | NLM_F_EXCL);
 
 	(void) netlink_extra(request, sizeof(struct ifinfomsg));
-	mnl_attr_put_strz(request, IFLA_IFNAME, link->name);
+	netlink_put_text(request, IFLA_IFNAME, link->name);
 	if (lower && strcmp(kind, "vxlan") != 0)
 		mnl_attr_put_u32(request, IFLA_LINK, lower);
 	put_address(request, link->record);

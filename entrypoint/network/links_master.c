@@ -44,7 +44,7 @@ static void set_one(struct links_restore *restore, const struct restored_link *l
 	struct nlattr *data;
 	char what[64];
 
-	mnl_attr_put_strz(request, settings->kind_type, settings->kind);
+	netlink_put_text(request, settings->kind_type, settings->kind);
 	data = mnl_attr_nest_start(request, settings->data_type);
 	(void) links_copy(request, attribute);
 	mnl_attr_nest_end(request, data);
@@ -259,7 +259,7 @@ static void choose(struct links_restore *restore, const struct restored_link *li
 		return;
 	request = links_change(restore, link->index);
 	info = mnl_attr_nest_start(request, IFLA_LINKINFO);
-	mnl_attr_put_strz(request, IFLA_INFO_KIND, "bond");
+	netlink_put_text(request, IFLA_INFO_KIND, "bond");
 	data = mnl_attr_nest_start(request, IFLA_INFO_DATA);
 	mnl_attr_put_u32(request, type, port);
 	mnl_attr_nest_end(request, data);

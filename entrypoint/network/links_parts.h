@@ -53,6 +53,8 @@ struct links_restore;
 /* The message of a record's "raw" again, its header of @header_size at least; NULL: it is damaged.
  */
 struct nlmsghdr *links_raw_message(const struct record *record, size_t header_size);
+/* Can what a link's record says go into requests: is it as long as the kernel takes it at most? */
+bool link_record_is_sound(const struct record *record);
 /* Tells that a record cannot be used. */
 void links_damaged(const struct links_restore *restore, const struct record *record);
 

@@ -4,6 +4,9 @@
 
 #include "entrypoint/network/links_parts.h"
 
+#define KIND_SIZE      32 /* struct link's */
+#define SETTINGS_LIMIT ((size_t) 32 << 10)
+
 struct record *links_raw_record(
 	const struct saved_links *saved, const char *kind, const struct nlmsghdr *message)
 {
@@ -43,6 +46,39 @@ struct nlmsghdr *links_raw_message(const struct record *record, size_t header_si
 		return message;
 	free(message);
 	return NULL;
+}
+
+static bool is_shorter(const struct record *record, const char *field, size_t size)
+{
+	const char *text = record_get(record, field);
+
+	return !text || strnlen(text, size) < size;
+}
+
+static bool has_short_altnames(const struct record *record)
+{
+	const char *names = record_get(record, "altnames");
+
+	while (names && *names) {
+		size_t length = strcspn(names, " ");
+
+		if (length >= ALTIFNAMSIZ)
+			return false;
+		names += length + strspn(names + length, " ");
+	}
+	return true;
+}
+
+/* Settings are two digits a byte; what the kernel tells of a kind is some hundred bytes. */
+bool link_record_is_sound(const struct record *record)
+{
+	const char *name = record_get(record, "name");
+
+	return name && record_is_part(name, IFNAMSIZ) && has_short_altnames(record) &&
+	       is_shorter(record, "alias", IFALIASZ) && is_shorter(record, "kind", KIND_SIZE) &&
+	       is_shorter(record, "port_kind", KIND_SIZE) &&
+	       is_shorter(record, "data", SETTINGS_LIMIT * 2 + 1) &&
+	       is_shorter(record, "port_data", SETTINGS_LIMIT * 2 + 1);
 }
 
 void links_damaged(const struct links_restore *restore, const struct record *record)

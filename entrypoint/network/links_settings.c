@@ -54,7 +54,7 @@ static int change_also_down(struct links_restore *restore, uint32_t index, uint1
 	struct nlmsghdr *request = links_change(restore, index);
 	int r;
 
-	mnl_attr_put(request, type, size, data);
+	netlink_put(request, type, size, data);
 	r = netlink_talk(restore->netlink, request, NULL, NULL, error);
 	if (r != -EBUSY)
 		return r;
@@ -63,7 +63,7 @@ static int change_also_down(struct links_restore *restore, uint32_t index, uint1
 	if (r < 0)
 		return r;
 	request = links_change(restore, index);
-	mnl_attr_put(request, type, size, data);
+	netlink_put(request, type, size, data);
 	return netlink_talk(restore->netlink, request, NULL, NULL, error);
 }
 
@@ -90,7 +90,7 @@ static int change_altname(struct links_restore *restore, uint32_t index, const c
 
 	header->ifi_index = (int) index;
 	list = mnl_attr_nest_start(request, IFLA_PROP_LIST | NLA_F_NESTED);
-	mnl_attr_put_strz(request, IFLA_ALT_IFNAME, name);
+	netlink_put_text(request, IFLA_ALT_IFNAME, name);
 	mnl_attr_nest_end(request, list);
 	return netlink_talk(restore->netlink, request, NULL, NULL, error);
 }
@@ -189,7 +189,7 @@ static void restore_alias(
 	if (!alias || (attribute && strcmp(mnl_attr_get_str(attribute), alias) == 0))
 		return;
 	request = links_change(restore, link->index);
-	mnl_attr_put_str(request, IFLA_IFALIAS, alias);
+	netlink_put(request, IFLA_IFALIAS, strlen(alias), alias);
 	(void) links_do(restore, link, request, "alias");
 }
 
@@ -222,7 +222,7 @@ static void restore_ipoib(struct links_restore *restore, const struct restored_l
 	if (!kind || strcmp(kind, "ipoib") != 0 || !data.data)
 		return;
 	info = mnl_attr_nest_start(request, IFLA_LINKINFO);
-	mnl_attr_put_strz(request, IFLA_INFO_KIND, kind);
+	netlink_put_text(request, IFLA_INFO_KIND, kind);
 	nest = mnl_attr_nest_start(request, IFLA_INFO_DATA);
 	attributes_for_each(attribute, &data)
 	{

@@ -21,9 +21,8 @@ static bool path_of(const char *field, const char *link, char *path, size_t size
 			strncmp(field + first + 1, slash + 1, length - first - 1) != 0 ||
 			field[length] != '.' || strchr(field + length + 1, '/'))
 			continue;
-		(void) snprintf(
-			path, size, "proc/sys/net/%s/%s/%s", folders[i], link, field + length + 1);
-		return true;
+		return (size_t) snprintf(path, size, "proc/sys/net/%s/%s/%s", folders[i], link,
+			       field + length + 1) < size;
 	}
 	return false;
 }

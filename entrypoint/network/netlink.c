@@ -12,11 +12,13 @@
 /* What the kernel keeps of notifications for us while we do something else. */
 #define BACKLOG_SIZE (4 << 20)
 #define DUMP_TRIES   8
+/* For attributes of a fixed size behind one that did not fit. */
+#define REQUEST_SLACK 1024
 
 struct netlink {
 	struct mnl_socket *socket;
 	uint32_t sequence;
-	char *request; /* NETLINK_REQUEST_SIZE */
+	char *request; /* NETLINK_REQUEST_SIZE + REQUEST_SLACK */
 	char *receive; /* RECEIVE_SIZE */
 };
 
@@ -40,7 +42,7 @@ int netlink_open(int protocol, struct netlink **ret, struct error *error)
 
 	if (!netlink)
 		return error_set_errno(error, -ENOMEM, "netlink");
-	netlink->request = malloc(NETLINK_REQUEST_SIZE);
+	netlink->request = malloc(NETLINK_REQUEST_SIZE + REQUEST_SLACK);
 	netlink->receive = malloc(RECEIVE_SIZE);
 	if (!netlink->request || !netlink->receive)
 		return error_set_errno(error, -ENOMEM, "netlink");
@@ -81,6 +83,18 @@ struct nlmsghdr *netlink_request(struct netlink *netlink, uint16_t type, uint16_
 void *netlink_extra(struct nlmsghdr *message, size_t size)
 {
 	return mnl_nlmsg_put_extra_header(message, size);
+}
+
+void netlink_put(struct nlmsghdr *request, uint16_t type, size_t size, const void *data)
+{
+	if (size > UINT16_MAX - MNL_ATTR_HDRLEN ||
+		!mnl_attr_put_check(request, NETLINK_REQUEST_SIZE, type, size, data))
+		request->nlmsg_len = NETLINK_REQUEST_SIZE + MNL_ALIGNTO;
+}
+
+void netlink_put_text(struct nlmsghdr *request, uint16_t type, const char *text)
+{
+	netlink_put(request, type, strlen(text) + 1, text);
 }
 
 /* ---- answers */

@@ -22,11 +22,15 @@ void netlink_close(struct netlink **netlink);
 #define NETLINK_REQUEST_SIZE ((size_t) 128 << 10)
 
 /*
- * A new request in the socket's own buffer, valid until the next one: attributes are put by
- * mnl_attr_put_*() behind what netlink_extra() adds.
+ * A new request in the socket's own buffer, valid until the next one: attributes of a fixed size
+ * are put by mnl_attr_put_*() behind what netlink_extra() adds, others by netlink_put().
  */
 struct nlmsghdr *netlink_request(struct netlink *netlink, uint16_t type, uint16_t flags);
 void *netlink_extra(struct nlmsghdr *message, size_t size);
+
+/* An attribute of any size: for one that does not fit netlink_talk() says -EMSGSIZE. */
+void netlink_put(struct nlmsghdr *request, uint16_t type, size_t size, const void *data);
+void netlink_put_text(struct nlmsghdr *request, uint16_t type, const char *text);
 
 /* Called for each message of an answer; negative ends it with that code. */
 typedef int netlink_callback(void *context, const struct nlmsghdr *message);

@@ -227,6 +227,12 @@ int record_get_hex(const struct record *record, const char *name, void *data, si
 	return length > size ? -EOVERFLOW : (int) length;
 }
 
+bool record_is_part(const char *text, size_t size)
+{
+	return *text && strnlen(text, size) < size && !strchr(text, '/') &&
+	       strcmp(text, ".") != 0 && strcmp(text, "..") != 0;
+}
+
 /* ---- writing */
 
 static void put_value(FILE *stream, const char *value)

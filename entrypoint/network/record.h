@@ -58,6 +58,11 @@ int record_get_u64(const struct record *record, const char *name, uint64_t *ret)
 /* Returns how many bytes, at most @size; -ENOENT, -EINVAL, or -EOVERFLOW when there are more. */
 int record_get_hex(const struct record *record, const char *name, void *data, size_t size);
 
+/*
+ * Can it be one part of a path, a name of fewer than @size bytes? Not "", "..", nor with a slash.
+ */
+bool record_is_part(const char *text, size_t size);
+
 /* Writes and syncs file and folder, which is made. */
 int records_write(
 	int root_fd, const char *path, const struct records *records, struct error *error);

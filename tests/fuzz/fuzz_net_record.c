@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "entrypoint/network/device_state.h"
 #include "entrypoint/network/record.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -40,6 +41,27 @@ static void read_values(const struct record *record)
 	}
 }
 
+/* Whatever the records are, names of devices and drivers stay below their folders. */
+static void load_devices(const struct records *records)
+{
+	_cleanup_(device_list_free) struct device_list list = { 0 };
+	struct error error = { 0 };
+
+	if (device_load(records, &list, &error) < 0)
+		return;
+	for (size_t i = 0; i < list.count; i++) {
+		const struct device *device = &list.items[i];
+		const char *slash = strchr(device->name, '/');
+
+		if (!slash || strchr(slash + 1, '/') || strcmp(slash + 1, "..") == 0 ||
+			strchr(device->driver, '/'))
+			abort();
+		for (size_t k = 0; k < device->vf_count; k++)
+			if (strchr(device->vfs[k].driver, '/'))
+				abort();
+	}
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	_cleanup_(records_free) struct records records = { 0 };
@@ -55,6 +77,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	}
 	for (size_t i = 0; i < records.count; i++)
 		read_values(&records.items[i]);
+	load_devices(&records);
 	if (records_render(&records, &text, &text_size) < 0 ||
 		records_parse(text, text_size, "again", &again, &error) < 0 ||
 		!is_same(&records, &again))

@@ -452,6 +452,56 @@ static void a_damaged_record_is_told_and_passed_over(void **state)
 	assert_int_equal(life.result.links, 1);
 }
 
+/* Saves, says @size times 'a' of the interface, and restores: its record is told, and not used. */
+static void expect_refused(void **state, const char *field, size_t size)
+{
+	_cleanup_netlink_ struct netlink *netlink = open_route();
+	_cleanup_records_ struct records records = { 0 };
+	_cleanup_free_ char *text = malloc(size + 1);
+	_cleanup_life_ struct life life;
+
+	assert_non_null(text);
+	memset(text, 'a', size);
+	text[size] = '\0';
+	begin(&life, *state, "test_nic");
+	save(&life, &records);
+	for (size_t i = 0; i < records.count; i++)
+		if (strcmp(records.items[i].kind, "link") == 0)
+			assert_int_equal(record_set(&records.items[i], field, text), 0);
+	restore(&life, &records);
+	assert_int_equal(life.result.links, 0);
+	assert_int_equal(life.result.failures, 1);
+	assert_contains(life.result.first, ": its record is damaged");
+}
+
+static void what_no_kernel_says_of_an_interface_is_damage(void **state)
+{
+	expect_refused(state, "name", IFNAMSIZ);
+	expect_refused(state, "name", (size_t) 1 << 20);
+	expect_refused(state, "altnames", (size_t) 1 << 20);
+	expect_refused(state, "alias", (size_t) 1 << 20);
+	expect_refused(state, "kind", (size_t) 1 << 20);
+	expect_refused(state, "port_kind", 32);
+	expect_refused(state, "data", (size_t) 1 << 20);
+	expect_refused(state, "port_data", (size_t) 1 << 20);
+}
+
+static void vlans_that_no_request_has_room_for_are_refused(void **state)
+{
+	_cleanup_netlink_ struct netlink *netlink = open_route();
+	static const char text[(size_t) 200 << 10];
+	struct nlmsghdr *request = netlink_request(netlink, RTM_SETLINK, 0);
+	struct error error = { 0 };
+
+	(void) state;
+	(void) netlink_extra(request, sizeof(struct ifinfomsg));
+	netlink_put(request, IFLA_AF_SPEC, sizeof(text), text);
+	/* What comes behind it does no harm. */
+	netlink_put_text(request, IFLA_IFNAME, "lo");
+	mnl_attr_put_u32(request, IFLA_MTU, 1500);
+	assert_int_equal(netlink_talk(netlink, request, NULL, NULL, &error), -EMSGSIZE);
+}
+
 static void interfaces_that_never_went_are_known(void **state)
 {
 	_cleanup_records_ struct records records = { 0 };
@@ -523,6 +573,8 @@ int main(void)
 		node_test(what_the_host_has_up_is_the_hosts),
 		node_test(a_device_that_does_not_come_is_told),
 		node_test(a_damaged_record_is_told_and_passed_over),
+		node_test(what_no_kernel_says_of_an_interface_is_damage),
+		node_test(vlans_that_no_request_has_room_for_are_refused),
 		node_test(interfaces_that_never_went_are_known),
 		node_test(a_later_life_adds_what_it_does_not_know),
 		node_test(a_subfunction_has_a_name_that_lasts),

@@ -366,6 +366,41 @@ static void a_record_without_its_number_is_refused(void **state)
 	records_free(&records);
 }
 
+/* Does the journal with a record of @kind that says so hold? */
+static bool holds(const char *kind, const char *device, const char *field, const char *value)
+{
+	_cleanup_(device_list_free) struct device_list list = { 0 };
+	struct records records = { 0 };
+	struct error error = { 0 };
+	struct record *record = records_add(&records, kind);
+	int r;
+
+	assert_int_equal(record_set(record, "device", device), 0);
+	assert_int_equal(record_set(record, "index", "0"), 0);
+	assert_int_equal(record_set(record, "number", "0"), 0);
+	assert_int_equal(record_set(record, field, value), 0);
+	r = device_load(&records, &list, &error);
+	assert_true(r == 0 || r == -EBADMSG);
+	records_free(&records);
+	return r == 0;
+}
+
+static void a_name_that_leads_elsewhere_is_refused(void **state)
+{
+	(void) state;
+	assert_true(holds("vf", PF, "driver", "vfio-pci"));
+	assert_false(holds("vf", PF, "driver", "../../devices"));
+	assert_false(holds("vf", PF, "driver", ".."));
+	assert_false(holds("vf", PF, "function", "../0000:00:00.0"));
+	assert_false(holds("device", PF, "driver", "a/b"));
+	assert_false(holds("sf", PF, "driver", ".."));
+	assert_false(holds("sf", PF, "auxiliary", "a/b"));
+	assert_false(holds("device", "../pci", "vfs", "1"));
+	assert_false(holds("device", "pci/..", "vfs", "1"));
+	assert_false(holds("device", "pci/0000:3b:00.0/..", "vfs", "1"));
+	assert_false(holds("device", "pci", "vfs", "1"));
+}
+
 static void what_an_earlier_life_saved_stays(void **state)
 {
 	const struct folder *folder = *state;
@@ -619,6 +654,7 @@ int main(void)
 		folder_test(the_journal_has_all_of_it),
 		folder_test(what_a_driver_did_not_tell_stays_unknown),
 		folder_test(a_record_without_its_number_is_refused),
+		folder_test(a_name_that_leads_elsewhere_is_refused),
 		folder_test(what_an_earlier_life_saved_stays),
 		folder_test(vfs_are_made_without_drivers_and_then_get_theirs),
 		folder_test(what_is_right_is_not_touched),
