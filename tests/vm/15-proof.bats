@@ -89,7 +89,10 @@ wait_ready nic 90
 exec_in nic slipway-init status | grep "load proof"
 exec_in nic slipway-init status --json
 stop_clean nic
-expect_unloaded mlx5_core
+expect_loaded mlx5_ib mlx5_core
+modprobe -r mlx5_ib
+for module in ib_core mlxfw; do ! loaded $module || rmmod $module; done
+expect_unloaded mlx5_core ib_core mlxfw
 echo "nothing in the way"
 start nic:nic-no-facts
 wait_ready nic 90
