@@ -350,3 +350,31 @@ const struct link *link_by_device(const struct link_table *table, const char *de
 	}
 	return NULL;
 }
+
+bool link_port_is_own(const char *port)
+{
+	return !*port || (port[0] == 'p' && port[1] && !port[1 + strspn(port + 1, "0123456789")]);
+}
+
+bool link_port_is_relabelled(const char *one, const char *other)
+{
+	return !*one != !*other && link_port_is_own(one) && link_port_is_own(other);
+}
+
+const struct link *link_by_relabelled(const struct link_table *table, const char *device,
+	const char *port, uint32_t dev_port, bool is_any)
+{
+	const struct link *found = NULL;
+
+	for (size_t i = 0; link_port_is_own(port) && i < table->count; i++) {
+		const struct link *link = &table->items[i];
+
+		if (strcmp(link->device, device) != 0 || !link_port_is_own(link->port) ||
+			!is_port(table, link) || (!is_any && link->dev_port != dev_port))
+			continue;
+		if (found)
+			return NULL;
+		found = link;
+	}
+	return found && (is_any || link_port_is_relabelled(port, found->port)) ? found : NULL;
+}

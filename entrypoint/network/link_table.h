@@ -64,6 +64,17 @@ const struct link *link_by_name(const struct link_table *table, const char *name
 const struct link *link_by_device(const struct link_table *table, const char *device,
 	const char *port, uint32_t dev_port, uint32_t nth);
 
+/* Is that the label of a device's own port ("", "p0"), not of what it has ports for ("pf0vf1")? */
+bool link_port_is_own(const char *port);
+/* Can two labels be one port's, of which one driver has a label for it and the other has none? */
+bool link_port_is_relabelled(const char *one, const char *other);
+/*
+ * The port whose label, of another driver, was @port: the device's only one with that @dev_port and
+ * with a label where there was none, or the other way round. @is_any: its only one. NULL.
+ */
+const struct link *link_by_relabelled(const struct link_table *table, const char *device,
+	const char *port, uint32_t dev_port, bool is_any);
+
 /* An attribute of RTM_NEWLINK, or one inside IFLA_LINKINFO; NULL. Valid as long as the link. */
 const struct nlattr *link_attribute(const struct link *link, uint16_t type);
 const struct nlattr *link_info_attribute(const struct link *link, uint16_t type);

@@ -34,10 +34,40 @@ const struct link *restored_now(
 	return link->index ? link_by_index(&restore->now, link->index) : NULL;
 }
 
+/* Has the journal but one record of such a port, so that it cannot be mistaken for another? */
+static bool is_only_port(
+	const struct links_restore *restore, const char *device, uint64_t dev_port, bool is_any)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < restore->count; i++) {
+		const struct record *record = restore->links[i].record;
+		const char *port = record_get(record, "port");
+		uint64_t other = 0;
+
+		if (!restore->links[i].device || strcmp(restore->links[i].device, device) != 0 ||
+			!link_port_is_own(port ? port : ""))
+			continue;
+		(void) record_get_u64(record, "dev_port", &other);
+		count += is_any || other == dev_port;
+	}
+	return count == 1;
+}
+
+/* One driver says "p0" of what another has no label for. @is_any: nor is its number the same. */
+static const struct link *find_relabelled(const struct links_restore *restore, const char *device,
+	const char *port, uint32_t dev_port, bool is_any)
+{
+	const struct link *link = link_by_relabelled(&restore->now, device, port, dev_port, is_any);
+
+	return link && is_only_port(restore, device, dev_port, is_any) ? link : NULL;
+}
+
 static const struct link *find(const struct links_restore *restore, const struct record *record)
 {
 	const char *device = record_get(record, "device");
 	const char *port = record_get(record, "port");
+	const struct link *link;
 	uint64_t dev_port = 0;
 	uint64_t nth = 0;
 
@@ -45,8 +75,13 @@ static const struct link *find(const struct links_restore *restore, const struct
 		return link_by_name(&restore->now, record_get(record, "name"));
 	(void) record_get_u64(record, "dev_port", &dev_port);
 	(void) record_get_u64(record, "nth", &nth);
-	return link_by_device(
-		&restore->now, device, port ? port : "", (uint32_t) dev_port, (uint32_t) nth);
+	port = port ? port : "";
+	link = link_by_device(&restore->now, device, port, (uint32_t) dev_port, (uint32_t) nth);
+	if (!link)
+		link = find_relabelled(restore, device, port, (uint32_t) dev_port, false);
+	if (!link && restore->is_late)
+		link = find_relabelled(restore, device, port, (uint32_t) dev_port, true);
+	return link;
 }
 
 int restore_look(struct links_restore *restore, struct error *error)
@@ -142,6 +177,9 @@ int links_await(struct links_restore *restore, struct error *error)
 			break;
 		r = netlink_hear(events, (uint32_t) (deadline_ms - now_ms), NULL, NULL, error);
 	}
+	restore->is_late = true;
+	if (r >= 0)
+		r = restore_look(restore, error);
 	tell_missing(restore);
 	return r < 0 ? r : 0;
 }

@@ -104,6 +104,7 @@ struct links_restore {
 	struct restored_link *links;
 	size_t count;
 	bool same_boot;
+	bool is_late;   /* what has not come by now has another number, or does not come */
 	uint64_t now_s; /* CLOCK_BOOTTIME, to which a lifetime's end is compared */
 };
 

@@ -256,19 +256,30 @@ int link_record_add(const struct saved_links *saved, const struct link *link, st
 
 /* ---- all of them */
 
+/* Of another driver than the record is, a port may have a label that it had not, or none. */
+static bool is_of_port(const struct record *record, const struct link *link)
+{
+	const char *port = record_get(record, "port");
+	uint64_t dev_port = 0;
+
+	port = port ? port : "";
+	(void) record_get_u64(record, "dev_port", &dev_port);
+	return strcmp(port, link->port) == 0 ||
+	       (dev_port == link->dev_port && link_port_is_relabelled(port, link->port));
+}
+
 static bool is_known(
 	const struct records *records, const struct saved_links *saved, const struct link *link)
 {
 	for (size_t i = 0; i < records->count; i++) {
 		const struct record *record = &records->items[i];
 		const char *device = record_get(record, "device");
-		const char *port = record_get(record, "port");
 		const char *name = record_get(record, "name");
 
 		if (strcmp(record->kind, "link") != 0)
 			continue;
 		if (device && is_drivers(saved, link) && strcmp(device, link->device) == 0 &&
-			strcmp(port ? port : "", link->port) == 0)
+			is_of_port(record, link))
 			return true;
 		if (!device && name && !is_drivers(saved, link) && strcmp(name, link->name) == 0)
 			return true;

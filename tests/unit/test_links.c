@@ -536,10 +536,73 @@ static void a_later_life_adds_what_it_does_not_know(void **state)
 	assert_int_equal(find(&records, "link")->count, records.items[1].count);
 	/* A rule names the interface, but is saved with those that are. */
 	assert_int_equal(records.count, saved);
+	/* The same port of a driver that has a label for it. */
 	assert_int_equal(record_set(&records.items[1], "port", "p7"), 0);
+	assert_int_equal(links_save(&life.network, &records, &life.error), 0);
+	assert_int_equal(records.count, saved);
+	assert_int_equal(record_set(&records.items[1], "port", "pf0vf7"), 0);
 	assert_int_equal(links_save(&life.network, &records, &life.error), 0);
 	assert_true(records.count > saved);
 	assert_string_equal(record_get(&records.items[saved], "life"), "1");
+}
+
+/* Restores what was saved of a port with that label and number: how many came back. */
+static size_t restored_as(void **state, const char *port, const char *dev_port, const char *second)
+{
+	_cleanup_netlink_ struct netlink *netlink = open_route();
+	_cleanup_records_ struct records records = { 0 };
+	_cleanup_life_ struct life life;
+	struct record *other;
+
+	begin(&life, *state, "test_nic");
+	save(&life, &records);
+	assert_string_equal(records.items[1].kind, "link");
+	assert_int_equal(record_set(&records.items[1], "port", port), 0);
+	assert_int_equal(record_set(&records.items[1], "dev_port", dev_port), 0);
+	if (second) {
+		other = records_add(&records, "link");
+		assert_int_equal(record_set(other, "name", "other"), 0);
+		assert_int_equal(record_set(other, "device", "pci/0000:3b:00.0"), 0);
+		assert_int_equal(record_set(other, "port", second), 0);
+		assert_int_equal(record_set(other, "dev_port", "0"), 0);
+	}
+	restore(&life, &records);
+	assert_int_equal(life.result.failures, 1 + (second != NULL) - life.result.links);
+	return life.result.links;
+}
+
+static void a_port_comes_back_under_another_label(void **state)
+{
+	assert_int_equal(restored_as(state, "p0", "0", NULL), 1);
+	/* Its number, too: it is the device's only one. */
+	assert_int_equal(restored_as(state, "p0", "1", NULL), 1);
+	assert_int_equal(restored_as(state, "p1", "1", "pf0vf1"), 1);
+	assert_int_equal(restored_as(state, "pf0vf1", "0", NULL), 0);
+	/* Which of two it is nobody can know. */
+	assert_int_equal(restored_as(state, "p0", "0", "p1"), 0);
+	assert_int_equal(restored_as(state, "p1", "1", "p0"), 1);
+}
+
+static void a_new_label_is_of_the_port_with_that_number(void **state)
+{
+	struct link links[] = {
+		{ .index = 1, .device = "pci/a", .port = "p0", .dev_port = 0 },
+		{ .index = 2, .device = "pci/a", .port = "pf0vf1", .dev_port = 0 },
+		{ .index = 3, .device = "pci/a", .port = "p1", .dev_port = 1 },
+		{ .index = 4, .device = "pci/b", .port = "p0s0", .dev_port = 0 },
+		{ .index = 5, .device = "pci/c", .port = "p0", .dev_port = 0 },
+		{ .index = 6, .device = "pci/c", .port = "", .dev_port = 0 },
+	};
+	const struct link_table table = { links, ARRAY_SIZE(links) };
+
+	(void) state;
+	assert_int_equal(link_by_relabelled(&table, "pci/a", "", 0, false)->index, 1);
+	assert_int_equal(link_by_relabelled(&table, "pci/a", "", 1, false)->index, 3);
+	assert_null(link_by_relabelled(&table, "pci/a", "", 0, true));
+	assert_null(link_by_relabelled(&table, "pci/a", "p4", 0, false));
+	assert_null(link_by_relabelled(&table, "pci/a", "pf0vf2", 0, false));
+	assert_null(link_by_relabelled(&table, "pci/b", "", 0, true));
+	assert_null(link_by_relabelled(&table, "pci/c", "", 0, false));
 }
 
 static void a_subfunction_has_a_name_that_lasts(void **state)
@@ -577,6 +640,8 @@ int main(void)
 		node_test(vlans_that_no_request_has_room_for_are_refused),
 		node_test(interfaces_that_never_went_are_known),
 		node_test(a_later_life_adds_what_it_does_not_know),
+		node_test(a_port_comes_back_under_another_label),
+		node_test(a_new_label_is_of_the_port_with_that_number),
 		node_test(a_subfunction_has_a_name_that_lasts),
 	};
 
