@@ -25,6 +25,14 @@ struct task {
 	const struct record *record;
 	char words[160];
 	bool is_done;
+	unsigned left_out; /* paths or members that are not there */
+	uint32_t gone;     /* the number of a nexthop whose interface is not there */
+};
+
+struct tasks {
+	const struct links_restore *restore;
+	struct task *items;
+	size_t count;
 };
 
 static uint64_t life_of(const struct record *record)
@@ -35,29 +43,62 @@ static uint64_t life_of(const struct record *record)
 	return life;
 }
 
-/* The paths with today's indexes, and no flags but those that are a person's. False: one is gone.
+/*
+ * The paths with today's indexes, and no flags but those that are a person's. Those out of
+ * interfaces that are not there are left out and counted. False: all of them are.
  */
-static bool copy_paths(const struct links_restore *restore, uint64_t life, struct nlmsghdr *request,
-	const struct nlattr *paths)
+static bool copy_paths(const struct links_restore *restore, struct task *task,
+	struct nlmsghdr *request, const struct nlattr *paths)
 {
-	size_t size = mnl_attr_get_payload_len(paths);
-	_cleanup_free_ char *copy = malloc(size + 1);
-	struct rtnexthop *path = (struct rtnexthop *) (void *) copy;
-	int left = (int) size;
+	const struct rtnexthop *path = mnl_attr_get_payload(paths);
+	int left = mnl_attr_get_payload_len(paths);
+	_cleanup_free_ char *copy = calloc(1, (size_t) left + NLMSG_ALIGNTO);
+	size_t used = 0;
 
-	if (!copy)
-		return false;
-	memcpy(copy, mnl_attr_get_payload(paths), size);
-	for (; left >= (int) sizeof(*path) && RTNH_OK(path, left);
+	for (; copy && left >= (int) sizeof(*path) && RTNH_OK(path, left);
 		left -= (int) NLMSG_ALIGN(path->rtnh_len), path = RTNH_NEXT(path)) {
-		uint32_t index = restored_index(restore, life, (uint32_t) path->rtnh_ifindex);
+		uint32_t index = restored_index(
+			restore, life_of(task->record), (uint32_t) path->rtnh_ifindex);
+		struct rtnexthop *put = (struct rtnexthop *) (void *) (copy + used);
 
-		if (!index)
-			return false;
-		path->rtnh_ifindex = (int) index;
-		path->rtnh_flags &= RTNH_F_ONLINK;
+		if (!index) {
+			task->left_out++;
+			continue;
+		}
+		memcpy(put, path, path->rtnh_len);
+		put->rtnh_ifindex = (int) index;
+		put->rtnh_flags &= RTNH_F_ONLINK;
+		used += NLMSG_ALIGN(path->rtnh_len);
 	}
-	return mnl_attr_put_check(request, NETLINK_REQUEST_SIZE, RTA_MULTIPATH, size, copy);
+	return used && mnl_attr_put_check(request, NETLINK_REQUEST_SIZE, RTA_MULTIPATH, used, copy);
+}
+
+/* Is it a nexthop whose interface is not there? */
+static bool is_gone(const struct tasks *tasks, uint32_t number)
+{
+	for (size_t i = 0; number && i < tasks->count; i++)
+		if (tasks->items[i].gone == number)
+			return true;
+	return false;
+}
+
+/* A group's members, likewise. */
+static bool copy_members(const struct tasks *tasks, struct task *task, struct nlmsghdr *request,
+	const struct nlattr *members)
+{
+	const struct nexthop_grp *member = mnl_attr_get_payload(members);
+	size_t count = mnl_attr_get_payload_len(members) / sizeof(*member);
+	_cleanup_free_ struct nexthop_grp *copy = calloc(count + 1, sizeof(*copy));
+	size_t used = 0;
+
+	for (size_t i = 0; copy && i < count; i++) {
+		if (is_gone(tasks, member[i].id))
+			task->left_out++;
+		else
+			copy[used++] = member[i];
+	}
+	return used && mnl_attr_put_check(request, NETLINK_REQUEST_SIZE, NHA_GROUP,
+			       used * sizeof(*copy), copy);
 }
 
 static bool put_index(const struct links_restore *restore, uint64_t life, struct nlmsghdr *request,
@@ -76,7 +117,7 @@ static bool is_said_by_nexthop(uint16_t type)
 	       type == RTA_ENCAP || type == RTA_ENCAP_TYPE;
 }
 
-static bool copy_route_attribute(const struct links_restore *restore, uint64_t life,
+static bool copy_route_attribute(const struct links_restore *restore, struct task *task,
 	struct nlmsghdr *request, const struct nlattr *attribute, bool by_number)
 {
 	uint16_t type = mnl_attr_get_type(attribute);
@@ -90,17 +131,17 @@ static bool copy_route_attribute(const struct links_restore *restore, uint64_t l
 	case RTA_MARK:
 		return true;
 	case RTA_OIF:
-		return put_index(restore, life, request, attribute);
+		return put_index(restore, life_of(task->record), request, attribute);
 	case RTA_MULTIPATH:
-		return copy_paths(restore, life, request, attribute);
+		return copy_paths(restore, task, request, attribute);
 	default:
 		return links_copy(request, attribute);
 	}
 }
 
 /* NULL: what it leads to is not there, or its time is over. */
-static struct nlmsghdr *route_request(const struct links_restore *restore,
-	const struct record *record, const struct nlmsghdr *message)
+static struct nlmsghdr *route_request(
+	const struct links_restore *restore, struct task *task, const struct nlmsghdr *message)
 {
 	const struct rtmsg *saved = mnl_nlmsg_get_payload(message);
 	bool by_number = links_attribute(message, sizeof(*saved), RTA_NH_ID) != NULL;
@@ -117,10 +158,10 @@ static struct nlmsghdr *route_request(const struct links_restore *restore,
 	header->rtm_flags &= RTNH_F_ONLINK;
 	mnl_attr_for_each(attribute, message, sizeof(*saved))
 	{
-		if (!copy_route_attribute(restore, life_of(record), request, attribute, by_number))
+		if (!copy_route_attribute(restore, task, request, attribute, by_number))
 			return NULL;
 	}
-	if (record_get_u64(record, "until", &until) < 0)
+	if (record_get_u64(task->record, "until", &until) < 0)
 		return request;
 	if (!restore->same_boot || until <= restore->now_s ||
 		!mnl_attr_put_u32_check(request, NETLINK_REQUEST_SIZE, RTA_EXPIRES,
@@ -129,9 +170,10 @@ static struct nlmsghdr *route_request(const struct links_restore *restore,
 	return request;
 }
 
-static struct nlmsghdr *nexthop_request(const struct links_restore *restore,
-	const struct record *record, const struct nlmsghdr *message)
+static struct nlmsghdr *nexthop_request(
+	const struct tasks *tasks, struct task *task, const struct nlmsghdr *message)
 {
+	const struct links_restore *restore = tasks->restore;
 	struct nlmsghdr *request =
 		netlink_request(restore->netlink, RTM_NEWNEXTHOP, NLM_F_CREATE | NLM_F_REPLACE);
 	struct nhmsg *header = netlink_extra(request, sizeof(*header));
@@ -146,12 +188,17 @@ static struct nlmsghdr *nexthop_request(const struct links_restore *restore,
 		uint16_t type = mnl_attr_get_type(attribute);
 
 		if (type == NHA_OIF)
-			is_good =
-				is_good && put_index(restore, life_of(record), request, attribute);
+			is_good = is_good &&
+				  put_index(restore, life_of(task->record), request, attribute);
+		else if (type == NHA_GROUP)
+			is_good = is_good && copy_members(tasks, task, request, attribute);
 		else if (type <= NHA_FDB)
 			is_good = is_good && links_copy(request, attribute);
 	}
-	return is_good ? request : NULL;
+	if (is_good)
+		return request;
+	task->gone = number_of(links_attribute(message, sizeof(*header), NHA_ID));
+	return NULL;
 }
 
 static struct nlmsghdr *rule_request(
@@ -182,8 +229,9 @@ static size_t header_size_of(const char *kind)
 }
 
 /* True: there is nothing more to do for it. */
-static bool try(const struct links_restore *restore, struct task *task)
+static bool try(const struct tasks *tasks, struct task *task)
 {
+	const struct links_restore *restore = tasks->restore;
 	const char *kind = task->record->kind;
 	_cleanup_free_ struct nlmsghdr *message =
 		links_raw_message(task->record, header_size_of(kind));
@@ -195,15 +243,18 @@ static bool try(const struct links_restore *restore, struct task *task)
 		(void) snprintf(task->words, sizeof(task->words), "its record is damaged");
 		return false;
 	}
+	task->left_out = 0;
 	if (strcmp(kind, "route") == 0)
-		request = route_request(restore, task->record, message);
+		request = route_request(restore, task, message);
 	else if (strcmp(kind, "nexthop") == 0)
-		request = nexthop_request(restore, task->record, message);
+		request = nexthop_request(tasks, task, message);
 	else
 		request = rule_request(restore, message);
 	/* Its interface did not come back: that was told. */
-	if (!request)
+	if (!request) {
+		task->left_out = 0;
 		return true;
+	}
 	r = netlink_talk(restore->netlink, request, NULL, NULL, &error);
 	if (r < 0)
 		(void) snprintf(task->words, sizeof(task->words), "%.150s", error.text);
@@ -212,25 +263,27 @@ static bool try(const struct links_restore *restore, struct task *task)
 
 /* One round: a route by way of a gateway can go in when the one to the gateway is. True: some did.
  */
-static bool try_all(const struct links_restore *restore, struct task *tasks, size_t count)
+static bool try_all(const struct tasks *tasks)
 {
 	bool is_progress = false;
 
-	for (size_t i = 0; i < count; i++) {
-		if (tasks[i].is_done)
+	for (size_t i = 0; i < tasks->count; i++) {
+		struct task *task = &tasks->items[i];
+
+		if (task->is_done)
 			continue;
-		tasks[i].is_done = try(restore, &tasks[i]);
-		is_progress = is_progress || tasks[i].is_done;
+		task->is_done = try(tasks, task);
+		is_progress = is_progress || task->is_done;
 	}
 	return is_progress;
 }
 
-static size_t count_open(const struct task *tasks, size_t count)
+static size_t count_open(const struct tasks *tasks)
 {
 	size_t left = 0;
 
-	for (size_t i = 0; i < count; i++)
-		left += !tasks[i].is_done;
+	for (size_t i = 0; i < tasks->count; i++)
+		left += !tasks->items[i].is_done;
 	return left;
 }
 
@@ -238,14 +291,14 @@ static size_t count_open(const struct task *tasks, size_t count)
  * What is refused now may be taken in a moment: a source address of IPv6 counts when nobody on the
  * link has objected to it, for which the kernel waits a second.
  */
-static void try_until_done(const struct links_restore *restore, struct task *tasks, size_t count)
+static void try_until_done(const struct tasks *tasks)
 {
 	uint32_t waited_ms = 0;
 
 	for (;;) {
-		while (try_all(restore, tasks, count))
+		while (try_all(tasks))
 			;
-		if (!count_open(tasks, count) || waited_ms >= restore->network->bind_ms)
+		if (!count_open(tasks) || waited_ms >= tasks->restore->network->bind_ms)
 			return;
 		(void) poll(NULL, 0, RETRY_MS);
 		waited_ms += RETRY_MS;
@@ -265,21 +318,30 @@ static size_t collect(const struct records *records, struct task *tasks)
 	return count;
 }
 
+static void tell(const struct links_restore *restore, const struct task *task)
+{
+	const char *text = record_get(task->record, "text");
+
+	if (!task->is_done)
+		network_failure(restore->network, restore->result, "%s %s: %s", task->record->kind,
+			text ? text : "", task->words);
+	else if (task->left_out)
+		network_failure(restore->network, restore->result,
+			"%s %s: without %u of its paths, whose interfaces are not there",
+			task->record->kind, text ? text : "", task->left_out);
+}
+
 void routes_restore(struct links_restore *restore)
 {
-	_cleanup_free_ struct task *tasks = calloc(restore->records->count + 1, sizeof(*tasks));
-	size_t count = tasks ? collect(restore->records, tasks) : 0;
+	_cleanup_free_ struct task *items = calloc(restore->records->count + 1, sizeof(*items));
+	struct tasks tasks = { .restore = restore, .items = items };
 
-	if (!tasks) {
+	if (!items) {
 		network_failure(restore->network, restore->result, "routes: no memory");
 		return;
 	}
-	try_until_done(restore, tasks, count);
-	for (size_t i = 0; i < count; i++) {
-		const char *text = record_get(tasks[i].record, "text");
-
-		if (!tasks[i].is_done)
-			network_failure(restore->network, restore->result, "%s %s: %s",
-				tasks[i].record->kind, text ? text : "", tasks[i].words);
-	}
+	tasks.count = collect(restore->records, items);
+	try_until_done(&tasks);
+	for (size_t i = 0; i < tasks.count; i++)
+		tell(restore, &items[i]);
 }

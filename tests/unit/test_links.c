@@ -8,6 +8,7 @@
 #include <linux/if.h>
 #include <linux/if_addr.h>
 #include <linux/neighbour.h>
+#include <linux/nexthop.h>
 #include <linux/rtnetlink.h>
 #include <sched.h>
 #include <string.h>
@@ -428,6 +429,98 @@ static void a_device_that_does_not_come_is_told(void **state)
 	assert_int_equal(life.told.count, 1);
 }
 
+/* ---- several ways, of which one is gone */
+
+#define MISSING 99
+
+static void add_raw(struct records *records, const char *kind, const struct nlmsghdr *message)
+{
+	struct record *record = records_add(records, kind);
+
+	assert_int_equal(record_set(record, "life", "0"), 0);
+	assert_int_equal(record_set(record, "text", "several"), 0);
+	assert_int_equal(record_set_hex(record, "raw", mnl_nlmsg_get_payload(message),
+				 mnl_nlmsg_get_payload_len(message)),
+		0);
+}
+
+static void add_ways(struct netlink *netlink, struct records *records, int first, int second)
+{
+	struct nlmsghdr *message = netlink_request(netlink, RTM_NEWROUTE, 0);
+	struct rtmsg *route = netlink_extra(message, sizeof(*route));
+	struct rtnexthop ways[2] = { { .rtnh_len = sizeof(ways[0]), .rtnh_ifindex = first },
+		{ .rtnh_len = sizeof(ways[0]), .rtnh_ifindex = second } };
+	struct in_addr bytes;
+
+	route->rtm_family = AF_INET;
+	route->rtm_dst_len = 24;
+	route->rtm_table = 77;
+	route->rtm_protocol = RTPROT_STATIC;
+	route->rtm_type = RTN_UNICAST;
+	route->rtm_scope = RT_SCOPE_LINK;
+	assert_int_equal(inet_pton(AF_INET, "10.7.0.0", &bytes), 1);
+	mnl_attr_put(message, RTA_DST, sizeof(bytes), &bytes);
+	mnl_attr_put(message, RTA_MULTIPATH, sizeof(ways), ways);
+	add_raw(records, "route", message);
+}
+
+static void a_route_goes_by_the_ways_that_are_left(void **state)
+{
+	_cleanup_netlink_ struct netlink *netlink = open_route();
+	_cleanup_records_ struct records records = { 0 };
+	_cleanup_life_ struct life life;
+	unsigned before;
+
+	begin(&life, *state, "test_nic");
+	change_link(netlink, IFF_UP, 30000);
+	save(&life, &records);
+	before = count_all(netlink).routes;
+	add_ways(netlink, &records, MISSING, LOOPBACK);
+	restore(&life, &records);
+	assert_int_equal(count_all(netlink).routes, before + 1);
+	assert_int_equal(life.result.failures, 1);
+	assert_string_equal(life.result.first,
+		"route several: without 1 of its paths, whose interfaces are not there");
+}
+
+static void add_nexthop(struct netlink *netlink, struct records *records, uint32_t id, uint32_t oif,
+	const struct nexthop_grp *members, size_t count)
+{
+	struct nlmsghdr *message = netlink_request(netlink, RTM_NEWNEXTHOP, 0);
+	struct nhmsg *header = netlink_extra(message, sizeof(*header));
+
+	header->nh_family = members ? AF_UNSPEC : AF_INET;
+	header->nh_protocol = RTPROT_STATIC;
+	mnl_attr_put_u32(message, NHA_ID, id);
+	if (members)
+		mnl_attr_put(message, NHA_GROUP, count * sizeof(*members), members);
+	else
+		mnl_attr_put_u32(message, NHA_OIF, oif);
+	add_raw(records, "nexthop", message);
+}
+
+static void a_group_has_the_members_that_are_left(void **state)
+{
+	static const struct nexthop_grp members[] = { { .id = 7 }, { .id = 8 } };
+	_cleanup_netlink_ struct netlink *netlink = open_route();
+	_cleanup_records_ struct records records = { 0 };
+	_cleanup_life_ struct life life;
+
+	begin(&life, *state, "test_nic");
+	change_link(netlink, IFF_UP, 30000);
+	save(&life, &records);
+	/* The group first: the kernel tells nexthops by number. */
+	add_nexthop(netlink, &records, 5, 0, members, ARRAY_SIZE(members));
+	add_nexthop(netlink, &records, 7, MISSING, NULL, 0);
+	add_nexthop(netlink, &records, 8, LOOPBACK, NULL, 0);
+	restore(&life, &records);
+	/* Of IPv4: a group is of no family. */
+	assert_int_equal(count(netlink, RTM_GETNEXTHOP, sizeof(struct nhmsg)), 1);
+	assert_int_equal(life.result.failures, 1);
+	assert_string_equal(life.result.first,
+		"nexthop several: without 1 of its paths, whose interfaces are not there");
+}
+
 static void a_damaged_record_is_told_and_passed_over(void **state)
 {
 	_cleanup_netlink_ struct netlink *netlink = open_route();
@@ -635,6 +728,8 @@ int main(void)
 		node_test(of_another_boot_nothing_with_a_lifetime_comes),
 		node_test(what_the_host_has_up_is_the_hosts),
 		node_test(a_device_that_does_not_come_is_told),
+		node_test(a_route_goes_by_the_ways_that_are_left),
+		node_test(a_group_has_the_members_that_are_left),
 		node_test(a_damaged_record_is_told_and_passed_over),
 		node_test(what_no_kernel_says_of_an_interface_is_damage),
 		node_test(vlans_that_no_request_has_room_for_are_refused),
