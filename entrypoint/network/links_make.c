@@ -177,23 +177,53 @@ static bool is_loose(
 	return lower && lower->index && lower->index != lower->old_index && kind && is_tunnel(kind);
 }
 
-void links_make(struct links_restore *restore)
+static bool is_missing(const struct restored_link *link)
+{
+	return !link->device && !link->index && !link->is_tried;
+}
+
+/* Is what it stands on there? */
+static bool is_ready(const struct links_restore *restore, const struct restored_link *link)
+{
+	const char *over = record_get(link->record, "over");
+	const struct restored_link *lower = over ? restored_by_name(restore, over) : NULL;
+
+	return !over || (lower && lower->index);
+}
+
+/* All that stand on what is there; those on these are next. Returns how many were tried. */
+static size_t make_ready(struct links_restore *restore)
 {
 	struct error error = { 0 };
+	size_t tried = 0;
 
+	for (size_t i = 0; i < restore->count; i++) {
+		struct restored_link *link = &restore->links[i];
+
+		if (!is_missing(link) || !is_ready(restore, link))
+			continue;
+		link->is_tried = true;
+		make_one(restore, link);
+		tried++;
+	}
+	if (tried && restore_look(restore, &error) < 0)
+		network_failure(restore->network, restore->result, "%s", error.text);
+	return tried;
+}
+
+void links_make(struct links_restore *restore)
+{
+	while (make_ready(restore))
+		;
 	for (size_t i = 0; i < restore->count; i++) {
 		struct restored_link *link = &restore->links[i];
 		const char *kind = record_get(link->record, "kind");
 
-		if (link->device)
-			continue;
-		if (link->index && is_loose(restore, link, kind))
+		if (is_missing(link))
+			make_one(restore, link);
+		else if (!link->device && link->index && !link->is_tried &&
+			 is_loose(restore, link, kind))
 			bind_tunnel(restore, link, kind,
 				restored_by_name(restore, record_get(link->record, "over"))->index);
-		if (link->index)
-			continue;
-		make_one(restore, link);
-		if (restore_look(restore, &error) < 0)
-			network_failure(restore->network, restore->result, "%s", error.text);
 	}
 }

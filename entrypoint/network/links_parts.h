@@ -92,6 +92,7 @@ struct restored_link {
 	uint32_t index; /* 0: it is not there */
 	/* After a reboot: the host's own configuration has set it up, nothing of it is changed. */
 	bool is_hosts;
+	bool is_tried;    /* it was not there, and was made, or could not be */
 	bool is_misnamed; /* its name could not be given back, which was told */
 };
 

@@ -95,6 +95,19 @@ static int change_altname(struct links_restore *restore, uint32_t index, const c
 	return netlink_talk(restore->netlink, request, NULL, NULL, error);
 }
 
+/* It has the name beside its own: a rename would leave it that. */
+static int take_altname(struct links_restore *restore, const struct restored_link *link,
+	const struct link *holder, struct error *error)
+{
+	int r = change_altname(restore, holder->index, link->name, RTM_DELLINKPROP, error);
+
+	if (r == 0)
+		network_note(restore->network,
+			"%s: %s had that name as an altname, and has it no more", link->name,
+			holder->name);
+	return r;
+}
+
 /* Of one of ours that waits for its own name, the name is taken for as long as that takes. */
 static int make_way(struct links_restore *restore, const struct restored_link *link,
 	const struct link *holder, struct error *error)
@@ -109,6 +122,8 @@ static int make_way(struct links_restore *restore, const struct restored_link *l
 		if (other->index != holder->index || !other->device || other->is_hosts ||
 			strcmp(other->name, link->name) == 0)
 			continue;
+		if (strcmp(holder->name, link->name) != 0)
+			return take_altname(restore, link, holder, error);
 		(void) snprintf(aside, sizeof(aside), "slw%u", holder->index);
 		return rename_to(restore, holder->index, aside, error);
 	}
@@ -141,22 +156,34 @@ void links_rename(struct links_restore *restore)
 	}
 }
 
+static bool answers_to(
+	const struct links_restore *restore, const struct restored_link *link, const char *name)
+{
+	const struct link *holder = link_by_name(&restore->now, name);
+
+	return holder && holder->index == link->index;
+}
+
 static void restore_altnames(struct links_restore *restore, const struct restored_link *link)
 {
 	const char *names = record_get(link->record, "altnames");
 	_cleanup_strv_ struct strv list = { 0 };
+	struct error look = { 0 };
 
 	if (!names || strv_split(&list, names, " ") < 0)
 		return;
 	for (size_t i = 0; i < list.count; i++) {
-		const struct link *holder = link_by_name(&restore->now, list.items[i]);
 		struct error error = { 0 };
 		int r;
 
-		if (holder && holder->index == link->index)
+		if (answers_to(restore, link, list.items[i]))
 			continue;
 		r = change_altname(restore, link->index, list.items[i], RTM_NEWLINKPROP, &error);
-		if (r < 0 && r != -EEXIST)
+		/* udev gives altnames, too, and may have been faster. */
+		if (r == -EEXIST && restore_look(restore, &look) == 0 &&
+			answers_to(restore, link, list.items[i]))
+			continue;
+		if (r < 0)
 			network_failure(restore->network, restore->result, "%s: its name %s: %s",
 				link->name, list.items[i], error.text);
 	}
@@ -236,12 +263,12 @@ static void restore_ipoib(struct links_restore *restore, const struct restored_l
 
 void link_settings_restore(struct links_restore *restore, const struct restored_link *link)
 {
-	const struct link *now = restored_now(restore, link);
+	const struct link *now;
 
-	if (!now)
-		return;
-	restore_altnames(restore, link);
-	if (link->is_hosts)
+	if (restored_now(restore, link))
+		restore_altnames(restore, link);
+	now = restored_now(restore, link);
+	if (!now || link->is_hosts)
 		return;
 	restore_mac(restore, link, now);
 	restore_ipoib(restore, link);

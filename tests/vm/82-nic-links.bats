@@ -213,9 +213,15 @@ ip link add link eth1 name here type vlan id 6
 ip link set here up
 ip address add 10.6.0.1/24 dev here
 ip route add 10.66.0.0/16 via 10.6.0.9
+ip link set eth0 up
+settle
+ip route add 10.67.0.0/16 nexthop via 10.0.0.9 nexthop via 10.6.0.9
+ip link property add dev eth1 altname taken-by-another
 nettool save run/journal e1000e
 rmmod e1000e
 ip link del br0
+ip link add br1 type bridge
+ip link property add dev br1 altname taken-by-another
 echo nobody >/sys/bus/pci/devices/0000:00:11.0/driver_override
 modprobe e1000e
 status=0
@@ -229,6 +235,12 @@ grep -q 'eth1: its master br0 is not there' /tmp/output
 [ "$(cat /sys/class/net/eth1/mtu)" = 4000 ]
 ip address show dev here | grep -q 'inet 10.6.0.1/24'
 ip route show 10.66.0.0/16 | grep -q 'dev here'
+# Of several ways the ones that are left.
+ip route show 10.67.0.0/16 | grep -q 'dev here'
+grep -q 'route 10.67.0.0/16.*: without 1 of its paths' /tmp/output
+# Whose name it is now keeps it.
+grep -q 'eth1: its name taken-by-another: ' /tmp/output
+ip link show taken-by-another | grep -q br1
 [ ! -e /run/journal ]
 
 # One that nobody can read is put aside, and told.
@@ -236,6 +248,24 @@ printf 'slipway-network 1\nlink' >/run/journal
 refute "a damaged journal was taken" nettool restore run/journal e1000e
 [ -e /run/journal.damaged ]
 [ ! -e /run/journal ]
+CASE
+    [ "$status" -eq 0 ]
+}
+
+@test "a name that another of the driver's interfaces has as its altname is given back" {
+    run_links 2 <<'CASE'
+. /test/links.sh
+modprobe e1000e
+ip link set eth0 name mgmt0
+ip address add 10.0.0.1/24 dev mgmt0
+nettool save run/journal e1000e
+reload e1000e
+ip link property add dev eth1 altname mgmt0
+nettool restore run/journal e1000e >/tmp/output
+grep -q 'mgmt0: eth1 had that name as an altname' /tmp/output
+ip address show dev mgmt0 | grep -q 'inet 10.0.0.1/24'
+[ -e /sys/class/net/mgmt0 ]
+[ -e /sys/class/net/eth1 ]
 CASE
     [ "$status" -eq 0 ]
 }
