@@ -78,6 +78,7 @@ refused nic 21
     [[ $output == *"SIGNATURE_REFUSED: "*"(lockdown=integrity)"* ]]
 }
 
+# shellcheck disable=SC2016 # likewise
 @test "another build of the kernel: by its own modules, what they cannot vouch for is refused where a driver works" {
     run_case <<<"$inbox"'
 refused nic:nic-other-crcs 22
