@@ -174,10 +174,12 @@ static int prepare(struct restoring *restoring)
 	_cleanup_strv_ struct strv names = { 0 };
 	_cleanup_strv_ struct strv set = { 0 };
 	struct loader *host = swapper_host(restoring->swapper, &action->error);
-	int r = host ? find_inbox(restoring) : action_reason(action, REASON_INTERNAL, -ENOENT);
+	int r = find_inbox(restoring);
 
 	if (r < 0)
 		return r;
+	if (!host && restoring->inbox.go_count)
+		return refuse_without_host(restoring);
 	r = list_ours(restoring, &set);
 	if (r == 0)
 		r = owe_inbox(restoring, host, &names);
