@@ -146,28 +146,26 @@ CASE
 @test "the host's modprobe options are honoured, and one that the kernel would refuse ends the start before anything goes" {
     run_udev --timeout 300 <<'CASE'
 . /case/udev.sh
-# The set has it too, and what was loaded of a set comes back from the image.
-modprobe mlx5_core
-inbox=$(build_id mlx5_core)
+cards 1
+inbox=$(build_id netdevsim)
 mkdir -p /usr/lib/modprobe.d
-echo 'options mlx5_core prof_sel=1 nosuch=7' >/etc/modprobe.d/site.conf
-echo 'options mlx5-core debug_mask=2' >/usr/lib/modprobe.d/vendor.conf
+echo 'options netdevsim nosuch=7' >/etc/modprobe.d/site.conf
+echo 'options netdevsim max_vfs=5' >/usr/lib/modprobe.d/vendor.conf
 echo 'options ib_core netns_mode=0' >/etc/modprobe.d/ib_core.conf
 start nic:nic-1
 wait_ready nic 120
-[ "$(build_id mlx5_core)" != "$inbox" ] || fail "mlx5_core is the host's"
-[ "$(cat /sys/module/mlx5_core/parameters/prof_sel)" = 1 ] || fail "prof_sel"
-[ "$(cat /sys/module/mlx5_core/parameters/debug_mask)" = 2 ] || fail "debug_mask"
+[ "$(build_id netdevsim)" != "$inbox" ] || fail "netdevsim is the host's"
+[ "$(cat /sys/module/netdevsim/parameters/max_vfs)" = 5 ] || fail "max_vfs"
 [ "$(cat /sys/module/ib_core/parameters/netns_mode)" = N ] || fail "netns_mode"
-container_log nic | grep 'site.conf has "nosuch=7" for mlx5_core, which is left out'
+container_log nic | grep 'site.conf has "nosuch=7" for netdevsim, which is left out'
 stop_clean nic
-[ "$(build_id mlx5_core)" = "$inbox" ] || fail "mlx5_core is not the host's"
+[ "$(build_id netdevsim)" = "$inbox" ] || fail "netdevsim is not the host's"
 
-echo 'options mlx5_core prof_sel=many' >/etc/modprobe.d/site.conf
+echo 'options netdevsim max_vfs=many' >/etc/modprobe.d/site.conf
 start nic:nic-1
 wait_exit nic 60
-container_log nic | grep 'BAD_PARAMETER.*/host/etc/modprobe.d/site.conf.*prof_sel'
-[ "$(build_id mlx5_core)" = "$inbox" ] || fail "mlx5_core was replaced"
+container_log nic | grep 'BAD_PARAMETER.*/host/etc/modprobe.d/site.conf.*max_vfs'
+[ "$(build_id netdevsim)" = "$inbox" ] || fail "netdevsim was replaced"
 CASE
     [ "$status" -eq 0 ]
 }
