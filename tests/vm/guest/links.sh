@@ -70,8 +70,15 @@ reload() {
     for module in "$@"; do modprobe "$module"; done
 }
 
-# expect_same BEFORE AFTER
+# expect_same BEFORE AFTER: AFTER is taken anew for some seconds while it differs: carriers and the kernel's look for doubled
+# IPv6 addresses take their time.
 expect_same() {
+    local try
+    for try in 1 2 3 4 5 6 7 8; do
+        ! cmp -s "$1" "$2" || return 0
+        sleep 1
+        network_state "$2"
+    done
     if ! diff "$1" "$2" >/tmp/difference; then
         grep '^[-+][^-+]' /tmp/difference
         fail "the network is not what it was"

@@ -35,7 +35,7 @@ configure_node() {
 
 # What belongs to the cards alone.
 card_facts() {
-    network_state | grep -E '^(eswitch|device|vf) |^link .* vf [0-9]'
+    network_state | grep -E '^(eswitch|device|vf) |^link .* vf [0-9]' | sed -E 's/^(link [^:]*):.* (vf 0 )/\1 \2/'
 }
 
 expect_nic_serves() {
