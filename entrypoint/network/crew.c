@@ -68,6 +68,14 @@ void crew_count(struct crew *crew, unsigned devices, unsigned vfs)
 	say(crew, 'C', text);
 }
 
+void crew_end(struct crew *crew, size_t index, enum crew_fate fate)
+{
+	char text[48];
+
+	(void) snprintf(text, sizeof(text), "%zu %d", index, (int) fate);
+	say(crew, 'E', text);
+}
+
 /* ---- the processes */
 
 /* Process @number of @width does every @width-th job. */
@@ -120,7 +128,7 @@ static void await_all(const pid_t *pids, unsigned count, struct crew *crew)
 		if (WIFSIGNALED(status))
 			crew_fail(crew,
 				"a process that brings devices back was ended by signal %d: some "
-				"of them may not be back; the next start tries again",
+				"of them may not be back; the next start tries those again",
 				WTERMSIG(status));
 	}
 }
@@ -148,11 +156,34 @@ void crew_share(struct crew *crew, size_t count, unsigned width, crew_job *job, 
 
 /* ---- the process that started it all */
 
-static void hear(const struct network *network, struct network_result *result, char *line)
+/* What is heard, and of how many jobs. */
+struct ear {
+	const struct network *network;
+	struct network_result *result;
+	enum crew_fate *fates;
+	size_t count;
+};
+
+static void hear_fate(const struct ear *ear, const char *text)
 {
+	size_t index;
+	int fate;
+
+	if (ear->fates && sscanf(text, "%zu %d", &index, &fate) == 2 && index < ear->count)
+		ear->fates[index] = (enum crew_fate) fate;
+}
+
+static void hear(const struct ear *ear, char *line)
+{
+	const struct network *network = ear->network;
+	struct network_result *result = ear->result;
 	unsigned devices;
 	unsigned vfs;
 
+	if (*line == 'E') {
+		hear_fate(ear, line + 1);
+		return;
+	}
 	if (*line == 'C') {
 		if (sscanf(line + 1, "%u %u", &devices, &vfs) == 2) {
 			result->devices += devices;
@@ -166,14 +197,14 @@ static void hear(const struct network *network, struct network_result *result, c
 		network_note(network, "%s", line + 1);
 }
 
-static void hear_all(const struct network *network, struct network_result *result, FILE *pipe)
+static void hear_all(const struct ear *ear, FILE *pipe)
 {
 	char line[LINE_SIZE + 1];
 
 	while (fgets(line, sizeof(line), pipe)) {
 		line[strcspn(line, "\n")] = '\0';
 		if (*line)
-			hear(network, result, line);
+			hear(ear, line);
 	}
 }
 
@@ -193,9 +224,10 @@ static void do_all(void *context, size_t index, struct crew *crew)
 }
 
 int crew_run(const struct network *network, struct network_result *result, size_t count,
-	unsigned width, crew_job *job, void *context, struct error *error)
+	unsigned width, crew_job *job, void *context, enum crew_fate *fates, struct error *error)
 {
 	struct share share = { count, width, job, context };
+	const struct ear ear = { network, result, fates, count };
 	struct crew crew;
 	_cleanup_fclose_ FILE *pipe = NULL;
 	int status = 0;
@@ -214,7 +246,7 @@ int crew_run(const struct network *network, struct network_result *result, size_
 			cleanup_close(&ends[0]);
 		return error_set_errno(error, -errno, "no process to bring devices back");
 	}
-	hear_all(network, result, pipe);
+	hear_all(&ear, pipe);
 	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
 		;
 	if (WIFSIGNALED(status))

@@ -432,18 +432,19 @@ static struct device *device_of(struct device_list *list, const char *name)
 	return device;
 }
 
+static const struct {
+	const char *kind;
+	int (*load)(const struct record *record, struct device *device);
+} kinds[] = {
+	{ "device", load_device },
+	{ "vf", load_vf },
+	{ "sf", load_sf },
+	{ "rate", load_rate },
+	{ "param", load_param },
+};
+
 static int load_record(const struct record *record, struct device_list *list)
 {
-	static const struct {
-		const char *kind;
-		int (*load)(const struct record *record, struct device *device);
-	} kinds[] = {
-		{ "device", load_device },
-		{ "vf", load_vf },
-		{ "sf", load_sf },
-		{ "rate", load_rate },
-		{ "param", load_param },
-	};
 	const char *name = record_get(record, "device");
 
 	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
@@ -459,18 +460,49 @@ static int load_record(const struct record *record, struct device_list *list)
 	return 0;
 }
 
+int device_load_one(
+	const struct records *records, size_t index, struct device_list *list, struct error *error)
+{
+	int r = load_record(&records->items[index], list);
+
+	if (r == -EBADMSG)
+		return error_set(error, r,
+			"the journal of the network state has a damaged record of the kind %s "
+			"(record %zu)",
+			records->items[index].kind, index + 1);
+	return r < 0 ? error_set_errno(error, r, "the journal of the network state") : 0;
+}
+
 int device_load(const struct records *records, struct device_list *list, struct error *error)
 {
-	for (size_t i = 0; i < records->count; i++) {
-		int r = load_record(&records->items[i], list);
+	int r = 0;
 
-		if (r == -EBADMSG)
-			return error_set(error, r,
-				"the journal of the network state has a damaged record of the "
-				"kind %s (record %zu)",
-				records->items[i].kind, i + 1);
-		if (r < 0)
-			return error_set_errno(error, r, "the journal of the network state");
+	for (size_t i = 0; r == 0 && i < records->count; i++)
+		r = device_load_one(records, i, list, error);
+	return r;
+}
+
+static bool is_of_a_device(const struct record *record)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
+		if (strcmp(record->kind, kinds[i].kind) == 0)
+			return true;
+	return false;
+}
+
+static bool is_no_ones(const struct record *record)
+{
+	return !record_get(record, "forgotten");
+}
+
+void device_forget(struct records *records, const char *name)
+{
+	for (size_t i = 0; i < records->count; i++) {
+		struct record *record = &records->items[i];
+		const char *device = record_get(record, "device");
+
+		if (device && strcmp(device, name) == 0 && is_of_a_device(record))
+			(void) !record_set(record, "forgotten", "1");
 	}
-	return 0;
+	records_keep(records, is_no_ones);
 }

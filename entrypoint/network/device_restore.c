@@ -66,7 +66,6 @@ static bool is_there(void *context)
 bool restoration_await(struct restoration *restoration)
 {
 	uint32_t bind_ms = restoration->network->bind_ms;
-	char driver[DEVICE_PART_SIZE];
 	const char *lacks;
 
 	if (uevents_wait(restoration->uevents, bind_ms, is_there, restoration))
@@ -76,9 +75,7 @@ bool restoration_await(struct restoration *restoration)
 		return true;
 	crew_fail(restoration->crew, "%s is not back after %u ms: %s", restoration->saved->name,
 		bind_ms, lacks);
-	/* Without its driver there is nothing to bring back; without its interface all else is. */
-	device_link(restoration->network->root_fd, restoration->saved->name, "driver", driver);
-	return *driver != '\0';
+	return false;
 }
 
 /* ---- the eswitch */
@@ -151,10 +148,17 @@ void restore_eswitch(struct restoration *restoration)
 
 /* ---- the whole of it */
 
-static void restore_all(struct restoration *restoration)
+static enum crew_fate restore_all(struct restoration *restoration)
 {
-	if (!restoration_await(restoration) || restoration_look(restoration) < 0)
-		return;
+	bool is_there_now = restoration_await(restoration);
+	char driver[DEVICE_PART_SIZE];
+
+	/* Without its driver there is nothing to bring back; without its interface all else is. */
+	device_link(restoration->network->root_fd, restoration->saved->name, "driver", driver);
+	if (!*driver)
+		return CREW_ABSENT;
+	if (restoration_look(restoration) < 0)
+		return CREW_LOST;
 	restore_params(restoration);
 	kill_point("network:device:params");
 	restore_vfs(restoration);
@@ -168,6 +172,7 @@ static void restore_all(struct restoration *restoration)
 	kill_point("network:device:drivers");
 	restore_refused_params(restoration);
 	crew_count(restoration->crew, 1, restoration->now.vf_number);
+	return is_there_now ? CREW_DONE : CREW_ABSENT;
 }
 
 static int open_all(struct restoration *restoration, struct error *error)
@@ -179,8 +184,10 @@ static int open_all(struct restoration *restoration, struct error *error)
 	return r == -ENOENT ? 0 : r;
 }
 
-void device_restore(const struct network *network, const struct device *saved, struct crew *crew)
+enum crew_fate device_restore(
+	const struct network *network, const struct device *saved, struct crew *crew)
 {
+	enum crew_fate fate = CREW_LOST;
 	struct restoration restoration = { .network = network, .crew = crew, .saved = saved };
 	struct error error = { 0 };
 
@@ -188,9 +195,10 @@ void device_restore(const struct network *network, const struct device *saved, s
 	if (open_all(&restoration, &error) < 0)
 		crew_fail(crew, "%s cannot be brought back: %s", saved->name, error.text);
 	else
-		restore_all(&restoration);
+		fate = restore_all(&restoration);
 	device_free(&restoration.now);
 	devlink_close(&restoration.devlink);
 	netlink_close(&restoration.route);
 	cleanup_close(&restoration.uevents);
+	return fate;
 }

@@ -19,11 +19,13 @@ struct restoration {
 	bool has_refused_params; /* to be tried again */
 };
 
-/* Brings one device back, in a process of its own. */
-void device_restore(const struct network *network, const struct device *saved, struct crew *crew);
+/* Brings one device back, in a process of its own. CREW_ABSENT: it, or its interface, is not there.
+ */
+enum crew_fate device_restore(
+	const struct network *network, const struct device *saved, struct crew *crew);
 
-/* Waits until driver, interface and devlink instance are there; says what is not. False when not
- * even the driver is. */
+/* Waits until driver, interface and devlink instance are there; false, and said, when one is not.
+ */
 bool restoration_await(struct restoration *restoration);
 
 /* Looks anew at what /sys and the PF's interface say. */

@@ -104,5 +104,10 @@ const char *device_eswitch_word(uint16_t mode);
 
 /* To and from the journal. (device_record.c) */
 int device_store(const struct device *device, struct records *records);
-/* Every device of the journal. -EBADMSG: a record that this program did not write. */
+/* Adds what record @index says. -EBADMSG: one that this program did not write. */
+int device_load_one(
+	const struct records *records, size_t index, struct device_list *list, struct error *error);
+/* Every device of the journal, up to the first such record. */
 int device_load(const struct records *records, struct device_list *list, struct error *error);
+/* Takes all of a device out. */
+void device_forget(struct records *records, const char *name);

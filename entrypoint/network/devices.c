@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "entrypoint/network/devices.h"
 
+#include <linux/devlink.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -171,6 +172,48 @@ int devices_save(const struct network *network, struct records *records, struct 
 	return names.count ? save_all(&saving, &names, records, error) : 0;
 }
 
+/* ---- what somebody has set up since */
+
+static bool is_set_up(const struct network *network, struct devlink *devlink, const char *name)
+{
+	struct devlink_eswitch eswitch = { 0 };
+	struct error ignored;
+	struct device now;
+	bool has_vfs = device_read_sysfs(network->root_fd, name, &now) == 0 && now.vf_number;
+
+	device_free(&now);
+	return has_vfs ||
+	       (devlink && devlink_eswitch_get(devlink, name, &eswitch, &ignored) == 0 &&
+		       eswitch.has_mode && eswitch.mode == DEVLINK_ESWITCH_MODE_SWITCHDEV);
+}
+
+static void forget_set_up(const struct network *network, struct devlink *devlink,
+	const struct strv *names, struct records *records)
+{
+	for (size_t i = 0; i < names->count; i++) {
+		if (!is_recorded(records, names->items[i]) ||
+			!is_set_up(network, devlink, names->items[i]))
+			continue;
+		network_note(network,
+			"%s: somebody has set it up since its state was saved: that is kept",
+			names->items[i]);
+		device_forget(records, names->items[i]);
+	}
+}
+
+void devices_forget_set_up(const struct network *network, struct records *records)
+{
+	struct devlink *devlink = NULL;
+	struct error ignored;
+	_cleanup_strv_ struct strv names = { 0 };
+
+	if (device_names(network->root_fd, network->modules, &names) < 0)
+		return;
+	(void) devlink_open(&devlink, &ignored);
+	forget_set_up(network, devlink, &names, records);
+	devlink_close(&devlink);
+}
+
 /* ---- restore */
 
 struct restoring {
@@ -182,18 +225,58 @@ static void restore_one(void *context, size_t index, struct crew *crew)
 {
 	const struct restoring *restoring = context;
 
-	device_restore(restoring->network, &restoring->devices->items[index], crew);
+	crew_end(crew, index,
+		device_restore(restoring->network, &restoring->devices->items[index], crew));
 }
 
-int devices_restore(const struct network *network, const struct records *records,
+/* What was tried is nobody's business any more; what was not is owed. */
+static void settle(const struct device_list *devices, const enum crew_fate *fates,
+	struct records *records, struct network_result *result)
+{
+	for (size_t i = 0; i < devices->count; i++) {
+		if (fates[i] == CREW_DONE)
+			device_forget(records, devices->items[i].name);
+		result->is_absent = result->is_absent || fates[i] == CREW_ABSENT;
+		result->is_cut_short = result->is_cut_short || fates[i] == CREW_LOST;
+	}
+}
+
+/* A damaged record costs what it says, not the others. */
+static int load(const struct network *network, const struct records *records,
+	struct network_result *result, struct device_list *devices, struct error *error)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < records->count && r == 0; i++) {
+		struct error why = { 0 };
+
+		r = device_load_one(records, i, devices, &why);
+		if (r == -EBADMSG) {
+			network_failure(network, result, "%s", why.text);
+			r = 0;
+		} else if (r < 0) {
+			*error = why;
+		}
+	}
+	return r;
+}
+
+int devices_restore(const struct network *network, struct records *records,
 	struct network_result *result, struct error *error)
 {
 	_cleanup_(device_list_free) struct device_list devices = { 0 };
+	_cleanup_free_ enum crew_fate *fates = NULL;
 	struct restoring restoring = { network, &devices };
-	int r = device_load(records, &devices, error);
+	int r = load(network, records, result, &devices, error);
 
 	if (r < 0 || !devices.count)
 		return r;
-	return crew_run(
-		network, result, devices.count, PFS_AT_ONCE, restore_one, &restoring, error);
+	fates = calloc(devices.count, sizeof(*fates));
+	if (!fates)
+		return error_set_errno(error, -ENOMEM, "devices");
+	r = crew_run(
+		network, result, devices.count, PFS_AT_ONCE, restore_one, &restoring, fates, error);
+	if (r == 0)
+		settle(&devices, fates, records, result);
+	return r;
 }

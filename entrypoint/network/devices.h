@@ -13,6 +13,16 @@
 /* Appends records of every device whose driver is one of network->modules. */
 int devices_save(const struct network *network, struct records *records, struct error *error);
 
-/* Applies them, one worker a PF; adds to @result. What fails is told and passed over. */
-int devices_restore(const struct network *network, const struct records *records,
+/*
+ * Applies them, one worker a PF; adds to @result. What fails is told and passed over. Takes out of
+ * @records what was tried, so that those of devices that are absent, or that nobody got to, are
+ * left. On failure all are.
+ */
+int devices_restore(const struct network *network, struct records *records,
 	struct network_result *result, struct error *error);
+
+/*
+ * Takes out the devices that have VFs or are in switchdev mode now: somebody has set them up after
+ * the records were written (the host's own configuration after a boot), and that is newer.
+ */
+void devices_forget_set_up(const struct network *network, struct records *records);

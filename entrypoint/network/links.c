@@ -239,6 +239,13 @@ static void leave_the_hosts(struct links_restore *restore)
 
 		restore->links[i].is_hosts = now && ((now->flags & IFF_UP) || now->master);
 	}
+	/* So is what an earlier life has brought back, and this one reads for what stands on it. */
+	for (size_t i = 0; i < restore->count; i++) {
+		const struct record *record = restore->links[i].record;
+
+		restore->links[i].is_hosts =
+			restore->links[i].is_hosts || record_get(record, LINKS_DONE);
+	}
 }
 
 static void restore_flags(struct links_restore *restore)
@@ -356,7 +363,57 @@ static void links_restore_free(struct links_restore *restore)
 	free(restore->links);
 }
 
-int links_restore(const struct network *network, const struct records *records,
+static const struct restored_link *link_of(
+	const struct links_restore *restore, const struct record *record)
+{
+	const char *name = record_get(record, "link");
+
+	for (size_t i = 0; i < restore->count; i++)
+		if (restore->links[i].record == record)
+			return &restore->links[i];
+	return name ? restored_by_name(restore, name) : NULL;
+}
+
+/* Marked first: the links point at the records until all of them are. */
+static void mark_done(struct links_restore *restore, struct records *records)
+{
+	for (size_t i = 0; i < records->count; i++) {
+		struct record *record = &records->items[i];
+		const struct restored_link *link = link_of(restore, record);
+
+		if (link && link->index && !record_get(record, LINKS_DONE))
+			(void) !record_set(record, LINKS_DONE, "1");
+	}
+}
+
+static bool is_still_of_use(const struct record *record)
+{
+	return !record_get(record, LINKS_DONE) || strcmp(record->kind, "link") == 0;
+}
+
+static bool is_not_done(const struct record *record)
+{
+	return !record_get(record, LINKS_DONE);
+}
+
+void links_forget_done(struct records *records)
+{
+	records_keep(records, is_not_done);
+}
+
+/* Routes and rules stay with an absent interface: to set one that is there does nothing. */
+static void settle(struct links_restore *restore, struct records *records)
+{
+	if (!count_missing(restore)) {
+		links_forget(records);
+		return;
+	}
+	restore->result->is_absent = true;
+	mark_done(restore, records);
+	records_keep(records, is_still_of_use);
+}
+
+int links_restore(const struct network *network, struct records *records,
 	struct network_result *result, struct error *error)
 {
 	_cleanup_(links_restore_free) struct links_restore restore = { .network = network,
@@ -370,5 +427,8 @@ int links_restore(const struct network *network, const struct records *records,
 		return r;
 	if (collect(&restore) < 0)
 		return error_set_errno(error, -ENOMEM, "interfaces");
-	return restore.count ? restore_all(&restore, error) : 0;
+	r = restore.count ? restore_all(&restore, error) : 0;
+	if (r == 0)
+		settle(&restore, records);
+	return r;
 }

@@ -17,6 +17,10 @@
 /* Flags that a person can set. */
 #define LINKS_FLAGS (IFF_UP | IFF_PROMISC | IFF_ALLMULTI | IFF_NOARP | IFF_MULTICAST | IFF_DYNAMIC)
 
+/* Field of a record that an earlier life has brought back; the record is kept for what others stand
+ * on. */
+#define LINKS_DONE "done"
+
 /* ---- saving */
 
 struct saved_links {

@@ -30,6 +30,11 @@ struct network_result {
 	unsigned links;
 	unsigned failures; /* things that could not be brought back; each was told */
 	char first[256];   /* the first of them */
+	/* What it left for another try: something absent; something that nobody got to. */
+	bool is_absent;
+	bool is_cut_short;
+	bool is_owed;     /* the journal has that, for the next start */
+	bool is_given_up; /* that was the other try */
 };
 
 /*
@@ -39,13 +44,26 @@ struct network_result {
  */
 int network_save(const struct network *network, struct error *error);
 
-/* Is there a journal of an unfinished life? */
+/* Is there a journal: of a life that was killed, or of what a finished one still owes? */
 bool network_is_saved(int root_fd, const char *journal);
+/*
+ * Is it of what a finished restore still owes? Such a one is tried once more, by the next start; a
+ * save takes of it what has not come yet.
+ */
+bool network_is_owed(int root_fd, const char *journal);
 
 /*
- * Brings back what the journal says, PFs in parallel, and removes the journal when all of it was
- * tried. 0 also when parts failed: @result counts and names them. May be called again after a
- * SIGKILL at any point. -ENOENT: there is no journal.
+ * Brings back what the journal says, PFs in parallel. 0 also when parts failed: @result counts and
+ * names them. May be called again after a SIGKILL at any point. The journal stays: when devices or
+ * interfaces of this boot are absent, or a part failed as a whole, with what is owed of it; else
+ * until network_forget(). -ENOENT: there is none, or it is of another machine.
  */
 int network_restore(
 	const struct network *network, struct network_result *result, struct error *error);
+
+/*
+ * After network_restore(), when its failures are written down: removes the journal, unless that is
+ * owed; what was tried twice is put aside as ".unrestored". A journal that cannot be removed (a
+ * disk that is read only by now) is told, and is no failure: to restore it again does nothing.
+ */
+void network_forget(const struct network *network, const struct network_result *result);

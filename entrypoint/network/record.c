@@ -235,12 +235,17 @@ bool record_is_part(const char *text, size_t size)
 
 /* ---- writing */
 
+static bool is_plain(unsigned char c)
+{
+	return c > ' ' && c < 0x7f && c != '%';
+}
+
 static void put_value(FILE *stream, const char *value)
 {
 	for (; *value; value++) {
 		unsigned char c = (unsigned char) *value;
 
-		if (c > ' ' && c < 0x7f && c != '%')
+		if (is_plain(c))
 			(void) fputc(c, stream);
 		else
 			(void) fprintf(stream, "%%%02x", c);
@@ -327,12 +332,43 @@ static int make_folder(int root_fd, const char *path, char **ret_folder)
 	return r;
 }
 
+static size_t value_size(const char *value)
+{
+	size_t size = 0;
+
+	for (; *value; value++)
+		size += is_plain((unsigned char) *value) ? 1 : strlen("%00");
+	return size;
+}
+
+/* Of the text, before any memory is spent on it. */
+static size_t text_size(const struct records *records)
+{
+	size_t size = strlen(FIRST_LINE "\n" LAST_LINE "\n");
+
+	for (size_t i = 0; i < records->count; i++) {
+		const struct record *record = &records->items[i];
+
+		size += strlen(record->kind) + strlen("\n");
+		for (size_t j = 0; j < record->count; j++)
+			size += strlen(record->fields[j].name) +
+				value_size(record->fields[j].value) + strlen(" =");
+	}
+	return size;
+}
+
 int records_write(int root_fd, const char *path, const struct records *records, struct error *error)
 {
 	_cleanup_free_ char *folder = NULL;
 	_cleanup_free_ char *text = NULL;
 	size_t size = 0;
-	int r = records_render(records, &text, &size);
+	int r;
+
+	if (text_size(records) > JOURNAL_LIMIT_BYTES)
+		return error_set(error, -EFBIG,
+			"%s: more than %zu MiB would be written, which nobody would read again",
+			path, JOURNAL_LIMIT_BYTES >> 20);
+	r = records_render(records, &text, &size);
 
 	if (r == 0)
 		r = make_folder(root_fd, path, &folder);

@@ -63,7 +63,7 @@ int record_get_hex(const struct record *record, const char *name, void *data, si
  */
 bool record_is_part(const char *text, size_t size);
 
-/* Writes and syncs file and folder, which is made. */
+/* Writes and syncs file and folder, which is made. -EFBIG: more than records_read() takes. */
 int records_write(
 	int root_fd, const char *path, const struct records *records, struct error *error);
 /* -ENOENT: there is none. -EBADMSG: damaged or unfinished, @error names the line. */

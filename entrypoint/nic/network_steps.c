@@ -3,8 +3,10 @@
 
 #include <string.h>
 
+#include "common/fs.h"
 #include "entrypoint/network/network.h"
 #include "entrypoint/nic/debt.h"
+#include "entrypoint/nic/network_journal.h"
 #include "entrypoint/nic/nic.h"
 #include "entrypoint/nic/swap.h"
 #include "entrypoint/role_list.h"
@@ -40,18 +42,27 @@ static void call_done(struct call *call)
 	strv_free(&call->unrestored);
 }
 
-static char *journal_path(const struct nic *nic)
+static int push_loads(struct strv *modules, const struct strv *load)
 {
-	char *path;
+	int r = 0;
 
-	return asprintf(&path, "%s/network.journal", nic->inputs.journal_folder) < 0 ? NULL : path;
+	for (size_t i = 0; r == 0 && i < load->count; i++)
+		r = strv_push_unique(modules, load->items[i]);
+	return r;
 }
 
-static bool has_journal(const struct nic *nic)
+/* What an earlier life owes names the drivers that go and come, also where the plan says "same". */
+static int push_owed(struct strv *modules, const struct role *role)
 {
-	_cleanup_free_ char *path = journal_path(nic);
+	_cleanup_(swap_plan_free) struct swap_plan debt = { .same = false };
+	struct error ignored;
+	int r = debt_read(role, &debt, &ignored);
 
-	return path && network_is_saved(nic->role.root_fd, path);
+	if (r < 0)
+		return r == -ENOMEM ? r : 0;
+	for (size_t i = 0; r == 0 && i < debt.go_count; i++)
+		r = strv_push_unique(modules, debt.go[i].name);
+	return r < 0 ? r : push_loads(modules, &debt.load);
 }
 
 /* @also_ours: what is loaded now is among those that go. */
@@ -60,10 +71,12 @@ static int begin(struct call *call, struct action *action, bool also_ours)
 	const struct nic *nic = nic_of(action->role);
 	int r;
 
-	*call = (struct call){ .action = action, .journal = journal_path(nic) };
+	*call = (struct call){ .action = action, .journal = nic_journal_path(nic) };
 	r = call->journal ? swap_plan_going(&nic->swap, &call->modules) : -ENOMEM;
-	for (size_t i = 0; r == 0 && also_ours && i < nic->swap.load.count; i++)
-		r = strv_push_unique(&call->modules, nic->swap.load.items[i]);
+	if (r == 0 && also_ours)
+		r = push_loads(&call->modules, &nic->swap.load);
+	if (r == 0 && also_ours)
+		r = push_owed(&call->modules, &nic->role);
 	call->network = (struct network){
 		.root_fd = nic->role.root_fd,
 		.journal = call->journal,
@@ -80,9 +93,12 @@ static int save(struct action *action, bool also_ours)
 	_cleanup_(call_done) struct call call;
 	int r = begin(&call, action, also_ours);
 
-	return r < 0 ? r
-		     : action_reason(action, REASON_NETWORK_INCOMPLETE,
-			       network_save(&call.network, &action->error));
+	if (r < 0)
+		return r;
+	r = nic_journal_begin(nic_of(action->role), call.journal, &action->error);
+	if (r == 0)
+		r = network_save(&call.network, &action->error);
+	return action_reason(action, REASON_NETWORK_INCOMPLETE, r);
 }
 
 static void keep_unrestored(const struct call *call)
@@ -110,10 +126,13 @@ static int restore(struct action *action)
 	if (r < 0)
 		return action_reason(action, REASON_NETWORK_INCOMPLETE, r);
 	keep_unrestored(&call);
+	network_forget(&call.network, &result);
+	if (!result.is_owed)
+		r = nic_journal_end(nic_of(action->role), call.journal, &action->error);
 	worker_tell(action->worker, WORKER_NOTE, 0,
 		"restored: %u device(s) with %u VF(s), %u interface(s); %u thing(s) could not be",
 		result.devices, result.vfs, result.links, result.failures);
-	return 0;
+	return action_reason(action, REASON_NETWORK_INCOMPLETE, r);
 }
 
 bool nic_network_stays(const void *role)
@@ -127,14 +146,49 @@ int nic_network_save(struct action *action)
 	return save(action, false);
 }
 
+/* Does what is loaded of @name drive devices? An RDMA core, say, does not. */
+static bool is_driver(int root_fd, const char *name)
+{
+	_cleanup_strv_ struct strv drivers = { 0 };
+	char path[128];
+
+	(void) snprintf(path, sizeof(path), "sys/module/%.64s/drivers", name);
+	return fs_list(root_fd, path, &drivers) == 0 && drivers.count;
+}
+
+/* Of what was there before, or of the image's. */
+static bool has_driver(const struct role *role)
+{
+	_cleanup_(swap_plan_free) struct swap_plan debt = { .same = false };
+	struct error ignored;
+
+	for (size_t i = 0; i < role->driver_modules.count; i++)
+		if (is_driver(role->root_fd, role->driver_modules.items[i]))
+			return true;
+	(void) debt_read(role, &debt, &ignored);
+	for (size_t i = 0; i < debt.go_count; i++)
+		if (debt.go[i].part == SWAP_OURS && is_driver(role->root_fd, debt.go[i].name))
+			return true;
+	return false;
+}
+
+/* Without a driver nothing could be given back, and the journal would be taken for done. */
 int nic_network_return(struct action *action)
 {
-	return has_journal(nic_of(action->role)) ? restore(action) : 0;
+	const struct nic *nic = nic_of(action->role);
+
+	if (!nic_journal_is_there(nic) || nic_journal_is_for_next_start(nic))
+		return 0;
+	if (!nic->role.plan.stop_failed || has_driver(&nic->role))
+		return restore(action);
+	worker_tell(action->worker, WORKER_NOTE, 0,
+		"no driver is loaded: the network's state is kept for the next start");
+	return 0;
 }
 
 bool nic_network_is_whole(const void *role)
 {
-	return !has_journal(nic_of_const(role));
+	return !nic_journal_is_there(nic_of_const(role));
 }
 
 int nic_network_restore(struct action *action)
@@ -142,20 +196,46 @@ int nic_network_restore(struct action *action)
 	return restore(action);
 }
 
-/* Where nothing was before us, nothing comes that could be given anything. */
-static bool others_come(const struct nic *nic)
+/* What is owed; one that nobody can read may owe anything. */
+static bool others_are_owed(const struct role *role)
 {
-	const struct role *role = &nic->role;
-	_cleanup_(swap_plan_free) struct swap_plan inbox = { .same = false };
+	_cleanup_(swap_plan_free) struct swap_plan debt = { .same = false };
 	struct error ignored;
 
+	return debt_read(role, &debt, &ignored) < 0 || debt.go_count;
+}
+
+/* What RESTORE brings: where nobody wrote it down it is guessed (swap_restore.c). */
+static bool inbox_comes(const struct role *role)
+{
+	_cleanup_(swap_plan_free) struct swap_plan inbox = { .same = false };
+	struct error ignored;
+	int r = inbox_read(role, &inbox, &ignored);
+
+	return r == -ENOENT || (r == 0 && inbox.go_count);
+}
+
+/* Where nothing was before us, nothing comes that could be given anything. */
+static bool others_come(const struct role *role)
+{
 	if (swap_is_owed(role))
-		return nic->swap.go_count != 0;
-	return !role->plan.start_failed && role->options.restore_inbox &&
-	       inbox_read(role, &inbox, &ignored) == 0 && inbox.go_count;
+		return others_are_owed(role);
+	return !role->plan.start_failed && role->options.restore_inbox && inbox_comes(role);
 }
 
 int nic_network_save_again(struct action *action)
 {
-	return others_come(nic_of(action->role)) ? save(action, true) : 0;
+	return others_come(action->role) ? save(action, true) : 0;
+}
+
+int nic_network_save_owed(struct action *action)
+{
+	const struct nic *nic = nic_of(action->role);
+
+	return nic_journal_is_there(nic) ? 0 : nic_network_save_again(action);
+}
+
+bool nic_network_is_at_risk(const struct role *role)
+{
+	return role->plan.stop_failed && others_come(role) && nic_network_is_whole(role);
 }

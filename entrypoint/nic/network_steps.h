@@ -7,12 +7,16 @@
 #pragma once
 
 #include "entrypoint/engine/plan.h"
+#include "entrypoint/role.h"
 
 /* is_done of nic_network_save(): no module goes. */
 bool nic_network_stays(const void *role);
 /* STEP_WORKER: of the devices whose drivers go. */
 int nic_network_save(struct action *action);
-/* STEP_WORKER, its undo: when a journal is there still, by then with the old drivers loaded. */
+/*
+ * STEP_WORKER, its undo: when a journal is there still, by then with the old drivers loaded. When
+ * an undo before it failed and there is no driver at all, the journal stays for the next start.
+ */
 int nic_network_return(struct action *action);
 
 /* is_done of nic_network_restore(): no journal is there. */
@@ -25,3 +29,10 @@ bool nic_network_is_whole(const void *role);
 int nic_network_restore(struct action *action);
 /* STEP_WORKER, its undo: saves anew, when modules are about to go and others to come. */
 int nic_network_save_again(struct action *action);
+/* In a worker: the same where an earlier life's way back begins with no journal of that life. */
+int nic_network_save_owed(struct action *action);
+/*
+ * Would modules go with nothing saved of what they know? When an undo before failed, the save
+ * itself say, and others were to come.
+ */
+bool nic_network_is_at_risk(const struct role *role);

@@ -21,6 +21,11 @@ bool swap_is_owed(const struct role *role)
 	return fs_exists(role->root_fd, NIC_SWAP_PATH);
 }
 
+bool swap_stays(const struct role *role)
+{
+	return !swap_is_owed(role) && (role->plan.start_failed || !role->options.restore_inbox);
+}
+
 /* Whether the way back will be the very one is told while there still is a choice. */
 static int tell_not_at_hand(struct swapper *swapper, const struct swap_plan *plan)
 {

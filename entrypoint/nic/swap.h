@@ -11,6 +11,11 @@
 
 /* Is an earlier life's swap unfinished? Then the way back is owed (debt.h). A look at one file. */
 bool swap_is_owed(const struct role *role);
+/*
+ * On the way out: does OFED stay? Unless the operator wants the node's own driver back, or what was
+ * there before is owed: by this life, or by one before it, whatever this one's plan says.
+ */
+bool swap_stays(const struct role *role);
 
 /* Removes plan.go, nvidia_peermem first, by asking for it; nothing when the plan says same. */
 int swap_out(struct action *action);

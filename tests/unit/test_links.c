@@ -262,13 +262,13 @@ static void save(struct life *life, struct records *records)
 		fail_msg("%s", life->error.text);
 }
 
-static void restore(struct life *life, const struct records *records)
+static void restore(struct life *life, struct records *records)
 {
 	if (links_restore(&life->network, records, &life->result, &life->error) < 0)
 		fail_msg("%s", life->error.text);
 }
 
-static const struct record *find(const struct records *records, const char *kind)
+static const struct record *find(struct records *records, const char *kind)
 {
 	for (size_t i = 0; i < records->count; i++)
 		if (strcmp(records->items[i].kind, kind) == 0)

@@ -618,14 +618,16 @@ static void every_job_is_done_and_heard(void **state)
 
 	begin(&bench, *state);
 	assert_int_equal(
-		crew_run(&bench.network, &bench.result, 100, 7, work, &dies, &bench.error), 0);
+		crew_run(&bench.network, &bench.result, 100, 7, work, &dies, NULL, &bench.error),
+		0);
 	assert_int_equal(bench.result.devices, 100);
 	assert_int_equal(bench.result.vfs, 200);
 	assert_int_equal(bench.result.failures, 50);
 	assert_contains(bench.told.text, "job 99 fails\n");
 	bench.result = (struct network_result){ 0 };
-	assert_int_equal(
-		crew_run(&bench.network, &bench.result, 5, 5, share_work, &dies, &bench.error), 0);
+	assert_int_equal(crew_run(&bench.network, &bench.result, 5, 5, share_work, &dies, NULL,
+				 &bench.error),
+		0);
 	assert_int_equal(bench.result.devices, 20);
 	assert_int_equal(bench.result.failures, 10);
 	end(&bench);
@@ -638,10 +640,94 @@ static void a_job_that_dies_is_a_failure(void **state)
 
 	begin(&bench, *state);
 	assert_int_equal(
-		crew_run(&bench.network, &bench.result, 4, 4, work, &dies, &bench.error), 0);
+		crew_run(&bench.network, &bench.result, 4, 4, work, &dies, NULL, &bench.error), 0);
 	assert_int_equal(bench.result.devices, 3);
 	assert_int_equal(bench.result.failures, 3);
 	assert_contains(bench.told.text, "was ended by signal 9");
+	end(&bench);
+}
+
+/* ---- what is owed after a restore */
+
+static void fates_are_heard(void *context, size_t index, struct crew *crew)
+{
+	work(context, index, crew);
+	crew_end(crew, index, index == 1 ? CREW_ABSENT : CREW_DONE);
+}
+
+static void what_nobody_got_to_is_lost(void **state)
+{
+	enum crew_fate fates[4] = { CREW_LOST, CREW_LOST, CREW_LOST, CREW_LOST };
+	struct bench bench;
+	int dies = 2;
+
+	begin(&bench, *state);
+	assert_int_equal(crew_run(&bench.network, &bench.result, 4, 4, fates_are_heard, &dies,
+				 fates, &bench.error),
+		0);
+	assert_int_equal(fates[0], CREW_DONE);
+	assert_int_equal(fates[1], CREW_ABSENT);
+	assert_int_equal(fates[2], CREW_LOST);
+	assert_int_equal(fates[3], CREW_DONE);
+	end(&bench);
+}
+
+static void only_an_absent_device_is_left_of_the_records(void **state)
+{
+	const struct folder *folder = *state;
+	struct bench bench;
+	struct record *record;
+
+	begin(&bench, folder);
+	record = records_add(&bench.records, "device");
+	assert_int_equal(record_set(record, "device", "pci/0000:af:00.0"), 0);
+	pf(folder, "0\n");
+	vf(folder, 0, "0000:3b:00.1");
+	pf_record(&bench, "1", "1");
+	(void) vf_record(&bench, "0", "0000:3b:00.1", "mlx5_core", NULL);
+	restore(&bench);
+	assert_true(bench.result.is_absent);
+	assert_false(bench.result.is_cut_short);
+	assert_int_equal(bench.records.count, 1);
+	assert_string_equal(record_get(&bench.records.items[0], "device"), "pci/0000:af:00.0");
+	end(&bench);
+}
+
+static void a_damaged_record_does_not_cost_the_others(void **state)
+{
+	const struct folder *folder = *state;
+	struct bench bench;
+	struct record *record;
+
+	begin(&bench, folder);
+	record = records_add(&bench.records, "sf");
+	assert_int_equal(record_set(record, "device", "no device's name"), 0);
+	pf(folder, "0\n");
+	vf(folder, 0, "0000:3b:00.1");
+	pf_record(&bench, "1", "1");
+	restore(&bench);
+	assert_int_equal(bench.result.failures, 1);
+	assert_contains(bench.result.first, "damaged record of the kind sf (record 1)");
+	expect_text(folder, PCI "devices/0000:3b:00.0/sriov_numvfs", "1\n");
+	assert_false(bench.result.is_absent || bench.result.is_cut_short);
+	end(&bench);
+}
+
+static void what_the_host_has_set_up_since_is_newer(void **state)
+{
+	const struct folder *folder = *state;
+	struct bench bench;
+
+	begin(&bench, folder);
+	pf(folder, "0\n");
+	pf_record(&bench, "8", "1");
+	(void) vf_record(&bench, "0", "0000:3b:00.1", "mlx5_core", NULL);
+	devices_forget_set_up(&bench.network, &bench.records);
+	assert_int_equal(bench.records.count, 2);
+	folder_write_text(folder, PCI "devices/0000:3b:00.0/sriov_numvfs", "4\n");
+	devices_forget_set_up(&bench.network, &bench.records);
+	assert_int_equal(bench.records.count, 0);
+	assert_contains(bench.told.text, PF ": somebody has set it up since");
 	end(&bench);
 }
 
@@ -666,6 +752,10 @@ int main(void)
 		folder_test(a_pf_without_its_interface_gets_the_rest),
 		folder_test(every_job_is_done_and_heard),
 		folder_test(a_job_that_dies_is_a_failure),
+		folder_test(what_nobody_got_to_is_lost),
+		folder_test(only_an_absent_device_is_left_of_the_records),
+		folder_test(a_damaged_record_does_not_cost_the_others),
+		folder_test(what_the_host_has_set_up_since_is_newer),
 	};
 
 	return cmocka_run_group_tests_name("net_devices", tests, NULL, NULL);

@@ -40,7 +40,11 @@ static int save(struct tool *tool, struct error *error)
 
 static int restore(struct tool *tool, struct error *error)
 {
-	return network_restore(&tool->network, &tool->result, error);
+	int r = network_restore(&tool->network, &tool->result, error);
+
+	if (r == 0)
+		network_forget(&tool->network, &tool->result);
+	return r;
 }
 
 static int save_devices(struct tool *tool, struct error *error)
