@@ -7,6 +7,8 @@
 
 #include "common/chase.h"
 #include "common/fs.h"
+#include "common/owned.h"
+#include "common/within.h"
 
 /* Deeper than any kernel's module tree. */
 #define DEPTH_MAX 12
@@ -14,6 +16,7 @@
 void at_hand_free(struct at_hand *at_hand)
 {
 	strv_free(&at_hand->files);
+	strv_free(&at_hand->passed_over);
 	at_hand->listed = false;
 }
 
@@ -117,16 +120,46 @@ static int real_path(const struct at_hand *at_hand, const char *path, char **ret
 	return r;
 }
 
+static int check_owned(const struct at_hand *at_hand, const char *path, struct error *error)
+{
+	_cleanup_close_ int base_fd =
+		open_in_root(at_hand->root_fd, at_hand->kept_in, O_PATH | O_DIRECTORY);
+	_cleanup_close_ int fd = -1;
+
+	if (base_fd < 0)
+		return error_set_errno(error, base_fd, "/%s", at_hand->kept_in);
+	fd = open_owned(base_fd, path + strlen(at_hand->kept_in) + 1, O_RDONLY, error);
+	return fd < 0 ? fd : 0;
+}
+
+/* What others could have put there is not loaded, whatever build id it says it has. */
+static bool is_trusted(struct at_hand *at_hand, const char *path)
+{
+	struct error why = { "" };
+	struct error text;
+
+	if (!at_hand->kept_in || !is_below(path, at_hand->kept) ||
+		!is_below(path, at_hand->kept_in) || check_owned(at_hand, path, &why) == 0)
+		return true;
+	if (!at_hand->tell || strv_contains(&at_hand->passed_over, path))
+		return false;
+	(void) !strv_push(&at_hand->passed_over, path); /* else it is told twice */
+	(void) error_set(
+		&text, 0, "a kept module is passed over: /%.300s, in it %.500s", path, why.text);
+	at_hand->tell(at_hand->tell_context, text.text);
+	return false;
+}
+
 /* Is that the file? Then its real path is in *ret. */
 static bool is_the_build(
-	const struct at_hand *at_hand, const char *path, const char *build_id, char **ret)
+	struct at_hand *at_hand, const char *path, const char *build_id, char **ret)
 {
 	_cleanup_(elf_module_close) struct elf_module *file = NULL;
 	_cleanup_free_ char *real = NULL;
 	char id[BUILD_ID_HEX_SIZE];
 	struct error ignored;
 
-	if (real_path(at_hand, path, &real) < 0 ||
+	if (!is_trusted(at_hand, path) || real_path(at_hand, path, &real) < 0 ||
 		elf_module_open(at_hand->root_fd, real, &file, &ignored) < 0)
 		return false;
 	elf_module_build_id(file, id);

@@ -15,6 +15,15 @@ struct at_hand {
 	const char *krel;
 	const char *host; /* the host's root as seen from here, relative: "host"; "" for none */
 	const char *kept; /* folder of kept files, relative to the root */
+	/*
+	 * The folder above @kept from which on all has to be root's, for nobody else to write
+	 * (common/owned.h), or NULL: other containers have it, too. A kept file of which that does
+	 * not hold is passed over, and told by @tell (may be NULL) with @tell_context.
+	 */
+	const char *kept_in;
+	void (*tell)(void *context, const char *text);
+	void *tell_context;
+	struct strv passed_over; /* told already */
 	/* Filled by the first search: module files with their paths, best place first. */
 	struct strv files;
 	bool listed;

@@ -9,6 +9,7 @@
 #include "entrypoint/hostfiles/udevd.h"
 #include "entrypoint/nic/name_rules.h"
 #include "entrypoint/nic/nic.h"
+#include "entrypoint/nic/swap.h"
 #include "entrypoint/roles.h"
 
 #define MEMORY_FOLDER NIC_STATE_FOLDER "/host-files"
@@ -271,18 +272,13 @@ int nic_unblock(struct action *action)
 	return work_end(&work);
 }
 
-/* As nic.c's stays(): where modules stay, nothing has to be kept from coming. */
-static bool modules_go(const struct nic *nic)
-{
-	return nic->role.plan.start_failed ? !nic->swap.same : nic->role.options.restore_inbox;
-}
-
 int nic_block_again(struct action *action)
 {
 	struct work work;
 
 	work_begin(&work, action);
-	if (modules_go(work.nic)) {
+	/* Where modules stay, nothing has to be kept from coming. */
+	if (!swap_stays(&work.nic->role)) {
 		put_blacklist(&work);
 		announce(&work);
 	}

@@ -12,6 +12,9 @@
 /* What the lists of the operators' documentation have between names, and what people write. */
 #define SEPARATORS ": ,\t\n"
 
+/* What one device may take to come is at least this. */
+#define BIND_LEAST_MS 1000
+
 static const char *const modes[] = {
 	[NIC_PRECOMPILED] = "precompiled",
 	[NIC_SOURCES] = "sources",
@@ -200,6 +203,9 @@ int nic_inputs_read(
 	if (r == 0)
 		r = options_seconds(CONTRACT_ENV_BIND_DELAY, 0, CONTRACT_NIC_BIND_SECONDS,
 			&inputs->bind_ms, error);
+	/* "No delay" is no look at whether a device has come. */
+	if (r == 0 && inputs->bind_ms < BIND_LEAST_MS)
+		inputs->bind_ms = BIND_LEAST_MS;
 	return r < 0 ? r : choose_journal_folder(inputs, root_fd, error);
 }
 

@@ -9,8 +9,10 @@
 #include "entrypoint/engine/lock.h"
 #include "entrypoint/ofed/fingerprint.h"
 #include "entrypoint/modules/prove.h"
+#include "entrypoint/nic/debt.h"
 #include "entrypoint/nic/host_files.h"
 #include "entrypoint/nic/host_options.h"
+#include "entrypoint/nic/network_journal.h"
 #include "entrypoint/nic/network_steps.h"
 #include "entrypoint/nic/report.h"
 #include "entrypoint/nic/sources.h"
@@ -81,6 +83,22 @@ static bool is_owed(const void *role)
 	return swap_is_owed(role);
 }
 
+/*
+ * An earlier life did all but say that it is over: what runs is ours, and the network has its state
+ * back. Said before anything can fail, for then this life would go back without need.
+ */
+static bool is_all_but_settled(const void *role)
+{
+	return nic_is_same(role) && swap_is_owed(role) && nic_network_is_whole(role);
+}
+
+static int settle_earlier(struct action *action)
+{
+	int r = swap_others(action);
+
+	return r < 0 ? r : swap_settle(action);
+}
+
 /* An earlier life was killed in the middle of a swap, or of bringing the network back. */
 static bool is_unfinished(const void *role)
 {
@@ -89,12 +107,56 @@ static bool is_unfinished(const void *role)
 
 static int tell_unfinished(struct action *action)
 {
+	const struct nic *nic = nic_of(action->role);
 	struct journal *journal = &nic_of(action->role)->role.journal;
 
 	journal_event(journal, "note", journal->step, 0, REASON_NONE,
-		"an earlier life of this container was killed in the middle of a swap: this one "
-		"ends it, or goes back");
+		!swap_is_owed(&nic->role) && nic_journal_is_for_next_start(nic)
+			? "devices or interfaces were not back when an earlier start was done: "
+			  "this one tries them once more"
+			: "an earlier life of this container was killed in the middle of a swap: "
+			  "this one ends it, or goes back");
 	return 0;
+}
+
+/* The plan of a start that came to none is that of what is owed; in this worker only. */
+static void plan_owed(struct nic *nic)
+{
+	struct error ignored;
+
+	if (!nic->swap.load.count)
+		(void) debt_read(&nic->role, &nic->swap, &ignored);
+}
+
+/* Ours go, and what was there comes. */
+static int exchange(struct action *action)
+{
+	int r;
+
+	(void) nic_block_again(action);
+	(void) fingerprint_remove(action);
+	r = swap_in_undo(action);
+	if (r == 0)
+		r = swap_back(action);
+	(void) nic_unblock(action);
+	return r;
+}
+
+/* As the undos of a start's own steps: when the network cannot be saved, ours stay where they are.
+ */
+static int pay_back(struct action *action)
+{
+	struct error why;
+	int r;
+
+	plan_owed(nic_of(action->role));
+	r = nic_network_save_owed(action);
+	if (r == 0)
+		return exchange(action);
+	why = action->error;
+	(void) swap_back(action);
+	action->error = why;
+	return action_reason(action, REASON_NETWORK_INCOMPLETE, r);
 }
 
 /*
@@ -109,27 +171,14 @@ static int go_back(struct action *action)
 	if (role->plan.stop_failed)
 		return 0;
 	if (swap_is_owed(role))
-		r = swap_in_undo(action);
-	if (r == 0 && swap_is_owed(role))
-		r = swap_back(action);
+		r = pay_back(action);
 	return r < 0 ? r : nic_network_return(action);
-}
-
-/*
- * OFED stays when the container ends, unless the operator wants the node's own driver back or the
- * start failed.
- */
-static bool stays(const struct role *role)
-{
-	if (role->plan.start_failed)
-		return nic_is_same(role);
-	return !role->options.restore_inbox;
 }
 
 /* What stays loaded is still what it says. */
 static int forget_fingerprint(struct action *action)
 {
-	return stays(action->role) ? 0 : fingerprint_remove(action);
+	return swap_stays(action->role) ? 0 : fingerprint_remove(action);
 }
 
 /* An empty file says that all is as it was; else it lists what of the network is not. */
@@ -180,6 +229,11 @@ static const struct step nic_steps[] = {
 		.perform = nic_compare,
 		.deadline_ms = 60 * 1000 },
 	{ .name = "adopt-plan", .perform = nic_adopt_plan },
+	{ .name = "settle-earlier",
+		.wanted = is_all_but_settled,
+		.kind = STEP_WORKER,
+		.perform = settle_earlier,
+		.deadline_ms = LOAD_DEADLINE_MS },
 	{ .name = "prove",
 		.wanted = nic_swaps,
 		.kind = STEP_WORKER,

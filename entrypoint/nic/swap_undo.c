@@ -7,6 +7,7 @@
 #include "entrypoint/engine/kill_point.h"
 #include "entrypoint/modules/unload.h"
 #include "entrypoint/nic/debt.h"
+#include "entrypoint/nic/network_steps.h"
 #include "entrypoint/nic/swap.h"
 #include "entrypoint/nic/swap_make.h"
 #include "entrypoint/peermem/release.h"
@@ -156,6 +157,10 @@ int swap_in_undo(struct action *action)
 
 	if (r < 0)
 		return r;
+	if (nic_network_is_at_risk(role)) {
+		swapper_tell(&swapper, "the network's state is not saved: OFED stays loaded");
+		return 0;
+	}
 	if (swap_is_owed(role))
 		return take_ours_out(&swapper, &removed);
 	if (role->plan.start_failed || !role->options.restore_inbox)

@@ -10,16 +10,32 @@
 #include "entrypoint/nic/compare.h"
 #include "module/sysmodule.h"
 
+static void tell_passed_over(void *context, const char *text)
+{
+	swapper_tell(context, "%s", text);
+}
+
+static int name_kept(struct swapper *swapper)
+{
+	const char *folder = swapper->nic->inputs.journal_folder;
+	const char *krel = swapper->role->krel;
+	const char *slash = strrchr(folder, '/');
+	int in_length = slash ? (int) (slash - folder) : 0;
+
+	if (snprintf(swapper->kept, PATH_MAX, "%s/loaded", folder) >= PATH_MAX ||
+		snprintf(swapper->kept_of, PATH_MAX, "%s/loaded/%s", folder, krel) >= PATH_MAX)
+		return -ENAMETOOLONG;
+	(void) snprintf(swapper->kept_in, PATH_MAX, "%.*s", in_length, folder);
+	return 0;
+}
+
 int swapper_open(struct swapper *swapper, struct action *action)
 {
 	struct nic *nic = nic_of(action->role);
 	const char *host = nic->role.host_root;
 
 	*swapper = (struct swapper){ .action = action, .nic = nic, .role = &nic->role };
-	if (snprintf(swapper->kept, PATH_MAX, "%s/loaded", nic->inputs.journal_folder) >=
-			PATH_MAX ||
-		snprintf(swapper->kept_of, PATH_MAX, "%s/loaded/%s", nic->inputs.journal_folder,
-			nic->role.krel) >= PATH_MAX)
+	if (name_kept(swapper) < 0)
 		return action_fail(
 			action, REASON_INTERNAL, -ENAMETOOLONG, "the inventory's path is too long");
 	swapper->at_hand = (struct at_hand){
@@ -27,6 +43,9 @@ int swapper_open(struct swapper *swapper, struct action *action)
 		.krel = nic->role.krel,
 		.host = host + (*host == '/'),
 		.kept = swapper->kept_of,
+		.kept_in = swapper->kept_in,
+		.tell = tell_passed_over,
+		.tell_context = swapper,
 	};
 	return 0;
 }

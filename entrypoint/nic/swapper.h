@@ -20,6 +20,7 @@ struct swapper {
 	struct at_hand at_hand;
 	char kept[PATH_MAX];    /* folder of what earlier images loaded, of any kernel */
 	char kept_of[PATH_MAX]; /* of this kernel */
+	char kept_in[PATH_MAX]; /* the folder above all that this role keeps */
 };
 
 int swapper_open(struct swapper *swapper, struct action *action);

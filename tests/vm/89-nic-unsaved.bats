@@ -1,0 +1,76 @@
+#!/usr/bin/env bats
+# shellcheck disable=SC2030,SC2031,SC2154
+# SPDX-License-Identifier: Apache-2.0
+# What the NIC role does when the network's state cannot be saved, or when a life ends between the network's return and the end
+# of its swap.
+
+load simnet
+load kill
+
+setup_file() {
+    use_simnet
+    make_kill_points
+}
+
+run_node() {
+    {
+        echo '. /case/simnet.sh; . /case/node.sh; . /case/kill.sh; . /case/node.sh; victim=nic; victim_image=nic:nic-1'
+        cat
+    } >"$BATS_TEST_TMPDIR/nic-case"
+    runner=run_simnet run_kill_case --add "$vm_folder/simnet/node.sh" "$@" <"$BATS_TEST_TMPDIR/nic-case"
+}
+
+@test "RESTORE with an inventory that turned read-only: OFED stays, and so does the network" {
+    run_node <<'CASE'
+inventory=/var/opt/mofed-container/inventory
+mkdir -p $inventory
+mount -t tmpfs inventory $inventory
+boot_node
+configure_node
+network_state >/tmp/before
+start nic:nic-1
+wait_ready nic 120
+expect_nic_serves
+mount -o remount,ro $inventory
+stop nic
+wait_exit nic 120
+container_log nic | grep -E 'cannot be saved|not saved' || fail "nobody says that nothing was saved"
+expect "OFED was unloaded" is_of nic-1 netdevsim
+expect_state /tmp/before "the network is not what it was"
+mount -o remount,rw $inventory
+start nic:nic-1
+wait_ready nic 120
+stop_clean nic
+expect_inbox
+CASE
+    [ "$status" -eq 0 ]
+}
+
+@test "a life that was killed before its last step; the next one fails, or is stopped: the network is what it was" {
+    VM_TIMEOUT=400 run_node <<'CASE'
+boot_node
+configure_node
+network_state >/tmp/before
+# It finds all the same, ends that swap at once, and fails after it: there is nothing to go back from.
+killed_in_start swap-settle:before
+start nic:nic-1 SLIPWAY_KILL_AT=tell-ready:before
+killed_at nic tell-ready:before
+[ ! -e /run/mellanox/drivers/slipway/nic.swap ] || fail "the swap is not over"
+expect "OFED was unloaded" is_of nic-1 netdevsim
+expect_state /tmp/before "the network is not what it was"
+start nic:nic-1
+wait_ready nic 120
+stop_clean nic
+expect_inbox
+# It fails before it knows: back to what was there, with the network.
+forget_containers
+killed_in_start swap-settle:before
+echo "options netdevsim devices=many" >/etc/modprobe.d/zz-bad.conf
+start nic:nic-1
+[ "$(wait_exit nic 120)" != 0 ] || fail "a value that the kernel refuses was taken"
+rm /etc/modprobe.d/zz-bad.conf
+container_log_has nic "^.*devices=many" || fail "it failed for another reason"
+expect_inbox
+CASE
+    [ "$status" -eq 0 ]
+}
