@@ -3,7 +3,8 @@
  * What a module set on the node's disk consists of, written down when it was made: a set that a
  * disk or a person changed since is not one to load. One line for each file and link, "<kind>
  * <hash> <size> <path>", sorted; the hash (FNV-1a, 64 bits) is of a file's content or a link's
- * target. It finds damage, not malice: whoever can write here is root on the node.
+ * target. It finds damage, not malice: whoever can write here is root on the node, which is seen
+ * to: a file or folder that is not root's, or that others may write to, is damage as well.
  */
 #pragma once
 
@@ -11,7 +12,10 @@
 
 #define CONTENTS_FILE "contents"
 
-/* Writes the list of all that is below @set_fd, beside it. */
+/*
+ * Writes the list of all that is below @set_fd, beside it, and makes all of it root's, for nobody
+ * else to write.
+ */
 int contents_write(int set_fd);
 
 /*

@@ -10,6 +10,7 @@
 
 #include "common/fnv.h"
 #include "common/fs.h"
+#include "common/owned.h"
 #include "entrypoint/contract.h"
 #include "entrypoint/nodebuild/contents.h"
 
@@ -18,18 +19,28 @@
 #define TEMPORARY   "tmp-"
 #define HOST_PREFIX "/" CONTRACT_GPU_HOST_ROOT
 
+/*
+ * Modules that will be loaded come out of here: root's, and nobody else's to write, nor to be put
+ * in the place of.
+ */
+static bool is_roots_alone(int folder_fd)
+{
+	struct stat folder, above;
+
+	return fstat(folder_fd, &folder) == 0 && is_owned(&folder) &&
+	       fstatat(folder_fd, "..", &above, 0) == 0 && is_owned_way(&above);
+}
+
 static int open_folder(const char *path, struct node_cache *cache)
 {
 	int r = fs_mkdir_parents(AT_FDCWD, path, 0700);
-	struct stat status;
 
 	if (r < 0)
 		return r;
 	cache->fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (cache->fd < 0)
 		return -errno;
-	/* Modules that will be loaded come out of here: root's, and nobody else's to write. */
-	if (fstat(cache->fd, &status) < 0 || status.st_uid != 0 || (status.st_mode & 022)) {
+	if (!is_roots_alone(cache->fd)) {
 		(void) close(cache->fd);
 		cache->fd = -1;
 		return -EPERM;
@@ -104,9 +115,9 @@ int node_cache_find(const struct node_cache *cache, const char *name, const stru
 	if (!wanted)
 		return error_set_errno(error, -ENOMEM, "%s", name);
 	(void) snprintf(path, sizeof(path), SETS "/%s", name);
-	fd = openat(cache->fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	fd = open_owned(cache->fd, path, O_RDONLY | O_DIRECTORY, error);
 	if (fd < 0)
-		return -ENOENT;
+		return fd == -EPERM ? -EBADMSG : -ENOENT;
 	if (fs_read(fd, INPUTS, 65536, &found, NULL) < 0)
 		return error_set(error, -EBADMSG, "it does not say what it was made of");
 	if (strcmp(found, wanted) != 0)

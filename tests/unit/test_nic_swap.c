@@ -88,6 +88,69 @@ static void a_file_is_known_by_its_build_id_wherever_it_lies(void **state)
 	expect_at(folder, "ib_core", 6, NULL);
 }
 
+struct told {
+	unsigned count;
+	char text[512];
+};
+
+static void hear(void *context, const char *text)
+{
+	struct told *told = context;
+
+	told->count++;
+	(void) snprintf(told->text, sizeof(told->text), "%s", text);
+}
+
+static int find_kept(const struct folder *folder, struct told *told)
+{
+	_cleanup_(at_hand_free) struct at_hand at_hand = at_hand_of(folder);
+	_cleanup_free_ char *path = NULL;
+	char id[BUILD_ID_HEX_SIZE];
+
+	*told = (struct told){ .count = 0 };
+	at_hand.kept_in = "inventory";
+	at_hand.tell = hear;
+	at_hand.tell_context = told;
+	build_id(id, 3);
+	(void) !at_hand_find(&at_hand, "ib_core", id, &path);
+	free(path);
+	path = NULL;
+	return at_hand_find(&at_hand, "ib_core", id, &path);
+}
+
+/* Other containers have the inventory's folder, too. */
+static void what_others_could_have_kept_is_passed_over(void **state)
+{
+	static const char *const parts[] = { "inventory", "inventory/.slipway", KEPT, KEPT "/" KREL,
+		KEPT "/" KREL "/ib_core.ko" };
+	const struct folder *folder = *state;
+	struct told told;
+
+	write_build(folder, KEPT "/" KREL "/ib_core.ko", 3);
+	write_build(folder, "elsewhere/ib_core.ko", 3);
+	assert_int_equal(find_kept(folder, &told), 0);
+	assert_int_equal(told.count, 0);
+	for (size_t i = 0; i < ARRAY_SIZE(parts); i++) {
+		assert_int_equal(fchmodat(folder->fd, parts[i], 0777, 0), 0);
+		assert_int_equal(find_kept(folder, &told), -ENOENT);
+		assert_int_equal(told.count, 1);
+		assert_contains(told.text, "others than root may write");
+		assert_int_equal(fchmodat(folder->fd, parts[i], 0755, 0), 0);
+	}
+	assert_int_equal(find_kept(folder, &told), 0);
+	assert_int_equal(unlinkat(folder->fd, KEPT "/" KREL "/ib_core.ko", 0), 0);
+	assert_int_equal(symlinkat("../../../../elsewhere/ib_core.ko", folder->fd,
+				 KEPT "/" KREL "/ib_core.ko"),
+		0);
+	assert_int_equal(find_kept(folder, &told), -ENOENT);
+	assert_contains(told.text, "symbolic link");
+	/* The host's own and the image's are not asked. */
+	assert_int_equal(unlinkat(folder->fd, KEPT "/" KREL "/ib_core.ko", 0), 0);
+	write_build(folder, "lib/modules/" KREL "/updates/ib_core.ko", 3);
+	assert_int_equal(fchmodat(folder->fd, "lib", 0777, 0), 0);
+	assert_int_equal(find_kept(folder, &told), 0);
+}
+
 static void links_of_the_host_mean_what_they_mean_there(void **state)
 {
 	const struct folder *folder = *state;
@@ -400,6 +463,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_name_is_that_of_the_file),
 		folder_test(a_file_is_known_by_its_build_id_wherever_it_lies),
+		folder_test(what_others_could_have_kept_is_passed_over),
 		folder_test(links_of_the_host_mean_what_they_mean_there),
 		folder_test(without_an_id_nothing_is_found),
 		folder_test(only_the_last_set_is_kept),

@@ -353,7 +353,7 @@ static void a_set_is_found_by_all_of_its_inputs(void **state)
 }
 
 /* Puts a set with a module, a link and a folder into the cache. */
-static void keep_set(const struct node_cache *cache)
+static void keep_set_as(const struct node_cache *cache, mode_t mode)
 {
 	_cleanup_strv_ struct strv inputs = { 0 };
 	_cleanup_close_ int fd = -1;
@@ -363,8 +363,14 @@ static void keep_set(const struct node_cache *cache)
 	assert_int_equal(node_cache_begin(cache, folder, &fd), 0);
 	assert_int_equal(fs_mkdir_parents(fd, "output/lib/empty", 0755), 0);
 	assert_int_equal(fs_write_atomic(fd, "output/lib/a.ko", "module", 6, 0644), 0);
+	assert_int_equal(fchmodat(fd, "output/lib/a.ko", mode, 0), 0);
 	assert_int_equal(symlinkat("a.ko", fd, "output/lib/b.ko"), 0);
 	assert_int_equal(node_cache_keep(cache, folder, fd, "a", &inputs), 0);
+}
+
+static void keep_set(const struct node_cache *cache)
+{
+	keep_set_as(cache, 0644);
 }
 
 static void expect_damage(const struct node_cache *cache, const char *word)
@@ -405,6 +411,41 @@ static void a_set_that_changed_on_the_disk_is_not_taken(void **state)
 	expect_damage(&cache, "lib/a.ko");
 	assert_int_equal(unlinkat(cache.fd, "modules/a/inputs", 0), 0);
 	expect_damage(&cache, "does not say what it was made of");
+	node_cache_close(&cache);
+}
+
+static void a_set_that_others_can_write_to_is_damaged(void **state)
+{
+	static const char *const parts[] = { "modules", "modules/a", "modules/a/lib",
+		"modules/a/lib/a.ko" };
+	const struct folder *folder = *state;
+	struct node_cache cache;
+	struct stat status;
+
+	open_cache(folder, &cache);
+	keep_set(&cache);
+	for (size_t i = 0; i < ARRAY_SIZE(parts); i++) {
+		assert_int_equal(fstatat(cache.fd, parts[i], &status, 0), 0);
+		assert_int_equal(status.st_mode & 022, 0);
+		assert_int_equal(fchmodat(cache.fd, parts[i], 0777, 0), 0);
+		assert_int_equal(find(&cache, "a", "x"), -EBADMSG);
+		assert_int_equal(fchmodat(cache.fd, parts[i], status.st_mode & 07777, 0), 0);
+	}
+	assert_int_equal(find(&cache, "a", "x"), 0);
+	node_cache_close(&cache);
+}
+
+static void what_a_recipe_leaves_for_others_to_write_becomes_roots(void **state)
+{
+	const struct folder *folder = *state;
+	struct node_cache cache;
+	struct stat status;
+
+	open_cache(folder, &cache);
+	keep_set_as(&cache, 0666);
+	assert_int_equal(fstatat(cache.fd, "modules/a/lib/a.ko", &status, 0), 0);
+	assert_int_equal(status.st_mode & 0777, 0644);
+	assert_int_equal(find(&cache, "a", "x"), 0);
 	node_cache_close(&cache);
 }
 
@@ -490,6 +531,13 @@ static void a_cache_that_others_can_write_to_is_refused(void **state)
 	(void) snprintf(path, sizeof(path), "%s/cache", folder->path);
 	assert_int_equal(node_cache_open(path, NULL, &cache, &error), -EPERM);
 	assert_contains(error.text, "SLIPWAY_NODE_CACHE");
+	/* Nor one that others could put another in the place of. */
+	folder_subfolder(folder, "cache/below");
+	(void) snprintf(path, sizeof(path), "%s/cache/below", folder->path);
+	assert_int_equal(node_cache_open(path, NULL, &cache, &error), -EPERM);
+	assert_int_equal(fchmodat(folder->fd, "cache", 01777, 0), 0);
+	assert_int_equal(node_cache_open(path, NULL, &cache, &error), 0);
+	node_cache_close(&cache);
 }
 
 int main(void)
@@ -512,6 +560,8 @@ int main(void)
 		folder_test(a_set_is_found_by_all_of_its_inputs),
 		folder_test(a_damaged_set_is_not_in_the_way_of_a_new_one),
 		folder_test(a_set_that_changed_on_the_disk_is_not_taken),
+		folder_test(a_set_that_others_can_write_to_is_damaged),
+		folder_test(what_a_recipe_leaves_for_others_to_write_becomes_roots),
 		folder_test(the_roles_folder_serves_when_nobody_chose_one),
 		folder_test(the_oldest_sets_go),
 		folder_test(what_a_killed_build_left_is_swept),

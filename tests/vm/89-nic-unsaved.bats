@@ -17,7 +17,7 @@ run_node() {
         echo '. /case/simnet.sh; . /case/node.sh; . /case/kill.sh; . /case/node.sh; victim=nic; victim_image=nic:nic-1'
         cat
     } >"$BATS_TEST_TMPDIR/nic-case"
-    runner=run_simnet run_kill_case --add "$vm_folder/simnet/node.sh" "$@" <"$BATS_TEST_TMPDIR/nic-case"
+    runner=run_simnet run_kill_case --add "$vm_folder/simnet/node.sh" <"$BATS_TEST_TMPDIR/nic-case"
 }
 
 @test "RESTORE with an inventory that turned read-only: OFED stays, and so does the network" {
