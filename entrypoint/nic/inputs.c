@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "entrypoint/nic/inputs.h"
 
+#include <fcntl.h>
 #include <string.h>
 
 #include "common/fs.h"
+#include "common/owned.h"
+#include "common/within.h"
 #include "entrypoint/contract.h"
 #include "entrypoint/options.h"
 #include "entrypoint/root/mountinfo.h"
@@ -177,9 +180,29 @@ static bool is_on_disk(const char *inventory, int root_fd)
 	return mountinfo_find(root_fd, inventory, &mount) < 0 || !mount.of_root;
 }
 
+/*
+ * Journals say what is written to the host's files and /proc/sys, and modules are loaded from
+ * there: what others could write is not believed.
+ */
+static bool is_roots(struct nic_inputs *inputs, int root_fd)
+{
+	_cleanup_close_ int base_fd =
+		open_in_root(root_fd, inputs->inventory, O_RDONLY | O_DIRECTORY);
+	_cleanup_close_ int fd = -1;
+	struct error why = { "" };
+
+	fd = base_fd < 0 ? base_fd : open_owned(base_fd, ".slipway", O_RDONLY, &why);
+	if (fd != -EPERM)
+		return true; /* not there yet, say */
+	(void) snprintf(inputs->distrusted, sizeof(inputs->distrusted), "%.255s", why.text);
+	return false;
+}
+
 static int choose_journal_folder(struct nic_inputs *inputs, int root_fd, struct error *error)
 {
-	inputs->journal_on_disk = is_on_disk(inputs->inventory, root_fd);
+	inputs->distrusted[0] = '\0';
+	inputs->journal_on_disk =
+		is_on_disk(inputs->inventory, root_fd) && is_roots(inputs, root_fd);
 	if (inputs->journal_on_disk) {
 		if (asprintf(&inputs->journal_folder, "%s/.slipway", inputs->inventory) < 0)
 			inputs->journal_folder = NULL;

@@ -47,6 +47,8 @@ struct nic_inputs {
 	 */
 	char *journal_folder;
 	bool journal_on_disk;
+	/* Not on disk because others than root could write it: "" or what is wrong, in words. */
+	char distrusted[256];
 };
 
 /*

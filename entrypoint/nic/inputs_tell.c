@@ -31,6 +31,21 @@ static const char *value_of(const char *name)
 	return value ? value : "";
 }
 
+static void tell_memory(const struct nic_inputs *inputs, struct journal *journal)
+{
+	struct error note;
+
+	if (!*inputs->inventory || inputs->journal_on_disk)
+		return;
+	(void) error_set(&note, 0,
+		"/%s (%s) %s%s: what a start remembers lies in memory, and is lost with the node's "
+		"power",
+		inputs->inventory, CONTRACT_ENV_INVENTORY,
+		*inputs->distrusted ? "is not used, " : "is no folder of the host",
+		inputs->distrusted);
+	journal_event(journal, "note", "environment", 0, REASON_NONE, note.text);
+}
+
 void nic_inputs_tell(const struct nic_inputs *inputs, struct journal *journal)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(without_use); i++) {
@@ -47,13 +62,5 @@ void nic_inputs_tell(const struct nic_inputs *inputs, struct journal *journal)
 		journal_event(journal, "note", "environment", 0, REASON_NONE,
 			CONTRACT_ENV_BUILD_FLAGS
 			" is for the mode sources: precompiled modules are compiled already");
-	if (*inputs->inventory && !inputs->journal_on_disk) {
-		struct error note;
-
-		(void) error_set(&note, 0,
-			"/%s (%s) is no folder of the host: what a start remembers lies in memory, and "
-			"is lost with the node's power",
-			inputs->inventory, CONTRACT_ENV_INVENTORY);
-		journal_event(journal, "note", "environment", 0, REASON_NONE, note.text);
-	}
+	tell_memory(inputs, journal);
 }

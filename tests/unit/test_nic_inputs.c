@@ -161,6 +161,30 @@ static void an_inventory_that_is_no_mount_keeps_no_journal(void **state)
 	assert_true(inputs.journal_on_disk);
 }
 
+static void an_inventory_that_others_can_write_to_keeps_no_journal(void **state)
+{
+	static const char *const parts[] = { "mnt/drivers-inventory/.slipway",
+		"mnt/drivers-inventory" };
+	const struct folder *folder = *state;
+	_cleanup_inputs_ struct nic_inputs inputs;
+	struct error error;
+
+	(void) setenv("NVIDIA_NIC_DRIVERS_INVENTORY_PATH", "/mnt/drivers-inventory", 1);
+	folder_subfolder(folder, parts[0]);
+	for (size_t i = 0; i < ARRAY_SIZE(parts); i++) {
+		assert_int_equal(fchmodat(folder->fd, parts[i], 0775, 0), 0);
+		assert_int_equal(read_all(folder, &inputs, NULL, &error), 0);
+		assert_false(inputs.journal_on_disk);
+		assert_string_equal(inputs.journal_folder, NIC_STATE_FOLDER);
+		assert_contains(inputs.distrusted, "others than root may write");
+		nic_inputs_free(&inputs);
+		assert_int_equal(fchmodat(folder->fd, parts[i], 0755, 0), 0);
+	}
+	assert_int_equal(read_all(folder, &inputs, NULL, &error), 0);
+	assert_true(inputs.journal_on_disk);
+	assert_string_equal(inputs.distrusted, "");
+}
+
 static void assert_refused(
 	const struct folder *folder, const char *name, const char *value, const char *part)
 {
@@ -281,6 +305,7 @@ int main(void)
 		inputs_test(every_flag_and_list_is_read),
 		inputs_test(paths_are_taken_wherever_they_are),
 		inputs_test(an_inventory_that_is_no_mount_keeps_no_journal),
+		inputs_test(an_inventory_that_others_can_write_to_keeps_no_journal),
 		inputs_test(what_cannot_be_is_refused_by_name),
 		inputs_test(every_variable_is_honoured_or_its_uselessness_said),
 		inputs_test(nothing_is_said_of_what_is_not_set),
