@@ -104,6 +104,8 @@
 #define CONTRACT_NIC_AUXILIARY "mlx5_vdpa mlx5_fwctl mlx5_dpll"
 #define CONTRACT_NIC_BLACKLIST                                                                     \
 	"mlx5_core:mlx5_ib:ib_umad:ib_uverbs:ib_ipoib:rdma_cm:rdma_ucm:ib_core:ib_cm"
+/* terminationGracePeriodSeconds of the DaemonSet, unless somebody gives another number. */
+#define CONTRACT_NIC_GRACE_MS (300 * 1000)
 
 /*
  * OpenShift: below DTK_OCP_NIC_SHARED_DIR, in a folder of the kernel's name (tag_kernel()), the

@@ -236,6 +236,7 @@ int role_run(struct role *role, const struct step *steps, size_t step_count)
 		.journal = &role->journal,
 		.listener = hear_worker,
 		.busy_ms = role->options.unload_ms,
+		.grace_ms = role->grace_ms,
 		.deadline_ms = step_deadline,
 	};
 	exit_code = live(role);

@@ -33,6 +33,7 @@ struct role {
 	const char *lock_path;    /* relative to the root, or NULL: many may run */
 	const char *host_root; /* where the host's root is seen from here: its modules lie below */
 	bool makes_room;       /* unloads other builds of its modules first */
+	uint32_t grace_ms;     /* plan.h; 0: none */
 	bool once;             /* ends after its last step, serves nobody and undoes nothing */
 	bool unloads_holders;  /* and what holds its modules, whoever loaded it */
 	const char *const *devices; /* prefixes of the device paths whose users keep modules busy */

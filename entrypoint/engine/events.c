@@ -146,7 +146,8 @@ static unsigned read_signals(struct events *events)
 		case SIGTERM:
 		case SIGINT:
 		case SIGQUIT:
-			events->stop_count++;
+			if (events->stop_count++ == 0)
+				events->stopped_ms = clock_monotonic_ms();
 			happened |= EVENT_STOP;
 			break;
 		case SIGCHLD:

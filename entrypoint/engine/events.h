@@ -33,6 +33,7 @@ struct events {
 	pid_t worker_pid;    /* whose exit status the reaper keeps, or 0 */
 	int worker_status;   /* as waitpid() gives it, once worker_pid is 0 again */
 	unsigned stop_count; /* how many stop signals came so far */
+	uint64_t stopped_ms; /* CLOCK_MONOTONIC: when the first of them was seen */
 	int pid_fds[EVENTS_PIDS];
 	unsigned pid_count;
 	/* Hears of every other child that ended, with its status as waitpid() gives it; or NULL. */

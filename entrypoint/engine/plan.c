@@ -14,6 +14,7 @@ struct call {
 	enum step_kind kind;
 	action_function *function;
 	uint64_t deadline_ms; /* absolute, or EVENTS_NEVER */
+	uint64_t latest_ms;   /* likewise: of all tries of an undo together */
 	struct action action;
 };
 
@@ -107,11 +108,35 @@ static uint64_t absolute_deadline(uint32_t deadline_ms)
 /* Nothing tells that a process closed a device and lives on, or that the kernel let go. */
 #define BUSY_LOOK_MS 1000
 
+/* Of an undo that has no share. */
+#define UNDO_LEAST_MS 2000
+
+/*
+ * Until when the undo of a step may take so that those after it have their shares. Its own it has
+ * in any case: a step of the start that could not be stopped may have taken much of the grace.
+ */
+static uint64_t latest_ms(const struct plan *plan, const struct step *step)
+{
+	uint64_t end_ms = plan->events->stopped_ms + plan->grace_ms;
+	uint64_t least_ms =
+		clock_monotonic_ms() + (step->undo_share_ms ? step->undo_share_ms : UNDO_LEAST_MS);
+	uint64_t kept_ms = 0;
+
+	if (!plan->grace_ms || !plan->events->stop_count || step->undo_is_whole)
+		return EVENTS_NEVER;
+	for (const struct step *later = plan->steps; later < step; later++)
+		kept_ms += later->undo_share_ms;
+	return end_ms > kept_ms + least_ms ? end_ms - kept_ms : least_ms;
+}
+
+static uint64_t earlier_ms(uint64_t one_ms, uint64_t other_ms)
+{
+	return one_ms < other_ms ? one_ms : other_ms;
+}
+
 static uint64_t next_look_ms(uint64_t give_up_ms)
 {
-	uint64_t look_ms = clock_monotonic_ms() + BUSY_LOOK_MS;
-
-	return look_ms < give_up_ms ? look_ms : give_up_ms;
+	return earlier_ms(clock_monotonic_ms() + BUSY_LOOK_MS, give_up_ms);
 }
 
 /*
@@ -122,7 +147,8 @@ static uint64_t next_look_ms(uint64_t give_up_ms)
 static int run_undo(struct call *call)
 {
 	const struct events *events = call->plan->events;
-	uint64_t give_up_ms = clock_monotonic_ms() + call->plan->busy_ms;
+	uint64_t give_up_ms =
+		earlier_ms(clock_monotonic_ms() + call->plan->busy_ms, call->latest_ms);
 	unsigned stops_seen = events->stop_count;
 	int r;
 
@@ -134,7 +160,8 @@ static int run_undo(struct call *call)
 		events_forget_pids(call->plan->events);
 		if (events->stop_count > stops_seen)
 			return r;
-		call->deadline_ms = absolute_deadline(call->step->undo_deadline_ms);
+		call->deadline_ms = earlier_ms(
+			absolute_deadline(call->step->undo_deadline_ms), call->latest_ms);
 	}
 	return r;
 }
@@ -222,10 +249,12 @@ int plan_stop(struct plan *plan)
 			.undoing = true,
 			.kind = step->undo_kind,
 			.function = step->undo,
-			.deadline_ms = absolute_deadline(step->undo_deadline_ms),
+			.latest_ms = latest_ms(plan, step),
 		};
 		int r;
 
+		call.deadline_ms =
+			earlier_ms(absolute_deadline(step->undo_deadline_ms), call.latest_ms);
 		if (!step->undo || (step->wanted && !step->wanted(plan->role)))
 			continue;
 		r = run_call(&call);

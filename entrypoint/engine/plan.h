@@ -40,6 +40,9 @@ struct step {
 	enum step_kind undo_kind;
 	action_function *undo; /* or NULL */
 	uint32_t undo_deadline_ms;
+	/* Of the plan's grace: what is left for this undo, whatever those before it took. */
+	uint32_t undo_share_ms;
+	bool undo_is_whole; /* never cut short for the grace's sake: what it leaves half is worse */
 };
 
 struct plan {
@@ -52,6 +55,12 @@ struct plan {
 	worker_listener *listener; /* gets workers' messages, with the role */
 	/* How long an undo that finds something in use (-EBUSY) is tried again. */
 	uint32_t busy_ms;
+	/*
+	 * How long after a stop signal all undos together may take, or 0: who sent it kills the
+	 * container then. Each undo ends where the shares of those after it begin. A start that
+	 * failed, with nobody who waits, has only each undo's own deadline.
+	 */
+	uint32_t grace_ms;
 	/* Overrides a step's deadline, or NULL. */
 	uint32_t (*deadline_ms)(const void *role, const struct step *step);
 	/* What went wrong first; REASON_NONE as long as nothing did. */

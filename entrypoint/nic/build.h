@@ -46,7 +46,8 @@ bool nic_build_here(const void *role);
 		.stoppable = true,                                                                 \
 		.undo_kind = STEP_WORKER,                                                          \
 		.undo = nodebuild_clear,                                                           \
-		.undo_deadline_ms = 60 * 1000 },                                                   \
+		.undo_deadline_ms = 60 * 1000,                                                     \
+		.undo_share_ms = 3 * 1000 },                                                       \
 		{ .name = "wait-toolkit",                                                          \
 			.wanted = nic_toolkit_wanted,                                              \
 			.kind = STEP_WAIT,                                                         \
@@ -60,7 +61,8 @@ bool nic_build_here(const void *role);
 			.stoppable = true,                                                         \
 			.undo_kind = STEP_WORKER,                                                  \
 			.undo = nodebuild_clear,                                                   \
-			.undo_deadline_ms = 60 * 1000 },                                           \
+			.undo_deadline_ms = 60 * 1000,                                             \
+			.undo_share_ms = 3 * 1000 },                                               \
 		{ .name = "build-on-node",                                                         \
 			.wanted = nic_build_here,                                                  \
 			.kind = STEP_WORKER,                                                       \
@@ -69,7 +71,8 @@ bool nic_build_here(const void *role);
 			.stoppable = true,                                                         \
 			.undo_kind = STEP_WORKER,                                                  \
 			.undo = nodebuild_clear,                                                   \
-			.undo_deadline_ms = 60 * 1000 },                                           \
+			.undo_deadline_ms = 60 * 1000,                                             \
+			.undo_share_ms = 3 * 1000 },                                               \
 	{                                                                                          \
 		.name = "read-build", .wanted = nodebuild_unread, .perform = nodebuild_adopt       \
 	}

@@ -26,8 +26,20 @@
 /* mlx5_core waits for each card's firmware, one after the other. */
 #define LOAD_DEADLINE_MS (600 * 1000)
 
-/* One try at unloading; a pod that has less grace time is killed before. */
+/* One try at unloading. */
 #define UNLOAD_DEADLINE_MS (120 * 1000)
+
+/*
+ * What each undo may count on of the pod's grace (CONTRACT_NIC_GRACE_MS); together, with those of
+ * NIC_BUILD_STEPS, they leave room for what hangs to be killed. The way back has the most, and all
+ * that is left: a node without a NIC driver is the worst end.
+ */
+#define SHARE_SAVE_MS   (30 * 1000)
+#define SHARE_UNLOAD_MS (50 * 1000)
+#define SHARE_BACK_MS   (120 * 1000)
+#define SHARE_GIVE_MS   (50 * 1000)
+#define SHARE_FILES_MS  (8 * 1000)
+#define SHARE_LATE_MS   (5 * 1000)
 
 /* A few small files, synced to a disk of the host that may be busy. */
 #define FILES_DEADLINE_MS (60 * 1000)
@@ -217,7 +229,9 @@ static const struct step nic_steps[] = {
 		.perform = tell_unfinished,
 		.undo_kind = STEP_WORKER,
 		.undo = go_back,
-		.undo_deadline_ms = LOAD_DEADLINE_MS },
+		.undo_deadline_ms = LOAD_DEADLINE_MS,
+		.undo_share_ms = SHARE_LATE_MS,
+		.undo_is_whole = true },
 	{ .name = "identify-kernel", .perform = role_identify },
 	NIC_BUILD_STEPS,
 	{ .name = "host-options",
@@ -246,14 +260,16 @@ static const struct step nic_steps[] = {
 		.deadline_ms = LOAD_DEADLINE_MS,
 		.undo_kind = STEP_WORKER,
 		.undo = nic_network_return,
-		.undo_deadline_ms = LOAD_DEADLINE_MS },
+		.undo_deadline_ms = LOAD_DEADLINE_MS,
+		.undo_share_ms = SHARE_GIVE_MS },
 	{ .name = "host-files",
 		.kind = STEP_WORKER,
 		.perform = nic_host_files_put,
 		.deadline_ms = FILES_DEADLINE_MS,
 		.undo_kind = STEP_WORKER,
 		.undo = nic_host_files_undo,
-		.undo_deadline_ms = FILES_DEADLINE_MS },
+		.undo_deadline_ms = FILES_DEADLINE_MS,
+		.undo_share_ms = SHARE_FILES_MS },
 	{ .name = "retire-sources", .wanted = nic_swaps, .perform = nic_retire_sources },
 	{ .name = "swap-out",
 		.is_done = is_swapped,
@@ -262,7 +278,9 @@ static const struct step nic_steps[] = {
 		.deadline_ms = LOAD_DEADLINE_MS,
 		.undo_kind = STEP_WORKER,
 		.undo = swap_back,
-		.undo_deadline_ms = LOAD_DEADLINE_MS },
+		.undo_deadline_ms = LOAD_DEADLINE_MS,
+		.undo_share_ms = SHARE_BACK_MS,
+		.undo_is_whole = true },
 	{ .name = "swap-in",
 		.is_done = is_swapped,
 		.kind = STEP_WORKER,
@@ -270,7 +288,8 @@ static const struct step nic_steps[] = {
 		.deadline_ms = LOAD_DEADLINE_MS,
 		.undo_kind = STEP_WORKER,
 		.undo = swap_in_undo,
-		.undo_deadline_ms = UNLOAD_DEADLINE_MS },
+		.undo_deadline_ms = UNLOAD_DEADLINE_MS,
+		.undo_share_ms = SHARE_UNLOAD_MS },
 	{ .name = "swap-others",
 		.is_done = is_swapped,
 		.kind = STEP_WORKER,
@@ -283,7 +302,8 @@ static const struct step nic_steps[] = {
 		.deadline_ms = FILES_DEADLINE_MS,
 		.undo_kind = STEP_WORKER,
 		.undo = nic_block_again,
-		.undo_deadline_ms = FILES_DEADLINE_MS },
+		.undo_deadline_ms = FILES_DEADLINE_MS,
+		.undo_share_ms = SHARE_FILES_MS },
 	{ .name = "restore-network",
 		.is_done = nic_network_is_whole,
 		.kind = STEP_WORKER,
@@ -291,7 +311,8 @@ static const struct step nic_steps[] = {
 		.deadline_ms = LOAD_DEADLINE_MS,
 		.undo_kind = STEP_WORKER,
 		.undo = nic_network_save_again,
-		.undo_deadline_ms = LOAD_DEADLINE_MS },
+		.undo_deadline_ms = LOAD_DEADLINE_MS,
+		.undo_share_ms = SHARE_SAVE_MS },
 	{ .name = "export-sources", .perform = nic_export_sources, .undo = nic_detach_sources },
 	{ .name = "fingerprint",
 		.kind = STEP_WORKER,
@@ -305,6 +326,12 @@ static const struct step nic_steps[] = {
 		.perform = swap_settle,
 		.deadline_ms = LOAD_DEADLINE_MS },
 };
+
+const struct step *nic_plan(size_t *ret_count)
+{
+	*ret_count = ARRAY_SIZE(nic_steps);
+	return nic_steps;
+}
 
 /*
  * The GPU side sees by the contract's lock whether this container lives, so that one is taken
@@ -341,6 +368,7 @@ int nic_main(int root_fd, char *const *arguments)
 			.lock_path = CONTRACT_OFED_LOCK,
 			.host_root = "/" CONTRACT_NIC_HOST_ROOT,
 			.makes_room = true,
+			.grace_ms = CONTRACT_NIC_GRACE_MS,
 			.devices = nic_devices,
 			.root_fd = root_fd,
 			.read_inputs = read_inputs,

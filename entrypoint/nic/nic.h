@@ -37,6 +37,9 @@ static inline const struct nic *nic_of_const(const void *role)
 	return (const struct nic *) role;
 }
 
+/* The role's steps, for tests: @ret_count of them. */
+const struct step *nic_plan(size_t *ret_count);
+
 /* All that is to be loaded runs already: is_done of steps of which only the undo may be wanted. */
 bool nic_is_same(const void *role);
 /* The contrary: wanted of steps that are for a swap only. */

@@ -277,6 +277,96 @@ static void every_event_is_one_json_object_a_line(void **state)
 	assert_non_null(strstr(text, "\"reason\":\"LOAD_FAILED\",\"message\":\"b is broken\"}\n"));
 }
 
+static int undo_hangs(struct action *action)
+{
+	(void) action;
+	(void) sleep(60);
+	return 0;
+}
+
+static int undo_takes_a_second(struct action *action)
+{
+	worker_tell(action->worker, WORKER_NOTE, 0, "!whole");
+	(void) sleep(1);
+	return 0;
+}
+
+static uint64_t stop_with_grace(
+	struct trace *trace, const struct step *steps, size_t count, uint32_t grace_ms)
+{
+	struct plan plan = plan_of(trace, steps, count);
+	uint64_t begun_ms;
+
+	plan.grace_ms = grace_ms;
+	assert_int_equal(plan_start(&plan), 0);
+	assert_int_equal(raise(SIGTERM), 0);
+	while (!trace->events.stop_count)
+		(void) events_wait(&trace->events, EVENTS_NEVER);
+	begun_ms = clock_monotonic_ms();
+	assert_int_equal(plan_stop(&plan), -ETIMEDOUT);
+	assert_int_equal(plan.reason, REASON_DEADLINE);
+	return clock_monotonic_ms() - begun_ms;
+}
+
+static void an_undo_ends_where_the_shares_of_those_after_it_begin(void **state)
+{
+	static const struct step steps[] = {
+		{ "first", .perform = do_a, .undo = undo_a, .undo_share_ms = 8000 },
+		{ "whole", .perform = do_b, .undo_kind = STEP_WORKER, .undo = undo_takes_a_second,
+			.undo_deadline_ms = 50000, .undo_share_ms = 1500, .undo_is_whole = true },
+		{ "hangs", .perform = do_b, .undo_kind = STEP_WORKER, .undo = undo_hangs,
+			.undo_deadline_ms = 50000, .undo_share_ms = 100 },
+	};
+	uint64_t took_ms = stop_with_grace(*state, steps, 3, 10000);
+	const struct trace *trace = *state;
+
+	assert_string_equal(trace->text, "a b b !whole !a");
+	assert_in_range(took_ms, 1500, 9000);
+}
+
+/* Its share is its own, though what was before it has eaten the grace. */
+static void what_is_whole_is_never_cut(void **state)
+{
+	static const struct step steps[] = {
+		{ "whole", .perform = do_a, .undo_kind = STEP_WORKER, .undo = undo_takes_a_second,
+			.undo_deadline_ms = 50000, .undo_is_whole = true },
+		{ "hangs", .perform = do_b, .undo_kind = STEP_WORKER, .undo = undo_hangs,
+			.undo_deadline_ms = 50000, .undo_share_ms = 300 },
+	};
+	const struct trace *trace = *state;
+
+	(void) stop_with_grace(*state, steps, 2, 1);
+	assert_string_equal(trace->text, "a b !whole");
+	assert_int_equal(trace->events.worker_pid, 0);
+}
+
+static int undo_is_busy(struct action *action)
+{
+	return error_set(&action->error, -EBUSY, "somebody uses it");
+}
+
+static void waiting_for_users_is_part_of_the_grace(void **state)
+{
+	static const struct step steps[] = {
+		{ "a", .perform = do_a, .undo = undo_a, .undo_share_ms = 60000 },
+		{ "busy", .perform = do_b, .undo = undo_is_busy, .undo_share_ms = 500 },
+	};
+	struct trace *trace = *state;
+	struct plan plan = plan_of(trace, steps, 2);
+	uint64_t begun_ms;
+
+	plan.busy_ms = 50000;
+	plan.grace_ms = 60500;
+	assert_int_equal(plan_start(&plan), 0);
+	assert_int_equal(raise(SIGTERM), 0);
+	while (!trace->events.stop_count)
+		(void) events_wait(&trace->events, EVENTS_NEVER);
+	begun_ms = clock_monotonic_ms();
+	assert_int_equal(plan_stop(&plan), -EBUSY);
+	assert_in_range(clock_monotonic_ms() - begun_ms, 300, 20000);
+	assert_string_equal(trace->text, "a b !a");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -290,6 +380,11 @@ int main(void)
 			gives_up_on_a_worker_at_its_deadline, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(
 			says_what_was_missing_at_the_deadline, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			an_undo_ends_where_the_shares_of_those_after_it_begin, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(what_is_whole_is_never_cut, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			waiting_for_users_is_part_of_the_grace, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_signal_ends_a_wait, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_file_ends_a_wait, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The NIC role's way out fits into the time that the operator gives its pod. */
+#include "tests/unit/support.h"
+
+#include "entrypoint/contract.h"
+#include "entrypoint/nic/nic.h"
+
+/* For the undos that are a few system calls, and for ending the workers that hang. */
+#define SPARE_MS (15 * 1000)
+
+static void the_shares_of_all_undos_fit_into_the_grace(void **state)
+{
+	size_t count;
+	const struct step *steps = nic_plan(&count);
+	uint32_t sum_ms = 0;
+
+	(void) state;
+	for (size_t i = 0; i < count; i++) {
+		if (!steps[i].undo || steps[i].undo_kind == STEP_DIRECT) {
+			assert_int_equal(steps[i].undo_share_ms, 0);
+			continue;
+		}
+		if (!steps[i].undo_share_ms || steps[i].undo_share_ms > steps[i].undo_deadline_ms)
+			fail_msg("%s: its undo's share of the grace", steps[i].name);
+		sum_ms += steps[i].undo_share_ms;
+	}
+	assert_true(sum_ms > 0);
+	assert_true(sum_ms + SPARE_MS <= CONTRACT_NIC_GRACE_MS);
+}
+
+static const struct step *step_of(const char *name)
+{
+	size_t count;
+	const struct step *steps = nic_plan(&count);
+
+	for (size_t i = 0; i < count; i++)
+		if (strcmp(steps[i].name, name) == 0)
+			return &steps[i];
+	fail_msg("there is no step %s", name);
+	return NULL;
+}
+
+/* The modules that were there before. */
+static void the_way_back_has_the_most_and_is_never_cut(void **state)
+{
+	size_t count;
+	const struct step *steps = nic_plan(&count);
+	const struct step *back = step_of("swap-out");
+
+	(void) state;
+	assert_true(back->undo_is_whole);
+	assert_true(step_of("find-unfinished")->undo_is_whole);
+	for (size_t i = 0; i < count; i++)
+		assert_true(steps[i].undo_share_ms <= back->undo_share_ms);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_shares_of_all_undos_fit_into_the_grace),
+		cmocka_unit_test(the_way_back_has_the_most_and_is_never_cut),
+	};
+
+	return cmocka_run_group_tests_name("nic_grace", tests, NULL, NULL);
+}
