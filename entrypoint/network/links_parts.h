@@ -21,6 +21,9 @@
  * on. */
 #define LINKS_DONE "done"
 
+/* Of a route that an earlier try brought back without some of its paths. */
+#define LINKS_IN_PART "part"
+
 /* ---- saving */
 
 struct saved_links {
@@ -102,7 +105,7 @@ struct restored_link {
 
 struct links_restore {
 	const struct network *network;
-	const struct records *records;
+	struct records *records;
 	struct network_result *result;
 	struct netlink *netlink;
 	struct link_table now;

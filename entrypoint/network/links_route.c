@@ -22,7 +22,7 @@ static uint32_t number_of(const struct nlattr *attribute)
 
 /* What is still to be done, and the kernel's last word on it. */
 struct task {
-	const struct record *record;
+	struct record *record;
 	char words[160];
 	bool is_done;
 	unsigned left_out; /* paths or members that are not there */
@@ -139,17 +139,28 @@ static bool copy_route_attribute(const struct links_restore *restore, struct tas
 	}
 }
 
+/*
+ * Another route of the same target stays beside it, unless that is its own part: of what an earlier
+ * try brought, or of IPv6, of whose routes the kernel takes single paths away.
+ */
+static int manner_of(const struct links_restore *restore, const struct task *task,
+	const struct nlmsghdr *message)
+{
+	const struct rtmsg *saved = mnl_nlmsg_get_payload(message);
+	bool is_shared = links_attribute(message, sizeof(*saved), RTA_MULTIPATH) != NULL;
+	bool is_in_part = saved->rtm_family == AF_INET6 || record_get(task->record, LINKS_IN_PART);
+
+	return is_shared && is_in_part && restore->same_boot ? NLM_F_REPLACE : NLM_F_APPEND;
+}
+
 /* NULL: what it leads to is not there, or its time is over. */
 static struct nlmsghdr *route_request(
 	const struct links_restore *restore, struct task *task, const struct nlmsghdr *message)
 {
 	const struct rtmsg *saved = mnl_nlmsg_get_payload(message);
 	bool by_number = links_attribute(message, sizeof(*saved), RTA_NH_ID) != NULL;
-	bool is_shared = saved->rtm_family == AF_INET6 &&
-			 links_attribute(message, sizeof(*saved), RTA_MULTIPATH);
-	/* Of an IPv6 route the kernel takes single paths away: the whole goes over what is left. */
 	struct nlmsghdr *request = netlink_request(restore->netlink, RTM_NEWROUTE,
-		NLM_F_CREATE | (is_shared && restore->same_boot ? NLM_F_REPLACE : NLM_F_APPEND));
+		(uint16_t) (NLM_F_CREATE | manner_of(restore, task, message)));
 	struct rtmsg *header = netlink_extra(request, sizeof(*header));
 	const struct nlattr *attribute;
 	uint64_t until;
@@ -258,6 +269,8 @@ static bool try(const struct tasks *tasks, struct task *task)
 	r = netlink_talk(restore->netlink, request, NULL, NULL, &error);
 	if (r < 0)
 		(void) snprintf(task->words, sizeof(task->words), "%.150s", error.text);
+	else if (task->left_out)
+		(void) !record_set(task->record, LINKS_IN_PART, "1");
 	return r == 0 || r == -EEXIST;
 }
 
@@ -306,7 +319,7 @@ static void try_until_done(const struct tasks *tasks)
 }
 
 /* Nexthops first: routes name them. */
-static size_t collect(const struct records *records, struct task *tasks)
+static size_t collect(struct records *records, struct task *tasks)
 {
 	static const char *const kinds[] = { "nexthop", "route", "rule" };
 	size_t count = 0;

@@ -483,6 +483,76 @@ static void a_route_goes_by_the_ways_that_are_left(void **state)
 		"route several: without 1 of its paths, whose interfaces are not there");
 }
 
+/* One that does not come, so that what is not back is owed. */
+static void add_absent(struct records *records)
+{
+	struct record *other = records_add(records, "link");
+
+	assert_int_equal(record_set(other, "name", "other"), 0);
+	assert_int_equal(record_set(other, "device", "pci/0000:3c:00.0"), 0);
+	assert_int_equal(record_set(other, "index", "99"), 0);
+}
+
+static int count_ways(void *context, const struct nlmsghdr *message)
+{
+	unsigned *ways = context;
+	const struct nlattr *attribute;
+
+	mnl_attr_for_each(attribute, message, sizeof(struct rtmsg))
+	{
+		const struct rtnexthop *way = mnl_attr_get_payload(attribute);
+		int left = mnl_attr_get_payload_len(attribute);
+
+		if (mnl_attr_get_type(attribute) != RTA_MULTIPATH)
+			continue;
+		for (; RTNH_OK(way, left); left -= NLMSG_ALIGN(way->rtnh_len), way = RTNH_NEXT(way))
+			++*ways;
+	}
+	return 0;
+}
+
+/* Of all routes together: those with one way have no list of them. */
+static unsigned ways_of_all(struct netlink *netlink)
+{
+	struct nlmsghdr *request = netlink_request(netlink, RTM_GETROUTE, NLM_F_DUMP);
+	struct error error = { 0 };
+	unsigned ways = 0;
+
+	(void) netlink_extra(request, sizeof(struct rtmsg));
+	assert_int_equal(netlink_talk(netlink, request, count_ways, &ways, &error), 0);
+	return ways;
+}
+
+/* Its second interface came too late for the first try. */
+static void a_route_that_is_whole_again_takes_its_parts_place(void **state)
+{
+	_cleanup_netlink_ struct netlink *netlink = open_route();
+	_cleanup_records_ struct records records = { 0 };
+	_cleanup_records_ struct records whole = { 0 };
+	_cleanup_life_ struct life life;
+	unsigned before;
+
+	begin(&life, *state, "test_nic");
+	change_link(netlink, IFF_UP, 30000);
+	save(&life, &records);
+	before = count_all(netlink).routes;
+	add_absent(&records);
+	add_ways(netlink, &records, MISSING, LOOPBACK);
+	add_ways(netlink, &whole, LOOPBACK, LOOPBACK);
+	restore(&life, &records);
+	assert_int_equal(count_all(netlink).routes, before + 1);
+	assert_int_equal(ways_of_all(netlink), 0);
+	assert_non_null(find(&records, "route"));
+	for (size_t i = 0; i < records.count; i++)
+		if (strcmp(records.items[i].kind, "route") == 0)
+			assert_int_equal(record_set(&records.items[i], "raw",
+						 record_get(&whole.items[0], "raw")),
+				0);
+	restore(&life, &records);
+	assert_int_equal(count_all(netlink).routes, before + 1);
+	assert_int_equal(ways_of_all(netlink), 2);
+}
+
 static void add_nexthop(struct netlink *netlink, struct records *records, uint32_t id, uint32_t oif,
 	const struct nexthop_grp *members, size_t count)
 {
@@ -729,6 +799,7 @@ int main(void)
 		node_test(what_the_host_has_up_is_the_hosts),
 		node_test(a_device_that_does_not_come_is_told),
 		node_test(a_route_goes_by_the_ways_that_are_left),
+		node_test(a_route_that_is_whole_again_takes_its_parts_place),
 		node_test(a_group_has_the_members_that_are_left),
 		node_test(a_damaged_record_is_told_and_passed_over),
 		node_test(what_no_kernel_says_of_an_interface_is_damage),
