@@ -181,38 +181,75 @@ static void put_rules(struct work *work)
 		tell_failure(work, "udev may give interfaces other names", &why);
 }
 
-/* Whether each line of a text that says something begins with @word. */
-static bool says_only(const char *text, const char *word)
+/*
+ * What the stock container writes there (Mellanox/doca-driver-build, entrypoint.sh:
+ * generate_ofed_modules_blacklist() and create_udev_rules(); its Go entrypoint writes the same):
+ * by what its file begins, and with what each line that says something does.
+ */
+struct stock {
+	const char *first;
+	const char *const *words; /* NULL at the end */
+};
+
+static const char *const stock_blacklist_words[] = { "blacklist ",
+	"# blacklist third-party RDMA modules to prevent reload conflicts",
+	"# blacklist mlx5 auxiliary modules to prevent reload races", NULL };
+
+static const struct stock stock_blacklist = {
+	"# blacklist ofed-related modules on host to prevent inbox or host OFED driver loading\n",
+	stock_blacklist_words
+};
+
+static const char *const stock_rules_words[] = { "SUBSYSTEM!=\"net\", GOTO=",
+	"DRIVERS==\"mlx5_core\",", "PROGRAM=\"/bin/sh -c 'echo $env{ID_NET_NAME_",
+	"ENV{ID_NET_NAME_", "LABEL=\"mlnx_ofed_name_end\"", "# Rename physical interfaces",
+	"# Example names:", "# enp8s0f0np", NULL };
+
+static const struct stock stock_rules = { "ACTION!=\"add\", GOTO=\"mlnx_ofed_name_end\"\n",
+	stock_rules_words };
+
+static bool begins_as_one(const char *line, const char *const *words)
 {
-	for (; *text; text += strcspn(text, "\n"), text += *text == '\n')
-		if (*text != '\n' && *text != '#' && strncmp(text, word, strlen(word)) != 0)
+	for (; *words; words++)
+		if (strncmp(line, *words, strlen(*words)) == 0)
+			return true;
+	return false;
+}
+
+static bool is_stock(const struct stock *stock, const char *text)
+{
+	if (strncmp(text, stock->first, strlen(stock->first)) != 0)
+		return false;
+	for (text += strlen(stock->first); *text;
+		text += strcspn(text, "\n"), text += *text == '\n') {
+		text += strspn(text, " \t");
+		if (*text && *text != '\n' && !begins_as_one(text, stock->words))
 			return false;
+	}
 	return true;
-}
-
-static bool is_stock_blacklist(const char *text)
-{
-	return *text && says_only(text, "blacklist ");
-}
-
-/* The label of the rules that it writes (entrypoint/internal/utils/udev, 70-mlnx-ofed-naming). */
-static bool is_stock_rules(const char *text)
-{
-	return strstr(text, "mlnx_ofed_name_end");
 }
 
 /*
  * What the stock container left when it was killed: it writes these very files, and a blacklist of
- * its own keeps the host from loading any NIC driver after a reboot.
+ * its own keeps the host from loading any NIC driver after a reboot. What may be an
+ * administrator's is his.
  */
-static void forget_stock(struct work *work, const char *path, bool (*is_stock)(const char *text))
+static void forget_stock(struct work *work, const char *path, const struct stock *stock)
 {
 	_cleanup_free_ char *text = NULL;
 	int root_fd = work->files.root_fd;
 
 	if (hostfiles_is_there(&work->files, path) ||
-		fs_read(root_fd, path, STOCK_LIMIT, &text, NULL) < 0 || !is_stock(text) ||
-		unlinkat(root_fd, path, 0) < 0)
+		fs_read(root_fd, path, STOCK_LIMIT, &text, NULL) < 0 || !*text)
+		return;
+	if (!is_stock(stock, text)) {
+		worker_tell(work->action->worker, WORKER_NOTE, 0,
+			"/%s was there before, by somebody else: it stays, and is out of the way only "
+			"while this container has one there",
+			path);
+		return;
+	}
+	if (unlinkat(root_fd, path, 0) < 0)
 		return;
 	work->changed = true;
 	worker_tell(work->action->worker, WORKER_NOTE, 0,
@@ -232,8 +269,8 @@ int nic_host_files_clear(struct action *action)
 	undo(&work, inputs->blacklist_file);
 	if (!keep)
 		undo(&work, inputs->udev_rules);
-	forget_stock(&work, inputs->blacklist_file, is_stock_blacklist);
-	forget_stock(&work, inputs->udev_rules, is_stock_rules);
+	forget_stock(&work, inputs->blacklist_file, &stock_blacklist);
+	forget_stock(&work, inputs->udev_rules, &stock_rules);
 	return work_end(&work);
 }
 

@@ -370,25 +370,61 @@ static void test_places_change(void **state)
 	assert_false(is_there(&bench, JOURNAL));
 }
 
+/* As Mellanox/doca-driver-build writes them. */
+#define STOCK_BLACKLIST                                                                             \
+	"# blacklist ofed-related modules on host to prevent inbox or host OFED driver loading\n\n" \
+	"blacklist mlx5_core\nblacklist ib_core\n"                                                  \
+	"\n# blacklist third-party RDMA modules to prevent reload conflicts\nblacklist irdma\n"     \
+	"\n# blacklist mlx5 auxiliary modules to prevent reload races\nblacklist mlx5_vdpa\n"
+#define STOCK_RULES                                                                                \
+	"ACTION!=\"add\", GOTO=\"mlnx_ofed_name_end\"\n"                                           \
+	"SUBSYSTEM!=\"net\", GOTO=\"mlnx_ofed_name_end\"\n\n"                                      \
+	"# Rename physical interfaces (first case) of virtual functions (second case).\n"          \
+	"DRIVERS==\"mlx5_core\", ENV{ID_NET_NAME_PATH}!=\"\", \\\n"                                \
+	"PROGRAM=\"/bin/sh -c 'echo $env{ID_NET_NAME_PATH} | sed -r -e s/np[01]$//'\", \\\n"       \
+	"        ENV{ID_NET_NAME_PATH}=\"$result\"\n\nLABEL=\"mlnx_ofed_name_end\"\n"
+
 static void test_what_the_stock_container_left(void **state)
 {
 	_cleanup_bench_ struct bench bench;
-	_cleanup_free_ char *text = NULL;
 
 	bench_open(&bench, *state);
-	folder_write_text(*state, BLACKLIST, "# stock\nblacklist mlx5_core\nblacklist ib_core\n");
-	folder_write_text(*state, RULES, "ACTION!=\"add\", GOTO=\"mlnx_ofed_name_end\"\n");
+	folder_write_text(*state, BLACKLIST, STOCK_BLACKLIST);
+	folder_write_text(*state, RULES, STOCK_RULES);
 	act(&bench, nic_host_files_clear);
 	assert_false(is_there(&bench, BLACKLIST));
 	assert_false(is_there(&bench, RULES));
 	assert_said(&bench, "/" BLACKLIST ", which another NIC driver container left");
-	/* What an administrator wrote comes back. */
-	folder_write_text(*state, BLACKLIST, "blacklist mlx5_core\noptions ib_core a=1\n");
+}
+
+/* Put aside while ours is there, and back after that. */
+static void expect_kept(void **state, const char *path, const char *content)
+{
+	_cleanup_bench_ struct bench bench;
+	_cleanup_free_ char *before = NULL;
+	_cleanup_free_ char *after = NULL;
+
+	bench_open(&bench, *state);
+	folder_write_text(*state, path, content);
 	act(&bench, nic_host_files_clear);
+	before = folder_read_text(*state, path);
+	assert_string_equal(before, content);
+	assert_said(&bench, "was there before, by somebody else: it stays");
 	act(&bench, nic_host_files_put);
 	act(&bench, nic_host_files_undo);
-	text = folder_read_text(*state, BLACKLIST);
-	assert_string_equal(text, "blacklist mlx5_core\noptions ib_core a=1\n");
+	after = folder_read_text(*state, path);
+	assert_string_equal(after, content);
+}
+
+static void test_what_an_administrator_wrote_stays(void **state)
+{
+	expect_kept(state, BLACKLIST, "blacklist mlx5_core\nblacklist ib_core\n");
+	expect_kept(state, BLACKLIST, "# no InfiniBand here\nblacklist mlx5_core\n");
+	expect_kept(state, BLACKLIST, STOCK_BLACKLIST "options ib_core netns_mode=0\n");
+	expect_kept(state, BLACKLIST, "# ours\n" STOCK_BLACKLIST);
+	expect_kept(state, BLACKLIST, STOCK_BLACKLIST "# ours\n");
+	expect_kept(state, RULES, STOCK_RULES "SUBSYSTEM==\"net\", NAME=\"rail0\"\n");
+	expect_kept(state, RULES, "GOTO=\"mlnx_ofed_name_end\"\nLABEL=\"mlnx_ofed_name_end\"\n");
 }
 
 /* A host without /etc/modprobe.d and /etc/udev, or none at all: told, and the start goes on. */
@@ -421,6 +457,7 @@ int main(void)
 		folder_test(test_nothing_to_swap),
 		folder_test(test_places_change),
 		folder_test(test_what_the_stock_container_left),
+		folder_test(test_what_an_administrator_wrote_stays),
 		folder_test(test_nowhere_to_put),
 	};
 
