@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "entrypoint/ofed/fingerprint.h"
 
+#include <limits.h>
 #include <string.h>
 
 #include "common/fs.h"
 #include "entrypoint/conf.h"
 #include "entrypoint/contract.h"
+#include "entrypoint/modules/module_tree.h"
 #include "entrypoint/role.h"
 #include "entrypoint/roles.h"
 #include "module/sysmodule.h"
@@ -15,11 +17,33 @@
 
 #define BUILDS_SIZE 8192
 
+/* With the kernel's release. */
+#define IMAGE_TREE "lib/modules/%s/"
+
 /* The image's own symvers: what its modules were built with. */
 #define SYMVERS_PATH "usr/src/ofa_kernel/default/Module.symvers"
 
+/* What the kernel loaded may be the host's own of that name. */
+static bool is_of_image(const struct role *role, const struct module_tree *tree, const char *name,
+	const char *loaded_id)
+{
+	_cleanup_(elf_module_close) struct elf_module *file = NULL;
+	char of_file[BUILD_ID_HEX_SIZE];
+	char below[PATH_MAX];
+	char path[PATH_MAX];
+	struct error ignored;
+
+	if (!module_tree_path(tree, name, below) ||
+		snprintf(path, sizeof(path), IMAGE_TREE "%s", role->krel, below) >=
+			(int) sizeof(path) ||
+		elf_module_open_brief(role->root_fd, path, &file, &ignored) < 0)
+		return false;
+	elf_module_build_id(file, of_file);
+	return strcmp(of_file, loaded_id) == 0;
+}
+
 /* "modules=ib_core 29ac… ib_uverbs 7ca4… …" of the image's own that are loaded. */
-static void print_builds(const struct role *role, FILE *file)
+static void print_builds(const struct role *role, const struct module_tree *tree, FILE *file)
 {
 	const struct strv *names = &role->driver_modules;
 
@@ -28,10 +52,21 @@ static void print_builds(const struct role *role, FILE *file)
 		char build_id[BUILD_ID_HEX_SIZE];
 
 		sysmodule_build_id(role->root_fd, names->items[i], build_id);
-		if (*build_id)
+		if (*build_id && is_of_image(role, tree, names->items[i], build_id))
 			(void) fprintf(file, "%s %s ", names->items[i], build_id);
 	}
 	(void) fputc('\n', file);
+}
+
+/* Without the tree's index none is told: who reads this looks for files then. */
+static void print_image_builds(const struct role *role, FILE *file)
+{
+	_cleanup_(module_tree_close) struct module_tree tree = { NULL };
+	char folder[PATH_MAX];
+
+	(void) snprintf(folder, sizeof(folder), IMAGE_TREE, role->krel);
+	if (module_tree_open(role->root_fd, folder, &tree) == 0)
+		print_builds(role, &tree, file);
 }
 
 static int write_entry(struct action *action, const struct symvers_entry *entry)
@@ -49,7 +84,7 @@ static int write_entry(struct action *action, const struct symvers_entry *entry)
 	sysmodule_build_id(role->root_fd, exporter, build_id);
 	(void) fprintf(file, "exporter=%s\nbuild_id=%s\ncrc=0x%08x\nversion=%s\n", exporter,
 		build_id, entry->crc, role->image.version);
-	print_builds(role, file);
+	print_image_builds(role, file);
 	if (fclose(file) != 0)
 		return action_fail(action, REASON_INTERNAL, -ENOMEM, "fingerprint: out of memory");
 	return action_write(action, FINGERPRINT_PATH, text);

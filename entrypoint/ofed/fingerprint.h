@@ -18,7 +18,7 @@ struct fingerprint {
 	uint32_t crc;                     /* of CONTRACT_PEER_REGISTER; 0: no MODVERSIONS */
 	char version[64];                 /* of the OFED, for people; "" by older ones */
 	struct strv
-		builds; /* "name build-id" of all that the NIC role loaded; none by older ones */
+		builds; /* "name build-id" of all of its image that is loaded; none by older ones */
 };
 
 /*

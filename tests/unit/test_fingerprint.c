@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tests/unit/support.h"
+#include "tests/unit/node_folder.h"
 
+#include "entrypoint/contract.h"
 #include "entrypoint/ofed/fingerprint.h"
+#include "entrypoint/role.h"
 #include "entrypoint/roles.h"
 
 #define PATH NIC_STATE_FOLDER "/ofed.fingerprint"
@@ -87,12 +89,50 @@ static void without_file_module_or_build_id_there_is_none(void **state)
 	assert_false(fingerprint_read(folder->fd, &found));
 }
 
+/* The last byte of the fixtures' build id. */
+#define OWN 0x67
+
+static void tells_what_is_the_images_and_not_the_hosts_own(void **state)
+{
+	static const char *const names[] = { "ib_core", "ib_uverbs", "nvme", "ib_iser" };
+	const struct folder *folder = *state;
+	_cleanup_(fingerprint_free) struct fingerprint found = { .crc = 0 };
+	_cleanup_strv_ struct strv set = { 0 };
+	struct role role = { .root_fd = folder->fd, .krel = KREL };
+	struct action action = { .role = &role };
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		char path[128];
+
+		(void) snprintf(path, sizeof(path), "lib/modules/" KREL "/updates/%s.ko", names[i]);
+		copy_fixture(folder, "exporter", path);
+		assert_int_equal(strv_push(&set, names[i]), 0);
+	}
+	folder_write_text(folder, "lib/modules/" KREL "/modules.dep",
+		"updates/ib_core.ko:\nupdates/ib_uverbs.ko:\nupdates/nvme.ko:\n"
+		"updates/ib_iser.ko:\n");
+	folder_write_text(folder, "usr/src/ofa_kernel/default/Module.symvers",
+		"0x8e6daf35\t" CONTRACT_PEER_REGISTER "\tib_uverbs\tEXPORT_SYMBOL\t\n");
+	write_note(folder, "ib_core", OWN);
+	write_note(folder, "ib_uverbs", OWN);
+	write_note(folder, "nvme", OWN + 1); /* the root disk's, which nobody replaced */
+	role.driver_modules = set;
+	folder_subfolder(folder, NIC_STATE_FOLDER);
+	assert_int_equal(fingerprint_write(&action), 0);
+	assert_true(fingerprint_read(folder->fd, &found));
+	assert_string_equal(found.exporter, "ib_uverbs");
+	assert_int_equal(found.builds.count, 2);
+	assert_string_equal(found.builds.items[0], "ib_core " BUILD_ID);
+	assert_string_equal(found.builds.items[1], "ib_uverbs " BUILD_ID);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		folder_test(speaks_of_the_module_that_is_loaded),
 		folder_test(says_which_builds_were_loaded),
 		folder_test(the_loaded_version_is_the_fingerprints_or_mlx5_cores_own),
+		folder_test(tells_what_is_the_images_and_not_the_hosts_own),
 		folder_test(another_build_of_the_module_voids_it),
 		folder_test(without_file_module_or_build_id_there_is_none),
 	};
