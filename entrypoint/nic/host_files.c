@@ -120,6 +120,23 @@ static int push_going(struct strv *names, const struct swap_plan *swap)
 	return r;
 }
 
+/*
+ * Of the image's modules those that are to come; before there is a plan, all of them. A set may
+ * bring more, such as NVMe's own driver, and what the image's need of the kernel's own is for
+ * others on the host, too: those the host loads as ever.
+ */
+static int push_coming(struct strv *names, const struct nic *nic)
+{
+	const struct strv *set = &nic->role.driver_modules;
+	const struct strv *load = &nic->swap.load;
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < set->count; i++)
+		if (!load->count || strv_contains(load, set->items[i]))
+			r = strv_push_unique(names, set->items[i]);
+	return r;
+}
+
 /* "blacklist" for what a device asks for, "install" for what another module needs. */
 static char *blacklist_text(const struct nic *nic)
 {
@@ -128,7 +145,7 @@ static char *blacklist_text(const struct nic *nic)
 	int r = push_all(&names, &nic->inputs.blacklist);
 
 	if (r == 0)
-		r = push_all(&names, &nic->role.driver_modules);
+		r = push_coming(&names, nic);
 	if (r == 0)
 		r = push_going(&names, &nic->swap);
 	if (r == 0)

@@ -224,6 +224,9 @@ static void bench_open(struct bench *bench, const struct folder *folder)
 	bench->nic.swap.go_count = ARRAY_SIZE(bench->going);
 	assert_int_equal(strv_push(&bench->nic.inputs.blacklist, "ib_core"), 0);
 	assert_int_equal(strv_push(&bench->nic.role.driver_modules, "mlx5_core"), 0);
+	assert_int_equal(strv_push(&bench->nic.role.driver_modules, "nvme"), 0);
+	assert_int_equal(strv_push(&bench->nic.swap.load, "psample"), 0);
+	assert_int_equal(strv_push(&bench->nic.swap.load, "mlx5_core"), 0);
 	folder_subfolder(folder, "host/etc/udev/rules.d");
 	folder_subfolder(folder, "host/etc/modprobe.d");
 	ADD(folder, "ens1f0", PF0, .module = "mlx5_core");
@@ -233,6 +236,7 @@ static void bench_close(struct bench *bench)
 {
 	strv_free(&bench->nic.inputs.blacklist);
 	strv_free(&bench->nic.role.driver_modules);
+	strv_free(&bench->nic.swap.load);
 	(void) close(bench->worker.fd);
 	(void) close(bench->read_fd);
 }
@@ -288,6 +292,9 @@ static void test_a_swap(void **state)
 	assert_contains(blacklist, "\nblacklist ib_core\ninstall ib_core /bin/false\n"
 				   "blacklist mlx5_core\ninstall mlx5_core /bin/false\n"
 				   "blacklist irdma\ninstall irdma /bin/false\n");
+	/* The set's, which is not asked for, and the kernel's own. */
+	assert_null(strstr(blacklist, "nvme"));
+	assert_null(strstr(blacklist, "psample"));
 	assert_null(strstr(blacklist, "peermem"));
 	rules = through_link(*state, RULES);
 	assert_contains(rules, "NAME=\"ens1f0\"");
