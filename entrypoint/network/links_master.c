@@ -184,16 +184,18 @@ static void join(struct links_restore *restore, const struct restored_link *link
 	(void) set_master(restore, link, master->index);
 }
 
+/* One that could not join its master has no settings of a port: that was told. */
 static void set_port(struct links_restore *restore, const struct restored_link *link)
 {
 	const char *kind = record_get(link->record, "port_kind");
+	const struct link *now = restored_now(restore, link);
 	const struct settings settings = { .field = "port_data",
 		.kind = kind,
 		.kind_type = IFLA_INFO_SLAVE_KIND,
 		.data_type = IFLA_INFO_SLAVE_DATA,
 		.is_passed_over = port_passes_over };
 
-	if (kind && !link->is_hosts)
+	if (kind && !link->is_hosts && now && now->master)
 		set_differences(restore, link, &settings);
 }
 

@@ -241,6 +241,20 @@ grep -q 'route 10.67.0.0/16.*: without 1 of its paths' /tmp/output
 # Whose name it is now keeps it.
 grep -q 'eth1: its name taken-by-another: ' /tmp/output
 ip link show taken-by-another | grep -q br1
+refute "a port without its master was set up" grep 'setting .* of a bridge' /tmp/output
+
+# What did not come is owed, and given back by the next start when it is there by then; the rest is the node's own again.
+[ -e /run/journal ]
+ip link set eth1 mtu 3000
+echo >/sys/bus/pci/devices/0000:00:11.0/driver_override
+echo 0000:00:11.0 >/sys/bus/pci/drivers_probe
+nettool restore run/journal e1000e >/tmp/output || cat /tmp/output
+grep -q 'tried once more' /tmp/output
+ip address show dev eth0 | grep -q 'inet 10.0.0.1/24'
+[ -e /sys/class/net/gone ]
+[ "$(cat /sys/class/net/eth1/mtu)" = 3000 ]
+ip route show 10.67.0.0/16 | tr '\n' ' ' | grep -q 'dev eth0.*dev here\|dev here.*dev eth0'
+[ "$(ip route show 10.67.0.0/16 | grep -c '^10.67')" = 1 ]
 [ ! -e /run/journal ]
 
 # One that nobody can read is put aside, and told.

@@ -59,7 +59,17 @@ is_settled() {
     ! ip -6 address | grep -q tentative && ! ip link | grep -q '[<,]UP[,>].*NO-CARRIER\|NO-CARRIER.*[<,]UP[,>]'
 }
 
+without_lifetimes() {
+    sed -E 's/(valid_lft|preferred_lft) [0-9]+sec/\1 SEC/g'
+}
+
+# The kernel gives an interface its own addresses some time after its carrier.
 settle() {
+    poll 20 is_settled || fail "the network does not settle: $(ip address)"
+    ip -6 address | without_lifetimes >/tmp/settling
+    while sleep 1 && ip -6 address | without_lifetimes >/tmp/settled && ! cmp -s /tmp/settling /tmp/settled; do
+        mv /tmp/settled /tmp/settling
+    done
     poll 20 is_settled || fail "the network does not settle: $(ip address)"
 }
 
@@ -73,8 +83,7 @@ reload() {
 # expect_same BEFORE AFTER: AFTER is taken anew for some seconds while it differs: carriers and the kernel's look for doubled
 # IPv6 addresses take their time.
 expect_same() {
-    local try
-    for try in 1 2 3 4 5 6 7 8; do
+    for _ in 1 2 3 4 5 6 7 8; do
         ! cmp -s "$1" "$2" || return 0
         sleep 1
         network_state "$2"
