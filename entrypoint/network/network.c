@@ -6,6 +6,7 @@
 
 #include "common/fs.h"
 #include "entrypoint/engine/kill_point.h"
+#include "entrypoint/network/away.h"
 #include "entrypoint/network/devices.h"
 #include "entrypoint/network/links.h"
 #include "entrypoint/network/record.h"
@@ -147,6 +148,7 @@ static void choose_what_holds(const struct network *network, struct records *rec
 	network_note(network, "%s is of an earlier boot: interfaces are saved as they are now",
 		network->journal);
 	links_forget(records);
+	away_forget(records);
 	devices_forget_set_up(network, records);
 }
 
@@ -172,6 +174,8 @@ int network_save(const struct network *network, struct error *error)
 		r = name_boot(network, &records, error);
 	if (r == 0)
 		r = devices_save(network, &records, error);
+	if (r == 0 && away_save(network, &records) < 0)
+		r = error_set_errno(error, -ENOMEM, "network state");
 	if (r == 0)
 		r = links_save(network, &records, error);
 	if (r == 0)
@@ -214,6 +218,7 @@ static void restore_parts(
 		network_failure(network, result, "interfaces: %s", part.text);
 		result->is_cut_short = true;
 	}
+	away_restore(network, records, result);
 	kill_point("network:restored");
 }
 
@@ -243,6 +248,8 @@ int network_restore(
 		return r;
 	again = is_owed(&records);
 	same_boot = is_of_this_boot(network, &records);
+	if (!same_boot)
+		away_forget(&records);
 	if (again)
 		network_note(network, "what an earlier start could not restore is tried once more");
 	restore_parts(network, &records, result);
