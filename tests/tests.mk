@@ -176,6 +176,6 @@ agreement-programs: $(addprefix $(agreement_dir)/,loader mutate judge certs)
 
 # ---- what the VM's tests of the network state run: the role's own code without the role
 
-$(O)/nettool: $(O)/tests/vm/nettool.o $(call objects,$(wildcard entrypoint/network/*.c) $(init_common))
+$(O)/nettool: $(O)/tests/vm/nettool.o $(call objects,$(wildcard entrypoint/network/*.c) entrypoint/modules/pod.c $(init_common))
 	@echo "  LINK    $@"
 	$(Q)$(CC) $(base_ldflags) $(LDFLAGS) -o $@ $^ -lmnl
