@@ -143,6 +143,21 @@ static int finish(struct role *role)
 	return reason_entry(stopped ? REASON_STOPPED : plan->reason)->exit_code;
 }
 
+/*
+ * A wait ends for what is no event of any watch, too (an uevent that is no module's, SIGHUP): that
+ * is not told, for 0 means to a watch that serving begins.
+ */
+static unsigned next_event(struct role *role, uint64_t wake_ms)
+{
+	/* While a watch waited (for a worker, say), something came for all of them. */
+	unsigned happened = role->events.unheard;
+
+	while (!happened && !role->events.stop_count)
+		happened = events_wait(&role->events, wake_ms);
+	role->events.unheard = 0;
+	return happened;
+}
+
 static void serve(struct role *role)
 {
 	unsigned happened = 0;
@@ -154,11 +169,7 @@ static void serve(struct role *role)
 
 		for (size_t i = 0; i < role->watch_count && !role->events.stop_count; i++)
 			role->watches[i].look(role, happened, &wake_ms);
-		/* While a watch waited (for a worker, say), something came for all of them. */
-		happened = role->events.unheard;
-		if (!happened && !role->events.stop_count)
-			happened = events_wait(&role->events, wake_ms);
-		role->events.unheard = 0;
+		happened = next_event(role, wake_ms);
 	}
 }
 

@@ -229,6 +229,7 @@ void nic_watch(struct role *role, unsigned happened, uint64_t *wake_ms)
 	uint64_t now_ms = clock_monotonic_ms();
 
 	if (!happened) {
+		strv_free(&nic->watch.modules);
 		if (list_modules(nic, &nic->watch.modules) == 0)
 			publish(nic);
 		return;

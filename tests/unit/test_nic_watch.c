@@ -147,6 +147,21 @@ static void the_same_build_loaded_anew_is_told_too(void **state)
 	assert_replaced(folder, "mlx5_core: it was loaded anew, the same build");
 }
 
+/* What is to be there is listed anew, not once more. */
+static void a_second_beginning_counts_nothing_twice(void **state)
+{
+	const struct folder *folder = *state;
+	_cleanup_nic_ struct nic nic;
+	uint64_t wake_ms = EVENTS_NEVER;
+
+	serve(&nic, folder);
+	nic_watch(&nic.role, 0, &wake_ms);
+	assert_int_equal(nic.watch.modules.count, 2);
+	unload(folder, "ib_core");
+	kernel_tells(&nic);
+	assert_replaced(folder, "ib_core: it is not loaded any more");
+}
+
 /* The kernel's word comes a moment before its folder is as it will be. */
 static void the_second_look_finds_what_the_first_could_not(void **state)
 {
@@ -253,6 +268,7 @@ int main(void)
 		folder_test(an_undisturbed_driver_is_no_news),
 		folder_test(what_somebody_does_is_told_and_taken_back),
 		folder_test(the_same_build_loaded_anew_is_told_too),
+		folder_test(a_second_beginning_counts_nothing_twice),
 		folder_test(the_second_look_finds_what_the_first_could_not),
 		folder_test(what_is_missing_is_in_the_report),
 		folder_test(a_report_is_read_as_it_was_written),
