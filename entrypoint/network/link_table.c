@@ -134,16 +134,16 @@ static void read_parent_name(int dir_fd, char name[LINK_DEVICE_SIZE])
  * A subfunction's auxiliary device is numbered by who came first; its sfnum is what whoever made it
  * chose (drivers/net/ethernet/mellanox/mlx5/core/sf/dev/dev.c).
  */
-static void read_device(int dir_fd, struct link *link)
+void link_device_of(int dir_fd, char device[LINK_DEVICE_SIZE])
 {
 	char parent[LINK_DEVICE_SIZE];
 
-	read_device_name(dir_fd, "device", link->device);
+	read_device_name(dir_fd, "device", device);
 	if (!fs_exists(dir_fd, "device/sfnum"))
 		return;
 	read_parent_name(dir_fd, parent);
 	if (parent[0])
-		(void) snprintf(link->device, sizeof(link->device), "%.100s/sf/%u", parent,
+		(void) snprintf(device, LINK_DEVICE_SIZE, "%.100s/sf/%u", parent,
 			read_number(dir_fd, "device/sfnum"));
 }
 
@@ -153,7 +153,7 @@ static void read_sysfs(int net_fd, struct link *link)
 
 	if (dir_fd < 0)
 		return;
-	read_device(dir_fd, link);
+	link_device_of(dir_fd, link->device);
 	read_link_name(dir_fd, "device/driver/module", link->module, sizeof(link->module));
 	link->dev_port = read_number(dir_fd, "dev_port");
 	link->address_origin = read_number(dir_fd, "addr_assign_type");

@@ -54,6 +54,12 @@ void link_table_free(struct link_table *table);
 int link_table_read(
 	int root_fd, struct netlink *netlink, struct link_table *table, struct error *error);
 
+/*
+ * The name that lasts of the device that is behind an entry of a class, whose folder is open: ""
+ * without one.
+ */
+void link_device_of(int dir_fd, char device[LINK_DEVICE_SIZE]);
+
 /* NULL when there is none. */
 const struct link *link_by_index(const struct link_table *table, uint32_t index);
 /* Of an interface that was renamed since the table was read. */

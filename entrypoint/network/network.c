@@ -9,6 +9,7 @@
 #include "entrypoint/network/away.h"
 #include "entrypoint/network/devices.h"
 #include "entrypoint/network/links.h"
+#include "entrypoint/network/rdma.h"
 #include "entrypoint/network/record.h"
 #include "entrypoint/network/tell.h"
 
@@ -149,6 +150,7 @@ static void choose_what_holds(const struct network *network, struct records *rec
 		network->journal);
 	links_forget(records);
 	away_forget(records);
+	rdma_forget(records);
 	devices_forget_set_up(network, records);
 }
 
@@ -174,7 +176,7 @@ int network_save(const struct network *network, struct error *error)
 		r = name_boot(network, &records, error);
 	if (r == 0)
 		r = devices_save(network, &records, error);
-	if (r == 0 && away_save(network, &records) < 0)
+	if (r == 0 && (away_save(network, &records) < 0 || rdma_save(network, &records) < 0))
 		r = error_set_errno(error, -ENOMEM, "network state");
 	if (r == 0)
 		r = links_save(network, &records, error);
@@ -218,6 +220,8 @@ static void restore_parts(
 		network_failure(network, result, "interfaces: %s", part.text);
 		result->is_cut_short = true;
 	}
+	rdma_restore(network, records, result);
+	kill_point("network:rdma");
 	away_restore(network, records, result);
 	kill_point("network:restored");
 }
@@ -248,8 +252,10 @@ int network_restore(
 		return r;
 	again = is_owed(&records);
 	same_boot = is_of_this_boot(network, &records);
-	if (!same_boot)
+	if (!same_boot) {
 		away_forget(&records);
+		rdma_forget(&records);
+	}
 	if (again)
 		network_note(network, "what an earlier start could not restore is tried once more");
 	restore_parts(network, &records, result);

@@ -1,7 +1,8 @@
 #!/usr/bin/env bats
 # shellcheck disable=SC2154
 # SPDX-License-Identifier: Apache-2.0
-# Interfaces that are in a pod's network name space when their driver goes: told before and after, and not saved.
+# What of a driver's interfaces other name spaces and other parts of the kernel have: interfaces in a pod are told before and
+# after; RDMA devices get their names back.
 
 load drivers
 
@@ -11,8 +12,8 @@ setup_file() {
     build=$(cd "$vm_folder/../.." && realpath -m "${O:-build}")
     make -s -C "$vm_folder/../.." O="$build" "$build/nettool" >/dev/null
     mkdir -p "$tools/lib"
-    cp "$build/nettool" /sbin/ip /sbin/bridge "$tools/"
-    for program in "$tools"/{nettool,ip,bridge}; do
+    cp "$build/nettool" /sbin/ip /sbin/bridge "$(command -v rdma)" "$tools/"
+    for program in "$tools"/{nettool,ip,bridge,rdma}; do
         ldd "$program" | grep -o '/[^ ]*' | while read -r library; do
             cp -L "$library" "$tools/lib/"
         done
@@ -51,6 +52,45 @@ grep "could not be restored: $first: its interface net1 was in another network n
 grep "could not be restored: $second: its interface rail2 was in another network name space" /tmp/restored
 grep -c 'could not be restored' /tmp/restored | grep -x 2
 [ ! -e /run/journal ] || fail "the journal stays"
+CASE
+    [ "$status" -eq 0 ]
+}
+
+# rdma_rxe's devices stand on interfaces and say of no device that they are its: the folder of their class is one of this test's,
+# which says so. What the kernel does with the names is its own.
+@test "RDMA devices get their names back, names that cross, too" {
+    run_case --nic 3 --add "$BATS_FILE_TMPDIR/tools" <<'CASE'
+. /test/links.sh
+printf '#!/bin/sh\nexec /case/tools/lib/ld-linux-x86-64.so.2 --library-path /case/tools/lib /case/tools/rdma "$@"\n' >/usr/sbin/rdma
+chmod +x /usr/sbin/rdma
+modprobe -a e1000e crc32_generic rdma_rxe
+class() {
+    local folder=/sys/class/infiniband
+    mountpoint -q $folder || mount -t tmpfs class $folder
+    rm -rf $folder/*
+    while [ $# -gt 0 ]; do
+        mkdir "$folder/$1"
+        ln -s "$(readlink -f "/sys/class/net/$2/device")" "$folder/$1/device"
+        shift 2
+    done
+}
+names() { rdma link | sed 's/^link \([^/]*\).* netdev \([^ ]*\).*/\1 \2/' | sort; }
+rdma link add rail0 type rxe netdev eth0
+rdma link add mlx5_1 type rxe netdev eth1
+rdma link add mlx5_2 type rxe netdev eth2
+names >/tmp/before
+cat /tmp/before
+class rail0 eth0 mlx5_1 eth1 mlx5_2 eth2
+nettool save run/journal e1000e
+grep -c '^rdma ' /run/journal | grep -x 3
+reload e1000e
+rdma link add mlx5_0 type rxe netdev eth0
+rdma link add mlx5_2 type rxe netdev eth1
+rdma link add mlx5_1 type rxe netdev eth2
+class mlx5_0 eth0 mlx5_2 eth1 mlx5_1 eth2
+nettool restore run/journal e1000e
+names >/tmp/after
+diff /tmp/before /tmp/after || fail "RDMA devices have other names"
 CASE
     [ "$status" -eq 0 ]
 }
