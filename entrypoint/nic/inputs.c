@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "common/fs.h"
 #include "common/owned.h"
@@ -17,6 +18,9 @@
 
 /* What one device may take to come is at least this. */
 #define BIND_LEAST_MS 1000
+
+/* Ours, in the inventory. */
+#define OWN_FOLDER ".slipway"
 
 static const char *const modes[] = {
 	[NIC_PRECOMPILED] = "precompiled",
@@ -181,19 +185,35 @@ static bool is_on_disk(const char *inventory, int root_fd)
 }
 
 /*
+ * Made at once where it is not there: in a folder with the sticky bit it could be anybody's by the
+ * time that it is written to.
+ */
+static int open_own(int inventory_fd, struct error *why)
+{
+	int fd = open_owned(inventory_fd, OWN_FOLDER, O_RDONLY | O_DIRECTORY, why);
+
+	if (fd != -ENOENT)
+		return fd;
+	if (mkdirat(inventory_fd, OWN_FOLDER, 0700) < 0 && errno != EEXIST)
+		return error_set_errno(why, -errno, OWN_FOLDER " cannot be made");
+	return open_owned(inventory_fd, OWN_FOLDER, O_RDONLY | O_DIRECTORY, why);
+}
+
+/*
  * Journals say what is written to the host's files and /proc/sys, and modules are loaded from
- * there: what others could write is not believed.
+ * there: what others could write is not believed, nor what cannot be looked at.
  */
 static bool is_roots(struct nic_inputs *inputs, int root_fd)
 {
-	_cleanup_close_ int base_fd =
+	_cleanup_close_ int inventory_fd =
 		open_in_root(root_fd, inputs->inventory, O_RDONLY | O_DIRECTORY);
 	_cleanup_close_ int fd = -1;
 	struct error why = { "" };
 
-	fd = base_fd < 0 ? base_fd : open_owned(base_fd, ".slipway", O_RDONLY, &why);
-	if (fd != -EPERM)
-		return true; /* not there yet, say */
+	fd = inventory_fd < 0 ? error_set_errno(&why, inventory_fd, "it cannot be opened")
+			      : open_own(inventory_fd, &why);
+	if (fd >= 0)
+		return true;
 	(void) snprintf(inputs->distrusted, sizeof(inputs->distrusted), "%.255s", why.text);
 	return false;
 }
@@ -204,7 +224,7 @@ static int choose_journal_folder(struct nic_inputs *inputs, int root_fd, struct 
 	inputs->journal_on_disk =
 		is_on_disk(inputs->inventory, root_fd) && is_roots(inputs, root_fd);
 	if (inputs->journal_on_disk) {
-		if (asprintf(&inputs->journal_folder, "%s/.slipway", inputs->inventory) < 0)
+		if (asprintf(&inputs->journal_folder, "%s/" OWN_FOLDER, inputs->inventory) < 0)
 			inputs->journal_folder = NULL;
 	} else {
 		inputs->journal_folder = strdup(NIC_STATE_FOLDER);

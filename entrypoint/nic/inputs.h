@@ -47,14 +47,14 @@ struct nic_inputs {
 	 */
 	char *journal_folder;
 	bool journal_on_disk;
-	/* Not on disk because others than root could write it: "" or what is wrong, in words. */
+	/* Not on disk because that folder is not root's alone: "" or what is wrong, in words. */
 	char distrusted[256];
 };
 
 /*
  * Reads the environment and the arguments after the program's name, NULL for none ("precompiled",
- * "sources", "dtk-build"). -EINVAL for a value that is none, naming it. nic_inputs_free() in any
- * case.
+ * "sources", "dtk-build"). -EINVAL for a value that is none, naming it. Makes the journals' folder
+ * in an inventory that has none. nic_inputs_free() in any case.
  */
 int nic_inputs_read(
 	struct nic_inputs *inputs, int root_fd, char *const *arguments, struct error *error);

@@ -4,6 +4,7 @@
 
 #include "entrypoint/contract.h"
 #include "entrypoint/nic/inputs.h"
+#include "entrypoint/nic/network_journal.h"
 
 static const struct {
 	const char *name;
@@ -46,6 +47,19 @@ static void tell_memory(const struct nic_inputs *inputs, struct journal *journal
 	journal_event(journal, "note", "environment", 0, REASON_NONE, note.text);
 }
 
+static void tell_distrusted_journal(struct journal *journal)
+{
+	struct error why = { "" };
+	struct error note;
+
+	if (!nic_journal_is_distrusted(journal->root_fd, &why))
+		return;
+	(void) error_set(&note, 0,
+		"what an earlier life saved of the network is not believed, and not given back: %s",
+		why.text);
+	journal_event(journal, "note", "environment", 0, REASON_NONE, note.text);
+}
+
 void nic_inputs_tell(const struct nic_inputs *inputs, struct journal *journal)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(without_use); i++) {
@@ -63,4 +77,5 @@ void nic_inputs_tell(const struct nic_inputs *inputs, struct journal *journal)
 			CONTRACT_ENV_BUILD_FLAGS
 			" is for the mode sources: precompiled modules are compiled already");
 	tell_memory(inputs, journal);
+	tell_distrusted_journal(journal);
 }

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "entrypoint/nic/network_journal.h"
 
+#include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "common/fs.h"
+#include "common/owned.h"
+#include "common/within.h"
 #include "entrypoint/network/network.h"
 
 #define PLACE_PATH NIC_STATE_FOLDER "/nic.journal"
@@ -41,9 +44,51 @@ static bool is_done(int root_fd, const char *path)
 	       strcmp(done, mark) == 0;
 }
 
+/* The '/' before the last two parts of a path: the journal's folder, and the journal. */
+static const char *base_end(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	while (slash && slash > path && *--slash != '/')
+		;
+	return slash > path ? slash : NULL;
+}
+
+/*
+ * It says what is written to /proc/sys and to devices: the folder that holds it was judged when
+ * the life that noted it began, and by who may write to it since.
+ */
+static int look_who_owns(int root_fd, const char *path, struct error *why)
+{
+	const char *end = base_end(path);
+	_cleanup_free_ char *base = end ? strndup(path, (size_t) (end - path)) : strdup(".");
+	_cleanup_close_ int base_fd = -1;
+	_cleanup_close_ int fd = -1;
+
+	if (!base)
+		return error_set_errno(why, -ENOMEM, "/%s", path);
+	base_fd = open_in_root(root_fd, base, O_RDONLY | O_DIRECTORY);
+	if (base_fd < 0)
+		return error_set_errno(why, base_fd, "/%s", path);
+	fd = open_owned(base_fd, end ? end + 1 : path, O_RDONLY, why);
+	return fd < 0 ? fd : 0;
+}
+
 static bool is_to_do(int root_fd, const char *path)
 {
-	return network_is_saved(root_fd, path) && !is_done(root_fd, path);
+	struct error ignored; /* nic_journal_is_distrusted() */
+
+	return network_is_saved(root_fd, path) && !is_done(root_fd, path) &&
+	       look_who_owns(root_fd, path, &ignored) == 0;
+}
+
+bool nic_journal_is_distrusted(int root_fd, struct error *why)
+{
+	_cleanup_free_ char *place = NULL;
+
+	return fs_read_line(root_fd, PLACE_PATH, &place) == 0 && *place &&
+	       network_is_saved(root_fd, place) && !is_done(root_fd, place) &&
+	       look_who_owns(root_fd, place, why) < 0;
 }
 
 char *nic_journal_path(const struct nic *nic)
@@ -76,7 +121,8 @@ int nic_journal_begin(const struct nic *nic, const char *path, struct error *err
 	int root_fd = nic->role.root_fd;
 	int r;
 
-	if (is_done(root_fd, path) && unlinkat(root_fd, path, 0) < 0 && errno != ENOENT)
+	if (network_is_saved(root_fd, path) && !is_to_do(root_fd, path) &&
+		unlinkat(root_fd, path, 0) < 0)
 		return error_set_errno(
 			error, -errno, "/%s, of a swap that is over, cannot be removed", path);
 	(void) unlinkat(root_fd, DONE_PATH, 0);

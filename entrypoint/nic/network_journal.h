@@ -15,7 +15,13 @@
 /* Where it is, else where it is to be; relative to the root. NULL: out of memory. */
 char *nic_journal_path(const struct nic *nic);
 
-/* Is there one, and is it not done with? */
+/*
+ * The noted one is to be done, and others than root could have written it: nic_journal_path()
+ * passes over it, and @why says who or what.
+ */
+bool nic_journal_is_distrusted(int root_fd, struct error *why);
+
+/* Is there one, is it believed, and is it not done with? */
 bool nic_journal_is_there(const struct nic *nic);
 
 /* Is there one of what a finished restore still owes (network_is_owed())? The next start tries it.
@@ -23,7 +29,8 @@ bool nic_journal_is_there(const struct nic *nic);
 bool nic_journal_is_for_next_start(const struct nic *nic);
 
 /*
- * To be called before the save into @path: notes the path, and takes away one that is done with.
+ * To be called before the save into @path: notes the path, and takes away one that is done with
+ * or not believed.
  * Fails when that one would be taken for an unfinished life's.
  */
 int nic_journal_begin(const struct nic *nic, const char *path, struct error *error);

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "common/fs.h"
 #include "entrypoint/contract.h"
 #include "entrypoint/nic/inputs.h"
 #include "entrypoint/roles.h"
@@ -185,6 +186,47 @@ static void an_inventory_that_others_can_write_to_keeps_no_journal(void **state)
 	assert_string_equal(inputs.distrusted, "");
 }
 
+/* What is there at the first look is root's: nobody else can make it after that. */
+static void an_inventorys_own_folder_is_made_at_once(void **state)
+{
+	const struct folder *folder = *state;
+	_cleanup_inputs_ struct nic_inputs inputs;
+	struct error error;
+	struct stat own;
+
+	(void) setenv("NVIDIA_NIC_DRIVERS_INVENTORY_PATH", "/mnt/drivers-inventory", 1);
+	folder_subfolder(folder, "mnt/drivers-inventory");
+	assert_int_equal(fchmodat(folder->fd, "mnt/drivers-inventory", 01777, 0), 0);
+	assert_int_equal(read_all(folder, &inputs, NULL, &error), 0);
+	assert_true(inputs.journal_on_disk);
+	assert_int_equal(fstatat(folder->fd, "mnt/drivers-inventory/.slipway", &own, 0), 0);
+	assert_int_equal(own.st_mode & 07777, 0700);
+	assert_int_equal(own.st_uid, geteuid());
+	nic_inputs_free(&inputs);
+	assert_int_equal(read_all(folder, &inputs, NULL, &error), 0);
+	assert_true(inputs.journal_on_disk);
+}
+
+/* Whatever it is that hinders the look. */
+static void an_inventory_that_cannot_be_judged_keeps_no_journal(void **state)
+{
+	const struct folder *folder = *state;
+	_cleanup_inputs_ struct nic_inputs inputs;
+	struct error error;
+
+	(void) setenv("NVIDIA_NIC_DRIVERS_INVENTORY_PATH", "/mnt/drivers-inventory", 1);
+	folder_write_text(folder, "mnt/drivers-inventory/.slipway", "a file");
+	assert_int_equal(read_all(folder, &inputs, NULL, &error), 0);
+	assert_false(inputs.journal_on_disk);
+	assert_contains(inputs.distrusted, ".slipway");
+	nic_inputs_free(&inputs);
+	assert_int_equal(fs_remove_tree(folder->fd, "mnt/drivers-inventory"), 0);
+	folder_write_text(folder, "mnt/drivers-inventory", "a file");
+	assert_int_equal(read_all(folder, &inputs, NULL, &error), 0);
+	assert_false(inputs.journal_on_disk);
+	assert_contains(inputs.distrusted, "it cannot be opened");
+}
+
 static void assert_refused(
 	const struct folder *folder, const char *name, const char *value, const char *part)
 {
@@ -306,6 +348,8 @@ int main(void)
 		inputs_test(paths_are_taken_wherever_they_are),
 		inputs_test(an_inventory_that_is_no_mount_keeps_no_journal),
 		inputs_test(an_inventory_that_others_can_write_to_keeps_no_journal),
+		inputs_test(an_inventorys_own_folder_is_made_at_once),
+		inputs_test(an_inventory_that_cannot_be_judged_keeps_no_journal),
 		inputs_test(what_cannot_be_is_refused_by_name),
 		inputs_test(every_variable_is_honoured_or_its_uselessness_said),
 		inputs_test(nothing_is_said_of_what_is_not_set),

@@ -2,6 +2,7 @@
 /* Where the network's journal is found, and when modules may not go without one. */
 #include "tests/unit/support.h"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "common/fs.h"
@@ -66,6 +67,39 @@ static void one_that_is_done_but_cannot_be_removed_is_done(void **state)
 	assert_false(nic_network_is_whole(&nic));
 }
 
+/* The folder was root's alone when that life began; who could write to it since is seen now. */
+static void a_journal_that_others_can_have_written_is_passed_over(void **state)
+{
+	static const char *const parts[] = { THERE, "inventory/.slipway", "inventory" };
+	const struct folder *folder = *state;
+	struct nic first = life(folder, there), second = life(folder, here);
+	struct error error = { "" };
+
+	folder_subfolder(folder, NIC_STATE_FOLDER);
+	folder_write_text(folder, THERE, "state");
+	assert_int_equal(nic_journal_begin(&first, THERE, &error), 0);
+	expect_path(&second, THERE);
+	for (size_t i = 0; i < ARRAY_SIZE(parts); i++) {
+		mode_t usual = i ? 0755 : 0644;
+
+		assert_int_equal(fchmodat(folder->fd, parts[i], 0777, 0), 0);
+		expect_path(&second, HERE);
+		assert_true(nic_network_is_whole(&first));
+		assert_true(nic_journal_is_distrusted(folder->fd, &error));
+		assert_contains(error.text, "others than root may write");
+		assert_int_equal(fchmodat(folder->fd, parts[i], usual, 0), 0);
+		assert_false(nic_journal_is_distrusted(folder->fd, &error));
+	}
+	expect_path(&second, THERE);
+	assert_int_equal(renameat(folder->fd, THERE, folder->fd, "planted"), 0);
+	assert_int_equal(symlinkat("../../planted", folder->fd, THERE), 0);
+	expect_path(&second, HERE);
+	/* The next save's is not what somebody left there. */
+	assert_int_equal(nic_journal_begin(&first, THERE, &error), 0);
+	assert_false(fs_exists(folder->fd, THERE));
+	assert_true(fs_exists(folder->fd, "planted"));
+}
+
 static void owe(const struct nic *nic, const char *name)
 {
 	_cleanup_(swap_plan_free) struct swap_plan debt = { .same = false };
@@ -106,6 +140,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		folder_test(an_earlier_lifes_journal_is_found_where_that_one_had_it),
 		folder_test(one_that_is_done_but_cannot_be_removed_is_done),
+		folder_test(a_journal_that_others_can_have_written_is_passed_over),
 		folder_test(a_failed_save_keeps_modules_where_they_are),
 	};
 
