@@ -20,7 +20,7 @@ static void note(const struct hostfiles *files, const char *format, ...)
 	va_start(arguments, format);
 	(void) vsnprintf(text, sizeof(text), format, arguments);
 	va_end(arguments);
-	if (files->notes && strv_push(files->notes, text) < 0)
+	if (files->notes && strv_push_unique(files->notes, text) < 0)
 		(void) fputs("no memory for a note\n", stderr);
 }
 
@@ -28,6 +28,12 @@ static void set_changed(const struct hostfiles *files)
 {
 	if (files->changed)
 		*files->changed = true;
+}
+
+static void note_judged(const struct hostfiles *files, const struct error *why)
+{
+	note(files, "%.600s: what host files an earlier life left is judged by what is there",
+		why->text);
 }
 
 /*
@@ -39,13 +45,27 @@ static int read_entries(const struct hostfiles *files, struct entries *entries, 
 	int r = entries_read(files->root_fd, files->journal, entries, &why);
 
 	if (r == -EBADMSG && unlinkat(files->root_fd, files->journal, 0) == 0) {
-		note(files, "%s: what host files an earlier life left is judged by what is there",
-			why.text);
+		note_judged(files, &why);
 		return 0;
 	}
 	if (r < 0)
 		*error = why;
 	return r;
+}
+
+/*
+ * For an undo: whatever became of the journal, a link of ours must not stay, for what it leads to
+ * keeps the host from its drivers.
+ */
+static bool read_if_possible(const struct hostfiles *files, struct entries *entries)
+{
+	struct error why = { "" };
+
+	if (read_entries(files, entries, &why) == 0)
+		return true;
+	entries_free(entries);
+	note_judged(files, &why);
+	return false;
 }
 
 static int make_folder(
@@ -226,15 +246,17 @@ static int undo_entries(const struct hostfiles *files, struct entries *entries, 
 	return first_failure ? first_failure : undone;
 }
 
+/* What the journal says of a place that is undone is no harm to the next start. */
 static int undo_known(const struct hostfiles *files, struct entries *entries, const char *only,
 	const char *keep, struct error *error)
 {
-	struct error ignored;
+	struct error why = { "" };
 	int undone = undo_entries(files, entries, only, keep, error);
-	int r = entries_write(
-		files->root_fd, files->journal, entries, undone < 0 ? &ignored : error);
 
-	return undone < 0 || r == 0 ? undone : r;
+	if (entries_write(files->root_fd, files->journal, entries, &why) < 0)
+		note(files, "%.600s: the next start looks once more at what is undone by now",
+			why.text);
+	return undone;
 }
 
 /* What a lost journal does not know is ours still when it is a link of ours. */
@@ -242,10 +264,8 @@ int hostfiles_undo(const struct hostfiles *files, const char *path, struct error
 {
 	_cleanup_entries_ struct entries entries = { 0 };
 	bool settled;
-	int r = read_entries(files, &entries, error);
 
-	if (r < 0)
-		return r;
+	(void) read_if_possible(files, &entries);
 	return entries_find(&entries, path) ? undo_known(files, &entries, path, NULL, error)
 					    : undo_one(files, path, NULL, &settled, error);
 }
@@ -253,9 +273,9 @@ int hostfiles_undo(const struct hostfiles *files, const char *path, struct error
 int hostfiles_undo_others(const struct hostfiles *files, const char *keep, struct error *error)
 {
 	_cleanup_entries_ struct entries entries = { 0 };
-	int r = read_entries(files, &entries, error);
 
-	return r < 0 ? r : undo_known(files, &entries, NULL, keep, error);
+	return read_if_possible(files, &entries) ? undo_known(files, &entries, NULL, keep, error)
+						 : 0;
 }
 
 bool hostfiles_is_there(const struct hostfiles *files, const char *path)

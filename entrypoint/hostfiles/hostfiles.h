@@ -19,7 +19,7 @@ struct hostfiles {
 	int root_fd;
 	const char *journal;       /* relative to the root, on a disk of the host */
 	const char *memory_folder; /* relative to the root, and at the same place on the host */
-	struct strv *notes;        /* what the caller should tell gets appended */
+	struct strv *notes;        /* what the caller should tell gets appended, once */
 	bool *changed;             /* set when something was put or undone */
 };
 
@@ -35,7 +35,9 @@ int hostfiles_put(
 
 /*
  * Undoes one: the old file, or none. One that somebody changed or replaced meanwhile is left alone,
- * with a note. Returns how many files were undone, or the first failure, after having tried all.
+ * with a note; with a journal that cannot be read it goes by what is there. Returns how many files
+ * were undone, or the first failure, after having tried all. That the journal could not be written
+ * is a note, and no failure: what it says of a place that is undone harms no later start.
  */
 int hostfiles_undo(const struct hostfiles *files, const char *path, struct error *error);
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/unit/support.h"
 
+#include <signal.h>
+#include <sys/resource.h>
 #include <sys/xattr.h>
 
 #include "common/error.h"
@@ -210,8 +212,9 @@ static void test_written_to_meanwhile(void **state)
 	assert_int_equal(bench.notes.count, 1);
 	assert_contains(first_note(&bench), "somebody wrote to it");
 	/* And so at each start until the node boots. */
+	strv_free(&bench.notes);
 	assert_int_equal(undo(&bench, NULL), 0);
-	assert_int_equal(bench.notes.count, 2);
+	assert_int_equal(bench.notes.count, 1);
 	assert_link(&bench, PATH, "ours\nand theirs\n");
 	assert_int_equal(fs_remove_tree(bench.folder->fd, "run"), 0);
 	assert_int_equal(undo(&bench, NULL), 1);
@@ -267,6 +270,51 @@ static void test_a_damaged_journal(void **state)
 	assert_int_equal(undo(&bench, PATH), 1);
 	assert_int_equal(bench.notes.count, 1);
 	assert_contains(first_note(&bench), JOURNAL);
+	assert_clean(&bench);
+}
+
+/* As a disk does that is failing: nobody can read it, nor take it away. */
+static void test_an_unreadable_journal(void **state)
+{
+	_cleanup_bench_ struct bench bench;
+
+	bench_open(&bench, state);
+	put(&bench, PATH, "ours\n");
+	assert_int_equal(unlinkat(bench.folder->fd, JOURNAL, 0), 0);
+	folder_write_text(bench.folder, JOURNAL "/in the way", "");
+	assert_int_equal(undo(&bench, NULL), 0);
+	assert_int_equal(undo(&bench, PATH), 1);
+	assert_int_equal(bench.notes.count, 1);
+	assert_contains(first_note(&bench), JOURNAL);
+	assert_contains(first_note(&bench), "judged by what is there");
+	assert_true(bench.changed);
+	assert_int_equal(fs_remove_tree(bench.folder->fd, JOURNAL), 0);
+	assert_clean(&bench);
+}
+
+/* A disk that turned read only, or full: the undo is one all the same. */
+static void test_a_journal_that_cannot_be_written(void **state)
+{
+	struct rlimit usual, nothing;
+	_cleanup_bench_ struct bench bench;
+	struct error error = { "" };
+	int undone;
+
+	bench_open(&bench, state);
+	put(&bench, PATH, "ours\n");
+	put(&bench, OTHER, "rules\n");
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &usual), 0);
+	nothing = (struct rlimit){ .rlim_cur = 0, .rlim_max = usual.rlim_max };
+	(void) signal(SIGXFSZ, SIG_IGN);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &nothing), 0);
+	undone = hostfiles_undo(&bench.files, PATH, &error);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &usual), 0);
+	assert_int_equal(undone, 1);
+	assert_false(is_there(&bench, PATH));
+	assert_contains(first_note(&bench), "cannot be written");
+	/* The next start finds nothing at the place that the journal still names. */
+	assert_int_equal(undo(&bench, NULL), 1);
+	assert_int_equal(bench.notes.count, 1);
 	assert_clean(&bench);
 }
 
@@ -396,6 +444,8 @@ int main(void)
 		folder_test(test_removed_meanwhile),
 		folder_test(test_after_a_reboot),
 		folder_test(test_a_damaged_journal),
+		folder_test(test_an_unreadable_journal),
+		folder_test(test_a_journal_that_cannot_be_written),
 		folder_test(test_half_a_put),
 		folder_test(test_makes_a_folder),
 		folder_test(test_undo_others),
