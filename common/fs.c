@@ -135,8 +135,12 @@ int fs_write_output(const char *path, const void *data, size_t size)
 
 int fs_mkdir_parents(int dir_fd, const char *path, mode_t mode)
 {
-	_cleanup_free_ char *copy = strdup(path);
+	_cleanup_free_ char *copy = NULL;
 
+	/* Mostly all but the last is there, or it too. */
+	if (mkdirat(dir_fd, path, mode) == 0 || errno == EEXIST)
+		return 0;
+	copy = strdup(path);
 	if (!copy)
 		return -ENOMEM;
 	for (char *slash = strchr(copy + 1, '/'); slash; slash = strchr(slash + 1, '/')) {

@@ -198,19 +198,24 @@ static int put_loaded(
 	return put_file_export(running, loaded, export) < 0 ? -ENOMEM : 1;
 }
 
-static int put_driver_entry(struct running *running, const char *symbol)
+/* @entry: what find_driver_entry() found of @loaded. */
+static int put_found_entry(
+	struct running *running, struct loaded *loaded, const struct symvers_entry *entry)
 {
-	struct loaded *loaded;
-	const struct symvers_entry *entry = find_driver_entry(running, symbol, &loaded);
-	int r;
+	int r = running_explain(running, loaded, NULL);
 
-	if (!entry)
-		return 0;
-	r = running_explain(running, loaded, NULL);
 	if (r < 0 || loaded->file)
 		return r; /* its file has not the symbol, whatever the driver's list says */
 	loaded->facts.by_word = !is_vouched_for(running, loaded);
 	return symvers_put_borrowed(running->there, entry) < 0 ? -ENOMEM : 1;
+}
+
+static int put_driver_entry(struct running *running, const char *symbol)
+{
+	struct loaded *loaded;
+	const struct symvers_entry *entry = find_driver_entry(running, symbol, &loaded);
+
+	return entry ? put_found_entry(running, loaded, entry) : 0;
 }
 
 static int compare_items(const void *name, const void *item)
@@ -458,49 +463,75 @@ static int find_strangers(struct running *running, struct strangers *strangers)
 		struct loaded *loaded = &running->loaded[i];
 
 		/* What the kernel's own export stands in its symvers. */
-		if (loaded->facts.gone || !strchr(loaded->taint, 'O') ||
-			exports_nothing(running, loaded))
+		if (loaded->facts.gone || !strchr(loaded->taint, 'O'))
 			continue;
+		/* The build id is one look, what is in sections is three. */
 		if (running->drivers && is_vouched_for(running, loaded))
 			strangers->listed = true;
-		else
+		else if (!exports_nothing(running, loaded))
 			strangers->items[strangers->count++] = loaded;
 	}
 	return 0;
 }
 
-/* By words and lists about builds that are loaded. */
-static int put_listed(struct running *running, const char *symbol)
+/* By words and lists about builds that are loaded. @lister: whose entry the drivers' list has, or
+ * NULL. */
+static int put_listed(struct running *running, const char *symbol, struct loaded *lister)
 {
-	struct loaded *lister = NULL;
-	const struct symvers_entry *entry = find_driver_entry(running, symbol, &lister);
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && i < running->sources.word_count; i++) {
-		struct loaded *loaded =
-			running_find_loaded(running, running->sources.words[i].module);
+		const struct running_word *word = &running->sources.words[i];
+		struct loaded *loaded = strcmp(word->symbol, symbol) == 0
+						? running_find_loaded(running, word->module)
+						: NULL;
 
 		if (loaded && !loaded->facts.gone)
 			r = put_by_word(running, loaded, symbol);
 	}
-	return r == 0 && entry ? put_by_word(running, lister, symbol) : r;
+	return r == 0 && lister ? put_by_word(running, lister, symbol) : r;
 }
 
 /* Exports of what is to be loaded that the kernel, or what stays, may have too. */
 static int place_export(struct running *running, const struct strangers *strangers,
 	const char *symbol, struct strv *rest)
 {
+	const struct symvers_entry *listed;
+	struct loaded *lister = NULL;
 	int r = symvers_find(running->there, symbol) ? 1 : put_by_kernel(running, symbol);
 
-	if (r == 0 && strangers->listed)
-		r = put_listed(running, symbol);
+	if (r)
+		return r < 0 ? r : 0;
+	listed = find_driver_entry(running, symbol, &lister);
+	if (strangers->listed)
+		r = put_listed(running, symbol, listed ? lister : NULL);
 	for (size_t i = 0; r == 0 && i < strangers->count; i++)
 		r = put_loaded(running, strangers->items[i], symbol, NULL);
-	if (r == 0)
-		r = put_driver_entry(running, symbol);
+	if (r == 0 && listed)
+		r = put_found_entry(running, lister, listed);
 	if (r == 0)
 		r = strv_push(rest, symbol);
 	return r < 0 ? r : 0;
+}
+
+static bool is_listed(const struct running *running, const char *module)
+{
+	size_t count = running->drivers ? symvers_count(running->drivers) : 0;
+	const char *before = NULL;
+
+	for (size_t i = 0; i < count; i++) {
+		const struct symvers_entry *entry = symvers_at(running->drivers, i);
+		char name[NAME_MAX];
+
+		/* Lines of one module stand together, and have its name as one string. */
+		if (entry->module == before)
+			continue;
+		before = entry->module;
+		symvers_module_name(entry, name, sizeof(name));
+		if (strcmp(name, module) == 0)
+			return true;
+	}
+	return false;
 }
 
 /* Somebody's driver, of which neither a file nor a list tells what it exports. */
@@ -508,19 +539,9 @@ static bool has_unlisted(const struct running *running)
 {
 	for (size_t i = 0; i < running->loaded_count; i++) {
 		struct loaded *loaded = &running->loaded[i];
-		bool listed = false;
 
-		if (loaded->file || loaded->facts.gone || !strchr(loaded->taint, 'O') ||
-			exports_nothing(running, loaded))
-			continue;
-		for (size_t j = 0;
-			running->drivers && !listed && j < symvers_count(running->drivers); j++) {
-			char name[NAME_MAX];
-
-			symvers_module_name(symvers_at(running->drivers, j), name, sizeof(name));
-			listed = strcmp(name, loaded->name) == 0;
-		}
-		if (!listed)
+		if (!loaded->file && !loaded->facts.gone && strchr(loaded->taint, 'O') &&
+			!is_listed(running, loaded->name) && !exports_nothing(running, loaded))
 			return true;
 	}
 	return false;

@@ -197,6 +197,16 @@ static int parse_text(char *text, size_t size, struct symvers_entries *entries, 
 	return 0;
 }
 
+/* Where one goes whose symbol is not there yet. */
+static struct symvers_slot *free_slot(struct symvers_slot *slots, size_t count, uint32_t hash)
+{
+	size_t place = hash & (count - 1);
+
+	while (slots[place].place)
+		place = (place + 1) & (count - 1);
+	return &slots[place];
+}
+
 static int reserve_slots(struct symvers *symvers, size_t entry_count)
 {
 	size_t slot_count = 1024;
@@ -209,11 +219,12 @@ static int reserve_slots(struct symvers *symvers, size_t entry_count)
 	slots = calloc(slot_count, sizeof(*slots));
 	if (!slots)
 		return -ENOMEM;
+	for (size_t i = 0; i < symvers->slot_count; i++)
+		if (symvers->slots[i].place)
+			*free_slot(slots, slot_count, symvers->slots[i].hash) = symvers->slots[i];
 	free(symvers->slots);
 	symvers->slots = slots;
 	symvers->slot_count = slot_count;
-	for (size_t i = 0; i < symvers->entries.count; i++)
-		claim_slot(symvers, symvers->entries.items[i].symbol)->place = (uint32_t) i + 1;
 	return 0;
 }
 

@@ -72,8 +72,7 @@ static bool is_given_away(int root_fd, const char *device)
 
 static bool is_bridge(int root_fd, const char *device)
 {
-	return attribute(root_fd, device, "vendor") == VENDOR_MELLANOX &&
-	       attribute(root_fd, device, "class") >> 8 == CLASS_INFINIBAND &&
+	return attribute(root_fd, device, "class") >> 8 == CLASS_INFINIBAND &&
 	       has_mark(root_fd, device) && !is_given_away(root_fd, device);
 }
 
@@ -92,7 +91,8 @@ static bool is_elsewhere(int root_fd, const char *device)
 
 static void look_at(int root_fd, const char *device, struct fabric *fabric)
 {
-	bool nvidias = attribute(root_fd, device, "vendor") == CONTRACT_PCI_NVIDIA;
+	unsigned long vendor = attribute(root_fd, device, "vendor");
+	bool nvidias = vendor == CONTRACT_PCI_NVIDIA;
 
 	if (nvidias && is_elsewhere(root_fd, device)) {
 		fabric->kind = FABRIC_ELSEWHERE;
@@ -102,7 +102,7 @@ static void look_at(int root_fd, const char *device, struct fabric *fabric)
 		if (fabric->kind != FABRIC_NVLINK5)
 			fabric->kind = FABRIC_NVSWITCH;
 		fabric->switches++;
-	} else if (!nvidias && is_bridge(root_fd, device)) {
+	} else if (vendor == VENDOR_MELLANOX && is_bridge(root_fd, device)) {
 		if (fabric->kind != FABRIC_NVLINK5)
 			(void) snprintf(fabric->bridge, sizeof(fabric->bridge), "%.31s", device);
 		fabric->kind = FABRIC_NVLINK5;

@@ -18,6 +18,8 @@ struct insertion {
 	const char *name;    /* as the kernel will know it, for messages */
 	const char *options; /* "name=value …" */
 	bool *ret_taken;     /* set when the kernel took it from this file; NULL: nobody asks */
+	int *kmsg_fd;        /* of kmsg_open_at_end(), for one module after the other: opened when
+				it is -1, the caller closes it. NULL: opened for this one */
 };
 
 /*

@@ -14,9 +14,14 @@ int kmsg_open_at_end(int root_fd)
 {
 	int fd = openat(root_fd, "dev/kmsg", O_RDONLY | O_NONBLOCK | O_CLOEXEC);
 
-	if (fd >= 0)
-		(void) lseek(fd, 0, SEEK_END);
+	kmsg_to_end(fd);
 	return fd;
+}
+
+void kmsg_to_end(int kmsg_fd)
+{
+	if (kmsg_fd >= 0)
+		(void) lseek(kmsg_fd, 0, SEEK_END);
 }
 
 static bool same_module_letters(const char *text, const char *module, size_t length)

@@ -10,6 +10,9 @@
 /* Opens the log behind its newest record. -1 where it cannot be read. */
 int kmsg_open_at_end(int root_fd);
 
+/* Passes over what came since. */
+void kmsg_to_end(int kmsg_fd);
+
 /*
  * Puts into @text the newest records since then that name @module (with '-' or '_'), or NVRM for
  * NVIDIA's, joined by "; ". "" when there are none.

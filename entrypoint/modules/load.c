@@ -18,6 +18,7 @@ struct loader {
 	struct modprobe_d conf;
 	bool has_conf;         /* it was read */
 	struct strv inserted;  /* what the kernel took from us */
+	int kmsg_fd;           /* the kernel's log, from the first module on; or -1 */
 	struct kmod_api api;   /* where options are beyond modprobe_d.h */
 	struct kmod_ctx *kmod; /* or NULL */
 };
@@ -31,6 +32,7 @@ int loader_open(
 	if (!loader)
 		return error_set_errno(error, -ENOMEM, "module loader");
 	loader->root_fd = root_fd;
+	loader->kmsg_fd = -1;
 	(void) snprintf(loader->folder, sizeof(loader->folder), "%s/lib/modules/%s", prefix, krel);
 	r = module_tree_open(root_fd, loader->folder, &loader->tree);
 	if (r < 0) {
@@ -53,6 +55,7 @@ void loader_close(struct loader **loader)
 	module_tree_close(&closing->tree);
 	modprobe_d_free(&closing->conf);
 	strv_free(&closing->inserted);
+	cleanup_close(&closing->kmsg_fd);
 	free(closing);
 }
 
@@ -152,6 +155,11 @@ int loader_options(struct loader *loader, const char *name, char **ret_options, 
 	return r < 0 ? error_set_errno(error, r, "options of %s", name) : 0;
 }
 
+bool loader_inserted(const struct loader *loader, const char *name)
+{
+	return strv_contains(&loader->inserted, name);
+}
+
 /* @path is relative to the tree. */
 static int insert(struct loader *loader, struct worker *worker, const char *path,
 	enum reason *reason, struct error *error)
@@ -163,23 +171,20 @@ static int insert(struct loader *loader, struct worker *worker, const char *path
 	int r;
 
 	module_tree_name(path, name);
-	if (sysmodule_is_live(loader->root_fd, name))
+	/* Several of ours may depend on one. */
+	if (loader_inserted(loader, name) || sysmodule_is_live(loader->root_fd, name))
 		return 0;
 	r = loader_options(loader, name, &options, error);
 	if (r < 0)
 		return r;
 	if (snprintf(full, sizeof(full), "%s/%s", loader->folder, path) >= (int) sizeof(full))
 		return error_set_errno(error, -ENAMETOOLONG, "%s", path);
-	r = insert_file(&(const struct insertion){ loader->root_fd, full, name, options, &taken },
+	r = insert_file(&(const struct insertion){ loader->root_fd, full, name, options, &taken,
+				&loader->kmsg_fd },
 		worker, reason, error);
 	if (r == 0 && taken && strv_push(&loader->inserted, name) < 0)
 		return error_set_errno(error, -ENOMEM, "%s", name);
 	return r;
-}
-
-bool loader_inserted(const struct loader *loader, const char *name)
-{
-	return strv_contains(&loader->inserted, name);
 }
 
 int loader_load(struct loader *loader, struct worker *worker, const char *name, enum reason *reason,

@@ -220,7 +220,8 @@ static int list_sources(struct proving *proving)
 	int r = strv_pushf(
 		&proving->symvers, KERNEL_FACTS_FOLDER "/%s/" KERNEL_FACTS_SYMVERS, role->krel);
 
-	if (r == 0)
+	/* The first that is there is taken. */
+	if (r == 0 && !fs_exists(role->root_fd, proving->symvers.items[0]))
 		r = list_host_symvers(proving, host);
 	if (r == 0)
 		r = strv_push(&proving->trees, "");

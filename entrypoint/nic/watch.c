@@ -64,12 +64,16 @@ static int compare_line(int root_fd, const char *line, struct strv *changed)
 	_cleanup_strv_ struct strv now = { 0 };
 	size_t name_length = strcspn(line, " ");
 	size_t build_length = name_length + 1 + strcspn(line + name_length + 1, " ");
+	const char *number = strrchr(line, ' ');
 	char name[64];
 	int r;
 
 	(void) snprintf(name, sizeof(name), "%.*s", (int) name_length, line);
 	if (!sysmodule_is_live(root_fd, name))
 		return strv_pushf(changed, "%s: it is not loaded any more", name);
+	/* This happens at every module that comes or goes on the node, whosesoever it is. */
+	if (number && strtoull(number, NULL, 10) == load_number(root_fd, name))
+		return 0;
 	r = push_module(root_fd, name, &now);
 	if (r < 0 || strcmp(now.items[0], line) == 0)
 		return r;
