@@ -325,6 +325,7 @@ static int restore_all(struct links_restore *restore, struct error *error)
 	restore_settings(restore, false);
 	/* udev may have named one meanwhile; once it is up, older kernels refuse that. */
 	links_rename(restore);
+	tokens_restore(restore);
 	restore_flags(restore);
 	look(restore);
 	kill_point("network:links:up");

@@ -327,6 +327,8 @@ static int save_all(struct saved_links *saved, struct error *error)
 			r = sysctls_save(saved, link, error);
 	}
 	if (r == 0)
+		r = tokens_save(saved, error);
+	if (r == 0)
 		r = bridge_ports_save(saved, error);
 	if (r == 0)
 		r = addresses_save(saved, error);

@@ -94,3 +94,22 @@ diff /tmp/before /tmp/after || fail "RDMA devices have other names"
 CASE
     [ "$status" -eq 0 ]
 }
+
+@test "what an interface makes its IPv6 addresses of is what a person chose" {
+    run_case --nic 2 --add "$BATS_FILE_TMPDIR/tools" <<'CASE'
+. /test/links.sh
+modprobe e1000e
+ip link set eth1 up
+ip token set ::1:2:3:4 dev eth1
+ip token | tee /tmp/before | grep '::1:2:3:4 dev eth1'
+nettool save run/journal e1000e
+reload e1000e
+refute "the token is the device's" grep -q . <<TOKENS
+$(ip token | grep '::1:2:3:4')
+TOKENS
+nettool restore run/journal e1000e
+ip token >/tmp/after
+diff /tmp/before /tmp/after || fail "the token is another one"
+CASE
+    [ "$status" -eq 0 ]
+}
