@@ -222,11 +222,13 @@ int plan_start(struct plan *plan)
 			absolute_deadline(plan->deadline_ms ? plan->deadline_ms(plan->role, step)
 							    : step->deadline_ms);
 		plan->begun++;
-		if (step->wanted && !step->wanted(plan->role))
+		if (!step->perform || (step->wanted && !step->wanted(plan->role)))
 			continue;
 		if (step->is_done && step->is_done(plan->role))
 			continue;
 		r = run_call(&call);
+		if (r < 0 && step->may_fail)
+			continue;
 		if (r < 0 && r != -EINTR) {
 			plan->start_failed = true;
 			remember_failure(plan, &call);

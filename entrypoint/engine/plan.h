@@ -34,8 +34,9 @@ struct step {
 	/* NULL: never; a step that is done already counts as begun: its undo runs. */
 	bool (*is_done)(const void *role);
 	enum step_kind kind;
-	action_function *perform;
-	uint32_t deadline_ms; /* 0: none */
+	action_function *perform; /* NULL: it has nothing but an undo */
+	uint32_t deadline_ms;     /* 0: none */
+	bool may_fail;  /* then it is told, and the start goes on; nor does a deadline end it */
 	bool stoppable; /* STEP_WORKER: a stop signal kills it, and the undo clears up after it */
 	enum step_kind undo_kind;
 	action_function *undo; /* or NULL */

@@ -172,6 +172,24 @@ int devices_save(const struct network *network, struct records *records, struct 
 	return names.count ? save_all(&saving, &names, records, error) : 0;
 }
 
+bool devices_are_driven(int root_fd, const struct records *records)
+{
+	bool is_any_recorded = false;
+
+	for (size_t i = 0; i < records->count; i++) {
+		const char *device = record_get(&records->items[i], "device");
+		char driver[DEVICE_PART_SIZE];
+
+		if (!device || strcmp(records->items[i].kind, "device") != 0)
+			continue;
+		is_any_recorded = true;
+		device_link(root_fd, device, "driver", driver);
+		if (*driver)
+			return true;
+	}
+	return !is_any_recorded;
+}
+
 /* ---- what somebody has set up since */
 
 static bool is_set_up(const struct network *network, struct devlink *devlink, const char *name)

@@ -21,6 +21,9 @@ int devices_save(const struct network *network, struct records *records, struct 
 int devices_restore(const struct network *network, struct records *records,
 	struct network_result *result, struct error *error);
 
+/* Has one of the recorded devices a driver now? True also where none is recorded. */
+bool devices_are_driven(int root_fd, const struct records *records);
+
 /*
  * Takes out the devices that have VFs or are in switchdev mode now: somebody has set them up after
  * the records were written (the host's own configuration after a boot), and that is newer.

@@ -122,6 +122,15 @@ bool network_is_owed(int root_fd, const char *journal)
 	return records_read(root_fd, journal, &records, &ignored) == 0 && is_owed(&records);
 }
 
+bool network_can_restore(int root_fd, const char *journal)
+{
+	_cleanup_records_ struct records records = { 0 };
+	struct error ignored;
+
+	return records_read(root_fd, journal, &records, &ignored) < 0 ||
+	       devices_are_driven(root_fd, &records);
+}
+
 /* ---- saving */
 
 /*

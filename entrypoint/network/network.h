@@ -53,6 +53,12 @@ bool network_is_saved(int root_fd, const char *journal);
 bool network_is_owed(int root_fd, const char *journal);
 
 /*
+ * Has any of its devices a driver? Without one nothing could be given back. True also of a journal
+ * that says nothing of devices, or that nobody can read.
+ */
+bool network_can_restore(int root_fd, const char *journal);
+
+/*
  * Brings back what the journal says, PFs in parallel. 0 also when parts failed: @result counts and
  * names them. May be called again after a SIGKILL at any point. The journal stays: when devices or
  * interfaces of this boot are absent, or a part failed as a whole, with what is owed of it; else

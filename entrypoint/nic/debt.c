@@ -8,7 +8,8 @@
 #include "entrypoint/roles.h"
 #include "module/sysmodule.h"
 
-#define INBOX_PATH NIC_STATE_FOLDER "/nic.inbox"
+#define INBOX_PATH   NIC_STATE_FOLDER "/nic.inbox"
+#define SETTLED_PATH NIC_STATE_FOLDER "/nic.settled"
 
 int debt_read(const struct role *role, struct swap_plan *debt, struct error *error)
 {
@@ -23,6 +24,22 @@ int debt_write(const struct role *role, const struct swap_plan *debt, struct err
 void debt_forget(const struct role *role)
 {
 	(void) unlinkat(role->root_fd, NIC_SWAP_PATH, 0);
+}
+
+void debt_settle(const struct role *role)
+{
+	if (renameat(role->root_fd, NIC_SWAP_PATH, role->root_fd, SETTLED_PATH) < 0)
+		debt_forget(role);
+}
+
+bool debt_is_settled(const struct role *role)
+{
+	return fs_exists(role->root_fd, SETTLED_PATH);
+}
+
+void debt_settled_forget(const struct role *role)
+{
+	(void) unlinkat(role->root_fd, SETTLED_PATH, 0);
 }
 
 int inbox_read(const struct role *role, struct swap_plan *inbox, struct error *error)

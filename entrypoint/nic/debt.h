@@ -19,6 +19,10 @@ int debt_read(const struct role *role, struct swap_plan *debt, struct error *err
 int debt_write(const struct role *role, const struct swap_plan *debt, struct error *error);
 /* Nothing is owed any more. */
 void debt_forget(const struct role *role);
+/* The same after a swap that succeeded: nic.settled says until then that modules are to be kept. */
+void debt_settle(const struct role *role);
+bool debt_is_settled(const struct role *role);
+void debt_settled_forget(const struct role *role);
 
 /* -ENOENT: nothing was ever replaced. */
 int inbox_read(const struct role *role, struct swap_plan *inbox, struct error *error);

@@ -3,7 +3,6 @@
 
 #include <string.h>
 
-#include "common/fs.h"
 #include "entrypoint/network/network.h"
 #include "entrypoint/nic/debt.h"
 #include "entrypoint/nic/network_journal.h"
@@ -112,6 +111,22 @@ static void keep_unrestored(const struct call *call)
 		role_list_remove(role, NIC_UNRESTORED_LIST);
 }
 
+/*
+ * No start will ever read it: one that fails for it would fail again and again. Where the disk is
+ * read only it even stays in its place.
+ */
+static int give_up_damaged(struct call *call)
+{
+	struct action *action = call->action;
+
+	worker_tell(action->worker, WORKER_NOTE, 0, FAILURE "%s", action->error.text);
+	if (strv_push(&call->unrestored, action->error.text) < 0)
+		return action_fail(action, REASON_INTERNAL, -ENOMEM, "out of memory");
+	keep_unrestored(call);
+	return action_reason(action, REASON_NETWORK_INCOMPLETE,
+		nic_journal_end(nic_of(action->role), call->journal, &action->error));
+}
+
 static int restore(struct action *action)
 {
 	struct network_result result = { 0 };
@@ -123,6 +138,8 @@ static int restore(struct action *action)
 	r = network_restore(&call.network, &result, &action->error);
 	if (r == -ENOENT)
 		return 0;
+	if (r == -EBADMSG)
+		return give_up_damaged(&call);
 	if (r < 0)
 		return action_reason(action, REASON_NETWORK_INCOMPLETE, r);
 	keep_unrestored(&call);
@@ -142,48 +159,31 @@ bool nic_network_stays(const void *role)
 
 int nic_network_save(struct action *action)
 {
-	role_list_remove(action->role, NIC_UNRESTORED_LIST);
-	return save(action, false);
+	int r = save(action, false);
+
+	if (r == 0)
+		role_list_remove(action->role, NIC_UNRESTORED_LIST);
+	return r;
 }
 
-/* Does what is loaded of @name drive devices? An RDMA core, say, does not. */
-static bool is_driver(int root_fd, const char *name)
-{
-	_cleanup_strv_ struct strv drivers = { 0 };
-	char path[128];
-
-	(void) snprintf(path, sizeof(path), "sys/module/%.64s/drivers", name);
-	return fs_list(root_fd, path, &drivers) == 0 && drivers.count;
-}
-
-/* Of what was there before, or of the image's. */
-static bool has_driver(const struct role *role)
-{
-	_cleanup_(swap_plan_free) struct swap_plan debt = { .same = false };
-	struct error ignored;
-
-	for (size_t i = 0; i < role->driver_modules.count; i++)
-		if (is_driver(role->root_fd, role->driver_modules.items[i]))
-			return true;
-	(void) debt_read(role, &debt, &ignored);
-	for (size_t i = 0; i < debt.go_count; i++)
-		if (debt.go[i].part == SWAP_OURS && is_driver(role->root_fd, debt.go[i].name))
-			return true;
-	return false;
-}
-
-/* Without a driver nothing could be given back, and the journal would be taken for done. */
-int nic_network_return(struct action *action)
+int nic_network_give_back(struct action *action)
 {
 	const struct nic *nic = nic_of(action->role);
+	_cleanup_free_ char *journal = nic_journal_path(nic);
 
-	if (!nic_journal_is_there(nic) || nic_journal_is_for_next_start(nic))
+	if (!nic_journal_is_there(nic))
 		return 0;
-	if (!nic->role.plan.stop_failed || has_driver(&nic->role))
+	if (!journal || network_can_restore(nic->role.root_fd, journal))
 		return restore(action);
 	worker_tell(action->worker, WORKER_NOTE, 0,
-		"no driver is loaded: the network's state is kept for the next start");
+		"none of the devices has a driver: the network's state is kept for the next start");
 	return 0;
+}
+
+int nic_network_return(struct action *action)
+{
+	return nic_journal_is_for_next_start(nic_of(action->role)) ? 0
+								   : nic_network_give_back(action);
 }
 
 bool nic_network_is_whole(const void *role)

@@ -14,10 +14,13 @@ bool nic_network_stays(const void *role);
 /* STEP_WORKER: of the devices whose drivers go. */
 int nic_network_save(struct action *action);
 /*
- * STEP_WORKER, its undo: when a journal is there still, by then with the old drivers loaded. When
- * an undo before it failed and there is no driver at all, the journal stays for the next start.
+ * STEP_WORKER, its undo: when a journal is there still, by then with the old drivers loaded. Where
+ * no device has a driver it stays for the next start, and so does what a finished restore left for
+ * that one.
  */
 int nic_network_return(struct action *action);
+/* The same, and what a finished restore left, too. */
+int nic_network_give_back(struct action *action);
 
 /* is_done of nic_network_restore(): no journal is there. */
 bool nic_network_is_whole(const void *role);

@@ -9,15 +9,14 @@
 #include "entrypoint/engine/lock.h"
 #include "entrypoint/ofed/fingerprint.h"
 #include "entrypoint/modules/prove.h"
-#include "entrypoint/nic/debt.h"
 #include "entrypoint/nic/host_files.h"
 #include "entrypoint/nic/host_options.h"
-#include "entrypoint/nic/network_journal.h"
 #include "entrypoint/nic/network_steps.h"
 #include "entrypoint/nic/report.h"
 #include "entrypoint/nic/sources.h"
 #include "entrypoint/nic/swap.h"
 #include "entrypoint/nic/swap_make.h"
+#include "entrypoint/nic/way_back.h"
 #include "entrypoint/peermem/release.h"
 #include "entrypoint/role_list.h"
 #include "entrypoint/roles.h"
@@ -67,6 +66,8 @@ static int clear_stale(struct action *action)
 		return r;
 	(void) unlinkat(nic->role.root_fd, nic->inputs.ready_file, 0);
 	nic_report_remove(nic->role.root_fd);
+	swap_forget_word(&nic->role);
+	peermem_allow(nic->role.root_fd); /* asked by that life, at its last moment */
 	return 0;
 }
 
@@ -90,120 +91,30 @@ static bool is_swapped(const void *role)
 	return nic_is_same(role) && !swap_is_owed(role);
 }
 
-static bool is_owed(const void *role)
-{
-	return swap_is_owed(role);
-}
-
-/*
- * An earlier life did all but say that it is over: what runs is ours, and the network has its state
- * back. Said before anything can fail, for then this life would go back without need.
- */
-static bool is_all_but_settled(const void *role)
-{
-	return nic_is_same(role) && swap_is_owed(role) && nic_network_is_whole(role);
-}
-
-static int settle_earlier(struct action *action)
-{
-	int r = swap_others(action);
-
-	return r < 0 ? r : swap_settle(action);
-}
-
-/* An earlier life was killed in the middle of a swap, or of bringing the network back. */
-static bool is_unfinished(const void *role)
-{
-	return swap_is_owed(role) || !nic_network_is_whole(role);
-}
-
-static int tell_unfinished(struct action *action)
-{
-	const struct nic *nic = nic_of(action->role);
-	struct journal *journal = &nic_of(action->role)->role.journal;
-
-	journal_event(journal, "note", journal->step, 0, REASON_NONE,
-		!swap_is_owed(&nic->role) && nic_journal_is_for_next_start(nic)
-			? "devices or interfaces were not back when an earlier start was done: "
-			  "this one tries them once more"
-			: "an earlier life of this container was killed in the middle of a swap: "
-			  "this one ends it, or goes back");
-	return 0;
-}
-
-/* The plan of a start that came to none is that of what is owed; in this worker only. */
-static void plan_owed(struct nic *nic)
-{
-	struct error ignored;
-
-	if (!nic->swap.load.count)
-		(void) debt_read(&nic->role, &nic->swap, &ignored);
-}
-
-/* Ours go, and what was there comes. */
-static int exchange(struct action *action)
-{
-	int r;
-
-	(void) nic_block_again(action);
-	(void) fingerprint_remove(action);
-	r = swap_in_undo(action);
-	if (r == 0)
-		r = swap_back(action);
-	(void) nic_unblock(action);
-	return r;
-}
-
-/* As the undos of a start's own steps: when the network cannot be saved, ours stay where they are.
- */
-static int pay_back(struct action *action)
-{
-	struct error why;
-	int r;
-
-	plan_owed(nic_of(action->role));
-	r = nic_network_save_owed(action);
-	if (r == 0)
-		return exchange(action);
-	why = action->error;
-	(void) swap_back(action);
-	action->error = why;
-	return action_reason(action, REASON_NETWORK_INCOMPLETE, r);
-}
-
-/*
- * A start that ends before its own swap steps, refused say, must not leave the node as that life
- * did. After those steps their undos have done it. @stop_failed: one of them could not.
- */
-static int go_back(struct action *action)
-{
-	const struct role *role = action->role;
-	int r = 0;
-
-	if (role->plan.stop_failed)
-		return 0;
-	if (swap_is_owed(role))
-		r = pay_back(action);
-	return r < 0 ? r : nic_network_return(action);
-}
-
 /* What stays loaded is still what it says. */
 static int forget_fingerprint(struct action *action)
 {
 	return swap_stays(action->role) ? 0 : fingerprint_remove(action);
 }
 
-/* An empty file says that all is as it was; else it lists what of the network is not. */
+/*
+ * An empty file says that all is as it was; else it lists what of the network is not. From here on
+ * nobody is owed anything: what comes after must not cost a node that serves its driver.
+ */
 static int tell_ready(struct action *action)
 {
 	const struct nic *nic = nic_of(action->role);
 	_cleanup_strv_ struct strv unrestored = { 0 };
 	_cleanup_free_ char *text = NULL;
+	int r;
 
 	if (role_list_read(&nic->role, NIC_UNRESTORED_LIST, &unrestored) == 0)
 		text = strv_join(&unrestored, "\n");
 	peermem_allow(nic->role.root_fd);
-	return action_write(action, nic->inputs.ready_file, text ? text : "");
+	r = action_write(action, nic->inputs.ready_file, text ? text : "");
+	if (r == 0)
+		swap_settle(&nic->role);
+	return r;
 }
 
 static int clear_flag(struct action *action)
@@ -225,13 +136,21 @@ static const struct step nic_steps[] = {
 		.deadline_ms = FILES_DEADLINE_MS,
 		.undo = swap_last_word }, /* after every way back */
 	{ .name = "find-unfinished",
-		.wanted = is_unfinished,
-		.perform = tell_unfinished,
+		.wanted = nic_is_unfinished,
+		.kind = STEP_WORKER, /* the journal may be long, or bad */
+		.perform = nic_tell_unfinished,
+		.deadline_ms = FILES_DEADLINE_MS,
 		.undo_kind = STEP_WORKER,
-		.undo = go_back,
+		.undo = nic_unfinished_back,
 		.undo_deadline_ms = LOAD_DEADLINE_MS,
 		.undo_share_ms = SHARE_LATE_MS,
 		.undo_is_whole = true },
+	{ .name = "unfinished-out",
+		.wanted = nic_is_unfinished,
+		.undo_kind = STEP_WORKER,
+		.undo = nic_unfinished_out,
+		.undo_deadline_ms = LOAD_DEADLINE_MS,
+		.undo_share_ms = SHARE_LATE_MS },
 	{ .name = "identify-kernel", .perform = role_identify },
 	NIC_BUILD_STEPS,
 	{ .name = "host-options",
@@ -244,9 +163,9 @@ static const struct step nic_steps[] = {
 		.deadline_ms = 60 * 1000 },
 	{ .name = "adopt-plan", .perform = nic_adopt_plan },
 	{ .name = "settle-earlier",
-		.wanted = is_all_but_settled,
+		.wanted = nic_is_all_but_settled,
 		.kind = STEP_WORKER,
-		.perform = settle_earlier,
+		.perform = nic_settle_earlier,
 		.deadline_ms = LOAD_DEADLINE_MS },
 	{ .name = "prove",
 		.wanted = nic_swaps,
@@ -320,11 +239,12 @@ static const struct step nic_steps[] = {
 		.deadline_ms = 60 * 1000,
 		.undo = forget_fingerprint },
 	{ .name = "tell-ready", .perform = tell_ready, .undo = clear_flag },
-	{ .name = "swap-settle",
-		.wanted = is_owed,
+	{ .name = "keep-modules",
+		.wanted = swap_is_settled,
 		.kind = STEP_WORKER,
-		.perform = swap_settle,
-		.deadline_ms = LOAD_DEADLINE_MS },
+		.perform = swap_keep,
+		.deadline_ms = FILES_DEADLINE_MS,
+		.may_fail = true },
 };
 
 const struct step *nic_plan(size_t *ret_count)

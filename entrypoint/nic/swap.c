@@ -8,6 +8,7 @@
 #include "entrypoint/engine/kill_point.h"
 #include "entrypoint/modules/unload.h"
 #include "entrypoint/nic/debt.h"
+#include "entrypoint/nic/refusals.h"
 #include "entrypoint/nic/swapper.h"
 #include "entrypoint/peermem/release.h"
 #include "entrypoint/role_parameters.h"
@@ -112,7 +113,10 @@ int swap_out(struct action *action)
 
 	if (r < 0 || swapper.nic->swap.same)
 		return r;
-	r = prepare_out(&swapper);
+	/* Since the comparison the proof and the save took their time. */
+	r = refusals_check(action, &swapper.nic->swap);
+	if (r == 0)
+		r = prepare_out(&swapper);
 	return r < 0 ? r : take_out(&swapper);
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The swap itself, with a way back: modules out in reverse order, ours in, what depended on them in
- * again; and the other way round when a step fails or the operator wants the inbox driver back. All
- * run in workers, with struct nic's plan (nic.h).
+ * again; and the other way round when a step fails or the operator wants the inbox driver back.
+ * What takes an action runs in a worker, with struct nic's plan (nic.h), unless it says otherwise.
  */
 #pragma once
 
@@ -43,14 +43,17 @@ int swap_in_undo(struct action *action);
 int swap_others(struct action *action);
 #define SWAP_MISSING_LIST "missing"
 
-/*
- * After all is done: keeps copies of what was loaded where the next image finds them, and owes
- * nothing any more. Never fails.
- */
-int swap_settle(struct action *action);
+/* After all is done: nothing is owed any more. A rename. */
+void swap_settle(const struct role *role);
+/* wanted: was a swap settled whose modules are not kept yet? */
+bool swap_is_settled(const void *role);
+/* Keeps copies of what was loaded where the next image finds them. What fails is told. */
+int swap_keep(struct action *action);
 
 /*
  * STEP_DIRECT, the last undo of all: after a failed start the last word also says what became of
  * the modules that were there before.
  */
 int swap_last_word(struct action *action);
+/* That of a life that was killed before it could say it is nobody's. */
+void swap_forget_word(const struct role *role);

@@ -79,7 +79,18 @@ static int keep(struct swapper *swapper, struct error *error)
 		swapper->role->root_fd, swapper->kept, swapper->role->krel, &paths, id, error);
 }
 
-int swap_settle(struct action *action)
+void swap_settle(const struct role *role)
+{
+	kill_point("swap:settle");
+	debt_settle(role);
+}
+
+bool swap_is_settled(const void *role)
+{
+	return debt_is_settled(role);
+}
+
+int swap_keep(struct action *action)
 {
 	_cleanup_(swapper_close) struct swapper swapper = { 0 };
 	struct error why = { "" };
@@ -91,7 +102,7 @@ int swap_settle(struct action *action)
 			"%.600s: should the next image fail, the host's own modules come back "
 			"instead of these",
 			why.text);
-	kill_point("swap:settle");
-	debt_forget(swapper.role);
+	else
+		debt_settled_forget(swapper.role);
 	return 0;
 }

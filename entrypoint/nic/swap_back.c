@@ -311,6 +311,11 @@ int swap_last_word(struct action *action)
 	return 0;
 }
 
+void swap_forget_word(const struct role *role)
+{
+	role_list_remove(role, LAST_WORD_LIST);
+}
+
 static int pay(struct payment *payment)
 {
 	struct swapper *swapper = &payment->swapper;

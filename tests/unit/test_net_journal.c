@@ -5,6 +5,7 @@
  */
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "common/fs.h"
 #include "entrypoint/network/network.h"
@@ -163,6 +164,27 @@ static void a_journal_that_cannot_be_removed_is_told(void **state)
 	strv_free(&bench.modules);
 }
 
+static void without_a_driver_nothing_can_be_given_back(void **state)
+{
+	const struct folder *folder = *state;
+	struct bench bench;
+
+	begin(&bench, folder);
+	journal_of(folder, "another-boot", "this-machine", "pci/0000:af:00.0");
+	folder_subfolder(folder, "sys/bus/pci/devices/0000:af:00.0");
+	assert_false(network_can_restore(folder->fd, JOURNAL));
+	folder_subfolder(folder, "sys/bus/pci/drivers/mlx5_core");
+	assert_int_equal(symlinkat("../../drivers/mlx5_core", folder->fd,
+				 "sys/bus/pci/devices/0000:af:00.0/driver"),
+		0);
+	assert_true(network_can_restore(folder->fd, JOURNAL));
+	journal_of(folder, "this-boot", "this-machine", NULL);
+	assert_true(network_can_restore(folder->fd, JOURNAL));
+	folder_write_text(folder, JOURNAL, "damaged");
+	assert_true(network_can_restore(folder->fd, JOURNAL));
+	strv_free(&bench.modules);
+}
+
 static void more_than_would_be_read_is_not_written(void **state)
 {
 	const struct folder *folder = *state;
@@ -191,6 +213,7 @@ int main(void)
 		folder_test(a_journal_of_another_machine_is_put_aside),
 		folder_test(a_saved_journal_names_the_machine),
 		folder_test(a_journal_that_cannot_be_removed_is_told),
+		folder_test(without_a_driver_nothing_can_be_given_back),
 		folder_test(more_than_would_be_read_is_not_written),
 	};
 

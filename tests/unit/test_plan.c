@@ -236,6 +236,34 @@ static void says_what_was_missing_at_the_deadline(void **state)
 	assert_non_null(strstr(plan.error.text, "the thing is missing"));
 }
 
+static int hangs(struct action *action)
+{
+	(void) action;
+	(void) pause();
+	return 0;
+}
+
+static void a_step_that_may_fail_costs_nothing_else(void **state)
+{
+	static const struct step steps[] = {
+		{ .name = "undo only", .undo = undo_a },
+		{ .name = "hangs",
+			.kind = STEP_WORKER,
+			.perform = hangs,
+			.deadline_ms = 20,
+			.may_fail = true },
+		{ .name = "b", .perform = do_b, .undo = undo_b },
+	};
+	struct trace *trace = *state;
+	struct plan plan = plan_of(trace, steps, 3);
+
+	assert_int_equal(plan_start(&plan), 0);
+	assert_false(plan.start_failed);
+	assert_int_equal(plan.reason, REASON_NONE);
+	assert_int_equal(plan_stop(&plan), 0);
+	assert_string_equal(trace->text, "b !b !a");
+}
+
 static void a_signal_ends_a_wait(void **state)
 {
 	static const struct step steps[] = {
@@ -385,6 +413,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(what_is_whole_is_never_cut, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(
 			waiting_for_users_is_part_of_the_grace, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			a_step_that_may_fail_costs_nothing_else, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_signal_ends_a_wait, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_file_ends_a_wait, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(

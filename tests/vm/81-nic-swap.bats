@@ -197,6 +197,35 @@ CASE
     [[ $output == *"all came back"* ]]
 }
 
+@test "the same on the way back from a swap that was not finished: what went of the image's comes again" {
+    run_swap --timeout 400 <<'CASE'
+. /case/swap.sh
+simulate
+load_inbox
+builds >/tmp/inbox
+start nic RESTORE_DRIVER_ON_POD_TERMINATION=false
+wait_ready nic 120
+builds >/tmp/ofed
+kill_hard nic
+wait_exit nic 20
+# As if it had been killed before it could say that it was done: what was there is owed.
+cp /run/mellanox/drivers/slipway/nic.inbox /run/mellanox/drivers/slipway/nic.swap
+echo "options mlx5_core prof_sel=many" >/etc/modprobe.d/zz-bad.conf
+meddle when=mlx5_ib take=ib_core
+start nic SLIPWAY_UNLOAD_DEADLINE_SECONDS=2
+[ "$(wait_exit nic 120)" != 0 ] || fail "a value that the kernel refuses was taken"
+rmmod meddle
+expect_builds /tmp/ofed
+log_has nic 'could not all go: they stay'
+start nic
+[ "$(wait_exit nic 120)" != 0 ] || fail "a value that the kernel refuses was taken"
+expect_builds /tmp/inbox
+echo "all came back"
+CASE
+    [ "$status" -eq 0 ]
+    [[ $output == *"all came back"* ]]
+}
+
 @test "modules that the host loads in the middle are taken out again" {
     run_swap --timeout 400 <<'CASE'
 . /case/swap.sh

@@ -27,7 +27,7 @@ boot_node
 configure_node
 network_state >/tmp/before
 for place in network:saved host-files:after swap:debt swap-out:module:1 swap-out:after swap-in:module:3 swap-in:after unblock:after \
-    network:devices network:links:masters restore-network:after tell-ready:after swap-settle:before; do
+    network:devices network:links:masters restore-network:after swap:settle keep-modules:before; do
     killed_in_start "$place"
     converges
     stop_clean nic
@@ -55,6 +55,21 @@ CASE
     [ "$status" -eq 0 ]
 }
 
+# A node that loads no driver by itself, and a start that is refused: what the journal has is worth as much as before.
+power_comes_and_a_start_fails() {
+    run_nic_kill --node-disk "$1" <<'CASE'
+node_disk
+ls -l /var/opt/mofed-container/inventory/.slipway/network.journal
+echo "options netdevsim devices=many" >/etc/modprobe.d/zz-bad.conf
+start nic:nic-1
+[ "$(wait_exit nic 120)" != 0 ] || fail "a value that the kernel refuses was taken"
+container_log_has nic "^.*kept for the next start" || fail "nobody says that the state is kept"
+[ -e /var/opt/mofed-container/inventory/.slipway/network.journal ] || fail "the journal is gone"
+rm /etc/modprobe.d/zz-bad.conf
+CASE
+    [ "$status" -eq 0 ]
+}
+
 # A node boots with its own driver and without VFs: what an operator of the cluster had put on the cards is only in the journal.
 power_failure_at() {
     local disk=$BATS_TEST_TMPDIR/node.ext4 place=$1
@@ -68,6 +83,7 @@ killed_in_start "$place"
 crash
 CASE
     [ "$status" -eq 0 ]
+    [ -z "${2:-}" ] || power_comes_and_a_start_fails "$disk"
     run_nic_kill --node-disk "$disk" <<'CASE'
 node_disk
 for link in /etc/modprobe.d/* /etc/udev/rules.d/*; do
@@ -90,6 +106,10 @@ CASE
 
 @test "the power fails when the old driver is gone: the next boot's start gives the cards their VFs and modes back" {
     power_failure_at swap-out:after
+}
+
+@test "the power fails, the node comes up without a driver, and a start is refused: the one after it gives all back" {
+    power_failure_at swap-out:after refused
 }
 
 @test "the power fails in the middle of bringing the network back" {

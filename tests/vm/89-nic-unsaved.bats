@@ -46,13 +46,44 @@ CASE
     [ "$status" -eq 0 ]
 }
 
+@test "killed with no driver loaded, and then the disk turns read-only: the next start gives the network back, once" {
+    run_node <<'CASE'
+inventory=/var/opt/mofed-container/inventory
+mkdir -p $inventory
+mount -t tmpfs inventory $inventory
+boot_node
+configure_node
+network_state >/tmp/before
+killed_in_start swap-out:after
+mount -o remount,ro $inventory
+start nic:nic-1
+wait_ready nic 120
+expect "netdevsim is not the image's" is_of nic-1 netdevsim
+expect_state /tmp/before "the network is not what it was"
+container_log_has nic "^.*network.journal cannot be removed" || fail "nobody says that the journal stays"
+# It is done with all the same: what has changed since is not taken back.
+kill_hard nic
+wait_exit nic 20
+ip link set uplink mtu 3000
+network_state >/tmp/changed
+start nic:nic-1
+wait_ready nic 120
+expect_state /tmp/changed "a journal that was done with was believed"
+mount -o remount,rw $inventory
+ip link set uplink mtu 4000
+stop_clean nic
+expect_inbox
+CASE
+    [ "$status" -eq 0 ]
+}
+
 @test "a life that was killed before its last step; the next one fails, or is stopped: the network is what it was" {
     VM_TIMEOUT=400 run_node <<'CASE'
 boot_node
 configure_node
 network_state >/tmp/before
 # It finds all the same, ends that swap at once, and fails after it: there is nothing to go back from.
-killed_in_start swap-settle:before
+killed_in_start swap:settle
 start nic:nic-1 SLIPWAY_KILL_AT=tell-ready:before
 killed_at nic tell-ready:before
 [ ! -e /run/mellanox/drivers/slipway/nic.swap ] || fail "the swap is not over"
@@ -64,7 +95,7 @@ stop_clean nic
 expect_inbox
 # It fails before it knows: back to what was there, with the network.
 forget_containers
-killed_in_start swap-settle:before
+killed_in_start swap:settle
 echo "options netdevsim devices=many" >/etc/modprobe.d/zz-bad.conf
 start nic:nic-1
 [ "$(wait_exit nic 120)" != 0 ] || fail "a value that the kernel refuses was taken"

@@ -30,7 +30,13 @@ configure_node() {
     ip address add 192.0.2.1/24 dev uplink.100
     ip link set uplink.100 up
     ip route add 198.51.100.0/24 via 192.0.2.254
-    sleep 2
+    poll 20 is_settled || fail "the network does not settle"
+}
+
+# An interface has its own IPv6 address some time after its carrier, and uses it when nobody else does.
+is_settled() {
+    ! ip -6 address | grep -q tentative && ip -6 address show dev uplink | grep -q 'inet6 fe80' &&
+        ip -6 address show dev uplink.100 | grep -q 'inet6 fe80' && ip -6 address show dev nic1 | grep -q 'inet6 fe80'
 }
 
 # What belongs to the cards alone.
