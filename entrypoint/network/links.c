@@ -316,6 +316,7 @@ static int restore_all(struct links_restore *restore, struct error *error)
 	links_rename(restore);
 	kill_point("network:links:named");
 	restore_settings(restore, true);
+	ethtool_restore(restore);
 	links_make(restore);
 	kill_point("network:links:made");
 	sysctls_restore(restore);

@@ -45,6 +45,8 @@ void sysctl_groups_free(struct sysctl_groups **groups);
 int sysctls_save(struct saved_links *saved, const struct link *link, struct error *error);
 /* After the links' own records, which get them. */
 int tokens_save(struct saved_links *saved, struct error *error);
+/* Of drivers' interfaces but representors. (links_ethtool.c) */
+int ethtool_save(const struct saved_links *saved, struct error *error);
 int addresses_save(const struct saved_links *saved, struct error *error);
 /* Nexthops, routes and rules: of addresses that were saved before, too. */
 int routes_save(const struct saved_links *saved, struct error *error);
@@ -147,6 +149,8 @@ void masters_restore(struct links_restore *restore);
 void masters_choose_active(struct links_restore *restore);
 void bridge_ports_restore(struct links_restore *restore);
 void sysctls_restore(struct links_restore *restore);
+/* While interfaces are down: some drivers want that, others begin anew for it. */
+void ethtool_restore(const struct links_restore *restore);
 /* Before an interface is up: addresses are made of them then. After the sysctls that allow it. */
 void tokens_restore(const struct links_restore *restore);
 void addresses_restore(struct links_restore *restore);

@@ -329,6 +329,8 @@ static int save_all(struct saved_links *saved, struct error *error)
 	if (r == 0)
 		r = tokens_save(saved, error);
 	if (r == 0)
+		r = ethtool_save(saved, error);
+	if (r == 0)
 		r = bridge_ports_save(saved, error);
 	if (r == 0)
 		r = addresses_save(saved, error);
@@ -367,8 +369,8 @@ int links_save(const struct network *network, struct records *records, struct er
 
 static bool is_others(const struct record *record)
 {
-	static const char *const kinds[] = { "link", "sysctls", "address", "neighbour", "nexthop",
-		"route", "rule", "bridge-vlans", "bridge-entry" };
+	static const char *const kinds[] = { "link", "ethtool", "sysctls", "address", "neighbour",
+		"nexthop", "route", "rule", "bridge-vlans", "bridge-entry" };
 
 	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
 		if (strcmp(record->kind, kinds[i]) == 0)

@@ -113,3 +113,35 @@ diff /tmp/before /tmp/after || fail "the token is another one"
 CASE
     [ "$status" -eq 0 ]
 }
+
+# There is no ethtool in the guest: what it would have set is written into the journal.
+@test "what ethtool sets comes back: rings, coalescing, features; what a driver does not take is told" {
+    run_case --nic 1 --add "$BATS_FILE_TMPDIR/tools" <<'CASE'
+. /test/links.sh
+modprobe e1000e
+nettool save run/journal e1000e
+grep '^ethtool ' /run/journal | tee /tmp/usual
+said() { grep '^ethtool ' "$1" | tr ' ' '\n' | sed 's/%20/\n/g'; }
+grep -q 'rings=6=256%209=256' /run/journal || fail "the card has other rings than this test knows"
+grep -q '+rx-checksum' /run/journal || fail "the card has other features than this test knows"
+sed -i -e '/^ethtool /s/rings=6=256%209=256/rings=6=512%209=1024/' -e '/^ethtool /s/+rx-checksum/-rx-checksum/' \
+    -e '/^ethtool /s/\(coalesce=[^ ]*\)2=3/\12=1/' -e '/^ethtool /s/$/ channels=9=63/' /run/journal
+grep '^ethtool ' /run/journal >/tmp/wanted
+! cmp -s /tmp/usual /tmp/wanted || fail "nothing is wanted"
+reload e1000e
+nettool restore run/journal e1000e >/tmp/output || fail "$(cat /tmp/output)"
+cat /tmp/output
+nettool save run/journal e1000e
+grep '^ethtool ' /run/journal | tee /tmp/now
+sed -i 's/ channels=9=63//' /tmp/wanted
+diff /tmp/wanted /tmp/now || fail "what ethtool set is not back"
+# One that is no good keeps the others from nothing.
+sed -i -e '/^ethtool /s/rings=6=512%209=1024/rings=6=99999999%209=256/' /run/journal
+reload e1000e
+nettool restore run/journal e1000e >/tmp/output || fail "$(cat /tmp/output)"
+grep 'this driver does not take what ethtool had set: rings 6=99999999' /tmp/output
+nettool save run/journal e1000e
+grep 'rings=6=[0-9]*%209=256 ' /run/journal || fail "the other ring is not what it was"
+CASE
+    [ "$status" -eq 0 ]
+}
