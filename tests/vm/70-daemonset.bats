@@ -6,8 +6,13 @@
 
 load podman
 
+# Each test is skipped: bats takes a skip in setup_file for a failure.
+setup() {
+    need_manifests
+}
+
 setup_file() {
-    [ -d "$manifests" ] || skip "no $manifests beside the checkout: the operator's manifests are not in the repository"
+    [ -d "$manifests" ] || return 0
     use_podman
 }
 

@@ -10,8 +10,13 @@ load podman
 # What the two NIC pods ask for.
 nic_name=registry.invalid/mellanox/doca-driver
 
+# Each test is skipped: bats takes a skip in setup_file for a failure.
+setup() {
+    need_manifests
+}
+
 setup_file() {
-    [ -d "$manifests" ] || skip "no $manifests beside the checkout: the operator's manifests are not in the repository"
+    [ -d "$manifests" ] || return 0
     use_podman_chain
 }
 

@@ -10,6 +10,10 @@ manifests=$vm_folder/../../../shared/operator-manifests
 driver_name=nvcr.io/nvidia/driver:525.85.03-ubuntu22.04
 manager_name=nvcr.io/nvidia/cloud-native/k8s-driver-manager:devel
 
+need_manifests() {
+    [ -d "$manifests" ] || skip "no ${manifests##*/} beside the checkout: they are not in the repository"
+}
+
 put_nvidia_smi() {
     install -m 755 "$vm_folder/podman/nvidia-smi" "$root/usr/bin/nvidia-smi"
 }
