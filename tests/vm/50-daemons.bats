@@ -83,7 +83,8 @@ kill -9 "$first"
 wait_log gpu 'ended with signal 9' 10
 daemons_are Ready || fail "a node without nvidia-persistenced still serves"
 poll 30 daemon_is nvidia-persistenced up || fail "it did not come back: $(cat /run/nvidia/slipway/gpu.daemons)"
-[ "$(daemon_field nvidia-persistenced 4)" = 1 ] && [ "$(daemon_field nvidia-persistenced 6)" = signal:9 ]
+[ "$(daemon_field nvidia-persistenced 4)" = 1 ]
+[ "$(daemon_field nvidia-persistenced 6)" = signal:9 ]
 kib=$(awk '$1 == "VmRSS:" { print $2 }' "/proc/$pid/status")
 echo "init with a daemon: $kib KiB"
 [ "$kib" -lt 3072 ] || fail "the init takes $kib KiB"

@@ -96,7 +96,8 @@ chroot "$driver" nvidia-smi
 # A node that anyone makes in one /dev is in the other.
 mknod "$driver/dev/slipway-test" c 1 3
 exec_in gpu test -c /dev/slipway-test
-[ -c "$driver/dev/nvidiactl" ] && [ -c "$driver/dev/nvidia0" ]
+[ -c "$driver/dev/nvidiactl" ]
+[ -c "$driver/dev/nvidia0" ]
 # Where the kernel looks for firmware, on the host.
 [ "$(cat /sys/module/firmware_class/parameters/path)" = "$driver/lib/firmware" ]
 # The image's own, which the mount of the operator's folder at /lib/firmware hides in the container.

@@ -137,11 +137,13 @@ start nic:nic-1 UNLOAD_THIRD_PARTY_RDMA_MODULES=true
 termination_message nic | grep -E 'rdma_rxe|ib_uverbs' || fail "what is in use is not named"
 ip -o link | cmp - /tmp/links || fail "interfaces are new"
 rdma link show | cmp - /tmp/rdma || fail "RDMA devices are new"
-is_inbox netdevsim && is_inbox ib_core
+expect "netdevsim is not the node's own" is_inbox netdevsim
+expect "ib_core is not the node's own" is_inbox ib_core
 kill "$held_pid"
 start nic:nic-1 UNLOAD_THIRD_PARTY_RDMA_MODULES=true
 wait_ready nic 90
-is_of nic-1 netdevsim && is_of nic-1 ib_core
+expect "netdevsim is not the image's" is_of nic-1 netdevsim
+expect "ib_core is not the image's" is_of nic-1 ib_core
 expect_loaded rdma_rxe
 expect_state /tmp/before "the network is not what it was before the swap"
 CASE
@@ -185,7 +187,8 @@ poll 20 grep -q open /tmp/machine
 start nic:nic-1
 exits nic 16 60
 termination_message nic | grep 'virtual function of 0000:01:00.0' || fail "the VF that is in use is not told"
-is_inbox igb && is_inbox igbvf
+expect "igb is not the node's own" is_inbox igb
+expect "igbvf is not the node's own" is_inbox igbvf
 expect_state /tmp/before "the network is not what it was before the refusal"
 kill "$machine"
 start nic:nic-1

@@ -42,7 +42,7 @@ nic_kit() {
     echo localhost/slipway-test-nic-kit
 }
 
-@test "no modules for this kernel: they are made with the host's headers, proven and loaded; the next start has them; a damaged set is made anew" {
+@test "no modules for this kernel: they are made with the host's headers, proven and loaded; the next start has them with the network off; a damaged set is made anew" {
     VM_TIMEOUT=${VM_TIMEOUT:-400} run_case <<'CASE'
 . /test/drivers.sh
 simulate
@@ -50,6 +50,13 @@ krel=$(uname -r)
 inventory=/var/opt/mofed-container/inventory/.slipway
 sources=/run/mellanox/drivers/usr/src/ofa_kernel
 headers=/usr/src/linux-headers-$krel
+network_off() {
+    local link
+    for link in /sys/class/net/*; do
+        ip link set "${link##*/}" down
+    done
+    [ -z "$(ip -o link show up)" ] || fail "up is still $(ip -o link show up)"
+}
 mkdir -p "$headers/include/generated"
 cp /images/nic/rootfs/usr/lib/slipway/headers/Module.symvers "$headers/"
 printf 'CONFIG_MODULES=y\nCONFIG_MODULE_SIG=y\nCONFIG_CC_IS_GCC=y\nCONFIG_GCC_VERSION=120200\nCONFIG_RETPOLINE=y\nCONFIG_LIVEPATCH=y\nCONFIG_SECURITY_LOCKDOWN_LSM=y\n' >"$headers/.config"
@@ -72,9 +79,12 @@ loaded mlx5_core || fail "mlx5_core is not loaded"
 expect "no symvers for the GPU side" [ -f "$sources/default/Module.symvers" ]
 stop_clean nic
 
+network_off
 start nic -- sources
 wait_ready nic 120
-container_log_has nic 'compiled before: '
+expect "it was not found" container_log_has nic 'compiled before: '
+refute "it was compiled" container_log_has nic 'compiling driver'
+[ -z "$(ip -o link show up)" ] || fail "somebody has switched the network on"
 expect "no symvers for the GPU side" [ -f "$sources/default/Module.symvers" ]
 stop_clean nic
 

@@ -51,6 +51,7 @@ build_id() {
 
 # A .ko file has its build id in a note: whether that is in the file is all that is asked.
 has_build_id() {
+    [ -n "$2" ] || return 1
     hexdump -ve '1/1 "%02x"' "$1" | grep -q "$2"
 }
 
