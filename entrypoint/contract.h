@@ -32,7 +32,10 @@
 
 /* Network operator: mounted at the same place on the host, Bidirectional in the NIC container. */
 #define CONTRACT_OFED_RUN "run/mellanox/drivers"
-/* An empty file: OFED is loaded and serves. Read by the GPU operator's pods too. */
+/*
+ * OFED is loaded and serves. Its readers, the GPU operator's pods too, ask whether it is there; the
+ * stock container's is empty, ours lists what of the network did not come back.
+ */
 #define CONTRACT_OFED_READY "run/mellanox/drivers/.driver-ready"
 #define CONTRACT_OFED_LOCK  "run/mellanox/drivers/.lock"
 /* The NIC container's /usr/src, bind-mounted: headers and symvers for nvidia-peermem. */

@@ -79,7 +79,7 @@ static int identify(struct action *action)
 {
 	int r = role_identify(action);
 
-	unneeded_tell(action->role);
+	gpu_unneeded_tell(action->role);
 	gpu_tell_missing_modules(action->role);
 	return r;
 }

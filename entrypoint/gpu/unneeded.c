@@ -3,52 +3,18 @@
 
 #include <string.h>
 
+#include "entrypoint/unneeded.h"
+
 /* Of variables that every pod has (NODE_NAME and the like) nothing is said. */
-static const struct {
-	const char *reason;
-	const char *names[12];
-} variables[] = {
-	{ "the image holds finished modules, of one kind",
+static const struct unneeded variables[] = {
+	/* The operator's default. */
+	{ "the image holds finished modules, of one kind", "auto",
 		{ "KERNEL_MODULE_TYPE", "OPEN_KERNEL_MODULES_ENABLED" } },
-	{ "no package is fetched on the node",
+	{ "no package is fetched on the node", NULL,
 		{ "UBUNTU_PRO_TOKEN", "DNF_RELEASEVER", "RHEL_VERSION", "RHCOS_VERSION",
 			"RHCOS_IMAGE_MISSING" } },
-	{ "nothing is fetched on the node", { "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy",
-						    "https_proxy", "no_proxy" } },
+	UNNEEDED_PROXIES,
 };
-
-/* The operator's default, and what the image's own environment says of itself. */
-static bool is_worth_a_word(const char *name, const char *value)
-{
-	return value && *value &&
-	       !(strcmp(name, "KERNEL_MODULE_TYPE") == 0 && strcmp(value, "auto") == 0);
-}
-
-static void tell(struct role *role, const char *names, size_t count, const char *reason)
-{
-	struct error text;
-
-	if (!count)
-		return;
-	(void) error_set(&text, 0, "%s %s set: not needed, because %s", names,
-		count == 1 ? "is" : "are", reason);
-	journal_event(&role->journal, "note", role->journal.step, 0, REASON_NONE, text.text);
-}
-
-static void tell_variables(struct role *role)
-{
-	for (size_t i = 0; i < ARRAY_SIZE(variables); i++) {
-		_cleanup_strv_ struct strv set = { 0 };
-		_cleanup_free_ char *names = NULL;
-
-		for (const char *const *name = variables[i].names; *name; name++)
-			if (is_worth_a_word(*name, getenv(*name)) && strv_push(&set, *name) < 0)
-				return;
-		names = strv_join(&set, ", ");
-		if (names)
-			tell(role, names, set.count, variables[i].reason);
-	}
-}
 
 static void tell_driver_version(struct role *role)
 {
@@ -77,23 +43,33 @@ static void tell_module_type(struct role *role)
 	journal_event(&role->journal, "note", role->journal.step, 0, REASON_NONE, text.text);
 }
 
+static void tell_argument(struct role *role, const char *name, bool is_set, const char *reason)
+{
+	struct error text;
+
+	if (!is_set)
+		return;
+	(void) error_set(&text, 0, "%s is set: not needed, because %s", name, reason);
+	journal_event(&role->journal, "note", role->journal.step, 0, REASON_NONE, text.text);
+}
+
 static void tell_arguments(struct role *role)
 {
 	const struct options *options = &role->options;
 
-	tell(role, "--accept-license", options->accept_license,
+	tell_argument(role, "--accept-license", options->accept_license,
 		"the licence is accepted where the image is built");
-	tell(role, "--tag", options->tag != NULL, "no package is looked up by a tag");
-	tell(role, "--sign", options->sign != NULL,
+	tell_argument(role, "--tag", options->tag != NULL, "no package is looked up by a tag");
+	tell_argument(role, "--sign", options->sign != NULL,
 		"modules are signed where the image is built (slipway build --sign-key)");
-	tell(role, "--kernel", options->kernel && strcmp(options->kernel, role->krel) != 0,
+	tell_argument(role, "--kernel", options->kernel && strcmp(options->kernel, role->krel) != 0,
 		"modules go into the kernel that runs, and no other");
 }
 
-void unneeded_tell(struct role *role)
+void gpu_unneeded_tell(struct role *role)
 {
 	tell_arguments(role);
-	tell_variables(role);
+	unneeded_tell(&role->journal, role->journal.step, variables, ARRAY_SIZE(variables));
 	tell_module_type(role);
 	tell_driver_version(role);
 }

@@ -61,7 +61,6 @@ static int read_flags(struct nic_inputs *inputs, struct error *error)
 		{ CONTRACT_ENV_IFNAMES, &inputs->ifnames_rule },
 		{ CONTRACT_ENV_NFSRDMA, &inputs->nfsrdma },
 		{ CONTRACT_ENV_DTK, &inputs->dtk },
-		{ CONTRACT_ENV_DEBUG, &inputs->debug },
 	};
 	int r = 0;
 

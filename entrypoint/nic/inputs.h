@@ -24,7 +24,6 @@ struct nic_inputs {
 	bool ifnames_rule;       /* CREATE_IFNAMES_UDEV */
 	bool nfsrdma;            /* ENABLE_NFSRDMA */
 	bool dtk;                /* DTK_OCP_DRIVER_BUILD */
-	bool debug;              /* ENTRYPOINT_DEBUG */
 	/* Names of modules, '_' for '-'. */
 	struct strv storage;     /* STORAGE_MODULES */
 	struct strv third_party; /* THIRD_PARTY_RDMA_MODULES */

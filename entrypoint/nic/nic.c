@@ -189,7 +189,7 @@ static const struct step nic_steps[] = {
 		.undo = nic_host_files_undo,
 		.undo_deadline_ms = FILES_DEADLINE_MS,
 		.undo_share_ms = SHARE_FILES_MS },
-	{ .name = "retire-sources", .wanted = nic_swaps, .perform = nic_retire_sources },
+	{ .name = "retire-sources", .wanted = nic_swaps, .perform = nic_detach_sources },
 	{ .name = "swap-out",
 		.is_done = is_swapped,
 		.kind = STEP_WORKER,

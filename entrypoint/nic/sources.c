@@ -98,8 +98,3 @@ int nic_detach_sources(struct action *action)
 	return action_reason(action, REASON_MOUNT_FAILED,
 		rootfs_detach(nic_of(action->role)->inputs.shown_sources, &action->error));
 }
-
-int nic_retire_sources(struct action *action)
-{
-	return nic_detach_sources(action);
-}

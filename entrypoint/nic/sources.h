@@ -11,9 +11,8 @@
 
 /* Shows them, in the place of what an earlier life of the container shows: without a gap. */
 int nic_export_sources(struct action *action);
+/* The end of it; and before the first module goes: what is shown is not what will be loaded. */
 int nic_detach_sources(struct action *action);
-/* Before the first module goes: what an earlier life shows is not what will be loaded. */
-int nic_retire_sources(struct action *action);
 
 /*
  * Makes the links ofa_kernel/{default,<krel>} in @sources (relative to the root), which lead to
