@@ -22,7 +22,7 @@ run_nic_kill() {
 }
 
 @test "killed in a start, where something changed or is about to: the next start serves, with the network as it was" {
-    VM_TIMEOUT=500 run_nic_kill <<'CASE'
+    VM_TIMEOUT=1200 run_nic_kill <<'CASE'
 boot_node
 configure_node
 network_state >/tmp/before
@@ -39,7 +39,7 @@ CASE
 }
 
 @test "killed in a stop that gives the node's own driver back: the next start serves, and its stop gives it back" {
-    VM_TIMEOUT=500 run_nic_kill <<'CASE'
+    VM_TIMEOUT=1200 run_nic_kill <<'CASE'
 boot_node
 configure_node
 network_state >/tmp/before

@@ -78,7 +78,7 @@ CASE
 }
 
 @test "a life that was killed before its last step; the next one fails, or is stopped: the network is what it was" {
-    VM_TIMEOUT=400 run_node <<'CASE'
+    VM_TIMEOUT=900 run_node <<'CASE'
 boot_node
 configure_node
 network_state >/tmp/before
