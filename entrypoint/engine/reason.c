@@ -15,7 +15,7 @@ static const struct reason_entry reasons[REASON_COUNT] = {
 	[REASON_WILL_NOT_LOAD] = { "WILL_NOT_LOAD", 15,
 		"a module of the image will not load on the running kernel" },
 	[REASON_MODULE_IN_USE] = { "MODULE_IN_USE", 16,
-		"a module that has to go is in use; nothing was unloaded" },
+		"a module that has to go is in use; nothing was unloaded, or it was loaded again" },
 	[REASON_LOAD_FAILED] = { "LOAD_FAILED", 17, "the kernel refused a module" },
 	[REASON_UNLOAD_FAILED] = { "UNLOAD_FAILED", 18, "the kernel refused to unload a module" },
 	[REASON_MOUNT_FAILED] = { "MOUNT_FAILED", 19, "a mount or a file could not be made" },
