@@ -22,6 +22,7 @@ comma := ,
 base_cflags := -std=c11 -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -I. -Wall -Wextra -Wshadow \
 	-Wmissing-prototypes -Wstrict-prototypes -Wvla -Wformat=2 -Wpointer-arith -Wcast-qual \
 	-fstack-protector-strong -fPIE $(if $(W),-Werror) \
+	-ffunction-sections -fdata-sections -fno-asynchronous-unwind-tables \
 	$(if $(KILL_POINTS),-DSLIPWAY_KILL_POINTS) \
 	$(if $(SAN),-fsanitize=address$(comma)undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer,-D_FORTIFY_SOURCE=2)
 base_ldflags := -pie -Wl,-z,relro,-z,now -Wl,--as-needed $(if $(SAN),-fsanitize=address$(comma)undefined)
@@ -60,9 +61,10 @@ $(O)/slipway: $(cli_objects)
 	@echo "  LINK    $@"
 	$(Q)$(CC) $(base_ldflags) $(LDFLAGS) -o $@ $^ $(cli_libs)
 
+# What nothing calls stays out, and tables that only C++ needs: a start reads the program from the disk.
 $(O)/slipway-init: $(init_objects)
 	@echo "  LINK    $@"
-	$(Q)$(CC) $(base_ldflags) $(LDFLAGS) -o $@ $^ $(init_libs)
+	$(Q)$(CC) $(base_ldflags) -Wl,--gc-sections $(LDFLAGS) -o $@ $^ $(init_libs)
 
 # A sanitised program cannot be static.
 $(O)/slipway-probe: $(probe_objects)
