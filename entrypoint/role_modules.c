@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "entrypoint/modules/load.h"
+#include "entrypoint/modules/loaded.h"
 #include "entrypoint/role.h"
 #include "entrypoint/role_list.h"
 #include "entrypoint/role_parameters.h"
@@ -27,8 +28,6 @@ static int is_ours(const struct role *role, struct loader *loader, const char *n
 	struct error *error)
 {
 	_cleanup_(elf_module_close) struct elf_module *module = NULL;
-	char loaded_id[BUILD_ID_HEX_SIZE];
-	char our_id[BUILD_ID_HEX_SIZE];
 	_cleanup_free_ char *path = NULL;
 	int r = loader_file(loader, name, &path, error);
 
@@ -36,9 +35,7 @@ static int is_ours(const struct role *role, struct loader *loader, const char *n
 		r = elf_module_open_brief(role->root_fd, path, &module, error);
 	if (r < 0)
 		return r;
-	elf_module_build_id(module, our_id);
-	sysmodule_build_id(role->root_fd, name, loaded_id);
-	*ret = *our_id && strcmp(our_id, loaded_id) == 0;
+	*ret = loaded_compare(role->root_fd, name, module) == LOADED_SAME;
 	return 0;
 }
 

@@ -160,6 +160,13 @@ bool loader_inserted(const struct loader *loader, const char *name)
 	return strv_contains(&loader->inserted, name);
 }
 
+void loader_forget(struct loader *loader, const struct strv *modules)
+{
+	for (size_t i = loader->inserted.count; i-- > 0;)
+		if (strv_contains(modules, loader->inserted.items[i]))
+			strv_remove(&loader->inserted, i);
+}
+
 /* @path is relative to the tree. */
 static int insert(struct loader *loader, struct worker *worker, const char *path,
 	enum reason *reason, struct error *error)

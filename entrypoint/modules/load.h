@@ -35,6 +35,9 @@ int loader_load(struct loader *loader, struct worker *worker, const char *module
 /* Whether the kernel took the module from this loader: it is the tree's own then. */
 bool loader_inserted(const struct loader *loader, const char *module);
 
+/* These were taken out again: the tree's own, should they be there after this, are somebody's. */
+void loader_forget(struct loader *loader, const struct strv *modules);
+
 /* Appends @module's dependencies (all, in load order) and the module itself, '_' in the names. */
 int loader_resolve(
 	struct loader *loader, const char *module, struct strv *names, struct error *error);

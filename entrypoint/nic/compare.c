@@ -7,32 +7,11 @@
 #include <sys/stat.h>
 
 #include "common/fs.h"
+#include "entrypoint/modules/loaded.h"
 #include "entrypoint/modules/parameter.h"
 #include "entrypoint/role_parameters.h"
 #include "module/elf_module.h"
 #include "module/sysmodule.h"
-
-static bool has_srcversion(int root_fd, const char *module, const char *ours)
-{
-	_cleanup_free_ char *loaded = NULL;
-	char path[PATH_MAX];
-
-	(void) snprintf(path, sizeof(path), "sys/module/%s/srcversion", module);
-	return ours && *ours && fs_read_line(root_fd, path, &loaded) == 0 &&
-	       strcmp(loaded, ours) == 0;
-}
-
-static bool is_file_of(int root_fd, const char *module, const struct elf_module *file)
-{
-	char loaded[BUILD_ID_HEX_SIZE];
-	char ours[BUILD_ID_HEX_SIZE];
-
-	elf_module_build_id(file, ours);
-	sysmodule_build_id(root_fd, module, loaded);
-	if (*ours && *loaded)
-		return strcmp(ours, loaded) == 0;
-	return has_srcversion(root_fd, module, elf_module_info(file, "srcversion"));
-}
 
 static int compare_builds(
 	const struct comparison *comparison, const char *module, bool *ret_same, struct error *why)
@@ -42,9 +21,9 @@ static int compare_builds(
 	int r = loader_file(comparison->loader, module, &path, why);
 
 	if (r == 0)
-		r = elf_module_open(comparison->root_fd, path, &file, why);
+		r = elf_module_open_brief(comparison->root_fd, path, &file, why);
 	if (r == 0)
-		*ret_same = is_file_of(comparison->root_fd, module, file);
+		*ret_same = loaded_compare(comparison->root_fd, module, file) == LOADED_SAME;
 	return r;
 }
 

@@ -168,6 +168,8 @@ static int take_rivals_out(struct swapper *swapper, const struct strv *rivals, i
 	swapper_tell(swapper,
 		"the host loaded its own %.300s in the middle of the swap: taken out again", names);
 	r = swapper_remove(swapper, rivals, &removed);
+	if (swapper->own)
+		loader_forget(swapper->own, &removed); /* ours that held them went, too */
 	return r < 0 ? r : 1;
 }
 

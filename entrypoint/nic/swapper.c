@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "entrypoint/modules/insert.h"
+#include "entrypoint/modules/loaded.h"
 #include "entrypoint/modules/parameters_now.h"
 #include "entrypoint/modules/unload.h"
-#include "entrypoint/nic/compare.h"
 #include "module/sysmodule.h"
 
 static void tell_passed_over(void *context, const char *text)
@@ -95,33 +95,29 @@ bool swapper_tree_has(struct loader *tree, const char *name)
 	return loader_file(tree, name, &path, &ignored) == 0;
 }
 
-/* Of builds without an id nothing better is known than that the kernel took the file. */
-static bool is_loaded_from(const struct role *role, const char *name, const char *path)
+static enum loaded compare_file(const struct role *role, const char *name, const char *path)
 {
 	_cleanup_(elf_module_close) struct elf_module *file = NULL;
-	char loaded[BUILD_ID_HEX_SIZE];
-	char of_file[BUILD_ID_HEX_SIZE];
 	struct error ignored;
 
-	if (elf_module_open(role->root_fd, path, &file, &ignored) < 0)
-		return false;
-	sysmodule_build_id(role->root_fd, name, loaded);
-	elf_module_build_id(file, of_file);
-	return strcmp(loaded, of_file) == 0;
+	if (elf_module_open_brief(role->root_fd, path, &file, &ignored) < 0)
+		return LOADED_OTHER;
+	return loaded_compare(role->root_fd, name, file);
 }
 
 bool swapper_is_ours(struct swapper *swapper, const char *name)
 {
-	const struct strv nothing_recorded = { 0 };
-	struct comparison comparison = { .root_fd = swapper->role->root_fd,
-		.recorded = &nothing_recorded };
-	enum compare result = COMPARE_ABSENT;
+	const struct role *role = swapper->role;
+	_cleanup_free_ char *path = NULL;
 	struct error ignored;
+	struct loader *own = swapper_own(swapper, &ignored);
+	enum loaded build;
 
-	comparison.loader = swapper_own(swapper, &ignored);
-	return comparison.loader && swapper_tree_has(comparison.loader, name) &&
-	       compare_module(&comparison, name, &result, &ignored) == 0 &&
-	       (result == COMPARE_SAME || result == COMPARE_PARAMETERS);
+	if (!sysmodule_exists(role->root_fd, name) || sysmodule_is_built_in(role->root_fd, name) ||
+		!own || loader_file(own, name, &path, &ignored) < 0)
+		return false;
+	build = compare_file(role, name, path);
+	return build == LOADED_SAME || (build == LOADED_UNKNOWN && loader_inserted(own, name));
 }
 
 static int choose_options(struct swapper *swapper, const char *name, const char *path,
@@ -165,7 +161,8 @@ static int insert(struct swapper *swapper, const char *name, const char *path, c
 			swapper_tell(swapper, "%s takes not back \"%.500s\": it came without", name,
 				chosen);
 	}
-	if (r == 0 && !is_loaded_from(role, name, path))
+	/* Where nothing is shown, nothing better is known than that the kernel took the file. */
+	if (r == 0 && compare_file(role, name, path) == LOADED_OTHER)
 		return error_set(error, -EEXIST,
 			"%s is loaded, but from another file than /%s: something on the host loads "
 			"modules meanwhile (udev?)",

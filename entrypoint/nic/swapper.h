@@ -30,7 +30,10 @@ void swapper_close(struct swapper *swapper);
 struct loader *swapper_own(struct swapper *swapper, struct error *error);
 struct loader *swapper_host(struct swapper *swapper, struct error *error);
 
-/* Is the image's own build of it loaded? False for what the image lacks. */
+/*
+ * Is the image's own build of it loaded? False for what the image lacks. Of a kernel that shows
+ * neither build ids nor srcversions: what this swapper's own loader loaded.
+ */
 bool swapper_is_ours(struct swapper *swapper, const char *name);
 
 /* Has the tree a file for it? */

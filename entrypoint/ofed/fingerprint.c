@@ -7,6 +7,7 @@
 #include "common/fs.h"
 #include "entrypoint/conf.h"
 #include "entrypoint/contract.h"
+#include "entrypoint/modules/loaded.h"
 #include "entrypoint/modules/module_tree.h"
 #include "entrypoint/role.h"
 #include "entrypoint/roles.h"
@@ -24,11 +25,9 @@
 #define SYMVERS_PATH "usr/src/ofa_kernel/default/Module.symvers"
 
 /* What the kernel loaded may be the host's own of that name. */
-static bool is_of_image(const struct role *role, const struct module_tree *tree, const char *name,
-	const char *loaded_id)
+static bool is_of_image(const struct role *role, const struct module_tree *tree, const char *name)
 {
 	_cleanup_(elf_module_close) struct elf_module *file = NULL;
-	char of_file[BUILD_ID_HEX_SIZE];
 	char below[PATH_MAX];
 	char path[PATH_MAX];
 	struct error ignored;
@@ -38,8 +37,7 @@ static bool is_of_image(const struct role *role, const struct module_tree *tree,
 			(int) sizeof(path) ||
 		elf_module_open_brief(role->root_fd, path, &file, &ignored) < 0)
 		return false;
-	elf_module_build_id(file, of_file);
-	return strcmp(of_file, loaded_id) == 0;
+	return loaded_compare(role->root_fd, name, file) == LOADED_SAME;
 }
 
 /* "modules=ib_core 29ac… ib_uverbs 7ca4… …" of the image's own that are loaded. */
@@ -52,7 +50,7 @@ static void print_builds(const struct role *role, const struct module_tree *tree
 		char build_id[BUILD_ID_HEX_SIZE];
 
 		sysmodule_build_id(role->root_fd, names->items[i], build_id);
-		if (*build_id && is_of_image(role, tree, names->items[i], build_id))
+		if (*build_id && is_of_image(role, tree, names->items[i]))
 			(void) fprintf(file, "%s %s ", names->items[i], build_id);
 	}
 	(void) fputc('\n', file);
