@@ -122,6 +122,16 @@ int fs_write_atomic(int dir_fd, const char *path, const void *data, size_t size,
 	return r;
 }
 
+int fs_sync(int dir_fd, const char *path)
+{
+	_cleanup_close_ int fd = openat(dir_fd, path, O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		return -errno;
+	/* EINVAL: a file system that has nothing to sync. */
+	return fsync(fd) < 0 && errno != EINVAL ? -errno : 0;
+}
+
 int fs_write_output(const char *path, const void *data, size_t size)
 {
 	_cleanup_close_ int fd = -1;

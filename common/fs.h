@@ -36,6 +36,9 @@ int fs_write_atomic(
  */
 int fs_write_output(const char *path, const void *data, size_t size) _must_check_;
 
+/* Has a file, or which files a folder has, on the disk; where there is none, that is fine. */
+int fs_sync(int dir_fd, const char *path) _must_check_;
+
 /* Creates the folder and its parents; one that exists is fine. */
 int fs_mkdir_parents(int dir_fd, const char *path, mode_t mode) _must_check_;
 

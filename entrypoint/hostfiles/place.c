@@ -96,16 +96,6 @@ bool place_is_kept_itself(const struct place *place)
 	       there.st_dev == kept.st_dev && there.st_ino == kept.st_ino;
 }
 
-static int sync_folder(const struct place *place)
-{
-	_cleanup_close_ int fd =
-		openat(place->files->root_fd, place->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-
-	if (fd < 0)
-		return -errno;
-	return fsync(fd) < 0 && errno != EINVAL ? -errno : 0;
-}
-
 static int write_content(const struct place *place, const char *content, struct error *error)
 {
 	int root_fd = place->files->root_fd;
@@ -122,14 +112,17 @@ static int write_content(const struct place *place, const char *content, struct 
 static int keep(const struct place *place, struct error *error)
 {
 	int root_fd = place->files->root_fd;
+	int r;
 
 	if (place->state != PLACE_FOREIGN || place_is_kept_itself(place))
 		return 0;
 	place_forget_kept(place);
-	if (linkat(root_fd, place->path, root_fd, place->kept, 0) < 0 || sync_folder(place) < 0)
-		return error_set_errno(
-			error, -errno, "/%s, to keep what /%s was", place->kept, place->path);
-	return 0;
+	r = linkat(root_fd, place->path, root_fd, place->kept, 0) < 0
+		    ? -errno
+		    : fs_sync(root_fd, place->folder);
+	return r < 0 ? error_set_errno(
+			       error, r, "/%s, to keep what /%s was", place->kept, place->path)
+		     : 0;
 }
 
 static int replace_by_link(const struct place *place, struct error *error)
@@ -173,7 +166,7 @@ int place_restore(struct place *place, struct error *error)
 		(errno != ENOENT || (unlinkat(root_fd, place->path, 0) < 0 && errno != ENOENT)))
 		return error_set_errno(error, -errno, "/%s", place->path);
 	place_forget_content(place);
-	(void) sync_folder(place);
+	(void) !fs_sync(root_fd, place->folder); /* it is undone all the same */
 	return 0;
 }
 

@@ -20,20 +20,13 @@ static bool has_set(int root_fd, const char *folder, const char *krel, const cha
 	return fs_read_line(root_fd, path, &text) == 0 && strcmp(text, id) == 0;
 }
 
-static int sync_path(int dir_fd, const char *path)
-{
-	_cleanup_close_ int fd = openat(dir_fd, path, O_RDONLY | O_CLOEXEC);
-
-	return fd < 0 || fsync(fd) < 0 ? -errno : 0;
-}
-
 static int copy_in(int root_fd, const char *from, int to_fd)
 {
 	const char *slash = strrchr(from, '/');
 	const char *name = slash ? slash + 1 : from;
 	int r = copy_apart(root_fd, from, to_fd, name);
 
-	return r < 0 ? r : sync_path(to_fd, name);
+	return r < 0 ? r : fs_sync(to_fd, name);
 }
 
 static int fill(int root_fd, const char *folder, const struct strv *paths, const char *id)
@@ -48,11 +41,13 @@ static int fill(int root_fd, const char *folder, const struct strv *paths, const
 		return -errno;
 	for (size_t i = 0; r == 0 && i < paths->count; i++)
 		r = copy_in(root_fd, paths->items[i], folder_fd);
-	return r < 0 ? r : fs_write_atomic(folder_fd, ID_FILE, id, strlen(id), 0644);
+	if (r == 0)
+		r = fs_write_atomic(folder_fd, ID_FILE, id, strlen(id), 0644);
+	return r < 0 ? r : fs_sync(root_fd, folder);
 }
 
 /* The new folder takes the old one's place, also where the file system cannot exchange two. */
-static int show(int root_fd, const char *made, const char *folder)
+static int exchange(int root_fd, const char *made, const char *folder)
 {
 	int r;
 
@@ -64,6 +59,17 @@ static int show(int root_fd, const char *made, const char *folder)
 	if (r == 0 && renameat(root_fd, made, root_fd, folder) < 0)
 		r = -errno;
 	return r;
+}
+
+static int show(int root_fd, const char *made, const char *folder)
+{
+	const char *slash = strrchr(folder, '/');
+	char above[PATH_MAX];
+	int r = exchange(root_fd, made, folder);
+
+	(void) snprintf(above, sizeof(above), "%.*s", slash ? (int) (slash - folder) : 1,
+		slash ? folder : ".");
+	return r < 0 ? r : fs_sync(root_fd, above);
 }
 
 int kept_replace(int root_fd, const char *folder, const char *krel, const struct strv *paths,
@@ -81,6 +87,8 @@ int kept_replace(int root_fd, const char *folder, const char *krel, const struct
 	r = fs_remove_tree(root_fd, made);
 	if (r == 0)
 		r = fill(root_fd, below, paths, id);
+	if (r == 0)
+		r = fs_sync(root_fd, made);
 	kill_point("swap:kept:copied");
 	if (r == 0)
 		r = show(root_fd, made, folder);

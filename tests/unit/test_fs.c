@@ -190,6 +190,17 @@ static void list_is_sorted_and_appends(void **state)
 	assert_int_equal(fs_list(folder->fd, "a", &names), -ENOTDIR);
 }
 
+static void sync_takes_files_and_folders(void **state)
+{
+	const struct folder *folder = *state;
+
+	folder_write_text(folder, "a/b", "text");
+	assert_int_equal(fs_sync(folder->fd, "a/b"), 0);
+	assert_int_equal(fs_sync(folder->fd, "a"), 0);
+	assert_int_equal(fs_sync(folder->fd, "."), 0);
+	assert_int_equal(fs_sync(folder->fd, "absent"), -ENOENT);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -208,6 +219,7 @@ int main(void)
 		folder_test(remove_tree_accepts_absence_and_removes_a_link_itself),
 		folder_test(exists_sees_a_dangling_link),
 		folder_test(list_is_sorted_and_appends),
+		folder_test(sync_takes_files_and_folders),
 	};
 
 	return cmocka_run_group_tests_name("fs", tests, NULL, NULL);
