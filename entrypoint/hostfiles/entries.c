@@ -8,6 +8,7 @@
 #include "common/cleanup.h"
 #include "entrypoint/network/record.h"
 
+#define WORD "slipway-hostfiles"
 #define KIND "file"
 
 void entries_free(struct entries *entries)
@@ -73,7 +74,7 @@ static int add_record(struct entries *entries, const struct record *record)
 
 int entries_read(int root_fd, const char *journal, struct entries *entries, struct error *error)
 {
-	_cleanup_(records_free) struct records records = { 0 };
+	_cleanup_(records_free) struct records records = { .word = WORD };
 	int r = records_read(root_fd, journal, &records, error);
 
 	if (r == -ENOENT)
@@ -97,7 +98,7 @@ static int fill(struct records *records, const struct entry *entry)
 int entries_write(
 	int root_fd, const char *journal, const struct entries *entries, struct error *error)
 {
-	_cleanup_(records_free) struct records records = { 0 };
+	_cleanup_(records_free) struct records records = { .word = WORD };
 	int r = 0;
 
 	if (!entries->count)

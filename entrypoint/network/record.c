@@ -7,7 +7,8 @@
 
 #include "common/fs.h"
 
-#define FIRST_LINE "slipway-network 1"
+#define USUAL_WORD "slipway-network"
+#define FORMAT     " 1"
 #define LAST_LINE  "end"
 
 /* A node with a full routing table on its NIC writes some 20 MB. */
@@ -29,6 +30,11 @@ void records_free(struct records *records)
 		record_clear(&records->items[i]);
 	free(records->items);
 	*records = (struct records){ 0 };
+}
+
+static const char *word_of(const struct records *records)
+{
+	return records->word ? records->word : USUAL_WORD;
 }
 
 /* Capacities are the powers of two: a count that is one (or 0) is a full array. */
@@ -278,7 +284,7 @@ int records_render(const struct records *records, char **ret_text, size_t *ret_s
 
 	if (!stream)
 		return -ENOMEM;
-	(void) fputs(FIRST_LINE "\n", stream);
+	(void) fprintf(stream, "%s" FORMAT "\n", word_of(records));
 	for (size_t i = 0; r == 0 && i < records->count; i++)
 		r = put_record(stream, &records->items[i]);
 	(void) fputs(LAST_LINE "\n", stream);
@@ -289,16 +295,6 @@ int records_render(const struct records *records, char **ret_text, size_t *ret_s
 	*ret_text = TAKE_PTR(text);
 	*ret_size = size;
 	return 0;
-}
-
-static int sync_folder(int root_fd, const char *folder)
-{
-	_cleanup_close_ int fd = openat(root_fd, folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-
-	if (fd < 0)
-		return -errno;
-	/* EINVAL: a file system that has nothing to sync. */
-	return fsync(fd) < 0 && errno != EINVAL ? -errno : 0;
 }
 
 /*
@@ -325,7 +321,7 @@ static int make_folder(int root_fd, const char *path, char **ret_folder)
 	for (char *end = is_new ? strrchr(above, '/') : NULL; r == 0 && end && end != above;
 		end = strrchr(above, '/')) {
 		*end = '\0';
-		r = sync_folder(root_fd, above);
+		r = fs_sync(root_fd, above);
 	}
 	if (r == 0)
 		*ret_folder = TAKE_PTR(folder);
@@ -344,7 +340,7 @@ static size_t value_size(const char *value)
 /* Of the text, before any memory is spent on it. */
 static size_t text_size(const struct records *records)
 {
-	size_t size = strlen(FIRST_LINE "\n" LAST_LINE "\n");
+	size_t size = strlen(word_of(records)) + strlen(FORMAT "\n" LAST_LINE "\n");
 
 	for (size_t i = 0; i < records->count; i++) {
 		const struct record *record = &records->items[i];
@@ -376,7 +372,7 @@ int records_write(int root_fd, const char *path, const struct records *records, 
 	if (r == 0)
 		r = fs_write_atomic(root_fd, path, text, size, 0600);
 	if (r == 0)
-		r = sync_folder(root_fd, folder);
+		r = fs_sync(root_fd, folder);
 	return r < 0 ? error_set_errno(error, r, "%s: cannot be written", path) : 0;
 }
 
@@ -458,6 +454,14 @@ static bool line_is(const char *line, size_t length, const char *text)
 	return length == strlen(text) && memcmp(line, text, length) == 0;
 }
 
+static bool is_first_line(const char *line, size_t length, const char *word)
+{
+	size_t size = strlen(word);
+
+	return length >= size && memcmp(line, word, size) == 0 &&
+	       line_is(line + size, length - size, FORMAT);
+}
+
 /* @ret_line: which line is bad, from 1. */
 static int parse(struct records *records, const char *text, size_t size, size_t *ret_line)
 {
@@ -471,7 +475,7 @@ static int parse(struct records *records, const char *text, size_t size, size_t 
 		if (!newline)
 			return -EBADMSG;
 		if (*ret_line == 1)
-			r = line_is(text, length, FIRST_LINE) ? 0 : -EBADMSG;
+			r = is_first_line(text, length, word_of(records)) ? 0 : -EBADMSG;
 		else if (line_is(text, length, LAST_LINE))
 			return newline + 1 == end ? 0 : -EBADMSG;
 		else
@@ -485,7 +489,7 @@ static int parse(struct records *records, const char *text, size_t size, size_t 
 int records_parse(const char *text, size_t size, const char *path, struct records *records,
 	struct error *error)
 {
-	struct records found = { 0 };
+	struct records found = { .word = records->word };
 	size_t line = 0;
 	int r = parse(&found, text, size, &line);
 

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The journal of the network state: a text file of records, one a line, that a person can read and
- * a later life of the container takes up again after SIGKILL or a power loss.
+ * A journal: a text file of records, one a line, that a person can read and a later life of the
+ * container takes up again after SIGKILL or a power loss. The network's state is one, what is owed
+ * to the host's files and what to its modules are others.
  *
  *   link device=pci/0000:3b:00.0 name=ens1f0 mtu=9000 …
  *
  * A record is a kind and fields. A value is printable ASCII; '%', space, newline and whatever else
- * is not are written as %XX. The first line is "slipway-network 1", the last "end": a file without
- * it was never finished and says nothing. It is written beside its place, synced with its folder,
- * and renamed.
+ * is not are written as %XX. The first line is the journal's own word and "1", the last "end": a
+ * file without it was never finished and says nothing. It is written beside its place, synced with
+ * its folder, and renamed.
  */
 #pragma once
 
@@ -31,6 +32,7 @@ struct record {
 
 /* In the order in which they were added. Owned: records_free(). */
 struct records {
+	const char *word; /* which journal it is; NULL: the network's, "slipway-network" */
 	struct record *items;
 	size_t count;
 };

@@ -5,6 +5,8 @@
 
 #include "entrypoint/network/record.h"
 
+#define WORD "slipway-modules"
+
 /* Stable: a later build of Slipway reads what an earlier one wrote. */
 static const char *const parts[] = {
 	[SWAP_OURS] = "ours",
@@ -92,7 +94,7 @@ static int print_plan(struct records *records, const struct swap_plan *plan)
 int swap_plan_write(
 	int root_fd, const char *path, const struct swap_plan *plan, struct error *error)
 {
-	_cleanup_(records_free) struct records records = { 0 };
+	_cleanup_(records_free) struct records records = { .word = WORD };
 	int r = print_plan(&records, plan);
 
 	return r < 0 ? error_set_errno(error, r, "/%s", path)
@@ -145,7 +147,7 @@ static int take_record(const struct record *record, struct swap_plan *plan)
 
 int swap_plan_read(int root_fd, const char *path, struct swap_plan *plan, struct error *error)
 {
-	_cleanup_(records_free) struct records records = { 0 };
+	_cleanup_(records_free) struct records records = { .word = WORD };
 	int r = records_read(root_fd, path, &records, error);
 
 	if (r < 0)

@@ -190,9 +190,32 @@ static void names_that_could_not_be_read_are_not_written(void **state)
 	assert_int_equal(faccessat(folder->fd, "journal", F_OK, 0), -1);
 }
 
+/* What one journal says is nothing to the reader of another. */
+static void another_journals_word_is_refused(void **state)
+{
+	const struct folder *folder = *state;
+	_cleanup_records_ struct records out = { .word = "slipway-one" };
+	_cleanup_records_ struct records in = { .word = "slipway-one" };
+	_cleanup_records_ struct records other = { .word = "slipway-other" };
+	_cleanup_records_ struct records longer = { .word = "slipway-one-more" };
+	_cleanup_free_ char *text = NULL;
+	struct error error = { "" };
+
+	assert_non_null(records_add(&out, "link"));
+	assert_int_equal(records_write(folder->fd, "journal", &out, &error), 0);
+	text = folder_read_text(folder, "journal");
+	assert_string_equal(text, "slipway-one 1\nlink\nend\n");
+	assert_int_equal(records_read(folder->fd, "journal", &in, &error), 0);
+	assert_int_equal(in.count, 1);
+	assert_int_equal(records_read(folder->fd, "journal", &other, &error), -EBADMSG);
+	assert_contains(error.text, "line 1");
+	assert_int_equal(records_read(folder->fd, "journal", &longer, &error), -EBADMSG);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		folder_test(another_journals_word_is_refused),
 		folder_test(what_is_written_is_read),
 		folder_test(the_file_is_text),
 		cmocka_unit_test(a_field_that_is_set_again_is_replaced),
