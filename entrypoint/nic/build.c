@@ -43,7 +43,7 @@ int nic_build_read(struct nic_build *build, int root_fd, const struct nic_inputs
 		return 0;
 	build->build = (struct nodebuild){ .recipe = "ofed", .role = "nic", .kit = KIT_FOLDER };
 	if (inputs->nfsrdma && fs_exists(root_fd, NFSRDMA_SOURCE))
-		build->build.needs = "rpcrdma";
+		build->build.needs = NIC_NFSRDMA_MODULE;
 	r = nic_build_settings(inputs, &build->build.settings, error);
 	if (r < 0)
 		return r;

@@ -10,6 +10,7 @@
 #include "entrypoint/nic/name_rules.h"
 #include "entrypoint/nic/nic.h"
 #include "entrypoint/nic/swap.h"
+#include "entrypoint/peermem/release.h"
 #include "entrypoint/roles.h"
 
 #define MEMORY_FOLDER NIC_STATE_FOLDER "/host-files"
@@ -17,9 +18,6 @@
 
 /* Of a file that may be another container's. */
 #define STOCK_LIMIT (64UL * 1024)
-
-/* Loaded by the GPU side, which waits for us by itself (peermem/release.h). */
-#define PEERMEM "nvidia_peermem"
 
 /* The host's files for one action, and what is to be told of them. */
 struct work {
@@ -110,12 +108,13 @@ static int push_all(struct strv *names, const struct strv *more)
 	return r;
 }
 
+/* Not nvidia_peermem: the GPU side loads it, and waits for us by itself. */
 static int push_going(struct strv *names, const struct swap_plan *swap)
 {
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && i < swap->go_count; i++)
-		if (strcmp(swap->go[i].name, PEERMEM) != 0)
+		if (strcmp(swap->go[i].name, PEERMEM_MODULE) != 0)
 			r = strv_push_unique(names, swap->go[i].name);
 	return r;
 }

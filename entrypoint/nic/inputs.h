@@ -12,6 +12,9 @@
 #include "common/strv.h"
 #include "entrypoint/engine/journal.h"
 
+/* ENABLE_NFSRDMA: what the stock container loads then, which has both transports in one module. */
+#define NIC_NFSRDMA_MODULE "rpcrdma"
+
 enum nic_mode { NIC_PRECOMPILED, NIC_SOURCES, NIC_DTK_BUILD };
 
 /* As the argument says it. */

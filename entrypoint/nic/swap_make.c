@@ -18,9 +18,6 @@
  */
 static const char nic_modules[] = "ib_uverbs ib_umad rdma_ucm mlx5_core mlx5_ib ib_ipoib rdma_cm";
 
-/* ENABLE_NFSRDMA: what the stock container loads then, which has both transports in one module. */
-#define NFSRDMA_MODULE "rpcrdma"
-
 /* Everything that one comparison holds on to. */
 struct making {
 	struct action *action;
@@ -59,12 +56,12 @@ static int push_nfsrdma(struct action *action, struct strv *names)
 
 	if (!nic->inputs.nfsrdma)
 		return 0;
-	if (strv_contains(&nic->role.driver_modules, NFSRDMA_MODULE))
-		return strv_push_unique(names, NFSRDMA_MODULE);
+	if (strv_contains(&nic->role.driver_modules, NIC_NFSRDMA_MODULE))
+		return strv_push_unique(names, NIC_NFSRDMA_MODULE);
 	(void) error_set(&note, 0,
 		"%s is asked for, but the image has no %s for this kernel: build it with an OFED "
 		"that has it",
-		CONTRACT_ENV_NFSRDMA, NFSRDMA_MODULE);
+		CONTRACT_ENV_NFSRDMA, NIC_NFSRDMA_MODULE);
 	tell(action, &note);
 	return 0;
 }
