@@ -66,7 +66,7 @@ fuzz_sources := $(wildcard tests/fuzz/fuzz_*.c)
 fuzz_programs := $(patsubst tests/fuzz/%.c,$(fuzz_dir)/%,$(fuzz_sources))
 # Compiled once for all targets; a target links what it needs of it.
 fuzz_tested := $(patsubst %.c,$(fuzz_dir)/obj/%.o,$(common_sources) $(module_sources) $(kernels_sources) \
-	$(addprefix entrypoint/network/,record.c device_record.c device_state.c vf.c netlink.c))
+	entrypoint/engine/record.c $(addprefix entrypoint/network/,device_record.c device_state.c vf.c netlink.c))
 
 $(fuzz_dir)/obj/%.o: %.c
 	@mkdir -p $(@D)
@@ -176,6 +176,6 @@ agreement-programs: $(addprefix $(agreement_dir)/,loader mutate judge certs)
 
 # ---- what the VM's tests of the network state run: the role's own code without the role
 
-$(O)/nettool: $(O)/tests/vm/nettool.o $(call objects,$(wildcard entrypoint/network/*.c) entrypoint/modules/pod.c $(init_common))
+$(O)/nettool: $(O)/tests/vm/nettool.o $(call objects,$(wildcard entrypoint/network/*.c) entrypoint/engine/pod.c entrypoint/engine/record.c $(init_common))
 	@echo "  LINK    $@"
 	$(Q)$(CC) $(base_ldflags) $(LDFLAGS) -o $@ $^ -lmnl

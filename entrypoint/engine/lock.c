@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 
 #include "common/fs.h"
-#include "entrypoint/modules/pod.h"
+#include "entrypoint/engine/pod.h"
 
 /* How long we come back for those who look: a second in all. */
 #define LOOKER_TRIES   500

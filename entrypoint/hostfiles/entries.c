@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "common/cleanup.h"
-#include "entrypoint/network/record.h"
+#include "entrypoint/engine/record.h"
 
 #define WORD "slipway-hostfiles"
 #define KIND "file"

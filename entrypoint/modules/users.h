@@ -10,7 +10,7 @@
 
 #include "common/cleanup.h"
 #include "common/strv.h"
-#include "entrypoint/modules/pod.h"
+#include "entrypoint/engine/pod.h"
 
 struct user {
 	pid_t pid;

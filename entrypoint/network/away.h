@@ -8,7 +8,7 @@
 #pragma once
 
 #include "entrypoint/network/network.h"
-#include "entrypoint/network/record.h"
+#include "entrypoint/engine/record.h"
 
 /* Tells of each, and adds it to @records. Never a reason to stop: -ENOMEM only. */
 int away_save(const struct network *network, struct records *records);

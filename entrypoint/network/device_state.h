@@ -8,7 +8,7 @@
 #include "common/strv.h"
 #include "entrypoint/network/devlink.h"
 #include "entrypoint/network/netlink.h"
-#include "entrypoint/network/record.h"
+#include "entrypoint/engine/record.h"
 #include "entrypoint/network/vf.h"
 
 #define DEVICE_PART_SIZE 64 /* of a PCI address, a driver */

@@ -8,7 +8,7 @@
 #pragma once
 
 #include "entrypoint/network/network.h"
-#include "entrypoint/network/record.h"
+#include "entrypoint/engine/record.h"
 
 /* Appends records of every device whose driver is one of network->modules. */
 int devices_save(const struct network *network, struct records *records, struct error *error);

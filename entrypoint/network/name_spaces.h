@@ -11,7 +11,7 @@
 #include <linux/if.h>
 #include <stddef.h>
 
-#include "entrypoint/modules/pod.h"
+#include "entrypoint/engine/pod.h"
 #include "entrypoint/network/devlink.h"
 
 struct away_link {

@@ -10,7 +10,7 @@
 #include "entrypoint/network/devices.h"
 #include "entrypoint/network/links.h"
 #include "entrypoint/network/rdma.h"
-#include "entrypoint/network/record.h"
+#include "entrypoint/engine/record.h"
 #include "entrypoint/network/tell.h"
 
 #define _cleanup_records_ _cleanup_(records_free)

@@ -8,7 +8,7 @@
 #pragma once
 
 #include "entrypoint/network/network.h"
-#include "entrypoint/network/record.h"
+#include "entrypoint/engine/record.h"
 
 /*
  * Of the devices whose driver is one of network->modules; not those of which several belong to one

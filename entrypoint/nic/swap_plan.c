@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "entrypoint/network/record.h"
+#include "entrypoint/engine/record.h"
 
 #define WORD "slipway-modules"
 

@@ -50,7 +50,7 @@ bool swap_plan_goes(const struct swap_plan *plan, const char *module);
 /* Appends the names of go, in order. -ENOMEM. */
 int swap_plan_going(const struct swap_plan *plan, struct strv *names);
 
-/* A text file of records, one a line (network/record.h). swap_plan_read() appends to @plan. */
+/* A text file of records, one a line (engine/record.h). swap_plan_read() appends to @plan. */
 int swap_plan_write(
 	int root_fd, const char *path, const struct swap_plan *plan, struct error *error);
 int swap_plan_read(int root_fd, const char *path, struct swap_plan *plan, struct error *error);

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-#include "entrypoint/modules/pod.h"
+#include "entrypoint/engine/pod.h"
 
 /* As many of one program are told. */
 #define PROCESSES_MAX 8

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "entrypoint/network/device_state.h"
-#include "entrypoint/network/record.h"
+#include "entrypoint/engine/record.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -16,7 +16,7 @@
 #include "entrypoint/network/link_table.h"
 #include "entrypoint/network/links.h"
 #include "entrypoint/network/netlink.h"
-#include "entrypoint/network/record.h"
+#include "entrypoint/engine/record.h"
 #include "tests/unit/support.h"
 
 #define _cleanup_netlink_ _cleanup_(netlink_close)

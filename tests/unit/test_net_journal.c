@@ -9,7 +9,7 @@
 
 #include "common/fs.h"
 #include "entrypoint/network/network.h"
-#include "entrypoint/network/record.h"
+#include "entrypoint/engine/record.h"
 #include "tests/unit/support.h"
 
 #define JOURNAL "state/network.journal"

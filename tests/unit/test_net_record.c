@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
-#include "entrypoint/network/record.h"
+#include "entrypoint/engine/record.h"
 #include "tests/unit/support.h"
 
 #define _cleanup_records_ _cleanup_(records_free)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "entrypoint/modules/pod.h"
+#include "entrypoint/engine/pod.h"
 #include "tests/unit/support.h"
 
 #define UID    "1a2b3c4d-1111-2222-3333-0123456789ab"

@@ -19,7 +19,7 @@
 #include "common/clock.h"
 #include "entrypoint/network/devices.h"
 #include "entrypoint/network/network.h"
-#include "entrypoint/network/record.h"
+#include "entrypoint/engine/record.h"
 
 struct tool {
 	struct network network;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "entrypoint/network/record.h"
+#include "entrypoint/engine/record.h"
 
 #include <fcntl.h>
 #include <stdarg.h>

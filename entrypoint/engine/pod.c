@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "entrypoint/modules/pod.h"
+#include "entrypoint/engine/pod.h"
 
 #include <ctype.h>
 #include <stdio.h>
