@@ -29,7 +29,7 @@ base_ldflags := -pie -Wl,-z,relro,-z,now -Wl,--as-needed $(if $(SAN),-fsanitize=
 
 common_sources := $(wildcard common/*.c)
 module_sources := $(wildcard module/*.c)
-entrypoint_sources := $(wildcard entrypoint/*.c entrypoint/*/*.c)
+entrypoint_sources := $(wildcard entrypoint/*.c entrypoint/*/*.c entrypoint/*/*/*.c)
 kernels_sources := $(wildcard kernels/*.c kernels/*/*.c)
 cli_sources := $(wildcard cli/*.c cli/*/*.c)
 

@@ -2,9 +2,9 @@
 /* What the parts of the NIC role share. nic.c has its steps; each part has a file of its own. */
 #pragma once
 
-#include "entrypoint/nic/build.h"
+#include "entrypoint/nic/build/build.h"
 #include "entrypoint/nic/inputs.h"
-#include "entrypoint/nic/swap_plan.h"
+#include "entrypoint/nic/plan/swap_plan.h"
 #include "entrypoint/nic/watch.h"
 #include "entrypoint/role.h"
 #include "entrypoint/roles.h"

@@ -7,7 +7,7 @@
 #include "common/clock.h"
 #include "entrypoint/nic/nic.h"
 #include "entrypoint/nic/report.h"
-#include "entrypoint/nic/swap.h"
+#include "entrypoint/nic/swap/swap.h"
 #include "entrypoint/role_list.h"
 #include "entrypoint/role_parameters.h"
 #include "module/sysmodule.h"

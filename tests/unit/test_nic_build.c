@@ -5,8 +5,8 @@
 #include <sys/stat.h>
 
 #include "common/fs.h"
-#include "entrypoint/nic/build.h"
-#include "entrypoint/nic/toolkit_place.h"
+#include "entrypoint/nic/build/build.h"
+#include "entrypoint/nic/build/toolkit_place.h"
 
 #define KREL  "5.14.0-503.el9.x86_64+rt"
 #define LABEL "5.14.0-503.el9.x86_64_rt"

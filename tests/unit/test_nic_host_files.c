@@ -6,8 +6,8 @@
 #include "common/error.h"
 #include "common/fs.h"
 #include "common/strv.h"
-#include "entrypoint/nic/host_files.h"
-#include "entrypoint/nic/name_rules.h"
+#include "entrypoint/nic/host/host_files.h"
+#include "entrypoint/nic/host/name_rules.h"
 #include "entrypoint/nic/nic.h"
 
 /* ---- the rules that keep names */

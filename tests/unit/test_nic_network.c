@@ -7,7 +7,7 @@
 
 #include "common/fs.h"
 #include "entrypoint/network/network.h"
-#include "entrypoint/nic/debt.h"
+#include "entrypoint/nic/swap/debt.h"
 #include "entrypoint/nic/network_journal.h"
 #include "entrypoint/nic/network_steps.h"
 

@@ -3,8 +3,8 @@
 #include "tests/unit/node_folder.h"
 
 #include "entrypoint/modules/parameters_now.h"
-#include "entrypoint/nic/debt.h"
-#include "entrypoint/nic/kept.h"
+#include "entrypoint/nic/swap/debt.h"
+#include "entrypoint/nic/swap/kept.h"
 #include "entrypoint/roles.h"
 
 #define HOST_TREE "host/lib/modules/" KREL

@@ -5,7 +5,7 @@
 #include <sys/wait.h>
 
 #include "entrypoint/contract.h"
-#include "entrypoint/nic/swap_make.h"
+#include "entrypoint/nic/plan/swap_make.h"
 
 #define TREE "lib/modules/" KREL
 #define SET  TREE "/updates/ofed/"

@@ -2,7 +2,7 @@
 /* Modules that leant on what was swapped, and come back after. For workers. */
 #pragma once
 
-#include "entrypoint/nic/swapper.h"
+#include "entrypoint/nic/swap/swapper.h"
 
 /*
  * Loads what of @debt's modules is not there: with @of_image the image's where it has one, else the

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "entrypoint/nic/kept.h"
+#include "entrypoint/nic/swap/kept.h"
 
 #include <fcntl.h>
 #include <limits.h>

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Ours go: before what was there comes back. */
-#include "entrypoint/nic/swap_undo.h"
+#include "entrypoint/nic/swap/swap_undo.h"
 
 #include <string.h>
 
 #include "entrypoint/engine/kill_point.h"
 #include "entrypoint/modules/unload.h"
-#include "entrypoint/nic/debt.h"
+#include "entrypoint/nic/swap/debt.h"
 #include "entrypoint/nic/network_steps.h"
-#include "entrypoint/nic/swap.h"
-#include "entrypoint/nic/swap_make.h"
+#include "entrypoint/nic/swap/swap.h"
+#include "entrypoint/nic/plan/swap_make.h"
 #include "entrypoint/peermem/release.h"
 #include "module/sysmodule.h"
 

@@ -7,7 +7,7 @@
 #pragma once
 
 #include "entrypoint/nic/inputs.h"
-#include "entrypoint/nic/toolkit.h"
+#include "entrypoint/nic/build/toolkit.h"
 #include "entrypoint/nodebuild/nodebuild.h"
 
 /*

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "entrypoint/nic/build.h"
+#include "entrypoint/nic/build/build.h"
 
 #include <string.h>
 

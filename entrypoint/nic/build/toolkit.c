@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "entrypoint/nic/toolkit.h"
+#include "entrypoint/nic/build/toolkit.h"
 
 #include <fcntl.h>
 #include <string.h>
@@ -7,9 +7,9 @@
 #include "common/copy.h"
 #include "common/fs.h"
 #include "entrypoint/contract.h"
-#include "entrypoint/nic/build.h"
+#include "entrypoint/nic/build/build.h"
 #include "entrypoint/nic/nic.h"
-#include "entrypoint/nic/toolkit_place.h"
+#include "entrypoint/nic/build/toolkit_place.h"
 #include "entrypoint/nodebuild/nodebuild.h"
 #include "entrypoint/nodebuild/run.h"
 #include "entrypoint/roles.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "entrypoint/nic/sources.h"
+#include "entrypoint/nic/host/sources.h"
 
 #include <fcntl.h>
 #include <limits.h>

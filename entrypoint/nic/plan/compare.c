@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "entrypoint/nic/compare.h"
+#include "entrypoint/nic/plan/compare.h"
 
 #include <limits.h>
 #include <string.h>

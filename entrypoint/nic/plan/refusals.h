@@ -6,7 +6,7 @@
  */
 #pragma once
 
-#include "entrypoint/nic/swap_plan.h"
+#include "entrypoint/nic/plan/swap_plan.h"
 
 /*
  * -EBUSY (REASON_MODULE_IN_USE) when a module of plan->go may not or cannot go, with all of the

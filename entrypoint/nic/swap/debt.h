@@ -11,7 +11,7 @@
  */
 #pragma once
 
-#include "entrypoint/nic/at_hand.h"
+#include "entrypoint/nic/swap/at_hand.h"
 #include "entrypoint/nic/nic.h"
 
 /* -ENOENT: nothing is owed. swap_plan_free() in any case. */

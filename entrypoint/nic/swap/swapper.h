@@ -8,7 +8,7 @@
 #include <limits.h>
 
 #include "entrypoint/modules/load.h"
-#include "entrypoint/nic/at_hand.h"
+#include "entrypoint/nic/swap/at_hand.h"
 #include "entrypoint/nic/nic.h"
 
 struct swapper {

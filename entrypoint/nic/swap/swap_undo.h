@@ -2,7 +2,7 @@
 /* Parts of the way back; for swap_undo.c, swap_back.c and swap_restore.c. In a worker. */
 #pragma once
 
-#include "entrypoint/nic/swapper.h"
+#include "entrypoint/nic/swap/swapper.h"
 
 /*
  * The operator wants the node's own modules back (RESTORE_DRIVER_ON_POD_TERMINATION): proves them,

@@ -5,11 +5,11 @@
 
 #include "common/fnv.h"
 #include "entrypoint/engine/kill_point.h"
-#include "entrypoint/nic/debt.h"
-#include "entrypoint/nic/kept.h"
-#include "entrypoint/nic/others.h"
-#include "entrypoint/nic/swap.h"
-#include "entrypoint/nic/swapper.h"
+#include "entrypoint/nic/swap/debt.h"
+#include "entrypoint/nic/swap/kept.h"
+#include "entrypoint/nic/swap/others.h"
+#include "entrypoint/nic/swap/swap.h"
+#include "entrypoint/nic/swap/swapper.h"
 #include "module/sysmodule.h"
 
 static int bring_again(struct swapper *swapper)

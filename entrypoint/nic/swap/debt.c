@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "entrypoint/nic/debt.h"
+#include "entrypoint/nic/swap/debt.h"
 
 #include <string.h>
 

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The way there: old modules out, ours in, what leant on the old ones in again. */
-#include "entrypoint/nic/swap.h"
+#include "entrypoint/nic/swap/swap.h"
 
 #include <string.h>
 
 #include "common/fs.h"
 #include "entrypoint/engine/kill_point.h"
 #include "entrypoint/modules/unload.h"
-#include "entrypoint/nic/debt.h"
-#include "entrypoint/nic/refusals.h"
-#include "entrypoint/nic/swapper.h"
+#include "entrypoint/nic/swap/debt.h"
+#include "entrypoint/nic/plan/refusals.h"
+#include "entrypoint/nic/swap/swapper.h"
 #include "entrypoint/peermem/release.h"
 #include "entrypoint/role_parameters.h"
 #include "module/sysmodule.h"

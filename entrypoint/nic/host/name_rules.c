@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "entrypoint/nic/name_rules.h"
+#include "entrypoint/nic/host/name_rules.h"
 
 #include <ctype.h>
 #include <limits.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "entrypoint/nic/others.h"
+#include "entrypoint/nic/swap/others.h"
 
 #include "entrypoint/modules/prove.h"
-#include "entrypoint/nic/swap.h"
+#include "entrypoint/nic/swap/swap.h"
 #include "entrypoint/role_list.h"
 #include "module/sysmodule.h"
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "entrypoint/nic/host_options.h"
+#include "entrypoint/nic/host/host_options.h"
 
 #include <string.h>
 
 #include "common/fs.h"
 #include "entrypoint/contract.h"
 #include "entrypoint/modules/load.h"
-#include "entrypoint/nic/modprobe_options.h"
+#include "entrypoint/nic/host/modprobe_options.h"
 #include "entrypoint/role.h"
 
 #define OWN_FOLDER "etc/modprobe.d/"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "entrypoint/nic/refusals.h"
+#include "entrypoint/nic/plan/refusals.h"
 
 #include <limits.h>
 #include <stdarg.h>

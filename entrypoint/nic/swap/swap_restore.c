@@ -7,9 +7,9 @@
 
 #include "entrypoint/contract.h"
 #include "entrypoint/modules/prove.h"
-#include "entrypoint/nic/debt.h"
-#include "entrypoint/nic/swap_make.h"
-#include "entrypoint/nic/swap_undo.h"
+#include "entrypoint/nic/swap/debt.h"
+#include "entrypoint/nic/plan/swap_make.h"
+#include "entrypoint/nic/swap/swap_undo.h"
 #include "module/sysmodule.h"
 
 struct restoring {

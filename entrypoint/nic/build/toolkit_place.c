@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "entrypoint/nic/toolkit_place.h"
+#include "entrypoint/nic/build/toolkit_place.h"
 
 #include <link.h>
 #include <string.h>

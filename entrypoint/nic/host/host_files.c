@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "entrypoint/nic/host_files.h"
+#include "entrypoint/nic/host/host_files.h"
 
 #include <string.h>
 #include <time.h>
@@ -7,9 +7,9 @@
 #include "common/fs.h"
 #include "entrypoint/hostfiles/hostfiles.h"
 #include "entrypoint/hostfiles/udevd.h"
-#include "entrypoint/nic/name_rules.h"
+#include "entrypoint/nic/host/name_rules.h"
 #include "entrypoint/nic/nic.h"
-#include "entrypoint/nic/swap.h"
+#include "entrypoint/nic/swap/swap.h"
 #include "entrypoint/peermem/release.h"
 #include "entrypoint/roles.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "entrypoint/nic/at_hand.h"
+#include "entrypoint/nic/swap/at_hand.h"
 
 #include <fcntl.h>
 #include <limits.h>

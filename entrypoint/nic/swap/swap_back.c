@@ -3,11 +3,11 @@
 #include <string.h>
 
 #include "entrypoint/engine/kill_point.h"
-#include "entrypoint/nic/debt.h"
-#include "entrypoint/nic/others.h"
-#include "entrypoint/nic/swap.h"
-#include "entrypoint/nic/swap_undo.h"
-#include "entrypoint/nic/swapper.h"
+#include "entrypoint/nic/swap/debt.h"
+#include "entrypoint/nic/swap/others.h"
+#include "entrypoint/nic/swap/swap.h"
+#include "entrypoint/nic/swap/swap_undo.h"
+#include "entrypoint/nic/swap/swapper.h"
 #include "entrypoint/peermem/release.h"
 #include "entrypoint/role_list.h"
 #include "entrypoint/role_parameters.h"

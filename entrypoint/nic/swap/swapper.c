@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "entrypoint/nic/swapper.h"
+#include "entrypoint/nic/swap/swapper.h"
 
 #include <stdarg.h>
 #include <string.h>

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "entrypoint/nic/swap_make.h"
+#include "entrypoint/nic/plan/swap_make.h"
 
 #include <string.h>
 
 #include "entrypoint/contract.h"
 #include "entrypoint/modules/parameters_now.h"
-#include "entrypoint/nic/compare.h"
-#include "entrypoint/nic/refusals.h"
+#include "entrypoint/nic/plan/compare.h"
+#include "entrypoint/nic/plan/refusals.h"
 #include "entrypoint/peermem/release.h"
 #include "entrypoint/role_list.h"
 #include "entrypoint/role_parameters.h"

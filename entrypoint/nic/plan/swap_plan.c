@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "entrypoint/nic/swap_plan.h"
+#include "entrypoint/nic/plan/swap_plan.h"
 
 #include <string.h>
 

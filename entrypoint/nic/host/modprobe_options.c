@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "entrypoint/nic/modprobe_options.h"
+#include "entrypoint/nic/host/modprobe_options.h"
 
 #include <fcntl.h>
 #include <limits.h>
