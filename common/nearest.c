@@ -37,6 +37,18 @@ static size_t distance(const char *a, size_t a_length, const char *b, size_t b_l
 	return last[b_length];
 }
 
+bool is_slip_of(const char *text, const char *word, size_t most)
+{
+	size_t text_length = strlen(text), word_length = strlen(word);
+	size_t far;
+
+	if (text_length > WORD_MAX || word_length > WORD_MAX || text_length > word_length + most ||
+		word_length > text_length + most)
+		return false;
+	far = distance(text, text_length, word, word_length);
+	return far > 0 && far <= most;
+}
+
 const char *nearest_word(const struct strv *words, const char *text)
 {
 	size_t length = strlen(text);

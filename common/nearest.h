@@ -2,6 +2,9 @@
 /* What somebody who mistyped a word may have meant. */
 #pragma once
 
+#include <stdbool.h>
+#include <stddef.h>
+
 #include "common/strv.h"
 
 /*
@@ -10,3 +13,6 @@
  * near. Borrows from @words.
  */
 const char *nearest_word(const struct strv *words, const char *text);
+
+/* Is @text @word with one to @most mistakes: a letter changed, added, left out, or two swapped? */
+bool is_slip_of(const char *text, const char *word, size_t most);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/cleanup.h"
+#include "common/nearest.h"
 #include "entrypoint/engine/journal.h"
 #include "entrypoint/engine/kill_point.h"
 #include "entrypoint/engine/reason.h"
@@ -147,12 +148,31 @@ static int usage_error(int root_fd, const char *program, bool is_last_word, cons
 	return reason_entry(REASON_USAGE)->exit_code;
 }
 
+/* Borrows from the table. */
+static const char *verb_meant(const char *program, const char *name)
+{
+	_cleanup_strv_ struct strv names = { 0 };
+	const char *meant;
+	const struct verb *verb;
+
+	for (size_t i = 0; i < ARRAY_SIZE(verbs); i++)
+		if (strcmp(verbs[i].program, program) == 0 && strv_push(&names, verbs[i].name) < 0)
+			return NULL;
+	meant = nearest_word(&names, name);
+	verb = meant ? find_verb(program, meant) : NULL;
+	if (verb)
+		return verb->name;
+	return is_slip_of(name, "status", 2) ? "status" : NULL;
+}
+
 static int no_verb(int root_fd, const char *program, const char *name)
 {
+	const char *meant = *name ? verb_meant(program, name) : NULL;
 	char text[256];
 
 	if (*name)
-		(void) snprintf(text, sizeof(text), "%s: no verb \"%.64s\"", program, name);
+		(void) snprintf(text, sizeof(text), "%s: no verb \"%.64s\"%s%s%s", program, name,
+			meant ? ": did you mean " : "", meant ? meant : "", meant ? "?" : "");
 	else
 		(void) snprintf(text, sizeof(text), "%s: say what to do", program);
 	return usage_error(root_fd, program, true, text);
@@ -181,15 +201,30 @@ static int run_status(int root_fd, const char *program, char *const *arguments)
 	return usage_error(root_fd, program, false, text);
 }
 
-int main(int argc, char **argv)
+/* Also behind a verb: nobody who asks for help wants a driver loaded. */
+static bool asks_for_help(char *const *arguments)
 {
-	const char *program = program_name(argv[0]);
-	const char *name = argc > 1 ? argv[1] : "";
+	for (; *arguments && strcmp(*arguments, "--") != 0; arguments++)
+		if (is_option(*arguments, "--help") || is_option(*arguments, "-h"))
+			return true;
+	return false;
+}
+
+static bool is_program(const char *name)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(verbs); i++)
+		if (strcmp(verbs[i].program, name) == 0)
+			return true;
+	return false;
+}
+
+static int run(const char *program, const char *name, char *const *argv)
+{
 	_cleanup_close_ int root_fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	const struct verb *verb = find_verb(program, name);
 	const struct verb *init = find_init(program, name);
 
-	if (is_option(name, "--help") || is_option(name, "-h"))
+	if (asks_for_help(argv + (*argv != NULL)))
 		return fputs(usage, stdout) < 0;
 	if (is_option(name, "--version"))
 		return puts("slipway-init " VERSION KILL_POINTS_VERSION) < 0;
@@ -199,4 +234,18 @@ int main(int argc, char **argv)
 		return init->run(root_fd, argv + 1);
 	return verb && root_fd >= 0 ? run_verb(root_fd, verb, argv + 2)
 				    : no_verb(root_fd, program, name);
+}
+
+int main(int argc, char **argv)
+{
+	/* As --help writes them, where the links are not there: slipway-init nic-driver sources. */
+	bool has_program = argc > 1 && is_program(argv[1]);
+	const char *program;
+	const char *name;
+
+	argv += has_program;
+	argc -= has_program;
+	program = program_name(argv[0]);
+	name = argc > 1 ? argv[1] : "";
+	return run(program, name, argv);
 }

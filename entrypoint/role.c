@@ -134,12 +134,17 @@ static int finish(struct role *role)
 	bool stopped = plan->reason == REASON_NONE;
 
 	journal_detail(&role->journal, stopped ? REASON_STOPPED : plan->reason,
-		stopped ? "" : plan->error.text);
+		!stopped        ? plan->error.text
+		: role->left_so ? role->left_so
+				: "");
 	if (!stopped)
 		journal_termination(&role->journal, plan->reason, plan->error.text);
 	journal_state(&role->journal, stopped ? "stopped" : "failed", "");
 	journal_event(&role->journal, stopped ? "stopped" : "gave up", "", 0,
-		stopped ? REASON_NONE : plan->reason, stopped ? "all is undone" : plan->error.text);
+		stopped ? REASON_NONE : plan->reason,
+		!stopped        ? plan->error.text
+		: role->left_so ? role->left_so
+				: "all is undone");
 	return reason_entry(stopped ? REASON_STOPPED : plan->reason)->exit_code;
 }
 

@@ -34,8 +34,10 @@ struct role {
 	const char *host_root; /* where the host's root is seen from here: its modules lie below */
 	bool makes_room;       /* unloads other builds of its modules first */
 	uint32_t grace_ms;     /* plan.h; 0: none */
-	bool once;             /* ends after its last step, serves nobody and undoes nothing */
-	bool unloads_holders;  /* and what holds its modules, whoever loaded it */
+	/* How a role that was stopped left the node, or NULL: with all undone. Set by an undo. */
+	const char *left_so;
+	bool once;                  /* ends after its last step, serves nobody and undoes nothing */
+	bool unloads_holders;       /* and what holds its modules, whoever loaded it */
 	const char *const *devices; /* prefixes of the device paths whose users keep modules busy */
 	const struct nodebuild *build; /* what it compiles on a node, or NULL: nothing */
 	int root_fd;

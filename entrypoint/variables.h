@@ -9,8 +9,9 @@
 struct journal;
 
 /*
- * Is @entry ("NAME=value") a variable that begins with SLIPWAY_ and that nobody reads? Then @note
- * says so, with the name that may have been meant.
+ * Is @entry ("NAME=value") a variable that nobody reads and that somebody may believe in: one that
+ * begins with SLIPWAY_, or an operator's with a slip or two in its name? Then @note says so, with
+ * the name that may have been meant.
  */
 bool variables_is_unknown(const char *entry, struct error *note);
 

@@ -126,6 +126,20 @@ static int clear_flag(struct action *action)
 	return 0;
 }
 
+/* The last undo of all. */
+static int last_word(struct action *action)
+{
+	struct role *role = action->role;
+
+	if (fingerprint_is_there(role->root_fd))
+		role->left_so = role->options.restore_inbox
+					? "OFED stays loaded: see above why it could not go"
+					: "OFED stays loaded, as " CONTRACT_ENV_RESTORE
+					  " is not set; "
+					  "all else is undone";
+	return swap_last_word(action);
+}
+
 /* The flag comes last and goes first. */
 static const struct step nic_steps[] = {
 	/* What an earlier life shows stays until ours takes its place, or until there is none. */
@@ -134,7 +148,7 @@ static const struct step nic_steps[] = {
 		.kind = STEP_WORKER,
 		.perform = nic_host_files_clear,
 		.deadline_ms = FILES_DEADLINE_MS,
-		.undo = swap_last_word }, /* after every way back */
+		.undo = last_word }, /* after every way back */
 	{ .name = "find-unfinished",
 		.wanted = nic_is_unfinished,
 		.kind = STEP_WORKER, /* the journal may be long, or bad */

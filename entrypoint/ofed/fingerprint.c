@@ -105,6 +105,11 @@ int fingerprint_write(struct action *action)
 	return 0;
 }
 
+bool fingerprint_is_there(int root_fd)
+{
+	return fs_exists(root_fd, FINGERPRINT_PATH);
+}
+
 int fingerprint_remove(struct action *action)
 {
 	const struct role *role = action->role;

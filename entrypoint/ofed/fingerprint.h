@@ -29,6 +29,9 @@ int fingerprint_write(struct action *action);
 /* STEP_DIRECT, its undo. */
 int fingerprint_remove(struct action *action);
 
+/* Is there one? Then the OFED that it tells of is the one that a NIC role loaded last. */
+bool fingerprint_is_there(int root_fd);
+
 /*
  * True when there is one and the module that is loaded now is the one that it speaks of. The caller
  * frees it with fingerprint_free() then.

@@ -4,10 +4,12 @@
 #include <string.h>
 
 #include "common/fs.h"
+#include "entrypoint/conf.h"
 #include "entrypoint/contract.h"
 #include "entrypoint/ofed/fingerprint.h"
 #include "entrypoint/ofed/ready_flag.h"
 #include "entrypoint/role.h"
+#include "entrypoint/roles.h"
 #include "entrypoint/root/mountinfo.h"
 #include "module/kallsyms.h"
 #include "module/sysmodule.h"
@@ -101,11 +103,30 @@ static int find_peer_memory(struct action *action)
 	return exports_peer_memory(role, exporter) ? 0 : missing_interface(action, exporter);
 }
 
+/* What the NIC container says of itself, where it has said anything. */
+static void nic_says(int root_fd, struct error *says)
+{
+	_cleanup_free_ char *text = NULL;
+	char detail[512] = "";
+	char reason[64] = "";
+	char state[32] = "";
+
+	if (fs_read(root_fd, NIC_STATE_FOLDER "/nic.status", 65536, &text, NULL) < 0)
+		return;
+	conf_value(text, "state", state, sizeof(state));
+	conf_value(text, "reason", reason, sizeof(reason));
+	conf_value(text, "detail", detail, sizeof(detail));
+	if (*state)
+		(void) error_set(says, 0, "; it says of itself: %s%s%s%s%s", state,
+			*reason ? ", " : "", reason, *detail ? ": " : "", detail);
+}
+
 /* A container without the host's folder would wait for a flag that it can never see. */
 static int missing_flag(struct action *action)
 {
 	const struct role *role = action->role;
 	struct mountinfo mount;
+	struct error says = { "" };
 
 	if (mountinfo_find(role->root_fd, CONTRACT_OFED_RUN, &mount) == 0 && mount.of_root)
 		return action_missing(action, REASON_OFED_NOT_READY,
@@ -113,8 +134,10 @@ static int missing_flag(struct action *action)
 			"be seen from here: mount the hostPath /%s there with mountPropagation: "
 			"HostToContainer",
 			CONTRACT_OFED_RUN, CONTRACT_OFED_READY, CONTRACT_OFED_RUN);
+	nic_says(role->root_fd, &says);
 	return action_missing(action, REASON_OFED_NOT_READY,
-		"the NIC driver container has not written /%s: " CURE_NIC, CONTRACT_OFED_READY);
+		"the NIC driver container has not written /%s: " CURE_NIC "%.600s",
+		CONTRACT_OFED_READY, says.text);
 }
 
 static int find_ofed(struct action *action)

@@ -6,6 +6,7 @@
 #include "entrypoint/status/part.h"
 #include "entrypoint/status/pci.h"
 #include "entrypoint/gpu/procfs.h"
+#include "module/sysmodule.h"
 
 /* What the driver says of a GPU that it has: /proc/driver/nvidia/gpus/<address>/information. */
 struct gpu_information {
@@ -87,6 +88,16 @@ static void print_gpu(int root_fd, const struct pci_function *function)
 		(void) printf(", no /dev/nvidia%s here", information.minor);
 }
 
+/* A driver that is there and has not taken the card is what one looks for at night. */
+static const char *unwilling(int root_fd, const struct pci_function *function)
+{
+	if (function->kind == PCI_NIC && sysmodule_is_live(root_fd, "mlx5_core"))
+		return " !  mlx5_core is loaded and does not drive it: the kernel's log says why";
+	if (function->kind == PCI_GPU && sysmodule_is_live(root_fd, "nvidia"))
+		return " !  nvidia is loaded and does not drive it: the kernel's log says why";
+	return "";
+}
+
 static void print_function(int root_fd, const struct pci_function *function)
 {
 	(void) printf("%-8s %s [%04x:%04x]", pci_kind_name(function->kind), function->address,
@@ -94,7 +105,7 @@ static void print_function(int root_fd, const struct pci_function *function)
 	if (*function->driver)
 		(void) printf(" by %s", function->driver);
 	else
-		(void) printf(" by no driver");
+		(void) printf(" by no driver%s", unwilling(root_fd, function));
 	if (function->kind == PCI_GPU)
 		print_gpu(root_fd, function);
 	if (function->numa_node >= 0)

@@ -136,6 +136,21 @@ static void tells_a_mistyped_variable_of_its_own(void **state)
 	assert_false(variables_is_unknown("SLIPWAYS=1", &note));
 }
 
+static void tells_a_mistyped_variable_of_an_operator(void **state)
+{
+	struct error note = { "" };
+
+	(void) state;
+	assert_true(variables_is_unknown("UNLOAD_STORAGE_MODULE=true", &note));
+	assert_string_equal(note.text,
+		"nobody reads UNLOAD_STORAGE_MODULE: did you mean UNLOAD_STORAGE_MODULES?");
+	assert_true(variables_is_unknown("GPU_DIRECT_RDMA_ENABLE=true", &note));
+	assert_true(variables_is_unknown("RESTORE_DRIVERS_ON_POD_TERMINATION=true", &note));
+	assert_false(variables_is_unknown("UNLOAD_STORAGE_MODULES=true", &note));
+	assert_false(variables_is_unknown("NODE_NAME=n", &note));
+	assert_false(variables_is_unknown("KUBERNETES_SERVICE_HOST=n", &note));
+}
+
 static void reads_the_environment(void **state)
 {
 	struct options options;
@@ -167,6 +182,7 @@ int main(void)
 		cmocka_unit_test(takes_words_of_yes_and_no_and_refuses_others),
 		cmocka_unit_test(names_the_verb_whose_arguments_they_are),
 		cmocka_unit_test(tells_a_mistyped_variable_of_its_own),
+		cmocka_unit_test(tells_a_mistyped_variable_of_an_operator),
 		cmocka_unit_test(reads_the_environment),
 	};
 

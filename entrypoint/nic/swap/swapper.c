@@ -120,34 +120,57 @@ bool swapper_is_ours(struct swapper *swapper, const char *name)
 	return build == LOADED_SAME || (build == LOADED_UNKNOWN && loader_inserted(own, name));
 }
 
-static int choose_options(struct swapper *swapper, const char *name, const char *path,
-	const char *options, char **ret, struct error *error)
+static int choose_options(struct swapper *swapper, const char *path, const char *options,
+	char **ret, struct strv *left_out, struct error *error)
 {
 	_cleanup_(elf_module_close) struct elf_module *file = NULL;
-	_cleanup_strv_ struct strv left_out = { 0 };
-	_cleanup_free_ char *words = NULL;
 	int r = elf_module_open(swapper->role->root_fd, path, &file, error);
 
 	if (r < 0)
 		return r;
-	if (parameters_for_file(file, options ? options : "", ret, &left_out) < 0)
-		return error_set_errno(error, -ENOMEM, "%s", name);
-	words = left_out.count ? strv_join(&left_out, " ") : NULL;
+	if (parameters_for_file(file, options ? options : "", ret, left_out) < 0)
+		return error_set_errno(error, -ENOMEM, "/%s", path + (*path == '/'));
+	return 0;
+}
+
+static bool has_word(const char *text, const char *word)
+{
+	size_t length = strlen(word);
+
+	for (const char *at = text; (at = strstr(at, word)) != NULL; at += length)
+		if ((at == text || at[-1] == ' ') && (at[length] == ' ' || at[length] == '\0'))
+			return true;
+	return false;
+}
+
+/* What was a default, and is one again, is no loss. */
+static void tell_left_out(struct swapper *swapper, const char *name, const struct strv *left_out)
+{
+	_cleanup_strv_ struct strv lost = { 0 };
+	_cleanup_free_ char *words = NULL;
+	_cleanup_free_ char *now = NULL;
+
+	if (!left_out->count || parameters_now(swapper->role->root_fd, name, &now) < 0)
+		return;
+	for (size_t i = 0; i < left_out->count; i++)
+		if (!has_word(now, left_out->items[i]) && strv_push(&lost, left_out->items[i]) < 0)
+			return;
+	words = lost.count ? strv_join(&lost, " ") : NULL;
 	if (words)
 		swapper_tell(swapper,
-			"%s does not get back %.500s: this build has no such "
-			"parameter, or one that cannot be passed back",
+			"%s does not get back %.500s: this build has no such parameter, or one "
+			"that cannot be passed back",
 			name, words);
-	return 0;
 }
 
 static int insert(struct swapper *swapper, const char *name, const char *path, const char *options,
 	struct error *error)
 {
 	const struct role *role = swapper->role;
+	_cleanup_strv_ struct strv left_out = { 0 };
 	_cleanup_free_ char *chosen = NULL;
 	struct insertion insertion = { .root_fd = role->root_fd, .path = path, .name = name };
-	int r = choose_options(swapper, name, path, options, &chosen, error);
+	int r = choose_options(swapper, path, options, &chosen, &left_out, error);
 
 	if (r < 0)
 		return r;
@@ -161,6 +184,8 @@ static int insert(struct swapper *swapper, const char *name, const char *path, c
 			swapper_tell(swapper, "%s takes not back \"%.500s\": it came without", name,
 				chosen);
 	}
+	if (r == 0)
+		tell_left_out(swapper, name, &left_out);
 	/* Where nothing is shown, nothing better is known than that the kernel took the file. */
 	if (r == 0 && compare_file(role, name, path) == LOADED_OTHER)
 		return error_set(error, -EEXIST,
