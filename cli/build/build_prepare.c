@@ -94,6 +94,27 @@ static int open_local(struct build *build, struct error *error)
 	return 0;
 }
 
+/* A node of another name than its kernel's: the operators will ask for a tag of that name. */
+static void tell_other_os(struct build *build)
+{
+	const struct catalogue *os = &build->context.os;
+	const char *version = build->local.os_version ? build->local.os_version : "";
+	struct error text;
+
+	if (!build->local.os ||
+		(strcmp(build->local.os, os->id) == 0 &&
+			strncmp(version, os->version_id, strlen(os->version_id)) == 0))
+		return;
+	(void) error_set(&text, 0,
+		"the node's os-release says %.64s%s%.32s, and its images are made as %s's: the "
+		"operators will ask for a tag that ends with %.64s%.32s, this one's ends with %s%s. A "
+		"catalogue file of its own gives it the right one (docs/catalogue.md, A derivative of "
+		"Debian)",
+		build->local.os, *version ? " " : "", version, os->name, build->local.os, version,
+		os->id, os->version_id);
+	progress_note(&build->context.progress, text.text);
+}
+
 /*
  * The distribution: --os, what the lock says, what lies in the user's own kernel, or what the
  * release tells. The newest of all is of the one whose images there were first.
@@ -127,6 +148,8 @@ static int choose_os(struct build *build, struct error *error)
 				"%s: its kernels are found (slipway resolve), but there are no base "
 				"images of it yet: its catalogue names no containers",
 				context->os.os));
+	if (!build->tree_only)
+		tell_other_os(build);
 	return 0;
 }
 

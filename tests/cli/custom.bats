@@ -325,6 +325,20 @@ make_layers() {
         "linux-headers-6.1.0-56-common" "the package with its headers is missing"
 }
 
+@test "a node of another name than its kernel's: whose tag the operators will ask for is told" {
+    load repository
+    make_repository
+    add_kernel 6.1.0-56-amd64
+    publish
+    update_system
+    mkdir -p "$root/lib/modules/6.1.0-56-amd64" "$root/etc"
+    printf 'ID=acmeos\nVERSION_ID="3.1"\n' >"$root/etc/os-release"
+    run_slipway 0 probe --root "$root" -o "$BATS_TEST_TMPDIR/probe.tar.zst"
+    run_slipway 12 build --kernel-from "$BATS_TEST_TMPDIR/probe.tar.zst" --nvidia "$BATS_TEST_TMPDIR/nvidia"
+    says "os-release says acmeos 3.1, and its images are made as Debian 12 (bookworm)'s" \
+        "ask for a tag that ends with acmeos3.1, this one's ends with debian12" "docs/catalogue.md"
+}
+
 @test "a bundle that somebody changed is refused" {
     make_root "$root" "$krel"
     run_slipway 0 probe --root "$root" -o "$BATS_TEST_TMPDIR/probe.tar.zst" --headers=no
