@@ -8,6 +8,7 @@
 #include "cli/build/extras.h"
 #include "cli/output_place.h"
 #include "cli/resolve_output.h"
+#include "cli/resolve_tree.h"
 #include "common/fs.h"
 #include "kernels/krel.h"
 
@@ -19,6 +20,8 @@ static const char usage_text[] =
 	"made with, and writes the lock that slipway build --lock takes.\n"
 	"\n"
 	"  -o FILE          write the lock, - for stdout\n"
+	"  --tree DIR       fetch the headers, too, and leave the kernel tree as this new folder:\n"
+	"                   lib/modules/KREL/build and source, what a module is compiled against\n"
 	"  --explain        every place that was looked in, and why it was there or not\n"
 	"  --list           every kernel release that the distribution's lists have\n"
 	"  --ofed reference the reference OFED's source goes into the lock too\n"
@@ -31,6 +34,7 @@ struct resolve_options {
 	struct common_options common;
 	const char *krel;
 	const char *output;
+	const char *tree;
 	bool explain;
 	bool list;
 	bool ofed;
@@ -43,6 +47,7 @@ enum {
 	OPTION_LIST,
 	OPTION_OFED,
 	OPTION_NVIDIA,
+	OPTION_TREE,
 };
 
 static const struct option own_options[] = {
@@ -52,6 +57,7 @@ static const struct option own_options[] = {
 	{ "ofed", required_argument, NULL, OPTION_OFED },
 	{ "nvidia", required_argument, NULL, OPTION_NVIDIA },
 	{ "output", required_argument, NULL, 'o' },
+	{ "tree", required_argument, NULL, OPTION_TREE },
 	{ 0 },
 };
 
@@ -96,6 +102,9 @@ static int take(void *context, int option, char *value, struct error *error)
 	case 'o':
 		options->output = value;
 		return *value ? 0 : error_set(error, -EINVAL, "-o: the file's name is empty");
+	case OPTION_TREE:
+		options->tree = value;
+		return *value ? 0 : error_set(error, -EINVAL, "--tree: the folder's name is empty");
 	default:
 		return error_set(error, -EINVAL, "no such option");
 	}
@@ -110,6 +119,8 @@ static int check(const struct resolve_options *options, struct error *error)
 			"a kernel release is missing: what uname -r prints on the node, or newest");
 	if (options->output && options->common.json && strcmp(options->output, "-") == 0)
 		return error_set(error, -EINVAL, "--json and -o - would both write to stdout");
+	if (options->list && options->tree)
+		return error_set(error, -EINVAL, "--tree wants one kernel release, not --list");
 	if (options->list && !options->common.os)
 		return error_set(error, -EINVAL, "--os is missing: whose kernels?");
 	return 0;
@@ -180,11 +191,34 @@ static int find(struct context *context, const struct resolve_options *options,
 	return context_resolve(context, &request, answer, error);
 }
 
-/* Sets the result's exit code. */
-static void run(const struct resolve_options *options, struct resolve_result *result,
-	struct context *context, struct error *error)
+/* Can what is to be written be written? Asked before anything is fetched. */
+static int check_outputs(const struct resolve_options *options, struct error *error)
 {
 	int r = options->output ? output_file_ready("-o", options->output, error) : 0;
+
+	return r < 0 || !options->tree ? r : resolve_tree_ready(options->tree, error);
+}
+
+static int make_tree(const struct resolve_options *options, struct resolve_result *result,
+	struct build *build, struct error *error)
+{
+	int r;
+
+	/* Where nobody watches the download's lines help, too; not beside JSON. */
+	if (!options->common.json)
+		progress_start(&build->context.progress, false);
+	r = resolve_tree_make(build, &result->answer.lock, options->tree, error);
+	if (r < 0)
+		result->exit_code = build->failure;
+	return r;
+}
+
+/* Sets the result's exit code. */
+static void run(const struct resolve_options *options, struct resolve_result *result,
+	struct build *build, struct error *error)
+{
+	struct context *context = &build->context;
+	int r = check_outputs(options, error);
 
 	if (r < 0) {
 		result->exit_code = EXIT_CODE_OUTPUT;
@@ -199,6 +233,8 @@ static void run(const struct resolve_options *options, struct resolve_result *re
 	r = find(context, options, &result->releases, &result->answer, error);
 	clear_progress(&context->progress);
 	result->exit_code = r < 0 ? context_exit_code(r) : EXIT_CODE_OK;
+	if (r == 0 && options->tree)
+		r = make_tree(options, result, build, error);
 	if (r < 0 || !options->output || options->list)
 		return;
 	r = write_lock(&result->answer.lock, options->output, error);
@@ -214,7 +250,7 @@ static void result_free(struct resolve_result *result)
 
 int resolve_command(int argc, char **argv)
 {
-	_cleanup_(context_close) struct context context = CONTEXT_CLOSED;
+	struct build build = { .context = CONTEXT_CLOSED };
 	_cleanup_(result_free) struct resolve_result result = { 0 };
 	struct resolve_options options = { 0 };
 	struct error error = { 0 };
@@ -233,8 +269,8 @@ int resolve_command(int argc, char **argv)
 		common_options_free(&options.common);
 		return EXIT_CODE_OK;
 	}
-	run(&options, &result, &context, &error);
-	result.os = context.os.name;
+	run(&options, &result, &build, &error);
+	result.os = build.context.os.name;
 	result.is_list = options.list;
 	result.explain = options.explain;
 	result.is_written = options.output && strcmp(options.output, "-") == 0;
@@ -242,6 +278,8 @@ int resolve_command(int argc, char **argv)
 		resolve_output_json(&result, &error);
 	else
 		resolve_output_text(&result, &error);
+	build_done(&build);
+	context_close(&build.context);
 	common_options_free(&options.common);
 	return (int) result.exit_code;
 }

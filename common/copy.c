@@ -42,13 +42,16 @@ int copy_apart(int from_fd, const char *from, int to_fd, const char *to)
 	return utimensat(to_fd, to, times, 0) < 0 ? -errno : 0;
 }
 
-static int copy_file(int from_fd, const char *from, int to_fd, const char *to, mode_t mode)
+static int copy_file(int from_fd, const char *from, int to_fd, const char *to,
+	const struct stat *status, bool apart)
 {
 	if (unlinkat(to_fd, to, 0) < 0 && errno != ENOENT)
 		return -errno;
+	if (apart)
+		return copy_apart(from_fd, from, to_fd, to);
 	if (linkat(from_fd, from, to_fd, to, 0) == 0)
 		return 0;
-	return copy_content(from_fd, from, to_fd, to, mode);
+	return copy_content(from_fd, from, to_fd, to, status->st_mode);
 }
 
 static int copy_link(int from_fd, const char *from, int to_fd, const char *to)
@@ -64,9 +67,10 @@ static int copy_link(int from_fd, const char *from, int to_fd, const char *to)
 	return symlinkat(target, to_fd, to) < 0 ? -errno : 0;
 }
 
-static int copy_entry(int from_fd, const char *from, int to_fd, const char *to);
+static int copy_entry(int from_fd, const char *from, int to_fd, const char *to, bool apart);
 
-static int copy_folder(int from_fd, const char *from, int to_fd, const char *to, mode_t mode)
+static int copy_folder(
+	int from_fd, const char *from, int to_fd, const char *to, mode_t mode, bool apart)
 {
 	_cleanup_strv_ struct strv names = { 0 };
 	_cleanup_close_ int source_fd = -1;
@@ -81,26 +85,26 @@ static int copy_folder(int from_fd, const char *from, int to_fd, const char *to,
 		return -errno;
 	r = fs_list(source_fd, ".", &names);
 	for (size_t i = 0; i < names.count && r == 0; i++)
-		r = copy_entry(source_fd, names.items[i], copy_fd, names.items[i]);
+		r = copy_entry(source_fd, names.items[i], copy_fd, names.items[i], apart);
 	return r;
 }
 
-static int copy_entry(int from_fd, const char *from, int to_fd, const char *to)
+static int copy_entry(int from_fd, const char *from, int to_fd, const char *to, bool apart)
 {
 	struct stat status;
 
 	if (fstatat(from_fd, from, &status, AT_SYMLINK_NOFOLLOW) < 0)
 		return -errno;
 	if (S_ISDIR(status.st_mode))
-		return copy_folder(from_fd, from, to_fd, to, status.st_mode);
+		return copy_folder(from_fd, from, to_fd, to, status.st_mode, apart);
 	if (S_ISLNK(status.st_mode))
 		return copy_link(from_fd, from, to_fd, to);
 	if (S_ISREG(status.st_mode))
-		return copy_file(from_fd, from, to_fd, to, status.st_mode);
+		return copy_file(from_fd, from, to_fd, to, &status, apart);
 	return 0;
 }
 
-int copy_tree(int from_fd, const char *from, int to_fd, const char *to)
+static int copy_all(int from_fd, const char *from, int to_fd, const char *to, bool apart)
 {
 	_cleanup_free_ char *parent = strdup(to);
 	char *slash = parent ? strrchr(parent, '/') : NULL;
@@ -110,5 +114,15 @@ int copy_tree(int from_fd, const char *from, int to_fd, const char *to)
 		*slash = '\0';
 		r = fs_mkdir_parents(to_fd, parent, 0755);
 	}
-	return r < 0 ? r : copy_entry(from_fd, from, to_fd, to);
+	return r < 0 ? r : copy_entry(from_fd, from, to_fd, to, apart);
+}
+
+int copy_tree(int from_fd, const char *from, int to_fd, const char *to)
+{
+	return copy_all(from_fd, from, to_fd, to, false);
+}
+
+int copy_tree_apart(int from_fd, const char *from, int to_fd, const char *to)
+{
+	return copy_all(from_fd, from, to_fd, to, true);
 }

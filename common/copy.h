@@ -16,3 +16,6 @@ int copy_tree(int from_fd, const char *from, int to_fd, const char *to) _must_ch
  * others may write to. -EEXIST when @to is there.
  */
 int copy_apart(int from_fd, const char *from, int to_fd, const char *to) _must_check_;
+
+/* copy_tree() of what leaves our hands: never a hard link, and with the files' times. */
+int copy_tree_apart(int from_fd, const char *from, int to_fd, const char *to) _must_check_;

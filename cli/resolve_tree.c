@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/resolve_tree.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cli/build/buildah.h"
+#include "cli/output_place.h"
+#include "common/copy.h"
+#include "common/fs.h"
+
+/* Without the slashes at its end, for a name beside it. */
+static char *bare_name(const char *folder)
+{
+	size_t length = strlen(folder);
+
+	while (length > 1 && folder[length - 1] == '/')
+		length--;
+	return strndup(folder, length);
+}
+
+int resolve_tree_ready(const char *folder, struct error *error)
+{
+	_cleanup_strv_ struct strv names = { 0 };
+	_cleanup_free_ char *bare = bare_name(folder);
+	struct stat status;
+	int r;
+
+	if (!bare)
+		return error_set_errno(error, -ENOMEM, "--tree");
+	if (lstat(bare, &status) < 0)
+		return errno == ENOENT ? output_file_ready("--tree", bare, error)
+				       : error_set_errno(error, -errno, "--tree %s", bare);
+	if (!S_ISDIR(status.st_mode))
+		return error_set(
+			error, -ENOTDIR, "--tree %s: that is no folder: name a new one", bare);
+	r = fs_list(AT_FDCWD, bare, &names);
+	if (r == 0 && names.count)
+		return error_set(
+			error, -ENOTEMPTY, "--tree %s: it is not empty: name a new folder", bare);
+	return r < 0 ? error_set_errno(error, r, "--tree %s", bare) : 0;
+}
+
+/* Copied aside and renamed: nobody sees a part of it. A copy, so that a change is no change of the
+ * cache. */
+static int place_tree(int tree_fd, const char *folder, struct error *error)
+{
+	_cleanup_free_ char *bare = bare_name(folder);
+	_cleanup_free_ char *aside = NULL;
+	int r;
+
+	if (!bare || asprintf(&aside, "%s.tmp-%d", bare, (int) getpid()) < 0)
+		return error_set_errno(error, -ENOMEM, "--tree");
+	r = fs_remove_tree(AT_FDCWD, aside);
+	if (r == 0)
+		r = copy_tree_apart(tree_fd, ".", AT_FDCWD, aside);
+	if (r == 0 && rename(aside, bare) < 0)
+		r = -errno;
+	if (r == 0)
+		return 0;
+	if (fs_remove_tree(AT_FDCWD, aside) < 0)
+		return error_set_errno(error, r, "--tree %s (%s stays)", bare, aside);
+	return error_set_errno(error, r, "--tree %s", bare);
+}
+
+static int fetch(struct build *build, const char *folder, struct error *error)
+{
+	_cleanup_close_ int fd = -1;
+	int r = arrows_make(build, ARROW_BIT(ARROW_KERNEL), error);
+
+	if (r == 0)
+		r = arrow_open(build, ARROW_KERNEL, &fd, error);
+	if (r < 0)
+		return r;
+	build->failure = EXIT_CODE_OUTPUT;
+	r = place_tree(fd, folder, error);
+	if (r == -ENOSPC)
+		build->failure = EXIT_CODE_DISK_FULL;
+	return r;
+}
+
+int resolve_tree_make(
+	struct build *build, const struct lock *lock, const char *folder, struct error *error)
+{
+	struct cache *cache = &build->context.cache;
+	int r = cache_start_run(cache, buildah_sweep, error);
+
+	if (r < 0) {
+		build->failure = exit_code_for(r, EXIT_CODE_INTERNAL);
+		return r;
+	}
+	build->tree_only = true;
+	build->options.nvidia = "none";
+	build->lock = *lock;
+	r = fetch(build, folder, error);
+	build->lock = (struct lock){ 0 };
+	cache_end_run(cache);
+	return r;
+}
