@@ -71,6 +71,7 @@ wait_ready nic 120
 expect_state /tmp/changed "a journal that was done with was believed"
 mount -o remount,rw $inventory
 ip link set uplink mtu 4000
+ip link set uplink.100 mtu 4000 # the kernel takes it down with uplink, not up
 stop_clean nic
 expect_inbox
 CASE
