@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include "cli/build/image.h"
+#include "cli/build/node_tool.h"
 #include "cli/build/stage.h"
 #include "cli/build/arrow_tools.h"
 #include "common/fs.h"
@@ -19,13 +20,16 @@
 static int add_image_inputs(const struct build *build, const char *containerfile, struct hash *hash,
 	struct error *error)
 {
+	int r;
+
 	hash_add_text(hash, IMAGE_RECORD);
 	hash_add_text(hash, build->lock.krel);
 	hash_add_text(hash, arch_debian(build->lock.arch));
 	hash_add_text(hash, build->context.os.os);
 	hash_add_text(hash, build->context.os.id);
 	hash_add_text(hash, build->context.os.version_id);
-	return arrow_add_data(build, containerfile, hash, error);
+	r = arrow_add_data(build, containerfile, hash, error);
+	return r < 0 ? r : node_tool_add_inputs(build, hash, error);
 }
 
 int nic_add_inputs(const struct build *build, struct hash *hash, struct error *error)
@@ -213,6 +217,14 @@ static int stage_userspace(
 	return r;
 }
 
+static int stage_tool(const struct build *build, const char *folder, struct error *error)
+{
+	_cleanup_close_ int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	return fd < 0 ? error_set_errno(error, -errno, "%s", folder)
+		      : node_tool_stage(build, fd, error);
+}
+
 static int make_image(struct build *build, const struct arrow_place *place, struct stage *stage,
 	struct error *error)
 {
@@ -241,6 +253,8 @@ static int make_image(struct build *build, const struct arrow_place *place, stru
 		r = stage_userspace(build, image.version, userspace, error);
 	if (r == 0)
 		r = stage_root(build, stage, error);
+	if (r == 0)
+		r = stage_tool(build, root, error);
 	return r < 0 ? r : build_image(build, place, context, &image, error);
 }
 

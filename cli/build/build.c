@@ -6,6 +6,7 @@
 
 #include "cli/bundle/bundle.h"
 #include "cli/build/lockfile.h"
+#include "cli/build/node_tool.h"
 #include "cli/build/output.h"
 #include "cli/build/arrow_tools.h"
 #include "cli/build/supervise.h"
@@ -74,6 +75,8 @@ static int run_images(struct build *build, struct error *error)
 
 	if (r == 0)
 		r = proof_judge(build, error);
+	if (r == 0 && (r = node_tool_open(build, error)) < 0)
+		build->failure = context_exit_code(r);
 	if (r == 0)
 		r = arrows_make(build, ARROW_BIT(ARROW_NIC) | ARROW_BIT(ARROW_GPU), error);
 	return r < 0 ? r : output_write(build, error);
