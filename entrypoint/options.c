@@ -88,6 +88,16 @@ static int read_driver_type(struct options *options, struct error *error)
 	return error_set(error, -EINVAL, "%s=%.64s: give passthrough or vgpu", name, getenv(name));
 }
 
+static int read_headers(struct options *options, struct error *error)
+{
+	static const char name[] = "SLIPWAY_NODE_HEADERS";
+
+	options->host_headers = is_value(name, "any", "host");
+	if (options->host_headers || is_value(name, "any", "any"))
+		return 0;
+	return error_set(error, -EINVAL, "%s=%.64s: give host or any", name, getenv(name));
+}
+
 int options_seconds(
 	const char *name, long least, long otherwise, uint32_t *ret_ms, struct error *error)
 {
@@ -195,6 +205,8 @@ int options_read(struct options *options, char *const *arguments, struct error *
 	r = read_flags(options, error);
 	if (r == 0)
 		r = read_driver_type(options, error);
+	if (r == 0)
+		r = read_headers(options, error);
 	if (r == 0 && arguments)
 		r = read_arguments(options, arguments, error);
 	if (r < 0)

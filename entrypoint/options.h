@@ -23,6 +23,8 @@ struct options {
 	const char *digest;   /* DRIVER_CONFIG_DIGEST, or "" */
 	const char *node_cache; /* SLIPWAY_NODE_CACHE: where a build on the node is kept, as a path
 				   of this container, or NULL */
+	bool host_headers;      /* SLIPWAY_NODE_HEADERS=host: headers are not fetched for a build
+				   on the node */
 	uint32_t ofed_ms;       /* SLIPWAY_OFED_DEADLINE_SECONDS: how long to wait for OFED */
 	uint32_t unload_ms; /* SLIPWAY_UNLOAD_DEADLINE_SECONDS: how long to wait for users to end */
 	/* Arguments of "nvidia-driver init". Those of the stock image that we need not are NULL

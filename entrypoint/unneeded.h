@@ -19,7 +19,7 @@ struct unneeded {
 /* Of a cluster with a proxy, OpenShift say, every pod has them. */
 #define UNNEEDED_PROXIES                                                                           \
 	{                                                                                          \
-		.reason = "nothing is fetched on the node",                                        \
+		.reason = "nothing is fetched on the node but headers that it lacks",              \
 		.names = { "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy",   \
 			"no_proxy" },                                                              \
 	}

@@ -15,6 +15,7 @@
 /* What slipway-init reads. */
 static const char *const ours[] = {
 	"SLIPWAY_NODE_CACHE",
+	"SLIPWAY_NODE_HEADERS",
 	"SLIPWAY_NVIDIA_DRM",
 	"SLIPWAY_OFED_DEADLINE_SECONDS",
 	"SLIPWAY_UNLOAD_DEADLINE_SECONDS",

@@ -10,7 +10,7 @@ static const struct unneeded variables[] = {
 	/* The operator's default. */
 	{ "the image holds finished modules, of one kind", "auto",
 		{ "KERNEL_MODULE_TYPE", "OPEN_KERNEL_MODULES_ENABLED" } },
-	{ "no package is fetched on the node", NULL,
+	{ "no package is installed on the node", NULL,
 		{ "UBUNTU_PRO_TOKEN", "DNF_RELEASEVER", "RHEL_VERSION", "RHCOS_VERSION",
 			"RHCOS_IMAGE_MISSING" } },
 	UNNEEDED_PROXIES,

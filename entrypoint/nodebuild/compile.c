@@ -179,7 +179,7 @@ int node_run_compile(struct node_run *run, const char *folder, int folder_fd)
 		return action_reason(action, REASON_BUILD_FAILED,
 			build_failed(run, status, build_limits_killed(role->root_fd) > killed,
 				&limits, &action->error));
-	r = node_cache_keep(&run->cache, folder, folder_fd, run->name, &run->inputs);
+	r = node_cache_keep(&run->cache, NODE_MODULES, folder, folder_fd, run->name, &run->inputs);
 	if (r < 0)
 		return action_fail(
 			action, REASON_BUILD_FAILED, r, "%s: %s", run->cache.path, strerror(-r));

@@ -33,16 +33,34 @@ static void read_value(const char *text, const char *key, char *value, size_t si
 		(void) snprintf(value, size, "%s", raw);
 }
 
-/* The identifier and what it is like, as one list. It is often a link, and not from here. */
-static void read_family(int host_fd, char family[280])
+/* It is often a link, and not from here. NULL where it cannot be read. */
+static char *read_release(int host_fd)
 {
 	_cleanup_free_ char *path = NULL;
-	_cleanup_free_ char *text = NULL;
+	char *text = NULL;
+
+	if (chase(host_fd, "etc/os-release", &path) < 0 ||
+		fs_read(host_fd, path, 65536, &text, NULL) < 0)
+		return NULL;
+	return text;
+}
+
+void host_release(int host_fd, char id[64], char version_id[64])
+{
+	_cleanup_free_ char *text = read_release(host_fd);
+
+	read_value(text ? text : "", "ID", id, 64);
+	read_value(text ? text : "", "VERSION_ID", version_id, 64);
+}
+
+/* The identifier and what it is like, as one list. */
+static void read_family(int host_fd, char family[280])
+{
+	_cleanup_free_ char *text = read_release(host_fd);
 	char id[128], like[128];
 
 	family[0] = '\0';
-	if (chase(host_fd, "etc/os-release", &path) < 0 ||
-		fs_read(host_fd, path, 65536, &text, NULL) < 0)
+	if (!text)
 		return;
 	read_value(text, "ID", id, sizeof(id));
 	read_value(text, "ID_LIKE", like, sizeof(like));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a distribution calls the package with a kernel's headers: for a message that helps. */
+/* Whose kernel a node runs, and what that distribution calls the package with its headers. */
 #pragma once
 
 #include <stddef.h>
@@ -10,3 +10,7 @@
  * "6.4.0-150600.23.25-default".
  */
 void host_package_name(int host_fd, const char *krel, char *text, size_t size);
+
+/* ID and VERSION_ID of etc/os-release below @host_fd, cut at their size; "" for what is not there.
+ */
+void host_release(int host_fd, char id[64], char version_id[64]);

@@ -14,10 +14,22 @@
 #include "entrypoint/contract.h"
 #include "entrypoint/nodebuild/contents.h"
 
-#define SETS        "modules"
 #define INPUTS      "inputs"
 #define TEMPORARY   "tmp-"
 #define HOST_PREFIX "/" CONTRACT_GPU_HOST_ROOT
+
+static const struct {
+	const char *folder;
+	size_t most;
+} shelves[] = {
+	[NODE_MODULES] = { "modules", NODE_CACHE_SETS },
+	[NODE_HEADERS] = { "headers", NODE_CACHE_HEADERS },
+};
+
+static void set_path(enum node_shelf shelf, const char *name, char path[PATH_MAX])
+{
+	(void) snprintf(path, PATH_MAX, "%s/%.255s", shelves[shelf].folder, name);
+}
 
 /*
  * Modules that will be loaded come out of here: root's, and nobody else's to write, nor to be put
@@ -45,7 +57,7 @@ static int open_folder(const char *path, struct node_cache *cache)
 		cache->fd = -1;
 		return -EPERM;
 	}
-	r = fs_mkdir_parents(cache->fd, SETS, 0700);
+	r = fs_mkdir_parents(cache->fd, shelves[NODE_MODULES].folder, 0700);
 	if (r == 0)
 		r = fs_mkdir_parents(cache->fd, "log", 0700);
 	if (r < 0) {
@@ -104,8 +116,8 @@ void node_cache_name(const char *prefix, const struct strv *inputs, char name[NA
 	(void) snprintf(name, NAME_MAX, "%.200s-%016" PRIx64, prefix, hash);
 }
 
-int node_cache_find(const struct node_cache *cache, const char *name, const struct strv *inputs,
-	int *ret_fd, struct error *error)
+int node_cache_find(const struct node_cache *cache, enum node_shelf shelf, const char *name,
+	const struct strv *inputs, int *ret_fd, struct error *error)
 {
 	_cleanup_free_ char *wanted = strv_join(inputs, "\n");
 	_cleanup_free_ char *found = NULL;
@@ -114,7 +126,7 @@ int node_cache_find(const struct node_cache *cache, const char *name, const stru
 
 	if (!wanted)
 		return error_set_errno(error, -ENOMEM, "%s", name);
-	(void) snprintf(path, sizeof(path), SETS "/%s", name);
+	set_path(shelf, name, path);
 	fd = open_owned(cache->fd, path, O_RDONLY | O_DIRECTORY, error);
 	if (fd < 0)
 		return fd == -EPERM ? -EBADMSG : -ENOENT;
@@ -147,47 +159,48 @@ int node_cache_begin(const struct node_cache *cache, char folder[NAME_MAX], int 
 }
 
 /* 0 when it cannot be told: such a set goes first. */
-static time_t last_use(const struct node_cache *cache, const char *name)
+static time_t last_use(const struct node_cache *cache, enum node_shelf shelf, const char *name)
 {
 	char path[PATH_MAX];
 	struct stat status;
 
-	(void) snprintf(path, sizeof(path), SETS "/%s/" INPUTS, name);
+	(void) snprintf(path, sizeof(path), "%s/%.255s/" INPUTS, shelves[shelf].folder, name);
 	return fstatat(cache->fd, path, &status, 0) < 0 ? 0 : status.st_mtime;
 }
 
 /* Renamed first: a set that somebody is killed over must not be found half, nor keep its name. */
-static int remove_set(const struct node_cache *cache, const char *name)
+static int remove_set(const struct node_cache *cache, enum node_shelf shelf, const char *name)
 {
 	char path[PATH_MAX], gone[PATH_MAX];
 
-	(void) snprintf(path, sizeof(path), SETS "/%s", name);
+	set_path(shelf, name, path);
 	(void) snprintf(gone, sizeof(gone), TEMPORARY "old-%d-%s", (int) getpid(), name);
 	if (renameat(cache->fd, path, cache->fd, gone) < 0)
 		return -errno;
 	return fs_remove_tree(cache->fd, gone);
 }
 
-static void remove_oldest(const struct node_cache *cache)
+static void remove_oldest(const struct node_cache *cache, enum node_shelf shelf)
 {
 	_cleanup_strv_ struct strv names = { 0 };
 
-	if (fs_list(cache->fd, SETS, &names) < 0)
+	if (fs_list(cache->fd, shelves[shelf].folder, &names) < 0)
 		return;
-	while (names.count > NODE_CACHE_SETS) {
+	while (names.count > shelves[shelf].most) {
 		size_t oldest = 0;
 
 		for (size_t i = 1; i < names.count; i++)
-			if (last_use(cache, names.items[i]) < last_use(cache, names.items[oldest]))
+			if (last_use(cache, shelf, names.items[i]) <
+				last_use(cache, shelf, names.items[oldest]))
 				oldest = i;
-		if (remove_set(cache, names.items[oldest]) < 0)
+		if (remove_set(cache, shelf, names.items[oldest]) < 0)
 			return;
 		strv_remove(&names, oldest);
 	}
 }
 
-int node_cache_keep(const struct node_cache *cache, const char *folder, int folder_fd,
-	const char *name, const struct strv *inputs)
+int node_cache_keep(const struct node_cache *cache, enum node_shelf shelf, const char *folder,
+	int folder_fd, const char *name, const struct strv *inputs)
 {
 	_cleanup_free_ char *text = strv_join(inputs, "\n");
 	_cleanup_close_ int output_fd =
@@ -204,20 +217,22 @@ int node_cache_keep(const struct node_cache *cache, const char *folder, int fold
 		r = fs_write_atomic(output_fd, INPUTS, text, strlen(text), 0644);
 	if (r == 0)
 		r = contents_write(output_fd);
+	if (r == 0)
+		r = fs_mkdir_parents(cache->fd, shelves[shelf].folder, 0700);
 	if (r < 0)
 		return r;
 	/* Everything on disk before the name is: a set that a power failure emptied would be taken
 	 * for whole. */
 	(void) syncfs(cache->fd);
 	(void) snprintf(output, sizeof(output), "%s/output", folder);
-	(void) snprintf(path, sizeof(path), SETS "/%s", name);
+	set_path(shelf, name, path);
 	/* What has the name and is not this set is damaged, or another's of the same hash. */
-	if (node_cache_find(cache, name, inputs, &found_fd, &ignored) < 0)
-		(void) remove_set(cache, name);
+	if (node_cache_find(cache, shelf, name, inputs, &found_fd, &ignored) < 0)
+		(void) remove_set(cache, shelf, name);
 	if (renameat(cache->fd, output, cache->fd, path) < 0 && errno != ENOTEMPTY &&
 		errno != EEXIST) /* another container of the pod was quicker */
 		return -errno;
-	remove_oldest(cache);
+	remove_oldest(cache, shelf);
 	return fs_remove_tree(cache->fd, folder);
 }
 

@@ -3,7 +3,8 @@
  * What was compiled on this node, kept under a host path for the next start. Below its folder:
  *   modules/<name>/     a module set (seam 2), "inputs": all that it was made of, and "contents"
  *                       (contents.h)
- *   log/<recipe>.log    what the last run of a recipe printed
+ *   headers/<krel>/     a kernel's headers that were fetched (fetch.h), with the same two files
+ *   log/<recipe>.log    what the last run of a recipe printed; log/headers.log: of the fetching
  *   tmp-XXXXXX/         a build that runs (its folder is locked), or that was killed
  * A set is seen whole or not at all, also after a loss of power.
  */
@@ -19,6 +20,10 @@
 /* In the container, for a host that cannot be written to: the next container compiles again. */
 #define NODE_CACHE_FALLBACK "/var/lib/slipway"
 #define NODE_CACHE_SETS     16
+#define NODE_CACHE_HEADERS  4 /* kernels: some 80 MB each */
+
+/* What is kept of. */
+enum node_shelf { NODE_MODULES, NODE_HEADERS };
 
 struct node_cache {
 	int fd;
@@ -40,15 +45,18 @@ void node_cache_name(const char *prefix, const struct strv *inputs, char name[NA
 
 /*
  * The set's folder to *ret_fd when it is there, was made of these very inputs and is as it was
- * made; else -ENOENT, or -EBADMSG and what is wrong with it in @error.
+ * made; else -ENOENT, or -EBADMSG and what is wrong with it in @error. Headers are a set likewise.
  */
-int node_cache_find(const struct node_cache *cache, const char *name, const struct strv *inputs,
-	int *ret_fd, struct error *error);
+int node_cache_find(const struct node_cache *cache, enum node_shelf shelf, const char *name,
+	const struct strv *inputs, int *ret_fd, struct error *error);
 
 /* A new folder with "output" and "work" in it, locked as long as *ret_fd is open. */
 int node_cache_begin(const struct node_cache *cache, char folder[NAME_MAX], int *ret_fd);
-/* Its output becomes the set of that name; of the oldest sets those beyond NODE_CACHE_SETS go. */
-int node_cache_keep(const struct node_cache *cache, const char *folder, int folder_fd,
-	const char *name, const struct strv *inputs);
+/*
+ * Its output becomes the set of that name; of those on the shelf that were used longest ago, what
+ * is beyond NODE_CACHE_SETS or NODE_CACHE_HEADERS goes.
+ */
+int node_cache_keep(const struct node_cache *cache, enum node_shelf shelf, const char *folder,
+	int folder_fd, const char *name, const struct strv *inputs);
 /* Removes the folders of builds that nobody runs. */
 void node_cache_sweep(const struct node_cache *cache);

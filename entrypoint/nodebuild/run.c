@@ -10,6 +10,7 @@
 #include "common/copy.h"
 #include "common/fs.h"
 #include "entrypoint/nodebuild/compile.h"
+#include "entrypoint/nodebuild/headers.h"
 #include "entrypoint/nodebuild/install.h"
 #include "entrypoint/nodebuild/nodebuild.h"
 
@@ -86,24 +87,6 @@ static int choose_compiler(struct node_run *run, struct error *error)
 	return r;
 }
 
-/* The host's headers, or what lies in the container itself: a driver toolkit's, or mounts. */
-static int find_tree(struct node_run *run, struct error *error)
-{
-	const struct role *role = run->role;
-	struct error ignored;
-	int r = run->host_fd < 0
-			? error_set(error, -ENOENT, "%s: no host is seen there", role->host_root)
-			: host_tree_find(run->host_fd, role->krel, &run->tree, error);
-
-	if (r == 0) {
-		run->tree_fd = fcntl(run->host_fd, F_DUPFD_CLOEXEC, 0);
-	} else if (host_tree_find(role->root_fd, role->krel, &run->tree, &ignored) == 0) {
-		run->tree_fd = fcntl(role->root_fd, F_DUPFD_CLOEXEC, 0);
-		r = 0;
-	}
-	return r == 0 && run->tree_fd < 0 ? error_set_errno(error, -errno, "headers") : r;
-}
-
 static int open_host(struct node_run *run, struct error *error)
 {
 	const char *path = run->role->host_root;
@@ -167,11 +150,11 @@ int node_run_open(struct node_run *run, struct action *action, const char *recip
 	begin(run, action, recipe);
 	r = open_kit(run, &action->error);
 	if (r == 0)
-		r = find_tree(run, &action->error);
+		r = open_cache(run, &action->error);
+	if (r == 0)
+		r = headers_find(run, &action->error);
 	if (r == 0)
 		r = choose_compiler(run, &action->error);
-	if (r == 0)
-		r = open_cache(run, &action->error);
 	if (r == 0)
 		r = list_inputs(run);
 	if (r == 0)
@@ -203,7 +186,7 @@ int node_run_find(struct node_run *run, int *ret_fd)
 	int r;
 
 	name_set(run);
-	r = node_cache_find(&run->cache, run->name, &run->inputs, ret_fd, &damage);
+	r = node_cache_find(&run->cache, NODE_MODULES, run->name, &run->inputs, ret_fd, &damage);
 	if (r == 0)
 		worker_tell(worker, WORKER_NOTE, 0, "compiled before: %s/modules/%s",
 			run->cache.path, run->name);
@@ -239,7 +222,8 @@ int node_run_keep(struct node_run *run, int set_fd)
 		return r;
 	r = copy_tree(set_fd, ".", folder_fd, "output");
 	if (r == 0)
-		r = node_cache_keep(&run->cache, folder, folder_fd, run->name, &run->inputs);
+		r = node_cache_keep(
+			&run->cache, NODE_MODULES, folder, folder_fd, run->name, &run->inputs);
 	if (r < 0) {
 		drop_set(run, folder);
 		return action_fail(run->action, REASON_BUILD_FAILED, r, "%s: %s", run->cache.path,
@@ -267,7 +251,7 @@ int node_run_make(struct node_run *run, int *ret_fd)
 		drop_set(run, folder);
 		return r;
 	}
-	r = node_cache_find(&run->cache, run->name, &run->inputs, ret_fd, &ignored);
+	r = node_cache_find(&run->cache, NODE_MODULES, run->name, &run->inputs, ret_fd, &ignored);
 	return r < 0 ? action_fail(action, REASON_BUILD_FAILED, r,
 			       "%s/modules/%s is gone again: %s", run->cache.path, run->name,
 			       strerror(-r))

@@ -3,7 +3,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # The mode sources of the NIC image: slipway build --ofed … --sources-image, as a container that sees of its node what the
 # network operator mounts, whose headers and modules lie where Debian puts them (node.bash). The driver is the smallest
-# there is, and the reference OFED once: what the recipe makes of that, the VM tests load. No case has a network.
+# there is, and the reference OFED once: what the recipe makes of that, the VM tests load. Only the case that says so has a
+# network.
 
 load node
 
@@ -21,7 +22,7 @@ setup_file() {
     # What OFED's modules depend on.
     make_host "$folder/host" "$folder/output/lock.json" net/psample net/tls drivers/net drivers/pci drivers/ptp drivers/pps
     mkdir -p "$folder/host/etc"
-    echo 'ID=debian' >"$folder/host/etc/os-release"
+    printf 'ID=debian\nVERSION_ID="12"\n' >"$folder/host/etc/os-release"
 }
 
 # open_image ARCHIVE FOLDER: what an image holds. The modules that it was built with would do: this node's kernel is to be one
@@ -220,19 +221,102 @@ wait_for() {
     build | grep -q 'compiled before'
 }
 
-@test "a host without headers is told what to install; headers in the container itself serve, too" {
-    local ended=0 host=$BATS_TEST_TMPDIR/host with=$BATS_TEST_TMPDIR/with
-    mkdir -p "$host/usr" "$host/lib/modules"
-    cp -r "$folder/host/etc" "$host/etc"
-    cp -r "$folder/host/lib/modules/$krel" "$host/lib/modules/"
-    rm "$host/lib/modules/$krel"/{build,source}
-    NIC_HOST=$host build >"$BATS_TEST_TMPDIR/out" || ended=$?
+# A node with the kernel's modules and no headers of it.
+bare_host() {
+    NIC_HOST=$BATS_TEST_TMPDIR/host
+    mkdir -p "$NIC_HOST/usr" "$NIC_HOST/lib/modules"
+    cp -r "$folder/host/etc" "$NIC_HOST/etc"
+    cp -r "$folder/host/lib/modules/$krel" "$NIC_HOST/lib/modules/"
+    rm "$NIC_HOST/lib/modules/$krel"/{build,source}
+}
+
+@test "a host without headers and no network: told what to install, and what was asked; headers in the container itself serve, too" {
+    local ended=0 with=$BATS_TEST_TMPDIR/with
+    bare_host
+    build >"$BATS_TEST_TMPDIR/out" || ended=$?
     cat "$BATS_TEST_TMPDIR/out"
     ((ended > 1))
     grep -q "\[BUILD_FAILED\].*Install the package linux-headers-$krel (apt-get install)" "$BATS_TEST_TMPDIR/out"
+    grep -q '\[BUILD_FAILED\].*The distribution was asked for them (debian12): none of the .* lists .* could be read: ' "$BATS_TEST_TMPDIR/out"
+    [[ ! -e $kept/headers && -z $(find "$kept" "$root/upper/var/lib/slipway" -maxdepth 1 -name 'tmp-*') ]]
     cp -al "$image" "$with"
     cp -a --remove-destination "$folder/host/usr/." "$with/usr/"
-    NIC_HOST=$host image=$with build | grep -q 'compiled in'
+    image=$with build | grep -q 'compiled in'
+}
+
+@test "SLIPWAY_NODE_HEADERS=host, or an image without the tool: nobody is asked" {
+    local ended=0 without=$BATS_TEST_TMPDIR/without
+    bare_host
+    build SLIPWAY_NODE_HEADERS=host >"$BATS_TEST_TMPDIR/out" || ended=$?
+    cat "$BATS_TEST_TMPDIR/out"
+    ((ended > 1))
+    grep -q '\[BUILD_FAILED\].*Install the package .*SLIPWAY_NODE_HEADERS=host says that the distribution is not asked' "$BATS_TEST_TMPDIR/out"
+    cp -al "$image" "$without"
+    rm -r "$without/usr/lib/slipway/tool"
+    ended=0
+    image=$without build >"$BATS_TEST_TMPDIR/out" || ended=$?
+    ((ended > 1))
+    grep -q '\[BUILD_FAILED\].*Install the package linux-headers' "$BATS_TEST_TMPDIR/out"
+    ! grep -q 'asking the lists' "$BATS_TEST_TMPDIR/out" || false
+}
+
+@test "a host without headers: they come from the distribution by its signed lists, and the next start needs no network" {
+    local begun=$EPOCHREALTIME
+    bare_host
+    NETWORK=yes build >"$BATS_TEST_TMPDIR/out"
+    cat "$BATS_TEST_TMPDIR/out"
+    echo "# headers fetched and the driver compiled in $(awk -v a="$begun" -v b="$EPOCHREALTIME" 'BEGIN { printf "%.0f", b - a }') s" >&3
+    grep -q "neither the host nor this container has headers of $krel: asking the lists of debian12" "$BATS_TEST_TMPDIR/out"
+    ! grep -q 'of another distribution' "$BATS_TEST_TMPDIR/out" || false
+    grep -q 'slipway: kernel fetching 3 packages' "$BATS_TEST_TMPDIR/out"
+    grep -q 'headers fetched in .* for the next start' "$BATS_TEST_TMPDIR/out"
+    [[ $(modinfo -F vermagic "$(modules)/updates/ofed/smallest.ko") == "$krel "* ]]
+    # The very tree that a host with Debian's package has.
+    cmp "$kept/headers/$krel/lib/modules/$krel/build/Module.symvers" "$folder/host/usr/src/linux-headers-$krel/Module.symvers"
+    grep -q 'signed by' "$kept/log/headers.log"
+    [[ -z $(find "$kept" "$root/upper/var/lib/slipway" -maxdepth 1 -name 'tmp-*') ]]
+    # The next container, and one that has to compile: without a network.
+    begun=$EPOCHREALTIME
+    build >"$BATS_TEST_TMPDIR/out"
+    cat "$BATS_TEST_TMPDIR/out"
+    echo "# a hit: $(awk -v a="$begun" -v b="$EPOCHREALTIME" 'BEGIN { printf "%.1f", b - a }') s" >&3
+    grep -q 'compiled before: ' "$BATS_TEST_TMPDIR/out"
+    ! grep -q 'asking' "$BATS_TEST_TMPDIR/out" || false
+    build ENABLE_NFSRDMA=true >"$BATS_TEST_TMPDIR/out"
+    grep -q 'compiling driver' "$BATS_TEST_TMPDIR/out"
+    ! grep -q 'asking' "$BATS_TEST_TMPDIR/out" || false
+    [[ -f $(modules)/updates/ofed/rpcrdma.ko ]]
+}
+
+@test "a kernel that the image's lists do not have, on a host of another release: both are said, and what is nearest" {
+    local ended=0 other
+    bare_host
+    printf 'ID=debian\nVERSION_ID="13"\n' >"$NIC_HOST/etc/os-release"
+    other=${krel/6.1.0-/6.1.0-9}
+    mv "$NIC_HOST/lib/modules/$krel" "$NIC_HOST/lib/modules/$other"
+    krel=$other NETWORK=yes build >"$BATS_TEST_TMPDIR/out" || ended=$?
+    cat "$BATS_TEST_TMPDIR/out"
+    ((ended > 1))
+    grep -q "of another distribution than this image's lists (debian12)" "$BATS_TEST_TMPDIR/out"
+    grep -q "\[BUILD_FAILED\].*no package linux-headers-$other in the lists of debian12; the nearest there are: " "$BATS_TEST_TMPDIR/out"
+}
+
+@test "SIGTERM ends a fetch at once, and all that it started" {
+    local ended=0 slow=$BATS_TEST_TMPDIR/slow
+    bare_host
+    cp -al "$image" "$slow"
+    rm "$slow/usr/lib/slipway/tool/lib/loader"
+    # Double of the tool: a mirror that answers as slowly as that is not to be had.
+    printf '#!/bin/sh\necho "kernel       waits" >&2\nsleep 4714 & wait\n' >"$slow/usr/lib/slipway/tool/lib/loader"
+    chmod +x "$slow/usr/lib/slipway/tool/lib/loader"
+    (nic_container "$slow" "$root" NVIDIA_NIC_DRIVERS_INVENTORY_PATH=/mnt/drivers-inventory \
+        timeout --foreground --signal TERM --kill-after 20 3 nic-driver build --kernel "$krel") >"$BATS_TEST_TMPDIR/out" 2>&1 || ended=$?
+    cat "$BATS_TEST_TMPDIR/out"
+    ((ended == 124))
+    grep -q 'note build-on-node: slipway: kernel waits' "$BATS_TEST_TMPDIR/out"
+    grep -q 'interrupted build-on-node' "$BATS_TEST_TMPDIR/out"
+    ! pgrep -f 'sleep 4714' || false
+    [[ ! -e $kept/headers ]]
 }
 
 @test "without an inventory every container compiles, and says so" {

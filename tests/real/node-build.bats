@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Building on a node for real: the image of slipway build --sources-image, as a container of a node whose root has
 # Debian's own headers and modules where Debian puts them (node.bash). The driver is the smallest there is, and NVIDIA's
-# once: what the recipe makes of that, the VM tests load. No case has a network.
+# once: what the recipe makes of that, the VM tests load. Only the case that says so has a network.
 
 load node
 
@@ -131,6 +131,29 @@ modules() { echo "$root/upper/usr/lib/modules/$krel"; }
     cat "$BATS_TEST_TMPDIR/out"
     ((ended > 1))
     grep -q "\[BUILD_FAILED\].*Install the headers of that very release (Debian, Ubuntu: linux-headers-$krel" "$BATS_TEST_TMPDIR/out"
+}
+
+@test "a host without headers, with a network: they are fetched and kept on the host, and the next start needs none" {
+    local host=$BATS_TEST_TMPDIR/host
+    stop_host
+    cp -al "$folder/host" "$host"
+    rm -r "$host/usr/src/linux-headers-$krel"
+    NETWORK=yes start_host "$host"
+    NETWORK=yes build >"$BATS_TEST_TMPDIR/out"
+    cat "$BATS_TEST_TMPDIR/out"
+    grep -q "headers fetched in .*; kept in /var/lib/$BATS_TEST_NUMBER for the next start" "$BATS_TEST_TMPDIR/out"
+    [[ $(modinfo -F vermagic "$(modules)/updates/nvidia/nvidia.ko") == "$krel "* ]]
+    [[ -z $(find "$host/var/lib/$BATS_TEST_NUMBER" "$root/upper/var/lib/slipway" -maxdepth 1 -name 'tmp-*') ]]
+    stop_host
+    start_host "$host"
+    build >"$BATS_TEST_TMPDIR/out"
+    cat "$BATS_TEST_TMPDIR/out"
+    grep -q 'compiled before: ' "$BATS_TEST_TMPDIR/out"
+    # It compiles with them, too.
+    rm -r "$host/var/lib/$BATS_TEST_NUMBER/modules"
+    build >"$BATS_TEST_TMPDIR/out"
+    grep -q 'compiling driver' "$BATS_TEST_TMPDIR/out"
+    ! grep -q 'asking' "$BATS_TEST_TMPDIR/out" || false
 }
 
 # make_ofed FOLDER CRC: the headers of an OFED as the NIC container shows them, as far as the smallest peermem needs them.

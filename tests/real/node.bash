@@ -1,7 +1,7 @@
 # shellcheck shell=bash disable=SC2154
 # SPDX-License-Identifier: Apache-2.0
 # A node for an image that compiles on it: a folder is the host's root, process 1 has it as its root, and the image runs
-# as a privileged container of a pod with hostPID. Without a network, in mount and process name spaces of its own. What
+# as a privileged container of a pod with hostPID. Without a network unless a case asks for it, in mount and process name spaces of its own. What
 # is not there is a kernel of the headers' release: the role is called with --kernel. Whoever loads this sets cache and krel.
 
 # make_host FOLDER LOCK PART…: Debian's packages, unpacked as dpkg does: headers, and the kernel's modules in these parts of
@@ -19,12 +19,14 @@ make_host() {
     depmod -b "$host" "$krel"
 }
 
-# start_host FOLDER: sets first, a process whose root is FOLDER and that is process 1 of its name space.
+# start_host FOLDER: sets first, a process whose root is FOLDER and that is process 1 of its name space. Without a network
+# (NETWORK=yes: with this machine's, in its containers, too).
 start_host() {
-    local holder
+    local holder net=(--net)
+    [[ ${NETWORK:-no} == no ]] || net=()
     mkdir -p "$1/proc"
     cp /bin/busybox "$1/busybox"
-    unshare --mount --pid --net --fork --kill-child chroot "$1" /busybox sleep 3600 3>&- &
+    unshare --mount --pid "${net[@]}" --fork --kill-child chroot "$1" /busybox sleep 3600 3>&- &
     holder=$!
     for _ in $(seq 200); do
         first=$(pgrep -P "$holder" || true)
@@ -62,6 +64,10 @@ container() {
             mount --bind "/dev/$node" "$folder/root/dev/$node"
         done
         ln -s /proc/self/fd "$folder/root/dev/fd"
+        # As the kubelet gives a pod its names.
+        if [ "${NETWORK:-no}" = yes ]; then
+            for file in /etc/resolv.conf /etc/hosts; do cat "$file" >"$folder/root$file"; done
+        fi
         # Bidirectional, as the operator mounts it: the init asks for that.
         mkdir -p "$folder/root/run/nvidia"
         mount --bind "$folder/root/run/nvidia" "$folder/root/run/nvidia"
@@ -84,9 +90,9 @@ container() {
         exec env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin "$@"' sh "$@"
 }
 
-# nic_container IMAGE FOLDER [NAME=VALUE…] COMMAND…: the same as the network operator starts one: no hostPID, no network, and
-# of the host what it mounts, below /host. The host is the folder $NIC_HOST; $INVENTORY, $TOOLKIT_SHARED and
-# $HOST_HEADERS=no (a node without headers) where a test has them. PRIVILEGED=no: a container with a runtime's own
+# nic_container IMAGE FOLDER [NAME=VALUE…] COMMAND…: the same as the network operator starts one: no hostPID, no network
+# (NETWORK=yes: this machine's), and of the host what it mounts, below /host. The host is the folder $NIC_HOST; $INVENTORY,
+# $TOOLKIT_SHARED and $HOST_HEADERS=no (a node without headers) where a test has them. PRIVILEGED=no: a container with a runtime's own
 # capabilities, as the driver toolkit's.
 nic_container() {
     local image=$1 folder=$2
@@ -94,7 +100,10 @@ nic_container() {
     rm -rf "$folder"
     mkdir -p "$folder"/{upper,work,root}
     # shellcheck disable=SC2016
-    image=$image folder=$folder exec unshare --mount --pid --net --fork --kill-child bash -c '
+    local net=(--net)
+    [[ ${NETWORK:-no} == no ]] || net=()
+    # shellcheck disable=SC2016
+    image=$image folder=$folder exec unshare --mount --pid "${net[@]}" --fork --kill-child bash -c '
         set -eu
         mount --make-rprivate /
         mount -t overlay -o "lowerdir=$image,upperdir=$folder/upper,workdir=$folder/work" overlay "$folder/root"
@@ -115,6 +124,10 @@ nic_container() {
             # Bidirectional, as the operator mounts it.
             share "$NIC_HOST/run/mellanox/drivers" /run/mellanox/drivers
             mount --make-shared "$folder/root/run/mellanox/drivers"
+        fi
+        # As the kubelet gives a pod its names.
+        if [ "${NETWORK:-no}" = yes ]; then
+            for file in /etc/resolv.conf /etc/hosts; do cat "$file" >"$folder/root$file"; done
         fi
         [ -z "${INVENTORY:-}" ] || share "$INVENTORY" /mnt/drivers-inventory
         [ -z "${TOOLKIT_SHARED:-}" ] || share "$TOOLKIT_SHARED" /mnt/shared-doca-driver-toolkit

@@ -324,7 +324,7 @@ static void keep(const struct node_cache *cache, const char *name, const char *i
 
 	assert_int_equal(strv_push(&inputs, input), 0);
 	assert_int_equal(node_cache_begin(cache, folder, &fd), 0);
-	assert_int_equal(node_cache_keep(cache, folder, fd, name, &inputs), 0);
+	assert_int_equal(node_cache_keep(cache, NODE_MODULES, folder, fd, name, &inputs), 0);
 }
 
 static int find(const struct node_cache *cache, const char *name, const char *input)
@@ -334,7 +334,7 @@ static int find(const struct node_cache *cache, const char *name, const char *in
 	_cleanup_close_ int fd = -1;
 
 	assert_int_equal(strv_push(&inputs, input), 0);
-	return node_cache_find(cache, name, &inputs, &fd, &error);
+	return node_cache_find(cache, NODE_MODULES, name, &inputs, &fd, &error);
 }
 
 static void a_set_is_found_by_all_of_its_inputs(void **state)
@@ -365,7 +365,7 @@ static void keep_set_as(const struct node_cache *cache, mode_t mode)
 	assert_int_equal(fs_write_atomic(fd, "output/lib/a.ko", "module", 6, 0644), 0);
 	assert_int_equal(fchmodat(fd, "output/lib/a.ko", mode, 0), 0);
 	assert_int_equal(symlinkat("a.ko", fd, "output/lib/b.ko"), 0);
-	assert_int_equal(node_cache_keep(cache, folder, fd, "a", &inputs), 0);
+	assert_int_equal(node_cache_keep(cache, NODE_MODULES, folder, fd, "a", &inputs), 0);
 }
 
 static void keep_set(const struct node_cache *cache)
@@ -380,7 +380,7 @@ static void expect_damage(const struct node_cache *cache, const char *word)
 	int fd = -1;
 
 	assert_int_equal(strv_push(&inputs, "x"), 0);
-	assert_int_equal(node_cache_find(cache, "a", &inputs, &fd, &error), -EBADMSG);
+	assert_int_equal(node_cache_find(cache, NODE_MODULES, "a", &inputs, &fd, &error), -EBADMSG);
 	assert_int_equal(fd, -1);
 	assert_contains(error.text, word);
 	/* A new one takes its place. */

@@ -173,6 +173,27 @@ static void reads_the_environment(void **state)
 	assert_contains(error.text, "SLIPWAY_OFED_DEADLINE_SECONDS=soon");
 }
 
+static void headers_are_the_hosts_or_anybodys(void **state)
+{
+	static const char name[] = "SLIPWAY_NODE_HEADERS";
+	struct options options;
+	struct error error;
+
+	(void) state;
+	assert_int_equal(read_all(&options, &error, NULL), 0);
+	assert_false(options.host_headers);
+	assert_int_equal(setenv(name, "host", 1), 0);
+	assert_int_equal(read_all(&options, &error, NULL), 0);
+	assert_true(options.host_headers);
+	assert_int_equal(setenv(name, "any", 1), 0);
+	assert_int_equal(read_all(&options, &error, NULL), 0);
+	assert_false(options.host_headers);
+	assert_int_equal(setenv(name, "never", 1), 0);
+	assert_int_equal(read_all(&options, &error, NULL), -EINVAL);
+	assert_contains(error.text, "SLIPWAY_NODE_HEADERS=never: give host or any");
+	assert_int_equal(unsetenv(name), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -183,6 +204,7 @@ int main(void)
 		cmocka_unit_test(names_the_verb_whose_arguments_they_are),
 		cmocka_unit_test(tells_a_mistyped_variable_of_its_own),
 		cmocka_unit_test(tells_a_mistyped_variable_of_an_operator),
+		cmocka_unit_test(headers_are_the_hosts_or_anybodys),
 		cmocka_unit_test(reads_the_environment),
 	};
 

@@ -178,7 +178,8 @@ static int take(struct node_run *run, const struct toolkit_place *place)
 			"for: delete the pod",
 			place->done, run->name);
 	/* The next pod, whose shared folder is empty, finds it there. A full disk is told. */
-	if (node_cache_find(&run->cache, run->name, &run->inputs, &kept_fd, &ignored) < 0 &&
+	if (node_cache_find(
+		    &run->cache, NODE_MODULES, run->name, &run->inputs, &kept_fd, &ignored) < 0 &&
 		node_run_keep(run, set_fd) < 0)
 		worker_tell(action->worker, WORKER_NOTE, 0, "not kept on the node: %s",
 			action->error.text);
