@@ -8,7 +8,8 @@
 #include <sys/random.h>
 #include <sys/stat.h>
 
-static int read_all(int fd, size_t limit, char **ret_text, size_t *ret_size)
+/* @line: one line is all there is, and the read that would say so is spared. */
+static int read_all(int fd, size_t limit, bool line, char **ret_text, size_t *ret_size)
 {
 	_cleanup_free_ char *text = NULL;
 	size_t capacity = 4096;
@@ -31,6 +32,8 @@ static int read_all(int fd, size_t limit, char **ret_text, size_t *ret_size)
 		size += (size_t) got;
 		if (limit && size > limit)
 			return -EFBIG;
+		if (line && text[size - 1] == '\n')
+			break;
 		if (size == capacity)
 			capacity *= 2;
 	}
@@ -47,14 +50,15 @@ int fs_read(int dir_fd, const char *path, size_t limit, char **ret_text, size_t 
 
 	if (fd < 0)
 		return -errno;
-	return read_all(fd, limit, ret_text, ret_size);
+	return read_all(fd, limit, false, ret_text, ret_size);
 }
 
 int fs_read_line(int dir_fd, const char *path, char **ret_line)
 {
+	_cleanup_close_ int fd = openat(dir_fd, path, O_RDONLY | O_CLOEXEC);
 	char *line = NULL;
 	size_t size = 0;
-	int r = fs_read(dir_fd, path, 0, &line, &size);
+	int r = fd < 0 ? -errno : read_all(fd, 0, true, &line, &size);
 
 	if (r < 0)
 		return r;

@@ -38,7 +38,8 @@ struct table {
 struct signs {
 	size_t odd; /* at no multiple of 8 bytes */
 	size_t count;
-	size_t misfits[4]; /* for entries of so many fields, of 4 and, plus 2, of 8 bytes */
+	size_t misfits[4];    /* for entries of so many fields, of 4 and, plus 2, of 8 bytes */
+	unsigned int strings; /* the section that was found to have names, or 0 */
 };
 
 typedef void relocated(const struct elf_parts *parts, void *context, const Elf64_Rela *relocation,
@@ -117,8 +118,11 @@ static void note_sign(const struct elf_parts *parts, void *context, const Elf64_
 	static const size_t fields[4] = { 4, 4, 8, 8 };
 	struct signs *signs = context;
 	bool text = symbol->st_shndx < parts->header.e_shnum &&
-		    strcmp(elf_section_name(parts, symbol->st_shndx), STRINGS) == 0;
+		    ((signs->strings && symbol->st_shndx == signs->strings) ||
+			    strcmp(elf_section_name(parts, symbol->st_shndx), STRINGS) == 0);
 
+	if (text)
+		signs->strings = symbol->st_shndx;
 	signs->count++;
 	signs->odd += relocation->r_offset % 8 != 0;
 	for (size_t i = 0; i < ARRAY_SIZE(fields); i++) {
@@ -147,16 +151,26 @@ static int relocate_by(const struct elf_parts *parts, unsigned int section, relo
 	return r;
 }
 
+static bool relocates(const struct elf_parts *parts, unsigned int section, unsigned int target)
+{
+	return parts->sections[section].sh_type == SHT_RELA &&
+	       parts->sections[section].sh_info == target;
+}
+
 /*
  * Calls @note for each relocation of section @target. Linkers make one section of them: of more,
- * which elf_layout.c doubts, the first counts, so that no file makes us read its bytes a thousand
- * times.
+ * which elf_layout.c doubts, one counts, so that no file makes us read its bytes a thousand times.
  */
 static int relocate(const struct elf_parts *parts, unsigned int target, relocated *note,
 	void *context, struct error *error)
 {
-	for (unsigned int i = 1; target && i < parts->header.e_shnum; i++)
-		if (parts->sections[i].sh_type == SHT_RELA && parts->sections[i].sh_info == target)
+	const unsigned int count = parts->header.e_shnum;
+
+	/* Mostly the one behind it. */
+	if (target && target + 1 < count && relocates(parts, target + 1, target))
+		return relocate_by(parts, target + 1, note, context, error);
+	for (unsigned int i = 1; target && i < count; i++)
+		if (relocates(parts, i, target))
 			return relocate_by(parts, i, note, context, error);
 	return 0;
 }

@@ -136,7 +136,16 @@ const char *elf_section_name(const struct elf_parts *parts, unsigned int index)
 /* By the letter that counts: most names are .text…, .rela… and .rodata…, which none of ours is. */
 static bool may_be_known(const char *name)
 {
-	return *name && strchr("_dgmn", name[*name == '.']);
+	switch (name[*name == '.']) {
+	case '_':
+	case 'd':
+	case 'g':
+	case 'm':
+	case 'n':
+		return true;
+	default:
+		return false;
+	}
 }
 
 static void note_section(struct elf_parts *parts, unsigned int index)

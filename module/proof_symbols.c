@@ -25,7 +25,7 @@ static bool is_tainted(const struct proof_kernel *kernel, const char *path)
 {
 	char name[PROOF_NAME_SIZE];
 
-	if (!kernel->proprietary)
+	if (!kernel->proprietary || !kernel->proprietary->count)
 		return false;
 	proof_exporter_name(path, name);
 	return strv_contains(kernel->proprietary, name);

@@ -45,11 +45,39 @@ static const struct elf_module_export *find_export(
 	return NULL;
 }
 
+static size_t count_exports(const struct running *running)
+{
+	size_t all = 0;
+
+	for (size_t i = 0; i < running->sources.module_count; i++) {
+		size_t count;
+
+		(void) elf_module_exports(running->sources.modules[i], &count);
+		all += count;
+	}
+	return all;
+}
+
+static size_t count_used(const struct running *running)
+{
+	size_t all = 0;
+
+	for (size_t i = 0; i < running->sources.module_count; i++) {
+		size_t count;
+
+		(void) elf_module_undefined_symbols(running->sources.modules[i], &count);
+		all += count;
+	}
+	return all;
+}
+
 /* What is to be loaded exports, by name: each of their symbols is looked for there. */
 static int index_members(struct running *running)
 {
 	int r = symvers_new(&running->members);
 
+	if (r == 0)
+		r = symvers_reserve(running->members, count_exports(running));
 	for (size_t i = 0; r == 0 && i < running->sources.module_count; i++) {
 		size_t count;
 		const struct elf_module_export *exports =
@@ -77,11 +105,11 @@ static const struct running_word *find_word(
 }
 
 /* What a driver's own symvers says of a loaded module that no file explains. */
-static const struct symvers_entry *find_driver_entry(
-	const struct running *running, const char *symbol, struct loaded **ret_loaded)
+static const struct symvers_entry *find_driver_entry(const struct running *running,
+	const char *symbol, uint32_t hash, struct loaded **ret_loaded)
 {
 	const struct symvers_entry *entry =
-		running->drivers ? symvers_find(running->drivers, symbol) : NULL;
+		running->drivers ? symvers_find_hashed(running->drivers, symbol, hash) : NULL;
 	char name[NAME_MAX];
 
 	if (!entry)
@@ -172,7 +200,7 @@ static int put_by_word(struct running *running, struct loaded *loaded, const cha
 		return put_word(running, word) < 0 ? -ENOMEM : 1;
 	if (!is_vouched_for(running, loaded))
 		return 0;
-	entry = find_driver_entry(running, symbol, &lister);
+	entry = find_driver_entry(running, symbol, fnv_text(symbol), &lister);
 	if (!entry || lister != loaded)
 		return 0;
 	return symvers_put_borrowed(running->there, entry) < 0 ? -ENOMEM : 1;
@@ -213,7 +241,8 @@ static int put_found_entry(
 static int put_driver_entry(struct running *running, const char *symbol)
 {
 	struct loaded *loaded;
-	const struct symvers_entry *entry = find_driver_entry(running, symbol, &loaded);
+	const struct symvers_entry *entry =
+		find_driver_entry(running, symbol, fnv_text(symbol), &loaded);
 
 	return entry ? put_found_entry(running, loaded, entry) : 0;
 }
@@ -249,8 +278,10 @@ static const struct exporter *ask_exporter(
 	return asked;
 }
 
-static int put_given(struct running *running, const char *symbol, const struct symvers_entry *entry)
+/* @hash: of the symbol, as symvers_find_hashed() wants it. */
+static int put_given(struct running *running, const char *symbol, uint32_t hash)
 {
+	const struct symvers_entry *entry = symvers_find_hashed(running->given, symbol, hash);
 	const struct exporter *exporter = entry ? ask_exporter(running, entry) : NULL;
 	struct loaded *loaded;
 	int r;
@@ -258,7 +289,7 @@ static int put_given(struct running *running, const char *symbol, const struct s
 	if (!exporter)
 		return 0;
 	if (exporter->built_in)
-		return symvers_put_borrowed(running->there, entry) < 0 ? -ENOMEM : 1;
+		return symvers_put_hashed(running->there, entry, hash) < 0 ? -ENOMEM : 1;
 	loaded = exporter->loaded;
 	if (!loaded || loaded->facts.gone)
 		return 0;
@@ -273,7 +304,7 @@ static int put_given(struct running *running, const char *symbol, const struct s
 /* By what the kernel's symvers says of the symbol. 1: done, 0: it is not there, -ENOMEM. */
 static int put_by_kernel(struct running *running, const char *symbol)
 {
-	return put_given(running, symbol, symvers_find(running->given, symbol));
+	return put_given(running, symbol, fnv_text(symbol));
 }
 
 static int place(
@@ -285,7 +316,7 @@ static int place(
 		symvers_find_hashed(running->members, symbol, hash) ||
 		strcmp(symbol, "_GLOBAL_OFFSET_TABLE_") == 0)
 		return 0;
-	r = put_given(running, symbol, symvers_find_hashed(running->given, symbol, hash));
+	r = put_given(running, symbol, hash);
 	if (r == 0)
 		r = strv_push_unique(unresolved, symbol);
 	return r < 0 ? r : 0;
@@ -496,13 +527,16 @@ static int put_listed(struct running *running, const char *symbol, struct loaded
 static int place_export(struct running *running, const struct strangers *strangers,
 	const char *symbol, struct strv *rest)
 {
+	const uint32_t hash = fnv_text(symbol);
 	const struct symvers_entry *listed;
 	struct loaded *lister = NULL;
-	int r = symvers_find(running->there, symbol) ? 1 : put_by_kernel(running, symbol);
+	int r = symvers_find_hashed(running->there, symbol, hash) ? 1 : 0;
 
+	if (r == 0)
+		r = put_given(running, symbol, hash);
 	if (r)
 		return r < 0 ? r : 0;
-	listed = find_driver_entry(running, symbol, &lister);
+	listed = find_driver_entry(running, symbol, hash, &lister);
 	if (strangers->listed)
 		r = put_listed(running, symbol, listed ? lister : NULL);
 	for (size_t i = 0; r == 0 && i < strangers->count; i++)
@@ -514,37 +548,43 @@ static int place_export(struct running *running, const struct strangers *strange
 	return r < 0 ? r : 0;
 }
 
-static bool is_listed(const struct running *running, const char *module)
+/* Whose exports the drivers' lists have. Lines have no order, and the few paths are asked first. */
+static int find_listed(const struct running *running, struct strv *names)
 {
+	_cleanup_strv_ struct strv paths = { 0 };
 	size_t count = running->drivers ? symvers_count(running->drivers) : 0;
-	const char *before = NULL;
+	int r = 0;
 
-	for (size_t i = 0; i < count; i++) {
+	for (size_t i = 0; r == 0 && i < count; i++) {
 		const struct symvers_entry *entry = symvers_at(running->drivers, i);
 		char name[NAME_MAX];
 
-		/* Lines of one module stand together, and have its name as one string. */
-		if (entry->module == before)
+		if (strv_contains(&paths, entry->module))
 			continue;
-		before = entry->module;
 		symvers_module_name(entry, name, sizeof(name));
-		if (strcmp(name, module) == 0)
-			return true;
+		r = strv_push(&paths, entry->module);
+		if (r == 0)
+			r = strv_push(names, name);
 	}
-	return false;
+	return r;
 }
 
-/* Somebody's driver, of which neither a file nor a list tells what it exports. */
-static bool has_unlisted(const struct running *running)
+/* Somebody's driver, of which neither a file nor a list tells what it exports. 1: there is one. */
+static int find_unlisted(const struct running *running)
 {
+	_cleanup_strv_ struct strv listed = { 0 };
+	int r = find_listed(running, &listed);
+
+	if (r < 0)
+		return r;
 	for (size_t i = 0; i < running->loaded_count; i++) {
 		struct loaded *loaded = &running->loaded[i];
 
 		if (!loaded->file && !loaded->facts.gone && strchr(loaded->taint, 'O') &&
-			!is_listed(running, loaded->name) && !exports_nothing(running, loaded))
-			return true;
+			!strv_contains(&listed, loaded->name) && !exports_nothing(running, loaded))
+			return 1;
 	}
-	return false;
+	return 0;
 }
 
 /*
@@ -565,7 +605,10 @@ static int place_exports(struct running *running)
 		for (size_t j = 0; r == 0 && j < count; j++)
 			r = place_export(running, &strangers, exports[j].symbol, &rest);
 	}
-	if (r < 0 || !rest.count || !running->sources.kallsyms || !has_unlisted(running))
+	if (r < 0 || !rest.count || !running->sources.kallsyms)
+		return r;
+	r = find_unlisted(running);
+	if (r <= 0)
 		return r;
 	r = kallsyms_search(running->root_fd, &rest, hear_owner, running);
 	return r == -ENOMEM ? r : 0;
@@ -576,6 +619,8 @@ static int find_used(struct running *running, struct error *error)
 	_cleanup_strv_ struct strv unresolved = { 0 };
 	int r = symvers_new(&running->there);
 
+	if (r == 0)
+		r = symvers_reserve(running->there, count_used(running));
 	if (r == 0)
 		r = index_members(running);
 	if (r == 0)

@@ -31,16 +31,6 @@ static struct symvers_slot *find_slot(
 	return &symvers->slots[place];
 }
 
-/* The same, of which the caller sets the place. */
-static struct symvers_slot *claim_slot(struct symvers *symvers, const char *symbol)
-{
-	uint32_t hash = fnv_text(symbol);
-	struct symvers_slot *slot = find_slot(symvers, symbol, hash);
-
-	slot->hash = hash;
-	return slot;
-}
-
 void symvers_entries_free(struct symvers_entries *entries)
 {
 	free(entries->items);
@@ -228,10 +218,12 @@ static int reserve_slots(struct symvers *symvers, size_t entry_count)
 	return 0;
 }
 
-static void put_entry(struct symvers *symvers, struct symvers_entry entry)
+/* There is room for it. */
+static void put_entry(struct symvers *symvers, struct symvers_entry entry, uint32_t hash)
 {
-	struct symvers_slot *slot = claim_slot(symvers, entry.symbol);
+	struct symvers_slot *slot = find_slot(symvers, entry.symbol, hash);
 
+	slot->hash = hash;
 	if (!slot->place)
 		slot->place = (uint32_t) ++symvers->entries.count;
 	symvers->entries.items[slot->place - 1] = entry;
@@ -247,7 +239,8 @@ static void take_over(struct symvers *symvers, struct symvers_entries *added)
 	symvers->entries.count = 0;
 	*added = (struct symvers_entries){ 0 };
 	for (size_t i = 0; i < count; i++)
-		put_entry(symvers, symvers->entries.items[i]);
+		put_entry(symvers, symvers->entries.items[i],
+			fnv_text(symvers->entries.items[i].symbol));
 }
 
 /* Cannot fail half-way: room is made first. */
@@ -268,7 +261,28 @@ int symvers_merge(struct symvers *symvers, struct symvers_entries *added)
 	if (symvers_entries_reserve(&symvers->entries, capacity) < 0)
 		return -ENOMEM;
 	for (size_t i = 0; i < added->count; i++)
-		put_entry(symvers, added->items[i]);
+		put_entry(symvers, added->items[i], fnv_text(added->items[i].symbol));
+	return 0;
+}
+
+int symvers_reserve(struct symvers *symvers, size_t count)
+{
+	if (reserve_slots(symvers, count) < 0)
+		return -ENOMEM;
+	return symvers_entries_reserve(&symvers->entries, count);
+}
+
+int symvers_put_hashed(struct symvers *symvers, const struct symvers_entry *entry, uint32_t hash)
+{
+	size_t count = symvers->entries.count + 1;
+	size_t capacity = symvers->entries.capacity;
+
+	if (count > capacity)
+		capacity = capacity ? capacity * 2 : 64;
+	if (reserve_slots(symvers, count) < 0 ||
+		symvers_entries_reserve(&symvers->entries, capacity) < 0)
+		return -ENOMEM;
+	put_entry(symvers, *entry, hash);
 	return 0;
 }
 

@@ -51,11 +51,15 @@ int symvers_add_system_map(struct symvers *symvers, const struct system_map *map
 int symvers_put(struct symvers *symvers, const struct symvers_entry *entry) _must_check_;
 /* The same, its strings borrowed until symvers_close(). */
 int symvers_put_borrowed(struct symvers *symvers, const struct symvers_entry *entry) _must_check_;
+int symvers_put_hashed(
+	struct symvers *symvers, const struct symvers_entry *entry, uint32_t hash) _must_check_;
 /* NULL when nobody exports it. Borrowed until the next symvers_add() or symvers_close(). */
 const struct symvers_entry *symvers_find(const struct symvers *symvers, const char *symbol);
 /* The same with the symbol's hash, 32-bit FNV-1a, which struct elf_undefined has. */
 const struct symvers_entry *symvers_find_hashed(
 	const struct symvers *symvers, const char *symbol, uint32_t hash);
+/* Room for @count entries in all, so that they need not move as they come. -ENOMEM. */
+int symvers_reserve(struct symvers *symvers, size_t count) _must_check_;
 size_t symvers_count(const struct symvers *symvers);
 /* The entry at @index, below symvers_count(), in the order in which they came. Borrowed alike. */
 const struct symvers_entry *symvers_at(const struct symvers *symvers, size_t index);

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/fnv.h"
 #include "module/symvers_parts.h"
 
 static char *copy_string(char **next, const char *text)
@@ -106,10 +107,7 @@ int symvers_put(struct symvers *symvers, const struct symvers_entry *entry)
 
 int symvers_put_borrowed(struct symvers *symvers, const struct symvers_entry *entry)
 {
-	struct symvers_entry copy = *entry;
-	struct symvers_entries added = { &copy, 1, 0 };
-
-	return symvers_merge(symvers, &added);
+	return symvers_put_hashed(symvers, entry, fnv_text(entry->symbol));
 }
 
 static const char *export_text(const struct system_map_export *export)

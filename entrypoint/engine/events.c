@@ -219,7 +219,8 @@ unsigned events_wait(struct events *events, uint64_t deadline_ms)
 	struct pollfd fds[4 + EVENTS_PIDS] = {
 		{ .fd = events->signal_fd, .events = POLLIN },
 		{ .fd = events->inotify_fd, .events = POLLIN },
-		{ .fd = events->uevent_fd, .events = POLLIN },
+		/* A worker that loads is no news; they stay in the queue until it is done. */
+		{ .fd = events->worker_fd < 0 ? events->uevent_fd : -1, .events = POLLIN },
 		{ .fd = events->worker_fd, .events = POLLIN },
 	};
 	unsigned happened = 0;

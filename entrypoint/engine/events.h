@@ -64,6 +64,7 @@ void events_alarm(struct events *events, uint64_t when_ms);
 
 /*
  * Sleeps until something happens or CLOCK_MONOTONIC passes @deadline_ms (EVENTS_NEVER: no limit),
- * reaps ended children, and returns what happened as EVENT_ bits.
+ * reaps ended children, and returns what happened as EVENT_ bits. EVENT_KERNEL waits for the
+ * worker's end: its own modules would wake us at each.
  */
 unsigned events_wait(struct events *events, uint64_t deadline_ms);

@@ -2,6 +2,7 @@
 #include "entrypoint/engine/journal.h"
 
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -62,25 +63,49 @@ void journal_open(struct journal *journal)
 		journal->changed(journal);
 }
 
-void journal_close(struct journal *journal)
+static void close_events(struct journal *journal)
 {
 	cleanup_close(&journal->events_fd);
 	journal->events_fd = -1;
 }
 
+void journal_close(struct journal *journal)
+{
+	close_events(journal);
+	if (journal->stream)
+		(void) fclose(journal->stream);
+	journal->stream = NULL;
+	free(TAKE_PTR(journal->text));
+}
+
+/* An empty text: what is put in front of end_text() is journal->text. NULL: no memory. */
+static FILE *begin_text(struct journal *journal)
+{
+	if (!journal->stream)
+		journal->stream = open_memstream(&journal->text, &journal->text_size);
+	else
+		rewind(journal->stream);
+	return journal->stream;
+}
+
+static bool end_text(struct journal *journal)
+{
+	return fflush(journal->stream) == 0;
+}
+
 static void print_line(const struct journal *journal, const char *event, const char *step,
 	uint64_t duration_us, enum reason reason, const char *message)
 {
-	double since_start = (double) (clock_monotonic_us() - journal->start_us) / 1e6;
+	unsigned long long since_start_ms = (clock_monotonic_us() - journal->start_us) / 1000;
 	char duration[32] = "";
 
 	if (duration_us)
-		(void) snprintf(
-			duration, sizeof(duration), " (%.0f ms)", (double) duration_us / 1e3);
-	(void) fprintf(stderr, "%s %8.3f s  %s%s%s%s%s%s%s%s%s\n", journal->role, since_start,
-		event, *step ? " " : "", step, duration, reason ? " [" : "",
-		reason ? reason_entry(reason)->code : "", reason ? "]" : "", *message ? ": " : "",
-		message);
+		(void) snprintf(duration, sizeof(duration), " (%llu ms)",
+			(unsigned long long) (duration_us + 500) / 1000);
+	(void) fprintf(stderr, "%s %4llu.%03llu s  %s%s%s%s%s%s%s%s%s\n", journal->role,
+		since_start_ms / 1000, since_start_ms % 1000, event, *step ? " " : "", step,
+		duration, reason ? " [" : "", reason ? reason_entry(reason)->code : "",
+		reason ? "]" : "", *message ? ": " : "", message);
 }
 
 static void write_object(const struct journal *journal, FILE *file, const char *event,
@@ -130,22 +155,19 @@ static void print_status(const struct journal *journal, FILE *file)
 		(unsigned long long) journal->peermem_us);
 }
 
-static void write_status(const struct journal *journal)
+static void write_status(struct journal *journal)
 {
-	_cleanup_free_ char *text = NULL;
+	FILE *file = begin_text(journal);
 	char path[JOURNAL_PATH_SIZE];
-	size_t size = 0;
-	FILE *file;
 	int r;
 
-	file = open_memstream(&text, &size);
 	if (!file)
 		return;
 	print_status(journal, file);
-	if (fclose(file) != 0)
+	if (!end_text(journal))
 		return;
 	state_path(journal, "status", path);
-	r = fs_write_atomic(journal->root_fd, path, text, size, 0644);
+	r = fs_write_atomic(journal->root_fd, path, journal->text, journal->text_size, 0644);
 	if (r < 0)
 		(void) fprintf(stderr, "%s: /%s cannot be written: %s\n", journal->role, path,
 			strerror(-r));
@@ -175,25 +197,24 @@ static void keep_figures(
 void journal_event(struct journal *journal, const char *event, const char *step,
 	uint64_t duration_us, enum reason reason, const char *message)
 {
-	_cleanup_free_ char *line = NULL;
-	size_t size = 0;
 	FILE *file;
 
 	keep_figures(journal, event, step, duration_us);
 	print_line(journal, event, step, duration_us, reason, message);
 	if (journal->events_fd < 0)
 		return;
-	file = open_memstream(&line, &size);
+	file = begin_text(journal);
 	if (!file)
 		return;
 	write_object(journal, file, event, step, duration_us, reason, message);
 	/* One write a line: a reader never sees half an object. */
-	if (fclose(file) == 0 && write(journal->events_fd, line, size) != (ssize_t) size)
+	if (end_text(journal) && write(journal->events_fd, journal->text, journal->text_size) !=
+					 (ssize_t) journal->text_size)
 		(void) fprintf(stderr, "%s: the event file is cut short: %s\n", journal->role,
 			strerror(errno));
-	journal->events_size += size;
+	journal->events_size += journal->text_size;
 	if (journal->events_size > EVENTS_MOST) {
-		journal_close(journal);
+		close_events(journal);
 		open_events(journal);
 	}
 }

@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "common/error.h"
 #include "entrypoint/engine/reason.h"
@@ -33,6 +34,11 @@ struct journal {
 	uint64_t start_us;  /* CLOCK_MONOTONIC of the start of this process */
 	int events_fd;      /* -1 while the file cannot be written */
 	size_t events_size; /* written to it */
+	/* Where events and the status are put together, one after the other; NULL before the first.
+	 */
+	FILE *stream;
+	char *text;
+	size_t text_size;
 	/* What the status file says. */
 	const char *state; /* starting, ready, stopping, stopped, failed */
 	const char *step;  /* running now, or "" */
@@ -53,6 +59,7 @@ void journal_prepare(struct journal *journal, int root_fd, const char *role, con
 /* Opens the event file in the folder, which is made; the file of the start before is kept as ".1".
  */
 void journal_open(struct journal *journal);
+/* Also of one that was never opened: what it told, it put together in memory. */
 void journal_close(struct journal *journal);
 
 /*

@@ -43,6 +43,7 @@ static void forget(struct gpu *gpu)
 {
 	strv_free(&gpu->role.driver_modules);
 	strv_free(&gpu->fast_path.modules);
+	journal_close(&gpu->role.journal);
 }
 
 static void serve(struct gpu *gpu)

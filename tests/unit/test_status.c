@@ -445,6 +445,7 @@ static void metrics_say_what_the_journal_knows(void **state)
 	const struct folder *node = *state;
 	_cleanup_free_ char *text = NULL;
 	_cleanup_free_ char *file = NULL;
+	_cleanup_free_ char *status = NULL;
 	struct journal journal;
 
 	put_real_node(node);
@@ -466,6 +467,9 @@ static void metrics_say_what_the_journal_knows(void **state)
 	assert_null(strstr(text, "slipway_role_start_duration_seconds"));
 
 	journal_detail(&journal, REASON_NONE, "");
+	status = folder_read_text(node, GPU_STATE_FOLDER "/gpu.status");
+	assert_contains(status, "\nreason=OK\n");
+	assert_null(strstr(status, "quoted")); /* of the longer text before */
 	journal_state(&journal, "ready", "");
 	journal_event(&journal, JOURNAL_EVENT_PEERMEM, "load", 20000, REASON_NONE, "");
 	/* Steps done while serving are none of the start's. */
@@ -475,6 +479,7 @@ static void metrics_say_what_the_journal_knows(void **state)
 	assert_contains(file, "slipway_peermem_loads_total{role=\"gpu\"} 1\n");
 	assert_contains(file, "slipway_peermem_load_duration_seconds{role=\"gpu\"} 0.020000\n");
 	assert_null(strstr(file, "step=\"reload\""));
+	journal_close(&journal);
 }
 
 int main(void)
