@@ -10,40 +10,10 @@
 #include "common/fnv.h"
 #include "common/fs.h"
 #include "module/kallsyms.h"
-#include "module/running_parts.h"
-#include "module/sysmodule.h"
+#include "module/running_put.h"
 
 #define LAYOUT_SYMBOL                                                                              \
 	"module_layout" /* no module names it as undefined, and all are checked by it */
-
-/* Asked once of each. */
-static bool exports_nothing(const struct running *running, struct loaded *loaded)
-{
-	if (!loaded->asked_exports)
-		loaded->exports_nothing = sysmodule_exports_nothing(running->root_fd, loaded->name);
-	loaded->asked_exports = true;
-	return loaded->exports_nothing;
-}
-
-static const struct elf_module_export *find_export(
-	const struct elf_module *module, const char *symbol)
-{
-	size_t count, low = 0;
-	const struct elf_module_export *exports = elf_module_exports(module, &count);
-
-	while (low < count) {
-		size_t middle = low + (count - low) / 2;
-		int order = strcmp(symbol, exports[middle].symbol);
-
-		if (order == 0)
-			return &exports[middle];
-		if (order < 0)
-			count = middle;
-		else
-			low = middle + 1;
-	}
-	return NULL;
-}
 
 static size_t count_exports(const struct running *running)
 {
@@ -90,221 +60,10 @@ static int index_members(struct running *running)
 	return r;
 }
 
-static const struct running_word *find_word(
-	const struct running *running, const struct loaded *loaded, const char *symbol)
-{
-	for (size_t i = 0; i < running->sources.word_count; i++) {
-		const struct running_word *word = &running->sources.words[i];
-
-		if (strcmp(word->module, loaded->name) == 0 && *word->build_id &&
-			strcmp(word->build_id, loaded->build_id) == 0 &&
-			strcmp(word->symbol, symbol) == 0)
-			return word;
-	}
-	return NULL;
-}
-
-/* What a driver's own symvers says of a loaded module that no file explains. */
-static const struct symvers_entry *find_driver_entry(const struct running *running,
-	const char *symbol, uint32_t hash, struct loaded **ret_loaded)
-{
-	const struct symvers_entry *entry =
-		running->drivers ? symvers_find_hashed(running->drivers, symbol, hash) : NULL;
-	char name[NAME_MAX];
-
-	if (!entry)
-		return NULL;
-	symvers_module_name(entry, name, sizeof(name));
-	*ret_loaded = running_find_loaded(running, name);
-	if (!*ret_loaded || (*ret_loaded)->facts.gone || (*ret_loaded)->file)
-		return NULL;
-	return entry;
-}
-
-static int put_file_export(struct running *running, const struct loaded *loaded,
-	const struct elf_module_export *export)
-{
-	return symvers_put_borrowed(running->there,
-		&(struct symvers_entry){
-			.symbol = export->symbol,
-			.module = loaded->name,
-			.export = export->gpl ? "EXPORT_SYMBOL_GPL" : "EXPORT_SYMBOL",
-			.name_space = export->name_space,
-			.crc = export->crc,
-			.has_crc = export->has_crc,
-		});
-}
-
-/* Exported by that module, nobody knows with which CRC. */
-static int put_unknown(struct running *running, const char *symbol, const char *module)
-{
-	if (strv_push_unique(&running->unexplained, module) < 0)
-		return -ENOMEM;
-	return symvers_put(running->there, &(struct symvers_entry){
-						   .symbol = symbol,
-						   .module = module,
-						   .export = "",
-						   .name_space = "",
-						   .partial = true,
-					   });
-}
-
-static int put_word(struct running *running, const struct running_word *word)
-{
-	return symvers_put_borrowed(running->there, &(struct symvers_entry){
-							    .symbol = word->symbol,
-							    .module = word->module,
-							    .export = "EXPORT_SYMBOL",
-							    .name_space = "",
-							    .crc = word->crc,
-							    .has_crc = true,
-						    });
-}
-
-static bool find_voucher(const struct running *running, const struct loaded *loaded)
-{
-	const struct strv *builds = running->sources.driver_builds;
-	size_t length = strlen(loaded->name);
-
-	for (size_t i = 0; builds && *loaded->build_id && i < builds->count; i++) {
-		const char *item = builds->items[i];
-
-		if (strncmp(item, loaded->name, length) == 0 && item[length] == ' ' &&
-			strcmp(item + length + 1, loaded->build_id) == 0)
-			return true;
-	}
-	return false;
-}
-
-/* Who loaded it says that it is of the build that driver_symvers are of. Asked once of each. */
-static bool is_vouched_for(const struct running *running, struct loaded *loaded)
-{
-	if (!loaded->asked_vouched) {
-		running_identify(running, loaded);
-		loaded->vouched = find_voucher(running, loaded);
-	}
-	loaded->asked_vouched = true;
-	return loaded->vouched;
-}
-
-/* By the word of others about this very build, without a look at files. 1: there is one. */
-static int put_by_word(struct running *running, struct loaded *loaded, const char *symbol)
-{
-	const struct running_word *word;
-	const struct symvers_entry *entry;
-	struct loaded *lister;
-
-	running_identify(running, loaded);
-	word = find_word(running, loaded, symbol);
-	if (word)
-		return put_word(running, word) < 0 ? -ENOMEM : 1;
-	if (!is_vouched_for(running, loaded))
-		return 0;
-	entry = find_driver_entry(running, symbol, fnv_text(symbol), &lister);
-	if (!entry || lister != loaded)
-		return 0;
-	return symvers_put_borrowed(running->there, entry) < 0 ? -ENOMEM : 1;
-}
-
-/*
- * Puts the symbol as @loaded exports it. 1: it did, 0: it exports no such thing, as far as is
- * known, -ENOMEM.
- */
-static int put_loaded(
-	struct running *running, struct loaded *loaded, const char *symbol, const char *in_kernel)
-{
-	const struct elf_module_export *export;
-	int r = put_by_word(running, loaded, symbol);
-
-	if (r == 0)
-		r = running_explain(running, loaded, in_kernel);
-	if (r || !loaded->file)
-		return r;
-	export = find_export(loaded->file, symbol);
-	if (!export)
-		return 0;
-	return put_file_export(running, loaded, export) < 0 ? -ENOMEM : 1;
-}
-
-/* @entry: what find_driver_entry() found of @loaded. */
-static int put_found_entry(
-	struct running *running, struct loaded *loaded, const struct symvers_entry *entry)
-{
-	int r = running_explain(running, loaded, NULL);
-
-	if (r < 0 || loaded->file)
-		return r; /* its file has not the symbol, whatever the driver's list says */
-	loaded->facts.by_word = !is_vouched_for(running, loaded);
-	return symvers_put_borrowed(running->there, entry) < 0 ? -ENOMEM : 1;
-}
-
-static int put_driver_entry(struct running *running, const char *symbol)
-{
-	struct loaded *loaded;
-	const struct symvers_entry *entry =
-		find_driver_entry(running, symbol, fnv_text(symbol), &loaded);
-
-	return entry ? put_found_entry(running, loaded, entry) : 0;
-}
-
-static int compare_items(const void *name, const void *item)
-{
-	return strcmp(name, *(char *const *) item);
-}
-
-/* The list is sorted. */
-static bool is_built_in(const struct running *running, const char *module)
-{
-	const struct strv *builtin = &running->builtin;
-
-	if (strcmp(module, "vmlinux") == 0)
-		return true;
-	return builtin->count && bsearch(module, builtin->items, builtin->count,
-					 sizeof(*builtin->items), compare_items);
-}
-
-/* Who exports the entry, as things are here. */
-static const struct exporter *ask_exporter(
-	struct running *running, const struct symvers_entry *entry)
-{
-	struct exporter *asked = &running->asked;
-
-	if (asked->path == entry->module)
-		return asked;
-	asked->path = entry->module;
-	symvers_module_name(entry, asked->name, sizeof(asked->name));
-	asked->built_in = is_built_in(running, asked->name);
-	asked->loaded = running_find_loaded(running, asked->name);
-	return asked;
-}
-
-/* @hash: of the symbol, as symvers_find_hashed() wants it. */
-static int put_given(struct running *running, const char *symbol, uint32_t hash)
-{
-	const struct symvers_entry *entry = symvers_find_hashed(running->given, symbol, hash);
-	const struct exporter *exporter = entry ? ask_exporter(running, entry) : NULL;
-	struct loaded *loaded;
-	int r;
-
-	if (!exporter)
-		return 0;
-	if (exporter->built_in)
-		return symvers_put_hashed(running->there, entry, hash) < 0 ? -ENOMEM : 1;
-	loaded = exporter->loaded;
-	if (!loaded || loaded->facts.gone)
-		return 0;
-	r = put_loaded(running, loaded, symbol, entry->module);
-	if (r == 0 && !loaded->file)
-		r = put_driver_entry(running, symbol);
-	if (r == 0 && !loaded->file)
-		return put_unknown(running, symbol, loaded->name) < 0 ? -ENOMEM : 1;
-	return r;
-}
-
 /* By what the kernel's symvers says of the symbol. 1: done, 0: it is not there, -ENOMEM. */
 static int put_by_kernel(struct running *running, const char *symbol)
 {
-	return put_given(running, symbol, fnv_text(symbol));
+	return running_put_given(running, symbol, fnv_text(symbol));
 }
 
 static int place(
@@ -316,7 +75,7 @@ static int place(
 		symvers_find_hashed(running->members, symbol, hash) ||
 		strcmp(symbol, "_GLOBAL_OFFSET_TABLE_") == 0)
 		return 0;
-	r = put_given(running, symbol, hash);
+	r = running_put_given(running, symbol, hash);
 	if (r == 0)
 		r = strv_push_unique(unresolved, symbol);
 	return r < 0 ? r : 0;
@@ -371,8 +130,8 @@ static int put_by_any(struct running *running, const char *symbol)
 
 	for (size_t i = 0; r == 0 && i < running->loaded_count; i++)
 		if (!running->loaded[i].facts.gone)
-			r = put_loaded(running, &running->loaded[i], symbol, NULL);
-	return r ? r : put_driver_entry(running, symbol);
+			r = running_put_loaded(running, &running->loaded[i], symbol, NULL);
+	return r ? r : running_put_by_driver(running, symbol);
 }
 
 static int hear_owner(void *context, const char *symbol, const char *owner)
@@ -383,14 +142,14 @@ static int hear_owner(void *context, const char *symbol, const char *owner)
 	/* Global in vmlinux does not mean exported. */
 	if (!loaded || loaded->facts.gone || loaded->file)
 		return 0;
-	return put_unknown(running, symbol, loaded->name);
+	return running_put_unknown(running, symbol, loaded->name);
 }
 
 static bool has_strangers(const struct running *running)
 {
 	for (size_t i = 0; i < running->loaded_count; i++)
 		if (!running->loaded[i].file && !running->loaded[i].facts.gone &&
-			!exports_nothing(running, &running->loaded[i]))
+			!running_exports_nothing(running, &running->loaded[i]))
 			return true;
 	return false;
 }
@@ -423,9 +182,9 @@ static int put_by_depends(struct running *running, const char *symbol)
 		struct loaded *loaded = running_find_loaded(running, names.items[i]);
 
 		if (loaded && !loaded->facts.gone)
-			r = put_loaded(running, loaded, symbol, NULL);
+			r = running_put_loaded(running, loaded, symbol, NULL);
 	}
-	return r ? r : put_driver_entry(running, symbol);
+	return r ? r : running_put_by_driver(running, symbol);
 }
 
 /* Modules that were not there when the part was made may use more of it. */
@@ -497,9 +256,9 @@ static int find_strangers(struct running *running, struct strangers *strangers)
 		if (loaded->facts.gone || !strchr(loaded->taint, 'O'))
 			continue;
 		/* The build id is one look, what is in sections is three. */
-		if (running->drivers && is_vouched_for(running, loaded))
+		if (running->drivers && running_is_vouched_for(running, loaded))
 			strangers->listed = true;
-		else if (!exports_nothing(running, loaded))
+		else if (!running_exports_nothing(running, loaded))
 			strangers->items[strangers->count++] = loaded;
 	}
 	return 0;
@@ -518,9 +277,9 @@ static int put_listed(struct running *running, const char *symbol, struct loaded
 						: NULL;
 
 		if (loaded && !loaded->facts.gone)
-			r = put_by_word(running, loaded, symbol);
+			r = running_put_by_word(running, loaded, symbol);
 	}
-	return r == 0 && lister ? put_by_word(running, lister, symbol) : r;
+	return r == 0 && lister ? running_put_by_word(running, lister, symbol) : r;
 }
 
 /* Exports of what is to be loaded that the kernel, or what stays, may have too. */
@@ -533,16 +292,16 @@ static int place_export(struct running *running, const struct strangers *strange
 	int r = symvers_find_hashed(running->there, symbol, hash) ? 1 : 0;
 
 	if (r == 0)
-		r = put_given(running, symbol, hash);
+		r = running_put_given(running, symbol, hash);
 	if (r)
 		return r < 0 ? r : 0;
-	listed = find_driver_entry(running, symbol, hash, &lister);
+	listed = running_find_driver_entry(running, symbol, hash, &lister);
 	if (strangers->listed)
 		r = put_listed(running, symbol, listed ? lister : NULL);
 	for (size_t i = 0; r == 0 && i < strangers->count; i++)
-		r = put_loaded(running, strangers->items[i], symbol, NULL);
+		r = running_put_loaded(running, strangers->items[i], symbol, NULL);
 	if (r == 0 && listed)
-		r = put_found_entry(running, lister, listed);
+		r = running_put_found(running, lister, listed);
 	if (r == 0)
 		r = strv_push(rest, symbol);
 	return r < 0 ? r : 0;
@@ -581,7 +340,8 @@ static int find_unlisted(const struct running *running)
 		struct loaded *loaded = &running->loaded[i];
 
 		if (!loaded->file && !loaded->facts.gone && strchr(loaded->taint, 'O') &&
-			!strv_contains(&listed, loaded->name) && !exports_nothing(running, loaded))
+			!strv_contains(&listed, loaded->name) &&
+			!running_exports_nothing(running, loaded))
 			return 1;
 	}
 	return 0;

@@ -119,7 +119,7 @@ int running_read_symvers(struct running *running, struct error *error) _must_che
 /* Reads the kernel's own in whole, in place of what is there. */
 int running_read_whole(struct running *running, struct error *error) _must_check_;
 
-/* running_exports.c */
+/* running_exports.c; how one symbol is found: running_put.h */
 int running_find_exports(struct running *running, struct error *error) _must_check_;
 /* running_everything.c */
 int running_find_everything(struct running *running) _must_check_;
