@@ -136,8 +136,10 @@ static int ask(struct node_run *run, struct error *error)
 		return error_set(error, -EACCES,
 			"SLIPWAY_NODE_HEADERS=host says that the distribution is not asked");
 	r = fetch_and_take(run, &tool, error);
-	return r < 0 ? error_prefix(
-			       error, -EIO, "The distribution was asked for them (%s)", tool.os)
+	return r < 0 ? error_prefix(error, -EIO,
+			       "The distribution was asked for them (%s, at the mirrors that the "
+			       "image was built with)",
+			       tool.os)
 		     : 0;
 }
 

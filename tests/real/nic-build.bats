@@ -245,7 +245,7 @@ bare_host() {
     cat "$BATS_TEST_TMPDIR/out"
     ((ended > 1))
     grep -q "\[BUILD_FAILED\].*Install the package linux-headers-$krel (apt-get install)" "$BATS_TEST_TMPDIR/out"
-    grep -q '\[BUILD_FAILED\].*The distribution was asked for them (debian12): none of the .* lists .* could be read: ' "$BATS_TEST_TMPDIR/out"
+    grep -q '\[BUILD_FAILED\].*The distribution was asked for them (debian12, at the mirrors that the image was built with): none of the .* lists .* could be read: ' "$BATS_TEST_TMPDIR/out"
     [[ ! -e $kept/headers && -z $(find "$kept" "$root/upper/var/lib/slipway" -maxdepth 1 -name 'tmp-*') ]]
     cp -al "$image" "$with"
     cp -a --remove-destination "$folder/host/usr/." "$with/usr/"
