@@ -45,15 +45,31 @@ int resolve_tree_ready(const char *folder, struct error *error)
 	return r < 0 ? error_set_errno(error, r, "--tree %s", bare) : 0;
 }
 
-/* Copied aside and renamed: nobody sees a part of it. A copy, so that a change is no change of the
- * cache. */
-static int place_tree(int tree_fd, const char *folder, struct error *error)
+/* Where it grows; NULL without memory. */
+static char *aside_name(const char *folder, pid_t owner)
 {
 	_cleanup_free_ char *bare = bare_name(folder);
-	_cleanup_free_ char *aside = NULL;
+	char *aside;
+
+	return bare && asprintf(&aside, "%s.tmp-%d", bare, (int) owner) >= 0 ? aside : NULL;
+}
+
+int resolve_tree_clear(const char *folder, pid_t owner)
+{
+	_cleanup_free_ char *aside = aside_name(folder, owner);
+
+	return aside ? fs_remove_tree(AT_FDCWD, aside) : -ENOMEM;
+}
+
+/* Copied aside and renamed: nobody sees a part of it. A copy, so that a change is no change of the
+ * cache. */
+static int place_tree(int tree_fd, const char *folder, pid_t owner, struct error *error)
+{
+	_cleanup_free_ char *bare = bare_name(folder);
+	_cleanup_free_ char *aside = aside_name(folder, owner);
 	int r;
 
-	if (!bare || asprintf(&aside, "%s.tmp-%d", bare, (int) getpid()) < 0)
+	if (!bare || !aside)
 		return error_set_errno(error, -ENOMEM, "--tree");
 	r = fs_remove_tree(AT_FDCWD, aside);
 	if (r == 0)
@@ -67,7 +83,7 @@ static int place_tree(int tree_fd, const char *folder, struct error *error)
 	return error_set_errno(error, r, "--tree %s", bare);
 }
 
-static int fetch(struct build *build, const char *folder, struct error *error)
+static int fetch(struct build *build, const char *folder, pid_t owner, struct error *error)
 {
 	_cleanup_close_ int fd = -1;
 	int r = arrows_make(build, ARROW_BIT(ARROW_KERNEL), error);
@@ -77,14 +93,14 @@ static int fetch(struct build *build, const char *folder, struct error *error)
 	if (r < 0)
 		return r;
 	build->failure = EXIT_CODE_OUTPUT;
-	r = place_tree(fd, folder, error);
+	r = place_tree(fd, folder, owner, error);
 	if (r == -ENOSPC)
 		build->failure = EXIT_CODE_DISK_FULL;
 	return r;
 }
 
-int resolve_tree_make(
-	struct build *build, const struct lock *lock, const char *folder, struct error *error)
+int resolve_tree_make(struct build *build, const struct lock *lock, const char *folder, pid_t owner,
+	struct error *error)
 {
 	struct cache *cache = &build->context.cache;
 	int r = cache_start_run(cache, buildah_sweep, error);
@@ -96,7 +112,7 @@ int resolve_tree_make(
 	build->tree_only = true;
 	build->options.nvidia = "none";
 	build->lock = *lock;
-	r = fetch(build, folder, error);
+	r = fetch(build, folder, owner, error);
 	build->lock = (struct lock){ 0 };
 	cache_end_run(cache);
 	return r;

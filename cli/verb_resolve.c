@@ -2,10 +2,12 @@
 #include "cli/verb_resolve.h"
 
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/context.h"
 #include "cli/exit_code.h"
 #include "cli/build/extras.h"
+#include "cli/build/supervise.h"
 #include "cli/output_place.h"
 #include "cli/resolve_output.h"
 #include "cli/resolve_tree.h"
@@ -35,6 +37,7 @@ struct resolve_options {
 	const char *krel;
 	const char *output;
 	const char *tree;
+	pid_t owner; /* of what the tree grows in: who removes that when the work is ended */
 	bool explain;
 	bool list;
 	bool ofed;
@@ -207,7 +210,7 @@ static int make_tree(const struct resolve_options *options, struct resolve_resul
 	/* Where nobody watches the download's lines help, too; not beside JSON. */
 	if (!options->common.json)
 		progress_start(&build->context.progress, false);
-	r = resolve_tree_make(build, &result->answer.lock, options->tree, error);
+	r = resolve_tree_make(build, &result->answer.lock, options->tree, options->owner, error);
 	if (r < 0)
 		result->exit_code = build->failure;
 	return r;
@@ -248,10 +251,44 @@ static void result_free(struct resolve_result *result)
 	resolve_answer_free(&result->answer);
 }
 
-int resolve_command(int argc, char **argv)
+/* All but the command line. Returns the exit code. */
+static int work(void *context)
 {
+	const struct resolve_options *options = context;
 	struct build build = { .context = CONTEXT_CLOSED };
 	_cleanup_(result_free) struct resolve_result result = { 0 };
+	struct error error = { 0 };
+
+	run(options, &result, &build, &error);
+	result.os = build.context.os.name;
+	result.is_list = options->list;
+	result.explain = options->explain;
+	result.is_written = options->output && strcmp(options->output, "-") == 0;
+	if (options->common.json)
+		resolve_output_json(&result, &error);
+	else
+		resolve_output_text(&result, &error);
+	build_done(&build);
+	context_close(&build.context);
+	return (int) result.exit_code;
+}
+
+/* Ctrl-C, or SIGTERM, while a tree is being written leaves no part of it. */
+static int supervised(struct resolve_options *options)
+{
+	int r;
+
+	options->owner = getpid();
+	r = supervise(work, options);
+	if (r != 0 && resolve_tree_clear(options->tree, options->owner) < 0)
+		(void) fprintf(stderr, "slipway resolve: %s.tmp-%d could not be removed\n",
+			options->tree, (int) options->owner);
+	return supervise_report(
+		r, "resolve", options->common.json, "a tree that was not whole is removed");
+}
+
+int resolve_command(int argc, char **argv)
+{
 	struct resolve_options options = { 0 };
 	struct error error = { 0 };
 	int r = parse(argc, argv, &options, &error);
@@ -260,26 +297,13 @@ int resolve_command(int argc, char **argv)
 		(void) fprintf(stderr,
 			"slipway resolve: %s\nslipway resolve --help lists the options\n",
 			error.text);
-		common_options_free(&options.common);
-		return EXIT_CODE_USAGE;
-	}
-	if (options.common.help) {
+		r = EXIT_CODE_USAGE;
+	} else if (options.common.help) {
 		(void) fputs(usage_text, stdout);
 		common_options_usage(stdout);
-		common_options_free(&options.common);
-		return EXIT_CODE_OK;
-	}
-	run(&options, &result, &build, &error);
-	result.os = build.context.os.name;
-	result.is_list = options.list;
-	result.explain = options.explain;
-	result.is_written = options.output && strcmp(options.output, "-") == 0;
-	if (options.common.json)
-		resolve_output_json(&result, &error);
-	else
-		resolve_output_text(&result, &error);
-	build_done(&build);
-	context_close(&build.context);
+		r = EXIT_CODE_OK;
+	} else
+		r = options.tree ? supervised(&options) : work(&options);
 	common_options_free(&options.common);
-	return (int) result.exit_code;
+	return r;
 }

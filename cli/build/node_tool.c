@@ -17,11 +17,23 @@
 
 /* ---- where the mirrors are */
 
+/* Such as a proxy for apt that listens here: every node would ask itself. */
+static bool is_of_this_machine(const char *url)
+{
+	const char *host = strstr(url, "://");
+
+	host = host ? host + strlen("://") : url;
+	return (strncasecmp(host, "localhost", strlen("localhost")) == 0 &&
+		       strchr(":/", host[strlen("localhost")])) ||
+	       strncmp(host, "127.", strlen("127.")) == 0 ||
+	       strncmp(host, "[::1]", strlen("[::1]")) == 0;
+}
+
 /* Nodes have neither this machine's folders nor a site's secrets and certificates. */
 static bool is_for_nodes(const struct mirror *mirror)
 {
-	return strncmp(mirror->url, "http", 4) == 0 && !mirror->user &&
-	       !mirror->client_certificate && !mirror->certificate_authority;
+	return strncmp(mirror->url, "http", 4) == 0 && !is_of_this_machine(mirror->url) &&
+	       !mirror->user && !mirror->client_certificate && !mirror->certificate_authority;
 }
 
 /* mirrors.ini of those that any node may ask; the caller frees it. */
@@ -75,8 +87,8 @@ int node_tool_open(struct build *build, struct error *error)
 	r = context_mirrors(&build->context, error);
 	if (r == 0 && !node_tool_applies(build))
 		progress_note(&build->context.progress,
-			"no mirror that a node could ask is known (http or https, without a "
-			"password or certificates of its own): where a node has no headers, the images will "
+			"no mirror that a node could ask is known (http or https, not of this very "
+			"machine, without a password or certificates of its own): where a node has no headers, the images will "
 			"not fetch them");
 	return r;
 }

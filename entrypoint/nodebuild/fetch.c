@@ -22,8 +22,10 @@
 #define LOADER    TOOL "/lib/loader"
 #define AUTHORITY "/etc/ssl/certs/ca-certificates.crt"
 
-/* How the tool begins the line that says why it failed. */
-#define FAILURE "slipway resolve: "
+/* How the tool begins the line that says why it failed, and how it ends for want of room: see
+ * docs/exit-codes.md. */
+#define FAILURE        "slipway resolve: "
+#define EXIT_DISK_FULL 17
 
 /* ---- what it is */
 
@@ -208,6 +210,7 @@ struct hearing {
 	char line[2048];
 	size_t length;
 	struct error reason; /* why it failed, in its own words */
+	struct error last;   /* its last line otherwise: a loader's, say, that finds no library */
 };
 
 /* What stands in columns, as a sentence has it. */
@@ -228,8 +231,10 @@ static void hear_line(struct hearing *hearing)
 	squeeze(line);
 	if (strncmp(line, FAILURE, strlen(FAILURE)) == 0)
 		(void) error_set(&hearing->reason, 0, "%s", line + strlen(FAILURE));
-	else if (*line)
+	else if (*line) {
+		(void) error_set(&hearing->last, 0, "%s", line);
 		worker_tell(hearing->worker, WORKER_NOTE, 0, "slipway: %s", line);
+	}
 }
 
 static void hear_byte(struct hearing *hearing, char byte)
@@ -269,6 +274,21 @@ static int hear_all(struct hearing *hearing, int fd)
 	}
 }
 
+static int ended_badly(const struct hearing *hearing, int status, struct error *error)
+{
+	if (WIFSIGNALED(status))
+		return error_set(error, -EIO, PROGRAM " was ended by signal %d (%s)%s",
+			WTERMSIG(status), strsignal(WTERMSIG(status)),
+			WTERMSIG(status) == SIGKILL ? ": has the container enough memory?" : "");
+	if (WEXITSTATUS(status) == EXIT_DISK_FULL)
+		return error_set(error, -ENOSPC, "%.400s", hearing->reason.text);
+	if (*hearing->reason.text)
+		return error_set(error, -EIO, "%.500s", hearing->reason.text);
+	return error_set(error, -EIO, PROGRAM " ended with exit status %d: %.300s",
+		WEXITSTATUS(status),
+		*hearing->last.text ? hearing->last.text : "it did not say why");
+}
+
 static int outcome(const struct hearing *hearing, int heard, int status, struct error *error)
 {
 	if (heard == -ETIMEDOUT)
@@ -276,13 +296,7 @@ static int outcome(const struct hearing *hearing, int heard, int status, struct 
 			(int) (FETCH_DEADLINE_MS / 1000));
 	if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
 		return 0;
-	if (*hearing->reason.text)
-		return error_set(error, -EIO, "%.500s", hearing->reason.text);
-	if (WIFSIGNALED(status))
-		return error_set(error, -EIO, PROGRAM " was ended by signal %d (%s)",
-			WTERMSIG(status), strsignal(WTERMSIG(status)));
-	return error_set(error, -EIO, PROGRAM " ended with exit status %d without a word",
-		WEXITSTATUS(status));
+	return ended_badly(hearing, status, error);
 }
 
 int fetch_headers(const struct fetch_tool *tool, const char *krel, const char *folder, int log_fd,

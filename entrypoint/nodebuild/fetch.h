@@ -37,8 +37,8 @@ int fetch_command(const struct fetch_tool *tool, const char *krel, const char *f
 /*
  * In a worker: runs the tool, tells what it says, and waits for its end, FETCH_DEADLINE_MS at most.
  * Whatever ends the worker ends it, too. It has the network and no right but to the files that it
- * makes. All that it prints is appended to @log_fd. The tree is then @folder/output; -EIO, or
- * -ETIMEDOUT, with the tool's own word.
+ * makes. All that it prints is appended to @log_fd. The tree is then @folder/output; -EIO,
+ * -ETIMEDOUT, or -ENOSPC where @folder's disk is full, with the tool's own word.
  */
 int fetch_headers(const struct fetch_tool *tool, const char *krel, const char *folder, int log_fd,
 	struct worker *worker, struct error *error);

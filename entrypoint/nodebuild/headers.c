@@ -5,85 +5,33 @@
 #include <string.h>
 
 #include "common/clock.h"
-#include "common/copy.h"
 #include "common/fs.h"
 #include "entrypoint/nodebuild/fetch.h"
+#include "entrypoint/nodebuild/kept_headers.h"
 
 #define LOG "log/headers.log"
 
 /* ---- the host's, the container's */
-
-static int take_tree(struct node_run *run, int dir_fd, struct error *error)
-{
-	int r = host_tree_find(dir_fd, run->role->krel, &run->tree, error);
-
-	if (r < 0)
-		return r;
-	run->tree_fd = fcntl(dir_fd, F_DUPFD_CLOEXEC, 0);
-	return run->tree_fd < 0 ? error_set_errno(error, -errno, "headers") : 0;
-}
 
 static int find_here(struct node_run *run, struct error *error)
 {
 	struct error ignored;
 	int r = run->host_fd < 0 ? error_set(error, -ENOENT, "%s: no host is seen there",
 					   run->role->host_root)
-				 : take_tree(run, run->host_fd, error);
+				 : headers_take(run, run->host_fd, error);
 
-	return r < 0 && take_tree(run, run->role->root_fd, &ignored) == 0 ? 0 : r;
-}
-
-/* ---- what was fetched */
-
-static int list_inputs(const struct node_run *run, struct strv *inputs)
-{
-	return strv_pushf(inputs, "krel=%s", run->role->krel);
-}
-
-/* -ENOENT when there is nothing, or nothing that is believed, which is told. */
-static int find_kept(struct node_run *run)
-{
-	_cleanup_strv_ struct strv inputs = { 0 };
-	_cleanup_close_ int fd = -1;
-	struct error damage = { "" };
-	int r = list_inputs(run, &inputs);
-
-	if (r == 0)
-		r = node_cache_find(
-			&run->cache, NODE_HEADERS, run->role->krel, &inputs, &fd, &damage);
-	if (r == 0 && take_tree(run, fd, &damage) < 0)
-		r = -EBADMSG;
-	if (r == -EBADMSG)
-		worker_tell(run->action->worker, WORKER_NOTE, 0,
-			"%s/headers/%s is damaged (%.400s): not used", run->cache.path,
-			run->role->krel, damage.text);
-	return r == 0 ? 0 : -ENOENT;
-}
-
-/* The tree that lies in @scratch's @folder, to the node's cache. */
-static int keep(struct node_run *run, const struct node_cache *scratch, const char *folder)
-{
-	_cleanup_strv_ struct strv inputs = { 0 };
-	_cleanup_close_ int kept_fd = -1;
-	char from[PATH_MAX], kept[NAME_MAX];
-	int r = list_inputs(run, &inputs);
-
-	if (r == 0)
-		r = node_cache_begin(&run->cache, kept, &kept_fd);
-	if (r < 0)
-		return r;
-	(void) snprintf(from, sizeof(from), "%s/output", folder);
-	r = copy_tree(scratch->fd, from, kept_fd, "output");
-	if (r == 0)
-		r = node_cache_keep(
-			&run->cache, NODE_HEADERS, kept, kept_fd, run->role->krel, &inputs);
-	if (r < 0 && fs_remove_tree(run->cache.fd, kept) < 0)
-		worker_tell(run->action->worker, WORKER_NOTE, 0, "%s/%s could not be removed",
-			run->cache.path, kept);
-	return r;
+	return r < 0 && headers_take(run, run->role->root_fd, &ignored) == 0 ? 0 : r;
 }
 
 /* ---- fetching */
+
+static int with_log(const struct node_run *run, int code, struct error *error)
+{
+	struct error text = *error;
+
+	return error_set(error, code, "%.480s; log%s: %.200s/" LOG, text.text,
+		run->cache.lasting ? " on the host" : "", run->cache.path);
+}
 
 static int fetch_to(struct node_run *run, const struct fetch_tool *tool,
 	const struct node_cache *scratch, const char *folder, struct error *error)
@@ -97,10 +45,17 @@ static int fetch_to(struct node_run *run, const struct fetch_tool *tool,
 		return error_set_errno(error, -errno, "%s/" LOG, run->cache.path);
 	(void) snprintf(path, sizeof(path), "%s/%s", scratch->path, folder);
 	r = fetch_headers(tool, run->role->krel, path, log_fd, run->action->worker, error);
+	if (r == -ENOSPC)
+		(void) error_prefix(error, r,
+			"no room in the container: some 180 MB are wanted below %s, on the node's disk "
+			"for containers (or is it the pod's limit of ephemeral-storage?)",
+			scratch->path);
 	if (r < 0)
-		return r;
-	r = keep(run, scratch, folder);
-	return r < 0 ? error_set_errno(error, r, "%s: is there room on the host?", run->cache.path)
+		return with_log(run, r, error);
+	r = kept_headers_keep(run, scratch, folder);
+	return r < 0 ? error_set_errno(error, r,
+			       "they were fetched, but %s%s does not take them (some 80 MB)",
+			       run->cache.path, run->cache.lasting ? " on the host" : "")
 		     : 0;
 }
 
@@ -152,7 +107,7 @@ static int fetch_and_take(struct node_run *run, const struct fetch_tool *tool, s
 	r = fetch(run, tool, error);
 	if (r < 0)
 		return r;
-	if (find_kept(run) < 0)
+	if (kept_headers_find(run) < 0)
 		return error_set(error, -EIO,
 			"what was fetched are no headers to compile with: the note before says why");
 	worker_tell(run->action->worker, WORKER_NOTE, 0, "headers fetched in %.1f s; kept in %s%s",
@@ -169,26 +124,62 @@ static int explain(struct error *error, const char *why)
 	return error_set(error, -ENOENT, "%.480s. %s", host.text, why);
 }
 
+/* -ENOENT: the image has no tool. */
+static int ask(struct node_run *run, struct error *error)
+{
+	struct fetch_tool tool;
+	int r = fetch_tool_read(run->role->root_fd, &tool, error);
+
+	if (r < 0)
+		return r;
+	if (run->role->options.host_headers)
+		return error_set(error, -EACCES,
+			"SLIPWAY_NODE_HEADERS=host says that the distribution is not asked");
+	r = fetch_and_take(run, &tool, error);
+	return r < 0 ? error_prefix(error, -EIO,
+			       "The distribution was asked for them (%s, at the mirrors that the "
+			       "image was built with)",
+			       tool.os)
+		     : 0;
+}
+
+/* The kept headers are there, and outdated: the distribution may have the right ones. */
+static int renew(struct node_run *run)
+{
+	struct error why;
+
+	worker_tell(run->action->worker, WORKER_NOTE, 0,
+		"%s/headers/%s were fetched for another build of this kernel: asking for them anew",
+		run->cache.path, run->role->krel);
+	headers_let_go(run);
+	if (ask(run, &why) == 0)
+		return 0;
+	worker_tell(run->action->worker, WORKER_NOTE, 0,
+		"not fetched anew (%.600s): those are used", why.text);
+	return kept_headers_find(run);
+}
+
+static int find_fetched(struct node_run *run)
+{
+	int r = run->role->options.host_headers ? -ENOENT : kept_headers_find(run);
+
+	return r == 0 && kept_headers_outdated(run) ? renew(run) : r;
+}
+
 int headers_find(struct node_run *run, struct error *error)
 {
-	const struct role *role = run->role;
-	struct fetch_tool tool;
-	struct error why = { "" };
-	struct error text;
+	struct error why;
 	int r = find_here(run, error);
 
 	if (r != -ENOENT)
 		return r;
-	if (!role->options.host_headers && find_kept(run) == 0)
-		return 0;
-	if (fetch_tool_read(role->root_fd, &tool, &why) < 0)
-		return r;
-	if (role->options.host_headers)
-		return explain(
-			error, "SLIPWAY_NODE_HEADERS=host says that the distribution is not asked");
-	if (fetch_and_take(run, &tool, &why) == 0)
-		return 0;
-	(void) error_set(
-		&text, 0, "The distribution was asked for them (%s): %.480s", tool.os, why.text);
-	return explain(error, text.text);
+	r = find_fetched(run);
+	if (r < 0 && node_run_leave_read_only(run))
+		r = find_fetched(run);
+	if (r < 0)
+		r = ask(run, &why);
+	if (r < 0)
+		return r == -ENOENT ? r : explain(error, why.text);
+	kept_headers_tell_build(run);
+	return 0;
 }

@@ -99,6 +99,19 @@ int node_cache_open(
 	return r < 0 ? error_set_errno(error, r, "%s", path) : 0;
 }
 
+bool node_cache_leave_read_only(struct node_cache *cache)
+{
+	struct node_cache other;
+	struct error ignored;
+
+	if (faccessat(cache->fd, ".", W_OK, 0) == 0 || errno != EROFS ||
+		node_cache_open(NULL, NULL, &other, &ignored) < 0)
+		return false;
+	node_cache_close(cache);
+	*cache = other;
+	return true;
+}
+
 void node_cache_close(struct node_cache *cache)
 {
 	cleanup_close(&cache->fd);
@@ -178,6 +191,11 @@ static int remove_set(const struct node_cache *cache, enum node_shelf shelf, con
 	if (renameat(cache->fd, path, cache->fd, gone) < 0)
 		return -errno;
 	return fs_remove_tree(cache->fd, gone);
+}
+
+void node_cache_drop(const struct node_cache *cache, enum node_shelf shelf, const char *name)
+{
+	(void) remove_set(cache, shelf, name);
 }
 
 static void remove_oldest(const struct node_cache *cache, enum node_shelf shelf)

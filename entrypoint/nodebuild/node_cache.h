@@ -3,7 +3,8 @@
  * What was compiled on this node, kept under a host path for the next start. Below its folder:
  *   modules/<name>/     a module set (seam 2), "inputs": all that it was made of, and "contents"
  *                       (contents.h)
- *   headers/<krel>/     a kernel's headers that were fetched (fetch.h), with the same two files
+ *   headers/<krel>/     a kernel's headers that were fetched (fetch.h), with the same two files and
+ *                       "fetched-for", what uname -v printed then
  *   log/<recipe>.log    what the last run of a recipe printed; log/headers.log: of the fetching
  *   tmp-XXXXXX/         a build that runs (its folder is locked), or that was killed
  * A set is seen whole or not at all, also after a loss of power.
@@ -38,6 +39,11 @@ struct node_cache {
  */
 int node_cache_open(
 	const char *chosen, const char *usual, struct node_cache *ret, struct error *error);
+/*
+ * Before something new is kept: a folder whose file system cannot be written to, since a disk's
+ * errors, say, but which has what was kept before, is left for NODE_CACHE_FALLBACK. Was it?
+ */
+bool node_cache_leave_read_only(struct node_cache *cache);
 void node_cache_close(struct node_cache *cache);
 
 /* A name for what is made of @inputs: "<prefix>-<hash>". */
@@ -58,5 +64,7 @@ int node_cache_begin(const struct node_cache *cache, char folder[NAME_MAX], int 
  */
 int node_cache_keep(const struct node_cache *cache, enum node_shelf shelf, const char *folder,
 	int folder_fd, const char *name, const struct strv *inputs);
+/* Removes a set, whole, as far as that can be. */
+void node_cache_drop(const struct node_cache *cache, enum node_shelf shelf, const char *name);
 /* Removes the folders of builds that nobody runs. */
 void node_cache_sweep(const struct node_cache *cache);

@@ -196,6 +196,22 @@ int node_run_find(struct node_run *run, int *ret_fd)
 	return r == 0 ? 0 : -ENOENT;
 }
 
+bool node_run_leave_read_only(struct node_run *run)
+{
+	char path[PATH_MAX];
+
+	if (run->role->options.node_cache && *run->role->options.node_cache)
+		return false;
+	(void) snprintf(path, sizeof(path), "%s", run->cache.path);
+	if (!node_cache_leave_read_only(&run->cache))
+		return false;
+	worker_tell(run->action->worker, WORKER_NOTE, 0,
+		"%.500s is on a read-only file system (dmesg on the host may tell why): what is "
+		"missing there is kept in this container only",
+		path);
+	return true;
+}
+
 static int begin_set(struct node_run *run, char folder[NAME_MAX], int *ret_fd)
 {
 	int r = node_cache_begin(&run->cache, folder, ret_fd);
@@ -241,7 +257,8 @@ int node_run_make(struct node_run *run, int *ret_fd)
 	int r;
 
 	node_cache_sweep(&run->cache);
-	if (node_run_find(run, ret_fd) == 0)
+	if (node_run_find(run, ret_fd) == 0 ||
+		(node_run_leave_read_only(run) && node_run_find(run, ret_fd) == 0))
 		return 0;
 	r = begin_set(run, folder, &folder_fd);
 	if (r < 0)

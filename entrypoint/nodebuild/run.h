@@ -37,6 +37,12 @@ int node_run_open(struct node_run *run, struct action *action, const char *recip
 int node_run_open_away(struct node_run *run, struct action *action, const char *recipe);
 void node_run_done(struct node_run *run);
 
+/*
+ * To be asked before something is put into the cache: one that is read-only by now is left for the
+ * container's own, which is told. Was it? SLIPWAY_NODE_CACHE is not left.
+ */
+bool node_run_leave_read_only(struct node_run *run);
+
 /* The set's folder out of the cache; -ENOENT when it is not there, or damaged, which is told. */
 int node_run_find(struct node_run *run, int *ret_fd);
 /* Keeps what another container made, a set below @set_fd. */

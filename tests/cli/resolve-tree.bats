@@ -76,3 +76,26 @@ has_nothing() { [ -z "$(find "$BATS_TEST_TMPDIR" -maxdepth 1 -name 'tree*')" ]; 
     run_slipway 2 resolve "$krel" --tree ''
     says "the folder's name is empty"
 }
+
+@test "SIGTERM while the tree is being written: no part of it stays" {
+    local pid ended=0 _
+    # Enough files for a copy that is caught half-way.
+    mkdir "$BATS_TEST_TMPDIR/root/many"
+    (cd "$BATS_TEST_TMPDIR/root/many" && seq 15000 | xargs touch)
+    mv "$BATS_TEST_TMPDIR/root/many" "$BATS_TEST_TMPDIR/root/usr/src/linux-headers-$krel/many"
+    CONTENT=$BATS_TEST_TMPDIR/root add_package "linux-headers-$krel" "linux-compiler-gcc-12-x86"
+    publish
+    SLIPWAY_DATADIR=${SLIPWAY_DATADIR:-$repository} SLIPWAY_CACHE=$BATS_TEST_TMPDIR/cache "$SLIPWAY" resolve "$krel" --tree "$tree" >"$BATS_TEST_TMPDIR/out" 2>&1 3>&- &
+    pid=$!
+    for _ in $(seq 1500); do
+        [ -z "$(find "$BATS_TEST_TMPDIR" -maxdepth 1 -name 'tree.tmp-*')" ] || break
+        sleep 0.02
+    done
+    [ -n "$(find "$BATS_TEST_TMPDIR" -maxdepth 1 -name 'tree.tmp-*')" ]
+    kill -TERM "$pid"
+    wait "$pid" || ended=$?
+    cat "$BATS_TEST_TMPDIR/out"
+    [ "$ended" -eq 143 ]
+    grep -q 'interrupted by signal 15; a tree that was not whole is removed' "$BATS_TEST_TMPDIR/out"
+    has_nothing
+}

@@ -58,6 +58,14 @@ build() {
         timeout --foreground 900 nic-driver build --kernel "$krel" "$@" 2>&1)
 }
 
+# build_in COMMAND: the same after COMMAND in the container's own mounts; then how much of it is left there.
+build_in() {
+    # shellcheck disable=SC2016
+    (nic_container "$image" "$root" NVIDIA_NIC_DRIVERS_INVENTORY_PATH=/mnt/drivers-inventory \
+        sh -c 'mkdir -p /var/lib/slipway; eval "$2"; ended=0; nic-driver build --kernel "$1" || ended=$?
+            echo "nothing stays: $(find /var/lib/slipway /mnt/drivers-inventory -name "tmp-*" | wc -l)"; exit $ended' sh "$krel" "$1" 2>&1)
+}
+
 # The folder of what the container has for the kernel.
 modules() { echo "$root/upper/usr/lib/modules/$krel"; }
 
@@ -237,7 +245,7 @@ bare_host() {
     cat "$BATS_TEST_TMPDIR/out"
     ((ended > 1))
     grep -q "\[BUILD_FAILED\].*Install the package linux-headers-$krel (apt-get install)" "$BATS_TEST_TMPDIR/out"
-    grep -q '\[BUILD_FAILED\].*The distribution was asked for them (debian12): none of the .* lists .* could be read: ' "$BATS_TEST_TMPDIR/out"
+    grep -q '\[BUILD_FAILED\].*The distribution was asked for them (debian12, at the mirrors that the image was built with): none of the .* lists .* could be read: ' "$BATS_TEST_TMPDIR/out"
     [[ ! -e $kept/headers && -z $(find "$kept" "$root/upper/var/lib/slipway" -maxdepth 1 -name 'tmp-*') ]]
     cp -al "$image" "$with"
     cp -a --remove-destination "$folder/host/usr/." "$with/usr/"
@@ -299,6 +307,62 @@ bare_host() {
     ((ended > 1))
     grep -q "of another distribution than this image's lists (debian12)" "$BATS_TEST_TMPDIR/out"
     grep -q "\[BUILD_FAILED\].*no package linux-headers-$other in the lists of debian12; the nearest there are: " "$BATS_TEST_TMPDIR/out"
+}
+
+@test "a tool that does not start, and one of an image that is broken: told in the words that there are" {
+    local ended=0 broken=$BATS_TEST_TMPDIR/broken
+    bare_host
+    cp -al "$image" "$broken"
+    rm "$broken"/usr/lib/slipway/tool/lib/libcurl*
+    image=$broken build >"$BATS_TEST_TMPDIR/out" || ended=$?
+    cat "$BATS_TEST_TMPDIR/out"
+    ((ended > 1))
+    grep -q '\[BUILD_FAILED\].*/usr/lib/slipway/tool/slipway ended with exit status [0-9]*: .*libcurl.*; log on the host: ' "$BATS_TEST_TMPDIR/out"
+    rm "$broken/usr/lib/slipway/tool/tool.conf"
+    echo id=debian >"$broken/usr/lib/slipway/tool/tool.conf"
+    ended=0
+    image=$broken build >"$BATS_TEST_TMPDIR/out" || ended=$?
+    cat "$BATS_TEST_TMPDIR/out"
+    ((ended > 1))
+    grep -q '\[BUILD_FAILED\].*Install the package .*tool.conf names no os' "$BATS_TEST_TMPDIR/out"
+}
+
+@test "no room in the container, or on the host: told which, how much, and what the tool said; nothing of it stays" {
+    local ended=0
+    bare_host
+    NETWORK=yes build_in 'mount -t tmpfs -o mode=755,size=60m tmpfs /var/lib/slipway' >"$BATS_TEST_TMPDIR/out" || ended=$?
+    cat "$BATS_TEST_TMPDIR/out"
+    ((ended > 1))
+    grep -q '\[BUILD_FAILED\].*no room in the container: some 180 MB are wanted below /var/lib/slipway.*No space left on device; log on the host: .*/log/headers.log' \
+        "$BATS_TEST_TMPDIR/out"
+    grep -q 'nothing stays: 0' "$BATS_TEST_TMPDIR/out"
+    [[ ! -e $kept/headers && -z $(find "$kept" -maxdepth 1 -name 'tmp-*') ]]
+    ended=0
+    NETWORK=yes build_in 'mount -t tmpfs -o mode=755,size=40m tmpfs /mnt/drivers-inventory' >"$BATS_TEST_TMPDIR/out" || ended=$?
+    cat "$BATS_TEST_TMPDIR/out"
+    ((ended > 1))
+    grep -q '\[BUILD_FAILED\].*they were fetched, but /mnt/drivers-inventory/.slipway on the host does not take them.*No space left' "$BATS_TEST_TMPDIR/out"
+    grep -q 'nothing stays: 0' "$BATS_TEST_TMPDIR/out"
+}
+
+@test "an inventory that is read-only by now: what it has is used, what it lacks is made in the container, which is told" {
+    bare_host
+    mkdir -p "$kept"/{modules,log}
+    chmod 755 "$INVENTORY" "$kept"
+    NETWORK=yes build_in 'mount -o remount,bind,ro /mnt/drivers-inventory' >"$BATS_TEST_TMPDIR/out"
+    cat "$BATS_TEST_TMPDIR/out"
+    grep -q '/mnt/drivers-inventory/.slipway is on a read-only file system' "$BATS_TEST_TMPDIR/out"
+    grep -q 'headers fetched in .* of this container only' "$BATS_TEST_TMPDIR/out"
+    [[ -f $(modules)/updates/ofed/smallest.ko ]]
+    # With headers there, and with modules.
+    NETWORK=yes build >/dev/null
+    rm -r "$kept/modules"/*
+    build_in 'mount -o remount,bind,ro /mnt/drivers-inventory' >"$BATS_TEST_TMPDIR/out"
+    grep -q 'compiled in .* of this container only' "$BATS_TEST_TMPDIR/out"
+    build >/dev/null
+    build_in 'mount -o remount,bind,ro /mnt/drivers-inventory' >"$BATS_TEST_TMPDIR/out"
+    grep -q 'compiled before: /mnt/drivers-inventory' "$BATS_TEST_TMPDIR/out"
+    ! grep -q 'read-only' "$BATS_TEST_TMPDIR/out" || false
 }
 
 @test "SIGTERM ends a fetch at once, and all that it started" {

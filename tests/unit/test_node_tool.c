@@ -80,6 +80,31 @@ static void a_sites_secrets_and_folders_are_not_for_nodes(void **state)
 	assert_true(node_tool_applies(&site.build));
 }
 
+static void what_listens_on_this_machine_alone_is_not_for_nodes(void **state)
+{
+	static const char *const own[] = { "http://localhost:3142/debian",
+		"https://LOCALHOST/debian", "http://127.0.0.1/debian", "http://[::1]:80/debian" };
+	static const char *const others[] = { "http://localhost.test/debian",
+		"http://localhosts/debian", "http://a.test/localhost", "http://12.7.0.1/debian" };
+	struct site site;
+
+	(void) state;
+	make_site(&site);
+	site.mirrors[1].url = file_url;
+	for (size_t i = 0; i < ARRAY_SIZE(own); i++) {
+		_cleanup_free_ char *url = strdup(own[i]);
+
+		site.mirrors[0].url = url;
+		assert_false(node_tool_applies(&site.build));
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(others); i++) {
+		_cleanup_free_ char *url = strdup(others[i]);
+
+		site.mirrors[0].url = url;
+		assert_true(node_tool_applies(&site.build));
+	}
+}
+
 static void key_of(struct site *site, char hex[HASH_HEX_SIZE])
 {
 	struct hash *hash = hash_new();
@@ -187,6 +212,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(only_images_that_compile_get_it),
 		cmocka_unit_test(a_sites_secrets_and_folders_are_not_for_nodes),
+		cmocka_unit_test(what_listens_on_this_machine_alone_is_not_for_nodes),
 		cmocka_unit_test(another_mirror_makes_another_image),
 		folder_test(the_program_comes_with_all_that_it_is_linked_with),
 		folder_test(keys_of_the_command_line_stand_for_the_catalogues),
