@@ -20,11 +20,17 @@ def row($name; $cells; $aim): ($name | pad(34)) + ([$cells[] | lpad(11) + "  "] 
     | row($name; [$v[] | seconds]; null),
       (if $b.repeat > 1 then row("  smallest and largest"; spread($metric); null) else empty end),
       row("  of the floor"; [$v[] | ratio($v[1])]; $aim);
+  def own($metric; $aim):
+    of($metric) as $v
+    | if ($v | any(. == null)) then empty else
+        row("  own part: beyond the floor"; [$v[] | . - $v[1] | seconds]; null),
+        row("  the script's own part by ours"; ["", "", ($v[2] - $v[1] | ratio($v[0] - $v[1]))]; $aim) end;
   def memory($name; $metric; $aim): row($name; [of($metric)[] | if . then . * 1024 else null end | megabytes]; $aim);
   "Kernel \(.krel), one processor (\(.machine)); medians of \(.repeat) boot(s). MB is 1,000,000 bytes.",
   "",
   row(""; $names; null),
   times("start → ready, OFED there before"; "start_to_ready_us"; "at most ×\(.aims.ready_of_floor)"),
+  own("start_to_ready_us"; "at least ×\(.aims.stock_own_of_ours)"),
   times("OFED's flag → ready, 3 s after start"; "flag_to_ready_us"; null),
   times("OFED's flag → nvidia-peermem loaded"; "flag_to_peermem_us"; "at most \(.aims.flag_to_peermem_us | seconds)"),
   row("killed, started again → ready"; [of("again_us")[] | seconds]; "under \(.aims.again_us | seconds)"),
