@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "common/fs.h"
 #include "entrypoint/role_list.h"
 
 int role_parameters_remember(const struct role *role, struct loader *loader, struct error *error)
@@ -64,4 +65,18 @@ int role_parameters_changed(const struct role *role, struct loader *loader,
 void role_parameters_forget(const struct role *role)
 {
 	role_list_remove(role, ROLE_PARAMETERS_LIST);
+}
+
+int role_parameters_write(
+	const struct role *role, const char *path, struct strv *lines, struct error *error)
+{
+	_cleanup_free_ char *text = NULL;
+	int r = strv_push(lines, ""); /* the last line ends too */
+
+	if (r == 0)
+		text = strv_join(lines, "\n");
+	r = text ? fs_mkdir_parents(role->root_fd, "etc/modprobe.d", 0755) : -ENOMEM;
+	if (r == 0)
+		r = fs_write_atomic(role->root_fd, path, text, strlen(text), 0644);
+	return r < 0 ? error_set_errno(error, r, "/%s", path) : 0;
 }

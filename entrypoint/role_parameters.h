@@ -29,3 +29,10 @@ const char *role_parameters_find(const struct strv *lines, const char *module);
 
 /* After the modules went. */
 void role_parameters_forget(const struct role *role);
+
+/*
+ * Writes a file of etc/modprobe.d below the role's root, whole: there libkmod finds it, and a
+ * modprobe in the driver root. @lines gets an empty one at its end.
+ */
+int role_parameters_write(const struct role *role, const char *path, struct strv *lines,
+	struct error *error) _must_check_;

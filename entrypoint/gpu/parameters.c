@@ -7,6 +7,7 @@
 #include "entrypoint/contract.h"
 #include "entrypoint/modules/load.h"
 #include "entrypoint/modules/parameter.h"
+#include "entrypoint/role_parameters.h"
 
 #define CONF_SUFFIX ".conf"
 #define CONF_LIMIT  (64UL * 1024)
@@ -192,20 +193,6 @@ static int collect(struct action *action, struct loader *loader, struct strv *li
 	return r;
 }
 
-/* Where libkmod finds them, and a modprobe in the driver root. An earlier life's go. */
-static int write_conf(const struct role *role, struct strv *lines, struct error *error)
-{
-	_cleanup_free_ char *text = NULL;
-	int r = strv_push(lines, ""); /* the last line ends too */
-
-	if (r == 0)
-		text = strv_join(lines, "\n");
-	r = text ? fs_mkdir_parents(role->root_fd, "etc/modprobe.d", 0755) : -ENOMEM;
-	if (r == 0)
-		r = fs_write_atomic(role->root_fd, PARAMETERS_PATH, text, strlen(text), 0644);
-	return r < 0 ? error_set_errno(error, r, "/" PARAMETERS_PATH) : 0;
-}
-
 int gpu_parameters(struct action *action)
 {
 	const struct role *role = action->role;
@@ -219,5 +206,6 @@ int gpu_parameters(struct action *action)
 	if (r < 0)
 		return action_reason(
 			action, r == -EINVAL ? REASON_BAD_PARAMETER : REASON_INTERNAL, r);
-	return action_reason(action, REASON_MOUNT_FAILED, write_conf(role, &lines, &action->error));
+	return action_reason(action, REASON_MOUNT_FAILED,
+		role_parameters_write(role, PARAMETERS_PATH, &lines, &action->error));
 }

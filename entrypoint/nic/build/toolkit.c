@@ -107,7 +107,8 @@ static int prepare(struct node_run *run, const struct toolkit_place *place)
 	return r < 0 ? shared_failed(run->action, place, r) : 0;
 }
 
-int nic_toolkit_prepare(struct action *action)
+static int at_place(struct action *action,
+	int (*do_it)(struct node_run *run, const struct toolkit_place *place))
 {
 	const struct role *role = action->role;
 	_cleanup_(toolkit_place_free) struct toolkit_place place = { .folder = NULL };
@@ -117,9 +118,14 @@ int nic_toolkit_prepare(struct action *action)
 	if (r == 0)
 		r = find_place(action, &run.kit, &place);
 	if (r == 0)
-		r = prepare(&run, &place);
+		r = do_it(&run, &place);
 	node_run_done(&run);
 	return r;
+}
+
+int nic_toolkit_prepare(struct action *action)
+{
+	return at_place(action, prepare);
 }
 
 /* The toolkit's program makes its folder to work in before all else. */
@@ -188,17 +194,7 @@ static int take(struct node_run *run, const struct toolkit_place *place)
 
 int nic_toolkit_take(struct action *action)
 {
-	const struct role *role = action->role;
-	_cleanup_(toolkit_place_free) struct toolkit_place place = { .folder = NULL };
-	struct node_run run;
-	int r = node_run_open_away(&run, action, role->build->recipe);
-
-	if (r == 0)
-		r = find_place(action, &run.kit, &place);
-	if (r == 0)
-		r = take(&run, &place);
-	node_run_done(&run);
-	return r;
+	return at_place(action, take);
 }
 
 /* ---- the toolkit's container */

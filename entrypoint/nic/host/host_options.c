@@ -7,7 +7,7 @@
 #include "entrypoint/contract.h"
 #include "entrypoint/modules/load.h"
 #include "entrypoint/nic/host/modprobe_options.h"
-#include "entrypoint/role.h"
+#include "entrypoint/role_parameters.h"
 
 #define OWN_FOLDER "etc/modprobe.d/"
 
@@ -114,19 +114,6 @@ static bool is_any_ours(const struct role *role, const struct modprobe_options *
 	return false;
 }
 
-static int write_lines(const struct role *role, struct strv *lines, struct error *error)
-{
-	_cleanup_free_ char *text = NULL;
-	int r = strv_push(lines, ""); /* the last line ends too */
-
-	if (r == 0)
-		text = strv_join(lines, "\n");
-	r = text ? fs_mkdir_parents(role->root_fd, "etc/modprobe.d", 0755) : -ENOMEM;
-	if (r == 0)
-		r = fs_write_atomic(role->root_fd, HOST_OPTIONS_PATH, text, strlen(text), 0644);
-	return r < 0 ? error_set_errno(error, r, "/" HOST_OPTIONS_PATH) : 0;
-}
-
 int nic_host_options(struct action *action)
 {
 	const struct role *role = action->role;
@@ -148,6 +135,7 @@ int nic_host_options(struct action *action)
 		return action_reason(
 			action, r == -EINVAL ? REASON_BAD_PARAMETER : REASON_INTERNAL, r);
 	return lines.count ? action_reason(action, REASON_MOUNT_FAILED,
-				     write_lines(role, &lines, &action->error))
+				     role_parameters_write(
+					     role, HOST_OPTIONS_PATH, &lines, &action->error))
 			   : 0;
 }
