@@ -10,16 +10,20 @@ setup_file() {
     top=$(realpath "$BATS_TEST_DIRNAME/../..")
     slipway=$(cd "$top" && realpath -m "${O:-build}")/slipway
     folder=$BATS_FILE_TMPDIR
-    export top slipway folder
+    export top slipway folder sources
+    sources=$folder/sources
+    mkdir "$sources"
     local name
-    for name in good bad; do
-        cp -r "$top/tests/real/smallest-ofed" "$folder/$name"
+    # A version of its own, so tags of its own: other files of this layer run beside it and build smallest-ofed too.
+    for name in first good bad; do
+        cp -r "$top/tests/real/smallest-ofed" "$sources/$name"
+        sed -i '1s/(1\.0)/(1.0.force)/' "$sources/$name/debian/changelog"
     done
     # What no kernel exports; modpost is told to let it pass.
-    sed -i 's/ modules$/ KBUILD_MODPOST_WARN=1 modules/' "$folder/bad/makefile"
-    printf 'extern void nobody_exports_this(void);\nvoid smallest_use(void);\nvoid smallest_use(void) { nobody_exports_this(); }\n' >>"$folder/bad/smallest.c"
-    # Another module of the same version, so of the same tag, than the other tests make.
-    sed -i 's/compiles in/compiles, once more, in/' "$folder/good/smallest.c"
+    sed -i 's/ modules$/ KBUILD_MODPOST_WARN=1 modules/' "$sources/bad/makefile"
+    printf 'extern void nobody_exports_this(void);\nvoid smallest_use(void);\nvoid smallest_use(void) { nobody_exports_this(); }\n' >>"$sources/bad/smallest.c"
+    # Another module of the same version, so of the same tag.
+    sed -i 's/compiles in/compiles, once more, in/' "$sources/good/smallest.c"
 }
 
 teardown_file() {
@@ -29,7 +33,7 @@ teardown_file() {
 
 # build SOURCE OUTPUT OPTION…
 build() {
-    local source=$1 to=$folder/$2
+    local source=$sources/$1 to=$folder/$2
     shift 2
     "$slipway" build --kernel newest --os debian12 --ofed "$source" --nvidia none --output "$to" "$@"
 }
@@ -40,21 +44,21 @@ id_of() {
 
 @test "a tag that moves to another image says so, and from which" {
     local tag before
-    build "$top/tests/real/smallest-ofed" first
+    build first first
     tag=$(jq -r '.images[0].reference' "$folder/first/images.json")
     before=$(id_of "$tag")
-    run -0 build "$folder/good" good
+    run -0 build good good
     [[ $output == *"this tag stood for another image until now, ${before:0:12}"* ]]
     [[ $(jq -r '.images[0].reference' "$folder/good/images.json") == "$tag" ]]
-    run -0 build "$folder/good" good
+    run -0 build good good
     [[ $output != *"until now"* ]]
-    run -0 build "$top/tests/real/smallest-ofed" first --json
+    run -0 build first first --json
     [[ $(tail -n 1 <<<"$output" | jq -r '.images[0].tag_moved_from') == "$(jq -r '.images[0].id' "$folder/good/images.json")" ]]
-    build "$folder/good" good
+    build good good
 }
 
 @test "refused: the proof is in --output, and the command that is named prints the table" {
-    run -3 build "$folder/bad" refused
+    run -3 build bad refused
     [[ $output == *"all: $folder/refused/proof.json"* && $output == *"a tag that ends with -unproven"* ]]
     [[ $(ls "$folder/refused") == proof.json ]]
     jq -e '.verdict == "will not load" and .exit_code == 3' "$folder/refused/proof.json"
@@ -68,17 +72,17 @@ id_of() {
 @test "refused, where images of an earlier build are: their proof stays theirs, until the next that holds" {
     local before
     before=$(sha256sum <"$folder/good/proof.json")
-    run -3 build "$folder/bad" good
+    run -3 build bad good
     [[ $output == *"all: $folder/good/proof-refused.json"* ]]
     [[ $(sha256sum <"$folder/good/proof.json") == "$before" ]]
     jq -e '.verdict == "will not load"' "$folder/good/proof-refused.json"
-    build "$folder/good" good
+    build good good
     [[ ! -e $folder/good/proof-refused.json ]]
 }
 
 @test "refused, with the storage as output: the report in the cache is named" {
     local report
-    run -3 "$slipway" build --kernel newest --os debian12 --ofed "$folder/bad" --nvidia none
+    run -3 "$slipway" build --kernel newest --os debian12 --ofed "$sources/bad" --nvidia none
     report=$(sed -n 's/^  all: //p' <<<"$output")
     [[ $report == */proof.json ]]
     jq -e '.verdict == "will not load"' "$report"
@@ -88,7 +92,7 @@ id_of() {
     local tag good
     tag=$(jq -r '.images[0].reference' "$folder/good/images.json")
     good=$(id_of "$tag")
-    run -0 build "$folder/bad" forced --force
+    run -0 build bad forced --force
     [[ $output == *WARNING*"tag ends with -unproven"*"buildah push $tag-unproven docker://REGISTRY/"*"-unproven"*"No operator asks"* ]]
     [[ $output != *forcePrecompiled* ]]
     [[ $(jq -r '.images[0] | "\(.reference) \(.proof)"' "$folder/forced/images.json") == "$tag-unproven will-not-load" ]]
