@@ -17,8 +17,8 @@ bind_below() {
     mount "--make-$3" "$1$2"
 }
 
-# Mounts with the propagation that the DaemonSet gives them: the stock-like script binds / into itself, and what it
-# unmounts lazily there would otherwise go from the node as well.
+# prepare_root SUBJECT: mounts with the propagation that the DaemonSet gives them: the stock-like script binds / into
+# itself, and what it unmounts lazily there would otherwise go from the node as well.
 prepare_root() {
     local folder
     mkdir -p "$root" /vm/bench/upper /vm/bench/work /run/nvidia/validations
@@ -33,6 +33,7 @@ prepare_root() {
     # nvidia-persistenced takes seconds over a GPU without firmware, beside what is measured; see launch_daemons.
     mv "$root/usr/bin/nvidia-persistenced" "$root/bench/" 2>/dev/null || true
     cp /case/stopwatch /case/floor /case/stock-like.sh /case/modules "$root/bench/"
+    [ "$1" != stock-like ] || tar -xf /case/stock-programs.tar -C "$root"
     grep nvidia-peermem /case/modules >"$root/bench/peermem-modules" || true
     grep -v -e nvidia-peermem -e nvidia_peermem /case/modules >"$root/bench/driver-modules" || true
     echo "unload nvidia_peermem" >>"$root/bench/peermem-modules"
@@ -55,7 +56,7 @@ stopwatch_on() {
     case $subject in
     slipway-init) set -- "$@" /usr/bin/nvidia-driver init ;;
     floor) set -- "$@" /bench/floor /bench/modules "$ready" Ready ${waits:+"$waits"} ;;
-    stock-like) set -- "$@" /bin/busybox sh /bench/stock-like.sh init ;;
+    stock-like) set -- "$@" /bin/bash /bench/stock-like.sh init ;;
     *) fail "no subject $subject" ;;
     esac
     in_root "$@"
@@ -69,7 +70,7 @@ start_driver() {
     case $subject in
     slipway-init) set -- /usr/bin/nvidia-driver init ;;
     floor) set -- /bench/floor /bench/driver-modules "$ready" Ready ;;
-    stock-like) set -- /bin/busybox sh /bench/stock-like.sh init ;;
+    stock-like) set -- /bin/bash /bench/stock-like.sh init ;;
     esac
     env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin DRIVER_CONFIG_DIGEST=3271748789 \
         chroot "$root" "$@" >>"$root/bench/log" 2>&1 &
@@ -93,7 +94,7 @@ launch_peermem() {
     case $subject in
     slipway-init) set -- "$@" /usr/bin/nvidia-driver reload_nvidia_peermem ;;
     floor) set -- "$@" /bench/floor /bench/peermem-modules /run/nvidia/floor-ready Ready "$flag" ;;
-    stock-like) set -- "$@" /bin/busybox sh /bench/stock-like.sh reload_nvidia_peermem ;;
+    stock-like) set -- "$@" /bin/bash /bench/stock-like.sh reload_nvidia_peermem ;;
     esac
     in_root "$@" >/vm/bench/result || status=$?
     print_results peermem /vm/bench/result
@@ -147,7 +148,7 @@ measure() {
     simulate
     start nic
     wait_ready nic 120
-    prepare_root
+    prepare_root "$1"
     launch "$1" ofed-first
     print_events "$1" ofed-first
     launch "$1" gpu-first --flag "$flag" --after 3000 --sample 5

@@ -1,11 +1,13 @@
-#!/bin/sh
-# shellcheck shell=dash
+#!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Stands for the shell entrypoints that GPU driver images have today, as a yardstick for `make bench`. Written for
-# this bench from a description of what such an entrypoint does (lock and pid file, NotReady, a look for OFED every
-# ten seconds, modprobe by name, mount --rbind, state file, a trap that compares reference counts and calls rmmod);
-# none of its text is anyone else's. What it leaves out makes it faster than the originals: it compiles, installs
-# and downloads nothing, and starts no daemon. The image's busybox has no flock: the pid file is made with noclobber.
+# this bench from a description of what such an entrypoint does (lock and pid file, NotReady, module parameters, a look
+# for OFED every ten seconds, modprobe by name, a look for switches, mount --rbind, state file, a trap that compares
+# reference counts and calls rmmod); none of its text is anyone else's. It runs under what the originals run under: bash,
+# with GNU's grep and coreutils, util-linux and kmod (tests/bench/stock-programs).
+# What it leaves out makes it faster than the originals: it compiles, installs and downloads nothing, updates no
+# certificates, asks no nvidia-smi and no nvidia-installer, and starts no daemon. In one thing it is slower: the
+# originals say Ready before their root is mounted; here Ready means the same for all subjects.
 set -eu
 
 run=/run/nvidia
@@ -14,140 +16,206 @@ status_file=$run/validations/.driver-daemons-status
 state_file=$run/nvidia-driver.state
 ofed_ready=/run/mellanox/drivers/.driver-ready
 firmware_path=/sys/module/firmware_class/parameters/path
-daemons=/var/run/nvidia-persistenced/nvidia-persistenced.pid
+update_hook=/run/kernel/postinst.d/update-nvidia-driver
+daemons=(nvidia-persistenced/nvidia-persistenced nvidia-gridd/nvidia-gridd nvidia-topologyd/nvidia-topologyd
+    nvidia-fabricmanager/nv-fabricmanager nvidia-fabricmanager/nvlsm)
+krel=$(uname -r)
 
 take_lock() {
-    if ! (set -C && echo $$ >"$pid_file") 2>/dev/null; then
+    exec 3>"$pid_file"
+    if ! flock -n 3; then
         echo "another driver container holds $pid_file" >&2
         exit 1
     fi
+    echo $$ >&3
+}
+
+set_status() {
+    mkdir -p "$run/validations"
+    printf %s "$1" >"$status_file"
 }
 
 ofed_is_up() {
-    [ -e "$ofed_ready" ] && lsmod | grep -q '^ib_core '
+    [[ -e $ofed_ready ]] && lsmod | grep -q '^ib_core '
 }
 
 # The look every ten seconds that the operators' own scripts and containers take.
 wait_ofed() {
-    while ! ofed_is_up; do
+    until ofed_is_up; do
         echo "waiting for OFED"
         sleep 10 &
         wait $!
     done
 }
 
-set_firmware_path() {
-    if [ -z "$(cat "$firmware_path")" ]; then
-        printf %s "$run/driver/lib/firmware" >"$firmware_path"
+# set_parameters MODULE DEFAULT…: those that the administrator gave, one a line, and ours.
+set_parameters() {
+    local module=$1 line parameters
+    shift
+    parameters=("$@")
+    if [[ -f /drivers/$module.conf ]]; then
+        while read -r line || [[ -n $line ]]; do
+            parameters+=("$line")
+        done <"/drivers/$module.conf"
     fi
+    if ((${#parameters[@]} > 0)); then
+        echo "options $module ${parameters[*]}" >"/etc/modprobe.d/$module.conf"
+    fi
+}
+
+set_all_parameters() {
+    # The default of the coherent memory's mode is for drivers from 580 on: this one does not know it.
+    set_parameters nvidia
+    set_parameters nvidia-uvm
+    set_parameters nvidia-modeset
+    set_parameters nvidia-peermem
+}
+
+set_firmware_path() {
+    if grep -q "[^[:space:]]" "$firmware_path"; then
+        echo "$firmware_path is set already" >&2
+    else
+        echo -n "$run/driver/lib/firmware" >"$firmware_path"
+    fi
+}
+
+has_mellanox_card() {
+    local device vendor
+    for device in /sys/bus/pci/devices/*; do
+        read -r vendor <"$device/vendor"
+        if [[ $vendor == 0x15b3 ]]; then
+            echo "a Mellanox card: $(basename "$device")"
+            return 0
+        fi
+    done
+    return 1
+}
+
+has_nvlink5_bridge() {
+    local device
+    for device in /sys/class/infiniband/*/device; do
+        if [[ -f $device/vpd ]] && grep -q SW_MNG "$device/vpd"; then
+            return 0
+        fi
+    done
+    return 1
+}
+
+has_nvswitch() {
+    [[ -d /proc/driver/nvidia-nvswitch/devices && -n $(ls -A /proc/driver/nvidia-nvswitch/devices) ]]
 }
 
 load_driver() {
     set_firmware_path
-    modprobe -q -a i2c_core ipmi_msghandler ipmi_devintf || true
+    modprobe -a i2c_core ipmi_msghandler ipmi_devintf || true
     modprobe nvidia
     modprobe nvidia-uvm
     modprobe nvidia-modeset
-    if [ "${GPU_DIRECT_RDMA_ENABLED:-false}" = true ]; then
+    if [[ ${GPU_DIRECT_RDMA_ENABLED:-false} == true ]] && has_mellanox_card; then
         modprobe nvidia-peermem
     fi
-}
-
-is_mounted() {
-    grep -q " $run/driver " /proc/mounts
+    if has_nvlink5_bridge || has_nvswitch; then
+        echo "a fabric manager would be started here" >&2
+    fi
 }
 
 mount_root() {
     mkdir -p "$run/driver"
+    mount --make-runbindable /sys
+    mount --make-private /sys
     mount --rbind / "$run/driver"
 }
 
-stop_daemons() {
-    local file pid count
-    for file in $daemons; do
-        [ -e "$file" ] || continue
-        pid=$(cat "$file")
-        kill "$pid" 2>/dev/null || true
-        count=0
-        while [ "$count" -lt 50 ] && kill -0 "$pid" 2>/dev/null; do
-            sleep 0.1
-            count=$((count + 1))
-        done
+unmount_root() {
+    while findmnt -r -o TARGET | grep -qx "$run/driver"; do
+        umount -l "$run/driver" || return 1
     done
 }
 
-# references MODULE: its reference count, or nothing when it is not loaded.
-references() {
-    cat "/sys/module/$1/refcnt" 2>/dev/null || true
+write_update_hook() {
+    [[ -d ${update_hook%/*} ]] || return 0
+    echo '#!/bin/bash' >"$update_hook"
 }
 
-# Adds MODULE to the list of those to remove, and takes it for a reference on nvidia.
+stop_daemons() {
+    local daemon file pid count
+    for daemon in "${daemons[@]}"; do
+        file=/var/run/$daemon.pid
+        [[ -f $file ]] || continue
+        pid=$(<"$file")
+        kill "$pid" 2>/dev/null || true
+        for count in $(seq 1 50); do
+            kill -0 "$pid" 2>/dev/null || break
+            sleep 0.1
+        done
+        ((count < 50)) || return 1
+    done
+}
+
+# Adds MODULE to those to remove, and takes it for a reference on nvidia; no more references than ALLOWED may be on it.
 plan_removal() {
-    local count
-    count=$(references "$1")
-    [ -n "$count" ] || return 0
-    if [ "$count" -gt "$2" ]; then
-        echo "$1 is in use: $count references" >&2
+    local module=$1 allowed=$2 references
+    [[ -f /sys/module/$module/refcnt ]] || return 0
+    references=$(<"/sys/module/$module/refcnt")
+    if ((references > allowed)); then
+        lsmod | grep nvidia
+        echo "$module is in use: $references references" >&2
         return 1
     fi
-    planned="$planned $1"
+    planned+=("$module")
     on_nvidia=$((on_nvidia + 1))
 }
 
 unload_driver() {
-    local planned='' on_nvidia=0
-    stop_daemons
+    local planned=() on_nvidia=0
+    stop_daemons || return 1
     plan_removal nvidia_modeset 0 || return 1
     plan_removal nvidia_uvm 0 || return 1
     plan_removal nvidia_peermem 0 || return 1
     plan_removal nvidia "$on_nvidia" || return 1
-    [ -n "$planned" ] || return 0
-    # shellcheck disable=SC2086 # a list of names
-    rmmod $planned
-}
-
-unmount_root() {
-    while is_mounted; do
-        umount -l "$run/driver" || return 1
-    done
+    if ((${#planned[@]} > 0)); then
+        rmmod "${planned[@]}"
+    fi
 }
 
 shutdown() {
     trap '' TERM INT
     if ! unload_driver; then
         echo "the driver could not be unloaded" >&2
-        sleep 1000000
+        sleep infinity
     fi
     unmount_root
     rm -f "$pid_file" "$status_file" "$state_file"
-    [ -z "${sleeper:-}" ] || kill "$sleeper" 2>/dev/null || true
+    [[ -z ${sleeper:-} ]] || kill "$sleeper" 2>/dev/null || true
 }
 
 # The second container: a look every ten seconds, one modprobe, and no other look ever.
 reload_nvidia_peermem() {
-    until [ -e "$ofed_ready" ] && [ -e "$run/validations/.driver-ctr-ready" ]; do
+    until [[ -e $ofed_ready && -e $run/validations/.driver-ctr-ready ]]; do
         echo "waiting for OFED and the driver"
         sleep 10
     done
     modprobe nvidia-peermem
     trap 'exit 0' TERM INT
-    sleep 1000000 &
+    sleep infinity &
     wait $!
 }
 
 main() {
-    mkdir -p "$run/validations"
+    echo "driver for Linux $krel"
     take_lock
     trap 'shutdown; exit 0' TERM INT
-    printf NotReady >"$status_file"
+    set_status NotReady
     wait_ofed
     unload_driver
     unmount_root
+    set_all_parameters
     load_driver
     mount_root
-    printf %s "${DRIVER_CONFIG_DIGEST:-}" >"$state_file"
-    printf Ready >"$status_file"
-    sleep 1000000 &
+    write_update_hook
+    echo "${DRIVER_CONFIG_DIGEST:-}" >"$state_file"
+    set_status Ready
+    sleep infinity 3>&- &
     sleeper=$!
     wait "$sleeper"
 }

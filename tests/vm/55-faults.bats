@@ -14,6 +14,8 @@ put_stock() {
     mv "$root/lib/modules"/* "$root/opt/build/"
     # All of it but its end, which runs it.
     sed '/^case /,$d' "$vm_folder/../bench/stock-like.sh" >"$root/usr/lib/stock/stock-like.sh"
+    "$vm_folder/../bench/stock-programs" "$BATS_FILE_TMPDIR/programs.tar"
+    tar -xf "$BATS_FILE_TMPDIR/programs.tar" -C "$root"
     rm "$root/usr/bin/nvidia-driver"
     install -m 755 "$vm_folder/stock/nvidia-driver" "$root/usr/bin/nvidia-driver"
 }
