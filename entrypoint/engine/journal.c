@@ -219,6 +219,14 @@ void journal_event(struct journal *journal, const char *event, const char *step,
 	}
 }
 
+/* What the step before waited for is over. */
+static void set_step(struct journal *journal, const char *step)
+{
+	journal->step = step;
+	if (journal->reason == REASON_NONE)
+		journal->detail[0] = '\0';
+}
+
 void journal_state(struct journal *journal, const char *state, const char *step)
 {
 	bool changed = strcmp(state, journal->state) != 0;
@@ -226,13 +234,18 @@ void journal_state(struct journal *journal, const char *state, const char *step)
 	if (strcmp(state, "ready") == 0 && !journal->ready_us)
 		journal->ready_us = clock_monotonic_us() - journal->start_us;
 	journal->state = state;
-	journal->step = step;
-	if (journal->reason == REASON_NONE)
-		journal->detail[0] = '\0';
+	set_step(journal, step);
 	write_status(journal);
 	/* Not for each step: a start has many, and they are short. */
 	if (changed)
 		tell_change(journal);
+}
+
+void journal_step(struct journal *journal, const char *step, bool told)
+{
+	set_step(journal, step);
+	if (told)
+		write_status(journal);
 }
 
 void journal_detail(struct journal *journal, enum reason reason, const char *detail)

@@ -72,6 +72,13 @@ void journal_event(struct journal *journal, const char *event, const char *step,
 /* Changes the state and rewrites the status file. The strings must outlive the journal. */
 void journal_state(struct journal *journal, const char *state, const char *step);
 
+/*
+ * The step that runs now; the string must outlive the journal. @told: the status file says so at
+ * once. Otherwise its next writing does: a start has many steps that are over before anybody could
+ * read that they run, and a file is made for each writing.
+ */
+void journal_step(struct journal *journal, const char *step, bool told);
+
 /* Sets what is waited for or went wrong, and rewrites the status file. */
 void journal_detail(struct journal *journal, enum reason reason, const char *detail);
 

@@ -175,7 +175,8 @@ static int run_call(struct call *call)
 
 	journal_event(
 		journal, call->undoing ? "undo" : "begin", call->step->name, 0, REASON_NONE, "");
-	journal_state(journal, journal->state, call->step->name);
+	/* A wait that has to wait tells it itself. */
+	journal_step(journal, call->step->name, call->kind == STEP_WORKER);
 	kill_point_step(call->undoing, call->step->name);
 	kill_point("%s%s:before", call->undoing ? "undo:" : "", call->step->name);
 	if (call->kind == STEP_WAIT)
@@ -284,6 +285,6 @@ int plan_do(struct plan *plan, const struct step *step, struct action *ret_actio
 	int r = run_call(&call);
 
 	*ret_action = call.action;
-	journal_state(journal, journal->state, outer);
+	journal_step(journal, outer, step->kind == STEP_WORKER);
 	return r;
 }
