@@ -11,6 +11,7 @@
 
 enum kind {
 	KIND_NONE,
+	KIND_END,    /* "Error: exit status 1": Buildah's last words, whatever went before */
 	KIND_MAKE,   /* "make: *** …": says where, rarely why: the last resort */
 	KIND_RECIPE, /* "ofed.sh: …" in the words of the script */
 	KIND_ERROR,  /* the compiler's, linker's or modpost's own words */
@@ -45,6 +46,8 @@ static bool is_recipe_error(const char *line)
 
 static enum kind kind_of(const char *line)
 {
+	if (starts_with(line, "Error: "))
+		return KIND_END;
 	if (is_compiler_error(line) || starts_with(line, "ERROR: modpost:") ||
 		strstr(line, "undefined reference to") || strstr(line, "Error: ") ||
 		strstr(line, "internal compiler error") || starts_with(line, "Cannot create "))
@@ -205,6 +208,8 @@ const char *buildlog_hint(const struct buildlog_error *found)
 	for (size_t i = 0; i < ARRAY_SIZE(hints); i++)
 		if (strstr(found->message, hints[i].mark))
 			return hints[i].hint;
+	if (is_recipe_error(found->message))
+		return "what the error asks for; the log has what led to it";
 	return "the source does not know this kernel: try a newer driver release, an older kernel, "
 	       "or add a patch with its condition under containers/patches/";
 }

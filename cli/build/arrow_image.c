@@ -95,6 +95,8 @@ static int add_labels(const struct build *build, const struct image *image, stru
 		r = strv_pushf(labels, "io.slipway.os=%s", build->context.os.os);
 	if (r == 0 && build->options.compiler)
 		r = strv_pushf(labels, "io.slipway.compiler=%s", build->options.compiler);
+	if (r == 0 && image->peermem)
+		r = strv_pushf(labels, IMAGE_LABEL_PEERMEM "=%s", image->peermem);
 	if (r == 0 && signing_wanted(build))
 		r = strv_pushf(
 			labels, "io.slipway.signed-by=%s", module_cert_name(build->signing.cert));
@@ -180,6 +182,25 @@ static int take_proof(const struct build *build, struct image *image, struct err
 	return 0;
 }
 
+/* Which OFED the GPU image was bound to: images of two OFEDs share a tag. */
+static int take_peermem(const struct build *build, const struct stage *stage, struct image *image,
+	struct error *error)
+{
+	_cleanup_free_ char *has = NULL;
+	_cleanup_free_ char *ofed = NULL;
+	int r;
+
+	if (stage->set != ARROW_NVIDIA_SIGNED)
+		return 0;
+	r = arrow_conf_value(build, stage->set, "set.conf", "peermem", &has, error);
+	if (r == 0)
+		r = arrow_conf_value(build, stage->set, "set.conf", "ofed_version", &ofed, error);
+	if (r < 0)
+		return r;
+	image->peermem = strdup(!*has ? IMAGE_NO_PEERMEM : *ofed ? ofed : IMAGE_KERNELS_PEERMEM);
+	return image->peermem ? 0 : error_set_errno(error, -ENOMEM, "%s image", stage->role);
+}
+
 /* The library refuses to talk to a kernel module of another version. */
 static int check_userspace(const struct build *build, const char *version, struct error *error)
 {
@@ -246,6 +267,8 @@ static int make_image(struct build *build, const struct arrow_place *place, stru
 	r = arrow_conf_value(build, stage->set, "set.conf", "version", &image.version, error);
 	if (r == 0)
 		r = take_proof(build, &image, error);
+	if (r == 0)
+		r = take_peermem(build, stage, &image, error);
 	if (r == 0)
 		r = make_reference(build, stage->role, image.version, &image, error);
 	stage->folder = root;

@@ -69,6 +69,22 @@ char *buildah_image_id(const char *name)
 	return plain_id(output);
 }
 
+char *buildah_image_label(const char *name, const char *label)
+{
+	char format[128];
+	const char *const list[] = { "inspect", "--type", "image", "--format", format, name, NULL };
+	_cleanup_strv_ struct strv argv = { 0 };
+	_cleanup_free_ char *output = NULL;
+	struct error ignored = { 0 };
+	size_t length;
+
+	(void) snprintf(format, sizeof(format), "{{index .OCIv1.Config.Labels \"%s\"}}", label);
+	if (words(&argv, list) < 0 || tool_run(&argv, &output, &ignored) < 0)
+		return NULL;
+	length = strcspn(output, "\n");
+	return length ? strndup(output, length) : NULL;
+}
+
 /* Written down before it is made, so that a killed run's containers can be found. */
 static int note_container(const struct buildah *buildah, const char *container)
 {

@@ -29,6 +29,10 @@ struct buildah_mount {
  */
 char *buildah_image_id(const char *name);
 
+/* The label @label of the image @name, freed by the caller; NULL where it cannot be had, or is
+ * empty. */
+char *buildah_image_label(const char *name, const char *label);
+
 /* Makes the image @name of a root file system in a tar file. */
 int buildah_import(const struct buildah *buildah, const char *tar_path, const char *name,
 	struct error *error) _must_check_;

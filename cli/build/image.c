@@ -37,6 +37,8 @@ json_object *image_to_json(const struct image *image)
 	add_text(object, "proof", image->proof);
 	add_count(object, "modules", image->modules);
 	add_count(object, "loading", image->loading);
+	if (image->peermem)
+		add_text(object, "peermem", image->peermem);
 	(void) json_object_object_add(
 		object, "size_bytes", json_object_new_uint64(image->size_bytes));
 	return object;
@@ -80,6 +82,12 @@ static int take_fields(json_object *object, struct image *image)
 			return -EBADMSG;
 		*fields[i].slot = strdup(json_object_get_string(value));
 		if (!*fields[i].slot)
+			return -ENOMEM;
+	}
+	/* The NIC image has none, nor has one in the cache that an earlier Slipway made. */
+	if (json_object_object_get_ex(object, "peermem", &value)) {
+		image->peermem = strdup(json_object_get_string(value));
+		if (!image->peermem)
 			return -ENOMEM;
 	}
 	if (!json_object_object_get_ex(object, "size_bytes", &value))
@@ -126,6 +134,7 @@ void image_free(struct image *image)
 	free(image->proof);
 	free(image->modules);
 	free(image->loading);
+	free(image->peermem);
 	*image = (struct image){ 0 };
 }
 

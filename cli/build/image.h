@@ -17,6 +17,11 @@
 /* Ends the tag of an image that --force made: no operator asks for it, and it takes no other's. */
 #define IMAGE_UNPROVEN "-unproven"
 
+/* What a GPU image's nvidia-peermem was bound to; else the version of an OFED. */
+#define IMAGE_LABEL_PEERMEM   "io.slipway.peermem"
+#define IMAGE_NO_PEERMEM      "none"
+#define IMAGE_KERNELS_PEERMEM "kernel" /* Ubuntu's kernels have the interface, for one */
+
 struct image {
 	char *role;    /* "nic" or "gpu" */
 	char *version; /* of the driver */
@@ -27,6 +32,7 @@ struct image {
 	char *proof;         /* "holds", "will-not-load" or "cannot-tell" */
 	char *modules;       /* a number: that it brings */
 	char *loading;       /* and of these will load */
+	char *peermem;       /* gpu: as its label IMAGE_LABEL_PEERMEM; may be NULL */
 	uint64_t size_bytes; /* of the archive */
 };
 

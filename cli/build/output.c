@@ -16,7 +16,8 @@
 
 struct outputs {
 	struct image images[2];
-	char *before[2]; /* the image that had the tag until now, or NULL */
+	char *before[2];         /* the image that had the tag until now, or NULL */
+	char *before_peermem[2]; /* its label IMAGE_LABEL_PEERMEM, or NULL */
 	enum arrow_id arrows[2];
 	size_t count;
 	bool changed; /* something was written that was not there */
@@ -27,6 +28,7 @@ static void outputs_free(struct outputs *outputs)
 	for (size_t i = 0; i < outputs->count; i++) {
 		image_free(&outputs->images[i]);
 		free(outputs->before[i]);
+		free(outputs->before_peermem[i]);
 	}
 }
 
@@ -172,6 +174,9 @@ static int to_storage(const struct build *build, struct outputs *outputs, struct
 
 		if (r < 0)
 			return r;
+		if (outputs->before[i] && outputs->images[i].peermem)
+			outputs->before_peermem[i] =
+				buildah_image_label(outputs->before[i], IMAGE_LABEL_PEERMEM);
 		outputs->changed |= changed;
 	}
 	return 0;
@@ -281,6 +286,30 @@ static void say_proof(const struct outputs *outputs)
 	}
 }
 
+static const char *peermem_words(const char *peermem, char words[96])
+{
+	if (strcmp(peermem, IMAGE_NO_PEERMEM) == 0)
+		return "none";
+	(void) snprintf(words, 96, "one for %s%.64s",
+		strcmp(peermem, IMAGE_KERNELS_PEERMEM) == 0 ? "the " : "OFED ", peermem);
+	return words;
+}
+
+/* The tag does not tell, and whoever deploys by it may lose GPUDirect RDMA. */
+static void say_peermem(const char *before, const char *now)
+{
+	char words[2][96];
+
+	if (!before || strcmp(before, now) == 0)
+		return;
+	(void) printf("  %snvidia-peermem: that image has %s, this one has %s%s\n",
+		strcmp(now, IMAGE_NO_PEERMEM) == 0 ? "WARNING: " : "",
+		peermem_words(before, words[0]), peermem_words(now, words[1]),
+		strcmp(now, IMAGE_NO_PEERMEM) == 0
+			? ": build it with --ofed for nodes with GPUDirect RDMA"
+			: "");
+}
+
 /* What becomes of the tag is said, for who deploys by it would get another image unawares. */
 static void say_image(const struct build *build, const struct outputs *outputs, size_t i)
 {
@@ -293,6 +322,8 @@ static void say_image(const struct build *build, const struct outputs *outputs, 
 			"  this tag stood for another image until now, %.12s, which is still in "
 			"the storage\n",
 			outputs->before[i]);
+	if (image->peermem)
+		say_peermem(outputs->before_peermem[i], image->peermem);
 	(void) printf("  buildah push %s docker://REGISTRY/%s\n", image->reference,
 		strrchr(image->reference, '/') + 1);
 	if (image_is_proven(image))

@@ -45,7 +45,7 @@ bind_ofed() {
     ofed_version=$(sed -n 's/^version=//p' "$SLIPWAY_OFED/set.conf")
     ofed_exporter=$(sed -n 's/^exporter=//p' "$SLIPWAY_OFED/set.conf")
     [[ -n $ofed_exporter ]] ||
-        die "OFED $ofed_version exports no ib_register_peer_memory_client: nvidia-peermem cannot be bound to it"
+        die "OFED $ofed_version exports no ib_register_peer_memory_client: nvidia-peermem cannot be bound to it; name an OFED that has the peer-memory interface, or build the GPU image without --ofed"
     local name
     for name in ib_register_peer_memory_client ib_unregister_peer_memory_client; do
         awk -v name="$name" '$2 == name { found = 1 } END { exit !found }' "$ofed_symvers" ||

@@ -2,7 +2,8 @@
 # shellcheck disable=SC2154
 # SPDX-License-Identifier: Apache-2.0
 # slipway build of a set that will not load, for real: what is left for people to look at, what --force makes, and that
-# the tag of an image that holds is never taken by one that does not. One small module, the newest kernel of Debian 12.
+# the tag of an image that holds is never taken by one that does not; and what is said of a tag that moves. Small modules,
+# the newest kernel of Debian 12.
 
 bats_require_minimum_version 1.5.0
 
@@ -99,4 +100,20 @@ id_of() {
     [[ $(jq -r '.images[0].tag' "$folder/forced/images.json") == *-unproven ]]
     [[ $(id_of "$tag") == "$good" ]]
     [[ $(id_of "$tag-unproven") == "$(jq -r '.images[0].id' "$folder/forced/images.json")" ]]
+}
+
+@test "a tag whose image had nvidia-peermem, and now has none, is warned of; an OFED without the interface is told in the recipe's words" {
+    local gpu=$sources/gpu to=$folder/gpu
+    cp -r "$top/tests/real/smallest-nvidia" "$gpu"
+    sed -i 's/"1\.0\\"/"2.0\\"/' "$gpu/Kbuild"
+    "$slipway" build --kernel newest --os debian12 --ofed reference --nvidia "$gpu" --output "$to"
+    [[ $(jq -r '.images[] | select(.role == "gpu").peermem' "$to/images.json") == *-reference ]]
+    run -0 "$slipway" build --kernel newest --os debian12 --nvidia "$gpu" --output "$to"
+    [[ $output == *"WARNING: nvidia-peermem: that image has one for OFED "*"-reference, this one has none: build it with --ofed"* ]]
+    [[ $(jq -r '.images[] | select(.role == "gpu").peermem' "$to/images.json") == none ]]
+    run -0 "$slipway" build --kernel newest --os debian12 --ofed reference --nvidia "$gpu" --output "$to"
+    [[ $output == *"nvidia-peermem: that image has none, this one has one for OFED "* && $output != *WARNING* ]]
+    run "$slipway" build --kernel newest --os debian12 --ofed "$sources/good" --nvidia "$gpu" --output "$to"
+    ((status != 0))
+    [[ $output == *"first error: nvidia.sh: OFED "*" exports no ib_register_peer_memory_client"* ]]
 }

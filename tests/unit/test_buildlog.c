@@ -71,6 +71,33 @@ static void the_recipes_own_words_win_over_makes(void **state)
 	assert_string_equal(found.message, "ofed.sh: no version in debian/changelog");
 }
 
+static void the_recipes_own_words_win_over_buildahs(void **state)
+{
+	_cleanup_found_ struct buildlog_error found = { 0 };
+
+	(void) state;
+	assert_int_equal(buildlog_first_error("==> copy the source\n"
+					      "nvidia.sh: OFED 1.0 exports no interface\n"
+					      "subprocess exited with status 1\n"
+					      "Error: exit status 1\n",
+				 &found),
+		0);
+	assert_string_equal(found.message, "nvidia.sh: OFED 1.0 exports no interface");
+	assert_contains(buildlog_hint(&found), "what the error asks for");
+}
+
+static void an_assemblers_error_is_one(void **state)
+{
+	_cleanup_found_ struct buildlog_error found = { 0 };
+
+	(void) state;
+	assert_int_equal(buildlog_first_error("/tmp/cc.s:12: Error: no such instruction\n"
+					      "Error: exit status 1\n",
+				 &found),
+		0);
+	assert_contains(found.message, "no such instruction");
+}
+
 static void make_is_the_last_resort(void **state)
 {
 	_cleanup_found_ struct buildlog_error found = { 0 };
@@ -137,6 +164,8 @@ int main(void)
 		cmocka_unit_test(feature_tests_of_earlier_steps_do_not_count),
 		cmocka_unit_test(modpost_errors_have_no_place),
 		cmocka_unit_test(the_recipes_own_words_win_over_makes),
+		cmocka_unit_test(the_recipes_own_words_win_over_buildahs),
+		cmocka_unit_test(an_assemblers_error_is_one),
 		cmocka_unit_test(make_is_the_last_resort),
 		cmocka_unit_test(a_tool_that_died_is_named_before_make),
 		cmocka_unit_test(a_log_without_errors_says_so),
