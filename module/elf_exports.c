@@ -245,7 +245,7 @@ static int compare_exports(const void *a, const void *b)
 }
 
 /* Drops the ones without a name, copies the strings of the others, and sorts. */
-static int keep(struct elf_module_export *items, size_t *count, char **ret_strings)
+static int keep(struct elf_module_export *items, size_t *count, struct arena *memory)
 {
 	size_t kept = 0, size = 1;
 	char *next;
@@ -256,10 +256,9 @@ static int keep(struct elf_module_export *items, size_t *count, char **ret_strin
 		size += strlen(items[i].symbol) + strlen(items[i].name_space) + 2;
 		items[kept++] = items[i];
 	}
-	next = malloc(size);
+	next = arena_alloc(memory, size);
 	if (!next)
 		return -ENOMEM;
-	*ret_strings = next;
 	for (size_t i = 0; i < kept; i++) {
 		const char *symbol = items[i].symbol;
 		const char *name_space = items[i].name_space;
@@ -295,8 +294,8 @@ static int find_form(const struct elf_parts *parts, struct table *table, struct 
 	return r;
 }
 
-int elf_exports_read(const struct elf_parts *parts, struct elf_module_export **ret,
-	size_t *ret_count, char **ret_strings, struct error *error)
+int elf_exports_read(const struct elf_parts *parts, struct arena *memory,
+	struct elf_module_export **ret, size_t *ret_count, struct error *error)
 {
 	const struct elf_found *found = parts->found;
 	struct table plain = { .entries = found[ELF_KSYMTAB].allocated,
@@ -312,13 +311,12 @@ int elf_exports_read(const struct elf_parts *parts, struct elf_module_export **r
 
 	*ret = NULL;
 	*ret_count = 0;
-	*ret_strings = NULL;
 	if (r == 0)
 		r = find_form(parts, &gpl, error);
 	count = plain.count + gpl.count;
 	if (r < 0 || !count)
 		return r;
-	*ret = calloc(count, sizeof(**ret));
+	*ret = arena_zalloc(memory, count, sizeof(**ret));
 	if (!*ret)
 		return error_set_errno(error, -ENOMEM, "%zu exports", count);
 	plain.items = *ret;
@@ -328,7 +326,7 @@ int elf_exports_read(const struct elf_parts *parts, struct elf_module_export **r
 		r = read_table(parts, &gpl, error);
 	if (r < 0)
 		return r;
-	if (keep(*ret, &count, ret_strings) < 0)
+	if (keep(*ret, &count, memory) < 0)
 		return error_set_errno(error, -ENOMEM, "%zu exports", count);
 	*ret_count = count;
 	return 0;

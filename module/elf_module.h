@@ -24,6 +24,9 @@
 #define BUILD_ID_HEX_SIZE 65 /* up to 32 bytes in hex, and the NUL */
 
 struct elf_module;
+struct elf_pool;
+struct symvers;
+struct symvers_entry;
 
 /*
  * Opens a plain, .xz, .gz or .zst .ko file relative to @dir_fd. The caller closes it with
@@ -53,6 +56,20 @@ int elf_module_open_mapped(
 int elf_module_open_memory(const void *data, size_t size, const char *name, struct elf_module **ret,
 	struct error *error);
 void elf_module_close(struct elf_module **module);
+
+/*
+ * What modules share that one thread opens one after the other, thousands of them: the memory that
+ * they lie in, and that into which files are read. @known, or NULL: a Module.symvers that nobody
+ * adds to meanwhile; names of symbols that it has are not copied, and struct elf_undefined says
+ * where in it they are. The modules are closed before elf_pool_free().
+ */
+int elf_pool_new(const struct symvers *known, struct elf_pool **ret) _must_check_;
+void elf_pool_free(struct elf_pool **pool);
+/* As elf_module_open(). */
+int elf_module_open_pooled(struct elf_pool *pool, int dir_fd, const char *path,
+	struct elf_module **ret, struct error *error) _must_check_;
+/* The pool's, of the module that was opened there; NULL of any other. */
+const struct symvers *elf_module_known(const struct elf_module *module);
 
 /* The module's name as the kernel knows it ('-' is '_'), or NULL when it states none. */
 const char *elf_module_name(const struct elf_module *module);
@@ -108,6 +125,7 @@ struct elf_undefined {
 	uint32_t index : 31; /* in the table of symbols */
 	bool weak : 1;       /* may stay unresolved */
 	const struct elf_symbol_version *version; /* what it demands of it, or NULL */
+	const struct symvers_entry *known;        /* in what the pool has, or NULL */
 };
 
 /* Undefined symbols that the kernel resolves, in the file's order. Borrowed. */

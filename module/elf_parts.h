@@ -130,13 +130,14 @@ const char *elf_symbol_name(const struct elf_parts *parts, const Elf64_Sym *symb
 /* elf_note.c: the bytes of the build id, and how many there are; 0: none. */
 size_t elf_note_build_id(const struct elf_span *note, unsigned char id[BUILD_ID_SIZE_LIMIT]);
 
-/* elf_exports.c. The strings lie in *@ret_strings; both are the caller's. */
-int elf_exports_read(const struct elf_parts *parts, struct elf_module_export **ret,
-	size_t *ret_count, char **ret_strings, struct error *error) _must_check_;
+/* elf_exports.c */
+int elf_exports_read(const struct elf_parts *parts, struct arena *memory,
+	struct elf_module_export **ret, size_t *ret_count, struct error *error) _must_check_;
 
-/* elf_undefined.c: likewise; names that @versions have are borrowed from there. */
-int elf_undefined_read(const struct elf_parts *parts, const struct elf_versions *versions,
-	struct elf_undefined **ret, size_t *ret_count, char **ret_strings) _must_check_;
+/* elf_undefined.c: names that @versions have are borrowed from there; these are kept, too. */
+int elf_undefined_read(const struct elf_parts *parts, struct elf_versions *versions,
+	const struct elf_memory *memory, struct elf_undefined **ret,
+	size_t *ret_count) _must_check_;
 
 /* elf_format.c: what versions of the kernel mind beyond that. Never fails but with -ENOMEM. */
 int elf_format_examine(const struct elf_parts *parts, struct elf_defects *defects) _must_check_;

@@ -2,13 +2,14 @@
 /* What the files of the load proof share; others include module/proof.h. */
 #pragma once
 
+#include "common/name_hash.h"
 #include "module/elf_versions.h"
 #include "module/proof.h"
 
 #define PROOF_NAME_SIZE     64 /* the kernel's MODULE_NAME_LEN, with the NUL */
 #define PROOF_LAYOUT        "module_layout"
-#define PROOF_LAYOUT_HASH   0x67df2740U /* of that, by symvers_find_hashed() */
-#define PROOF_RELEASES_SIZE 192         /* of proof_tell_release()'s text: releases have 64 bytes */
+#define PROOF_LAYOUT_HASH   name_hash(PROOF_LAYOUT)
+#define PROOF_RELEASES_SIZE 192 /* of proof_tell_release()'s text: releases have 64 bytes */
 #define PROOF_REBUILD       "rebuild it against the headers of this kernel"
 
 /* Who exports a symbol and how, from a Module.symvers or another module. Borrowed. */
@@ -53,6 +54,7 @@ struct proof_trial {
 	bool has_extended;         /* of the form that it prefers then */
 	bool reads_basic;          /* the kernel does, and elf_module_versions() has the others */
 	struct elf_versions basic; /* then */
+	struct arena basic_memory; /* that it lies in */
 	bool proprietary;          /* tainted by its licence, or by an exporter's */
 	bool inherited;            /* the latter */
 	bool uses_gpl_only;        /* it resolved one: no symbols of proprietary modules then */

@@ -22,7 +22,7 @@ int set_table_init(struct set_table *table, size_t count) _must_check_;
 /* Puts @key unless it is there; returns the number that it has now. */
 uint32_t set_table_put(struct set_table *table, const char *key, uint32_t number);
 uint32_t set_table_find(const struct set_table *table, const char *key); /* or SET_NONE */
-/* With the key's hash: 32-bit FNV-1a, as struct elf_undefined has it. */
+/* With the key's hash: by name_hash(), as struct elf_undefined has it. */
 uint32_t set_table_find_hashed(const struct set_table *table, const char *key, uint32_t hash);
 void set_table_done(struct set_table *table);
 

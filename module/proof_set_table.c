@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/fnv.h"
+#include "common/name_hash.h"
 #include "module/proof_set_parts.h"
 
 int set_table_init(struct set_table *table, size_t count)
@@ -29,7 +29,7 @@ static struct set_slot *find_slot(const struct set_table *table, const char *key
 
 uint32_t set_table_put(struct set_table *table, const char *key, uint32_t number)
 {
-	uint32_t hash = fnv_text(key);
+	uint32_t hash = name_hash(key);
 	struct set_slot *slot = find_slot(table, key, hash);
 
 	if (!slot->key)
@@ -46,7 +46,7 @@ uint32_t set_table_find_hashed(const struct set_table *table, const char *key, u
 
 uint32_t set_table_find(const struct set_table *table, const char *key)
 {
-	return set_table_find_hashed(table, key, fnv_text(key));
+	return set_table_find_hashed(table, key, name_hash(key));
 }
 
 void set_table_done(struct set_table *table)
@@ -141,7 +141,7 @@ static int settle_name(struct set_work *work, uint32_t earlier, uint32_t later)
 	if (later_wins) {
 		const char *key = work->nodes[earlier].label;
 
-		find_slot(&work->names, key, fnv_text(key))->number = later;
+		find_slot(&work->names, key, name_hash(key))->number = later;
 	}
 	if (!certain && same_bytes(work, earlier, later))
 		return note_copy(work, earlier, later);

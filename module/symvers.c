@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/fnv.h"
+#include "common/name_hash.h"
 #include "common/fs.h"
 #include "common/module_name.h"
 #include "module/decompress.h"
@@ -240,7 +240,7 @@ static void take_over(struct symvers *symvers, struct symvers_entries *added)
 	*added = (struct symvers_entries){ 0 };
 	for (size_t i = 0; i < count; i++)
 		put_entry(symvers, symvers->entries.items[i],
-			fnv_text(symvers->entries.items[i].symbol));
+			name_hash(symvers->entries.items[i].symbol));
 }
 
 /* Cannot fail half-way: room is made first. */
@@ -261,7 +261,7 @@ int symvers_merge(struct symvers *symvers, struct symvers_entries *added)
 	if (symvers_entries_reserve(&symvers->entries, capacity) < 0)
 		return -ENOMEM;
 	for (size_t i = 0; i < added->count; i++)
-		put_entry(symvers, added->items[i], fnv_text(added->items[i].symbol));
+		put_entry(symvers, added->items[i], name_hash(added->items[i].symbol));
 	return 0;
 }
 
@@ -387,7 +387,7 @@ const struct symvers_entry *symvers_find_hashed(
 
 const struct symvers_entry *symvers_find(const struct symvers *symvers, const char *symbol)
 {
-	return symvers_find_hashed(symvers, symbol, fnv_text(symbol));
+	return symvers_find_hashed(symvers, symbol, name_hash(symbol));
 }
 
 size_t symvers_count(const struct symvers *symvers)
