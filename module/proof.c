@@ -313,6 +313,8 @@ int proof_module_among(const struct elf_module *module, const struct proof_kerne
 		.modversions = proof_kernel_has_modversions(kernel),
 		.exports_known = proof_exports_known(kernel),
 		.proprietary = proof_is_proprietary(module),
+		.finds_known = overlay && overlay->find_known && kernel->symvers &&
+			       elf_module_known(module) == kernel->symvers,
 	};
 	char name[ELF_STRUCT_NAME_SIZE];
 	int r = look_at_versions(&trial);

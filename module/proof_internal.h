@@ -24,12 +24,18 @@ struct proof_export {
 	bool gpl_unknown;
 	bool proprietary; /* the exporter is tainted by its licence */
 	bool member;      /* the exporter is of the same set */
+	bool vmlinux;     /* the exporter is the kernel itself */
 };
 
 /* What goes before the kernel's own exports: those of the other members of a set. */
 struct proof_overlay {
 	void *context;
 	bool (*find)(void *context, const char *symbol, uint32_t hash, struct proof_export *ret);
+	/*
+	 * The same of an entry of the kernel's symvers, without a look at its name: who exports it
+	 * now, be it a member or the kernel. NULL: it has to be found by name.
+	 */
+	const struct proof_export *(*find_known)(void *context, const struct symvers_entry *entry);
 	/* Notes that @symbol is used, and whether it may stay unresolved. 0 or -ENOMEM. */
 	int (*use)(void *context, const struct proof_export *export, bool weak);
 	/* Whether a member takes the place of the kernel's module @path. */
@@ -62,6 +68,7 @@ struct proof_trial {
 	bool answered_symbols;     /* answer is one of these */
 	size_t unknown_crcs;       /* of vmlinux: one finding for all */
 	const char *unknown_crc;   /* the first of these */
+	bool finds_known;          /* its symbols are entries of the kernel's symvers */
 	bool exports_known;        /* the kernel's own: else what is missing may be there */
 	size_t missing;            /* then: symbols that nobody is known to export */
 	const char *first_missing; /* the first of these */
@@ -136,6 +143,9 @@ bool proof_exports_known(const struct proof_kernel *kernel);
 /* Names that the kernel knows to claim a licence that is not theirs. */
 bool proof_is_license_offender(const char *name);
 
+/* How the kernel exports what @entry is about. */
+void proof_export_of(const struct proof_kernel *kernel, const struct symvers_entry *entry,
+	struct proof_export *ret);
 /* proof_symbols.c's helpers. @hash: as struct elf_undefined has it. */
 bool proof_find_export(const struct proof_trial *trial, const char *symbol, uint32_t hash,
 	struct proof_export *ret);

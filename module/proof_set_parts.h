@@ -21,6 +21,8 @@ struct set_table {
 int set_table_init(struct set_table *table, size_t count) _must_check_;
 /* Puts @key unless it is there; returns the number that it has now. */
 uint32_t set_table_put(struct set_table *table, const char *key, uint32_t number);
+uint32_t set_table_put_hashed(
+	struct set_table *table, const char *key, uint32_t hash, uint32_t number);
 uint32_t set_table_find(const struct set_table *table, const char *key); /* or SET_NONE */
 /* With the key's hash: by name_hash(), as struct elf_undefined has it. */
 uint32_t set_table_find_hashed(const struct set_table *table, const char *key, uint32_t hash);
@@ -59,8 +61,16 @@ struct set_work {
 	struct set_export {
 		const struct elf_module_export *export;
 		uint32_t member;
+		const struct symvers_entry
+			*known; /* of that name, in the kernel's symvers; or NULL */
 	} * exports;
 	size_t export_count;
+	/* Who exports what the kernel's symvers has, entry by entry; NULL where that has nothing.
+	 */
+	struct set_known {
+		struct proof_export export; /* without an exporter: look for its name */
+		uint32_t member;            /* or SET_NONE: the kernel's */
+	} * known;
 	struct set_duplicate *duplicates;
 	size_t duplicate_count;
 	struct strv wishes;      /* of softdep, for what is no module's name; may come twice */
@@ -81,6 +91,13 @@ const struct elf_module *set_module(const struct set_work *work, uint32_t member
  * where that hangs on its configuration.
  */
 bool set_rank(const char *krel, const char *first, const char *second, bool *ret_certain);
+
+/* proof_set_known.c: fills work->known, after the members' exports are collected. 0 or -ENOMEM. */
+int set_know(struct set_work *work) _must_check_;
+/* Whether a member takes the place of the kernel's module @path. */
+bool set_replaces(const struct set_work *work, const char *path);
+void set_export_of(
+	const struct set_work *work, const struct set_export *export, struct proof_export *ret);
 
 /* proof_set_prove.c: each member against the kernel and the others; fills edges. */
 int set_prove_members(struct set_work *work) _must_check_;

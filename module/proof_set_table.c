@@ -27,14 +27,19 @@ static struct set_slot *find_slot(const struct set_table *table, const char *key
 	return &table->slots[place];
 }
 
-uint32_t set_table_put(struct set_table *table, const char *key, uint32_t number)
+uint32_t set_table_put_hashed(
+	struct set_table *table, const char *key, uint32_t hash, uint32_t number)
 {
-	uint32_t hash = name_hash(key);
 	struct set_slot *slot = find_slot(table, key, hash);
 
 	if (!slot->key)
 		*slot = (struct set_slot){ key, hash, number };
 	return slot->number;
+}
+
+uint32_t set_table_put(struct set_table *table, const char *key, uint32_t number)
+{
+	return set_table_put_hashed(table, key, name_hash(key), number);
 }
 
 uint32_t set_table_find_hashed(const struct set_table *table, const char *key, uint32_t hash)
@@ -203,17 +208,22 @@ static int note_duplicate(
 
 static int collect_of(struct set_work *work, uint32_t member)
 {
+	const struct symvers *symvers = work->set->kernel->symvers;
 	size_t count;
 	const struct elf_module_export *exports =
 		elf_module_exports(set_module(work, member), &count);
 
 	for (size_t i = 0; i < count; i++) {
 		uint32_t place = (uint32_t) work->export_count;
-		uint32_t holder = set_table_put(&work->symbols, exports[i].symbol, place);
+		uint32_t hash = name_hash(exports[i].symbol);
+		uint32_t holder =
+			set_table_put_hashed(&work->symbols, exports[i].symbol, hash, place);
 
 		if (holder == place)
-			work->exports[work->export_count++] =
-				(struct set_export){ &exports[i], member };
+			work->exports[work->export_count++] = (struct set_export){ &exports[i],
+				member,
+				symvers ? symvers_find_hashed(symvers, exports[i].symbol, hash)
+					: NULL };
 		else if (note_duplicate(
 				 work, exports[i].symbol, work->exports[holder].member, member) < 0)
 			return -ENOMEM;
@@ -255,6 +265,7 @@ void set_work_done(struct set_work *work)
 	}
 	free(work->nodes);
 	free(work->exports);
+	free(work->known);
 	free(work->duplicates);
 	free(work->order);
 	free(work->fulfilled);
