@@ -4,13 +4,19 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #define ALIGNMENT 8
 
-struct arena_chunk {
-	struct arena_chunk *next;
-	size_t size; /* of what follows */
-};
+/* A kernel that has no huge page to give gives small ones. */
+static void *get_huge_page(void)
+{
+	void *page = aligned_alloc(ARENA_HUGE_PAGE, ARENA_HUGE_PAGE);
+
+	if (page)
+		(void) madvise(page, ARENA_HUGE_PAGE, MADV_HUGEPAGE);
+	return page;
+}
 
 static void *add_chunk(struct arena *arena, size_t size)
 {
@@ -18,7 +24,8 @@ static void *add_chunk(struct arena *arena, size_t size)
 
 	if (size > SIZE_MAX - sizeof(*chunk))
 		return NULL;
-	chunk = malloc(sizeof(*chunk) + size);
+	chunk = arena->huge && size == ARENA_HUGE_CHUNK ? get_huge_page()
+							: malloc(sizeof(*chunk) + size);
 	if (!chunk)
 		return NULL;
 	*chunk = (struct arena_chunk){ arena->chunks, size };
@@ -84,5 +91,5 @@ void arena_free(struct arena *arena)
 		arena->chunks = chunk->next;
 		free(chunk);
 	}
-	*arena = (struct arena){ .chunk_size = arena->chunk_size };
+	*arena = (struct arena){ .chunk_size = arena->chunk_size, .huge = arena->huge };
 }

@@ -9,8 +9,7 @@
 /* Signatures have some 700 bytes; with certificates in them a few thousand. */
 #define SIGNATURE_SIZE_LIMIT ((size_t) 64 * 1024)
 
-/* Of a pool: what is kept of some 250 modules, and what is read of most, with as much to spare. */
-#define KEPT_CHUNK    ((size_t) 1024 * 1024)
+/* Of a pool: what is read of most modules, with as much to spare. */
 #define PASSING_CHUNK ((size_t) 1024 * 1024)
 
 /* The class and byte order that e_ident states are nothing that the kernel looks at. */
@@ -315,7 +314,7 @@ int elf_pool_new(const struct symvers *known, struct elf_pool **ret)
 
 	if (!pool)
 		return -ENOMEM;
-	*pool = (struct elf_pool){ .kept = { .chunk_size = KEPT_CHUNK },
+	*pool = (struct elf_pool){ .kept = { .chunk_size = ARENA_HUGE_CHUNK, .huge = true },
 		.passing = { .chunk_size = PASSING_CHUNK },
 		.known = known };
 	*ret = pool;
