@@ -122,15 +122,21 @@ int elf_versions_read_extended(struct elf_versions *versions, const struct elf_s
 	return 0;
 }
 
-/* Returns how many bytes the other names have. */
+static const char *name_of(const void *versions, size_t i)
+{
+	return ((const struct elf_versions *) versions)->items[i].name;
+}
+
+/* Returns how many bytes the names have that are not known. */
 static size_t look_up(struct elf_versions *versions, const struct symvers *known)
 {
 	size_t size = versions->names_size;
 
+	symvers_find_many(
+		known, versions->count, versions->hashes, name_of, versions, versions->known);
 	for (size_t i = 0; i < versions->count; i++) {
 		struct elf_symbol_version *item = &versions->items[i];
 
-		versions->known[i] = symvers_find_hashed(known, item->name, versions->hashes[i]);
 		if (!versions->known[i])
 			continue;
 		size -= strlen(item->name) + 1;
