@@ -15,7 +15,9 @@
  */
 #include <string.h>
 
+#include "common/name_hash.h"
 #include "module/elf_parts.h"
+#include "module/symvers.h"
 
 #define FLAG_GPL_ONLY 1   /* KSYM_FLAG_GPL_ONLY of include/linux/module_symbol.h */
 #define NAME_LIMIT    512 /* KSYM_NAME_LEN of include/linux/kallsyms.h, with the NUL */
@@ -244,32 +246,47 @@ static int compare_exports(const void *a, const void *b)
 	return strcmp(left->symbol, right->symbol);
 }
 
-/* Drops the ones without a name, copies the strings of the others, and sorts. */
-static int keep(struct elf_module_export *items, size_t *count, struct arena *memory)
+/* Drops the ones without a name; returns how many bytes the names of the others take. */
+static size_t drop_nameless(
+	struct elf_module_export *items, size_t *count, const struct symvers *known)
 {
 	size_t kept = 0, size = 1;
-	char *next;
 
 	for (size_t i = 0; i < *count; i++) {
+		struct elf_module_export *item = &items[kept];
+
 		if (!items[i].symbol)
 			continue;
-		size += strlen(items[i].symbol) + strlen(items[i].name_space) + 2;
-		items[kept++] = items[i];
+		*item = items[i];
+		item->hash = name_hash(item->symbol);
+		item->known = known ? symvers_find_hashed(known, item->symbol, item->hash) : NULL;
+		if (!item->known)
+			size += strlen(item->symbol) + 1;
+		size += strlen(item->name_space) + 1;
+		kept++;
 	}
-	next = arena_alloc(memory, size);
+	*count = kept;
+	return size;
+}
+
+/* Copies the names and sorts by them. */
+static int keep(struct elf_module_export *items, size_t *count, const struct elf_memory *memory)
+{
+	char *next = arena_alloc(memory->kept, drop_nameless(items, count, memory->known));
+
 	if (!next)
 		return -ENOMEM;
-	for (size_t i = 0; i < kept; i++) {
+	for (size_t i = 0; i < *count; i++) {
 		const char *symbol = items[i].symbol;
 		const char *name_space = items[i].name_space;
 
-		items[i].symbol = next;
-		next = stpcpy(next, symbol) + 1;
+		items[i].symbol = items[i].known ? items[i].known->symbol : next;
+		if (!items[i].known)
+			next = stpcpy(next, symbol) + 1;
 		items[i].name_space = next;
 		next = stpcpy(next, name_space) + 1;
 	}
-	qsort(items, kept, sizeof(*items), compare_exports);
-	*count = kept;
+	qsort(items, *count, sizeof(*items), compare_exports);
 	return 0;
 }
 
@@ -294,7 +311,7 @@ static int find_form(const struct elf_parts *parts, struct table *table, struct 
 	return r;
 }
 
-int elf_exports_read(const struct elf_parts *parts, struct arena *memory,
+int elf_exports_read(const struct elf_parts *parts, const struct elf_memory *memory,
 	struct elf_module_export **ret, size_t *ret_count, struct error *error)
 {
 	const struct elf_found *found = parts->found;
@@ -316,7 +333,7 @@ int elf_exports_read(const struct elf_parts *parts, struct arena *memory,
 	count = plain.count + gpl.count;
 	if (r < 0 || !count)
 		return r;
-	*ret = arena_zalloc(memory, count, sizeof(**ret));
+	*ret = arena_zalloc(memory->kept, count, sizeof(**ret));
 	if (!*ret)
 		return error_set_errno(error, -ENOMEM, "%zu exports", count);
 	plain.items = *ret;

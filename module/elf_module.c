@@ -63,6 +63,11 @@ const struct elf_symbol_version *elf_module_versions(
 	return module->versions.items;
 }
 
+const struct elf_symbol_version *elf_module_layout(const struct elf_module *module)
+{
+	return module->layout;
+}
+
 bool elf_module_version(const struct elf_module *module, const char *symbol, uint32_t *ret_crc)
 {
 	const struct elf_versions *versions = &module->versions;

@@ -103,6 +103,9 @@ struct elf_symbol_version {
 const struct elf_symbol_version *elf_module_versions(
 	const struct elf_module *module, size_t *ret_count);
 
+/* That of the layout of struct module, which no symbol table names; or NULL. */
+const struct elf_symbol_version *elf_module_layout(const struct elf_module *module);
+
 /* Finds one of them, by name. */
 bool elf_module_version(const struct elf_module *module, const char *symbol, uint32_t *ret_crc);
 
@@ -136,8 +139,10 @@ struct elf_module_export {
 	const char *symbol;     /* borrowed from the module, as name_space */
 	const char *name_space; /* "" for none */
 	uint32_t crc;
+	uint32_t hash; /* of the symbol, as symvers_find_hashed() wants it */
 	bool has_crc;
 	bool gpl;
+	const struct symvers_entry *known; /* of that symbol, in what the pool has, or NULL */
 };
 
 /* What it exports, sorted by name. Borrowed. */

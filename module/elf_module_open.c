@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <string.h>
 
+#include "common/name_hash.h"
 #include "module/elf_module_parts.h"
 
 /* Signatures have some 700 bytes; with certificates in them a few thousand. */
@@ -175,10 +176,12 @@ static int read_content(
 	if (elf_undefined_read(parts, &module->versions, &memory, &module->undefined,
 		    &module->undefined_count) < 0)
 		return error_set_errno(error, -ENOMEM, "cannot read symbols");
+	module->layout = elf_versions_find(
+		&module->versions, ELF_LAYOUT_SYMBOL, name_hash(ELF_LAYOUT_SYMBOL));
 	/* What finds them by name is gone when the next module is read. */
 	if (module->pool)
 		module->versions.slots = NULL;
-	r = elf_exports_read(parts, module->memory, &module->exports, &module->export_count, error);
+	r = elf_exports_read(parts, &memory, &module->exports, &module->export_count, error);
 	if (r == 0 && elf_format_examine(parts, &module->defects) < 0)
 		r = error_set_errno(error, -ENOMEM, "cannot read");
 	return r;

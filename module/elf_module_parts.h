@@ -33,6 +33,7 @@ struct elf_module {
 	struct modinfo info;
 	bool info_allocated; /* its section is marked as one that takes memory */
 	struct elf_versions versions;
+	const struct elf_symbol_version *layout; /* of these, or NULL */
 	struct elf_undefined *undefined;
 	size_t undefined_count;
 	struct elf_module_export *exports;

@@ -131,7 +131,7 @@ const char *elf_symbol_name(const struct elf_parts *parts, const Elf64_Sym *symb
 size_t elf_note_build_id(const struct elf_span *note, unsigned char id[BUILD_ID_SIZE_LIMIT]);
 
 /* elf_exports.c */
-int elf_exports_read(const struct elf_parts *parts, struct arena *memory,
+int elf_exports_read(const struct elf_parts *parts, const struct elf_memory *memory,
 	struct elf_module_export **ret, size_t *ret_count, struct error *error) _must_check_;
 
 /* elf_undefined.c: names that @versions have are borrowed from there; these are kept, too. */

@@ -29,6 +29,9 @@ struct elf_memory {
 	const struct symvers *known; /* names that need not be copied, or NULL */
 };
 
+/* The record for the layout of struct module, scripts/mod/modpost.c writes one for every module. */
+#define ELF_LAYOUT_SYMBOL "module_layout"
+
 struct elf_versions {
 	struct elf_symbol_version *items; /* in the file's order, each name once */
 	size_t count;

@@ -7,7 +7,7 @@
 #include "module/proof.h"
 
 #define PROOF_NAME_SIZE     64 /* the kernel's MODULE_NAME_LEN, with the NUL */
-#define PROOF_LAYOUT        "module_layout"
+#define PROOF_LAYOUT        ELF_LAYOUT_SYMBOL
 #define PROOF_LAYOUT_HASH   name_hash(PROOF_LAYOUT)
 #define PROOF_RELEASES_SIZE 192 /* of proof_tell_release()'s text: releases have 64 bytes */
 #define PROOF_REBUILD       "rebuild it against the headers of this kernel"
@@ -42,6 +42,8 @@ struct proof_overlay {
 	bool (*replaces)(void *context, const char *path);
 	/* Whether the kernel has a module of this name. */
 	bool (*is_kernels)(void *context, const char *name);
+	/* Whether that is built in. */
+	bool (*is_built_in)(void *context, const char *name);
 };
 
 /* One proof while it is made. */

@@ -59,6 +59,17 @@ static void know_kernels(struct set_work *work)
 	}
 }
 
+/* In the kernel's symvers, or NULL. */
+static const struct symvers_entry *entry_of(
+	const struct symvers *symvers, const struct set_work *work, const struct set_export *export)
+{
+	const struct elf_module_export *found = export->export;
+
+	if (elf_module_known(set_module(work, export->member)) == symvers)
+		return found->known;
+	return symvers_find_hashed(symvers, found->symbol, found->hash);
+}
+
 int set_know(struct set_work *work)
 {
 	const struct symvers *symvers = work->set->kernel->symvers;
@@ -72,11 +83,12 @@ int set_know(struct set_work *work)
 		return -ENOMEM;
 	for (size_t i = 0; i < work->export_count; i++) {
 		const struct set_export *export = &work->exports[i];
+		const struct symvers_entry *entry = entry_of(symvers, work, export);
 		struct set_known *known;
 
-		if (!export->known)
+		if (!entry)
 			continue;
-		known = &work->known[export->known - symvers_at(symvers, 0)];
+		known = &work->known[entry - symvers_at(symvers, 0)];
 		set_export_of(work, export, &known->export);
 		known->member = export->member;
 	}

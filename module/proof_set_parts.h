@@ -28,6 +28,9 @@ uint32_t set_table_find(const struct set_table *table, const char *key); /* or S
 uint32_t set_table_find_hashed(const struct set_table *table, const char *key, uint32_t hash);
 void set_table_done(struct set_table *table);
 
+/* What a module of the kernel is. */
+enum { SET_LOADABLE, SET_BUILT_IN };
+
 /* One member has to be loaded after another. */
 struct set_edge {
 	uint32_t to;
@@ -43,6 +46,7 @@ struct set_node {
 	bool proprietary;
 	bool shadowed; /* another file of that name is loaded in its place */
 	bool in_cycle;
+	bool wishes_more;  /* in depends or softdep, than the names of members */
 	uint32_t position; /* in the order; SET_NONE: in none */
 };
 
@@ -56,7 +60,7 @@ struct set_work {
 	struct proof_set *set;
 	struct set_node *nodes;
 	struct set_table names;   /* of members, to the one that is loaded */
-	struct set_table kernel;  /* names of the kernel's modules */
+	struct set_table kernel;  /* names of the kernel's modules, to what they are */
 	struct set_table symbols; /* to a place in exports */
 	struct set_export {
 		const struct elf_module_export *export;
@@ -116,7 +120,8 @@ int set_judge_kernel(struct set_work *work) _must_check_;
 /* Does something with a name ('_') that a member wishes for. 0 or -ENOMEM. */
 typedef int set_visit(struct set_work *work, uint32_t member, const char *name);
 int set_visit_depends(struct set_work *work, uint32_t member, set_visit *function) _must_check_;
-int set_add_wishes(struct set_work *work) _must_check_; /* edges of depends and softdep */
+/* Edges of depends and softdep. */
+int set_add_wishes(struct set_work *work, uint32_t member) _must_check_;
 int set_judge_duplicates(struct set_work *work) _must_check_;
 int set_judge_facts(struct set_work *work) _must_check_;
 

@@ -100,6 +100,13 @@ static bool is_kernels(void *context, const char *name)
 	return set_table_find(&view->work->kernel, name) != SET_NONE;
 }
 
+static bool is_built_in(void *context, const char *name)
+{
+	const struct view *view = context;
+
+	return set_table_find(&view->work->kernel, name) == SET_BUILT_IN;
+}
+
 static int prove(struct set_work *work, uint32_t member)
 {
 	struct proof_member *proved = &work->set->members[member];
@@ -109,13 +116,16 @@ static int prove(struct set_work *work, uint32_t member)
 		.find_known = find_known,
 		.use = use,
 		.replaces = replaces,
-		.is_kernels = is_kernels };
+		.is_kernels = is_kernels,
+		.is_built_in = is_built_in };
 
 	if (!proved->module)
 		return 0;
 	proof_free(&proved->proof);
 	work->nodes[member].edge_count = 0;
-	return proof_module_among(proved->module, work->set->kernel, &overlay, &proved->proof);
+	if (proof_module_among(proved->module, work->set->kernel, &overlay, &proved->proof) < 0)
+		return -ENOMEM;
+	return set_add_wishes(work, member);
 }
 
 static void *labour(void *context)

@@ -155,7 +155,9 @@ static int settle_name(struct set_work *work, uint32_t earlier, uint32_t later)
 
 static int name_kernel(struct set_work *work)
 {
-	const struct strv *lists[] = { work->set->kernel_modules, work->set->kernel->builtin };
+	/* A list of all names those that are built in, too: the first to come counts. */
+	const struct strv *lists[] = { work->set->kernel->builtin, work->set->kernel_modules };
+	const uint32_t kinds[] = { SET_BUILT_IN, SET_LOADABLE };
 	size_t count = 0;
 
 	for (size_t i = 0; i < ARRAY_SIZE(lists); i++)
@@ -164,7 +166,7 @@ static int name_kernel(struct set_work *work)
 		return -ENOMEM;
 	for (size_t i = 0; i < ARRAY_SIZE(lists); i++)
 		for (size_t j = 0; lists[i] && j < lists[i]->count; j++)
-			(void) set_table_put(&work->kernel, lists[i]->items[j], 0);
+			(void) set_table_put(&work->kernel, lists[i]->items[j], kinds[i]);
 	return 0;
 }
 
@@ -208,22 +210,18 @@ static int note_duplicate(
 
 static int collect_of(struct set_work *work, uint32_t member)
 {
-	const struct symvers *symvers = work->set->kernel->symvers;
 	size_t count;
 	const struct elf_module_export *exports =
 		elf_module_exports(set_module(work, member), &count);
 
 	for (size_t i = 0; i < count; i++) {
 		uint32_t place = (uint32_t) work->export_count;
-		uint32_t hash = name_hash(exports[i].symbol);
-		uint32_t holder =
-			set_table_put_hashed(&work->symbols, exports[i].symbol, hash, place);
+		uint32_t holder = set_table_put_hashed(
+			&work->symbols, exports[i].symbol, exports[i].hash, place);
 
 		if (holder == place)
-			work->exports[work->export_count++] = (struct set_export){ &exports[i],
-				member,
-				symvers ? symvers_find_hashed(symvers, exports[i].symbol, hash)
-					: NULL };
+			work->exports[work->export_count++] =
+				(struct set_export){ &exports[i], member };
 		else if (note_duplicate(
 				 work, exports[i].symbol, work->exports[holder].member, member) < 0)
 			return -ENOMEM;

@@ -424,6 +424,17 @@ static int refuse_duplicate(struct proof_trial *trial, const struct symvers_entr
 		entry->symbol, exporter);
 }
 
+/* What the kernel's symvers has of a symbol that the module exports, or NULL. */
+static const struct symvers_entry *exported_already(
+	const struct proof_trial *trial, const struct elf_module_export *export)
+{
+	const struct symvers *symvers = trial->kernel->symvers;
+
+	if (elf_module_known(trial->module) == symvers)
+		return export->known;
+	return symvers_find_hashed(symvers, export->symbol, export->hash);
+}
+
 /* Who is replaced by this very module, or by another of its set, is not there any more. */
 int proof_judge_duplicates(struct proof_trial *trial)
 {
@@ -433,8 +444,7 @@ int proof_judge_duplicates(struct proof_trial *trial)
 	int r = 0;
 
 	for (size_t i = 0; trial->kernel->symvers && i < count && r == 0; i++) {
-		const struct symvers_entry *entry =
-			symvers_find(trial->kernel->symvers, exports[i].symbol);
+		const struct symvers_entry *entry = exported_already(trial, &exports[i]);
 
 		if (!entry || proof_same_module(entry->module, trial->struct_name) ||
 			(overlay && overlay->replaces(overlay->context, entry->module)))
