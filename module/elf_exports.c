@@ -113,12 +113,21 @@ static void note_crc(const struct elf_parts *parts, void *context, const Elf64_R
 		table->items[entry].crc = marked_crc(parts, symbol);
 }
 
+/* Whether in entries of @size bytes, in fields of @field, a text would not be where one has to be.
+ */
+static inline size_t is_misfit(uint64_t offset, size_t size, size_t field, bool text)
+{
+	uint64_t place = offset % size;
+
+	return place % field != 0 || (place != 0) != text;
+}
+
 /* Names and name spaces lie in one section, and what is exported does not. */
 static void note_sign(const struct elf_parts *parts, void *context, const Elf64_Rela *relocation,
 	const Elf64_Sym *symbol)
 {
-	static const size_t fields[4] = { 4, 4, 8, 8 };
 	struct signs *signs = context;
+	const uint64_t offset = relocation->r_offset;
 	bool text = symbol->st_shndx < parts->header.e_shnum &&
 		    ((signs->strings && symbol->st_shndx == signs->strings) ||
 			    strcmp(elf_section_name(parts, symbol->st_shndx), STRINGS) == 0);
@@ -126,12 +135,12 @@ static void note_sign(const struct elf_parts *parts, void *context, const Elf64_
 	if (text)
 		signs->strings = symbol->st_shndx;
 	signs->count++;
-	signs->odd += relocation->r_offset % 8 != 0;
-	for (size_t i = 0; i < ARRAY_SIZE(fields); i++) {
-		uint64_t place = relocation->r_offset % (fields[i] * (2 + i % 2));
-
-		signs->misfits[i] += place % fields[i] != 0 || (place != 0) != text;
-	}
+	signs->odd += offset % 8 != 0;
+	/* Each size is a constant to the compiler, which divides by none then. */
+	signs->misfits[0] += is_misfit(offset, 8, 4, text);
+	signs->misfits[1] += is_misfit(offset, 12, 4, text);
+	signs->misfits[2] += is_misfit(offset, 16, 8, text);
+	signs->misfits[3] += is_misfit(offset, 24, 8, text);
 }
 
 static int relocate_by(const struct elf_parts *parts, unsigned int section, relocated *note,

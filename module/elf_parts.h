@@ -84,6 +84,13 @@ struct elf_parts {
 	const char *symbols; /* as in the file: maybe not aligned */
 	size_t symbol_count;
 	struct {
+		uint64_t flags;        /* sh_flags of all in one */
+		uint32_t largest_name; /* sh_name */
+		bool has_rel;          /* of type SHT_REL */
+		bool odd;        /* in a size or alignment: none that the kernel lays out right */
+		uint64_t memory; /* that they take at most, unless they are odd */
+	} section_facts;
+	struct {
 		size_t undefined; /* how many have no section; the first in the table is none */
 		size_t first_undefined; /* its index; not below the count when there is none */
 		uint32_t largest_name;  /* st_name */

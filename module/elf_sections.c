@@ -168,6 +168,34 @@ static void note_section(struct elf_parts *parts, unsigned int index)
 	}
 }
 
+/* In one pass what several ask of all sections, of which most files have 40. */
+static void survey_sections(struct elf_parts *parts)
+{
+	uint64_t flags = 0, memory = 0;
+	uint32_t largest = 0;
+	bool rel = false, odd = false;
+
+	for (unsigned int i = 0; i < parts->header.e_shnum; i++) {
+		const Elf64_Shdr *section = &parts->sections[i];
+		uint64_t align = section->sh_addralign;
+
+		if (section->sh_name > largest)
+			largest = section->sh_name;
+		flags |= section->sh_flags;
+		rel = rel || section->sh_type == SHT_REL;
+		if (!(section->sh_flags & SHF_ALLOC))
+			continue;
+		odd = odd || align & (align - 1) || align > UINT32_MAX ||
+		      section->sh_size > UINT32_MAX || section->sh_type == SHT_NULL;
+		memory += section->sh_size + align;
+	}
+	parts->section_facts.flags = flags;
+	parts->section_facts.memory = memory;
+	parts->section_facts.largest_name = largest;
+	parts->section_facts.has_rel = rel;
+	parts->section_facts.odd = odd;
+}
+
 static int find_sections(struct elf_parts *parts, struct error *error)
 {
 	for (unsigned int i = 1; i < parts->header.e_shnum; i++) {
@@ -328,7 +356,10 @@ int elf_parts_read_headers(struct elf_parts *parts, struct error *error)
 		r = check_sections(parts, error);
 	if (r == 0)
 		r = read_names(parts, error);
-	return r < 0 ? r : find_sections(parts, error);
+	if (r < 0)
+		return r;
+	survey_sections(parts);
+	return find_sections(parts, error);
 }
 
 int elf_parts_read_tables(struct elf_parts *parts, struct error *error)

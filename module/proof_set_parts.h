@@ -65,8 +65,6 @@ struct set_work {
 	struct set_export {
 		const struct elf_module_export *export;
 		uint32_t member;
-		const struct symvers_entry
-			*known; /* of that name, in the kernel's symvers; or NULL */
 	} * exports;
 	size_t export_count;
 	/* Who exports what the kernel's symvers has, entry by entry; NULL where that has nothing.
