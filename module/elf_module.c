@@ -125,6 +125,10 @@ int elf_module_trailer(const struct elf_module *module, struct cms_facts *ret_cm
 		return error_set(error, module->trailer_code, "%s", module->trailer_error);
 	if (!trailer->present || trailer->type != MODULE_TRAILER_CMS)
 		return 0;
+	if (module->cms) {
+		*ret_cms = *module->cms;
+		return 0;
+	}
 	if (!module->signature)
 		return elf_module_read_large_cms(module, ret_cms, error);
 	return cms_read(module->signature, trailer->signature_size, trailer->signature_offset,

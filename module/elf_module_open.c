@@ -53,9 +53,11 @@ static int keep_trailer_error(struct elf_module *module, int code, const struct 
 	return 0;
 }
 
+/* In a pool what it says is kept; what it has to say of one that is damaged needs all of it. */
 static int read_signature(struct elf_module *module, struct elf_file *file, struct error *error)
 {
 	const struct module_trailer *trailer = &module->trailer;
+	struct error why;
 	const char *bytes;
 	char *copy;
 	int r;
@@ -65,6 +67,11 @@ static int read_signature(struct elf_module *module, struct elf_file *file, stru
 	r = elf_file_map(file, trailer->signature_offset, trailer->signature_size, &bytes, error);
 	if (r < 0)
 		return r;
+	if (module->pool)
+		r = cms_read_alike(&module->pool->memo, bytes, trailer->signature_size,
+			trailer->signature_offset, module->memory, &module->cms, &why);
+	if (module->cms || r == -ENOMEM)
+		return module->cms ? 0 : error_set(error, r, "%s", why.text);
 	copy = arena_alloc(module->memory, trailer->signature_size);
 	if (!copy)
 		return error_set_errno(

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "common/arena.h"
+#include "module/cms_memo.h"
 #include "module/elf_module.h"
 #include "module/elf_parts.h"
 #include "module/trailer.h"
@@ -11,6 +12,7 @@ struct elf_pool {
 	struct arena kept;
 	struct arena passing; /* what is read of a file, and only of use while it is opened */
 	const struct symvers *known;
+	struct cms_memo memo; /* of signatures */
 };
 
 struct elf_module {
@@ -44,7 +46,8 @@ struct elf_module {
 	struct module_trailer trailer; /* of a signature; without what it borrows */
 	int trailer_code;              /* what is wrong with it, as elf_module_trailer() says it */
 	const char *trailer_error;
-	const char *signature; /* its CMS bytes; NULL when there are none or too many */
+	const char *signature;       /* its CMS bytes; NULL when there are none or too many */
+	const struct cms_facts *cms; /* what these say, in place of them; or NULL */
 };
 
 /* elf_module_open.c: opens the file again, into memory of its own. */
