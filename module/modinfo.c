@@ -61,10 +61,18 @@ static bool is_alias(const struct modinfo *info, const struct modinfo_entry *ent
 	       memcmp(info->text + entry->offset, ALIAS, strlen(ALIAS)) == 0;
 }
 
-/* The bit of a mark; marks differ in their first and last letter mostly. */
-static uint64_t bit_of(uint32_t mark)
+/* Which of modinfo.first[] is of a mark. */
+static size_t class_of(uint32_t mark)
 {
-	return UINT64_C(1) << ((mark * 0x9e3779b1U) >> 26);
+	return (mark * 0x9e3779b1U) >> 26;
+}
+
+static void note_first(struct modinfo *info, size_t place)
+{
+	uint8_t *first = &info->first[class_of(info->entries[place].mark)];
+
+	if (!*first)
+		*first = place < UINT8_MAX ? (uint8_t) (place + 1) : UINT8_MAX;
 }
 
 /* Keeps the aliases behind the others; both in the file's order. */
@@ -81,8 +89,8 @@ static int keep_entries(struct modinfo *info, const struct modinfo_entry *entrie
 			info->alias_count++;
 			continue;
 		}
-		info->entries[others++] = entries[i];
-		info->marks |= bit_of(entries[i].mark);
+		info->entries[others] = entries[i];
+		note_first(info, others++);
 	}
 	for (size_t i = 0; aliases < info->alias_count; i++)
 		if (is_alias(info, &entries[i]))
@@ -147,10 +155,14 @@ const char *modinfo_next(const struct modinfo *info, const char *key, const char
 	bool alias = length == strlen(ALIAS) - 1 && strncmp(key, ALIAS, length) == 0;
 	uint32_t mark = mark_of(key, length);
 	size_t end = alias ? info->count : others;
+	size_t start = others;
 
-	if (!alias && !(info->marks & bit_of(mark)))
-		return NULL;
-	for (size_t i = find_after(info, alias ? others : 0, end, previous); i < end; i++) {
+	if (!alias) {
+		start = info->first[class_of(mark)];
+		if (!start--)
+			return NULL;
+	}
+	for (size_t i = find_after(info, start, end, previous); i < end; i++) {
 		const char *entry = info->text + info->entries[i].offset;
 
 		if (info->entries[i].mark == mark && strncmp(entry, key, length) == 0 &&

@@ -11,6 +11,8 @@
 #include "common/arena.h"
 #include "common/cleanup.h"
 
+#define MODINFO_FIRSTS 64 /* a power of two */
+
 struct modinfo {
 	char *text; /* the strings; a NUL ends the last one */
 	struct modinfo_entry {
@@ -19,7 +21,11 @@ struct modinfo {
 	} * entries;             /* those of "alias" at the end of the list */
 	size_t count;
 	size_t alias_count; /* how many of them are aliases: thousands in some modules */
-	uint64_t marks; /* a bit of each mark of the others: most keys asked for are not there */
+	/*
+	 * By a few bits of a mark, where the first of the others with these bits is, plus 1; 0:
+	 * none, as of most keys that are asked for.
+	 */
+	uint8_t first[MODINFO_FIRSTS];
 };
 
 /*
