@@ -8,7 +8,7 @@
 #include "module/elf_parts.h"
 
 /* Parts of the file that lie no farther apart are read in one piece. */
-#define GAP_LIMIT 4096
+#define GAP_LIMIT 3072
 
 static const char *const known_names[ELF_KNOWN_COUNT] = {
 	[ELF_MODINFO] = ".modinfo",
@@ -22,6 +22,7 @@ static const char *const known_names[ELF_KNOWN_COUNT] = {
 	[ELF_KCRCTAB] = "__kcrctab",
 	[ELF_KCRCTAB_GPL] = "__kcrctab_gpl",
 	[ELF_KFLAGSTAB] = "__kflagstab",
+	[ELF_KSYMTAB_STRINGS] = "__ksymtab_strings",
 	[ELF_PERCPU] = ".data..percpu",
 };
 
@@ -254,22 +255,39 @@ static void read_ahead(const struct elf_parts *parts, struct range *ranges, size
 	}
 }
 
+/* Returns whether there is anything of it to be read. */
+static size_t plan_section(const struct elf_parts *parts, unsigned int index, struct range *range)
+{
+	const Elf64_Shdr *section = &parts->sections[index];
+
+	if (!index || !section->sh_size || !elf_section_in_file(parts, section))
+		return 0;
+	*range = (struct range){ section->sh_offset, section->sh_offset + section->sh_size };
+	return 1;
+}
+
+/* The relocations of a section lie behind it in the table where a linker made it. */
+static unsigned int relocations_of(const struct elf_parts *parts, unsigned int index)
+{
+	if (!index || index + 1 >= parts->header.e_shnum ||
+		parts->sections[index + 1].sh_type != SHT_RELA)
+		return 0;
+	return index + 1;
+}
+
 static void plan_reading(const struct elf_parts *parts)
 {
-	struct range ranges[ELF_KNOWN_COUNT + 2];
-	unsigned int wanted[ELF_KNOWN_COUNT + 2] = { parts->symtab, parts->strtab };
+	const unsigned int wanted[] = { parts->symtab, parts->strtab,
+		relocations_of(parts, parts->found[ELF_KSYMTAB].any),
+		relocations_of(parts, parts->found[ELF_KSYMTAB_GPL].any) };
+	struct range ranges[ELF_KNOWN_COUNT + ARRAY_SIZE(wanted)];
 	size_t count = 0;
 
+	for (size_t i = 0; i < ARRAY_SIZE(wanted); i++)
+		count += plan_section(parts, wanted[i], &ranges[count]);
 	for (unsigned int i = 0; i < ELF_KNOWN_COUNT; i++)
 		if (i != ELF_PERCPU)
-			wanted[2 + i] = parts->found[i].any;
-	for (size_t i = 0; i < ARRAY_SIZE(wanted); i++) {
-		const Elf64_Shdr *section = &parts->sections[wanted[i]];
-
-		if (wanted[i] && section->sh_size && elf_section_in_file(parts, section))
-			ranges[count++] = (struct range){ section->sh_offset,
-				section->sh_offset + section->sh_size };
-	}
+			count += plan_section(parts, parts->found[i].any, &ranges[count]);
 	read_ahead(parts, ranges, count);
 }
 

@@ -123,12 +123,14 @@ static int collect_wish(struct set_work *work, uint32_t member, const char *name
 static uint32_t find_wish(const struct set_work *work, const char *alias)
 {
 	char name[PROOF_NAME_SIZE];
-	size_t length = strcspn(alias, ":*");
+	size_t length = 0;
 
-	if (alias[length] || length >= sizeof(name))
-		return SET_NONE;
-	for (size_t i = 0; i <= length; i++)
-		name[i] = alias[i] == '-' ? '_' : alias[i];
+	for (; alias[length]; length++) {
+		if (length + 1 >= sizeof(name) || alias[length] == ':' || alias[length] == '*')
+			return SET_NONE;
+		name[length] = alias[length] == '-' ? '_' : alias[length];
+	}
+	name[length] = '\0';
 	return set_table_find(&work->wished, name);
 }
 
