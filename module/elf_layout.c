@@ -29,12 +29,10 @@ static const char *shown_name(const struct elf_parts *parts, unsigned int index)
 static size_t count_zeros(const char *bytes, size_t size)
 {
 	size_t count = 0;
-	uint64_t word = 0;
 
-	for (; !word && size - count >= sizeof(word); count += sizeof(word))
-		memcpy(&word, bytes + count, sizeof(word));
-	if (word)
-		count -= sizeof(word);
+	/* Each is equal to the one behind it, and the first is zero. */
+	if (size && !bytes[0] && memcmp(bytes, bytes + 1, size - 1) == 0)
+		return size;
 	while (count < size && !bytes[count])
 		count++;
 	return count;

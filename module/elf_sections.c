@@ -139,6 +139,7 @@ static bool may_be_known(const char *name)
 {
 	switch (name[*name == '.']) {
 	case '_':
+		return name[1] == '_' && (name[2] == 'k' || name[2] == 'v');
 	case 'd':
 	case 'g':
 	case 'm':
