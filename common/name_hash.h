@@ -19,18 +19,18 @@ static inline uint64_t name_hash_mix(uint64_t hash, uint64_t word)
 	return hash ^ hash >> 32;
 }
 
-/* The last bytes of @name, 1 to 7 of them. */
+/* The last bytes of @name, 1 to 7 of them; some may count twice. */
 static inline uint64_t name_hash_rest(const char *name, size_t length)
 {
-	uint32_t first, last;
+	uint32_t first = 0, last = 0;
 
-	if (length < sizeof(first))
-		return (uint64_t) (unsigned char) name[0] << 16 |
-		       (uint64_t) (unsigned char) name[length / 2] << 8 |
-		       (unsigned char) name[length - 1];
-	memcpy(&first, name, sizeof(first));
-	memcpy(&last, name + length - sizeof(last), sizeof(last));
-	return (uint64_t) first << 32 | last;
+	if (length >= sizeof(first)) {
+		memcpy(&first, name, sizeof(first));
+		memcpy(&last, &name[length - sizeof(last)], sizeof(last));
+		return (uint64_t) first << 32 | last;
+	}
+	return (uint64_t) (unsigned char) name[0] << 16 |
+	       (uint64_t) (unsigned char) name[length / 2] << 8 | (unsigned char) name[length - 1];
 }
 
 static inline uint32_t name_hash_sized(const char *name, size_t length)

@@ -23,7 +23,7 @@ static void again_done(struct again *again)
 static int read_again(const struct elf_module *module, struct again *again, struct error *error)
 {
 	const char *header;
-	size_t size;
+	size_t size = 0;
 	int r = elf_module_bytes(module, &again->data, &size, error);
 
 	if (r == 0)

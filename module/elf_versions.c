@@ -44,7 +44,8 @@ static int allocate(struct elf_versions *versions, size_t count, const struct el
 	versions->hashes = arena_alloc(memory->index, count * sizeof(*versions->hashes));
 	versions->slots = arena_zalloc(memory->index, slot_count, sizeof(*versions->slots));
 	if (memory->known)
-		versions->known = arena_zalloc(memory->index, count, sizeof(*versions->known));
+		versions->known =
+			arena_zalloc(memory->index, count, sizeof(const struct symvers_entry *));
 	return versions->items && versions->hashes && versions->slots &&
 			       (versions->known || !memory->known)
 		       ? 0

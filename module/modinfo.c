@@ -92,7 +92,7 @@ static int keep_entries(struct modinfo *info, const struct modinfo_entry *entrie
 		info->entries[others] = entries[i];
 		note_first(info, others++);
 	}
-	for (size_t i = 0; aliases < info->alias_count; i++)
+	for (size_t i = 0; i < count && aliases < info->alias_count; i++)
 		if (is_alias(info, &entries[i]))
 			info->entries[others + aliases++] = entries[i];
 	info->count = count;

@@ -97,12 +97,14 @@ CURLcode curl_easy_setopt(CURL *curl, CURLoption option, ...)
 	CURLcode code;
 
 	va_start(arguments, option);
+	/* NOLINTBEGIN(bugprone-branch-clone): each takes an argument of another type */
 	if (type == CURLOPTTYPE_LONG)
 		code = calls()->curl_easy_setopt(curl, option, va_arg(arguments, long));
 	else if (type == CURLOPTTYPE_OFF_T)
 		code = calls()->curl_easy_setopt(curl, option, va_arg(arguments, curl_off_t));
 	else
 		code = calls()->curl_easy_setopt(curl, option, va_arg(arguments, void *));
+	/* NOLINTEND(bugprone-branch-clone) */
 	va_end(arguments);
 	return code;
 }
