@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* libarchive, loaded by the first archive that is opened: see common/late_library.h. */
+#include "kernels/archive/archive_late.h"
+
 #include <archive.h>
 #include <archive_entry.h>
 #include <pthread.h>
@@ -109,6 +111,11 @@ static const struct archive_calls *calls(void)
 
 	(void) pthread_once(&once, open_library);
 	return &table;
+}
+
+void archive_late_load(void)
+{
+	(void) calls();
 }
 
 ARCHIVE_CALLS(LATE_FUNCTION)

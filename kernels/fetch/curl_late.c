@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* libcurl, loaded by the first download: see common/late_library.h. */
+#include "kernels/fetch/curl_late.h"
+
 #define CURL_DISABLE_TYPECHECK /* of macros that stand for the functions */
 #include <curl/curl.h>
 #include <pthread.h>
@@ -73,6 +75,11 @@ static const struct curl_calls *calls(void)
 
 	(void) pthread_once(&once, open_library);
 	return &table;
+}
+
+void curl_late_load(void)
+{
+	(void) calls();
 }
 
 CURL_CALLS(LATE_FUNCTION)
