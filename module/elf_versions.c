@@ -45,7 +45,7 @@ static int allocate(struct elf_versions *versions, size_t count, const struct el
 	versions->slots = arena_zalloc(memory->index, slot_count, sizeof(*versions->slots));
 	if (memory->known)
 		versions->known =
-			arena_zalloc(memory->index, count, sizeof(const struct symvers_entry *));
+			arena_alloc(memory->index, count * sizeof(const struct symvers_entry *));
 	return versions->items && versions->hashes && versions->slots &&
 			       (versions->known || !memory->known)
 		       ? 0

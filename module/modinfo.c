@@ -152,8 +152,8 @@ const char *modinfo_next(const struct modinfo *info, const char *key, const char
 {
 	size_t length = strlen(key);
 	size_t others = info->count - info->alias_count;
-	bool alias = length == strlen(ALIAS) - 1 && strncmp(key, ALIAS, length) == 0;
 	uint32_t mark = mark_of(key, length);
+	bool alias = mark == mark_of(ALIAS, strlen(ALIAS) - 1) && strncmp(key, ALIAS, length) == 0;
 	size_t end = alias ? info->count : others;
 	size_t start = others;
 

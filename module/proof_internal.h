@@ -25,6 +25,7 @@ struct proof_export {
 	bool proprietary; /* the exporter is tainted by its licence */
 	bool member;      /* the exporter is of the same set */
 	bool vmlinux;     /* the exporter is the kernel itself */
+	bool in_name_space;
 };
 
 /* What goes before the kernel's own exports: those of the other members of a set. */
@@ -36,7 +37,10 @@ struct proof_overlay {
 	 * now, be it a member or the kernel. NULL: it has to be found by name.
 	 */
 	const struct proof_export *(*find_known)(void *context, const struct symvers_entry *entry);
-	/* Notes that @symbol is used, and whether it may stay unresolved. 0 or -ENOMEM. */
+	/*
+	 * Notes that @export is used, and whether it may stay unresolved. Not asked of what the
+	 * kernel itself exports. 0 or -ENOMEM.
+	 */
 	int (*use)(void *context, const struct proof_export *export, bool weak);
 	/* Whether a member takes the place of the kernel's module @path. */
 	bool (*replaces)(void *context, const char *path);

@@ -49,6 +49,7 @@ void proof_export_of(const struct proof_kernel *kernel, const struct symvers_ent
 		.gpl_unknown = !*entry->export,
 		.proprietary = is_tainted(kernel, entry->module),
 		.vmlinux = strcmp(entry->module, "vmlinux") == 0,
+		.in_name_space = *entry->name_space,
 	};
 }
 
@@ -245,7 +246,7 @@ static int judge_imported(struct proof_trial *trial, const struct proof_export *
 
 static int judge_name_space(struct proof_trial *trial, const struct proof_export *export)
 {
-	return *export->name_space ? judge_imported(trial, export) : 0;
+	return export->in_name_space ? judge_imported(trial, export) : 0;
 }
 
 /* The kernel does not show such a symbol: as good as missing. */
@@ -364,6 +365,16 @@ static const struct proof_export *find_undefined(const struct proof_trial *trial
 	return proof_find_export(trial, undefined->name, undefined->hash, room) ? room : NULL;
 }
 
+/* Nothing of it matters to this module but the CRC, and that fits: as of most symbols. */
+static bool is_plain(const struct proof_trial *trial, const struct proof_export *export,
+	const struct elf_undefined *undefined)
+{
+	const struct elf_symbol_version *wanted = wanted_of(trial, undefined);
+
+	return wanted && wanted->crc == export->crc && export->has_crc && !wanted->wide &&
+	       !export->in_name_space && !export->proprietary && !trial->proprietary;
+}
+
 static int judge_symbol(struct proof_trial *trial, const struct elf_undefined *undefined)
 {
 	const struct proof_overlay *overlay = trial->overlay;
@@ -375,8 +386,13 @@ static int judge_symbol(struct proof_trial *trial, const struct elf_undefined *u
 		return undefined->weak || is_ignored(trial, undefined->name)
 			       ? 0
 			       : proof_judge_missing(trial, undefined->name);
-	if (overlay && overlay->use(overlay->context, export, undefined->weak) < 0)
+	if (overlay && (export->member || !export->vmlinux) &&
+		overlay->use(overlay->context, export, undefined->weak) < 0)
 		return -ENOMEM;
+	if (is_plain(trial, export, undefined)) {
+		trial->uses_gpl_only = trial->uses_gpl_only || export->gpl;
+		return 0;
+	}
 	return judge_export(trial, export, undefined);
 }
 
