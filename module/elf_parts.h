@@ -87,6 +87,7 @@ struct elf_parts {
 	struct {
 		uint64_t flags;        /* sh_flags of all in one */
 		uint32_t largest_name; /* sh_name */
+		bool beyond;           /* in its place, which may be not in the file */
 		bool has_rel;          /* of type SHT_REL */
 		bool odd;        /* in a size or alignment: none that the kernel lays out right */
 		uint64_t memory; /* that they take at most, unless they are odd */

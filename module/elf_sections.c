@@ -83,13 +83,40 @@ bool elf_section_in_file(const struct elf_parts *parts, const Elf64_Shdr *sectio
 	       section->sh_size <= parts->size - section->sh_offset;
 }
 
-static int check_sections(const struct elf_parts *parts, struct error *error)
+/* In one pass what several ask of all sections, of which most files have 40. */
+static void survey_sections(struct elf_parts *parts)
 {
-	const Elf64_Shdr *none = &parts->sections[0];
+	uint64_t flags = 0, memory = 0;
+	uint32_t largest = 0;
+	bool rel = false, odd = false, beyond = false;
 
-	if (none->sh_type != SHT_NULL || none->sh_size || none->sh_addr)
-		return error_set(error, -EINVAL, "damaged: section 0 at offset %llu is not empty",
-			ull(parts->header.e_shoff));
+	for (unsigned int i = 0; i < parts->header.e_shnum; i++) {
+		const Elf64_Shdr *section = &parts->sections[i];
+		uint64_t align = section->sh_addralign;
+
+		if (section->sh_name > largest)
+			largest = section->sh_name;
+		flags |= section->sh_flags;
+		rel = rel || section->sh_type == SHT_REL;
+		beyond = beyond ||
+			 (section->sh_type != SHT_NOBITS && !elf_section_in_file(parts, section));
+		if (!(section->sh_flags & SHF_ALLOC))
+			continue;
+		odd = odd || align & (align - 1) || align > UINT32_MAX ||
+		      section->sh_size > UINT32_MAX || section->sh_type == SHT_NULL;
+		memory += section->sh_size + align;
+	}
+	parts->section_facts.flags = flags;
+	parts->section_facts.memory = memory;
+	parts->section_facts.largest_name = largest;
+	parts->section_facts.has_rel = rel;
+	parts->section_facts.odd = odd;
+	parts->section_facts.beyond = beyond;
+}
+
+/* Which section's bytes go beyond the file. */
+static int refuse_section(const struct elf_parts *parts, struct error *error)
+{
 	for (unsigned int i = 1; i < parts->header.e_shnum; i++) {
 		const Elf64_Shdr *section = &parts->sections[i];
 
@@ -103,6 +130,16 @@ static int check_sections(const struct elf_parts *parts, struct error *error)
 				ull(parts->size));
 	}
 	return 0;
+}
+
+static int check_sections(const struct elf_parts *parts, struct error *error)
+{
+	const Elf64_Shdr *none = &parts->sections[0];
+
+	if (none->sh_type != SHT_NULL || none->sh_size || none->sh_addr)
+		return error_set(error, -EINVAL, "damaged: section 0 at offset %llu is not empty",
+			ull(parts->header.e_shoff));
+	return parts->section_facts.beyond ? refuse_section(parts, error) : 0;
 }
 
 static int read_names(struct elf_parts *parts, struct error *error)
@@ -168,34 +205,6 @@ static void note_section(struct elf_parts *parts, unsigned int index)
 		if (!found->allocated && parts->sections[index].sh_flags & SHF_ALLOC)
 			found->allocated = index;
 	}
-}
-
-/* In one pass what several ask of all sections, of which most files have 40. */
-static void survey_sections(struct elf_parts *parts)
-{
-	uint64_t flags = 0, memory = 0;
-	uint32_t largest = 0;
-	bool rel = false, odd = false;
-
-	for (unsigned int i = 0; i < parts->header.e_shnum; i++) {
-		const Elf64_Shdr *section = &parts->sections[i];
-		uint64_t align = section->sh_addralign;
-
-		if (section->sh_name > largest)
-			largest = section->sh_name;
-		flags |= section->sh_flags;
-		rel = rel || section->sh_type == SHT_REL;
-		if (!(section->sh_flags & SHF_ALLOC))
-			continue;
-		odd = odd || align & (align - 1) || align > UINT32_MAX ||
-		      section->sh_size > UINT32_MAX || section->sh_type == SHT_NULL;
-		memory += section->sh_size + align;
-	}
-	parts->section_facts.flags = flags;
-	parts->section_facts.memory = memory;
-	parts->section_facts.largest_name = largest;
-	parts->section_facts.has_rel = rel;
-	parts->section_facts.odd = odd;
 }
 
 static int find_sections(struct elf_parts *parts, struct error *error)
@@ -371,14 +380,13 @@ int elf_parts_read_headers(struct elf_parts *parts, struct error *error)
 
 	if (r == 0)
 		r = read_table(parts, error);
-	if (r == 0)
-		r = check_sections(parts, error);
-	if (r == 0)
-		r = read_names(parts, error);
 	if (r < 0)
 		return r;
 	survey_sections(parts);
-	return find_sections(parts, error);
+	r = check_sections(parts, error);
+	if (r == 0)
+		r = read_names(parts, error);
+	return r < 0 ? r : find_sections(parts, error);
 }
 
 int elf_parts_read_tables(struct elf_parts *parts, struct error *error)
