@@ -16,7 +16,7 @@
  * one piece; of others the ELF header, with the notes that mostly follow it, and the end: section
  * names, section table and signature.
  */
-#define WHOLE_SIZE 24576
+#define WHOLE_SIZE 16384
 #define HEAD_SIZE  512
 #define TAIL_SIZE  5120
 /* Tables at whole multiples of this in the file are so in memory, too, where the end is read. */

@@ -87,6 +87,11 @@ const struct elf_undefined *elf_module_undefined_symbols(
 	return module->undefined;
 }
 
+uint32_t elf_undefined_hash(const struct elf_undefined *undefined)
+{
+	return undefined->known ? name_hash(undefined->name) : undefined->number;
+}
+
 const struct elf_module_export *elf_module_exports(
 	const struct elf_module *module, size_t *ret_count)
 {

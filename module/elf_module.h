@@ -123,13 +123,16 @@ bool elf_module_has_extended_versions(const struct elf_module *module);
 const char *elf_module_path(const struct elf_module *module);
 
 struct elf_undefined {
-	const char *name;    /* borrowed from the module */
-	uint32_t hash;       /* of the name, as symvers_find_hashed() wants it */
-	uint32_t index : 31; /* in the table of symbols */
-	bool weak : 1;       /* may stay unresolved */
+	const char *name;                         /* borrowed from the module */
 	const struct elf_symbol_version *version; /* what it demands of it, or NULL */
-	const struct symvers_entry *known;        /* in what the pool has, or NULL */
+	uint32_t number;     /* if known its place in what the pool has, for symvers_at() */
+	uint32_t index : 30; /* in the table of symbols */
+	bool known : 1;
+	bool weak : 1; /* may stay unresolved */
 };
+
+/* Of the name, as symvers_find_hashed() wants it. */
+uint32_t elf_undefined_hash(const struct elf_undefined *undefined);
 
 /* Undefined symbols that the kernel resolves, in the file's order. Borrowed. */
 const struct elf_undefined *elf_module_undefined_symbols(

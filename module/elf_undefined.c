@@ -22,14 +22,14 @@ static void find_version(
 	const struct elf_versions *versions, struct elf_undefined *item, size_t size, size_t *next)
 {
 	if (*next >= versions->count || strcmp(versions->items[*next].name, item->name) != 0) {
-		item->hash = name_hash_sized(item->name, size - 1);
-		item->version = elf_versions_find(versions, item->name, item->hash);
+		item->number = name_hash_sized(item->name, size - 1);
+		item->version = elf_versions_find(versions, item->name, item->number);
 		if (!item->version)
 			return;
 		*next = (size_t) (item->version - versions->items);
 	}
 	item->version = &versions->items[*next];
-	item->hash = versions->hashes[(*next)++];
+	item->number = versions->hashes[(*next)++];
 }
 
 /* The bytes of the names that no version has; SIZE_MAX when the names are beyond the limit. */
@@ -52,7 +52,7 @@ static size_t list_undefined(const struct elf_parts *parts, const struct elf_ver
 		names_size += size;
 		if (names_size > NAMES_LIMIT)
 			return SIZE_MAX;
-		item->index = (uint32_t) i & 0x7fffffff;
+		item->index = (uint32_t) i & 0x3fffffff;
 		item->weak = ELF64_ST_BIND(symbol.st_info) == STB_WEAK;
 		find_version(versions, item, size, &next);
 		if (!item->version)
@@ -60,6 +60,16 @@ static size_t list_undefined(const struct elf_parts *parts, const struct elf_ver
 		count++;
 	}
 	return rest;
+}
+
+/* What @known has of it, whose place stands for the hash then; or NULL. */
+static void note_known(
+	struct elf_undefined *item, const struct symvers *known, const struct symvers_entry *entry)
+{
+	if (!entry)
+		return;
+	item->known = true;
+	item->number = (uint32_t) (entry - symvers_at(known, 0));
 }
 
 /* As its version has it, or copied to @next; returns the place behind the copy. */
@@ -71,11 +81,11 @@ static char *keep_name(const struct elf_versions *versions, const struct symvers
 	if (item->version) {
 		item->name = item->version->name;
 		if (known)
-			item->known = versions->known[item->version - versions->items];
+			note_known(item, known, versions->known[item->version - versions->items]);
 		return next;
 	}
 	if (known)
-		item->known = symvers_find_hashed(known, item->name, item->hash);
+		note_known(item, known, symvers_find_hashed(known, item->name, item->number));
 	next = stpcpy(next, item->name) + 1;
 	item->name = copy;
 	return next;
@@ -87,9 +97,9 @@ int elf_undefined_read(const struct elf_parts *parts, struct elf_versions *versi
 	size_t count = parts->symbol_facts.undefined;
 	struct elf_undefined *items = arena_alloc(memory->kept, count * sizeof(*items));
 	size_t rest = items ? list_undefined(parts, versions, items) : SIZE_MAX;
-	char *next = rest < SIZE_MAX ? arena_alloc(memory->kept, rest) : NULL;
+	char *next = rest && rest < SIZE_MAX ? arena_alloc(memory->kept, rest) : NULL;
 
-	if (!next || elf_versions_keep(versions, memory) < 0)
+	if ((rest && !next) || elf_versions_keep(versions, memory) < 0)
 		return -ENOMEM;
 	for (size_t i = 0; i < count; i++)
 		next = keep_name(versions, memory->known, &items[i], next);

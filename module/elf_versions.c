@@ -41,15 +41,14 @@ static int allocate(struct elf_versions *versions, size_t count, const struct el
 		slot_count *= 2;
 	*versions = (struct elf_versions){ .mask = slot_count - 1 };
 	versions->items = arena_alloc(memory->kept, count * sizeof(*versions->items));
-	versions->hashes = arena_alloc(memory->index, count * sizeof(*versions->hashes));
-	versions->slots = arena_zalloc(memory->index, slot_count, sizeof(*versions->slots));
+	versions->slots = arena_zalloc(memory->index, slot_count + count, sizeof(uint32_t));
 	if (memory->known)
 		versions->known =
 			arena_alloc(memory->index, count * sizeof(const struct symvers_entry *));
-	return versions->items && versions->hashes && versions->slots &&
-			       (versions->known || !memory->known)
-		       ? 0
-		       : -ENOMEM;
+	if (!versions->items || !versions->slots || (memory->known && !versions->known))
+		return -ENOMEM;
+	versions->hashes = versions->slots + slot_count;
+	return 0;
 }
 
 /* Adds a record, unless there is one of that name. */

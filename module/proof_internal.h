@@ -33,10 +33,10 @@ struct proof_overlay {
 	void *context;
 	bool (*find)(void *context, const char *symbol, uint32_t hash, struct proof_export *ret);
 	/*
-	 * The same of an entry of the kernel's symvers, without a look at its name: who exports it
-	 * now, be it a member or the kernel. NULL: it has to be found by name.
+	 * The same of an entry of the kernel's symvers, by its place, without a look at its name:
+	 * who exports it now, be it a member or the kernel. NULL: it has to be found by name.
 	 */
-	const struct proof_export *(*find_known)(void *context, const struct symvers_entry *entry);
+	const struct proof_export *(*find_known)(void *context, size_t entry);
 	/*
 	 * Notes that @export is used, and whether it may stay unresolved. Not asked of what the
 	 * kernel itself exports. 0 or -ENOMEM.

@@ -63,11 +63,10 @@ static bool find(void *context, const char *symbol, uint32_t hash, struct proof_
 }
 
 /* What the member itself exports it does not see. */
-static const struct proof_export *find_known(void *context, const struct symvers_entry *entry)
+static const struct proof_export *find_known(void *context, size_t entry)
 {
 	struct view *view = context;
-	const struct symvers *symvers = view->work->set->kernel->symvers;
-	const struct set_known *known = &view->work->known[entry - symvers_at(symvers, 0)];
+	const struct set_known *known = &view->work->known[entry];
 
 	if (!known->export.exporter || known->member == view->self)
 		return NULL;

@@ -314,7 +314,8 @@ static const struct elf_symbol_version *wanted_of(
 	const struct proof_trial *trial, const struct elf_undefined *undefined)
 {
 	if (trial->reads_basic)
-		return elf_versions_find(&trial->basic, undefined->name, undefined->hash);
+		return elf_versions_find(
+			&trial->basic, undefined->name, elf_undefined_hash(undefined));
 	return undefined->version;
 }
 
@@ -359,10 +360,12 @@ static const struct proof_export *find_undefined(const struct proof_trial *trial
 	const struct proof_export *known = NULL;
 
 	if (trial->finds_known && undefined->known)
-		known = overlay->find_known(overlay->context, undefined->known);
+		known = overlay->find_known(overlay->context, undefined->number);
 	if (known)
 		return known;
-	return proof_find_export(trial, undefined->name, undefined->hash, room) ? room : NULL;
+	return proof_find_export(trial, undefined->name, elf_undefined_hash(undefined), room)
+		       ? room
+		       : NULL;
 }
 
 /* Nothing of it matters to this module but the CRC, and that fits: as of most symbols. */

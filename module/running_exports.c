@@ -94,7 +94,7 @@ static int place_all(struct running *running, struct strv *unresolved)
 			elf_module_undefined_symbols(running->sources.modules[i], &count);
 
 		for (size_t j = 0; r == 0 && j < count; j++)
-			r = place(running, used[j].name, used[j].hash, unresolved);
+			r = place(running, used[j].name, elf_undefined_hash(&used[j]), unresolved);
 	}
 	return r;
 }
