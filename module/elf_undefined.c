@@ -72,23 +72,40 @@ static void note_known(
 	item->number = (uint32_t) (entry - symvers_at(known, 0));
 }
 
-/* As its version has it, or copied to @next; returns the place behind the copy. */
-static char *keep_name(const struct elf_versions *versions, const struct symvers *known,
-	struct elf_undefined *item, char *next)
+/* Names as their versions have them. */
+static void share_names(const struct elf_versions *versions, const struct symvers *known,
+	struct elf_undefined *items, size_t count)
 {
-	char *copy = next;
+	for (size_t i = 0; i < count; i++) {
+		struct elf_undefined *item = &items[i];
 
-	if (item->version) {
+		if (!item->version)
+			continue;
 		item->name = item->version->name;
 		if (known)
 			note_known(item, known, versions->known[item->version - versions->items]);
-		return next;
 	}
-	if (known)
-		note_known(item, known, symvers_find_hashed(known, item->name, item->number));
-	next = stpcpy(next, item->name) + 1;
-	item->name = copy;
-	return next;
+}
+
+/* Those of which no version is demanded are copied. */
+static int copy_names(
+	const struct elf_memory *memory, struct elf_undefined *items, size_t count, size_t size)
+{
+	char *next = arena_alloc(memory->kept, size);
+
+	for (size_t i = 0; next && i < count; i++) {
+		struct elf_undefined *item = &items[i];
+		const char *name = item->name;
+
+		if (item->version)
+			continue;
+		if (memory->known)
+			note_known(item, memory->known,
+				symvers_find_hashed(memory->known, name, item->number));
+		item->name = next;
+		next = stpcpy(next, name) + 1;
+	}
+	return next ? 0 : -ENOMEM;
 }
 
 int elf_undefined_read(const struct elf_parts *parts, struct elf_versions *versions,
@@ -97,12 +114,12 @@ int elf_undefined_read(const struct elf_parts *parts, struct elf_versions *versi
 	size_t count = parts->symbol_facts.undefined;
 	struct elf_undefined *items = arena_alloc(memory->kept, count * sizeof(*items));
 	size_t rest = items ? list_undefined(parts, versions, items) : SIZE_MAX;
-	char *next = rest && rest < SIZE_MAX ? arena_alloc(memory->kept, rest) : NULL;
 
-	if ((rest && !next) || elf_versions_keep(versions, memory) < 0)
+	if (rest == SIZE_MAX || elf_versions_keep(versions, memory) < 0)
 		return -ENOMEM;
-	for (size_t i = 0; i < count; i++)
-		next = keep_name(versions, memory->known, &items[i], next);
+	share_names(versions, memory->known, items, count);
+	if (rest && copy_names(memory, items, count, rest) < 0)
+		return -ENOMEM;
 	*ret = items;
 	*ret_count = count;
 	return 0;
