@@ -15,7 +15,9 @@
  */
 #include <string.h>
 
+#include "common/name_hash.h"
 #include "module/elf_parts.h"
+#include "module/symvers.h"
 
 #define FLAG_GPL_ONLY 1   /* KSYM_FLAG_GPL_ONLY of include/linux/module_symbol.h */
 #define NAME_LIMIT    512 /* KSYM_NAME_LEN of include/linux/kallsyms.h, with the NUL */
@@ -32,35 +34,42 @@ struct table {
 	size_t crc_size;
 	struct elf_module_export *items;
 	size_t count;
+	struct elf_span names; /* the section that was looked into last, mostly the only one */
+	unsigned int names_index;
 };
 
 /* What the relocations of a table tell of its form. */
 struct signs {
 	size_t odd; /* at no multiple of 8 bytes */
 	size_t count;
-	size_t misfits[4];    /* for entries of so many fields, of 4 and, plus 2, of 8 bytes */
-	unsigned int strings; /* the section that was found to have names, or 0 */
+	size_t misfits[4]; /* for entries of so many fields, of 4 and, plus 2, of 8 bytes */
 };
 
 typedef void relocated(const struct elf_parts *parts, void *context, const Elf64_Rela *relocation,
 	const Elf64_Sym *symbol);
 
 /* The string that symbol and addend point to, or NULL. */
-static const char *pointed_string(
-	const struct elf_parts *parts, const Elf64_Sym *symbol, const Elf64_Rela *relocation)
+static const char *pointed_string(const struct elf_parts *parts, struct table *table,
+	const Elf64_Sym *symbol, const Elf64_Rela *relocation)
 {
 	uint64_t offset = symbol->st_value + (uint64_t) relocation->r_addend;
-	struct elf_span span;
 	struct error ignored;
+	size_t left;
 
 	if (symbol->st_shndx == SHN_UNDEF || symbol->st_shndx >= parts->header.e_shnum ||
 		parts->sections[symbol->st_shndx].sh_type == SHT_NOBITS)
 		return NULL;
-	if (elf_section_map(parts, symbol->st_shndx, &span, &ignored) < 0 || offset >= span.size)
+	if (symbol->st_shndx != table->names_index) {
+		table->names_index = SHN_UNDEF;
+		if (elf_section_map(parts, symbol->st_shndx, &table->names, &ignored) < 0)
+			return NULL;
+		table->names_index = symbol->st_shndx;
+	}
+	if (offset >= table->names.size)
 		return NULL;
-	span.size -= offset;
-	return memchr(span.data + offset, '\0', span.size < NAME_LIMIT ? span.size : NAME_LIMIT)
-		       ? span.data + offset
+	left = table->names.size - offset;
+	return memchr(table->names.data + offset, '\0', left < NAME_LIMIT ? left : NAME_LIMIT)
+		       ? table->names.data + offset
 		       : NULL;
 }
 
@@ -74,7 +83,7 @@ static void note_string(const struct elf_parts *parts, void *context, const Elf6
 
 	if (entry >= table->count || (place != table->field_size && place != table->field_size * 2))
 		return;
-	text = pointed_string(parts, symbol, relocation);
+	text = pointed_string(parts, table, symbol, relocation);
 	if (place == table->field_size)
 		table->items[entry].symbol = text;
 	else if (text)
@@ -111,25 +120,42 @@ static void note_crc(const struct elf_parts *parts, void *context, const Elf64_R
 		table->items[entry].crc = marked_crc(parts, symbol);
 }
 
+/* Whether in entries of @size bytes, in fields of @field, a text would not be where one has to be.
+ */
+static inline size_t is_misfit(uint64_t offset, size_t size, size_t field, bool text)
+{
+	uint64_t place = offset % size;
+
+	return place % field != 0 || (place != 0) != text;
+}
+
+/* Mostly one section is called so. */
+static bool has_names(const struct elf_parts *parts, unsigned int index)
+{
+	const struct elf_found *found = &parts->found[ELF_KSYMTAB_STRINGS];
+
+	if (index >= parts->header.e_shnum)
+		return false;
+	if (index != SHN_UNDEF && found->count < 2)
+		return index == found->any;
+	return strcmp(elf_section_name(parts, index), STRINGS) == 0;
+}
+
 /* Names and name spaces lie in one section, and what is exported does not. */
 static void note_sign(const struct elf_parts *parts, void *context, const Elf64_Rela *relocation,
 	const Elf64_Sym *symbol)
 {
-	static const size_t fields[4] = { 4, 4, 8, 8 };
 	struct signs *signs = context;
-	bool text = symbol->st_shndx < parts->header.e_shnum &&
-		    ((signs->strings && symbol->st_shndx == signs->strings) ||
-			    strcmp(elf_section_name(parts, symbol->st_shndx), STRINGS) == 0);
+	const uint64_t offset = relocation->r_offset;
+	bool text = has_names(parts, symbol->st_shndx);
 
-	if (text)
-		signs->strings = symbol->st_shndx;
 	signs->count++;
-	signs->odd += relocation->r_offset % 8 != 0;
-	for (size_t i = 0; i < ARRAY_SIZE(fields); i++) {
-		uint64_t place = relocation->r_offset % (fields[i] * (2 + i % 2));
-
-		signs->misfits[i] += place % fields[i] != 0 || (place != 0) != text;
-	}
+	signs->odd += offset % 8 != 0;
+	/* Each size is a constant to the compiler, which divides by none then. */
+	signs->misfits[0] += is_misfit(offset, 8, 4, text);
+	signs->misfits[1] += is_misfit(offset, 12, 4, text);
+	signs->misfits[2] += is_misfit(offset, 16, 8, text);
+	signs->misfits[3] += is_misfit(offset, 24, 8, text);
 }
 
 static int relocate_by(const struct elf_parts *parts, unsigned int section, relocated *note,
@@ -244,33 +270,47 @@ static int compare_exports(const void *a, const void *b)
 	return strcmp(left->symbol, right->symbol);
 }
 
-/* Drops the ones without a name, copies the strings of the others, and sorts. */
-static int keep(struct elf_module_export *items, size_t *count, char **ret_strings)
+/* Drops the ones without a name; returns how many bytes the names of the others take. */
+static size_t drop_nameless(
+	struct elf_module_export *items, size_t *count, const struct symvers *known)
 {
 	size_t kept = 0, size = 1;
-	char *next;
 
 	for (size_t i = 0; i < *count; i++) {
+		struct elf_module_export *item = &items[kept];
+
 		if (!items[i].symbol)
 			continue;
-		size += strlen(items[i].symbol) + strlen(items[i].name_space) + 2;
-		items[kept++] = items[i];
+		*item = items[i];
+		item->hash = name_hash(item->symbol);
+		item->known = known ? symvers_find_hashed(known, item->symbol, item->hash) : NULL;
+		if (!item->known)
+			size += strlen(item->symbol) + 1;
+		size += strlen(item->name_space) + 1;
+		kept++;
 	}
-	next = malloc(size);
+	*count = kept;
+	return size;
+}
+
+/* Copies the names and sorts by them. */
+static int keep(struct elf_module_export *items, size_t *count, const struct elf_memory *memory)
+{
+	char *next = arena_alloc(memory->kept, drop_nameless(items, count, memory->known));
+
 	if (!next)
 		return -ENOMEM;
-	*ret_strings = next;
-	for (size_t i = 0; i < kept; i++) {
+	for (size_t i = 0; i < *count; i++) {
 		const char *symbol = items[i].symbol;
 		const char *name_space = items[i].name_space;
 
-		items[i].symbol = next;
-		next = stpcpy(next, symbol) + 1;
+		items[i].symbol = items[i].known ? items[i].known->symbol : next;
+		if (!items[i].known)
+			next = stpcpy(next, symbol) + 1;
 		items[i].name_space = next;
 		next = stpcpy(next, name_space) + 1;
 	}
-	qsort(items, kept, sizeof(*items), compare_exports);
-	*count = kept;
+	qsort(items, *count, sizeof(*items), compare_exports);
 	return 0;
 }
 
@@ -295,8 +335,8 @@ static int find_form(const struct elf_parts *parts, struct table *table, struct 
 	return r;
 }
 
-int elf_exports_read(const struct elf_parts *parts, struct elf_module_export **ret,
-	size_t *ret_count, char **ret_strings, struct error *error)
+int elf_exports_read(const struct elf_parts *parts, const struct elf_memory *memory,
+	struct elf_module_export **ret, size_t *ret_count, struct error *error)
 {
 	const struct elf_found *found = parts->found;
 	struct table plain = { .entries = found[ELF_KSYMTAB].allocated,
@@ -312,13 +352,12 @@ int elf_exports_read(const struct elf_parts *parts, struct elf_module_export **r
 
 	*ret = NULL;
 	*ret_count = 0;
-	*ret_strings = NULL;
 	if (r == 0)
 		r = find_form(parts, &gpl, error);
 	count = plain.count + gpl.count;
 	if (r < 0 || !count)
 		return r;
-	*ret = calloc(count, sizeof(**ret));
+	*ret = arena_zalloc(memory->kept, count, sizeof(**ret));
 	if (!*ret)
 		return error_set_errno(error, -ENOMEM, "%zu exports", count);
 	plain.items = *ret;
@@ -328,7 +367,7 @@ int elf_exports_read(const struct elf_parts *parts, struct elf_module_export **r
 		r = read_table(parts, &gpl, error);
 	if (r < 0)
 		return r;
-	if (keep(*ret, &count, ret_strings) < 0)
+	if (keep(*ret, &count, memory) < 0)
 		return error_set_errno(error, -ENOMEM, "%zu exports", count);
 	*ret_count = count;
 	return 0;

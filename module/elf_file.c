@@ -18,7 +18,9 @@
  */
 #define WHOLE_SIZE 16384
 #define HEAD_SIZE  512
-#define TAIL_SIZE  6144
+#define TAIL_SIZE  5120
+/* Tables at whole multiples of this in the file are so in memory, too, where the end is read. */
+#define TAIL_ALIGNMENT 8
 
 struct elf_window {
 	struct elf_window *next;
@@ -50,19 +52,17 @@ static ssize_t read_at(int fd, void *buffer, size_t size, uint64_t offset)
 static int add_window(struct elf_file *file, uint64_t offset, uint64_t size,
 	struct elf_window **ret, struct error *error)
 {
-	struct elf_window *window = malloc(sizeof(*window) + (size_t) size);
+	struct elf_window *window = arena_alloc(file->memory, sizeof(*window) + (size_t) size);
 	ssize_t got;
 
 	if (!window)
 		return error_set_errno(error, -ENOMEM, "cannot read");
 	got = read_at(file->fd, window->bytes, (size_t) size, offset);
-	if (got != (ssize_t) size) {
-		free(window);
-		if (got < 0)
-			return error_set_errno(error, (int) got, "cannot read");
+	if (got < 0)
+		return error_set_errno(error, (int) got, "cannot read");
+	if (got != (ssize_t) size)
 		return error_set(error, -EINVAL, "shrank while it was read, at offset %llu",
 			(unsigned long long) offset + (size_t) got);
-	}
 	*window = (struct elf_window){ file->windows, offset, size };
 	file->windows = window;
 	*ret = window;
@@ -95,6 +95,7 @@ static int read_first(struct elf_file *file, struct error *error)
 {
 	bool whole = file->size <= WHOLE_SIZE;
 	uint64_t size = whole ? file->size : HEAD_SIZE;
+	uint64_t tail = whole ? 0 : (file->size - TAIL_SIZE) & ~(uint64_t) (TAIL_ALIGNMENT - 1);
 	struct elf_window *window = NULL;
 	enum decompress_format format;
 	int r = add_window(file, 0, size, &window, error);
@@ -104,7 +105,7 @@ static int read_first(struct elf_file *file, struct error *error)
 	format = decompress_detect(window->bytes, size);
 	if (format != DECOMPRESS_NONE)
 		return unpack_file(file, format, error);
-	return whole ? 0 : add_window(file, file->size - TAIL_SIZE, TAIL_SIZE, &window, error);
+	return whole ? 0 : add_window(file, tail, file->size - tail, &window, error);
 }
 
 /* Left as it is where it cannot be mapped: what is asked for is read then. */
@@ -145,26 +146,28 @@ static int open_plain(
 	return map ? map_first(file, error) : read_first(file, error);
 }
 
-static int open_any(
-	struct elf_file *file, int dir_fd, const char *path, bool map, struct error *error)
+static int open_any(struct elf_file *file, int dir_fd, const char *path, bool map,
+	struct arena *memory, struct error *error)
 {
 	int r;
 
 	*file = (struct elf_file){ .fd = -1 };
+	file->memory = memory ? memory : &file->own;
 	r = open_plain(file, dir_fd, path, map, error);
 	if (r < 0)
 		elf_file_close(file);
 	return r;
 }
 
-int elf_file_open(struct elf_file *file, int dir_fd, const char *path, struct error *error)
+int elf_file_open(struct elf_file *file, int dir_fd, const char *path, struct arena *memory,
+	struct error *error)
 {
-	return open_any(file, dir_fd, path, false, error);
+	return open_any(file, dir_fd, path, false, memory, error);
 }
 
 int elf_file_open_mapped(struct elf_file *file, int dir_fd, const char *path, struct error *error)
 {
-	return open_any(file, dir_fd, path, true, error);
+	return open_any(file, dir_fd, path, true, NULL, error);
 }
 
 int elf_file_open_memory(struct elf_file *file, const void *data, size_t size, struct error *error)
@@ -172,17 +175,13 @@ int elf_file_open_memory(struct elf_file *file, const void *data, size_t size, s
 	enum decompress_format format = decompress_detect(data, size);
 
 	*file = (struct elf_file){ .fd = -1, .image = data, .size = size };
+	file->memory = &file->own;
 	return format == DECOMPRESS_NONE ? 0 : unpack(file, format, data, size, error);
 }
 
 void elf_file_close(struct elf_file *file)
 {
-	while (file->windows) {
-		struct elf_window *window = file->windows;
-
-		file->windows = window->next;
-		free(window);
-	}
+	arena_free(&file->own);
 	if (file->mapped)
 		(void) munmap(file->mapped, (size_t) file->mapped_size);
 	cleanup_close(&file->fd);

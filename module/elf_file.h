@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/arena.h"
 #include "common/error.h"
 
 struct elf_window;
@@ -22,11 +23,16 @@ struct elf_file {
 	uint64_t mapped_size;
 	uint64_t size; /* of the unpacked content */
 	struct elf_window *windows;
+	struct arena *memory; /* that these lie in */
+	struct arena own;     /* where the caller has none for them */
 };
 
-/* All leave @file empty on failure; messages do not name the file. */
-int elf_file_open(
-	struct elf_file *file, int dir_fd, const char *path, struct error *error) _must_check_;
+/*
+ * All leave @file empty on failure; messages do not name the file. @memory, or NULL: where what is
+ * read lies; it is the caller's to take back after elf_file_close().
+ */
+int elf_file_open(struct elf_file *file, int dir_fd, const char *path, struct arena *memory,
+	struct error *error) _must_check_;
 /*
  * The same, mapped: for a process that can do with its death by SIGBUS should the file shrink. What
  * elf_file_map() gives is neither copied nor read before somebody looks at it.

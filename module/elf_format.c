@@ -49,6 +49,8 @@ static int examine_names(struct examination *test)
 			"the names of sections are in section %u, which has type %u and is no "
 			"string table",
 			parts->header.e_shstrndx, names->sh_type);
+	if (parts->section_facts.largest_name < parts->names_size)
+		return r;
 	for (unsigned int i = 0; r == 0 && i < parts->header.e_shnum; i++)
 		r = examine_name(test, i);
 	return r;

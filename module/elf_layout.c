@@ -3,6 +3,7 @@
  * What the kernel minds of a module file once it has looked at .modinfo: as elf_format.c, from
  * layout_and_allocate() to mod_sysfs_setup(), each at its stage.
  */
+#include "common/name_hash.h"
 #include "module/elf_examination.h"
 
 /* MODULES_LEN of arch/x86/include/asm/pgtable_64_types.h with KASLR is 1008 MiB. */
@@ -15,6 +16,7 @@
 #define EXPORT_SIZE      12 /* struct kernel_symbol since SINCE_NAME_SPACES */
 #define STRUCT_NAME_SIZE 56
 #define NAME_LIMIT       1024 /* bytes of a section's name that are compared */
+#define SEEN_BITS        4096 /* so many that the names of most modules have one each */
 
 static const char *shown_name(const struct elf_parts *parts, unsigned int index)
 {
@@ -26,11 +28,11 @@ static const char *shown_name(const struct elf_parts *parts, unsigned int index)
 /* How many of @size bytes are zero before the first that is not. */
 static size_t count_zeros(const char *bytes, size_t size)
 {
-	static const char zeros[64];
 	size_t count = 0;
 
-	while (size - count >= sizeof(zeros) && memcmp(bytes + count, zeros, sizeof(zeros)) == 0)
-		count += sizeof(zeros);
+	/* Each is equal to the one behind it, and the first is zero. */
+	if (size && !bytes[0] && memcmp(bytes, bytes + 1, size - 1) == 0)
+		return size;
 	while (count < size && !bytes[count])
 		count++;
 	return count;
@@ -73,6 +75,8 @@ static int examine_flags(struct examination *test)
 	unsigned int i = 0;
 	int r;
 
+	if ((parts->section_facts.flags & both) != both)
+		return 0;
 	while (i < parts->header.e_shnum && (parts->sections[i].sh_flags & both) != both)
 		i++;
 	if (i == parts->header.e_shnum)
@@ -118,6 +122,8 @@ static int examine_layout(struct examination *test)
 	const struct elf_parts *parts = test->parts;
 	uint64_t total = 0;
 
+	if (!parts->section_facts.odd && parts->section_facts.memory <= MODULE_SPACE)
+		return 0;
 	for (unsigned int i = 0; i < parts->header.e_shnum; i++) {
 		int r;
 
@@ -202,7 +208,12 @@ static int examine_export_relocations(struct examination *test)
 		ELF_KCRCTAB_GPL };
 	const struct elf_parts *parts = test->parts;
 	unsigned int counts[ARRAY_SIZE(tables)] = { 0 };
+	bool exports = false;
 
+	for (size_t i = 0; i < ARRAY_SIZE(tables); i++)
+		exports = exports || parts->found[tables[i]].allocated;
+	if (!exports)
+		return 0;
 	for (unsigned int i = 1; i < parts->header.e_shnum; i++)
 		for (size_t j = 0; j < ARRAY_SIZE(tables); j++)
 			if (parts->sections[i].sh_type == SHT_RELA && parts->sections[i].sh_info &&
@@ -253,6 +264,8 @@ static int examine_relocation_sections(struct examination *test)
 {
 	const struct elf_parts *parts = test->parts;
 
+	if (!parts->section_facts.has_rel && !(parts->section_facts.flags & SHF_RELA_LIVEPATCH))
+		return 0;
 	for (unsigned int i = 1; i < parts->header.e_shnum; i++) {
 		const Elf64_Shdr *section = &parts->sections[i];
 
@@ -283,19 +296,29 @@ static bool is_shown(const struct elf_parts *parts, unsigned int index)
 	       index == parts->strtab;
 }
 
-/* Of a name; most that differ show it in their length or their last bytes. */
-static uint32_t hash_of(const char *name)
+static uint32_t hash_of(const struct elf_parts *parts, unsigned int index)
 {
-	size_t length = strnlen(name, NAME_LIMIT);
-	size_t end = length < 8 ? 0 : length - 8;
-	uint64_t first = length, last = 0;
+	const char *name = elf_section_name(parts, index);
 
-	memcpy(&last, name + end, length - end);
-	if (length >= 16)
-		memcpy(&first, name + length / 2 - 4, sizeof(first));
-	first = (first ^ (last * UINT64_C(0x9e3779b97f4a7c15)) ^ length) *
-		UINT64_C(0xff51afd7ed558ccd);
-	return (uint32_t) (first >> 32);
+	return name_hash_sized(name, strnlen(name, NAME_LIMIT));
+}
+
+/* Whether two may have one name: then it is worth to compare them. */
+static bool may_be_named_twice(const struct elf_parts *parts)
+{
+	uint64_t seen[SEEN_BITS / 64] = { 0 };
+
+	for (unsigned int i = 1; i < parts->header.e_shnum; i++) {
+		uint32_t bit;
+
+		if (!is_shown(parts, i))
+			continue;
+		bit = hash_of(parts, i) % SEEN_BITS;
+		if (seen[bit / 64] >> bit % 64 & 1)
+			return true;
+		seen[bit / 64] |= UINT64_C(1) << bit % 64;
+	}
+	return false;
 }
 
 /* Names that were seen: open addressing, by section. */
@@ -311,7 +334,7 @@ struct seen {
 static bool see(const struct elf_parts *parts, struct seen *seen, unsigned int index)
 {
 	const char *name = elf_section_name(parts, index);
-	uint32_t hash = hash_of(name);
+	uint32_t hash = hash_of(parts, index);
 	size_t place = hash & seen->mask;
 
 	for (; seen->slots[place].index; place = (place + 1) & seen->mask)
@@ -349,6 +372,8 @@ static int examine_shown_names(struct examination *test)
 	const struct elf_parts *parts = test->parts;
 	unsigned int twice;
 
+	if (!may_be_named_twice(parts))
+		return 0;
 	if (find_named_twice(parts, &twice) < 0)
 		return -ENOMEM;
 	if (!twice)

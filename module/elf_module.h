@@ -24,6 +24,9 @@
 #define BUILD_ID_HEX_SIZE 65 /* up to 32 bytes in hex, and the NUL */
 
 struct elf_module;
+struct elf_pool;
+struct symvers;
+struct symvers_entry;
 
 /*
  * Opens a plain, .xz, .gz or .zst .ko file relative to @dir_fd. The caller closes it with
@@ -53,6 +56,20 @@ int elf_module_open_mapped(
 int elf_module_open_memory(const void *data, size_t size, const char *name, struct elf_module **ret,
 	struct error *error);
 void elf_module_close(struct elf_module **module);
+
+/*
+ * What modules share that one thread opens one after the other, thousands of them: the memory that
+ * they lie in, and that into which files are read. @known, or NULL: a Module.symvers that nobody
+ * adds to meanwhile; names of symbols that it has are not copied, and struct elf_undefined says
+ * where in it they are. The modules are closed before elf_pool_free().
+ */
+int elf_pool_new(const struct symvers *known, struct elf_pool **ret) _must_check_;
+void elf_pool_free(struct elf_pool **pool);
+/* As elf_module_open(). */
+int elf_module_open_pooled(struct elf_pool *pool, int dir_fd, const char *path,
+	struct elf_module **ret, struct error *error) _must_check_;
+/* The pool's, of the module that was opened there; NULL of any other. */
+const struct symvers *elf_module_known(const struct elf_module *module);
 
 /* The module's name as the kernel knows it ('-' is '_'), or NULL when it states none. */
 const char *elf_module_name(const struct elf_module *module);
@@ -86,6 +103,9 @@ struct elf_symbol_version {
 const struct elf_symbol_version *elf_module_versions(
 	const struct elf_module *module, size_t *ret_count);
 
+/* That of the layout of struct module, which no symbol table names; or NULL. */
+const struct elf_symbol_version *elf_module_layout(const struct elf_module *module);
+
 /* Finds one of them, by name. */
 bool elf_module_version(const struct elf_module *module, const char *symbol, uint32_t *ret_crc);
 
@@ -103,12 +123,16 @@ bool elf_module_has_extended_versions(const struct elf_module *module);
 const char *elf_module_path(const struct elf_module *module);
 
 struct elf_undefined {
-	const char *name;    /* borrowed from the module */
-	uint32_t hash;       /* of the name, as symvers_find_hashed() wants it */
-	uint32_t index : 31; /* in the table of symbols */
-	bool weak : 1;       /* may stay unresolved */
+	const char *name;                         /* borrowed from the module */
 	const struct elf_symbol_version *version; /* what it demands of it, or NULL */
+	uint32_t number;     /* if known its place in what the pool has, for symvers_at() */
+	uint32_t index : 30; /* in the table of symbols */
+	bool known : 1;
+	bool weak : 1; /* may stay unresolved */
 };
+
+/* Of the name, as symvers_find_hashed() wants it. */
+uint32_t elf_undefined_hash(const struct elf_undefined *undefined);
 
 /* Undefined symbols that the kernel resolves, in the file's order. Borrowed. */
 const struct elf_undefined *elf_module_undefined_symbols(
@@ -118,8 +142,10 @@ struct elf_module_export {
 	const char *symbol;     /* borrowed from the module, as name_space */
 	const char *name_space; /* "" for none */
 	uint32_t crc;
+	uint32_t hash; /* of the symbol, as symvers_find_hashed() wants it */
 	bool has_crc;
 	bool gpl;
+	const struct symvers_entry *known; /* of that symbol, in what the pool has, or NULL */
 };
 
 /* What it exports, sorted by name. Borrowed. */

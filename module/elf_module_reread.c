@@ -5,7 +5,7 @@
  */
 #include <string.h>
 
-#include "module/elf_parts.h"
+#include "module/elf_module_parts.h"
 
 struct again {
 	char *data;
@@ -23,7 +23,7 @@ static void again_done(struct again *again)
 static int read_again(const struct elf_module *module, struct again *again, struct error *error)
 {
 	const char *header;
-	size_t size;
+	size_t size = 0;
 	int r = elf_module_bytes(module, &again->data, &size, error);
 
 	if (r == 0)
@@ -60,9 +60,10 @@ int elf_module_struct_name(
 	return 0;
 }
 
-int elf_module_basic_versions(
-	const struct elf_module *module, struct elf_versions *ret, struct error *error)
+int elf_module_basic_versions(const struct elf_module *module, struct arena *memory,
+	struct elf_versions *ret, struct error *error)
 {
+	const struct elf_memory all = { .kept = memory, .index = memory };
 	_cleanup_(again_done) struct again again = { .file = { .fd = -1 } };
 	struct elf_span span = { 0 };
 	int r = read_again(module, &again, error);
@@ -70,5 +71,58 @@ int elf_module_basic_versions(
 	if (r == 0)
 		r = elf_section_map(
 			&again.parts, again.parts.found[ELF_VERSIONS].allocated, &span, error);
-	return r < 0 ? r : elf_versions_read_basic(ret, &span);
+	if (r == 0)
+		r = elf_versions_read_basic(ret, &span, &all);
+	return r < 0 ? r : elf_versions_keep(ret, &all);
+}
+
+int elf_module_bytes(
+	const struct elf_module *module, char **ret_data, size_t *ret_size, struct error *error)
+{
+	_cleanup_(elf_file_close) struct elf_file file = { .fd = -1 };
+	int r = elf_module_open_file(module, &file, error);
+
+	if (r == 0)
+		r = elf_file_take(&file, ret_data, ret_size, error);
+	return r < 0 ? error_prefix(error, r, "%s", module->path) : 0;
+}
+
+/* A signature that is too large to be kept. */
+int elf_module_read_large_cms(
+	const struct elf_module *module, struct cms_facts *ret_cms, struct error *error)
+{
+	const struct module_trailer *trailer = &module->trailer;
+	_cleanup_(elf_file_close) struct elf_file file = { .fd = -1 };
+	const char *bytes = NULL;
+	int r = elf_module_open_file(module, &file, error);
+
+	if (r == 0)
+		r = elf_file_map(
+			&file, trailer->signature_offset, trailer->signature_size, &bytes, error);
+	if (r < 0)
+		return error_prefix(error, r, "%s", module->path);
+	return cms_read(bytes, trailer->signature_size, trailer->signature_offset, ret_cms, error);
+}
+
+int elf_module_check_relocations(
+	const struct elf_module *module, unsigned int version, struct error *error)
+{
+	_cleanup_(elf_file_close) struct elf_file file = { .fd = -1 };
+	_cleanup_(elf_parts_done) struct elf_parts parts = { .file = &file,
+		.size = module->content_size };
+	const char *bytes;
+	int r;
+
+	if (!module->readable)
+		return 0;
+	r = elf_module_open_file(module, &file, error);
+	if (r == 0 && module->content_size > file.size)
+		r = error_set(error, -EINVAL, "changed while it was read");
+	if (r == 0)
+		r = elf_file_map(&file, 0, file.size, &bytes, error);
+	if (r == 0)
+		memcpy(&parts.header, bytes, sizeof(parts.header));
+	if (r == 0)
+		r = elf_parts_read(&parts, error);
+	return r < 0 ? r : elf_relocations_check(&parts, version, error);
 }

@@ -41,6 +41,7 @@ enum elf_known {
 	ELF_KCRCTAB,
 	ELF_KCRCTAB_GPL,
 	ELF_KFLAGSTAB,
+	ELF_KSYMTAB_STRINGS,
 	ELF_PERCPU,
 	ELF_KNOWN_COUNT,
 };
@@ -83,6 +84,14 @@ struct elf_parts {
 	unsigned int strtab;
 	const char *symbols; /* as in the file: maybe not aligned */
 	size_t symbol_count;
+	struct {
+		uint64_t flags;        /* sh_flags of all in one */
+		uint32_t largest_name; /* sh_name */
+		bool beyond;           /* in its place, which may be not in the file */
+		bool has_rel;          /* of type SHT_REL */
+		bool odd;        /* in a size or alignment: none that the kernel lays out right */
+		uint64_t memory; /* that they take at most, unless they are odd */
+	} section_facts;
 	struct {
 		size_t undefined; /* how many have no section; the first in the table is none */
 		size_t first_undefined; /* its index; not below the count when there is none */
@@ -130,13 +139,14 @@ const char *elf_symbol_name(const struct elf_parts *parts, const Elf64_Sym *symb
 /* elf_note.c: the bytes of the build id, and how many there are; 0: none. */
 size_t elf_note_build_id(const struct elf_span *note, unsigned char id[BUILD_ID_SIZE_LIMIT]);
 
-/* elf_exports.c. The strings lie in *@ret_strings; both are the caller's. */
-int elf_exports_read(const struct elf_parts *parts, struct elf_module_export **ret,
-	size_t *ret_count, char **ret_strings, struct error *error) _must_check_;
+/* elf_exports.c */
+int elf_exports_read(const struct elf_parts *parts, const struct elf_memory *memory,
+	struct elf_module_export **ret, size_t *ret_count, struct error *error) _must_check_;
 
-/* elf_undefined.c: likewise; names that @versions have are borrowed from there. */
-int elf_undefined_read(const struct elf_parts *parts, const struct elf_versions *versions,
-	struct elf_undefined **ret, size_t *ret_count, char **ret_strings) _must_check_;
+/* elf_undefined.c: names that @versions have are borrowed from there; these are kept, too. */
+int elf_undefined_read(const struct elf_parts *parts, struct elf_versions *versions,
+	const struct elf_memory *memory, struct elf_undefined **ret,
+	size_t *ret_count) _must_check_;
 
 /* elf_format.c: what versions of the kernel mind beyond that. Never fails but with -ENOMEM. */
 int elf_format_examine(const struct elf_parts *parts, struct elf_defects *defects) _must_check_;

@@ -8,7 +8,7 @@
 #include "module/elf_parts.h"
 
 /* Parts of the file that lie no farther apart are read in one piece. */
-#define GAP_LIMIT 4096
+#define GAP_LIMIT 3072
 
 static const char *const known_names[ELF_KNOWN_COUNT] = {
 	[ELF_MODINFO] = ".modinfo",
@@ -22,6 +22,7 @@ static const char *const known_names[ELF_KNOWN_COUNT] = {
 	[ELF_KCRCTAB] = "__kcrctab",
 	[ELF_KCRCTAB_GPL] = "__kcrctab_gpl",
 	[ELF_KFLAGSTAB] = "__kflagstab",
+	[ELF_KSYMTAB_STRINGS] = "__ksymtab_strings",
 	[ELF_PERCPU] = ".data..percpu",
 };
 
@@ -82,13 +83,40 @@ bool elf_section_in_file(const struct elf_parts *parts, const Elf64_Shdr *sectio
 	       section->sh_size <= parts->size - section->sh_offset;
 }
 
-static int check_sections(const struct elf_parts *parts, struct error *error)
+/* In one pass what several ask of all sections, of which most files have 40. */
+static void survey_sections(struct elf_parts *parts)
 {
-	const Elf64_Shdr *none = &parts->sections[0];
+	uint64_t flags = 0, memory = 0;
+	uint32_t largest = 0;
+	bool rel = false, odd = false, beyond = false;
 
-	if (none->sh_type != SHT_NULL || none->sh_size || none->sh_addr)
-		return error_set(error, -EINVAL, "damaged: section 0 at offset %llu is not empty",
-			ull(parts->header.e_shoff));
+	for (unsigned int i = 0; i < parts->header.e_shnum; i++) {
+		const Elf64_Shdr *section = &parts->sections[i];
+		uint64_t align = section->sh_addralign;
+
+		if (section->sh_name > largest)
+			largest = section->sh_name;
+		flags |= section->sh_flags;
+		rel = rel || section->sh_type == SHT_REL;
+		beyond = beyond ||
+			 (section->sh_type != SHT_NOBITS && !elf_section_in_file(parts, section));
+		if (!(section->sh_flags & SHF_ALLOC))
+			continue;
+		odd = odd || align & (align - 1) || align > UINT32_MAX ||
+		      section->sh_size > UINT32_MAX || section->sh_type == SHT_NULL;
+		memory += section->sh_size + align;
+	}
+	parts->section_facts.flags = flags;
+	parts->section_facts.memory = memory;
+	parts->section_facts.largest_name = largest;
+	parts->section_facts.has_rel = rel;
+	parts->section_facts.odd = odd;
+	parts->section_facts.beyond = beyond;
+}
+
+/* Which section's bytes go beyond the file. */
+static int refuse_section(const struct elf_parts *parts, struct error *error)
+{
 	for (unsigned int i = 1; i < parts->header.e_shnum; i++) {
 		const Elf64_Shdr *section = &parts->sections[i];
 
@@ -102,6 +130,16 @@ static int check_sections(const struct elf_parts *parts, struct error *error)
 				ull(parts->size));
 	}
 	return 0;
+}
+
+static int check_sections(const struct elf_parts *parts, struct error *error)
+{
+	const Elf64_Shdr *none = &parts->sections[0];
+
+	if (none->sh_type != SHT_NULL || none->sh_size || none->sh_addr)
+		return error_set(error, -EINVAL, "damaged: section 0 at offset %llu is not empty",
+			ull(parts->header.e_shoff));
+	return parts->section_facts.beyond ? refuse_section(parts, error) : 0;
 }
 
 static int read_names(struct elf_parts *parts, struct error *error)
@@ -138,6 +176,7 @@ static bool may_be_known(const char *name)
 {
 	switch (name[*name == '.']) {
 	case '_':
+		return name[1] == '_' && (name[2] == 'k' || name[2] == 'v');
 	case 'd':
 	case 'g':
 	case 'm':
@@ -226,22 +265,39 @@ static void read_ahead(const struct elf_parts *parts, struct range *ranges, size
 	}
 }
 
+/* Returns whether there is anything of it to be read. */
+static size_t plan_section(const struct elf_parts *parts, unsigned int index, struct range *range)
+{
+	const Elf64_Shdr *section = &parts->sections[index];
+
+	if (!index || !section->sh_size || !elf_section_in_file(parts, section))
+		return 0;
+	*range = (struct range){ section->sh_offset, section->sh_offset + section->sh_size };
+	return 1;
+}
+
+/* The relocations of a section lie behind it in the table where a linker made it. */
+static unsigned int relocations_of(const struct elf_parts *parts, unsigned int index)
+{
+	if (!index || index + 1 >= parts->header.e_shnum ||
+		parts->sections[index + 1].sh_type != SHT_RELA)
+		return 0;
+	return index + 1;
+}
+
 static void plan_reading(const struct elf_parts *parts)
 {
-	struct range ranges[ELF_KNOWN_COUNT + 2];
-	unsigned int wanted[ELF_KNOWN_COUNT + 2] = { parts->symtab, parts->strtab };
+	const unsigned int wanted[] = { parts->symtab, parts->strtab,
+		relocations_of(parts, parts->found[ELF_KSYMTAB].any),
+		relocations_of(parts, parts->found[ELF_KSYMTAB_GPL].any) };
+	struct range ranges[ELF_KNOWN_COUNT + ARRAY_SIZE(wanted)];
 	size_t count = 0;
 
+	for (size_t i = 0; i < ARRAY_SIZE(wanted); i++)
+		count += plan_section(parts, wanted[i], &ranges[count]);
 	for (unsigned int i = 0; i < ELF_KNOWN_COUNT; i++)
 		if (i != ELF_PERCPU)
-			wanted[2 + i] = parts->found[i].any;
-	for (size_t i = 0; i < ARRAY_SIZE(wanted); i++) {
-		const Elf64_Shdr *section = &parts->sections[wanted[i]];
-
-		if (wanted[i] && section->sh_size && elf_section_in_file(parts, section))
-			ranges[count++] = (struct range){ section->sh_offset,
-				section->sh_offset + section->sh_size };
-	}
+			count += plan_section(parts, parts->found[i].any, &ranges[count]);
 	read_ahead(parts, ranges, count);
 }
 
@@ -324,8 +380,10 @@ int elf_parts_read_headers(struct elf_parts *parts, struct error *error)
 
 	if (r == 0)
 		r = read_table(parts, error);
-	if (r == 0)
-		r = check_sections(parts, error);
+	if (r < 0)
+		return r;
+	survey_sections(parts);
+	r = check_sections(parts, error);
 	if (r == 0)
 		r = read_names(parts, error);
 	return r < 0 ? r : find_sections(parts, error);

@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "common/arena.h"
 #include "common/error.h"
 #include "module/elf_module.h"
 
@@ -21,35 +22,47 @@ struct elf_span {
 	bool present; /* false: the file has no such section */
 };
 
+/* Where what is kept of a module lies. */
+struct elf_memory {
+	struct arena *kept;
+	struct arena *index;         /* what finds names, which may go when the module is open */
+	const struct symvers *known; /* names that need not be copied, or NULL */
+};
+
+/* The record for the layout of struct module, scripts/mod/modpost.c writes one for every module. */
+#define ELF_LAYOUT_SYMBOL "module_layout"
+
 struct elf_versions {
 	struct elf_symbol_version *items; /* in the file's order, each name once */
 	size_t count;
-	uint32_t *hashes; /* of the names, by elf_versions_hash() */
-	uint32_t *slots;  /* open-addressed index by name: 0 is free, else place + 1 */
-	size_t mask;      /* a power of two, less one */
-	char *names;
+	size_t names_size;                  /* bytes of all names, with their NULs */
+	uint32_t *hashes;                   /* of the names, by name_hash() */
+	uint32_t *slots;                    /* open-addressed index: 0 is free, else place + 1 */
+	size_t mask;                        /* a power of two, less one */
+	const struct symvers_entry **known; /* of the names, where memory.known has them; or NULL */
 };
 
 /*
- * Reads one form; both copy. -ENOMEM, and nothing else: what is malformed no symbol's name can be
- * equal to. The caller frees @versions with elf_versions_free().
+ * Reads one form; until elf_versions_keep() the names lie in the section that was read. -ENOMEM,
+ * and nothing else: what is malformed no symbol's name can be equal to.
  */
-int elf_versions_read_basic(
-	struct elf_versions *versions, const struct elf_span *basic) _must_check_;
+int elf_versions_read_basic(struct elf_versions *versions, const struct elf_span *basic,
+	const struct elf_memory *memory) _must_check_;
 int elf_versions_read_extended(struct elf_versions *versions, const struct elf_span *crcs,
-	const struct elf_span *names) _must_check_;
-void elf_versions_free(struct elf_versions *versions);
+	const struct elf_span *names, const struct elf_memory *memory) _must_check_;
+/* Looks which names are known, and copies the others. */
+int elf_versions_keep(struct elf_versions *versions, const struct elf_memory *memory) _must_check_;
 
-/* 32-bit FNV-1a. */
-uint32_t elf_versions_hash(const char *name);
-
-/* NULL when the module demands no version of @symbol. */
+/* NULL when the module demands no version of @symbol. @hash: of that, by name_hash(). */
 const struct elf_symbol_version *elf_versions_find(
 	const struct elf_versions *versions, const char *symbol, uint32_t hash);
+/* The same by comparing all names, which needs no index. */
+const struct elf_symbol_version *elf_versions_search(
+	const struct elf_versions *versions, const char *symbol);
 
 /*
  * The basic form of a file that has both, which kernels before 6.14 look at; elf_module_versions()
- * has the extended one then. Reads the file again. The caller frees @ret.
+ * has the extended one then. Reads the file again. What @ret has lies in @memory, the caller's.
  */
-int elf_module_basic_versions(const struct elf_module *module, struct elf_versions *ret,
-	struct error *error) _must_check_;
+int elf_module_basic_versions(const struct elf_module *module, struct arena *memory,
+	struct elf_versions *ret, struct error *error) _must_check_;

@@ -37,68 +37,86 @@ static size_t skip_padding(const struct modinfo *info, size_t offset, size_t siz
 	return offset;
 }
 
-static int add_entry(struct modinfo *info, size_t offset, size_t length)
-{
-	size_t count = info->count;
-
-	/* Grows at powers of two; most modules have some 20. */
-	if (count >= 32 ? (count & (count - 1)) == 0 : !count) {
-		struct modinfo_entry *entries =
-			reallocarray(info->entries, count ? count * 2 : 32, sizeof(*entries));
-
-		if (!entries)
-			return -ENOMEM;
-		info->entries = entries;
-	}
-	info->entries[info->count++] = make_entry(info, offset, length);
-	return 0;
-}
-
-/* Moves the aliases behind the others; both keep the file's order. */
-static int part_aliases(struct modinfo *info)
-{
-	uint32_t alias = mark_of(ALIAS, strlen(ALIAS) - 1);
-	struct modinfo_entry *parted = malloc((info->count + 1) * sizeof(*parted));
-	size_t others = 0, aliases = 0;
-
-	if (!parted)
-		return -ENOMEM;
-	for (size_t i = 0; i < info->count; i++) {
-		struct modinfo_entry entry = info->entries[i];
-
-		if (entry.mark == alias &&
-			memcmp(info->text + entry.offset, ALIAS, strlen(ALIAS)) == 0)
-			parted[info->count - ++aliases] = entry;
-		else
-			parted[others++] = entry;
-	}
-	for (size_t i = 0; i < aliases / 2; i++) {
-		struct modinfo_entry swap = parted[others + i];
-
-		parted[others + i] = parted[info->count - 1 - i];
-		parted[info->count - 1 - i] = swap;
-	}
-	free(info->entries);
-	info->entries = parted;
-	info->alias_count = aliases;
-	return 0;
-}
-
-static int index_entries(struct modinfo *info, size_t size)
+/* Lists the strings, as far as there is @room; returns how many there are. */
+static size_t list_strings(
+	const struct modinfo *info, size_t size, struct modinfo_entry *entries, size_t room)
 {
 	size_t offset = skip_padding(info, 0, size);
+	size_t count = 0;
 
 	while (offset < size) {
 		size_t length = strlen(info->text + offset);
 
-		if (add_entry(info, offset, length) < 0)
-			return -ENOMEM;
+		if (count < room)
+			entries[count] = make_entry(info, offset, length);
+		count++;
 		offset = skip_padding(info, offset + length + 1, size);
 	}
-	return part_aliases(info);
+	return count;
 }
 
-int modinfo_read(struct modinfo *info, const char *data, size_t size, size_t more)
+static bool is_alias(const struct modinfo *info, const struct modinfo_entry *entry)
+{
+	return entry->mark == mark_of(ALIAS, strlen(ALIAS) - 1) &&
+	       memcmp(info->text + entry->offset, ALIAS, strlen(ALIAS)) == 0;
+}
+
+/* Which of modinfo.first[] is of a mark. */
+static size_t class_of(uint32_t mark)
+{
+	return (mark * 0x9e3779b1U) >> 26;
+}
+
+static void note_first(struct modinfo *info, size_t place)
+{
+	uint8_t *first = &info->first[class_of(info->entries[place].mark)];
+
+	if (!*first)
+		*first = place < UINT8_MAX ? (uint8_t) (place + 1) : UINT8_MAX;
+}
+
+/* Keeps the aliases behind the others; both in the file's order. */
+static int keep_entries(struct modinfo *info, const struct modinfo_entry *entries, size_t count,
+	struct arena *memory)
+{
+	size_t others = 0, aliases = 0;
+
+	info->entries = arena_alloc(memory, count * sizeof(*entries));
+	if (!info->entries)
+		return -ENOMEM;
+	for (size_t i = 0; i < count; i++) {
+		if (is_alias(info, &entries[i])) {
+			info->alias_count++;
+			continue;
+		}
+		info->entries[others] = entries[i];
+		note_first(info, others++);
+	}
+	for (size_t i = 0; i < count && aliases < info->alias_count; i++)
+		if (is_alias(info, &entries[i]))
+			info->entries[others + aliases++] = entries[i];
+	info->count = count;
+	return 0;
+}
+
+/* Most modules have some 20 strings: more are walked twice. */
+static int index_strings(struct modinfo *info, size_t size, struct arena *memory)
+{
+	struct modinfo_entry few[128];
+	_cleanup_free_ struct modinfo_entry *many = NULL;
+	size_t count = list_strings(info, size, few, ARRAY_SIZE(few));
+
+	if (count <= ARRAY_SIZE(few))
+		return keep_entries(info, few, count, memory);
+	many = calloc(count, sizeof(*many));
+	if (!many)
+		return -ENOMEM;
+	(void) list_strings(info, size, many, count);
+	return keep_entries(info, many, count, memory);
+}
+
+int modinfo_read(
+	struct modinfo *info, const char *data, size_t size, size_t more, struct arena *memory)
 {
 	size_t tail = 0;
 
@@ -107,24 +125,13 @@ int modinfo_read(struct modinfo *info, const char *data, size_t size, size_t mor
 		return -EFBIG;
 	if (size && data[size - 1])
 		tail = strnlen(data + size, more);
-	info->text = malloc(size + tail + 1);
+	info->text = arena_alloc(memory, size + tail + 1);
 	if (!info->text)
 		return -ENOMEM;
 	if (size)
 		memcpy(info->text, data, size + tail);
 	info->text[size + tail] = '\0';
-	if (index_entries(info, size) < 0) {
-		modinfo_free(info);
-		return -ENOMEM;
-	}
-	return 0;
-}
-
-void modinfo_free(struct modinfo *info)
-{
-	free(info->text);
-	free(info->entries);
-	*info = (struct modinfo){ 0 };
+	return index_strings(info, size, memory);
 }
 
 /* The first entry of those from @start to before @end that lies behind @previous. */
@@ -145,11 +152,17 @@ const char *modinfo_next(const struct modinfo *info, const char *key, const char
 {
 	size_t length = strlen(key);
 	size_t others = info->count - info->alias_count;
-	bool alias = length == strlen(ALIAS) - 1 && strncmp(key, ALIAS, length) == 0;
 	uint32_t mark = mark_of(key, length);
+	bool alias = mark == mark_of(ALIAS, strlen(ALIAS) - 1) && strncmp(key, ALIAS, length) == 0;
 	size_t end = alias ? info->count : others;
+	size_t start = others;
 
-	for (size_t i = find_after(info, alias ? others : 0, end, previous); i < end; i++) {
+	if (!alias) {
+		start = info->first[class_of(mark)];
+		if (!start--)
+			return NULL;
+	}
+	for (size_t i = find_after(info, start, end, previous); i < end; i++) {
 		const char *entry = info->text + info->entries[i].offset;
 
 		if (info->entries[i].mark == mark && strncmp(entry, key, length) == 0 &&

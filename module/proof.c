@@ -211,7 +211,8 @@ static int look_at_versions(struct proof_trial *trial)
 	trial->has_versions = basic || trial->has_extended;
 	trial->reads_basic = basic && extended && !reads_extended;
 	if (trial->reads_basic)
-		r = elf_module_basic_versions(trial->module, &trial->basic, &error);
+		r = elf_module_basic_versions(
+			trial->module, &trial->basic_memory, &trial->basic, &error);
 	return r < 0 ? doubt_reading(trial, r, &error) : 0;
 }
 
@@ -312,6 +313,8 @@ int proof_module_among(const struct elf_module *module, const struct proof_kerne
 		.modversions = proof_kernel_has_modversions(kernel),
 		.exports_known = proof_exports_known(kernel),
 		.proprietary = proof_is_proprietary(module),
+		.finds_known = overlay && overlay->find_known && kernel->symvers &&
+			       elf_module_known(module) == kernel->symvers,
 	};
 	char name[ELF_STRUCT_NAME_SIZE];
 	int r = look_at_versions(&trial);
@@ -323,7 +326,7 @@ int proof_module_among(const struct elf_module *module, const struct proof_kerne
 		trial.proprietary = true;
 	if (r == 0)
 		r = judge(&trial);
-	elf_versions_free(&trial.basic);
+	arena_free(&trial.basic_memory);
 	if (r < 0) {
 		proof_free(&trial.proof);
 		return r;

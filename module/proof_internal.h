@@ -2,13 +2,14 @@
 /* What the files of the load proof share; others include module/proof.h. */
 #pragma once
 
+#include "common/name_hash.h"
 #include "module/elf_versions.h"
 #include "module/proof.h"
 
 #define PROOF_NAME_SIZE     64 /* the kernel's MODULE_NAME_LEN, with the NUL */
-#define PROOF_LAYOUT        "module_layout"
-#define PROOF_LAYOUT_HASH   0x67df2740U /* of that, by symvers_find_hashed() */
-#define PROOF_RELEASES_SIZE 192         /* of proof_tell_release()'s text: releases have 64 bytes */
+#define PROOF_LAYOUT        ELF_LAYOUT_SYMBOL
+#define PROOF_LAYOUT_HASH   name_hash(PROOF_LAYOUT)
+#define PROOF_RELEASES_SIZE 192 /* of proof_tell_release()'s text: releases have 64 bytes */
 #define PROOF_REBUILD       "rebuild it against the headers of this kernel"
 
 /* Who exports a symbol and how, from a Module.symvers or another module. Borrowed. */
@@ -23,18 +24,30 @@ struct proof_export {
 	bool gpl_unknown;
 	bool proprietary; /* the exporter is tainted by its licence */
 	bool member;      /* the exporter is of the same set */
+	bool vmlinux;     /* the exporter is the kernel itself */
+	bool in_name_space;
 };
 
 /* What goes before the kernel's own exports: those of the other members of a set. */
 struct proof_overlay {
 	void *context;
 	bool (*find)(void *context, const char *symbol, uint32_t hash, struct proof_export *ret);
-	/* Notes that @symbol is used, and whether it may stay unresolved. 0 or -ENOMEM. */
+	/*
+	 * The same of an entry of the kernel's symvers, by its place, without a look at its name:
+	 * who exports it now, be it a member or the kernel. NULL: it has to be found by name.
+	 */
+	const struct proof_export *(*find_known)(void *context, size_t entry);
+	/*
+	 * Notes that @export is used, and whether it may stay unresolved. Not asked of what the
+	 * kernel itself exports. 0 or -ENOMEM.
+	 */
 	int (*use)(void *context, const struct proof_export *export, bool weak);
 	/* Whether a member takes the place of the kernel's module @path. */
 	bool (*replaces)(void *context, const char *path);
 	/* Whether the kernel has a module of this name. */
 	bool (*is_kernels)(void *context, const char *name);
+	/* Whether that is built in. */
+	bool (*is_built_in)(void *context, const char *name);
 };
 
 /* One proof while it is made. */
@@ -53,6 +66,7 @@ struct proof_trial {
 	bool has_extended;         /* of the form that it prefers then */
 	bool reads_basic;          /* the kernel does, and elf_module_versions() has the others */
 	struct elf_versions basic; /* then */
+	struct arena basic_memory; /* that it lies in */
 	bool proprietary;          /* tainted by its licence, or by an exporter's */
 	bool inherited;            /* the latter */
 	bool uses_gpl_only;        /* it resolved one: no symbols of proprietary modules then */
@@ -60,6 +74,7 @@ struct proof_trial {
 	bool answered_symbols;     /* answer is one of these */
 	size_t unknown_crcs;       /* of vmlinux: one finding for all */
 	const char *unknown_crc;   /* the first of these */
+	bool finds_known;          /* its symbols are entries of the kernel's symvers */
 	bool exports_known;        /* the kernel's own: else what is missing may be there */
 	size_t missing;            /* then: symbols that nobody is known to export */
 	const char *first_missing; /* the first of these */
@@ -134,6 +149,9 @@ bool proof_exports_known(const struct proof_kernel *kernel);
 /* Names that the kernel knows to claim a licence that is not theirs. */
 bool proof_is_license_offender(const char *name);
 
+/* How the kernel exports what @entry is about. */
+void proof_export_of(const struct proof_kernel *kernel, const struct symvers_entry *entry,
+	struct proof_export *ret);
 /* proof_symbols.c's helpers. @hash: as struct elf_undefined has it. */
 bool proof_find_export(const struct proof_trial *trial, const char *symbol, uint32_t hash,
 	struct proof_export *ret);

@@ -181,18 +181,11 @@ int proof_judge_blacklist(struct proof_trial *trial)
 	return proof_add(trial, &draft, "the kernel was started with it in module_blacklist=");
 }
 
-/* The record of module_layout comes first in what modpost writes. */
 static const struct elf_symbol_version *layout_version(const struct proof_trial *trial)
 {
-	size_t count;
-	const struct elf_symbol_version *versions = elf_module_versions(trial->module, &count);
-
 	if (trial->reads_basic)
 		return elf_versions_find(&trial->basic, PROOF_LAYOUT, PROOF_LAYOUT_HASH);
-	for (size_t i = 0; i < count; i++)
-		if (strcmp(versions[i].name, PROOF_LAYOUT) == 0)
-			return &versions[i];
-	return NULL;
+	return elf_module_layout(trial->module);
 }
 
 /* Every module depends on the layout of struct module, although no symbol table says so. */
@@ -369,6 +362,16 @@ int proof_judge_imports(struct proof_trial *trial)
 	return 0;
 }
 
+static bool is_built_in(const struct proof_trial *trial)
+{
+	const struct proof_overlay *overlay = trial->overlay;
+	const struct strv *names = trial->kernel->builtin;
+
+	if (overlay && overlay->is_built_in)
+		return overlay->is_built_in(overlay->context, trial->struct_name);
+	return names && strv_contains(names, trial->struct_name);
+}
+
 /* mod_sysfs_init(): the name is that of a folder in /sys/module. */
 int proof_judge_built_in(struct proof_trial *trial)
 {
@@ -378,7 +381,7 @@ int proof_judge_built_in(struct proof_trial *trial)
 		.answer = EINVAL,
 		.cure = "look whether the running kernel has that folder" };
 
-	if (!kernel->builtin || !strv_contains(kernel->builtin, trial->struct_name))
+	if (!is_built_in(trial))
 		return 0;
 	if (kernel->builtin_shown) {
 		draft.weight = strv_contains(kernel->builtin_shown, trial->struct_name)

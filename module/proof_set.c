@@ -9,7 +9,6 @@ static int judge(struct set_work *work)
 		set_name_members,
 		set_collect_exports,
 		set_prove_members,
-		set_add_wishes,
 		set_sort,
 		set_judge_duplicates,
 		set_spread,

@@ -13,15 +13,16 @@
  */
 static const char *next_word(const char *text, const char *separators, char word[WORD_SIZE])
 {
-	size_t length;
+	size_t length, size;
 
 	text += strspn(text, separators);
 	length = strcspn(text, separators);
 	if (!length)
 		return NULL;
-	(void) snprintf(word, WORD_SIZE, "%.*s", (int) length, text);
-	for (char *dash = word; (dash = strchr(dash, '-'));)
-		*dash = '_';
+	size = length < WORD_SIZE ? length : WORD_SIZE - 1;
+	for (size_t i = 0; i < size; i++)
+		word[i] = text[i] == '-' ? '_' : text[i];
+	word[size] = '\0';
 	return text + length;
 }
 
@@ -62,22 +63,17 @@ static int add_wish(struct set_work *work, uint32_t member, const char *name)
 {
 	uint32_t wanted = set_table_find(&work->names, name);
 
+	if (wanted == SET_NONE)
+		work->nodes[member].wishes_more = true;
 	return wanted == SET_NONE || wanted == member ? 0
 						      : set_add_edge(work, member, wanted, false);
 }
 
-int set_add_wishes(struct set_work *work)
+int set_add_wishes(struct set_work *work, uint32_t member)
 {
-	int r = 0;
+	int r = set_visit_depends(work, member, add_wish);
 
-	for (uint32_t i = 0; i < work->set->member_count && r == 0; i++) {
-		if (!set_module(work, i))
-			continue;
-		r = set_visit_depends(work, i, add_wish);
-		if (r == 0)
-			r = visit_softdeps(work, i, add_wish);
-	}
-	return r;
+	return r < 0 ? r : visit_softdeps(work, member, add_wish);
 }
 
 /* Without a list of the kernel's modules: those that export anything are known all the same. */
@@ -127,12 +123,14 @@ static int collect_wish(struct set_work *work, uint32_t member, const char *name
 static uint32_t find_wish(const struct set_work *work, const char *alias)
 {
 	char name[PROOF_NAME_SIZE];
-	size_t length = strcspn(alias, ":*");
+	size_t length = 0;
 
-	if (alias[length] || length >= sizeof(name))
-		return SET_NONE;
-	for (size_t i = 0; i <= length; i++)
-		name[i] = alias[i] == '-' ? '_' : alias[i];
+	for (; alias[length]; length++) {
+		if (length + 1 >= sizeof(name) || alias[length] == ':' || alias[length] == '*')
+			return SET_NONE;
+		name[length] = alias[length] == '-' ? '_' : alias[length];
+	}
+	name[length] = '\0';
 	return set_table_find(&work->wished, name);
 }
 
@@ -142,7 +140,7 @@ static int fulfil_wishes(struct set_work *work)
 	size_t count;
 
 	for (uint32_t i = 0; work->set->kernel_modules && i < work->set->member_count; i++)
-		if (set_module(work, i) && visit_softdeps(work, i, collect_wish) < 0)
+		if (work->nodes[i].wishes_more && visit_softdeps(work, i, collect_wish) < 0)
 			return -ENOMEM;
 	count = work->wishes.count;
 	work->fulfilled = calloc(count + 1, sizeof(*work->fulfilled));
@@ -200,8 +198,9 @@ int set_judge_facts(struct set_work *work)
 	for (uint32_t i = 0; i < work->set->member_count && r == 0; i++) {
 		if (!set_module(work, i) || work->nodes[i].shadowed)
 			continue;
-		r = set_visit_depends(work, i, judge_depends);
-		if (r == 0)
+		if (work->nodes[i].wishes_more)
+			r = set_visit_depends(work, i, judge_depends);
+		if (r == 0 && work->nodes[i].wishes_more)
 			r = visit_softdeps(work, i, judge_softdep);
 		if (r == 0)
 			r = judge_firmware(work, i);

@@ -21,10 +21,15 @@ struct set_table {
 int set_table_init(struct set_table *table, size_t count) _must_check_;
 /* Puts @key unless it is there; returns the number that it has now. */
 uint32_t set_table_put(struct set_table *table, const char *key, uint32_t number);
+uint32_t set_table_put_hashed(
+	struct set_table *table, const char *key, uint32_t hash, uint32_t number);
 uint32_t set_table_find(const struct set_table *table, const char *key); /* or SET_NONE */
-/* With the key's hash: 32-bit FNV-1a, as struct elf_undefined has it. */
+/* With the key's hash: by name_hash(), as struct elf_undefined has it. */
 uint32_t set_table_find_hashed(const struct set_table *table, const char *key, uint32_t hash);
 void set_table_done(struct set_table *table);
+
+/* What a module of the kernel is. */
+enum { SET_LOADABLE, SET_BUILT_IN };
 
 /* One member has to be loaded after another. */
 struct set_edge {
@@ -41,6 +46,7 @@ struct set_node {
 	bool proprietary;
 	bool shadowed; /* another file of that name is loaded in its place */
 	bool in_cycle;
+	bool wishes_more;  /* in depends or softdep, than the names of members */
 	uint32_t position; /* in the order; SET_NONE: in none */
 };
 
@@ -54,13 +60,19 @@ struct set_work {
 	struct proof_set *set;
 	struct set_node *nodes;
 	struct set_table names;   /* of members, to the one that is loaded */
-	struct set_table kernel;  /* names of the kernel's modules */
+	struct set_table kernel;  /* names of the kernel's modules, to what they are */
 	struct set_table symbols; /* to a place in exports */
 	struct set_export {
 		const struct elf_module_export *export;
 		uint32_t member;
 	} * exports;
 	size_t export_count;
+	/* Who exports what the kernel's symvers has, entry by entry; NULL where that has nothing.
+	 */
+	struct set_known {
+		struct proof_export export; /* without an exporter: look for its name */
+		uint32_t member;            /* or SET_NONE: the kernel's */
+	} * known;
 	struct set_duplicate *duplicates;
 	size_t duplicate_count;
 	struct strv wishes;      /* of softdep, for what is no module's name; may come twice */
@@ -82,6 +94,13 @@ const struct elf_module *set_module(const struct set_work *work, uint32_t member
  */
 bool set_rank(const char *krel, const char *first, const char *second, bool *ret_certain);
 
+/* proof_set_known.c: fills work->known, after the members' exports are collected. 0 or -ENOMEM. */
+int set_know(struct set_work *work) _must_check_;
+/* Whether a member takes the place of the kernel's module @path. */
+bool set_replaces(const struct set_work *work, const char *path);
+void set_export_of(
+	const struct set_work *work, const struct set_export *export, struct proof_export *ret);
+
 /* proof_set_prove.c: each member against the kernel and the others; fills edges. */
 int set_prove_members(struct set_work *work) _must_check_;
 int set_add_edge(struct set_work *work, uint32_t from, uint32_t to, bool hard) _must_check_;
@@ -99,7 +118,8 @@ int set_judge_kernel(struct set_work *work) _must_check_;
 /* Does something with a name ('_') that a member wishes for. 0 or -ENOMEM. */
 typedef int set_visit(struct set_work *work, uint32_t member, const char *name);
 int set_visit_depends(struct set_work *work, uint32_t member, set_visit *function) _must_check_;
-int set_add_wishes(struct set_work *work) _must_check_; /* edges of depends and softdep */
+/* Edges of depends and softdep. */
+int set_add_wishes(struct set_work *work, uint32_t member) _must_check_;
 int set_judge_duplicates(struct set_work *work) _must_check_;
 int set_judge_facts(struct set_work *work) _must_check_;
 

@@ -58,17 +58,20 @@ static bool find(void *context, const char *symbol, uint32_t hash, struct proof_
 	if (found->member == view->self)
 		return false;
 	view->found = found->member;
-	*ret = (struct proof_export){
-		.symbol = found->export->symbol,
-		.exporter = view->work->nodes[found->member].label,
-		.name_space = found->export->name_space,
-		.crc = found->export->crc,
-		.has_crc = found->export->has_crc,
-		.gpl = found->export->gpl,
-		.proprietary = view->work->nodes[found->member].proprietary,
-		.member = true,
-	};
+	set_export_of(view->work, found, ret);
 	return true;
+}
+
+/* What the member itself exports it does not see. */
+static const struct proof_export *find_known(void *context, size_t entry)
+{
+	struct view *view = context;
+	const struct set_known *known = &view->work->known[entry];
+
+	if (!known->export.exporter || known->member == view->self)
+		return NULL;
+	view->found = known->member;
+	return &known->export;
 }
 
 static int use(void *context, const struct proof_export *export, bool weak)
@@ -76,7 +79,8 @@ static int use(void *context, const struct proof_export *export, bool weak)
 	const struct view *view = context;
 
 	if (view->found == SET_NONE)
-		return weak ? 0 : set_rely(view->work, view->self, export->exporter);
+		return weak || export->vmlinux ? 0
+					       : set_rely(view->work, view->self, export->exporter);
 	return set_add_edge(view->work, view->self, view->found, !weak);
 }
 
@@ -84,14 +88,8 @@ static int use(void *context, const struct proof_export *export, bool weak)
 static bool replaces(void *context, const char *path)
 {
 	const struct view *view = context;
-	char name[PROOF_NAME_SIZE];
-	uint32_t member;
 
-	if (strcmp(path, "vmlinux") == 0)
-		return false;
-	proof_exporter_name(path, name);
-	member = set_table_find(&view->work->names, name);
-	return member != SET_NONE && set_module(view->work, member);
+	return set_replaces(view->work, path);
 }
 
 static bool is_kernels(void *context, const char *name)
@@ -101,21 +99,32 @@ static bool is_kernels(void *context, const char *name)
 	return set_table_find(&view->work->kernel, name) != SET_NONE;
 }
 
+static bool is_built_in(void *context, const char *name)
+{
+	const struct view *view = context;
+
+	return set_table_find(&view->work->kernel, name) == SET_BUILT_IN;
+}
+
 static int prove(struct set_work *work, uint32_t member)
 {
 	struct proof_member *proved = &work->set->members[member];
 	struct view view = { .work = work, .self = member, .found = SET_NONE };
 	const struct proof_overlay overlay = { .context = &view,
 		.find = find,
+		.find_known = find_known,
 		.use = use,
 		.replaces = replaces,
-		.is_kernels = is_kernels };
+		.is_kernels = is_kernels,
+		.is_built_in = is_built_in };
 
 	if (!proved->module)
 		return 0;
 	proof_free(&proved->proof);
 	work->nodes[member].edge_count = 0;
-	return proof_module_among(proved->module, work->set->kernel, &overlay, &proved->proof);
+	if (proof_module_among(proved->module, work->set->kernel, &overlay, &proved->proof) < 0)
+		return -ENOMEM;
+	return set_add_wishes(work, member);
 }
 
 static void *labour(void *context)
@@ -185,9 +194,12 @@ static bool taint_heirs(struct set_work *work)
 
 int set_prove_members(struct set_work *work)
 {
-	int r = prove_all(work);
+	int r;
 
-	while (r == 0 && taint_heirs(work))
-		r = prove_all(work);
+	do {
+		r = set_know(work);
+		if (r == 0)
+			r = prove_all(work);
+	} while (r == 0 && taint_heirs(work));
 	return r;
 }

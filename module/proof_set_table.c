@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/fnv.h"
+#include "common/name_hash.h"
 #include "module/proof_set_parts.h"
 
 int set_table_init(struct set_table *table, size_t count)
@@ -27,14 +27,19 @@ static struct set_slot *find_slot(const struct set_table *table, const char *key
 	return &table->slots[place];
 }
 
-uint32_t set_table_put(struct set_table *table, const char *key, uint32_t number)
+uint32_t set_table_put_hashed(
+	struct set_table *table, const char *key, uint32_t hash, uint32_t number)
 {
-	uint32_t hash = fnv_text(key);
 	struct set_slot *slot = find_slot(table, key, hash);
 
 	if (!slot->key)
 		*slot = (struct set_slot){ key, hash, number };
 	return slot->number;
+}
+
+uint32_t set_table_put(struct set_table *table, const char *key, uint32_t number)
+{
+	return set_table_put_hashed(table, key, name_hash(key), number);
 }
 
 uint32_t set_table_find_hashed(const struct set_table *table, const char *key, uint32_t hash)
@@ -46,7 +51,7 @@ uint32_t set_table_find_hashed(const struct set_table *table, const char *key, u
 
 uint32_t set_table_find(const struct set_table *table, const char *key)
 {
-	return set_table_find_hashed(table, key, fnv_text(key));
+	return set_table_find_hashed(table, key, name_hash(key));
 }
 
 void set_table_done(struct set_table *table)
@@ -141,7 +146,7 @@ static int settle_name(struct set_work *work, uint32_t earlier, uint32_t later)
 	if (later_wins) {
 		const char *key = work->nodes[earlier].label;
 
-		find_slot(&work->names, key, fnv_text(key))->number = later;
+		find_slot(&work->names, key, name_hash(key))->number = later;
 	}
 	if (!certain && same_bytes(work, earlier, later))
 		return note_copy(work, earlier, later);
@@ -150,7 +155,9 @@ static int settle_name(struct set_work *work, uint32_t earlier, uint32_t later)
 
 static int name_kernel(struct set_work *work)
 {
-	const struct strv *lists[] = { work->set->kernel_modules, work->set->kernel->builtin };
+	/* A list of all names those that are built in, too: the first to come counts. */
+	const struct strv *lists[] = { work->set->kernel->builtin, work->set->kernel_modules };
+	const uint32_t kinds[] = { SET_BUILT_IN, SET_LOADABLE };
 	size_t count = 0;
 
 	for (size_t i = 0; i < ARRAY_SIZE(lists); i++)
@@ -159,7 +166,7 @@ static int name_kernel(struct set_work *work)
 		return -ENOMEM;
 	for (size_t i = 0; i < ARRAY_SIZE(lists); i++)
 		for (size_t j = 0; lists[i] && j < lists[i]->count; j++)
-			(void) set_table_put(&work->kernel, lists[i]->items[j], 0);
+			(void) set_table_put(&work->kernel, lists[i]->items[j], kinds[i]);
 	return 0;
 }
 
@@ -209,7 +216,8 @@ static int collect_of(struct set_work *work, uint32_t member)
 
 	for (size_t i = 0; i < count; i++) {
 		uint32_t place = (uint32_t) work->export_count;
-		uint32_t holder = set_table_put(&work->symbols, exports[i].symbol, place);
+		uint32_t holder = set_table_put_hashed(
+			&work->symbols, exports[i].symbol, exports[i].hash, place);
 
 		if (holder == place)
 			work->exports[work->export_count++] =
@@ -255,6 +263,7 @@ void set_work_done(struct set_work *work)
 	}
 	free(work->nodes);
 	free(work->exports);
+	free(work->known);
 	free(work->duplicates);
 	free(work->order);
 	free(work->fulfilled);

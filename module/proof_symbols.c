@@ -16,11 +16,6 @@ static bool entry_is_gpl(const struct symvers_entry *entry)
 	       strcmp(entry->export, "EXPORT_UNUSED_SYMBOL_GPL") == 0;
 }
 
-static bool is_vmlinux(const struct proof_export *export)
-{
-	return strcmp(export->exporter, "vmlinux") == 0;
-}
-
 static bool is_tainted(const struct proof_kernel *kernel, const char *path)
 {
 	char name[PROOF_NAME_SIZE];
@@ -40,7 +35,7 @@ static bool may_not_inherit(const struct proof_trial *trial)
 	return trial->version && trial->version < PROOF_VERSION(5, 9);
 }
 
-static void from_symvers(const struct proof_kernel *kernel, const struct symvers_entry *entry,
+void proof_export_of(const struct proof_kernel *kernel, const struct symvers_entry *entry,
 	struct proof_export *ret)
 {
 	*ret = (struct proof_export){
@@ -53,6 +48,8 @@ static void from_symvers(const struct proof_kernel *kernel, const struct symvers
 		.gpl = entry_is_gpl(entry),
 		.gpl_unknown = !*entry->export,
 		.proprietary = is_tainted(kernel, entry->module),
+		.vmlinux = strcmp(entry->module, "vmlinux") == 0,
+		.in_name_space = *entry->name_space,
 	};
 }
 
@@ -69,7 +66,7 @@ bool proof_find_export(const struct proof_trial *trial, const char *symbol, uint
 	entry = symvers_find_hashed(trial->kernel->symvers, symbol, hash);
 	if (!entry || (overlay && overlay->replaces(overlay->context, entry->module)))
 		return false;
-	from_symvers(trial->kernel, entry, ret);
+	proof_export_of(trial->kernel, entry, ret);
 	return true;
 }
 
@@ -79,7 +76,7 @@ static const char *rebuild_against(const struct proof_trial *trial,
 	const char *where = "that the kernel has";
 	const char *ours, *theirs;
 
-	if (is_vmlinux(export) || proof_foreign_release(trial, &ours, &theirs))
+	if (export->vmlinux || proof_foreign_release(trial, &ours, &theirs))
 		return proof_rebuild(trial);
 	if (export->member)
 		where = "of this set";
@@ -101,7 +98,7 @@ static int refuse_version(struct proof_trial *trial, const struct proof_export *
 		.has_crcs = true,
 		.wanted_crc = wanted->crc,
 		.found_crc = export->crc };
-	const char *who = is_vmlinux(export) ? "the kernel" : exporter;
+	const char *who = export->vmlinux ? "the kernel" : exporter;
 
 	proof_exporter_name(export->exporter, exporter);
 	draft.cure = rebuild_against(trial, export, exporter, cure, sizeof(cure));
@@ -130,7 +127,7 @@ static int doubt_version(struct proof_trial *trial, const struct proof_export *e
 		.exporter = exporter,
 		.cure = "give the Module.symvers or the file of the module that is loaded" };
 
-	if (is_vmlinux(export)) {
+	if (export->vmlinux) {
 		if (trial->unknown_crcs++ == 0)
 			trial->unknown_crc = export->symbol;
 		return 0;
@@ -188,12 +185,15 @@ static int judge_missing_version(
 	return proof_add(trial, &draft,
 		"has no version for %s, which %s exports: Linux takes that with a warning, Debian's "
 		"kernels refuse it",
-		export->symbol, is_vmlinux(export) ? "the kernel" : exporter);
+		export->symbol, export->vmlinux ? "the kernel" : exporter);
 }
 
 int proof_judge_version(struct proof_trial *trial, const struct proof_export *export,
 	const struct elf_symbol_version *wanted, int answer)
 {
+	/* As it mostly is. */
+	if (wanted && !wanted->wide && export->has_crc && wanted->crc == export->crc)
+		return 0;
 	if (!trial->modversions || !trial->has_versions)
 		return 0;
 	if (!export->has_crc && !export->crc_unknown)
@@ -217,7 +217,7 @@ static bool imports(const struct proof_trial *trial, const char *name_space)
 	return false;
 }
 
-static int judge_name_space(struct proof_trial *trial, const struct proof_export *export)
+static int judge_imported(struct proof_trial *trial, const struct proof_export *export)
 {
 	bool for_modules = proof_is_module_name_space(export->name_space) &&
 			   (!trial->version || trial->version >= PROOF_VERSION(6, 16));
@@ -228,8 +228,6 @@ static int judge_name_space(struct proof_trial *trial, const struct proof_export
 		.symbol = export->symbol,
 		.cure = for_modules ? "use a driver source that does without that symbol" : cure };
 
-	if (!*export->name_space)
-		return 0;
 	if (for_modules ? proof_name_space_names(export->name_space, trial->struct_name)
 			: imports(trial, export->name_space))
 		return 0;
@@ -246,6 +244,11 @@ static int judge_name_space(struct proof_trial *trial, const struct proof_export
 		export->symbol, export->name_space);
 }
 
+static int judge_name_space(struct proof_trial *trial, const struct proof_export *export)
+{
+	return export->in_name_space ? judge_imported(trial, export) : 0;
+}
+
 /* The kernel does not show such a symbol: as good as missing. */
 static int judge_hidden(struct proof_trial *trial, const struct proof_export *export)
 {
@@ -259,7 +262,7 @@ static int judge_hidden(struct proof_trial *trial, const struct proof_export *ex
 		.exporter = exporter,
 		.cure = export->gpl ? "use a driver source with a compatible licence"
 				    : "give the kernel's Module.symvers" };
-	const char *who = is_vmlinux(export) ? "the kernel" : exporter;
+	const char *who = export->vmlinux ? "the kernel" : exporter;
 
 	proof_exporter_name(export->exporter, exporter);
 	if (trial->inherited)
@@ -311,7 +314,8 @@ static const struct elf_symbol_version *wanted_of(
 	const struct proof_trial *trial, const struct elf_undefined *undefined)
 {
 	if (trial->reads_basic)
-		return elf_versions_find(&trial->basic, undefined->name, undefined->hash);
+		return elf_versions_find(
+			&trial->basic, undefined->name, elf_undefined_hash(undefined));
 	return undefined->version;
 }
 
@@ -348,19 +352,51 @@ static bool is_ignored(const struct proof_trial *trial, const char *symbol)
 	       strcmp(symbol, "_GLOBAL_OFFSET_TABLE_") == 0;
 }
 
+/* @room: for what nobody has ready; NULL when nobody exports it. */
+static const struct proof_export *find_undefined(const struct proof_trial *trial,
+	const struct elf_undefined *undefined, struct proof_export *room)
+{
+	const struct proof_overlay *overlay = trial->overlay;
+	const struct proof_export *known = NULL;
+
+	if (trial->finds_known && undefined->known)
+		known = overlay->find_known(overlay->context, undefined->number);
+	if (known)
+		return known;
+	return proof_find_export(trial, undefined->name, elf_undefined_hash(undefined), room)
+		       ? room
+		       : NULL;
+}
+
+/* Nothing of it matters to this module but the CRC, and that fits: as of most symbols. */
+static bool is_plain(const struct proof_trial *trial, const struct proof_export *export,
+	const struct elf_undefined *undefined)
+{
+	const struct elf_symbol_version *wanted = wanted_of(trial, undefined);
+
+	return wanted && wanted->crc == export->crc && export->has_crc && !wanted->wide &&
+	       !export->in_name_space && !export->proprietary && !trial->proprietary;
+}
+
 static int judge_symbol(struct proof_trial *trial, const struct elf_undefined *undefined)
 {
 	const struct proof_overlay *overlay = trial->overlay;
-	struct proof_export export;
+	struct proof_export room;
+	const struct proof_export *export = find_undefined(trial, undefined, &room);
 
 	/* One that binds weakly may be absent, but is checked like any other where it is there. */
-	if (!proof_find_export(trial, undefined->name, undefined->hash, &export))
+	if (!export)
 		return undefined->weak || is_ignored(trial, undefined->name)
 			       ? 0
 			       : proof_judge_missing(trial, undefined->name);
-	if (overlay && overlay->use(overlay->context, &export, undefined->weak) < 0)
+	if (overlay && (export->member || !export->vmlinux) &&
+		overlay->use(overlay->context, export, undefined->weak) < 0)
 		return -ENOMEM;
-	return judge_export(trial, &export, undefined);
+	if (is_plain(trial, export, undefined)) {
+		trial->uses_gpl_only = trial->uses_gpl_only || export->gpl;
+		return 0;
+	}
+	return judge_export(trial, export, undefined);
 }
 
 int proof_judge_symbols(struct proof_trial *trial)
@@ -372,7 +408,8 @@ int proof_judge_symbols(struct proof_trial *trial)
 
 	trial->among_symbols = true;
 	for (size_t i = 0; i < count && r == 0; i++) {
-		r = proof_judge_places(trial, symbols[i].index, &next);
+		if (next < symbols[i].index)
+			r = proof_judge_places(trial, symbols[i].index, &next);
 		if (r == 0)
 			r = judge_symbol(trial, &symbols[i]);
 	}
@@ -406,6 +443,17 @@ static int refuse_duplicate(struct proof_trial *trial, const struct symvers_entr
 		entry->symbol, exporter);
 }
 
+/* What the kernel's symvers has of a symbol that the module exports, or NULL. */
+static const struct symvers_entry *exported_already(
+	const struct proof_trial *trial, const struct elf_module_export *export)
+{
+	const struct symvers *symvers = trial->kernel->symvers;
+
+	if (elf_module_known(trial->module) == symvers)
+		return export->known;
+	return symvers_find_hashed(symvers, export->symbol, export->hash);
+}
+
 /* Who is replaced by this very module, or by another of its set, is not there any more. */
 int proof_judge_duplicates(struct proof_trial *trial)
 {
@@ -415,8 +463,7 @@ int proof_judge_duplicates(struct proof_trial *trial)
 	int r = 0;
 
 	for (size_t i = 0; trial->kernel->symvers && i < count && r == 0; i++) {
-		const struct symvers_entry *entry =
-			symvers_find(trial->kernel->symvers, exports[i].symbol);
+		const struct symvers_entry *entry = exported_already(trial, &exports[i]);
 
 		if (!entry || proof_same_module(entry->module, trial->struct_name) ||
 			(overlay && overlay->replaces(overlay->context, entry->module)))

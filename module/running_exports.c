@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/fnv.h"
+#include "common/name_hash.h"
 #include "common/fs.h"
 #include "module/kallsyms.h"
 #include "module/running_put.h"
@@ -63,7 +63,7 @@ static int index_members(struct running *running)
 /* By what the kernel's symvers says of the symbol. 1: done, 0: it is not there, -ENOMEM. */
 static int put_by_kernel(struct running *running, const char *symbol)
 {
-	return running_put_given(running, symbol, fnv_text(symbol));
+	return running_put_given(running, symbol, name_hash(symbol));
 }
 
 static int place(
@@ -85,7 +85,7 @@ static int place_all(struct running *running, struct strv *unresolved)
 {
 	/* A kernel without MODVERSIONS has no such thing. */
 	int r = symvers_find(running->given, LAYOUT_SYMBOL)
-			? place(running, LAYOUT_SYMBOL, fnv_text(LAYOUT_SYMBOL), unresolved)
+			? place(running, LAYOUT_SYMBOL, name_hash(LAYOUT_SYMBOL), unresolved)
 			: 0;
 
 	for (size_t i = 0; r == 0 && i < running->sources.module_count; i++) {
@@ -94,7 +94,7 @@ static int place_all(struct running *running, struct strv *unresolved)
 			elf_module_undefined_symbols(running->sources.modules[i], &count);
 
 		for (size_t j = 0; r == 0 && j < count; j++)
-			r = place(running, used[j].name, used[j].hash, unresolved);
+			r = place(running, used[j].name, elf_undefined_hash(&used[j]), unresolved);
 	}
 	return r;
 }
@@ -286,7 +286,7 @@ static int put_listed(struct running *running, const char *symbol, struct loaded
 static int place_export(struct running *running, const struct strangers *strangers,
 	const char *symbol, struct strv *rest)
 {
-	const uint32_t hash = fnv_text(symbol);
+	const uint32_t hash = name_hash(symbol);
 	const struct symvers_entry *listed;
 	struct loaded *lister = NULL;
 	int r = symvers_find_hashed(running->there, symbol, hash) ? 1 : 0;

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/fnv.h"
+#include "common/name_hash.h"
 #include "module/sysmodule.h"
 
 /* Asked once of each. */
@@ -147,7 +147,7 @@ int running_put_by_word(struct running *running, struct loaded *loaded, const ch
 		return put_word(running, word) < 0 ? -ENOMEM : 1;
 	if (!running_is_vouched_for(running, loaded))
 		return 0;
-	entry = running_find_driver_entry(running, symbol, fnv_text(symbol), &lister);
+	entry = running_find_driver_entry(running, symbol, name_hash(symbol), &lister);
 	if (!entry || lister != loaded)
 		return 0;
 	return symvers_put_borrowed(running->there, entry) < 0 ? -ENOMEM : 1;
@@ -189,7 +189,7 @@ int running_put_by_driver(struct running *running, const char *symbol)
 {
 	struct loaded *loaded;
 	const struct symvers_entry *entry =
-		running_find_driver_entry(running, symbol, fnv_text(symbol), &loaded);
+		running_find_driver_entry(running, symbol, name_hash(symbol), &loaded);
 
 	return entry ? running_put_found(running, loaded, entry) : 0;
 }

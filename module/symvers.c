@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/fnv.h"
+#include "common/name_hash.h"
 #include "common/fs.h"
 #include "common/module_name.h"
 #include "module/decompress.h"
@@ -13,6 +13,7 @@
 #define FILE_SIZE_LIMIT ((size_t) 16 * 1024 * 1024)
 
 #define FIELD_COUNT 5
+#define FIND_BATCH  64 /* names that are looked for together */
 
 /* The slot that holds @symbol, or the free one where it belongs. */
 static struct symvers_slot *find_slot(
@@ -240,7 +241,7 @@ static void take_over(struct symvers *symvers, struct symvers_entries *added)
 	*added = (struct symvers_entries){ 0 };
 	for (size_t i = 0; i < count; i++)
 		put_entry(symvers, symvers->entries.items[i],
-			fnv_text(symvers->entries.items[i].symbol));
+			name_hash(symvers->entries.items[i].symbol));
 }
 
 /* Cannot fail half-way: room is made first. */
@@ -261,7 +262,7 @@ int symvers_merge(struct symvers *symvers, struct symvers_entries *added)
 	if (symvers_entries_reserve(&symvers->entries, capacity) < 0)
 		return -ENOMEM;
 	for (size_t i = 0; i < added->count; i++)
-		put_entry(symvers, added->items[i], fnv_text(added->items[i].symbol));
+		put_entry(symvers, added->items[i], name_hash(added->items[i].symbol));
 	return 0;
 }
 
@@ -385,9 +386,44 @@ const struct symvers_entry *symvers_find_hashed(
 	return place ? &symvers->entries.items[place - 1] : NULL;
 }
 
+/*
+ * Index, entry and name lie far apart, each in memory that is not at hand: what is there for all of
+ * a batch is asked for first, so that they need not be waited for one by one.
+ */
+static void prefetch_batch(const struct symvers *symvers, const uint32_t *hashes, size_t count)
+{
+	size_t mask = symvers->slot_count - 1;
+	const struct symvers_entry *entries[FIND_BATCH];
+
+	for (size_t i = 0; i < count; i++)
+		__builtin_prefetch(&symvers->slots[hashes[i] & mask]);
+	for (size_t i = 0; i < count; i++) {
+		uint32_t place = symvers->slots[hashes[i] & mask].place;
+
+		entries[i] = &symvers->entries.items[place ? place - 1 : 0];
+		__builtin_prefetch(entries[i]);
+	}
+	for (size_t i = 0; i < count; i++)
+		__builtin_prefetch(entries[i]->symbol);
+}
+
+void symvers_find_many(const struct symvers *symvers, size_t count, const uint32_t *hashes,
+	const char *(*name)(const void *context, size_t i), const void *context,
+	const struct symvers_entry **found)
+{
+	for (size_t first = 0; first < count; first += FIND_BATCH) {
+		size_t end = count - first < FIND_BATCH ? count : first + FIND_BATCH;
+
+		if (symvers->entries.count)
+			prefetch_batch(symvers, hashes + first, end - first);
+		for (size_t i = first; i < end; i++)
+			found[i] = symvers_find_hashed(symvers, name(context, i), hashes[i]);
+	}
+}
+
 const struct symvers_entry *symvers_find(const struct symvers *symvers, const char *symbol)
 {
-	return symvers_find_hashed(symvers, symbol, fnv_text(symbol));
+	return symvers_find_hashed(symvers, symbol, name_hash(symbol));
 }
 
 size_t symvers_count(const struct symvers *symvers)

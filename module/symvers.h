@@ -55,9 +55,16 @@ int symvers_put_hashed(
 	struct symvers *symvers, const struct symvers_entry *entry, uint32_t hash) _must_check_;
 /* NULL when nobody exports it. Borrowed until the next symvers_add() or symvers_close(). */
 const struct symvers_entry *symvers_find(const struct symvers *symvers, const char *symbol);
-/* The same with the symbol's hash, 32-bit FNV-1a, which struct elf_undefined has. */
+/* The same with the symbol's hash, by name_hash(), which struct elf_undefined has. */
 const struct symvers_entry *symvers_find_hashed(
 	const struct symvers *symvers, const char *symbol, uint32_t hash);
+/*
+ * The same for many at once, of a large table much faster: *@found[i] is what @hashes[i] and the
+ * name that @name tells of @i find.
+ */
+void symvers_find_many(const struct symvers *symvers, size_t count, const uint32_t *hashes,
+	const char *(*name)(const void *context, size_t i), const void *context,
+	const struct symvers_entry **found);
 /* Room for @count entries in all, so that they need not move as they come. -ENOMEM. */
 int symvers_reserve(struct symvers *symvers, size_t count) _must_check_;
 size_t symvers_count(const struct symvers *symvers);

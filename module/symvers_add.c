@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/fnv.h"
+#include "common/name_hash.h"
 #include "module/symvers_parts.h"
 
 static char *copy_string(char **next, const char *text)
@@ -107,7 +107,7 @@ int symvers_put(struct symvers *symvers, const struct symvers_entry *entry)
 
 int symvers_put_borrowed(struct symvers *symvers, const struct symvers_entry *entry)
 {
-	return symvers_put_hashed(symvers, entry, fnv_text(entry->symbol));
+	return symvers_put_hashed(symvers, entry, name_hash(entry->symbol));
 }
 
 static const char *export_text(const struct system_map_export *export)

@@ -4,7 +4,7 @@
 #include <ctype.h>
 #include <string.h>
 
-#include "common/fnv.h"
+#include "common/name_hash.h"
 #include "common/fs.h"
 
 /* A distribution's file has 200,000 lines and 8 MB. */
@@ -39,7 +39,7 @@ struct system_map {
 static uint32_t *find_slot(const struct system_map *map, const char *name)
 {
 	size_t mask = map->slot_count - 1;
-	size_t place = fnv_text(name) & mask;
+	size_t place = name_hash(name) & mask;
 
 	while (map->slots[place] && strcmp(map->lines[map->slots[place] - 1].name, name) != 0)
 		place = (place + 1) & mask;

@@ -17,6 +17,9 @@ void verify_members_free(struct verify_members *members)
 		elf_module_close(&members->modules[i]);
 		free(members->paths[i]);
 	}
+	for (size_t i = 0; i < members->pool_count; i++)
+		elf_pool_free(&members->pools[i]);
+	free(members->pools);
 	free(members->items);
 	free(members->modules);
 	free(members->inputs);
@@ -65,6 +68,7 @@ struct opening {
 	const struct proof_kernel *kernel;
 	const char **below; /* of each, the path below its input */
 	atomic_size_t next;
+	atomic_size_t next_pool;
 	atomic_int result;
 };
 
@@ -99,12 +103,12 @@ static int judge_unreadable(struct opening *opening, size_t i, int code, const s
 		&members->items[i].proof);
 }
 
-static int open_one(struct opening *opening, size_t i)
+static int open_one(struct opening *opening, struct elf_pool *pool, size_t i)
 {
 	struct verify_members *members = opening->members;
 	struct error error = { 0 };
-	int r = elf_module_open(
-		members->inputs[i]->fd, opening->below[i], &members->modules[i], &error);
+	int r = elf_module_open_pooled(
+		pool, members->inputs[i]->fd, opening->below[i], &members->modules[i], &error);
 
 	members->items[i].module = members->modules[i];
 	return r == -ENOMEM || r == 0 ? r : judge_unreadable(opening, i, r, &error);
@@ -113,6 +117,7 @@ static int open_one(struct opening *opening, size_t i)
 static void *open_some(void *context)
 {
 	struct opening *opening = context;
+	struct elf_pool *pool = opening->members->pools[atomic_fetch_add(&opening->next_pool, 1)];
 
 	for (;;) {
 		size_t i = atomic_fetch_add(&opening->next, 1);
@@ -120,23 +125,46 @@ static void *open_some(void *context)
 
 		if (i >= opening->members->count)
 			return NULL;
-		r = open_one(opening, i);
+		r = open_one(opening, pool, i);
 		if (r < 0)
 			atomic_store(&opening->result, r);
 	}
 }
 
-static void open_all(struct opening *opening, unsigned int jobs)
+static int make_pools(struct opening *opening, unsigned int jobs)
+{
+	struct verify_members *members = opening->members;
+	int r = 0;
+
+	members->pools = calloc(jobs, sizeof(struct elf_pool *));
+	if (!members->pools)
+		return -ENOMEM;
+	while (r == 0 && members->pool_count < jobs) {
+		r = elf_pool_new(opening->kernel->symvers, &members->pools[members->pool_count]);
+		members->pool_count += r == 0;
+	}
+	return r;
+}
+
+/* This thread works too. */
+static int open_all(struct opening *opening, unsigned int jobs)
 {
 	pthread_t threads[JOBS_MAX];
 	unsigned int started = 0;
+	int r;
 
-	while (started + 1 < jobs && started < JOBS_MAX &&
+	if (jobs < 1 || jobs > JOBS_MAX)
+		jobs = jobs ? JOBS_MAX : 1;
+	r = make_pools(opening, jobs);
+	if (r < 0)
+		return r;
+	while (started + 1 < jobs &&
 		pthread_create(&threads[started], NULL, open_some, opening) == 0)
 		started++;
 	(void) open_some(opening);
 	for (unsigned int i = 0; i < started; i++)
 		(void) pthread_join(threads[i], NULL);
+	return atomic_load(&opening->result);
 }
 
 int verify_members_open(const struct verify_input *inputs, size_t input_count,
@@ -159,10 +187,8 @@ int verify_members_open(const struct verify_input *inputs, size_t input_count,
 		for (size_t m = 0; m < inputs[i].modules.count && r == 0; m++)
 			opening.below[k++] = inputs[i].modules.items[m];
 	}
-	if (r == 0) {
-		open_all(&opening, jobs);
-		r = atomic_load(&opening.result);
-	}
+	if (r == 0)
+		r = open_all(&opening, jobs);
 	free(opening.below);
 	if (r < 0)
 		return error_set_errno(error, r, "modules");

@@ -11,6 +11,8 @@ struct verify_members {
 	const struct verify_input **inputs; /* of each */
 	char **paths;                       /* as people see them */
 	size_t count;
+	struct elf_pool **pools; /* that the modules lie in */
+	size_t pool_count;
 };
 
 /*

@@ -122,6 +122,7 @@ static char *label_of(const struct table *table, size_t i)
 static int make_rows(struct table *table)
 {
 	const struct verify_members *members = table->report->members;
+	size_t own = 0;
 
 	table->rows = calloc(members->count + 1, sizeof(*table->rows));
 	if (!table->rows)
@@ -133,6 +134,7 @@ static int make_rows(struct table *table)
 		row->member = member;
 		row->input = members->inputs[i];
 		row->own = member->module && elf_module_info(member->module, "intree");
+		own += row->own;
 		row->name = name_of(member);
 		if (!row->name)
 			return -ENOMEM;
@@ -143,7 +145,8 @@ static int make_rows(struct table *table)
 		if (!table->rows[i].label)
 			return -ENOMEM;
 	}
-	qsort(table->rows, table->row_count, sizeof(*table->rows), compare_rows);
+	if (own && own < table->row_count)
+		qsort(table->rows, table->row_count, sizeof(*table->rows), compare_rows);
 	return 0;
 }
 

@@ -43,7 +43,7 @@ int insert_file(const struct insertion *insertion, struct worker *worker, enum r
 
 	*reason = REASON_LOAD_FAILED;
 	listen_from_here(insertion->root_fd, kmsg_fd);
-	r = elf_file_open(&file, insertion->root_fd, insertion->path, error);
+	r = elf_file_open(&file, insertion->root_fd, insertion->path, NULL, error);
 	if (r < 0)
 		return error_prefix(error, r, "/%s", insertion->path);
 	r = call_kernel(&file, insertion->options, error);

@@ -36,14 +36,15 @@ static void find_again(const struct modinfo *info, const char *entry)
 /* The second half is what follows the section in the file. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
+	struct arena memory = { 0 };
 	struct modinfo info;
 
-	if (modinfo_read(&info, (const char *) data, size / 2, size - size / 2) < 0)
+	if (modinfo_read(&info, (const char *) data, size / 2, size - size / 2, &memory) < 0)
 		abort();
 	for (size_t i = 0; i < info.count && i < 64; i++)
 		find_again(&info, info.text + info.entries[i].offset);
 	(void) count_values(&info, "alias");
 	(void) count_values(&info, "vermagic");
-	modinfo_free(&info);
+	arena_free(&memory);
 	return 0;
 }

@@ -20,10 +20,10 @@ static struct elf_module *open_fixture(const char *path)
 static void assert_four(const char *path)
 {
 	static const struct elf_module_export expected[] = {
-		{ "four", "", 0x44444444, true, true },
-		{ "one", "", 0x11111111, true, false },
-		{ "three", "", 0xf3333333, true, false },
-		{ "two", "", 0x22222222, true, false },
+		{ .symbol = "four", .crc = 0x44444444, .gpl = true },
+		{ .symbol = "one", .crc = 0x11111111, .gpl = false },
+		{ .symbol = "three", .crc = 0xf3333333, .gpl = false },
+		{ .symbol = "two", .crc = 0x22222222, .gpl = false },
 	};
 	_cleanup_(elf_module_close) struct elf_module *module = open_fixture(path);
 	size_t count;

@@ -12,6 +12,7 @@ static void a_key_that_stands_100_000_times_is_walked_soon(void **state)
 
 	static const char entry[] = "import_ns=A";
 	_cleanup_free_ char *data = malloc(COUNT * sizeof(entry));
+	struct arena memory = { 0 };
 	struct modinfo info;
 	const char *value = NULL;
 	size_t count = 0;
@@ -21,10 +22,10 @@ static void a_key_that_stands_100_000_times_is_walked_soon(void **state)
 	assert_non_null(data);
 	for (size_t i = 0; i < COUNT; i++)
 		memcpy(data + i * sizeof(entry), entry, sizeof(entry));
-	assert_int_equal(modinfo_read(&info, data, COUNT * sizeof(entry), 0), 0);
+	assert_int_equal(modinfo_read(&info, data, COUNT * sizeof(entry), 0, &memory), 0);
 	while ((value = modinfo_next(&info, "import_ns", value)))
 		count++;
-	modinfo_free(&info);
+	arena_free(&memory);
 	assert_int_equal(count, COUNT);
 	assert_true(clock() - begin < 5 * CLOCKS_PER_SEC);
 }
