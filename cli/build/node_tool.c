@@ -10,8 +10,6 @@
 #include "cli/build/arrow_tools.h"
 #include "common/copy.h"
 #include "common/fs.h"
-#include "kernels/archive/archive_late.h"
-#include "kernels/fetch/curl_late.h"
 #include "kernels/lists/signature.h"
 
 #define PROGRAM "/proc/self/exe"
@@ -145,11 +143,9 @@ static void library_free(struct library *library)
 	strv_free(&library->paths);
 }
 
-/* What this very process has loaded is what another one of it needs: late ones are loaded first. */
+/* What this very process has loaded is what another one of it needs. */
 static int find_libraries(struct library *library, struct error *error)
 {
-	archive_late_load();
-	curl_late_load();
 	(void) dl_iterate_phdr(add_library, library);
 	if (library->result == 0 && !strv_contains(&library->names, "loader"))
 		return error_set(error, -ENOENT,

@@ -161,9 +161,6 @@ static void the_program_comes_with_all_that_it_is_linked_with(void **state)
 		assert_true(status.st_mode & S_IXUSR);
 		assert_int_equal(
 			fstatat(root_fd, NODE_TOOL_FOLDER "/lib/libc.so.6", &status, 0), 0);
-		/* Those that slipway loads late. */
-		assert_true(fs_exists(root_fd, NODE_TOOL_FOLDER "/lib/libcurl.so.4"));
-		assert_true(fs_exists(root_fd, NODE_TOOL_FOLDER "/lib/libarchive.so.13"));
 		assert_true(fs_exists(
 			root_fd, NODE_TOOL_FOLDER "/data/kernels/catalogue/debian12.ini"));
 		assert_false(fs_exists(
