@@ -193,8 +193,9 @@ static int take_peermem(const struct build *build, const struct stage *stage, st
 	if (stage->set != ARROW_NVIDIA_SIGNED)
 		return 0;
 	r = arrow_conf_value(build, stage->set, "set.conf", "peermem", &has, error);
-	if (r == 0)
-		r = arrow_conf_value(build, stage->set, "set.conf", "ofed_version", &ofed, error);
+	if (r < 0)
+		return r;
+	r = arrow_conf_value(build, stage->set, "set.conf", "ofed_version", &ofed, error);
 	if (r < 0)
 		return r;
 	image->peermem = strdup(!*has ? IMAGE_NO_PEERMEM : *ofed ? ofed : IMAGE_KERNELS_PEERMEM);
