@@ -140,7 +140,7 @@ put_output() {
     put_output used 1000 0
     mkdir "$cache/runs/1-living"
     touch "$cache/arrows/used"
-    flock "$cache/runs/1-living" sleep 60 3>&- &
+    flock --no-fork "$cache/runs/1-living" sleep 60 3>&- &
     holder=$!
     until ! flock -n "$cache/runs/1-living" true; do
         kill -0 "$holder"
@@ -154,7 +154,7 @@ put_output() {
     digest=$(printf 'x%.0s' {1..64} | tr x a)
     put "blobs/partial/$digest.part" 100 40
     put "blobs/partial/${digest//a/b}.part" 100 40
-    flock "$cache/blobs/partial/$digest.part" sleep 60 3>&- &
+    flock --no-fork "$cache/blobs/partial/$digest.part" sleep 60 3>&- &
     holder=$!
     until ! flock -n "$cache/blobs/partial/$digest.part" true; do
         kill -0 "$holder"
@@ -217,7 +217,7 @@ put_output() {
 # living: a run that is alive from now on, until the test ends.
 living() {
     mkdir -p "$cache/runs/1-living"
-    flock "$cache/runs/1-living" sleep 60 3>&- &
+    flock --no-fork "$cache/runs/1-living" sleep 60 3>&- &
     holder=$!
     until ! flock -n "$cache/runs/1-living" true; do
         kill -0 "$holder"
@@ -246,7 +246,7 @@ living() {
     printf x >"$cache/$blob"
     mkdir -p "$cache/blobs/partial"
     : >"$cache/blobs/partial/$digest.lock"
-    flock "$cache/blobs/partial/$digest.lock" sh -c 'echo; exec sleep 60' >"$BATS_TEST_TMPDIR/held" 3>&- &
+    flock --no-fork "$cache/blobs/partial/$digest.lock" sh -c 'echo; exec sleep 60' >"$BATS_TEST_TMPDIR/held" 3>&- &
     holder=$!
     until [ -s "$BATS_TEST_TMPDIR/held" ]; do sleep 0.1; done
     env SLIPWAY_DATADIR="$repository" SLIPWAY_CACHE="$cache" "$SLIPWAY" cache verify >"$BATS_TEST_TMPDIR/said" 2>&1 3>&- &
