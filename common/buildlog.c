@@ -46,7 +46,7 @@ static bool is_recipe_error(const char *line)
 
 static enum kind kind_of(const char *line)
 {
-	if (starts_with(line, "Error: "))
+	if (starts_with(line, "Error: exit status "))
 		return KIND_END;
 	if (is_compiler_error(line) || starts_with(line, "ERROR: modpost:") ||
 		strstr(line, "undefined reference to") || strstr(line, "Error: ") ||

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A hash for tables of names, eight bytes at a time. It has no key: whoever makes the names can
- * make them collide, so what such a table takes has to be limited. It differs between byte orders,
- * and is nothing to be written down.
+ * A hash for tables of names, eight bytes at a time. It begins with a number that each process
+ * draws anew, so that whoever makes the names cannot make them collide; it is nothing to be
+ * written down, and no order may come of it.
  */
 #pragma once
 
@@ -13,10 +13,16 @@
 /* Odd, and its bits are those of the golden ratio: what is multiplied by it spreads upwards. */
 #define NAME_HASH_FACTOR UINT64_C(0x9e3779b97f4a7c15)
 
+/* Drawn before main(), and the same from then on. */
+extern uint64_t name_hash_start;
+
+/* Both halves of the product: a bit that is flipped in a word changes bits that depend on all. */
 static inline uint64_t name_hash_mix(uint64_t hash, uint64_t word)
 {
-	hash = (hash ^ word) * NAME_HASH_FACTOR;
-	return hash ^ hash >> 32;
+	__extension__ typedef unsigned __int128 wide;
+	wide product = (wide) (hash ^ word) * NAME_HASH_FACTOR;
+
+	return (uint64_t) product ^ (uint64_t) (product >> 64);
 }
 
 /* The last bytes of @name, 1 to 7 of them; some may count twice. */
@@ -35,7 +41,7 @@ static inline uint64_t name_hash_rest(const char *name, size_t length)
 
 static inline uint32_t name_hash_sized(const char *name, size_t length)
 {
-	uint64_t hash = length;
+	uint64_t hash = name_hash_start ^ length;
 	uint64_t word;
 
 	for (; length >= sizeof(word); name += sizeof(word), length -= sizeof(word)) {

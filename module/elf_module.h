@@ -61,7 +61,8 @@ void elf_module_close(struct elf_module **module);
  * What modules share that one thread opens one after the other, thousands of them: the memory that
  * they lie in, and that into which files are read. @known, or NULL: a Module.symvers that nobody
  * adds to meanwhile; names of symbols that it has are not copied, and struct elf_undefined says
- * where in it they are. The modules are closed before elf_pool_free().
+ * where in it they are: it outlives the modules, and all that borrows their names. The modules are
+ * closed before elf_pool_free().
  */
 int elf_pool_new(const struct symvers *known, struct elf_pool **ret) _must_check_;
 void elf_pool_free(struct elf_pool **pool);

@@ -186,8 +186,11 @@ static int read_content(
 	module->layout = elf_versions_find(
 		&module->versions, ELF_LAYOUT_SYMBOL, name_hash(ELF_LAYOUT_SYMBOL));
 	/* What finds them by name is gone when the next module is read. */
-	if (module->pool)
+	if (module->pool) {
 		module->versions.slots = NULL;
+		module->versions.hashes = NULL;
+		module->versions.known = NULL;
+	}
 	r = elf_exports_read(parts, &memory, &module->exports, &module->export_count, error);
 	if (r == 0 && elf_format_examine(parts, &module->defects) < 0)
 		r = error_set_errno(error, -ENOMEM, "cannot read");

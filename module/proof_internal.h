@@ -152,7 +152,7 @@ bool proof_is_license_offender(const char *name);
 /* How the kernel exports what @entry is about. */
 void proof_export_of(const struct proof_kernel *kernel, const struct symvers_entry *entry,
 	struct proof_export *ret);
-/* proof_symbols.c's helpers. @hash: as struct elf_undefined has it. */
+/* proof_symbols.c's helpers. @hash: as elf_undefined_hash() has it. */
 bool proof_find_export(const struct proof_trial *trial, const char *symbol, uint32_t hash,
 	struct proof_export *ret);
 /* @wanted: what the module was built for, or NULL. 0 or -ENOMEM. */

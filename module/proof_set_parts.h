@@ -24,7 +24,7 @@ uint32_t set_table_put(struct set_table *table, const char *key, uint32_t number
 uint32_t set_table_put_hashed(
 	struct set_table *table, const char *key, uint32_t hash, uint32_t number);
 uint32_t set_table_find(const struct set_table *table, const char *key); /* or SET_NONE */
-/* With the key's hash: by name_hash(), as struct elf_undefined has it. */
+/* With the key's hash: by name_hash(), as elf_undefined_hash() has it. */
 uint32_t set_table_find_hashed(const struct set_table *table, const char *key, uint32_t hash);
 void set_table_done(struct set_table *table);
 

@@ -219,12 +219,15 @@ void journal_event(struct journal *journal, const char *event, const char *step,
 	}
 }
 
-/* What the step before waited for is over. */
-static void set_step(struct journal *journal, const char *step)
+/* What the step before waited for is over. Returns whether there was any. */
+static bool set_step(struct journal *journal, const char *step)
 {
+	bool over = journal->reason == REASON_NONE && *journal->detail;
+
 	journal->step = step;
-	if (journal->reason == REASON_NONE)
+	if (over)
 		journal->detail[0] = '\0';
+	return over;
 }
 
 void journal_state(struct journal *journal, const char *state, const char *step)
@@ -234,7 +237,7 @@ void journal_state(struct journal *journal, const char *state, const char *step)
 	if (strcmp(state, "ready") == 0 && !journal->ready_us)
 		journal->ready_us = clock_monotonic_us() - journal->start_us;
 	journal->state = state;
-	set_step(journal, step);
+	(void) set_step(journal, step);
 	write_status(journal);
 	/* Not for each step: a start has many, and they are short. */
 	if (changed)
@@ -243,8 +246,7 @@ void journal_state(struct journal *journal, const char *state, const char *step)
 
 void journal_step(struct journal *journal, const char *step, bool told)
 {
-	set_step(journal, step);
-	if (told)
+	if (set_step(journal, step) || told)
 		write_status(journal);
 }
 

@@ -74,8 +74,8 @@ void journal_state(struct journal *journal, const char *state, const char *step)
 
 /*
  * The step that runs now; the string must outlive the journal. @told: the status file says so at
- * once. Otherwise its next writing does: a start has many steps that are over before anybody could
- * read that they run, and a file is made for each writing.
+ * once, as it does after a step that waited. Otherwise its next writing does: a start has many
+ * steps that are over before anybody could read that they run, and a file is made for each writing.
  */
 void journal_step(struct journal *journal, const char *step, bool told);
 
