@@ -1,15 +1,15 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Stands for the shell entrypoints that GPU driver images have today, as a yardstick for `make bench`. Written for
-# this bench from a description of what such an entrypoint does (lock and pid file, NotReady, module parameters, a look
-# for OFED every five seconds, modprobe by name, a look for switches, mount --rbind, state file, a trap that compares
-# reference counts and calls rmmod); none of its text is anyone else's. It runs under what the originals run under: bash,
-# with GNU's grep and coreutils, util-linux and kmod (tests/bench/stock-programs).
-# What it leaves out makes it faster than the originals: it compiles, installs and downloads nothing, updates no
-# certificates, asks no nvidia-smi and no nvidia-installer, and starts no daemon. In two things it is slower: the
-# originals say Ready before their root is mounted, where here Ready means the same for all subjects; and what an earlier
-# life left is looked for after the wait for OFED only, where the original's driver manager has done it before, too. A root
-# that is mounted several times is unmounted as often, for 55-faults.bats, which runs this as well.
+# Stands for the shell entrypoint of NVIDIA's precompiled driver images, whose modules lie in the image as ours do: a
+# yardstick for `make bench`. Written for this bench from a description of what that entrypoint does (lock and pid file,
+# what an earlier life left, module parameters, modprobe by name, the driver's version by way of nvidia-smi, a look for
+# switches, mount --rbind, a trap that compares reference counts and calls rmmod) and the driver manager's look for OFED in
+# front of it; none of its text is anyone else's. It runs under what the original runs under: bash, with GNU's grep and
+# coreutils, util-linux, kmod, awk and xargs (tests/bench/stock-programs).
+# What it leaves out makes it faster than the original: it installs no packages (the original runs apt-get half a dozen times
+# at each start), asks no nvidia-installer, has a line of its own in the place of nvidia-smi, and starts no daemon.
+# What it has beyond it costs no process: the status file and the driver's state file, as the other variant writes them.
+# A root that is mounted several times is unmounted as often, for 55-faults.bats, which runs this as well.
 set -eu
 
 run=/run/nvidia
@@ -18,7 +18,6 @@ status_file=$run/validations/.driver-daemons-status
 state_file=$run/nvidia-driver.state
 ofed_ready=/run/mellanox/drivers/.driver-ready
 firmware_path=/sys/module/firmware_class/parameters/path
-update_hook=/run/kernel/postinst.d/update-nvidia-driver
 daemons=(nvidia-persistenced/nvidia-persistenced nvidia-gridd/nvidia-gridd nvidia-topologyd/nvidia-topologyd
     nvidia-fabricmanager/nv-fabricmanager nvidia-fabricmanager/nvlsm)
 krel=$(uname -r)
@@ -33,7 +32,6 @@ take_lock() {
 }
 
 set_status() {
-    mkdir -p "$run/validations"
     printf %s "$1" >"$status_file"
 }
 
@@ -103,6 +101,14 @@ has_nvswitch() {
     [[ -d /proc/driver/nvidia-nvswitch/devices && -n $(ls -A /proc/driver/nvidia-nvswitch/devices) ]]
 }
 
+# What is needed of nvidia-smi, which needs a GPU with firmware; it takes longer.
+nvidia_smi() {
+    local text
+    read -r text </proc/driver/nvidia/version
+    text=${text#*x86_64  }
+    echo "Driver Version                            : ${text%%  *}"
+}
+
 load_driver() {
     set_firmware_path
     modprobe -a i2c_core ipmi_msghandler ipmi_devintf || true
@@ -112,6 +118,8 @@ load_driver() {
     if [[ ${GPU_DIRECT_RDMA_ENABLED:-false} == true ]] && has_mellanox_card; then
         modprobe nvidia-peermem
     fi
+    driver_version=$(nvidia_smi -q | grep "Driver Version" | awk -F: '{ print $2 }' | xargs)
+    echo "driver $driver_version"
     if has_nvlink5_bridge || has_nvswitch; then
         echo "a fabric manager would be started here" >&2
     fi
@@ -128,11 +136,6 @@ unmount_root() {
     while findmnt -r -o TARGET | grep -qx "$run/driver"; do
         umount -l "$run/driver" || return 1
     done
-}
-
-write_update_hook() {
-    [[ -d ${update_hook%/*} ]] || return 0
-    echo '#!/bin/bash' >"$update_hook"
 }
 
 stop_daemons() {
@@ -210,7 +213,6 @@ main() {
     set_all_parameters
     load_driver
     mount_root
-    write_update_hook
     echo "${DRIVER_CONFIG_DIGEST:-}" >"$state_file"
     set_status Ready
     sleep infinity 3>&- &
