@@ -96,6 +96,13 @@ static void an_assemblers_error_is_one(void **state)
 				 &found),
 		0);
 	assert_contains(found.message, "no such instruction");
+	buildlog_error_free(&found);
+	assert_int_equal(buildlog_first_error("Error: can't open x.s for reading\n"
+					      "make: *** [x.o] Error 1\n"
+					      "Error: exit status 2\n",
+				 &found),
+		0);
+	assert_contains(found.message, "can't open x.s");
 }
 
 static void make_is_the_last_resort(void **state)
