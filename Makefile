@@ -29,14 +29,14 @@ base_ldflags := -pie -Wl,-z,relro,-z,now -Wl,--as-needed $(if $(SAN),-fsanitize=
 
 common_sources := $(wildcard common/*.c)
 module_sources := $(wildcard module/*.c)
-entrypoint_sources := $(wildcard entrypoint/*.c entrypoint/*/*.c entrypoint/*/*/*.c)
+entrypoint_sources := $(wildcard entrypoint/*.c entrypoint/*/*.c)
 kernels_sources := $(wildcard kernels/*.c kernels/*/*.c)
-cli_sources := $(wildcard cli/*.c cli/*/*.c)
+cli_sources := $(filter-out cli/probe/%,$(wildcard cli/*.c cli/*/*.c))
 
 objects = $(patsubst %.c,$(O)/%.o,$(1))
 
 # slipway-init links what a node needs; libkmod is opened at run time by the process that loads
-# modules, never by the one that stays (see entrypoint/modules/kmod_api.h).
+# modules, never by the one that stays (see entrypoint/role/kmod_api.h).
 init_common := $(filter-out common/hash.c common/process.c,$(common_sources))
 # Signing is the build side's, and the only part of module/ that needs libcrypto.
 init_module := $(filter-out module/sign%.c,$(module_sources))
@@ -48,7 +48,7 @@ cli_objects := $(call objects,$(cli_sources) $(kernels_sources) $(module_sources
 cli_libs = $(call pkg_libs,json-c libarchive libcrypto inih libcurl expat) -llzma -lzstd -lz
 
 # `slipway probe` by itself, static, to be copied to any node of this architecture.
-probe_objects := $(call objects,probe/main.c cli/verb_probe.c cli/exit_code.c cli/option_next.c cli/output_place.c \
+probe_objects := $(call objects,cli/probe/main.c cli/cmd_probe.c cli/exit_code.c cli/option_next.c cli/output_place.c \
 	kernels/krel.c kernels/os_release.c \
 	kernels/archive/pack.c kernels/local/local_files.c kernels/local/local_folder.c kernels/local/local_scan.c kernels/local/local_secret.c kernels/local/local_tree.c \
 	kernels/archive/unpack_link.c module/sysmodule.c common/chase.c common/error.c common/fs.c common/json_text.c common/strv.c \

@@ -12,8 +12,8 @@
 #include "cli/progress.h"
 #include "kernels/catalogue.h"
 #include "kernels/fetch/download.h"
-#include "kernels/lists/index.h"
-#include "kernels/mirrors/mirrors.h"
+#include "kernels/repo/index.h"
+#include "kernels/repo/mirrors.h"
 #include "kernels/resolve/resolve.h"
 
 struct context {

@@ -5,7 +5,7 @@
 
 #include "cli/context.h"
 #include "kernels/krel.h"
-#include "kernels/lists/signature.h"
+#include "kernels/repo/signature.h"
 
 /* What both questions need; the caller closes options->folder_fd. */
 static int prepare(struct context *context, struct index_options *options,

@@ -3,17 +3,17 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cli/build/build.h"
+#include "cli/stage/build.h"
 #include "cli/slipway_version.h"
-#include "cli/verb_bundle.h"
-#include "cli/verb_cache.h"
-#include "cli/verb_combine.h"
-#include "cli/verb_lint.h"
-#include "cli/verb_resolve.h"
-#include "cli/verb_sign.h"
-#include "cli/verb_explain.h"
-#include "cli/verb_probe.h"
-#include "cli/verb_verify.h"
+#include "cli/cmd_bundle.h"
+#include "cli/cmd_cache.h"
+#include "cli/cmd_combine.h"
+#include "cli/cmd_lint.h"
+#include "cli/cmd_resolve.h"
+#include "cli/cmd_sign.h"
+#include "cli/cmd_explain.h"
+#include "cli/cmd_probe.h"
+#include "cli/cmd_verify.h"
 #include "common/nearest.h"
 
 static const struct {

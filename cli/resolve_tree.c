@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "cli/build/buildah.h"
+#include "cli/image/buildah.h"
 #include "cli/output_place.h"
 #include "common/copy.h"
 #include "common/fs.h"

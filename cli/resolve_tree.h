@@ -4,7 +4,7 @@
 
 #include <sys/types.h>
 
-#include "cli/build/build.h"
+#include "cli/stage/build.h"
 
 /* Can the tree become @folder: a new name in a folder that is there, or an empty folder? */
 int resolve_tree_ready(const char *folder, struct error *error) _must_check_;

@@ -9,7 +9,7 @@
 #include "common/fs.h"
 #include "common/tag.h"
 #include "entrypoint/conf.h"
-#include "entrypoint/nodebuild/kit.h"
+#include "entrypoint/node_build/kit.h"
 #include "module/kernel_facts.h"
 
 void image_read(int root_fd, const char *krel, struct image *image)

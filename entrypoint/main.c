@@ -10,9 +10,9 @@
 #include "entrypoint/engine/journal.h"
 #include "entrypoint/engine/kill_point.h"
 #include "entrypoint/engine/reason.h"
-#include "entrypoint/roles.h"
-#include "entrypoint/sidecar/dtk.h"
-#include "entrypoint/sidecar/sidecar.h"
+#include "entrypoint/role/roles.h"
+#include "entrypoint/gpu/dtk.h"
+#include "entrypoint/gpu/sidecar.h"
 #include "entrypoint/status/status.h"
 
 #define VERSION "0.1.0"

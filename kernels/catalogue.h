@@ -5,7 +5,7 @@
  * section is an error with its line number: a misspelt one would otherwise be passed over.
  *
  * No file names a host: where a repository's mirror is comes from the machine
- * (kernels/mirrors/mirrors.h).
+ * (kernels/repo/mirrors.h).
  */
 #pragma once
 
@@ -30,7 +30,7 @@ struct repository {
 	char *name;
 	enum repository_kind kind;
 	enum repository_trust trust;
-	char *mirror; /* below whose base URL it lies: a name of kernels/mirrors/mirrors.h */
+	char *mirror; /* below whose base URL it lies: a name of kernels/repo/mirrors.h */
 	char *path;   /* below that base; may hold {arch}, {version_id}, {release}, {snapshot} */
 	char *origin; /* apt: Origin and Label of its Release file, */
 	char *label;  /* by which the system's own apt sources are recognised */

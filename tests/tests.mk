@@ -13,7 +13,7 @@ unit_libs = $(cli_libs) $(init_libs) -lcmocka
 # share names (both read images), so a test gets the library of the one whose headers it includes.
 libraries := $(unit_dir)/libslipway.a $(unit_dir)/libinit.a $(unit_dir)/libsupport.a
 not_main = $(patsubst %.c,$(unit_dir)/obj/%.o,$(filter-out %/main.c,$(1)))
-unit_sources := $(wildcard tests/unit/test_*.c)
+unit_sources := $(wildcard tests/unit/*/test_*.c)
 unit_programs := $(patsubst tests/unit/%.c,$(unit_dir)/%,$(unit_sources))
 fixtures := $(patsubst tests/unit/fixtures/%.c,$(unit_dir)/fixtures/%.ko,$(wildcard tests/unit/fixtures/*.c))
 
@@ -31,11 +31,12 @@ $(libraries):
 	@echo "  AR      $@"
 	$(Q)rm -f $@ && $(AR) qcs $@ $^
 
-init_tests := $(patsubst tests/unit/%.c,$(unit_dir)/%,$(shell grep -l '"entrypoint/' tests/unit/test_*.c))
+init_tests := $(filter $(unit_dir)/entrypoint/%,$(unit_programs))
 $(init_tests): $(unit_dir)/libinit.a
 $(filter-out $(init_tests),$(unit_programs)): $(unit_dir)/libslipway.a
 
 $(unit_programs): $(unit_dir)/%: $(unit_dir)/obj/tests/unit/%.o $(unit_dir)/libsupport.a
+	@mkdir -p $(@D)
 	@echo "  LINK    $@"
 	$(Q)$(unit_cc) -pie $(sanitize) $(LDFLAGS) -o $@ $(filter %.o,$^) \
 		$(unit_dir)/libsupport.a $(filter-out %/libsupport.a %.o,$^) $(unit_libs)

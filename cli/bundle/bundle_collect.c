@@ -3,9 +3,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "cli/build/base_sources.h"
+#include "cli/image/base_sources.h"
 #include "cli/bundle/bundle.h"
-#include "cli/build/arrow_tools.h"
+#include "cli/stage/arrow_tools.h"
 #include "common/fs.h"
 #include "common/copy.h"
 #include "kernels/tool.h"

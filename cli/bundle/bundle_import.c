@@ -4,7 +4,7 @@
 
 #include "cli/bundle/bundle.h"
 #include "cli/bundle/bundle_archive.h"
-#include "cli/build/arrow_tools.h"
+#include "cli/stage/arrow_tools.h"
 #include "cli/slipway_version.h"
 #include "common/fs.h"
 #include "kernels/krel.h"

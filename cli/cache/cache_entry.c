@@ -6,7 +6,7 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 
-#include "cli/build/image.h"
+#include "cli/image/image.h"
 #include "common/fs.h"
 
 #define SLACK_S 2 /* file systems and clocks round */

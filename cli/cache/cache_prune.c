@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-#include "cli/build/buildah.h"
-#include "cli/build/image.h"
+#include "cli/image/buildah.h"
+#include "cli/image/image.h"
 #include "common/fs.h"
 
 #define OURS "localhost/slipway/"

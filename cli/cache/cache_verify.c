@@ -6,7 +6,7 @@
 #include <fcntl.h>
 #include <string.h>
 
-#include "cli/build/image.h"
+#include "cli/image/image.h"
 #include "common/fs.h"
 #include "kernels/fetch/store.h"
 

@@ -7,7 +7,7 @@
  */
 #pragma once
 
-#include "cli/build/image.h"
+#include "cli/image/image.h"
 #include "cli/context.h"
 #include "cli/verify/input.h"
 

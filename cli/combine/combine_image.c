@@ -3,8 +3,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "cli/build/buildah.h"
-#include "cli/build/storage.h"
+#include "cli/image/buildah.h"
+#include "cli/image/storage.h"
 #include "cli/combine/combine.h"
 #include "cli/output_place.h"
 #include "common/fs.h"

@@ -2,7 +2,7 @@
 #include <fcntl.h>
 #include <string.h>
 
-#include "cli/build/buildah.h"
+#include "cli/image/buildah.h"
 #include "cli/combine/combine.h"
 #include "common/fs.h"
 #include "kernels/krel.h"

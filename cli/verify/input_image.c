@@ -3,7 +3,7 @@
 #include <fcntl.h>
 #include <string.h>
 
-#include "cli/build/buildah.h"
+#include "cli/image/buildah.h"
 #include "cli/verify/input.h"
 #include "kernels/archive/archive_input.h"
 #include "kernels/archive/unpack.h"

@@ -7,7 +7,7 @@
 
 #include <stdbool.h>
 
-#include "cli/build/build.h"
+#include "cli/stage/build.h"
 #include "cli/verify/input.h"
 #include "kernels/probe/probe.h"
 #include "kernels/tree/kconfig.h"

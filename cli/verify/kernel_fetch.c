@@ -4,8 +4,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "cli/build/arrow_tools.h"
-#include "cli/build/lockfile.h"
+#include "cli/stage/arrow_tools.h"
+#include "cli/stage/lockfile.h"
 #include "cli/verify/kernel.h"
 #include "common/fs.h"
 #include "kernels/archive/archive_input.h"

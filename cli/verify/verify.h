@@ -2,7 +2,7 @@
 /* A run of `slipway verify`: what was asked, and all that is opened for it. */
 #pragma once
 
-#include "cli/build/build.h"
+#include "cli/stage/build.h"
 #include "cli/verify/kernel.h"
 #include "cli/verify/members.h"
 #include "cli/verify/trust.h"

@@ -3,7 +3,7 @@
 # Recipe: the userspace driver and the firmware of exactly the version of the kernel modules. $SLIPWAY_SOURCE is one of
 # - a folder of Debian's packages (.deb, fetched and checked before);
 # - a folder in which NVIDIA's installer was unpacked (NVIDIA-….run -x), and beside it or below it what of the archives
-#   of fabric manager, IMEX, NSCQ and nvlsm the image is to have (build --userspace, whose names cli/build/userspace.c
+#   of fabric manager, IMEX, NSCQ and nvlsm the image is to have (build --userspace, whose names cli/stage/userspace.c
 #   looks for before anything is compiled).
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=lib.sh

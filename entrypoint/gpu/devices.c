@@ -7,8 +7,8 @@
 
 #include "common/fs.h"
 #include "entrypoint/gpu/devices_parts.h"
-#include "entrypoint/modules/load.h"
-#include "entrypoint/role_list.h"
+#include "entrypoint/role/load.h"
+#include "entrypoint/role/role_list.h"
 #include "module/sysmodule.h"
 
 bool taking_is_ours(const struct pci_function *function)

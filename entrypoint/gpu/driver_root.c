@@ -6,8 +6,8 @@
 
 #include "common/fs.h"
 #include "entrypoint/contract.h"
-#include "entrypoint/root/device_nodes.h"
-#include "entrypoint/root/rootfs.h"
+#include "entrypoint/gpu/device_nodes.h"
+#include "entrypoint/role/rootfs.h"
 #include "module/kernel_facts.h"
 
 /* The sources show the symvers of the image's first kernel until then. */

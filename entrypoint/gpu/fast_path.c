@@ -8,7 +8,7 @@
 #include "entrypoint/contract.h"
 #include "entrypoint/gpu/gpu.h"
 #include "entrypoint/gpu/parameters.h"
-#include "entrypoint/roles.h"
+#include "entrypoint/role/roles.h"
 #include "module/sysmodule.h"
 
 #define FINGERPRINT_PATH GPU_STATE_FOLDER "/gpu.fingerprint"

@@ -7,8 +7,8 @@
 
 #include "common/fs.h"
 #include "entrypoint/contract.h"
-#include "entrypoint/root/mountinfo.h"
-#include "entrypoint/root/rootfs.h"
+#include "entrypoint/role/mountinfo.h"
+#include "entrypoint/role/rootfs.h"
 
 /* Of the image. Where the operator mounts its folder over it, rootfs_show() still finds it. */
 #define IMAGE_FIRMWARE "lib/firmware"

@@ -10,7 +10,7 @@
 
 #include "common/fs.h"
 #include "entrypoint/gpu/devices_parts.h"
-#include "entrypoint/modules/unload.h"
+#include "entrypoint/role/unload.h"
 #include "module/sysmodule.h"
 
 /* In the order in which they go: nova_drm sits on nova_core without being its holder. */

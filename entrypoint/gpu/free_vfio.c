@@ -9,7 +9,7 @@
 
 #include "common/fs.h"
 #include "entrypoint/gpu/devices_parts.h"
-#include "entrypoint/modules/users.h"
+#include "entrypoint/role/users.h"
 
 #define USERS_NAMED 8
 

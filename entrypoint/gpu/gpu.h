@@ -2,9 +2,9 @@
 /* What the parts of the GPU role share. gpu.c has its steps; each part has a file of its own. */
 #pragma once
 
-#include "entrypoint/daemons/gpu_daemons.h"
+#include "entrypoint/gpu/gpu_daemons.h"
 #include "entrypoint/gpu/fast_path.h"
-#include "entrypoint/role.h"
+#include "entrypoint/role/role.h"
 
 struct gpu {
 	struct role role; /* first: a step's action->role points to it */

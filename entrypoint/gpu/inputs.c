@@ -8,7 +8,7 @@
 #include "common/fnv.h"
 #include "common/fs.h"
 #include "entrypoint/contract.h"
-#include "entrypoint/ofed/fingerprint.h"
+#include "entrypoint/rdma/fingerprint.h"
 #include "module/sysmodule.h"
 
 #define BOOT_ID "proc/sys/kernel/random/boot_id"

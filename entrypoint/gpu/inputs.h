@@ -9,7 +9,7 @@
 #include <stdbool.h>
 
 #include "common/strv.h"
-#include "entrypoint/role.h"
+#include "entrypoint/role/role.h"
 
 enum input {
 	INPUT_BOOT,   /* the kernel's boot_id: a node that was started anew has nothing loaded */

@@ -5,9 +5,9 @@
 
 #include "common/fs.h"
 #include "entrypoint/contract.h"
-#include "entrypoint/modules/load.h"
-#include "entrypoint/modules/parameter.h"
-#include "entrypoint/role_parameters.h"
+#include "entrypoint/role/load.h"
+#include "entrypoint/role/parameter.h"
+#include "entrypoint/role/role_parameters.h"
 
 #define CONF_SUFFIX ".conf"
 #define CONF_LIMIT  (64UL * 1024)

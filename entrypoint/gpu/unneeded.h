@@ -2,7 +2,7 @@
 /* Arguments of the stock driver image that are accepted and not needed here, and its variables. */
 #pragma once
 
-#include "entrypoint/role.h"
+#include "entrypoint/role/role.h"
 
 /* As unneeded_tell() (entrypoint/unneeded.h); and where the image is not what a variable asks for.
  */

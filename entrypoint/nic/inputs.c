@@ -10,8 +10,8 @@
 #include "common/within.h"
 #include "entrypoint/contract.h"
 #include "entrypoint/options.h"
-#include "entrypoint/root/mountinfo.h"
-#include "entrypoint/roles.h"
+#include "entrypoint/role/mountinfo.h"
+#include "entrypoint/role/roles.h"
 
 /* What the lists of the operators' documentation have between names, and what people write. */
 #define SEPARATORS ": ,\t\n"

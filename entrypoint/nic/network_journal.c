@@ -8,7 +8,7 @@
 #include "common/fs.h"
 #include "common/owned.h"
 #include "common/within.h"
-#include "entrypoint/network/network.h"
+#include "entrypoint/netstate/network.h"
 
 #define PLACE_PATH NIC_STATE_FOLDER "/nic.journal"
 #define DONE_PATH  NIC_STATE_FOLDER "/nic.journal-done"

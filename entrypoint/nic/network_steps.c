@@ -3,12 +3,12 @@
 
 #include <string.h>
 
-#include "entrypoint/network/network.h"
-#include "entrypoint/nic/swap/debt.h"
+#include "entrypoint/netstate/network.h"
+#include "entrypoint/nic/debt.h"
 #include "entrypoint/nic/network_journal.h"
 #include "entrypoint/nic/nic.h"
-#include "entrypoint/nic/swap/swap.h"
-#include "entrypoint/role_list.h"
+#include "entrypoint/nic/swap.h"
+#include "entrypoint/role/role_list.h"
 
 /* How network_failure() begins what it tells (network/tell.c). */
 #define FAILURE "could not be restored: "

@@ -7,7 +7,7 @@
 #pragma once
 
 #include "entrypoint/engine/plan.h"
-#include "entrypoint/role.h"
+#include "entrypoint/role/role.h"
 
 /* is_done of nic_network_save(): no module goes. */
 bool nic_network_stays(const void *role);

@@ -2,12 +2,12 @@
 /* What the parts of the NIC role share. nic.c has its steps; each part has a file of its own. */
 #pragma once
 
-#include "entrypoint/nic/build/build.h"
+#include "entrypoint/nic/nic_build.h"
 #include "entrypoint/nic/inputs.h"
-#include "entrypoint/nic/plan/swap_plan.h"
+#include "entrypoint/nic/swap_plan.h"
 #include "entrypoint/nic/watch.h"
-#include "entrypoint/role.h"
-#include "entrypoint/roles.h"
+#include "entrypoint/role/role.h"
+#include "entrypoint/role/roles.h"
 
 /* The plan on its way from the worker that compares to the init; kept for people. */
 #define NIC_PLAN_PATH NIC_STATE_FOLDER "/nic.plan"

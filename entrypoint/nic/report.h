@@ -14,7 +14,7 @@
 #pragma once
 
 #include "common/strv.h"
-#include "entrypoint/roles.h"
+#include "entrypoint/role/roles.h"
 
 #define NIC_REPORT_PATH NIC_STATE_FOLDER "/nic.report"
 

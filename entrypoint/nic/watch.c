@@ -7,9 +7,9 @@
 #include "common/clock.h"
 #include "entrypoint/nic/nic.h"
 #include "entrypoint/nic/report.h"
-#include "entrypoint/nic/swap/swap.h"
-#include "entrypoint/role_list.h"
-#include "entrypoint/role_parameters.h"
+#include "entrypoint/nic/swap.h"
+#include "entrypoint/role/role_list.h"
+#include "entrypoint/role/role_parameters.h"
 #include "module/sysmodule.h"
 
 /* The kernel's word of a module's end comes before its folder is gone. */

@@ -7,7 +7,7 @@
  */
 #pragma once
 
-#include "entrypoint/role.h"
+#include "entrypoint/role/role.h"
 
 struct nic_watch {
 	struct strv modules; /* "name build-id load" of each that is to be there */

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "entrypoint/nic/way_back.h"
 
-#include "entrypoint/nic/swap/debt.h"
-#include "entrypoint/nic/host/host_files.h"
+#include "entrypoint/nic/debt.h"
+#include "entrypoint/nic/host_files.h"
 #include "entrypoint/nic/network_journal.h"
 #include "entrypoint/nic/network_steps.h"
 #include "entrypoint/nic/nic.h"
-#include "entrypoint/nic/swap/swap.h"
-#include "entrypoint/ofed/fingerprint.h"
+#include "entrypoint/nic/swap.h"
+#include "entrypoint/rdma/fingerprint.h"
 
 bool nic_is_unfinished(const void *role)
 {

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "common/fs.h"
-#include "entrypoint/roles.h"
+#include "entrypoint/role/roles.h"
 
 #define STATE_FILE GPU_STATE_FOLDER "/gpu.daemons"
 

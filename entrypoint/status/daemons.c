@@ -6,7 +6,7 @@
 #include "entrypoint/conf.h"
 #include "entrypoint/contract.h"
 #include "entrypoint/engine/lock.h"
-#include "entrypoint/roles.h"
+#include "entrypoint/role/roles.h"
 #include "entrypoint/status/daemon_line.h"
 #include "entrypoint/status/part.h"
 #include "entrypoint/status/processes.h"

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "common/fs.h"
-#include "entrypoint/daemons/fabric.h"
+#include "entrypoint/gpu/fabric.h"
 #include "entrypoint/status/driver_version.h"
 #include "entrypoint/status/nvml.h"
 #include "entrypoint/status/part.h"

@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include "entrypoint/role.h"
+#include "entrypoint/role/role.h"
 
 /* The journal's "changed": writes the file. What cannot be written is passed over. */
 void metrics_changed(const struct journal *journal);

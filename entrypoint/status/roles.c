@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "entrypoint/roles.h"
+#include "entrypoint/role/roles.h"
 
 #include <string.h>
 

@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-#include "kernels/lists/rpm_header.h"
-#include "kernels/lists/rpm_signature.h"
+#include "kernels/repo/rpm_header.h"
+#include "kernels/repo/rpm_signature.h"
 
 /* What is asked of the store, with the texts that it borrows. */
 struct order {

@@ -6,7 +6,7 @@
 #include "kernels/catalogue.h"
 #include "kernels/fetch/download.h"
 #include "kernels/resolve/lock.h"
-#include "kernels/mirrors/mirrors.h"
+#include "kernels/repo/mirrors.h"
 #include "kernels/fetch/store.h"
 
 struct fetch {

@@ -5,9 +5,9 @@
  */
 #pragma once
 
-#include "kernels/lists/index.h"
+#include "kernels/repo/index.h"
 #include "kernels/resolve/lock.h"
-#include "kernels/mirrors/mirrors.h"
+#include "kernels/repo/mirrors.h"
 #include "kernels/resolve/trace.h"
 
 struct resolve_extra {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
-#include "kernels/lists/relation.h"
+#include "kernels/repo/relation.h"
 #include "kernels/resolve/resolve_kernel.h"
 
 char *resolve_compiler_name(const char *package)

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "kernels/krel.h"
-#include "kernels/lists/relation.h"
+#include "kernels/repo/relation.h"
 #include "kernels/version.h"
 
 void found_list_free(struct found_list *list)

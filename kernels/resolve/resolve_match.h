@@ -2,7 +2,7 @@
 /* Finding packages in open lists: by the catalogue's rules for a kernel, and by name. */
 #pragma once
 
-#include "kernels/lists/index.h"
+#include "kernels/repo/index.h"
 
 /* A package and the list that it is in. */
 struct found {

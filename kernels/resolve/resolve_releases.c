@@ -5,7 +5,7 @@
 
 #include "common/nearest.h"
 #include "kernels/krel.h"
-#include "kernels/lists/relation.h"
+#include "kernels/repo/relation.h"
 #include "kernels/resolve/resolve.h"
 #include "kernels/resolve/resolve_match.h"
 #include "kernels/version.h"

@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "entrypoint/network/device_state.h"
+#include "entrypoint/netstate/device_state.h"
 #include "entrypoint/engine/record.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

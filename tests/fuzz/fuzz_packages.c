@@ -4,7 +4,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "kernels/lists/package.h"
+#include "kernels/repo/package.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

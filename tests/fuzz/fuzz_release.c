@@ -3,8 +3,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "kernels/lists/package.h"
-#include "kernels/lists/release.h"
+#include "kernels/repo/package.h"
+#include "kernels/repo/release.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

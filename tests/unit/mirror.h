@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-#include "kernels/lists/index.h"
+#include "kernels/repo/index.h"
 #include "tests/unit/signing.h"
 
 #define MIRROR_HEX "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"

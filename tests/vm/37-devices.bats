@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Other drivers that have the GPU. nouveau is the kernel's own; it does not know the simulated GPU's chip, so it is
 # loaded here but drives nothing. vfio-pci takes no device without an IOMMU, which the simulated bus has not: what it
-# does is in tests/unit/test_devices.c. pci-stub takes any.
+# does is in tests/unit/entrypoint/test_devices.c. pci-stub takes any.
 
 load drivers
 

@@ -17,8 +17,8 @@
 
 #include "common/cleanup.h"
 #include "common/clock.h"
-#include "entrypoint/network/devices.h"
-#include "entrypoint/network/network.h"
+#include "entrypoint/netstate/devices.h"
+#include "entrypoint/netstate/network.h"
 #include "entrypoint/engine/record.h"
 
 struct tool {

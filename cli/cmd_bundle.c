@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/cmd_bundle.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "cli/stage/arrow_tools.h"
+#include "cli/bundle/bundle.h"
+#include "cli/bundle/bundle_archive.h"
+#include "cli/stage/lockfile.h"
+#include "cli/slipway_version.h"
+#include "cli/stage/supervise.h"
+#include "cli/output_place.h"
+#include "common/json_text.h"
+
+static const char usage_text[] =
+	"Usage: slipway bundle -o FILE [options] KREL…\n"
+	"\n"
+	"Writes one file with everything that builds for these kernels need: packages, driver\n"
+	"sources, images to start from and locks. `slipway build --bundle FILE` builds from it\n"
+	"without any network. Not in it are what --gdrcopy, --nvidia-fs and --userspace name: carry\n"
+	"them beside it, and give these options, like --sources-image, to `slipway build --bundle`.\n"
+	"\n"
+	"  KREL               what uname -r prints on the node, or newest; also as --kernel KREL\n"
+	"  -o, --output FILE  the bundle; appears when it is whole\n"
+	"  --ofed SRC         as in slipway build: a tree, a tarball or reference\n"
+	"  --nvidia SRC       a tree, a tarball, debian or none [debian]\n"
+	"  --base REF         image that the driver images start from\n"
+	"  --kernel-from PATH a kernel of your own; may be given several times\n"
+	"  --compiler NAME    whatever the kernel says that it was made with\n";
+
+enum {
+	OPTION_KERNEL = COMMON_OPTION_END,
+	OPTION_OFED,
+	OPTION_NVIDIA,
+	OPTION_BASE,
+	OPTION_KERNEL_FROM,
+	OPTION_COMPILER,
+};
+
+static const struct option own_options[] = {
+	{ "kernel", required_argument, NULL, OPTION_KERNEL },
+	{ "output", required_argument, NULL, 'o' },
+	{ "ofed", required_argument, NULL, OPTION_OFED },
+	{ "nvidia", required_argument, NULL, OPTION_NVIDIA },
+	{ "base", required_argument, NULL, OPTION_BASE },
+	{ "kernel-from", required_argument, NULL, OPTION_KERNEL_FROM },
+	{ "compiler", required_argument, NULL, OPTION_COMPILER },
+	{ 0 },
+};
+
+struct verb {
+	struct build_options options; /* of each build, but for the kernel */
+	struct strv krels;
+	struct context context; /* where it is put together */
+	struct bundle_manifest manifest;
+	enum exit_code failure;
+};
+
+static int take_argument(void *context, char *argument, struct error *error)
+{
+	struct verb *verb = context;
+
+	return strv_push_unique(&verb->krels, argument) < 0
+		       ? error_set_errno(error, -ENOMEM, "%s", argument)
+		       : 0;
+}
+
+static int take(void *context, int option, char *value, struct error *error)
+{
+	struct verb *verb = context;
+
+	switch (option) {
+	case OPTION_KERNEL:
+		return take_argument(context, value, error);
+	case 'o':
+		verb->options.output = value;
+		return 0;
+	case OPTION_OFED:
+		verb->options.ofed = value;
+		return 0;
+	case OPTION_NVIDIA:
+		verb->options.nvidia = value;
+		return 0;
+	case OPTION_BASE:
+		verb->options.base = value;
+		return 0;
+	case OPTION_KERNEL_FROM:
+		return strv_push(&verb->options.kernel_from, value) < 0
+			       ? error_set_errno(error, -ENOMEM, "--kernel-from")
+			       : 0;
+	case OPTION_COMPILER:
+		verb->options.compiler = value;
+		return 0;
+	default:
+		return -EINVAL;
+	}
+}
+
+static int check(const struct verb *verb, struct error *error)
+{
+	if (!verb->options.output || !*verb->options.output)
+		return error_set(error, -EINVAL, "-o FILE is missing: where the bundle goes");
+	if (verb->krels.count == 0 && verb->options.kernel_from.count == 0)
+		return error_set(error, -EINVAL,
+			"a kernel release (uname -r on the node) or newest is wanted");
+	if (verb->krels.count > 1 && verb->options.kernel_from.count)
+		return error_set(error, -EINVAL, "--kernel-from is for one kernel");
+	if (!verb->options.ofed && strcmp(verb->options.nvidia, "none") == 0)
+		return error_set(error, -EINVAL,
+			"--nvidia none without --ofed: there would be no image at all");
+	return 0;
+}
+
+static int parse(int argc, char **argv, struct verb *verb, struct error *error)
+{
+	const struct option_parser parser = {
+		.own = own_options,
+		.short_own = "o:",
+		.take = take,
+		.take_argument = take_argument,
+		.context = verb,
+	};
+	int r;
+
+	verb->options.nvidia = "debian";
+	verb->options.jobs = 1;
+	r = common_options_parse(argc, argv, &parser, &verb->options.common, error);
+	return r < 0 || verb->options.common.help ? r : check(verb, error);
+}
+
+static int collect_with(
+	struct verb *verb, struct build *build, const char *folder, struct error *error)
+{
+	int r = context_open(&build->options.common, &build->context, error);
+
+	if (r == 0)
+		r = cache_start_run(&build->context.cache, buildah_sweep, error);
+	if (r < 0)
+		return r;
+	progress_start(&build->context.progress, build->options.common.json);
+	r = build_prepare(build, error);
+	if (r == 0)
+		r = lockfile_make(build, error);
+	if (r == 0)
+		r = bundle_collect(build, &verb->manifest, folder, error);
+	cache_end_run(&build->context.cache);
+	return r;
+}
+
+static int collect_one(struct verb *verb, const char *krel, const char *folder, struct error *error)
+{
+	struct build build = { .options = verb->options, .context = CONTEXT_CLOSED };
+	int r;
+
+	build.options.krel = krel;
+	r = collect_with(verb, &build, folder, error);
+	if (r < 0)
+		verb->failure = build.failure;
+	build_done(&build);
+	context_close(&build.context);
+	return r;
+}
+
+static void on_bytes(void *context, uint64_t bytes, uint64_t of_bytes)
+{
+	struct verb *verb = context;
+	struct progress *progress = &verb->context.progress;
+
+	(void) snprintf(progress->step, sizeof(progress->step), "%.1f of %.1f MB",
+		(double) bytes / 1e6, (double) of_bytes / 1e6);
+	progress_tick(progress);
+}
+
+static void say_result(const struct verb *verb, const char *sha256)
+{
+	struct stat status = { 0 };
+
+	(void) stat(verb->options.output, &status);
+	if (!verb->options.common.json) {
+		(void) printf(
+			"%s  %.1f MB, %zu kernel%s\n  sha256 %s\n  slipway build --bundle %s\n",
+			verb->options.output, (double) status.st_size / 1e6,
+			verb->manifest.target_count, verb->manifest.target_count == 1 ? "" : "s",
+			sha256, verb->options.output);
+		return;
+	}
+	(void) fputs("{\"event\":\"result\",\"exit_code\":0,\"file\":", stdout);
+	json_text_string(stdout, verb->options.output);
+	(void) printf(",\"size_bytes\":%llu,\"sha256\":\"%s\",\"kernels\":[",
+		(unsigned long long) status.st_size, sha256);
+	for (size_t i = 0; i < verb->manifest.target_count; i++) {
+		(void) fputs(i ? "," : "", stdout);
+		json_text_string(stdout, verb->manifest.targets[i].krel);
+	}
+	(void) puts("]}");
+}
+
+static int write_bundle(struct verb *verb, const char *folder, struct error *error)
+{
+	_cleanup_close_ int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	char sha256[HASH_HEX_SIZE];
+	int r;
+
+	if (fd < 0)
+		return error_set_errno(error, -errno, "%s", folder);
+	progress_begin(&verb->context.progress, "write");
+	r = bundle_pack(&verb->manifest, fd, verb->options.output, on_bytes, verb, sha256, error);
+	progress_end(&verb->context.progress, r < 0 ? "failed" : "done");
+	if (r < 0)
+		verb->failure = exit_code_for(r, EXIT_CODE_OUTPUT);
+	else
+		say_result(verb, sha256);
+	return r;
+}
+
+static int make(struct verb *verb, struct error *error)
+{
+	_cleanup_free_ char *folder = NULL;
+	int r = output_file_ready("-o", verb->options.output, error);
+
+	if (r < 0) {
+		verb->failure = EXIT_CODE_OUTPUT;
+		return r;
+	}
+	r = cache_new_folder(&verb->context.cache, "collected", &folder);
+	verb->manifest.slipway = strdup(SLIPWAY_VERSION);
+	if (r < 0 || !verb->manifest.slipway)
+		return error_set_errno(error, r < 0 ? r : -ENOMEM, "bundle");
+	if (verb->krels.count == 0)
+		r = collect_one(verb, NULL, folder, error);
+	for (size_t i = 0; i < verb->krels.count && r == 0; i++)
+		r = collect_one(verb, verb->krels.items[i], folder, error);
+	return r < 0 ? r : write_bundle(verb, folder, error);
+}
+
+/* In the supervised child. Returns the exit code. */
+static int work(void *context)
+{
+	struct verb *verb = context;
+	struct error error = { 0 };
+	int r;
+
+	progress_start(&verb->context.progress, verb->options.common.json);
+	r = make(verb, &error);
+	if (r == 0)
+		return EXIT_CODE_OK;
+	if (verb->failure == EXIT_CODE_OK)
+		verb->failure = exit_code_for(r, EXIT_CODE_INTERNAL);
+	(void) fflush(stdout);
+	(void) fprintf(stderr, "slipway bundle: %s\n", error.text);
+	if (verb->options.common.json) {
+		(void) printf(
+			"{\"event\":\"failed\",\"exit_code\":%d,\"message\":", (int) verb->failure);
+		json_text_string(stdout, error.text);
+		(void) puts("}");
+	}
+	return (int) verb->failure;
+}
+
+static int supervised(struct verb *verb)
+{
+	int r = supervise(work, verb);
+
+	if (r != 0)
+		buildah_sweep(verb->context.cache.run_path);
+	cache_end_run(&verb->context.cache);
+	return supervise_report(r, "bundle", verb->options.common.json, "no bundle was written");
+}
+
+static int start(struct verb *verb)
+{
+	struct error error = { 0 };
+	int r = context_open(&verb->options.common, &verb->context, &error);
+
+	if (r == 0)
+		r = cache_start_run(&verb->context.cache, buildah_sweep, &error);
+	if (r == 0)
+		return supervised(verb);
+	(void) fprintf(stderr, "slipway bundle: %s\n", error.text);
+	return (int) exit_code_for(r, EXIT_CODE_INTERNAL);
+}
+
+int bundle_command(int argc, char **argv)
+{
+	struct verb verb = { .context = CONTEXT_CLOSED };
+	struct error error = { 0 };
+	int r = parse(argc, argv, &verb, &error);
+
+	if (r < 0) {
+		(void) fprintf(stderr,
+			"slipway bundle: %s\nslipway bundle --help lists the options\n",
+			error.text);
+		r = EXIT_CODE_USAGE;
+	} else if (verb.options.common.help) {
+		(void) fputs(usage_text, stdout);
+		common_options_usage(stdout);
+		r = EXIT_CODE_OK;
+	} else {
+		r = start(&verb);
+	}
+	bundle_manifest_free(&verb.manifest);
+	strv_free(&verb.krels);
+	context_close(&verb.context);
+	build_options_free(&verb.options);
+	return r;
+}

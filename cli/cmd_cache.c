@@ -1,0 +1,366 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/cmd_cache.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <string.h>
+
+#include "cli/image/buildah.h"
+#include "cli/cache/cache_prune.h"
+#include "cli/cache/cache_verify.h"
+#include "cli/common_options.h"
+#include "cli/exit_code.h"
+#include "common/fs.h"
+#include "common/json_text.h"
+
+#define DEFAULT_AGE_S ((time_t) 30 * 24 * 60 * 60)
+
+static const char usage_text[] =
+	"Usage: slipway cache list|prune|verify [options]\n"
+	"\n"
+	"  list               what is in the cache, how big it is and when it was last used\n"
+	"  prune              remove what has not been used for 30 days, or as the options say;\n"
+	"                     never what a run that is going on has used\n"
+	"  verify             hash every download and every image archive; what is damaged is\n"
+	"                     moved out of the way, and fetched or made again by the next run\n"
+	"\n"
+	"  --older-than AGE   prune: what has not been used for so long: 12h, 30d, 8w\n"
+	"  --keep-size SIZE   prune: the longest unused, until no more is left: 500M, 20G\n"
+	"  --all              prune: everything, and images of ours in the local storage that no\n"
+	"                     output names any more, also the driver images\n"
+	"  -n, --dry-run      prune: say what would go, and remove nothing\n"
+	"  --cache DIR        [~/.cache/slipway]\n"
+	"  --json             JSON on stdout\n"
+	"  -h, --help         this text\n";
+
+enum { OPTION_OLDER_THAN = COMMON_OPTION_END, OPTION_KEEP_SIZE, OPTION_ALL };
+
+static const struct option own_options[] = {
+	{ "older-than", required_argument, NULL, OPTION_OLDER_THAN },
+	{ "keep-size", required_argument, NULL, OPTION_KEEP_SIZE },
+	{ "all", no_argument, NULL, OPTION_ALL },
+	{ "dry-run", no_argument, NULL, 'n' },
+	{ 0 },
+};
+
+struct verb {
+	struct common_options options;
+	struct prune_request prune;
+	const char *what; /* list, prune or verify */
+	struct cache cache;
+	struct cache_entries entries;
+	uint64_t total_bytes;
+};
+
+/* A number with one letter after it, of @letters, whose factors are @factors. */
+static int parse_unit(
+	const char *text, const char *letters, const uint64_t *factors, uint64_t *ret_value)
+{
+	char *end;
+	unsigned long long number;
+	const char *letter;
+
+	errno = 0;
+	number = strtoull(text, &end, 10);
+	letter = *end ? strchr(letters, *end) : NULL;
+	if (errno || end == text || *text == '-' || !letter || end[1] ||
+		number > INT64_MAX / factors[letter - letters])
+		return -EINVAL;
+	*ret_value = number * factors[letter - letters];
+	return 0;
+}
+
+static int take(void *context, int option, char *value, struct error *error)
+{
+	static const uint64_t seconds[] = { 1, 60, 3600, 86400, 604800 };
+	static const uint64_t bytes[] = { 1000, 1000000, 1000000000, 1000000000000 };
+	struct verb *verb = context;
+	uint64_t number;
+
+	switch (option) {
+	case OPTION_OLDER_THAN:
+		if (parse_unit(value, "smhdw", seconds, &number) < 0)
+			return error_set(error, -EINVAL,
+				"--older-than %s: a number with s, m, h, d or w after it is wanted",
+				value);
+		verb->prune.by_age = true;
+		verb->prune.age_s = (time_t) number;
+		return 0;
+	case OPTION_KEEP_SIZE:
+		if (parse_unit(value, "KMGT", bytes, &verb->prune.keep_bytes) < 0)
+			return error_set(error, -EINVAL,
+				"--keep-size %s: a number with K, M, G or T after it is wanted",
+				value);
+		verb->prune.by_size = true;
+		return 0;
+	case OPTION_ALL:
+		verb->prune.all = true;
+		return 0;
+	default:
+		verb->prune.dry_run = true;
+		return 0;
+	}
+}
+
+static int take_argument(void *context, char *argument, struct error *error)
+{
+	static const char *const known[] = { "list", "prune", "verify" };
+	struct verb *verb = context;
+
+	if (verb->what)
+		return error_set(error, -EINVAL, "%s: no argument is expected there", argument);
+	for (size_t i = 0; i < ARRAY_SIZE(known); i++)
+		if (strcmp(argument, known[i]) == 0)
+			verb->what = known[i];
+	return verb->what
+		       ? 0
+		       : error_set(error, -EINVAL, "%s: list, prune or verify is wanted", argument);
+}
+
+static void print_json_entry(const struct cache_entry *entry)
+{
+	(void) printf("\"kind\":\"%s\",\"path\":", cache_kind_text(entry->kind));
+	json_text_string(stdout, entry->path);
+	if (entry->name) {
+		(void) fputs(",\"name\":", stdout);
+		json_text_string(stdout, entry->name);
+	}
+	(void) printf(",\"size_bytes\":%llu,\"used\":%lld", (unsigned long long) entry->size_bytes,
+		(long long) entry->used_s);
+}
+
+static void print_entry(const struct cache_entry *entry)
+{
+	char used[32] = "";
+	struct tm when;
+
+	if (localtime_r(&entry->used_s, &when))
+		(void) strftime(used, sizeof(used), "%F %R", &when);
+	(void) printf("%-9s %9.1f MB  %s  %s%s%s%s\n", cache_kind_text(entry->kind),
+		(double) entry->size_bytes / 1e6, used, entry->path, entry->name ? "  " : "",
+		entry->name && entry->kind == CACHE_OUTPUT ? "image " : "",
+		entry->name ? entry->name : "");
+}
+
+static int list(struct verb *verb, struct error *error)
+{
+	int r = cache_entries_read(&verb->cache, &verb->entries, error);
+
+	if (r < 0)
+		return r;
+	if (verb->options.json)
+		(void) fputs("{\"entries\":[", stdout);
+	for (size_t i = 0; i < verb->entries.count; i++) {
+		const struct cache_entry *entry = &verb->entries.items[i];
+
+		verb->total_bytes += entry->size_bytes;
+		if (!verb->options.json) {
+			print_entry(entry);
+			continue;
+		}
+		(void) fputs(i ? ",{" : "{", stdout);
+		print_json_entry(entry);
+		(void) putchar('}');
+	}
+	if (verb->options.json) {
+		(void) fputs("],\"path\":", stdout);
+		json_text_string(stdout, verb->cache.path);
+		(void) printf(",\"size_bytes\":%llu}\n", (unsigned long long) verb->total_bytes);
+	} else {
+		(void) printf("%zu entries, %.1f MB in %s\n", verb->entries.count,
+			(double) verb->total_bytes / 1e6, verb->cache.path);
+	}
+	return 0;
+}
+
+static void say_removed(void *context, const struct cache_entry *entry)
+{
+	const struct verb *verb = context;
+
+	if (verb->options.json) {
+		(void) printf(
+			"{\"event\":\"%s\",", verb->prune.dry_run ? "would-remove" : "removed");
+		print_json_entry(entry);
+		(void) puts("}");
+	} else {
+		(void) printf("%s ", verb->prune.dry_run ? "would remove" : "removed");
+		print_entry(entry);
+	}
+}
+
+static void say_image(void *context, const char *name)
+{
+	const struct verb *verb = context;
+	const char *done = verb->prune.dry_run ? "would remove" : "removed";
+
+	if (verb->options.json) {
+		(void) printf("{\"event\":\"%s\",\"kind\":\"image\",\"name\":",
+			verb->prune.dry_run ? "would-remove" : "removed");
+		json_text_string(stdout, name);
+		(void) puts("}");
+	} else {
+		(void) printf("%s image %s\n", done, name);
+	}
+}
+
+static int prune(struct verb *verb, struct error *error)
+{
+	const struct prune_listener listener = {
+		.on_entry = say_removed,
+		.on_image = say_image,
+		.context = verb,
+	};
+	struct prune_result result = { 0 };
+	int r;
+
+	if (!verb->prune.by_age && !verb->prune.by_size && !verb->prune.all) {
+		verb->prune.by_age = true;
+		verb->prune.age_s = DEFAULT_AGE_S;
+	}
+	r = cache_prune(&verb->cache, &verb->prune, &listener, &result, error);
+	if (r < 0)
+		return r;
+	if (verb->options.json)
+		(void) printf("{\"event\":\"result\",\"dry_run\":%s,\"removed\":%zu,"
+			      "\"removed_bytes\":%llu,\"in_use\":%zu}\n",
+			verb->prune.dry_run ? "true" : "false", result.removed,
+			(unsigned long long) result.removed_bytes, result.in_use);
+	else
+		(void) printf("%s %zu entries, %.1f MB; %zu more are in use\n",
+			verb->prune.dry_run ? "Would remove" : "Removed", result.removed,
+			(double) result.removed_bytes / 1e6, result.in_use);
+	return 0;
+}
+
+static void say_damaged(void *context, const struct cache_entry *entry, const char *what)
+{
+	const struct verb *verb = context;
+
+	if (verb->options.json) {
+		(void) fputs("{\"event\":\"damaged\",", stdout);
+		print_json_entry(entry);
+		(void) fputs(",\"message\":", stdout);
+		json_text_string(stdout, what);
+		(void) puts("}");
+	} else {
+		(void) printf("%s%s%s%s\n", what, entry->name ? " (" : "",
+			entry->name ? entry->name : "", entry->name ? ")" : "");
+	}
+}
+
+static int verify(struct verb *verb, struct error *error)
+{
+	struct verify_result result = { 0 };
+	int r = cache_verify(&verb->cache, say_damaged, verb, &result, error);
+
+	if (r < 0)
+		return r;
+	if (verb->options.json)
+		(void) printf("{\"event\":\"result\",\"checked\":%zu,\"checked_bytes\":%llu,"
+			      "\"damaged\":%zu,\"in_use\":%zu,\"unchecked\":%zu}\n",
+			result.checked, (unsigned long long) result.checked_bytes, result.damaged,
+			result.in_use, result.unchecked);
+	else
+		(void) printf(
+			"Checked %zu entries, %.1f MB; %zu damaged\n"
+			"%zu others were not: only downloads and image archives have digests\n",
+			result.checked, (double) result.checked_bytes / 1e6, result.damaged,
+			result.unchecked);
+	if (result.in_use)
+		return error_set(error, -EUCLEAN,
+			"%zu damaged in %s: %zu of them may be in use by a run that is alive, and stay: "
+			"run this again when it has ended",
+			result.damaged, verb->cache.path, result.in_use);
+	if (result.damaged)
+		return error_set(error, -EUCLEAN,
+			"%zu damaged in %s: moved out of the way; the next run fetches or makes "
+			"what it needs of them",
+			result.damaged, verb->cache.path);
+	return 0;
+}
+
+static int run(struct verb *verb, struct error *error)
+{
+	int r = cache_open(verb->options.cache, &verb->cache, error);
+
+	if (r == 0 && strcmp(verb->what, "list") != 0)
+		r = cache_start_run(&verb->cache, buildah_sweep, error);
+	if (r < 0)
+		return r;
+	if (strcmp(verb->what, "list") == 0)
+		r = list(verb, error);
+	else if (strcmp(verb->what, "prune") == 0)
+		r = prune(verb, error);
+	else
+		r = verify(verb, error);
+	cache_end_run(&verb->cache);
+	return r;
+}
+
+/* A cache that is named is looked at, never made: a mistyped name would be an empty one. */
+static int check_named(const char *path, struct error *error)
+{
+	_cleanup_free_ char *outputs = NULL;
+
+	if (!path)
+		return 0;
+	if (asprintf(&outputs, "%s/arrows", path) < 0)
+		return error_set_errno(error, -ENOMEM, "cache");
+	return fs_exists(AT_FDCWD, outputs)
+		       ? 0
+		       : error_set(error, -EINVAL, "--cache %s: no cache there", path);
+}
+
+static int parse(int argc, char **argv, struct verb *verb, struct error *error)
+{
+	const struct option_parser parser = {
+		.own = own_options,
+		.short_own = "n",
+		.take = take,
+		.take_argument = take_argument,
+		.context = verb,
+	};
+	bool for_prune;
+	int r = common_options_parse(argc, argv, &parser, &verb->options, error);
+
+	if (r < 0 || verb->options.help)
+		return r;
+	for_prune =
+		verb->prune.all || verb->prune.by_age || verb->prune.by_size || verb->prune.dry_run;
+	if (!verb->what)
+		return error_set(error, -EINVAL, "list, prune or verify is wanted");
+	if (for_prune && strcmp(verb->what, "prune") != 0)
+		return error_set(error, -EINVAL,
+			"--older-than, --keep-size, --all and --dry-run are for cache prune");
+	return check_named(verb->options.cache, error);
+}
+
+static int finish(struct verb *verb, int r, const struct error *error)
+{
+	cache_entries_free(&verb->entries);
+	cache_close(&verb->cache);
+	common_options_free(&verb->options);
+	(void) fflush(stdout);
+	if (r < 0)
+		(void) fprintf(stderr, "slipway cache: %s\n", error->text);
+	return r < 0 ? (int) exit_code_for(r, EXIT_CODE_INTERNAL) : EXIT_CODE_OK;
+}
+
+int cache_command(int argc, char **argv)
+{
+	struct verb verb = { .cache = { .fd = -1, .run_lock_fd = -1 } };
+	struct error error = { 0 };
+	int r = parse(argc, argv, &verb, &error);
+
+	if (r < 0) {
+		(void) fprintf(stderr,
+			"slipway cache: %s\nslipway cache --help lists the options\n", error.text);
+		common_options_free(&verb.options);
+		return EXIT_CODE_USAGE;
+	}
+	if (verb.options.help) {
+		(void) fputs(usage_text, stdout);
+		return finish(&verb, 0, &error);
+	}
+	return finish(&verb, run(&verb, &error), &error);
+}

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/cmd_combine.h"
+
+#include <string.h>
+
+#include "cli/image/buildah.h"
+#include "cli/stage/supervise.h"
+#include "cli/combine/combine.h"
+#include "cli/output_place.h"
+#include "common/json_text.h"
+
+static const char usage_text[] =
+	"Usage: slipway combine [options] IMAGE IMAGE…\n"
+	"\n"
+	"Makes one GPU image of several: of one driver version and distribution, for several\n"
+	"kernels, or for one kernel with several OFEDs. Its tag is what GPU Operator asks for\n"
+	"without precompiled drivers, VERSION-OS; the node takes the modules of its kernel, and\n"
+	"the nvidia-peermem that fits the OFED that is loaded.\n"
+	"\n"
+	"  IMAGE            a GPU image that slipway build or combine made: its archive, its OCI\n"
+	"                   layout, or its name in containers-storage; the new one starts from\n"
+	"                   the first\n"
+	"  --output WHERE   DIR, containers-storage: or oci-archive:FILE [containers-storage:]\n";
+
+enum { OPTION_OUTPUT = COMMON_OPTION_END };
+
+static const struct option own_options[] = {
+	{ "output", required_argument, NULL, OPTION_OUTPUT },
+	{ 0 },
+};
+
+struct verb {
+	struct common_options options;
+	struct strv names;
+	struct context context;
+	struct combine combine;
+};
+
+static int take_argument(void *context, char *argument, struct error *error)
+{
+	struct verb *verb = context;
+
+	return strv_push(&verb->names, argument) < 0
+		       ? error_set_errno(error, -ENOMEM, "%s", argument)
+		       : 0;
+}
+
+static int take(void *context, int option, char *value, struct error *error)
+{
+	struct verb *verb = context;
+
+	if (option != OPTION_OUTPUT)
+		return error_set(error, -EINVAL, "no such option");
+	verb->combine.output = value;
+	return 0;
+}
+
+static int parse(int argc, char **argv, struct verb *verb, struct error *error)
+{
+	const struct option_parser parser = {
+		.own = own_options,
+		.short_own = "",
+		.take = take,
+		.take_argument = take_argument,
+		.context = verb,
+	};
+	int r = common_options_parse(argc, argv, &parser, &verb->options, error);
+
+	if (r < 0 || verb->options.help)
+		return r;
+	if (verb->names.count < 2 || verb->names.count > COMBINE_MAX)
+		return error_set(error, -EINVAL, "two to %d images are wanted, and %zu %s named",
+			COMBINE_MAX, verb->names.count, verb->names.count == 1 ? "is" : "are");
+	return output_place_check(verb->combine.output, error);
+}
+
+static int open_inputs(struct verb *verb, struct error *error)
+{
+	struct combine *combine = &verb->combine;
+	int r = 0;
+
+	combine->inputs = calloc(verb->names.count, sizeof(*combine->inputs));
+	if (!combine->inputs)
+		return error_set_errno(error, -ENOMEM, "combine");
+	for (size_t i = 0; i < verb->names.count && r == 0; i++) {
+		struct combine_input *input = &combine->inputs[combine->input_count++];
+
+		*input = (struct combine_input){
+			.name = verb->names.items[i], .what = VERIFY_INPUT_CLOSED, .fd = -1
+		};
+		r = combine_input_open(input, &verb->context, error);
+	}
+	return r;
+}
+
+static void say_result(const struct verb *verb, const struct image *image, bool changed)
+{
+	json_object *object;
+
+	if (!verb->options.json) {
+		if (!changed)
+			(void) puts("Nothing new: the image is there already.");
+		combine_say(&verb->combine, image);
+		return;
+	}
+	object = combine_to_json(&verb->combine, image);
+	(void) json_object_object_add(object, "event", json_object_new_string("result"));
+	(void) json_object_object_add(object, "exit_code", json_object_new_int(EXIT_CODE_OK));
+	(void) json_object_object_add(object, "nothing_to_do", json_object_new_boolean(!changed));
+	(void) puts(json_object_to_json_string_ext(
+		object, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE));
+	(void) json_object_put(object);
+}
+
+/* *ret_code is the exit code of a failure whose errno does not tell. */
+static int make(struct verb *verb, enum exit_code *ret_code, struct error *error)
+{
+	_cleanup_(image_free) struct image image = { 0 };
+	bool changed = false;
+	int r = output_place_ready(verb->combine.output, error);
+
+	*ret_code = EXIT_CODE_OUTPUT;
+	if (r < 0)
+		return r;
+	progress_begin(&verb->context.progress, "combine");
+	*ret_code = EXIT_CODE_USAGE;
+	r = open_inputs(verb, error);
+	if (r == 0)
+		r = combine_kernels(&verb->combine, error);
+	if (r == 0) {
+		*ret_code = EXIT_CODE_IMAGE;
+		r = combine_make(&verb->combine, &image, &changed, error);
+	}
+	progress_end(&verb->context.progress, r < 0 ? "failed" : "done");
+	if (r == 0)
+		say_result(verb, &image, changed);
+	return r;
+}
+
+/* In the supervised child. Returns the exit code. */
+static int work(void *context)
+{
+	struct verb *verb = context;
+	struct error error = { 0 };
+	enum exit_code code;
+	int r;
+
+	progress_start(&verb->context.progress, verb->options.json);
+	r = make(verb, &code, &error);
+	if (r == 0)
+		return EXIT_CODE_OK;
+	code = exit_code_for(r, code);
+	(void) fflush(stdout);
+	(void) fprintf(stderr, "slipway combine: %s\n", error.text);
+	if (verb->options.json) {
+		(void) printf("{\"event\":\"failed\",\"exit_code\":%d,\"message\":", (int) code);
+		json_text_string(stdout, error.text);
+		(void) puts("}");
+	}
+	return (int) code;
+}
+
+static int start(struct verb *verb)
+{
+	struct cache *cache = &verb->context.cache;
+	struct error error = { 0 };
+	int r = context_open(&verb->options, &verb->context, &error);
+
+	if (r == 0)
+		r = cache_start_run(cache, buildah_sweep, &error);
+	if (r < 0) {
+		(void) fprintf(stderr, "slipway combine: %s\n", error.text);
+		return EXIT_CODE_INTERNAL;
+	}
+	verb->combine.context = &verb->context;
+	r = supervise(work, verb);
+	if (r != 0)
+		buildah_sweep(cache->run_path);
+	cache_end_run(cache);
+	return supervise_report(r, "combine", verb->options.json, "what was half made is removed");
+}
+
+int combine_command(int argc, char **argv)
+{
+	struct verb verb = { .context = CONTEXT_CLOSED, .combine.output = OUTPUT_STORAGE };
+	struct error error = { 0 };
+	int r = parse(argc, argv, &verb, &error);
+
+	if (r < 0) {
+		(void) fprintf(stderr,
+			"slipway combine: %s\nslipway combine --help lists the options\n",
+			error.text);
+		r = EXIT_CODE_USAGE;
+	} else if (verb.options.help) {
+		(void) fputs(usage_text, stdout);
+		(void) putchar('\n');
+		common_options_usage(stdout);
+		r = EXIT_CODE_OK;
+	} else {
+		r = start(&verb);
+	}
+	combine_close(&verb.combine);
+	context_close(&verb.context);
+	strv_free(&verb.names);
+	common_options_free(&verb.options);
+	return r;
+}

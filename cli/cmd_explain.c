@@ -1,0 +1,379 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/cmd_explain.h"
+
+#include <fcntl.h>
+#include <json-c/json.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "cli/image/buildah.h"
+#include "cli/stage/supervise.h"
+#include "cli/common_options.h"
+#include "cli/exit_code.h"
+#include "cli/explain/explain_open.h"
+#include "common/fs.h"
+
+#define INPUT_LIMIT ((size_t) 16 << 20) /* a kernel's log buffer has 1 MiB at most */
+
+static const char usage_text[] =
+	"Usage: slipway explain [--module FILE] [--kernel PATH|KREL] [--with WHAT]… TEXT…|FILE|-\n"
+	"\n"
+	"Says which input of a build was wrong, and what to do about it, when a module does not\n"
+	"load. TEXT is what insmod, modprobe or dmesg printed, quoted or not. One word that\n"
+	"is a file's name, or - for stdin, is read; lines about other things are passed over:\n"
+	"  dmesg | slipway explain --module nvidia-peermem.ko -\n"
+	"\n"
+	"  --module FILE    the module: its CRCs, vermagic and signature are named\n"
+	"  --kernel PATH|KREL\n"
+	"                   the node's kernel, as verify takes it: a tree, a build folder,\n"
+	"                   lib/modules/KREL, record.json, packages (may be repeated), a release, which\n"
+	"                   is fetched; or a Module.symvers alone. With --module the load proof is asked\n"
+	"  --with WHAT      what is loaded before it, such as the OFED: a Module.symvers, a module, a\n"
+	"                   folder with either, or an image; later ones count more\n"
+	"  --trust CERT     a certificate that the node's kernel trusts (X.509, DER or PEM): whether\n"
+	"                   the module's signature is good; may be repeated\n"
+	"With none of them whose a symbol is can only be guessed by its name.\n"
+	"\n";
+
+enum own_option {
+	OPTION_MODULE = COMMON_OPTION_END,
+	OPTION_KERNEL,
+	OPTION_WITH,
+	OPTION_TRUST,
+};
+
+static const struct option own_options[] = {
+	{ "module", required_argument, NULL, OPTION_MODULE },
+	{ "kernel", required_argument, NULL, OPTION_KERNEL },
+	{ "with", required_argument, NULL, OPTION_WITH },
+	{ "trust", required_argument, NULL, OPTION_TRUST },
+	{ 0 },
+};
+
+struct verb {
+	struct build
+		build; /* its options.common are the verb's, the rest is for fetching a kernel */
+	struct explain_sources sources;
+	struct strv texts;
+	char *read; /* what texts' file or stdin has; NULL: they are the text */
+	struct explanation explanation;
+	struct explain_opened opened;
+};
+
+static int take(void *context, int option, char *value, struct error *error)
+{
+	struct verb *verb = context;
+
+	struct strv *const lists[] = {
+		[OPTION_KERNEL - COMMON_OPTION_END] = &verb->sources.kernels,
+		[OPTION_WITH - COMMON_OPTION_END] = &verb->sources.with,
+		[OPTION_TRUST - COMMON_OPTION_END] = &verb->sources.trust,
+	};
+
+	if (!*value)
+		return error_set(error, -EINVAL, "an option's value is empty");
+	if (option == OPTION_MODULE)
+		verb->sources.module_path = value;
+	else if (strv_push(lists[option - COMMON_OPTION_END], value) < 0)
+		return error_set_errno(error, -ENOMEM, "explain");
+	return 0;
+}
+
+/* Which kernel and files are meant is told before any of them is opened or fetched. */
+static int check(const struct verb *verb, struct error *error)
+{
+	enum verify_kernel_kind kind;
+
+	if (verb->texts.count == 0)
+		return error_set(error, -EINVAL,
+			"no text: say what insmod or dmesg said, name a file of it, or pipe it: "
+			"dmesg | slipway explain -");
+	return verb->sources.kernels.count
+		       ? verify_kernel_tell(&verb->sources.kernels, &kind, error)
+		       : 0;
+}
+
+static int take_argument(void *context, char *argument, struct error *error)
+{
+	struct verb *verb = context;
+
+	return strv_push(&verb->texts, argument) < 0 ? error_set_errno(error, -ENOMEM, "explain")
+						     : 0;
+}
+
+static int parse(int argc, char **argv, struct verb *verb, struct error *error)
+{
+	const struct option_parser parser = {
+		.own = own_options,
+		.short_own = "",
+		.take = take,
+		.take_argument = take_argument,
+		.context = verb,
+	};
+	struct common_options *common = &verb->build.options.common;
+	int r = common_options_parse(argc, argv, &parser, common, error);
+
+	return r < 0 || common->help ? r : check(verb, error);
+}
+
+static int add_text(struct verb *verb, const char *text)
+{
+	_cleanup_strv_ struct strv lines = { 0 };
+	int r = strv_split(&lines, text, "\n\r");
+
+	for (size_t i = 0; i < lines.count && r == 0; i++)
+		r = explain_add_line(&verb->explanation, lines.items[i]);
+	return r;
+}
+
+static int read_file(struct verb *verb, const char *path, const char *name, struct error *error)
+{
+	int r = fs_read(AT_FDCWD, path, INPUT_LIMIT, &verb->read, NULL);
+
+	return r < 0 ? error_set_errno(error, r, "%s", name) : 0;
+}
+
+static bool is_file(const char *path)
+{
+	struct stat status;
+
+	return stat(path, &status) == 0 && S_ISREG(status.st_mode);
+}
+
+static bool are_quoted(const struct strv *texts)
+{
+	for (size_t i = 0; i < texts->count; i++)
+		if (!strchr(texts->items[i], ' '))
+			return false;
+	return true;
+}
+
+/* Quoted messages are a line each; bare words are of one: who copies a message rarely quotes it. */
+static int add_words(struct verb *verb)
+{
+	_cleanup_free_ char *text = strv_join(&verb->texts, are_quoted(&verb->texts) ? "\n" : " ");
+
+	return text ? add_text(verb, text) : -ENOMEM;
+}
+
+/* Before the work may move to a child, which a terminal would not let read. */
+static int read_texts(struct verb *verb, struct error *error)
+{
+	const char *first = verb->texts.items[0];
+
+	if (verb->texts.count != 1)
+		return 0;
+	if (strcmp(first, "-") == 0)
+		return read_file(verb, "/dev/stdin", "stdin", error);
+	return is_file(first) ? read_file(verb, first, first, error) : 0;
+}
+
+static int add_texts(struct verb *verb, struct error *error)
+{
+	int r = verb->read ? add_text(verb, verb->read) : add_words(verb);
+
+	if (r < 0)
+		return error_set_errno(error, -ENOMEM, "explain");
+	explain_finish(&verb->explanation);
+	return 0;
+}
+
+static void print_list(const char *title, const struct strv *list)
+{
+	for (size_t i = 0; i < list->count; i++)
+		(void) printf("  %-9s%s\n", i == 0 ? title : "", list->items[i]);
+}
+
+/* Which of the options would end the guessing; nothing where all were given. */
+static const char *guess_text(const struct explain_finding *finding, const struct verb *verb)
+{
+	const struct explain_sources *sources = &verb->sources;
+
+	if (!finding->guessed)
+		return "";
+	if (sources->module_path && sources->kernels.count && sources->with.count)
+		return " (a guess by the symbol's name: nothing in the files given has it)";
+	return " (a guess by the symbol's name: --module, --kernel and --with together tell)";
+}
+
+static void print_finding(const struct explain_finding *finding, const struct verb *verb)
+{
+	(void) printf("%s%s%s\n", finding->module, *finding->module ? ": " : "", finding->because);
+	if (finding->symbols.count > 1)
+		print_list("symbols", &finding->symbols);
+	print_list("because", &finding->evidence);
+	(void) printf("  %-9s%s%s\n", "input", explain_input_text(finding->input),
+		guess_text(finding, verb));
+	(void) printf("  %-9s%s\n", "do", finding->remedy);
+	print_list("said", &finding->lines);
+}
+
+static void add_string(json_object *object, const char *key, const char *value)
+{
+	(void) json_object_object_add(object, key, json_object_new_string(value));
+}
+
+static void add_list(json_object *object, const char *key, const struct strv *list)
+{
+	json_object *array = json_object_new_array();
+
+	for (size_t i = 0; i < list->count; i++)
+		(void) json_object_array_add(array, json_object_new_string(list->items[i]));
+	(void) json_object_object_add(object, key, array);
+}
+
+static json_object *finding_json(const struct explain_finding *finding)
+{
+	json_object *object = json_object_new_object();
+
+	add_string(object, "id", finding->entry->id);
+	add_string(object, "input", explain_input_text(finding->input));
+	(void) json_object_object_add(object, "guessed", json_object_new_boolean(finding->guessed));
+	add_string(object, "module", finding->module);
+	add_list(object, "symbols", &finding->symbols);
+	add_string(object, "because", finding->because);
+	add_list(object, "evidence", &finding->evidence);
+	add_string(object, "do", finding->remedy);
+	add_list(object, "lines", &finding->lines);
+	return object;
+}
+
+static void print_json(const struct explanation *explanation)
+{
+	json_object *root = json_object_new_object();
+	json_object *findings = json_object_new_array();
+
+	for (size_t i = 0; i < explanation->count; i++)
+		if (!explanation->items[i].joined)
+			(void) json_object_array_add(
+				findings, finding_json(&explanation->items[i]));
+	(void) json_object_object_add(root, "findings", findings);
+	(void) json_object_object_add(
+		root, "lines", json_object_new_int64((int64_t) explanation->lines));
+	(void) json_object_object_add(
+		root, "unknown", json_object_new_int64((int64_t) explanation->unknown));
+	(void) puts(json_object_to_json_string_ext(
+		root, JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_NOSLASHESCAPE));
+	(void) json_object_put(root);
+}
+
+static void print_text(const struct verb *verb)
+{
+	const struct explanation *explanation = &verb->explanation;
+	bool first = true;
+
+	for (size_t i = 0; i < explanation->count; i++) {
+		if (explanation->items[i].joined)
+			continue;
+		if (!first)
+			(void) putchar('\n');
+		first = false;
+		print_finding(&explanation->items[i], verb);
+	}
+}
+
+static int run(struct verb *verb, struct error *error)
+{
+	int r;
+
+	verb->explanation.witness = &verb->opened.witness;
+	r = add_texts(verb, error);
+	if (r == 0)
+		r = explain_prove(&verb->opened, &verb->explanation, error);
+	if (r == 0 && explain_add_evidence(&verb->explanation) < 0)
+		r = error_set_errno(error, -ENOMEM, "explain");
+	if (r < 0)
+		return r;
+	if (verb->build.options.common.json)
+		print_json(&verb->explanation);
+	else
+		print_text(verb);
+	if (verb->explanation.count)
+		return 0;
+	return error_set(error, -ENOMSG,
+		"nothing known in %zu line%s: docs/explain.md lists what is",
+		verb->explanation.lines, verb->explanation.lines == 1 ? "" : "s");
+}
+
+static void verb_close(struct verb *verb)
+{
+	explain_free(&verb->explanation);
+	explain_close(&verb->opened);
+	strv_free(&verb->sources.kernels);
+	strv_free(&verb->sources.with);
+	strv_free(&verb->sources.trust);
+	strv_free(&verb->texts);
+	free(verb->read);
+	build_done(&verb->build);
+	context_close(&verb->build.context);
+	build_options_free(&verb->build.options);
+}
+
+static int fail(int code, const struct error *error)
+{
+	(void) fflush(stdout);
+	(void) fprintf(stderr, "slipway explain: %s\n", error->text);
+	return code;
+}
+
+/* Also in the supervised child. Returns the exit code. */
+static int work(void *context)
+{
+	struct verb *verb = context;
+	struct error error = { 0 };
+	int r = explain_open(&verb->opened, &verb->sources, &error);
+
+	/* What was to be fetched failed for its own reasons; all else is what was given. */
+	if (r < 0)
+		return fail(verb->build.failure ? (int) exit_code_for(r, verb->build.failure)
+						: EXIT_CODE_USAGE,
+			&error);
+	r = run(verb, &error);
+	return r < 0 ? fail((int) exit_code_for(r, EXIT_CODE_INTERNAL), &error) : EXIT_CODE_OK;
+}
+
+/* With a folder of this run, which goes when the work ends in whatever way. */
+static int supervised(struct verb *verb)
+{
+	struct context *context = &verb->build.context;
+	bool json = verb->build.options.common.json;
+	struct error error = { 0 };
+	int r = context_open(&verb->build.options.common, context, &error);
+
+	if (r == 0)
+		r = cache_start_run(&context->cache, buildah_sweep, &error);
+	if (r < 0)
+		return fail((int) exit_code_for(r, EXIT_CODE_INTERNAL), &error);
+	if (!json)
+		progress_start(&context->progress, false);
+	r = supervise(work, verb);
+	cache_end_run(&context->cache);
+	return supervise_report(r, "explain", json, "nothing was explained");
+}
+
+int explain_command(int argc, char **argv)
+{
+	_cleanup_(verb_close) struct verb verb = {
+		.build = { .context = CONTEXT_CLOSED },
+		.opened = EXPLAIN_CLOSED,
+	};
+	struct error error = { 0 };
+	int r = parse(argc, argv, &verb, &error);
+
+	if (r < 0) {
+		(void) fprintf(stderr,
+			"slipway explain: %s\nslipway explain --help lists the options\n",
+			error.text);
+		return EXIT_CODE_USAGE;
+	}
+	if (verb.build.options.common.help) {
+		(void) fputs(usage_text, stdout);
+		common_options_usage(stdout);
+		return EXIT_CODE_OK;
+	}
+	verb.sources.build = &verb.build;
+	r = read_texts(&verb, &error);
+	if (r < 0)
+		return fail((int) exit_code_for(r, EXIT_CODE_INTERNAL), &error);
+	return explain_needs_cache(&verb.sources) ? supervised(&verb) : work(&verb);
+}

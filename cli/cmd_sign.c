@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/cmd_sign.h"
+
+#include <fcntl.h>
+#include <json-c/json.h>
+#include <string.h>
+
+#include "cli/common_options.h"
+#include "cli/exit_code.h"
+#include "cli/sign/sign_exchange.h"
+#include "cli/sign/sign_password.h"
+#include "common/json_text.h"
+
+static const char usage_text[] =
+	"Usage: slipway sign --key KEY --cert FILE HASH DIR\n"
+	"       slipway sign export HASH [-o FILE] DIR\n"
+	"       slipway sign import --cert FILE --digests FILE DIR SIGNATURE…\n"
+	"\n"
+	"Signs every kernel module below DIR as the kernel's own sign-file does, or none. Strip\n"
+	"modules before and compress them after. With a key that this machine cannot reach, export\n"
+	"writes the digests, and import takes the signatures that were made of them: files named\n"
+	"DIGEST.sig, or folders of such. docs/signing.md has the formats and the commands.\n"
+	"\n"
+	"  --key KEY        the private key: a file (PEM, PKCS#8, PKCS#12), or a pkcs11: URI\n"
+	"  --cert FILE      its certificate, X.509 in DER or PEM, which the kernel trusts\n"
+	"  --hash ALG       sha256, sha384, sha512 …\n"
+	"  --kernel PATH|KREL\n"
+	"                   takes CONFIG_MODULE_SIG_HASH of this config file, build folder, kernel\n"
+	"                   tree or unpacked kernel package, or of a release whose configuration\n"
+	"                   this machine has; one of --hash and --kernel is needed\n"
+	"  --replace        sign anew what is signed already; else that is an error\n"
+	"  --password-file FILE, --password-fd N, --password-env NAME\n"
+	"                   the key's passphrase or the token's PIN: the first line of a file or\n"
+	"                   descriptor, or a variable of the environment\n"
+	"  -o, --output FILE\n"
+	"                   of export: where to, - for stdout [-]\n"
+	"  --digests FILE   of import: what export wrote\n"
+	"  --json           print what was done as JSON\n"
+	"  -h, --help       this text\n";
+
+enum own_option {
+	OPTION_KEY = COMMON_OPTION_END,
+	OPTION_CERT,
+	OPTION_HASH,
+	OPTION_KERNEL,
+	OPTION_REPLACE,
+	OPTION_PASSWORD_FILE,
+	OPTION_PASSWORD_FD,
+	OPTION_PASSWORD_ENV,
+	OPTION_DIGESTS,
+};
+
+static const struct option own_options[] = {
+	{ "key", required_argument, NULL, OPTION_KEY },
+	{ "cert", required_argument, NULL, OPTION_CERT },
+	{ "hash", required_argument, NULL, OPTION_HASH },
+	{ "kernel", required_argument, NULL, OPTION_KERNEL },
+	{ "replace", no_argument, NULL, OPTION_REPLACE },
+	{ "password-file", required_argument, NULL, OPTION_PASSWORD_FILE },
+	{ "password-fd", required_argument, NULL, OPTION_PASSWORD_FD },
+	{ "password-env", required_argument, NULL, OPTION_PASSWORD_ENV },
+	{ "output", required_argument, NULL, 'o' },
+	{ "digests", required_argument, NULL, OPTION_DIGESTS },
+	{ 0 },
+};
+
+enum action {
+	ACTION_SIGN,
+	ACTION_EXPORT,
+	ACTION_IMPORT,
+};
+
+struct verb {
+	struct common_options options;
+	enum action action;
+	const char *folder;
+	const char *key;
+	const char *cert;
+	const char *hash;
+	const char *kernel;
+	const char *output;
+	const char *digests_path;
+	struct sign_password_source password;
+	struct strv signatures;
+	/* What is open. */
+	struct sign_job job;
+	struct module_key *private_key;
+	struct module_cert *certificate;
+	struct sign_digests *digests;
+	char *kernel_hash;
+};
+
+static int take(void *context, int option, char *value, struct error *error)
+{
+	struct verb *verb = context;
+	const char **texts[] = {
+		[OPTION_KEY - COMMON_OPTION_END] = &verb->key,
+		[OPTION_CERT - COMMON_OPTION_END] = &verb->cert,
+		[OPTION_HASH - COMMON_OPTION_END] = &verb->hash,
+		[OPTION_KERNEL - COMMON_OPTION_END] = &verb->kernel,
+		[OPTION_PASSWORD_FILE - COMMON_OPTION_END] = &verb->password.file,
+		[OPTION_PASSWORD_ENV - COMMON_OPTION_END] = &verb->password.variable,
+		[OPTION_DIGESTS - COMMON_OPTION_END] = &verb->digests_path,
+	};
+
+	if (option == OPTION_REPLACE) {
+		verb->job.replace = true;
+		return 0;
+	}
+	if (option == OPTION_PASSWORD_FD)
+		return sign_password_take_fd(&verb->password, value, error);
+	if (!*value)
+		return error_set(error, -EINVAL, "an option's value is empty");
+	if (option == 'o')
+		verb->output = value;
+	else
+		*texts[option - COMMON_OPTION_END] = value;
+	return 0;
+}
+
+static int take_argument(void *context, char *argument, struct error *error)
+{
+	struct verb *verb = context;
+
+	if (!verb->folder) {
+		verb->folder = argument;
+		return 0;
+	}
+	if (verb->action != ACTION_IMPORT)
+		return error_set(error, -EINVAL, "%s: one folder is signed at a time", argument);
+	return strv_push(&verb->signatures, argument) < 0 ? error_set_errno(error, -ENOMEM, "sign")
+							  : 0;
+}
+
+/* Each action with what it needs and what means nothing to it. */
+static int check_action(const struct verb *verb, struct error *error)
+{
+	bool has_hash = verb->hash || verb->kernel;
+	bool signs = verb->action == ACTION_SIGN;
+	bool imports = verb->action == ACTION_IMPORT;
+
+	if (!verb->folder)
+		return error_set(error, -EINVAL, "the folder of modules is missing");
+	if (signs && !verb->key)
+		return error_set(error, -EINVAL, "--key is missing");
+	if (!signs && verb->key)
+		return error_set(error, -EINVAL, "--key: only where something is signed here");
+	if (verb->action != ACTION_EXPORT && !verb->cert)
+		return error_set(error, -EINVAL, "--cert is missing");
+	if (imports != (verb->digests_path != NULL))
+		return error_set(error, -EINVAL, "--digests %s",
+			imports ? "is missing: the file that export wrote" : "is for import");
+	if (imports && verb->signatures.count == 0)
+		return error_set(error, -EINVAL, "no signature is named");
+	if (!imports && !has_hash)
+		return error_set(error, -EINVAL,
+			"--hash or --kernel is missing: the kernel checks with the hashes that it "
+			"was built with only");
+	if (imports && has_hash)
+		return error_set(error, -EINVAL, "the digests file says which hash it is");
+	return 0;
+}
+
+static int parse(int argc, char **argv, struct verb *verb, struct error *error)
+{
+	const struct option_parser parser = {
+		.own = own_options,
+		.short_own = "o:",
+		.take = take,
+		.take_argument = take_argument,
+		.context = verb,
+		.local = true,
+	};
+	int r;
+
+	if (argc > 1 && strcmp(argv[1], "export") == 0)
+		verb->action = ACTION_EXPORT;
+	else if (argc > 1 && strcmp(argv[1], "import") == 0)
+		verb->action = ACTION_IMPORT;
+	if (verb->action != ACTION_SIGN) {
+		argc--;
+		argv++;
+	}
+	r = common_options_parse(argc, argv, &parser, &verb->options, error);
+	return r < 0 || verb->options.help ? r : check_action(verb, error);
+}
+
+static int open_key(struct verb *verb, struct error *error)
+{
+	_cleanup_(sign_password_free) char *password = NULL;
+	int r = sign_password_read(&verb->password, &password, error);
+
+	return r < 0 ? r : module_key_open(verb->key, password, &verb->private_key, error);
+}
+
+static int choose_hash(struct verb *verb, struct error *error)
+{
+	int r;
+
+	verb->job.signer.hash = verb->hash;
+	if (verb->action == ACTION_IMPORT) {
+		r = sign_digests_read(verb->digests_path, &verb->digests, error);
+		if (r == 0)
+			verb->job.signer.hash = sign_digests_hash(verb->digests);
+		return r;
+	}
+	if (verb->hash)
+		return 0;
+	r = sign_job_kernel_hash(verb->kernel, &verb->kernel_hash, error);
+	verb->job.signer.hash = verb->kernel_hash;
+	return r;
+}
+
+static int open_all(struct verb *verb, struct error *error)
+{
+	int r = choose_hash(verb, error);
+
+	if (r == 0 && verb->key)
+		r = open_key(verb, error);
+	if (r == 0 && verb->cert)
+		r = module_cert_read(AT_FDCWD, verb->cert, &verb->certificate, error);
+	verb->job.signer.cert = verb->certificate;
+	verb->job.signer.key = verb->private_key;
+	if (r == 0 && verb->cert)
+		r = module_signer_check(&verb->job.signer, error);
+	return r < 0 ? r : sign_set_open(verb->folder, &verb->job.set, error);
+}
+
+static void report_json(const struct verb *verb)
+{
+	json_object *root = json_object_new_object();
+	json_object *modules = json_object_new_array();
+
+	for (size_t i = 0; i < verb->job.set.paths.count; i++)
+		(void) json_object_array_add(
+			modules, json_object_new_string(verb->job.set.paths.items[i]));
+	(void) json_object_object_add(root, "modules", modules);
+	(void) json_object_object_add(
+		root, "replaced", json_object_new_int64((int64_t) verb->job.replaced));
+	(void) json_object_object_add(root, "hash", json_object_new_string(verb->job.signer.hash));
+	(void) json_object_object_add(
+		root, "certificate", json_object_new_string(module_cert_name(verb->certificate)));
+	(void) puts(json_object_to_json_string_ext(
+		root, JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_NOSLASHESCAPE));
+	(void) json_object_put(root);
+}
+
+static void report(const struct verb *verb)
+{
+	if (verb->options.json) {
+		report_json(verb);
+		return;
+	}
+	(void) printf("%zu module%s signed as %s with %s", verb->job.set.paths.count,
+		verb->job.set.paths.count == 1 ? "" : "s", module_cert_name(verb->certificate),
+		verb->job.signer.hash);
+	if (verb->job.replaced)
+		(void) printf(", %zu of them anew", verb->job.replaced);
+	(void) putchar('\n');
+}
+
+static int run(struct verb *verb, struct error *error)
+{
+	int r = open_all(verb, error);
+
+	if (r < 0)
+		return r;
+	if (verb->action == ACTION_EXPORT)
+		return sign_export(&verb->job, verb->output ? verb->output : "-", error);
+	if (verb->action == ACTION_IMPORT)
+		r = sign_import(&verb->job, verb->digests, &verb->signatures, error);
+	else
+		r = sign_job_run(&verb->job, error);
+	if (r == 0)
+		r = sign_set_commit(&verb->job.set, error);
+	if (r == 0)
+		report(verb);
+	return r;
+}
+
+static enum exit_code exit_code(int r)
+{
+	switch (r) {
+	case -EACCES:
+	case -ENOKEY:
+		return EXIT_CODE_SIGNATURE;
+	case -EINVAL:
+	case -ENOENT:
+	case -ENOTDIR:
+	case -EEXIST:
+	case -EBUSY:
+	case -ENODATA:
+		return EXIT_CODE_USAGE;
+	default:
+		return exit_code_for(r, EXIT_CODE_INTERNAL);
+	}
+}
+
+static void verb_close(struct verb *verb)
+{
+	sign_set_close(&verb->job.set);
+	module_key_free(&verb->private_key);
+	module_cert_free(&verb->certificate);
+	sign_digests_free(&verb->digests);
+	free(verb->kernel_hash);
+	strv_free(&verb->signatures);
+	common_options_free(&verb->options);
+}
+
+int sign_command(int argc, char **argv)
+{
+	_cleanup_(verb_close) struct verb verb = {
+		.password.fd = -1,
+		.job.set = SIGN_SET_CLOSED,
+	};
+	struct error error = { 0 };
+	int r = parse(argc, argv, &verb, &error);
+
+	if (r < 0) {
+		(void) fprintf(stderr, "slipway sign: %s\nslipway sign --help lists the options\n",
+			error.text);
+		return EXIT_CODE_USAGE;
+	}
+	if (verb.options.help) {
+		(void) fputs(usage_text, stdout);
+		return EXIT_CODE_OK;
+	}
+	r = run(&verb, &error);
+	if (r == 0)
+		return EXIT_CODE_OK;
+	(void) fprintf(stderr, "slipway sign: %s\n", error.text);
+	if (verb.options.json) {
+		(void) printf("{\"exit_code\":%d,\"message\":", (int) exit_code(r));
+		json_text_string(stdout, error.text);
+		(void) puts("}");
+	}
+	return exit_code(r);
+}

@@ -1,0 +1,8 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* slipway-probe: the one verb that runs on nodes, as a static program that needs nothing there. */
+#include "cli/cmd_probe.h"
+
+int main(int argc, char **argv)
+{
+	return probe_command(argc, argv);
+}

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One build: what was asked, what was found, and the arrows from the kernel release to the images.
+ * An arrow reads the outputs of earlier arrows and files of ours or the user's, and leaves one
+ * output folder in the cache, under a key that hashes all of that.
+ */
+#pragma once
+
+#include <stdint.h>
+
+#include "cli/context.h"
+#include "cli/exit_code.h"
+#include "cli/stage/options.h"
+#include "cli/stage/signing.h"
+#include "cli/stage/source.h"
+#include "kernels/local/local.h"
+#include "kernels/resolve/lock.h"
+#include "kernels/lint/lint.h"
+#include "kernels/tree/record.h"
+
+/* In the order in which they are made. */
+enum arrow_id {
+	ARROW_KERNEL,  /* the kernel tree */
+	ARROW_MODULES, /* the kernel's own modules */
+	ARROW_OFED_SOURCE,
+	ARROW_NVIDIA_SOURCE,
+	ARROW_GDRCOPY_SOURCE,
+	ARROW_NVIDIA_FS_SOURCE,
+	ARROW_BUILD_BASE,   /* image that the build container starts from */
+	ARROW_TOOLCHAIN,    /* the build container's image, with the kernel's compiler */
+	ARROW_RUNTIME_BASE, /* image that the driver images start from */
+	ARROW_KIT,     /* the toolchain with source and recipes: a --sources-image starts from it */
+	ARROW_NIC_KIT, /* likewise, of the NIC image */
+	ARROW_OFED,
+	ARROW_NVIDIA,
+	ARROW_GDRCOPY, /* bound to NVIDIA's set, as the next */
+	ARROW_NVIDIA_FS,
+	ARROW_OFED_SIGNED, /* what is not signed is read as the recipe left it */
+	ARROW_NVIDIA_SIGNED,
+	ARROW_GDRCOPY_SIGNED,
+	ARROW_NVIDIA_FS_SIGNED,
+	ARROW_INIT,
+	ARROW_USERSPACE, /* nvidia-smi, libcuda, firmware … */
+	ARROW_PROOF,
+	ARROW_NIC,
+	ARROW_GPU,
+	ARROW_COUNT,
+};
+
+#define ARROW_BIT(id) (1u << (id))
+
+struct build;
+struct bundle;
+
+/* Where an arrow's run writes. */
+struct arrow_place {
+	const char *folder; /* the output, absolute; renamed to its place when run() succeeds */
+	const char *log;    /* a file for what the programs print */
+	const char *key;
+};
+
+struct arrow {
+	const char *name;                           /* in the cache and in messages */
+	enum exit_code failure;                     /* where the errno does not tell more */
+	unsigned int inputs;                        /* ARROW_BIT()s of outputs that it reads */
+	bool (*applies)(const struct build *build); /* NULL: always */
+	/* Whose output is this one's where it does not apply; 0 (the kernel's): nobody's. */
+	enum arrow_id otherwise;
+	/* Adds all that goes in beside other arrows' outputs; NULL: nothing. */
+	int (*add_inputs)(const struct build *build, struct hash *hash, struct error *error);
+	int (*run)(struct build *build, const struct arrow_place *place, struct error *error);
+	/* Is what the output stands for outside the cache (an image) still there? NULL: yes. */
+	bool (*still_there)(const struct build *build, const char *output);
+};
+
+struct arrow_state {
+	char key[HASH_HEX_SIZE];
+	char *output; /* absolute path in the cache */
+	bool ran;     /* in this run of the program */
+};
+
+struct build {
+	struct build_options options;
+	struct context context;
+	struct local_kernel local; /* what --kernel-from names; count is 0 without it */
+	struct lock lock;
+	struct strv compilers; /* that the distribution's lists have; none when no list was read */
+	struct bundle *bundle; /* cli/bundle/bundle.h; NULL without --bundle */
+	struct source ofed;
+	struct source nvidia;
+	struct source userspace;
+	char *userspace_version; /* of that folder; NULL without --userspace */
+	struct source gdrcopy;
+	struct source nvidia_fs;
+	struct signing signing;
+	struct kernel_record record; /* its strings are NULL until build_read_tree() */
+	bool no_tree;                /* the record is of a probe bundle's configuration alone */
+	bool tree_only;              /* no images are made: any distribution will do */
+	bool tree_with_modules;      /* and then the kernel's own modules are wanted all the same */
+	struct arrow_state states[ARROW_COUNT];
+	enum exit_code failure;
+};
+
+/*
+ * Makes the arrows in @goals, and of the others only what those need that is not in the cache.
+ * On failure build->failure is the exit code.
+ */
+int arrows_make(struct build *build, unsigned int goals, struct error *error) _must_check_;
+
+const struct arrow *arrow_get(enum arrow_id id);
+/* The arrow's output folder, or that of the one that stands for it. */
+const char *arrow_output(const struct build *build, enum arrow_id id);
+bool arrow_applies(const struct build *build, enum arrow_id id);
+
+/* Opens an output folder. The caller closes it. */
+int arrow_open(
+	const struct build *build, enum arrow_id id, int *ret_fd, struct error *error) _must_check_;
+
+/*
+ * Looks at what was asked: the lock, the user's own kernel, the distribution with its mirrors, the
+ * sources. On failure build->failure is the exit code.
+ */
+int build_prepare(struct build *build, struct error *error) _must_check_;
+
+/* Makes the kernel tree and reads its record. */
+int build_read_tree(struct build *build, struct error *error) _must_check_;
+
+/*
+ * Without a tree: reads the record from the configuration in a probe bundle, and says with a note
+ * why (@error of what failed). -ENOENT when no bundle has one.
+ */
+int build_read_node(struct build *build, struct error *error) _must_check_;
+
+/* The findings about that kernel, with these drivers in mind. The caller frees them. */
+int build_lint(struct build *build, bool ofed, bool nvidia, struct lint *ret,
+	struct error *error) _must_check_;
+
+/*
+ * Says the findings, and settles the compiler. -ECANCELED with EXIT_CODE_LINT when one is an error,
+ * unless --force.
+ */
+int build_judge(struct build *build, struct error *error) _must_check_;
+
+/* Frees what a build found; the context and the options are the caller's. */
+void build_done(struct build *build);
+
+/* The verb. Returns an exit code. */
+int build_command(int argc, char **argv);

@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/stage/userspace.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "cli/stage/arrow_tools.h"
+#include "cli/stage/extras.h"
+#include "common/fs.h"
+
+#define INSTALLER "the folder that NVIDIA's installer unpacks (sh NVIDIA-Linux-….run -x)"
+#define NVML      "libnvidia-ml.so."
+#define CUDA      "libcuda.so."
+
+/* An installer's folder has three levels: who names / means something else. */
+#define DEPTH_LIMIT 16
+
+struct found {
+	struct strv versions;
+	struct strv cudas; /* versions, too */
+	bool smi;
+	bool firmware;
+};
+
+static void found_free(struct found *found)
+{
+	strv_free(&found->versions);
+	strv_free(&found->cudas);
+}
+
+static bool ends_with(const char *text, const char *end)
+{
+	size_t length = strlen(text), end_length = strlen(end);
+
+	return length >= end_length && strcmp(text + length - end_length, end) == 0;
+}
+
+/* By the names that the recipe looks for: a change here is one there. */
+static int take_file(struct found *found, const char *name, bool in_firmware)
+{
+	found->smi |= strcmp(name, "nvidia-smi") == 0;
+	found->firmware |= in_firmware && ends_with(name, ".bin");
+	if (strncmp(name, CUDA, strlen(CUDA)) == 0)
+		return strv_push(&found->cudas, name + strlen(CUDA));
+	if (strncmp(name, NVML, strlen(NVML)) == 0 && strchr(name + strlen(NVML), '.'))
+		return strv_push_unique(&found->versions, name + strlen(NVML));
+	return 0;
+}
+
+/* Links are not followed; "32" has the libraries of 32 bit, which no node wants. */
+static int look(struct found *found, const char *folder, bool in_firmware, unsigned int depth)
+{
+	_cleanup_strv_ struct strv names = { 0 };
+	int r = depth < DEPTH_LIMIT ? fs_list(AT_FDCWD, folder, &names) : 0;
+
+	if (r == -ENOENT) /* of a folder that changes */
+		return 0;
+	for (size_t i = 0; i < names.count && r == 0; i++) {
+		const char *name = names.items[i];
+		_cleanup_free_ char *path = NULL;
+		struct stat status;
+
+		if (asprintf(&path, "%s/%s", folder, name) < 0)
+			return -ENOMEM;
+		if (lstat(path, &status) < 0)
+			continue;
+		if (S_ISREG(status.st_mode))
+			r = take_file(found, name, in_firmware);
+		else if (S_ISDIR(status.st_mode) && strcmp(name, "32") != 0)
+			r = look(found, path, in_firmware || strcmp(name, "firmware") == 0,
+				depth + 1);
+	}
+	return r;
+}
+
+static const char *first_lack(const struct found *found, const char *version)
+{
+	if (!strv_contains(&found->cudas, version))
+		return "no libcuda.so of it";
+	if (!found->smi)
+		return "no nvidia-smi";
+	return found->firmware ? NULL
+			       : "no firmware/*.bin, without which the open modules start "
+				 "no GPU";
+}
+
+/* What the recipe would refuse, said before minutes of compiling. */
+static int judge(
+	const struct found *found, const char *folder, char **ret_version, struct error *error)
+{
+	_cleanup_free_ char *version = strv_join(&found->versions, ", ");
+	const char *lack;
+
+	if (!version)
+		return error_set_errno(error, -ENOMEM, "--userspace");
+	if (found->versions.count == 0)
+		return error_set(error, -EINVAL,
+			"--userspace: no " NVML "* below %s: give " INSTALLER, folder);
+	if (found->versions.count > 1)
+		return error_set(error, -EINVAL,
+			"--userspace %s: several drivers are below it: %s: give " INSTALLER
+			" of one version",
+			folder, version);
+	lack = first_lack(found, version);
+	if (lack)
+		return error_set(error, -EINVAL,
+			"--userspace %s: driver %s is not whole there: it has %s: give " INSTALLER,
+			folder, version, lack);
+	*ret_version = TAKE_PTR(version);
+	return 0;
+}
+
+static int read_version(const char *folder, char **ret_version, struct error *error)
+{
+	_cleanup_(found_free) struct found found = { 0 };
+	int r = look(&found, folder, false, 0);
+
+	return r < 0 ? error_set_errno(error, r, "--userspace %s", folder)
+		     : judge(&found, folder, ret_version, error);
+}
+
+int userspace_open(const char *text, struct source *ret, char **ret_version, struct error *error)
+{
+	_cleanup_(source_free) struct source source = { .kind = SOURCE_TREE };
+	struct stat status;
+	int r;
+
+	if (stat(text, &status) < 0)
+		return error_set(error, -EINVAL, "--userspace %s: %s: give " INSTALLER, text,
+			strerror(errno));
+	if (!S_ISDIR(status.st_mode))
+		return error_set(
+			error, -EINVAL, "--userspace %s: a folder is wanted: " INSTALLER, text);
+	source.path = realpath(text, NULL);
+	if (!source.path)
+		return error_set_errno(error, -errno, "--userspace %s", text);
+	r = read_version(source.path, ret_version, error);
+	if (r < 0)
+		return r;
+	*ret = source;
+	source = (struct source){ 0 };
+	return 0;
+}
+
+/* *ret is NULL where the source does not tell: the recipe that compiles it says so. */
+static int modules_version(struct build *build, char **ret, struct error *error)
+{
+	const struct lock_package *package = lock_find(&build->lock, LOCK_NVIDIA_SOURCE);
+	_cleanup_free_ char *source = NULL;
+	int r;
+
+	*ret = NULL;
+	if (build->nvidia.kind == SOURCE_PACKAGE) {
+		*ret = package ? resolve_upstream(package->version) : NULL;
+		return package && !*ret ? error_set_errno(error, -ENOMEM, "--nvidia") : 0;
+	}
+	r = arrows_make(build, ARROW_BIT(ARROW_NVIDIA_SOURCE), error);
+	if (r == 0)
+		r = source_tree(build, &build->nvidia, ARROW_NVIDIA_SOURCE, &source, error);
+	return r < 0 ? r : source_nvidia_version(source, ret, error);
+}
+
+int userspace_check_version(struct build *build, struct error *error)
+{
+	_cleanup_free_ char *version = NULL;
+	int r;
+
+	if (!build->userspace_version)
+		return 0;
+	r = modules_version(build, &version, error);
+	if (r < 0) {
+		if (build->failure == EXIT_CODE_OK)
+			build->failure = exit_code_for(r, EXIT_CODE_SOURCE);
+		return r;
+	}
+	if (!version || strcmp(version, build->userspace_version) == 0)
+		return 0;
+	build->failure = EXIT_CODE_SOURCE;
+	return error_set(error, -EINVAL,
+		"--userspace %s: it is of driver %s, the modules of --nvidia are of %s: they work "
+		"together only in one version: give the installer's folder of %s, or the modules' "
+		"source of %s",
+		build->userspace.path, build->userspace_version, version, version,
+		build->userspace_version);
+}
+
+/*
+ * Is the package in the lock, or the one that it is called in a release before or after? Debian
+ * gave libraries a new name with "t64" at its end when time_t became one of 64 bit (Debian 13).
+ */
+static bool is_locked(const struct lock *lock, const char *name)
+{
+	for (size_t i = 0; i < lock->count; i++) {
+		const char *there = lock->packages[i].name;
+		size_t length = strlen(there), wanted = strlen(name);
+		size_t shorter = length < wanted ? length : wanted;
+		const char *longer = length < wanted ? name : there;
+
+		if (strncmp(there, name, shorter) == 0 &&
+			(length == wanted || strcmp(longer + shorter, "t64") == 0))
+			return true;
+	}
+	return false;
+}
+
+/* The packages that a release need not have. */
+static int say_left_out(struct build *build, struct error *error)
+{
+	_cleanup_(extras_free) struct extras extras = { 0 };
+	_cleanup_strv_ struct strv lacking = { 0 };
+	_cleanup_free_ char *names = NULL;
+	_cleanup_free_ char *text = NULL;
+	int r = extras_list(build->context.data, &build->context.os, false, true, &extras, error);
+
+	for (size_t i = 0; i < extras.count && r == 0; i++)
+		if (extras.items[i].optional && !is_locked(&build->lock, extras.items[i].name))
+			r = strv_push(&lacking, extras.items[i].name);
+	if (r < 0 || lacking.count == 0)
+		return r;
+	names = strv_join(&lacking, ", ");
+	if (!names || asprintf(&text, "%s has no %s: left out of the userspace in the GPU image",
+			      build->lock.os, names) < 0)
+		return error_set_errno(error, -ENOMEM, "userspace");
+	progress_note(&build->context.progress, text);
+	return 0;
+}
+
+int userspace_say_lacks(struct build *build, struct error *error)
+{
+	if (build->nvidia.kind == SOURCE_NONE || build->userspace_version)
+		return 0;
+	if (lock_find(&build->lock, LOCK_NVIDIA_USERSPACE))
+		return build->nvidia.kind == SOURCE_PACKAGE ? say_left_out(build, error) : 0;
+	progress_note(&build->context.progress,
+		build->nvidia.kind == SOURCE_PACKAGE
+			? "the distribution has no userspace of the modules' version: no nvidia-smi, "
+			  "libraries and firmware in the GPU image; --userspace brings them"
+			: "no --userspace: no nvidia-smi, libraries and firmware in the GPU image");
+	return 0;
+}

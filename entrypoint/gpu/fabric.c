@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "entrypoint/gpu/fabric.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+
+#include "common/fs.h"
+#include "entrypoint/contract.h"
+
+#define PCI_DEVICES "sys/bus/pci/devices"
+#define MAD_CLASS   "sys/class/infiniband_mad"
+
+/* PCI class codes, without the programming interface (pci.ids). */
+#define CLASS_OTHER_BRIDGE 0x0680
+#define CLASS_INFINIBAND   0x0207
+
+#define VENDOR_MELLANOX 0x15b3
+
+/* PCI's vital product data is 32 KiB at most (PCI 3.0, appendix I). */
+#define VPD_MOST 32768
+
+/* InfiniBand's PortInfo:CapabilityMask, "IsSMDisabled". */
+#define CAP_SM_DISABLED (1u << 10)
+
+static unsigned long attribute(int root_fd, const char *device, const char *name)
+{
+	_cleanup_free_ char *text = NULL;
+	char path[512];
+
+	(void) snprintf(path, sizeof(path), PCI_DEVICES "/%s/%s", device, name);
+	return fs_read_line(root_fd, path, &text) == 0 ? strtoul(text, NULL, 16) : 0;
+}
+
+/*
+ * The mark is looked for in what can be read: the kernel ends a file of damaged data early, and an
+ * error in mid-course does not undo what came before it.
+ */
+static bool has_mark(int root_fd, const char *device)
+{
+	_cleanup_close_ int fd = -1;
+	_cleanup_free_ char *data = NULL;
+	char path[512];
+	size_t used = 0;
+	ssize_t size;
+
+	(void) snprintf(path, sizeof(path), PCI_DEVICES "/%s/vpd", device);
+	fd = openat(root_fd, path, O_RDONLY | O_CLOEXEC);
+	data = fd < 0 ? NULL : malloc(VPD_MOST);
+	if (!data)
+		return false;
+	while (used < VPD_MOST && (size = read(fd, data + used, VPD_MOST - used)) > 0)
+		used += (size_t) size;
+	return memmem(data, used, "SW_MNG", strlen("SW_MNG")) != NULL;
+}
+
+/* What is meant for a virtual machine is none of this node's. */
+static bool is_given_away(int root_fd, const char *device)
+{
+	char driver[256];
+	char path[512];
+	ssize_t length;
+
+	(void) snprintf(path, sizeof(path), PCI_DEVICES "/%s/driver", device);
+	length = readlinkat(root_fd, path, driver, sizeof(driver) - 1);
+	if (length < 0)
+		return false;
+	driver[length] = '\0';
+	return strcmp(strrchr(driver, '/') ? strrchr(driver, '/') + 1 : driver, "vfio-pci") == 0;
+}
+
+static bool is_bridge(int root_fd, const char *device)
+{
+	return attribute(root_fd, device, "class") >> 8 == CLASS_INFINIBAND &&
+	       has_mark(root_fd, device) && !is_given_away(root_fd, device);
+}
+
+static bool is_switch(int root_fd, const char *device)
+{
+	return attribute(root_fd, device, "class") >> 8 == CLASS_OTHER_BRIDGE &&
+	       !is_given_away(root_fd, device);
+}
+
+static bool is_elsewhere(int root_fd, const char *device)
+{
+	unsigned long id = attribute(root_fd, device, "device");
+
+	return id == 0x2941 || id == 0x31c2 || id == 0x31c3;
+}
+
+static void look_at(int root_fd, const char *device, struct fabric *fabric)
+{
+	unsigned long vendor = attribute(root_fd, device, "vendor");
+	bool nvidias = vendor == CONTRACT_PCI_NVIDIA;
+
+	if (nvidias && is_elsewhere(root_fd, device)) {
+		fabric->kind = FABRIC_ELSEWHERE;
+	} else if (fabric->kind == FABRIC_ELSEWHERE) {
+		return;
+	} else if (nvidias && is_switch(root_fd, device)) {
+		if (fabric->kind != FABRIC_NVLINK5)
+			fabric->kind = FABRIC_NVSWITCH;
+		fabric->switches++;
+	} else if (vendor == VENDOR_MELLANOX && is_bridge(root_fd, device)) {
+		if (fabric->kind != FABRIC_NVLINK5)
+			(void) snprintf(fabric->bridge, sizeof(fabric->bridge), "%.31s", device);
+		fabric->kind = FABRIC_NVLINK5;
+		fabric->switches++;
+	}
+}
+
+void fabric_find(int root_fd, struct fabric *fabric)
+{
+	_cleanup_strv_ struct strv devices = { 0 };
+
+	*fabric = (struct fabric){ .kind = FABRIC_NONE };
+	if (fs_list(root_fd, PCI_DEVICES, &devices) < 0)
+		return;
+	for (size_t i = 0; i < devices.count; i++)
+		look_at(root_fd, devices.items[i], fabric);
+}
+
+/* "fe80:0000:0000:0000:e09d:7303:003f:3bf8": the lower half of a port's first GID is its GUID. */
+static bool read_guid(const char *gid, char guid[20])
+{
+	unsigned parts[8];
+
+	if (sscanf(gid, "%4x:%4x:%4x:%4x:%4x:%4x:%4x:%4x", &parts[0], &parts[1], &parts[2],
+		    &parts[3], &parts[4], &parts[5], &parts[6], &parts[7]) != 8)
+		return false;
+	if (parts[0] != 0xfe80 || !(parts[4] | parts[5] | parts[6] | parts[7]))
+		return false;
+	(void) snprintf(guid, 20, "0x%04x%04x%04x%04x", parts[4], parts[5], parts[6], parts[7]);
+	return true;
+}
+
+static bool port_serves(int root_fd, const char *port, char guid[20])
+{
+	_cleanup_free_ char *mask = NULL;
+	_cleanup_free_ char *gid = NULL;
+	char path[768];
+
+	(void) snprintf(path, sizeof(path), "%s/cap_mask", port);
+	if (fs_read_line(root_fd, path, &mask) < 0 || strtoul(mask, NULL, 16) & CAP_SM_DISABLED)
+		return false;
+	(void) snprintf(path, sizeof(path), "%s/gids/0", port);
+	return fs_read_line(root_fd, path, &gid) == 0 && read_guid(gid, guid);
+}
+
+static bool device_serves(int root_fd, const char *device, char guid[20])
+{
+	_cleanup_strv_ struct strv names = { 0 };
+	_cleanup_strv_ struct strv ports = { 0 };
+	char path[512];
+	char port[700];
+
+	(void) snprintf(path, sizeof(path), PCI_DEVICES "/%s/infiniband", device);
+	if (fs_list(root_fd, path, &names) < 0 || !names.count)
+		return false;
+	(void) snprintf(
+		path, sizeof(path), PCI_DEVICES "/%s/infiniband/%s/ports", device, names.items[0]);
+	if (fs_list(root_fd, path, &ports) < 0)
+		return false;
+	for (size_t i = 0; i < ports.count; i++) {
+		(void) snprintf(port, sizeof(port), "%s/%s", path, ports.items[i]);
+		if (port_serves(root_fd, port, guid))
+			return true;
+	}
+	return false;
+}
+
+int fabric_find_guid(int root_fd, struct fabric *fabric, struct error *error)
+{
+	_cleanup_strv_ struct strv devices = { 0 };
+
+	if (fs_list(root_fd, PCI_DEVICES, &devices) < 0)
+		devices.count = 0;
+	for (size_t i = 0; i < devices.count; i++)
+		if (is_bridge(root_fd, devices.items[i]) &&
+			device_serves(root_fd, devices.items[i], fabric->guid))
+			return 0;
+	return error_set(error, -EAGAIN,
+		"none of the %u NVLink bridge functions (the first is %s) has an InfiniBand port "
+		"for a subnet manager: mlx5_ib has to drive them, and virtualization must not "
+		"have taken them away",
+		fabric->switches, fabric->bridge);
+}
+
+static int make_node(int root_fd, const char *name, struct error *error)
+{
+	_cleanup_free_ char *numbers = NULL;
+	unsigned major_number;
+	unsigned minor_number;
+	char path[320];
+
+	(void) snprintf(path, sizeof(path), MAD_CLASS "/%s/dev", name);
+	if (fs_read_line(root_fd, path, &numbers) < 0 ||
+		sscanf(numbers, "%u:%u", &major_number, &minor_number) != 2)
+		return 0; /* abi_version, say: no device */
+	(void) snprintf(path, sizeof(path), "dev/infiniband/%s", name);
+	if (mknodat(root_fd, path, S_IFCHR | 0600, makedev(major_number, minor_number)) < 0 &&
+		errno != EEXIST)
+		return error_set_errno(error, -errno, "/%s", path);
+	return 0;
+}
+
+int fabric_make_nodes(int root_fd, struct error *error)
+{
+	_cleanup_strv_ struct strv names = { 0 };
+	int r = fs_list(root_fd, MAD_CLASS, &names);
+
+	if (r == 0)
+		r = fs_mkdir_parents(root_fd, "dev/infiniband", 0755);
+	if (r < 0)
+		return error_set_errno(
+			error, r, "/" MAD_CLASS " (ib_umad makes it) or /dev/infiniband");
+	for (size_t i = 0; r == 0 && i < names.count; i++)
+		r = make_node(root_fd, names.items[i], error);
+	return r;
+}

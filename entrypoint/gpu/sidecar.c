@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "entrypoint/gpu/sidecar.h"
+
+#include "common/fs.h"
+#include "entrypoint/contract.h"
+#include "entrypoint/role/prove.h"
+#include "entrypoint/role/role.h"
+#include "entrypoint/role/roles.h"
+#include "module/sysmodule.h"
+
+/* What the manifests' `until` waits for before it starts us, and what others compile against. */
+#define DRIVER_SOURCES CONTRACT_DRIVER_ROOT "/usr/src"
+
+#define LOAD_DEADLINE_MS (60 * 1000)
+
+struct sidecar {
+	struct role role; /* first: an action's role points to it */
+	const char *const *module;
+	const char *option; /* of `slipway build`, that puts the module into an image */
+	bool tried;         /* since the driver last said that it is ready */
+};
+
+static struct sidecar *sidecar_of(void *role)
+{
+	return role;
+}
+
+static bool is_loaded(const struct sidecar *sidecar)
+{
+	return sysmodule_is_live(sidecar->role.root_fd, *sidecar->module);
+}
+
+static int wait_driver(struct action *action)
+{
+	struct role *role = action->role;
+
+	/* Watch first, look then: what comes in between is an event. */
+	(void) events_watch_file(&role->events, "/" DRIVER_SOURCES);
+	/* A mount is no event of inotify's: the driver container writes this file right after. */
+	(void) events_watch_file(&role->events, "/" CONTRACT_DAEMONS_STATUS);
+	if (!sysmodule_is_live(role->root_fd, "nvidia"))
+		return action_missing(action, REASON_DEADLINE,
+			"the module nvidia is not loaded: the driver container has not come that "
+			"far");
+	if (!fs_exists(role->root_fd, DRIVER_SOURCES))
+		return action_missing(action, REASON_DEADLINE,
+			"the driver container has not exported /%s", DRIVER_SOURCES);
+	return 0;
+}
+
+static int prove(struct action *action)
+{
+	const struct sidecar *sidecar = sidecar_of(action->role);
+
+	if (is_loaded(sidecar))
+		return 0;
+	if (!strv_contains(&sidecar->role.driver_modules, *sidecar->module))
+		return action_fail(action, REASON_WILL_NOT_LOAD, -ENOENT,
+			"this image has no module %s for %s: build it with slipway build %s "
+			"SOURCE, or take the vendor's own image for this container",
+			*sidecar->module, sidecar->role.krel, sidecar->option);
+	return prove_modules(action, sidecar->module, 1, 1);
+}
+
+static int load(struct action *action)
+{
+	const struct sidecar *sidecar = sidecar_of(action->role);
+
+	if (is_loaded(sidecar)) {
+		worker_tell(action->worker, WORKER_NOTE, 0,
+			"%s is loaded already, by the driver container: nothing to do",
+			*sidecar->module);
+		return 0;
+	}
+	return role_load(action, sidecar->module, 1, 1);
+}
+
+/* The driver container unloads what holds its modules itself: nothing here is undone. */
+static const struct step sidecar_steps[] = {
+	{ .name = "identify-kernel", .perform = role_identify },
+	{ .name = "wait-driver", .kind = STEP_WAIT, .perform = wait_driver },
+	{ .name = "prove", .kind = STEP_WORKER, .perform = prove, .deadline_ms = LOAD_DEADLINE_MS },
+	{ .name = "load", .kind = STEP_WORKER, .perform = load, .deadline_ms = LOAD_DEADLINE_MS },
+};
+
+/*
+ * The driver was loaded anew, and our module went with the old one. Only once the driver is said to
+ * be ready: one that is just being unloaded must not be held by us.
+ */
+static void follow_driver(struct role *role, unsigned happened, uint64_t *wake_ms)
+{
+	static const struct step again = {
+		.name = "load",
+		.kind = STEP_WORKER,
+		.perform = load,
+		.deadline_ms = LOAD_DEADLINE_MS,
+	};
+	struct sidecar *sidecar = sidecar_of(role);
+	struct action action;
+
+	(void) happened, (void) wake_ms;
+	(void) events_watch_file(&role->events, "/" CONTRACT_DRIVER_CTR_READY);
+	if (!fs_exists(role->root_fd, CONTRACT_DRIVER_CTR_READY))
+		sidecar->tried = false;
+	else if (!sidecar->tried && !is_loaded(sidecar) &&
+		 sysmodule_is_live(role->root_fd, "nvidia")) {
+		sidecar->tried = true; /* what fails once would fail at every event */
+		(void) plan_do(&role->plan, &again, &action);
+	}
+}
+
+static const struct watch sidecar_watches[] = {
+	{ "driver", follow_driver },
+};
+
+static int run(int root_fd, const char *name, const char *const *module, const char *option)
+{
+	struct sidecar sidecar = {
+		.role = {
+			.name = name,
+			.state_folder = GPU_STATE_FOLDER,
+			.host_root = "/" CONTRACT_GPU_HOST_ROOT,
+			.root_fd = root_fd,
+			.watches = sidecar_watches,
+			.watch_count = ARRAY_SIZE(sidecar_watches),
+		},
+		.module = module,
+		.option = option,
+	};
+
+	return role_run(&sidecar.role, sidecar_steps, ARRAY_SIZE(sidecar_steps));
+}
+
+int gds_main(int root_fd, char *const *arguments)
+{
+	static const char *const module[] = { "nvidia_fs" };
+
+	(void) arguments;
+	return run(root_fd, "gds", module, "--nvidia-fs");
+}
+
+int gdrcopy_main(int root_fd, char *const *arguments)
+{
+	static const char *const module[] = { "gdrdrv" };
+
+	(void) arguments;
+	return run(root_fd, "gdrcopy", module, "--gdrcopy");
+}

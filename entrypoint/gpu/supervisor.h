@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Starts daemons one after the other, starts again what ends by itself (after 1 s, doubling up to
+ * 60 s), stops them in reverse order with SIGTERM and then SIGKILL, and keeps a file that says how
+ * each of them is: nothing of a plan is in it, so that any role can have daemons.
+ *
+ * That file has a line for each daemon, in the order of their start:
+ *   name pid state restarts since last-exit again why
+ * with pid 0 when none runs; state one of off, starting, up, done, waiting, stopping; since in
+ * seconds since 1970; last-exit "exit:N", "signal:N", "late" (it was not up in time), "unable" (its
+ * program could not be started) or "-" (none ended yet); again: when one that is waiting is started
+ * again, in seconds since 1970, else 0; why: up to the end of the line, how it ended last and its
+ * last words, "" when none ended yet. What is read out of this file has to cope with less.
+ */
+#pragma once
+
+#include "entrypoint/gpu/daemon.h"
+#include "entrypoint/engine/events.h"
+#include "entrypoint/engine/journal.h"
+
+#define SUPERVISOR_DAEMONS 6
+
+/* A start gives up on a daemon that is needed after as many failures. */
+#define SUPERVISOR_TRIES 3
+
+/* How long a killed daemon may take to leave the system call that it is in. */
+#define SUPERVISOR_KILL_MS 2000u
+
+/* From SIGTERM to SIGKILL for what a daemon left behind. */
+#define SUPERVISOR_ORPHANS_MS 5000u
+
+struct supervisor {
+	struct daemon daemons[SUPERVISOR_DAEMONS];
+	size_t count;
+	int root_fd;
+	const char *state_file; /* relative to the root */
+	struct events *events;
+	struct journal *journal;
+	uint64_t orphans_since_ms; /* CLOCK_MONOTONIC of their SIGTERM; 0: none are waited for */
+};
+
+/*
+ * Makes the process the one that orphans below it come to: daemons fork. Hears of ended children
+ * from @supervisor->events from now on. The fields from root_fd on are set by the caller.
+ */
+void supervisor_open(struct supervisor *supervisor);
+void supervisor_close(struct supervisor *supervisor);
+
+/* A new daemon, zeroed, that starts after those before it; NULL when there are too many. */
+struct daemon *supervisor_add(struct supervisor *supervisor, const char *name);
+
+/*
+ * To be asked after each event: starts them in order, each when the one before it is up, failed
+ * without being needed, or done; the last one is waited for only if it is needed. 0: all are on
+ * their way. 1: not yet, @error says what is waited for. Negative: a needed one failed too often,
+ * @error says how. Alarms are set in the events.
+ */
+int supervisor_start(struct supervisor *supervisor, struct error *error);
+
+/*
+ * To be asked after each event, once started: starts again what ended and is due. Lowers *wake_ms
+ * (CLOCK_MONOTONIC) to when it has to be asked again.
+ */
+void supervisor_look(struct supervisor *supervisor, uint64_t *wake_ms);
+
+/*
+ * To be asked after each event: ends them in reverse order, then whatever they left behind. 0: all
+ * ended, or the kernel holds what is left. 1: not yet, @error says what is waited for.
+ */
+int supervisor_stop(struct supervisor *supervisor, struct error *error);
+
+/* The first daemon that is needed and not up; NULL when all are. */
+const struct daemon *supervisor_lacks(const struct supervisor *supervisor);

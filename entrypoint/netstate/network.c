@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "entrypoint/netstate/network.h"
+
+#include <fcntl.h>
+#include <string.h>
+
+#include "common/fs.h"
+#include "entrypoint/engine/kill_point.h"
+#include "entrypoint/netstate/away.h"
+#include "entrypoint/netstate/devices.h"
+#include "entrypoint/netstate/links.h"
+#include "entrypoint/netstate/rdma.h"
+#include "entrypoint/engine/record.h"
+#include "entrypoint/netstate/tell.h"
+
+#define _cleanup_records_ _cleanup_(records_free)
+#define BOOT_ID_PATH      "proc/sys/kernel/random/boot_id"
+#define MACHINE_PATH      "sys/class/dmi/id/product_uuid"
+#define TRIED             "tried" /* field of the boot record: restored once, and this is owed */
+
+bool network_is_saved(int root_fd, const char *journal)
+{
+	return fs_exists(root_fd, journal);
+}
+
+/* Kept for whoever wants to know, out of the way of the next one. */
+static int put_aside(const struct network *network, const char *why)
+{
+	char aside[512];
+
+	(void) snprintf(aside, sizeof(aside), "%.490s.%s", network->journal, why);
+	return renameat(network->root_fd, network->journal, network->root_fd, aside) < 0 ? -errno
+											 : 0;
+}
+
+/* ---- whose boot a journal is of */
+
+static struct record *boot_record(const struct records *records)
+{
+	for (size_t i = 0; i < records->count; i++)
+		if (strcmp(records->items[i].kind, "boot") == 0)
+			return &records->items[i];
+	return NULL;
+}
+
+/* Devices are known by their places, which another machine has too. */
+static int name_machine(const struct network *network, struct record *record)
+{
+	_cleanup_free_ char *machine = NULL;
+
+	if (fs_read_line(network->root_fd, MACHINE_PATH, &machine) < 0 || !*machine)
+		return 0;
+	return record_set(record, "machine", machine);
+}
+
+/* A disk that was cloned. A machine that does not say which it is, is taken for the same. */
+static bool is_foreign(const struct network *network, const struct records *records)
+{
+	_cleanup_free_ char *machine = NULL;
+	const struct record *record = boot_record(records);
+	const char *saved = record ? record_get(record, "machine") : NULL;
+
+	return saved && fs_read_line(network->root_fd, MACHINE_PATH, &machine) == 0 && *machine &&
+	       strcmp(saved, machine) != 0;
+}
+
+static bool is_owed(const struct records *records)
+{
+	const struct record *record = boot_record(records);
+	const char *tried = record ? record_get(record, TRIED) : NULL;
+
+	return tried && strcmp(tried, "1") == 0;
+}
+
+static int name_boot(const struct network *network, struct records *records, struct error *error)
+{
+	_cleanup_free_ char *id = NULL;
+	struct record *record = boot_record(records);
+	int r = fs_read_line(network->root_fd, BOOT_ID_PATH, &id);
+
+	if (r < 0)
+		return error_set_errno(error, r, "/" BOOT_ID_PATH);
+	if (!record)
+		record = records_add(records, "boot");
+	if (!record || record_set(record, "id", id) < 0 || name_machine(network, record) < 0 ||
+		(record_get(record, TRIED) && record_set(record, TRIED, "0") < 0))
+		return error_set_errno(error, -ENOMEM, "network state");
+	return 0;
+}
+
+static bool is_of_this_boot(const struct network *network, const struct records *records)
+{
+	_cleanup_free_ char *id = NULL;
+	const struct record *record = boot_record(records);
+	const char *saved = record ? record_get(record, "id") : NULL;
+
+	return saved && fs_read_line(network->root_fd, BOOT_ID_PATH, &id) == 0 &&
+	       strcmp(saved, id) == 0;
+}
+
+/* The journal of this machine. -ENOENT: there is none. One that is of no use is put aside. */
+static int read_journal(const struct network *network, struct records *records, struct error *error)
+{
+	int r = records_read(network->root_fd, network->journal, records, error);
+
+	if (r == -EBADMSG)
+		(void) put_aside(network, "damaged");
+	if (r < 0 || !is_foreign(network, records))
+		return r;
+	network_note(network, "%s is of another machine: put aside as %s.foreign", network->journal,
+		network->journal);
+	records_free(records);
+	(void) put_aside(network, "foreign");
+	return -ENOENT;
+}
+
+bool network_is_owed(int root_fd, const char *journal)
+{
+	_cleanup_records_ struct records records = { 0 };
+	struct error ignored;
+
+	return records_read(root_fd, journal, &records, &ignored) == 0 && is_owed(&records);
+}
+
+bool network_can_restore(int root_fd, const char *journal)
+{
+	_cleanup_records_ struct records records = { 0 };
+	struct error ignored;
+
+	return records_read(root_fd, journal, &records, &ignored) < 0 ||
+	       devices_are_driven(root_fd, &records);
+}
+
+/* ---- saving */
+
+/*
+ * What of an earlier life's journal holds: nothing, when no driver has gone since; all, when one
+ * has; of devices alone, when the node has booted since, for its interfaces are then as its own
+ * configuration made them, and of those what it has not set up itself. Of what a finished restore
+ * owes, what has not come or not been set up since.
+ */
+static void choose_what_holds(const struct network *network, struct records *records)
+{
+	struct error error = { 0 };
+
+	if (is_of_this_boot(network, records) && is_owed(records)) {
+		network_note(network, "%s has what an earlier start could not restore",
+			network->journal);
+		links_forget_done(records);
+		devices_forget_set_up(network, records);
+		return;
+	}
+	if (is_of_this_boot(network, records)) {
+		if (links_are_untouched(network, records, &error))
+			records_free(records);
+		return;
+	}
+	network_note(network, "%s is of an earlier boot: interfaces are saved as they are now",
+		network->journal);
+	links_forget(records);
+	away_forget(records);
+	rdma_forget(records);
+	devices_forget_set_up(network, records);
+}
+
+static int read_earlier(const struct network *network, struct records *records, struct error *error)
+{
+	int r = read_journal(network, records, error);
+
+	if (r == -EBADMSG) {
+		network_note(network, "%s; put aside", error->text);
+		return 0;
+	}
+	if (r == 0)
+		choose_what_holds(network, records);
+	return r == -ENOENT ? 0 : r;
+}
+
+int network_save(const struct network *network, struct error *error)
+{
+	_cleanup_records_ struct records records = { 0 };
+	int r = read_earlier(network, &records, error);
+
+	if (r == 0)
+		r = name_boot(network, &records, error);
+	if (r == 0)
+		r = devices_save(network, &records, error);
+	if (r == 0 && (away_save(network, &records) < 0 || rdma_save(network, &records) < 0))
+		r = error_set_errno(error, -ENOMEM, "network state");
+	if (r == 0)
+		r = links_save(network, &records, error);
+	if (r == 0)
+		r = records_write(network->root_fd, network->journal, &records, error);
+	kill_point("network:saved");
+	return r < 0 ? error_prefix(error, r, "the network's state cannot be saved") : 0;
+}
+
+/* ---- restoring */
+
+/* A journal that is gone stays gone also after a power loss. */
+static int remove_journal(const struct network *network)
+{
+	_cleanup_free_ char *folder = strdup(network->journal);
+	char *slash = folder ? strrchr(folder, '/') : NULL;
+	_cleanup_close_ int folder_fd = -1;
+
+	if (unlinkat(network->root_fd, network->journal, 0) < 0 && errno != ENOENT)
+		return -errno;
+	if (slash)
+		*slash = '\0';
+	folder_fd =
+		openat(network->root_fd, slash ? folder : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (folder_fd >= 0)
+		(void) fsync(folder_fd);
+	return 0;
+}
+
+static void restore_parts(
+	const struct network *network, struct records *records, struct network_result *result)
+{
+	struct error part = { 0 };
+
+	if (devices_restore(network, records, result, &part) < 0) {
+		network_failure(network, result, "devices: %s", part.text);
+		result->is_cut_short = true;
+	}
+	kill_point("network:devices");
+	if (links_restore(network, records, result, &part) < 0) {
+		network_failure(network, result, "interfaces: %s", part.text);
+		result->is_cut_short = true;
+	}
+	rdma_restore(network, records, result);
+	kill_point("network:rdma");
+	away_restore(network, records, result);
+	kill_point("network:restored");
+}
+
+/* Only what is owed: what is back is the node's again, and what is changed there holds. */
+static int keep_owed(const struct network *network, struct records *records)
+{
+	struct record *record = boot_record(records);
+	struct error why = { 0 };
+
+	if (!record || record_set(record, TRIED, "1") < 0)
+		return -ENOMEM;
+	if (records_write(network->root_fd, network->journal, records, &why) < 0)
+		network_note(network, "%s stays whole", why.text);
+	return 0;
+}
+
+int network_restore(
+	const struct network *network, struct network_result *result, struct error *error)
+{
+	_cleanup_records_ struct records records = { 0 };
+	bool same_boot;
+	bool again;
+	int r = read_journal(network, &records, error);
+
+	*result = (struct network_result){ 0 };
+	if (r < 0)
+		return r;
+	again = is_owed(&records);
+	same_boot = is_of_this_boot(network, &records);
+	if (!same_boot) {
+		away_forget(&records);
+		rdma_forget(&records);
+	}
+	if (again)
+		network_note(network, "what an earlier start could not restore is tried once more");
+	restore_parts(network, &records, result);
+	if (!result->is_cut_short && !(result->is_absent && same_boot))
+		return 0;
+	if (again) {
+		result->is_given_up = true;
+		return 0;
+	}
+	result->is_owed = true;
+	network_note(network, "the next start tries once more what is not back");
+	return keep_owed(network, &records) < 0 ? error_set_errno(error, -ENOMEM, "network state")
+						: 0;
+}
+
+void network_forget(const struct network *network, const struct network_result *result)
+{
+	int r;
+
+	if (result->is_owed)
+		return;
+	r = result->is_given_up ? put_aside(network, "unrestored") : remove_journal(network);
+	if (r < 0)
+		network_note(network, "%s cannot be removed, the next start reads it again: %s",
+			network->journal, strerror(-r));
+	else if (result->is_given_up)
+		network_note(network,
+			"what was tried twice is not tried again; its state is in %s.unrestored",
+			network->journal);
+}

@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "entrypoint/netstate/rdma.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <rdma/rdma_netlink.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/fs.h"
+#include "entrypoint/netstate/device_state.h"
+#include "entrypoint/netstate/link_table.h"
+#include "entrypoint/netstate/netlink.h"
+#include "entrypoint/netstate/tell.h"
+#include "entrypoint/netstate/uevents.h"
+
+#define KIND      "rdma"
+#define CLASS     "sys/class/infiniband"
+#define NAME_SIZE 64 /* IB_DEVICE_NAME_MAX of include/rdma/ib_verbs.h */
+
+/* An RDMA device that is there. */
+struct rdma_device {
+	char name[NAME_SIZE];
+	char device[LINK_DEVICE_SIZE];
+	char module[DEVICE_PART_SIZE]; /* of the device's driver */
+};
+
+struct rdma_devices {
+	struct rdma_device *items;
+	size_t count;
+};
+
+static void read_module(int dir_fd, char module[DEVICE_PART_SIZE])
+{
+	char target[PATH_MAX];
+	ssize_t length = readlinkat(dir_fd, "device/driver/module", target, sizeof(target) - 1);
+	const char *slash;
+
+	target[length < 0 ? 0 : length] = '\0';
+	slash = strrchr(target, '/');
+	(void) snprintf(
+		module, DEVICE_PART_SIZE, "%.*s", DEVICE_PART_SIZE - 1, slash ? slash + 1 : target);
+}
+
+/* False: it has gone again, or is no device's (rdma_rxe's stand on interfaces). */
+static bool read_device(int class_fd, const char *name, struct rdma_device *device)
+{
+	_cleanup_close_ int dir_fd = openat(class_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	*device = (struct rdma_device){ 0 };
+	if (dir_fd < 0 || snprintf(device->name, NAME_SIZE, "%s", name) >= NAME_SIZE)
+		return false;
+	link_device_of(dir_fd, device->device);
+	read_module(dir_fd, device->module);
+	return device->device[0] != '\0';
+}
+
+static int look(int root_fd, struct rdma_devices *devices)
+{
+	_cleanup_close_ int class_fd = openat(root_fd, CLASS, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	_cleanup_strv_ struct strv names = { 0 };
+	int r = class_fd < 0 ? 0 : fs_list(class_fd, ".", &names);
+
+	free(devices->items);
+	*devices =
+		(struct rdma_devices){ .items = calloc(names.count + 1, sizeof(*devices->items)) };
+	if (r == -ENOMEM || !devices->items)
+		return -ENOMEM;
+	for (size_t i = 0; i < names.count; i++)
+		if (read_device(class_fd, names.items[i], &devices->items[devices->count]))
+			devices->count++;
+	return 0;
+}
+
+/* NULL: there is none, or more than one, of which nobody can know which is which. */
+static const struct rdma_device *only_of(const struct rdma_devices *devices, const char *device)
+{
+	const struct rdma_device *found = NULL;
+
+	for (size_t i = 0; i < devices->count; i++) {
+		if (strcmp(devices->items[i].device, device) != 0)
+			continue;
+		if (found)
+			return NULL;
+		found = &devices->items[i];
+	}
+	return found;
+}
+
+/* ---- saving */
+
+static bool is_recorded(const struct records *records, const char *device)
+{
+	for (size_t i = 0; i < records->count; i++) {
+		const char *of = record_get(&records->items[i], "device");
+
+		if (strcmp(records->items[i].kind, KIND) == 0 && of && strcmp(of, device) == 0)
+			return true;
+	}
+	return false;
+}
+
+static int save_one(struct records *records, const struct rdma_device *device)
+{
+	struct record *record = records_add(records, KIND);
+	int r = record ? record_set(record, "device", device->device) : -ENOMEM;
+
+	return r < 0 ? r : record_set(record, "name", device->name);
+}
+
+int rdma_save(const struct network *network, struct records *records)
+{
+	struct rdma_devices devices = { 0 };
+	int r = look(network->root_fd, &devices);
+
+	for (size_t i = 0; r == 0 && i < devices.count; i++) {
+		const struct rdma_device *device = &devices.items[i];
+
+		if (strv_contains(network->modules, device->module) &&
+			only_of(&devices, device->device) && !is_recorded(records, device->device))
+			r = save_one(records, device);
+	}
+	free(devices.items);
+	return r;
+}
+
+/* ---- restoring */
+
+struct renaming {
+	const struct network *network;
+	const struct records *records;
+	struct network_result *result;
+	struct netlink *netlink;
+	struct rdma_devices now;
+};
+
+static bool is_ours(const struct record *record)
+{
+	return strcmp(record->kind, KIND) == 0 && record_get(record, "device") &&
+	       record_get(record, "name");
+}
+
+/* What the record's device is called now; NULL: it has no RDMA device. */
+static const char *name_now(const struct renaming *renaming, const struct record *record)
+{
+	const struct rdma_device *now = only_of(&renaming->now, record_get(record, "device"));
+
+	return now ? now->name : NULL;
+}
+
+static bool are_there(void *context)
+{
+	struct renaming *renaming = context;
+
+	if (look(renaming->network->root_fd, &renaming->now) < 0)
+		return true;
+	for (size_t i = 0; i < renaming->records->count; i++)
+		if (is_ours(&renaming->records->items[i]) &&
+			!name_now(renaming, &renaming->records->items[i]))
+			return false;
+	return true;
+}
+
+struct search {
+	const char *name;
+	uint32_t index;
+	bool is_found;
+};
+
+static int find_index(void *context, const struct nlmsghdr *message)
+{
+	struct search *search = context;
+	const struct nlattr *attribute;
+	bool is_it = false;
+	uint32_t index = 0;
+
+	mnl_attr_for_each(attribute, message, 0)
+	{
+		uint16_t type = mnl_attr_get_type(attribute);
+
+		if (type == RDMA_NLDEV_ATTR_DEV_INDEX &&
+			mnl_attr_validate(attribute, MNL_TYPE_U32) >= 0)
+			index = mnl_attr_get_u32(attribute);
+		if (type == RDMA_NLDEV_ATTR_DEV_NAME &&
+			mnl_attr_validate(attribute, MNL_TYPE_NUL_STRING) >= 0)
+			is_it = strcmp(mnl_attr_get_str(attribute), search->name) == 0;
+	}
+	if (is_it) {
+		search->index = index;
+		search->is_found = true;
+	}
+	return 0;
+}
+
+static int rename_device(
+	struct renaming *renaming, const char *from, const char *to, struct error *error)
+{
+	struct search search = { .name = from };
+	struct nlmsghdr *request = netlink_request(
+		renaming->netlink, RDMA_NL_GET_TYPE(RDMA_NL_NLDEV, RDMA_NLDEV_CMD_GET), NLM_F_DUMP);
+	int r = netlink_talk(renaming->netlink, request, find_index, &search, error);
+
+	if (r < 0)
+		return r;
+	if (!search.is_found)
+		return error_set(error, -ENODEV, "the kernel has no RDMA device %s", from);
+	request = netlink_request(
+		renaming->netlink, RDMA_NL_GET_TYPE(RDMA_NL_NLDEV, RDMA_NLDEV_CMD_SET), 0);
+	mnl_attr_put_u32(request, RDMA_NLDEV_ATTR_DEV_INDEX, search.index);
+	netlink_put_text(request, RDMA_NLDEV_ATTR_DEV_NAME, to);
+	return netlink_talk(renaming->netlink, request, NULL, NULL, error);
+}
+
+/* The table has the new name at once. */
+static int rename_to(
+	struct renaming *renaming, const char *from, const char *to, struct error *error)
+{
+	int r = rename_device(renaming, from, to, error);
+
+	for (size_t i = 0; r == 0 && i < renaming->now.count; i++)
+		if (strcmp(renaming->now.items[i].name, from) == 0) {
+			(void) snprintf(renaming->now.items[i].name, NAME_SIZE, "%s", to);
+			break;
+		}
+	return r;
+}
+
+/* One of ours that waits for its own name goes aside for as long as that takes. */
+static int make_way(struct renaming *renaming, const char *name, struct error *error)
+{
+	for (size_t i = 0; i < renaming->records->count; i++) {
+		const struct record *record = &renaming->records->items[i];
+		const char *now = is_ours(record) ? name_now(renaming, record) : NULL;
+		char aside[NAME_SIZE];
+
+		if (!now || strcmp(now, name) != 0)
+			continue;
+		(void) snprintf(aside, sizeof(aside), "slipway_%zu", i);
+		return rename_to(renaming, now, aside, error);
+	}
+	return 0; /* whoever has it, the kernel says so */
+}
+
+/* Of a device that is there: another one's absence was told. */
+static void tell_absent(const struct renaming *renaming, const struct record *record)
+{
+	const char *device = record_get(record, "device");
+	char driver[DEVICE_PART_SIZE];
+
+	device_link(renaming->network->root_fd, device, "driver", driver);
+	if (*driver)
+		network_failure(renaming->network, renaming->result,
+			"the RDMA device %s (of %s) did not come within %u ms",
+			record_get(record, "name"), device, renaming->network->bind_ms);
+}
+
+static void restore_one(struct renaming *renaming, const struct record *record)
+{
+	const char *name = record_get(record, "name");
+	const char *now = name_now(renaming, record);
+	struct error error = { 0 };
+	char from[NAME_SIZE];
+
+	if (!now)
+		tell_absent(renaming, record);
+	if (!now || strcmp(now, name) == 0)
+		return;
+	(void) snprintf(from, sizeof(from), "%s", now);
+	if (strlen(name) >= NAME_SIZE || strchr(name, '/'))
+		(void) error_set(&error, -EBADMSG, "its record is damaged");
+	else if (make_way(renaming, name, &error) == 0)
+		(void) rename_to(renaming, from, name, &error);
+	if (*error.text)
+		network_failure(renaming->network, renaming->result,
+			"the RDMA device %s (of %s): its name (it is %s): %s", name,
+			record_get(record, "device"), from, error.text);
+}
+
+static bool has_any(const struct records *records)
+{
+	for (size_t i = 0; i < records->count; i++)
+		if (is_ours(&records->items[i]))
+			return true;
+	return false;
+}
+
+static void await(struct renaming *renaming)
+{
+	_cleanup_close_ int uevents = uevents_open();
+
+	(void) uevents_wait(uevents, renaming->network->bind_ms, are_there, renaming);
+}
+
+/* The socket is opened for devices that are there: to ask for the family could load the host's. */
+static void restore_all(struct renaming *renaming)
+{
+	struct error error = { 0 };
+
+	await(renaming);
+	if (renaming->now.count && netlink_open(NETLINK_RDMA, &renaming->netlink, &error) < 0) {
+		network_failure(renaming->network, renaming->result, "names of RDMA devices: %s",
+			error.text);
+		return;
+	}
+	for (size_t i = 0; i < renaming->records->count; i++)
+		if (is_ours(&renaming->records->items[i]))
+			restore_one(renaming, &renaming->records->items[i]);
+	netlink_close(&renaming->netlink);
+}
+
+static bool is_other(const struct record *record)
+{
+	return strcmp(record->kind, KIND) != 0;
+}
+
+void rdma_forget(struct records *records)
+{
+	records_keep(records, is_other);
+}
+
+void rdma_restore(
+	const struct network *network, struct records *records, struct network_result *result)
+{
+	struct renaming renaming = { .network = network, .records = records, .result = result };
+
+	if (has_any(records))
+		restore_all(&renaming);
+	free(renaming.now.items);
+	rdma_forget(records);
+}

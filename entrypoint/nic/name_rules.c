@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "entrypoint/nic/name_rules.h"
+
+#include <ctype.h>
+#include <limits.h>
+#include <string.h>
+
+#include "common/fs.h"
+#include "entrypoint/contract.h"
+
+#define NET "sys/class/net"
+
+/* Linux include/uapi/linux/netdevice.h, NET_NAME_*: up to here the kernel counted. */
+#define NAME_ENUMERATED 1
+
+#define END_LABEL "slipway_names_end"
+
+struct port {
+	char name[64];
+	char place[PATH_MAX]; /* "/devices/pci0000:00/0000:00:03.0" */
+	char number[16];      /* dev_port */
+	char label[64];       /* phys_port_name, or "" */
+};
+
+struct ports {
+	struct port *items;
+	size_t count;
+};
+
+static void ports_free(struct ports *ports)
+{
+	free(ports->items);
+}
+
+static void read_attribute(
+	int root_fd, const char *name, const char *attribute, char *value, size_t size)
+{
+	_cleanup_free_ char *line = NULL;
+	char path[PATH_MAX];
+
+	(void) snprintf(path, sizeof(path), NET "/%s/%s", name, attribute);
+	value[0] = '\0';
+	if (fs_read_line(root_fd, path, &line) == 0)
+		(void) snprintf(value, size, "%s", line);
+}
+
+static bool read_link(int root_fd, const char *name, const char *link, char target[PATH_MAX])
+{
+	char path[PATH_MAX];
+	ssize_t size;
+
+	(void) snprintf(path, sizeof(path), NET "/%s%s", name, link);
+	size = readlinkat(root_fd, path, target, PATH_MAX - 1);
+	target[size < 0 ? 0 : size] = '\0';
+	return size > 0;
+}
+
+static bool is_driver_ours(const struct name_rules *rules, const char *name)
+{
+	char target[PATH_MAX], vendor[16];
+	const char *slash;
+
+	if (read_link(rules->root_fd, name, "/device/driver/module", target)) {
+		slash = strrchr(target, '/');
+		if (strv_contains(rules->modules, slash ? slash + 1 : target))
+			return true;
+	}
+	read_attribute(rules->root_fd, name, "device/vendor", vendor, sizeof(vendor));
+	return strtoul(vendor, NULL, 16) == CONTRACT_PCI_MELLANOX;
+}
+
+/* "../../devices/…/0000:00:03.0/net/ens3" to "/devices/…/0000:00:03.0". */
+static bool place_of(int root_fd, const char *name, char place[PATH_MAX])
+{
+	char target[PATH_MAX];
+	const char *begin;
+	char *end;
+
+	if (!read_link(root_fd, name, "", target))
+		return false;
+	begin = strstr(target, "/devices/");
+	end = strstr(target, "/net/");
+	if (!begin || !end || end < begin)
+		return false;
+	*end = '\0';
+	(void) snprintf(place, PATH_MAX, "%s", begin);
+	return true;
+}
+
+/* What stands in a rule for itself: no pattern, no substitution, no quote. */
+static bool is_plain(const char *text)
+{
+	for (; *text; text++)
+		if (!isalnum((unsigned char) *text) && !strchr("/.:,_+-@", *text))
+			return false;
+	return true;
+}
+
+/* "eth0", which the kernel gives out by the order of coming: udev cannot give it in its stead. */
+static bool is_counted(int root_fd, const char *name)
+{
+	char type[16];
+
+	read_attribute(root_fd, name, "name_assign_type", type, sizeof(type));
+	return strtoul(type, NULL, 10) <= NAME_ENUMERATED;
+}
+
+static int add_port(
+	const struct name_rules *rules, const char *name, struct ports *ports, struct error *error)
+{
+	struct port port = { .name = "" };
+	struct port *grown;
+
+	if (!place_of(rules->root_fd, name, port.place) || is_counted(rules->root_fd, name))
+		return 0;
+	(void) snprintf(port.name, sizeof(port.name), "%s", name);
+	read_attribute(rules->root_fd, name, "dev_port", port.number, sizeof(port.number));
+	read_attribute(rules->root_fd, name, "phys_port_name", port.label, sizeof(port.label));
+	if (!is_plain(port.name) || !is_plain(port.place) || !is_plain(port.label))
+		return strv_pushf(rules->notes,
+			       "no udev rule keeps the name of %s: a rule cannot hold it or its "
+			       "place",
+			       name) < 0
+			       ? error_set_errno(error, -ENOMEM, "%s", name)
+			       : 0;
+	grown = reallocarray(ports->items, ports->count + 1, sizeof(*grown));
+	if (!grown)
+		return error_set_errno(error, -ENOMEM, "%s", name);
+	ports->items = grown;
+	ports->items[ports->count++] = port;
+	return 0;
+}
+
+static int find_ports(const struct name_rules *rules, struct ports *ports, struct error *error)
+{
+	_cleanup_strv_ struct strv names = { 0 };
+	int r = fs_list(rules->root_fd, NET, &names);
+
+	if (r < 0)
+		return error_set_errno(error, r, "/" NET);
+	for (size_t i = 0; r == 0 && i < names.count; i++)
+		if (is_driver_ours(rules, names.items[i]))
+			r = add_port(rules, names.items[i], ports, error);
+	return r;
+}
+
+/* Of a PCI function's own: "p0". Not "pf0vf1", "c1pf0", "pf0sf88". */
+static bool is_physical(const char *label)
+{
+	return label[0] == 'p' && isdigit((unsigned char) label[1]);
+}
+
+/* "np0" at its end, or before a virtual function's "v12". */
+static bool has_port_in_name(const char *name)
+{
+	for (const char *at = strstr(name, "np"); at; at = strstr(at + 1, "np")) {
+		const char *rest = at + 2 + strspn(at + 2, "0123456789");
+
+		if (at > name && rest > at + 2 && (!*rest || *rest == 'v'))
+			return true;
+	}
+	return false;
+}
+
+static bool any_has_port_in_name(const struct ports *ports)
+{
+	for (size_t i = 0; i < ports->count; i++)
+		if (has_port_in_name(ports->items[i].name))
+			return true;
+	return false;
+}
+
+/* Another interface of the same device that is no representor either. */
+static const struct port *sibling_of(const struct ports *ports, const struct port *port)
+{
+	for (size_t i = 0; i < ports->count; i++) {
+		const struct port *other = &ports->items[i];
+
+		if (other != port && strcmp(other->place, port->place) == 0 &&
+			(!*other->label || is_physical(other->label)))
+			return other;
+	}
+	return NULL;
+}
+
+#define PIN "DEVPATH==\"%s/net/*\", %sNAME=\"%s\"\n"
+
+/*
+ * One of several of its device is told by its port's number where they differ. The driver that
+ * comes may name the port, or name it no more: neither can be known now.
+ */
+static void put_port(FILE *stream, const struct ports *ports, const struct port *port)
+{
+	const struct port *sibling = sibling_of(ports, port);
+	char condition[128] = "";
+
+	if (*port->label && !is_physical(port->label))
+		(void) snprintf(
+			condition, sizeof(condition), "ENV{.SLIPWAY_PORT}==\"%s\", ", port->label);
+	else if (sibling && strcmp(sibling->number, port->number) != 0)
+		(void) snprintf(
+			condition, sizeof(condition), "ATTR{dev_port}==\"%s\", ", port->number);
+	else if (*port->label) {
+		(void) snprintf(
+			condition, sizeof(condition), "ENV{.SLIPWAY_PORT}==\"%s\", ", port->label);
+		if (!sibling)
+			(void) fprintf(
+				stream, PIN, port->place, "ENV{.SLIPWAY_PORT}==\"\", ", port->name);
+	}
+	(void) fprintf(stream, PIN, port->place, condition, port->name);
+}
+
+static void put_head(FILE *stream)
+{
+	(void) fputs(
+		"# Written by slipway-init, which keeps the names of network interfaces over a "
+		"change of their driver.\n"
+		"# It is gone when its container ends, and says nothing after a reboot.\n"
+		"ACTION!=\"add\", GOTO=\"" END_LABEL "\"\n"
+		"SUBSYSTEM!=\"net\", GOTO=\"" END_LABEL "\"\n"
+		"NAME!=\"\", GOTO=\"" END_LABEL "\"\n"
+		"ENV{.SLIPWAY_PORT}=\"$attr{phys_port_name}\"\n",
+		stream);
+}
+
+/*
+ * Representors have names of their own ("pf0vf1"; of old drivers "1"), and IPoIB's children
+ * ("ib0.8001") their user's.
+ */
+static void put_exceptions(FILE *stream)
+{
+	(void) fputs("ENV{.SLIPWAY_PORT}==\"*pf*\", GOTO=\"" END_LABEL "\"\n"
+		     "ENV{.SLIPWAY_PORT}==\"[0-9]*\", GOTO=\"" END_LABEL "\"\n"
+		     "KERNEL==\"*.*\", GOTO=\"" END_LABEL "\"\n",
+		stream);
+}
+
+static void put_general(FILE *stream)
+{
+	(void) fprintf(stream,
+		"NAME==\"\", ENV{.SLIPWAY_PORT}==\"p[0-9]\", ATTRS{vendor}==\"0x%04x\", "
+		"ENV{ID_NET_NAME_ALLOW_PHYS_PORT_NAME}=\"0\", IMPORT{builtin}=\"net_id\"\n",
+		CONTRACT_PCI_MELLANOX);
+}
+
+static void put_all(FILE *stream, const struct ports *ports)
+{
+	put_head(stream);
+	for (size_t i = 0; i < ports->count; i++)
+		if (*ports->items[i].label && !is_physical(ports->items[i].label))
+			put_port(stream, ports, &ports->items[i]);
+	put_exceptions(stream);
+	for (size_t i = 0; i < ports->count; i++)
+		if (!*ports->items[i].label || is_physical(ports->items[i].label))
+			put_port(stream, ports, &ports->items[i]);
+	if (!any_has_port_in_name(ports))
+		put_general(stream);
+	(void) fputs("LABEL=\"" END_LABEL "\"\n", stream);
+}
+
+int name_rules_make(const struct name_rules *rules, char **ret_text, struct error *error)
+{
+	_cleanup_(ports_free) struct ports ports = { 0 };
+	_cleanup_free_ char *text = NULL;
+	size_t size = 0;
+	FILE *stream;
+	int r = find_ports(rules, &ports, error);
+
+	if (r < 0)
+		return r;
+	stream = open_memstream(&text, &size);
+	if (!stream)
+		return error_set_errno(error, -ENOMEM, "udev rules");
+	put_all(stream, &ports);
+	if (fclose(stream) != 0)
+		return error_set_errno(error, -ENOMEM, "udev rules");
+	*ret_text = TAKE_PTR(text);
+	return 0;
+}

@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "entrypoint/role/role.h"
+
+#include <stdarg.h>
+#include <string.h>
+#include <sys/utsname.h>
+
+#include "common/fs.h"
+#include "entrypoint/engine/lock.h"
+#include "entrypoint/role/mountinfo.h"
+#include "entrypoint/status/metrics.h"
+#include "entrypoint/node_build/nodebuild.h"
+#include "entrypoint/variables.h"
+
+int action_fail(struct action *action, enum reason reason, int code, const char *format, ...)
+{
+	va_list arguments;
+
+	va_start(arguments, format);
+	(void) vsnprintf(action->error.text, sizeof(action->error.text), format, arguments);
+	va_end(arguments);
+	return action_reason(action, reason, code);
+}
+
+int action_missing(struct action *action, enum reason reason, const char *format, ...)
+{
+	va_list arguments;
+
+	va_start(arguments, format);
+	(void) vsnprintf(action->error.text, sizeof(action->error.text), format, arguments);
+	va_end(arguments);
+	action->reason = reason;
+	return 1;
+}
+
+int action_reason(struct action *action, enum reason reason, int code)
+{
+	if (code < 0)
+		action->reason = reason;
+	return code;
+}
+
+int action_write(struct action *action, const char *path, const char *text)
+{
+	const struct role *role = action->role;
+	int r = fs_write_atomic(role->root_fd, path, text, strlen(text), 0644);
+
+	if (r < 0)
+		return action_fail(action, REASON_MOUNT_FAILED, r,
+			"/%s cannot be written: %s: is the operator's host folder mounted there, "
+			"writable?",
+			path, strerror(-r));
+	return 0;
+}
+
+int role_expect_shared(struct action *action, const char *path)
+{
+	const struct role *role = action->role;
+	struct mountinfo mount;
+
+	if (mountinfo_find(role->root_fd, path, &mount) < 0)
+		return 0; /* nothing is known of the mounts */
+	if (mount.of_root)
+		return action_fail(action, REASON_MOUNT_FAILED, -ENODEV,
+			"/%s is not a mount of the host but the container's own folder, which "
+			"nobody else sees: mount the hostPath /%s there with mountPropagation: "
+			"Bidirectional",
+			path, path);
+	if (!mount.shared)
+		return action_fail(action, REASON_MOUNT_FAILED, -EINVAL,
+			"/%s is mounted, but what is mounted below it does not reach the host: the "
+			"volumeMount of the hostPath /%s needs mountPropagation: Bidirectional "
+			"(and the pod privileged: true)",
+			path, path);
+	return 0;
+}
+
+int role_identify(struct action *action)
+{
+	struct role *role = action->role;
+	struct utsname system;
+	int r;
+
+	(void) uname(&system);
+	(void) snprintf(role->krel, sizeof(role->krel), "%s", system.release);
+	image_read(role->root_fd, role->krel, &role->image);
+	r = image_has_kernel(role->root_fd, &role->image, role->krel, &action->error);
+	if (r == -ENOENT && nodebuild_wanted(role))
+		return 0; /* a later step makes them */
+	if (r == 0)
+		r = image_driver_modules(
+			role->root_fd, role->krel, &role->driver_modules, &action->error);
+	return action_reason(action, REASON_NO_MODULES_FOR_KERNEL, r);
+}
+
+static void hear_proof(struct role *role, const struct worker_message *message)
+{
+	journal_proof(&role->journal, message->text.text);
+	journal_event(&role->journal, "proof", role->journal.step,
+		(uint64_t) message->duration_ms * 1000 + 1, REASON_NONE, message->text.text);
+}
+
+static void hear_worker(void *context, const struct worker_message *message)
+{
+	struct role *role = context;
+	static const char *const events[] = {
+		[WORKER_LOADED] = "loaded",
+		[WORKER_UNLOADED] = "unloaded",
+		[WORKER_NOTE] = "note",
+	};
+
+	if (message->kind == WORKER_NOTE)
+		journal_event(&role->journal, "note", role->journal.step, 0, REASON_NONE,
+			message->text.text);
+	else if (message->kind == WORKER_PROOF)
+		hear_proof(role, message);
+	else if (message->kind < ARRAY_SIZE(events))
+		journal_event(&role->journal, events[message->kind], message->text.text,
+			(uint64_t) message->duration_ms * 1000 + 1, REASON_NONE, "");
+}
+
+static uint32_t step_deadline(const void *context, const struct step *step)
+{
+	const struct role *role = context;
+
+	return step->kind == STEP_WAIT && !step->deadline_ms ? role->options.ofed_ms
+							     : step->deadline_ms;
+}
+
+/* The end of a start that went wrong, of a stop, or of both. Returns the exit code. */
+static int finish(struct role *role)
+{
+	struct plan *plan = &role->plan;
+	bool stopped = plan->reason == REASON_NONE;
+
+	journal_detail(&role->journal, stopped ? REASON_STOPPED : plan->reason,
+		!stopped        ? plan->error.text
+		: role->left_so ? role->left_so
+				: "");
+	if (!stopped)
+		journal_termination(&role->journal, plan->reason, plan->error.text);
+	journal_state(&role->journal, stopped ? "stopped" : "failed", "");
+	journal_event(&role->journal, stopped ? "stopped" : "gave up", "", 0,
+		stopped ? REASON_NONE : plan->reason,
+		!stopped        ? plan->error.text
+		: role->left_so ? role->left_so
+				: "all is undone");
+	return reason_entry(stopped ? REASON_STOPPED : plan->reason)->exit_code;
+}
+
+/*
+ * A wait ends for what is no event of any watch, too (an uevent that is no module's, SIGHUP): that
+ * is not told, for 0 means to a watch that serving begins.
+ */
+static unsigned next_event(struct role *role, uint64_t wake_ms)
+{
+	/* While a watch waited (for a worker, say), something came for all of them. */
+	unsigned happened = role->events.unheard;
+
+	while (!happened && !role->events.stop_count)
+		happened = events_wait(&role->events, wake_ms);
+	role->events.unheard = 0;
+	return happened;
+}
+
+static void serve(struct role *role)
+{
+	unsigned happened = 0;
+
+	journal_state(&role->journal, "ready", "");
+	journal_event(&role->journal, "ready", "", role->journal.ready_us, REASON_NONE, "");
+	while (!role->events.stop_count) {
+		uint64_t wake_ms = EVENTS_NEVER;
+
+		for (size_t i = 0; i < role->watch_count && !role->events.stop_count; i++)
+			role->watches[i].look(role, happened, &wake_ms);
+		happened = next_event(role, wake_ms);
+	}
+}
+
+static int finish_once(struct role *role)
+{
+	journal_state(&role->journal, "done", "");
+	journal_event(&role->journal, "all done", "", 0, REASON_NONE, "");
+	return 0;
+}
+
+static int live(struct role *role)
+{
+	int r;
+
+	journal_open(&role->journal);
+	variables_tell(&role->journal);
+	r = plan_start(&role->plan);
+	if (r == 0 && role->once)
+		return finish_once(role);
+	if (r == 0)
+		serve(role);
+	if (role->events.stop_count)
+		journal_event(&role->journal, "signal", "", 0, REASON_NONE, "asked to stop");
+	journal_state(&role->journal, r == 0 || r == -EINTR ? "stopping" : "failing", "");
+	(void) plan_stop(&role->plan);
+	return finish(role);
+}
+
+/* What goes wrong before the role is ours touches no state file: another instance may own them. */
+static int refuse(const struct role *role, enum reason reason, const struct error *error)
+{
+	(void) fprintf(
+		stderr, "%s: [%s] %s\n", role->name, reason_entry(reason)->code, error->text);
+	journal_termination(&role->journal, reason, error->text);
+	return reason_entry(reason)->exit_code;
+}
+
+static int expect_image(const struct role *role, struct error *error)
+{
+	struct utsname system;
+	struct image image;
+
+	(void) uname(&system);
+	image_read(role->root_fd, system.release, &image);
+	return image_expect_role(&image, role->name, error);
+}
+
+int role_run(struct role *role, const struct step *steps, size_t step_count)
+{
+	struct error error = { "" };
+	int exit_code;
+	int r;
+
+	role->lock_fd = -1;
+	journal_prepare(&role->journal, role->root_fd, role->name, role->state_folder);
+	role->journal.changed = metrics_changed;
+	if (events_open(&role->events, &error) < 0)
+		return refuse(role, REASON_INTERNAL, &error);
+	if (options_read(&role->options, role->arguments, &error) < 0)
+		return refuse(role, REASON_USAGE, &error);
+	if (expect_image(role, &error) < 0)
+		return refuse(role, REASON_USAGE, &error);
+	r = role->read_inputs ? role->read_inputs(role, &error) : 0;
+	if (r < 0)
+		return refuse(role, r == -EBUSY ? REASON_ALREADY_RUNNING : REASON_USAGE, &error);
+	r = role->lock_path ? lock_take(role->root_fd, role->lock_path, &role->lock_fd, &error) : 0;
+	if (r < 0)
+		return refuse(
+			role, r == -EBUSY ? REASON_ALREADY_RUNNING : REASON_MOUNT_FAILED, &error);
+	role->plan = (struct plan){
+		.steps = steps,
+		.step_count = step_count,
+		.role = role,
+		.events = &role->events,
+		.journal = &role->journal,
+		.listener = hear_worker,
+		.busy_ms = role->options.unload_ms,
+		.grace_ms = role->grace_ms,
+		.deadline_ms = step_deadline,
+	};
+	exit_code = live(role);
+	journal_close(&role->journal);
+	/* A worker that hangs in the kernel shares the lock: its file stays, and keeps others out.
+	 */
+	if (role->lock_path && !role->events.worker_pid)
+		lock_let_go(role->root_fd, role->lock_path, role->lock_fd);
+	events_close(&role->events);
+	strv_free(&role->driver_modules);
+	return exit_code;
+}

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the three roles share: the life of the process around a plan, and the actions that more than
+ * one of them needs. A role file (gpu.c, nic.c, peermem.c) holds its steps and little else.
+ */
+#pragma once
+
+#include "entrypoint/image.h"
+#include "entrypoint/options.h"
+#include "entrypoint/engine/plan.h"
+#include "entrypoint/rdma/state.h"
+#include "module/elf_module.h"
+
+#define ROLE_KREL_SIZE 65 /* struct utsname's release */
+
+struct role;
+struct nodebuild;
+
+/* Something that a role looks after while it serves. */
+struct watch {
+	const char *name;
+	/*
+	 * Called once when serving begins (@happened is 0) and after every event since, with the
+	 * EVENT_ bits. One that wants to be called at a time even if nothing happens lowers
+	 * *wake_ms (CLOCK_MONOTONIC, absolute) to it. Long work is done by plan_do().
+	 */
+	void (*look)(struct role *role, unsigned happened, uint64_t *wake_ms);
+};
+
+struct role {
+	const char *name;         /* "gpu", "nic", "peermem" */
+	const char *state_folder; /* relative to the root: events, status, what has to survive */
+	const char *lock_path;    /* relative to the root, or NULL: many may run */
+	const char *host_root; /* where the host's root is seen from here: its modules lie below */
+	bool makes_room;       /* unloads other builds of its modules first */
+	uint32_t grace_ms;     /* plan.h; 0: none */
+	/* How a role that was stopped left the node, or NULL: with all undone. Set by an undo. */
+	const char *left_so;
+	bool once;                  /* ends after its last step, serves nobody and undoes nothing */
+	bool unloads_holders;       /* and what holds its modules, whoever loaded it */
+	const char *const *devices; /* prefixes of the device paths whose users keep modules busy */
+	const struct nodebuild *build; /* what it compiles on a node, or NULL: nothing */
+	int root_fd;
+	int lock_fd;
+	/*
+	 * What a role reads of its own before anything is touched, or NULL: a failure ends the
+	 * process with REASON_USAGE, or for -EBUSY with REASON_ALREADY_RUNNING.
+	 */
+	int (*read_inputs)(struct role *role, struct error *error);
+	char krel[ROLE_KREL_SIZE];
+	char *const *arguments; /* after the verb, or NULL where a role takes none */
+	struct options options;
+	struct image image;
+	char without_peer_memory[BUILD_ID_HEX_SIZE]; /* of an RDMA core that lacks the interface */
+	struct strv driver_modules;                  /* the image's own, for this kernel */
+	struct peermem_state peermem;                /* of the GPU and the peermem role */
+	const struct watch *watches;
+	size_t watch_count;
+	struct events events;
+	struct journal journal;
+	struct plan plan;
+};
+
+/*
+ * Takes the role's lock, runs the steps, serves until a stop signal, undoes them. @role's fields up
+ * to root_fd are set by the caller. Returns the process's exit code.
+ */
+int role_run(struct role *role, const struct step *steps, size_t step_count);
+
+/* Sets an action's failure: reason and message. Returns @code. */
+int action_fail(struct action *action, enum reason reason, int code, const char *format, ...)
+	_printf_(4, 5);
+/* For a STEP_WAIT: says what is missing, and the reason should its deadline pass. Returns 1. */
+int action_missing(struct action *action, enum reason reason, const char *format, ...)
+	_printf_(3, 4);
+/* Gives a failure whose message is in action->error its reason; passes success (0 or more) on. */
+int action_reason(struct action *action, enum reason reason, int code);
+
+/* Replaces a flag file, or fails the action with what to look at. */
+int action_write(struct action *action, const char *path, const char *text);
+
+/*
+ * Fails the action (REASON_MOUNT_FAILED) unless @path is on a shared mount of the host: what is
+ * mounted or written below would stay in the container, and nobody else would see it.
+ */
+int role_expect_shared(struct action *action, const char *path);
+
+/* STEP_DIRECT: finds the running kernel and the image's modules for it. */
+int role_identify(struct action *action);
+
+struct loader;
+
+/*
+ * Which of the image's modules are loaded, live or not yet, to @present; and the first of them that
+ * is another build than the image's to @foreign, "" when none is.
+ */
+int role_compare_loaded(const struct role *role, struct loader *loader, struct strv *present,
+	char foreign[64], struct error *error);
+
+/* Is any of the image's modules loaded? Reads sysfs only. */
+bool role_has_loaded(const struct role *role);
+
+/*
+ * STEP_WORKER: when a module of the image is loaded in another build, unloads all that the image
+ * replaces. Modules that are the image's very own stay: an earlier life of the container loaded
+ * them. The names of what was unloaded go to <state_folder>/<role>.replaced before the first goes.
+ */
+int role_make_room(struct action *action);
+/*
+ * STEP_WORKER, the undo of role_make_room(): loads what was unloaded again, from the host's tree,
+ * when the start failed or the operator wants the old driver back.
+ */
+int role_give_back(struct action *action);
+
+/*
+ * To be called in a worker before the first load: keeps the list of modules that were there before
+ * us in <state_folder>/<role>.before, unless an earlier life of the container left one.
+ */
+int role_remember_before(const struct role *role, struct error *error);
+
+/*
+ * STEP_WORKER: unloads the image's modules, all or none, then the dependencies of theirs that were
+ * not there before us and that nobody else uses by now.
+ */
+int role_unload(struct action *action);
+
+/*
+ * Loads the modules with their dependencies, in this order. The first @required of them must be in
+ * the image; others that it lacks are passed over. Afterwards every loaded module of the image's
+ * set has to be the image's very own: udev may have been quicker with the host's.
+ */
+int role_load(struct action *action, const char *const *modules, size_t count, size_t required);

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A package as the list of a repository has it: what apt's and rpm's lists have in common. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/error.h"
+#include "kernels/repo/stanza.h"
+
+/* Every string is there, "" where the list has none. */
+struct package {
+	char *name;
+	char *version; /* apt's as it stands; rpm's as [epoch:]version-release, epoch 0 left out */
+	char *architecture; /* as the list has it: "amd64", "all", "x86_64", "noarch" */
+	char *source;       /* source package, without version: "linux", "kernel" */
+	/*
+	 * As apt writes Depends; rpm's Requires in the same syntax, less what has a parenthesis in
+	 * its name: sonames, kernel symbols, rich dependencies.
+	 */
+	char *depends;
+	char *provides; /* "name (= version), …", in the same syntax, with the same exception */
+	char *path;     /* below the repository's base URL */
+	char *sha256;   /* lower-case hex */
+	uint64_t size_bytes;
+};
+
+void package_free(struct package *package);
+
+/*
+ * Refuses (-EPROTO) what a list must not name: a path that leads out of the repository, a name or
+ * version with blanks or control characters, a SHA-256 that is none. @list is for messages.
+ */
+int package_check(
+	const struct package *package, const char *list, struct error *error) _must_check_;
+
+/* Is it a relative path of printable characters without blanks, "." or ".."? */
+bool package_path_is_safe(const char *path);
+
+/* A stanza of apt's Packages; checked. The caller frees it. */
+int package_from_stanza(const struct stanza *stanza, const char *list, struct package *ret,
+	struct error *error) _must_check_;
+
+/* Writes it as such a stanza, with the fields above and a blank line. */
+void package_write(const struct package *package, FILE *file);
+
+struct package_list {
+	struct package *items;
+	size_t count;
+	size_t capacity;
+};
+
+/* Takes over the package's strings, also when it fails (-ENOMEM). */
+int package_list_push(struct package_list *list, struct package *package) _must_check_;
+/* By name, then version (version_compare()), then architecture; of the same package one stays. */
+void package_list_sort(struct package_list *list);
+void package_list_free(struct package_list *list);

@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What becomes of a build whose modules will load, will not, or of which that cannot be told. */
+#include "tests/unit/support.h"
+
+#include "cli/stage/arrow_tools.h"
+#include "common/fs.h"
+#include "kernels/local/local_scan.h"
+#include "kernels/probe/probe.h"
+#include "kernels/tool.h"
+#include "module/trailer.h"
+
+#define KREL    "6.1.0-1-test"
+#define LAYOUT  "0x9060323f\tmodule_layout\tvmlinux\tEXPORT_SYMBOL\t\n"
+#define PRINTK  "0x00000007\tprintk\tvmlinux\tEXPORT_SYMBOL\t\n"
+#define BEHIND  "0x00000007\tprintk\tvmlinux\tEXPORT_SYMBOL\tDMA_BUF\n"
+#define CHANGED "0x00000008\tprintk\tvmlinux\tEXPORT_SYMBOL\t\n"
+#define PEER    "0x8e6daf35\tib_register_peer_memory_client\t/b/ib_uverbs\tEXPORT_SYMBOL\t\n"
+
+static void put_module(const struct folder *folder, const char *path)
+{
+	_cleanup_free_ char *data = NULL;
+	size_t size = 0;
+
+	assert_int_equal(fs_read(AT_FDCWD, FIXTURES "/peer.ko", 0, &data, &size), 0);
+	folder_write(folder, path, data, size);
+}
+
+static char *below(const struct folder *folder, const char *name)
+{
+	char *path = NULL;
+
+	assert_true(asprintf(&path, "%s/%s", folder->path, name) > 0);
+	return path;
+}
+
+/* peer.ko with a signature of the build's key, which is in the folder. */
+static void sign_module(const struct folder *folder, const struct build *build, const char *path)
+{
+	struct module_signer signer = { .cert = build->signing.cert, .hash = "sha256" };
+	_cleanup_free_ unsigned char *cms = NULL;
+	_cleanup_free_ char *name = below(folder, "ours.key");
+	_cleanup_free_ char *data = NULL;
+	_cleanup_free_ char *file = NULL;
+	struct module_key *key = NULL;
+	struct error error = { 0 };
+	size_t size = 0;
+	size_t cms_size = 0;
+
+	assert_int_equal(fs_read(AT_FDCWD, FIXTURES "/peer.ko", 0, &data, &size), 0);
+	assert_int_equal(module_key_open(name, NULL, &key, &error), 0);
+	signer.key = key;
+	assert_int_equal(module_sign(&signer, data, size, &cms, &cms_size, &error), 0);
+	file = malloc(size + cms_size + MODULE_TRAILER_SIZE);
+	assert_non_null(file);
+	memcpy(file, data, size);
+	memcpy(file + size, cms, cms_size);
+	module_trailer_write(cms_size, (unsigned char *) file + size + cms_size);
+	folder_write(folder, path, file, size + cms_size + MODULE_TRAILER_SIZE);
+	module_key_free(&key);
+}
+
+struct proven {
+	struct build build;
+	char *conf;   /* PROOF_CONF */
+	char *report; /* proof.json */
+};
+
+static void proven_done(struct proven *proven)
+{
+	free(proven->conf);
+	free(proven->report);
+	module_cert_free(&proven->build.signing.cert);
+	for (size_t i = 0; i < proven->build.local.count; i++) {
+		local_scan_free(proven->build.local.inputs[i].scan);
+		free(proven->build.local.inputs[i].path);
+	}
+	free(proven->build.local.inputs);
+	for (size_t i = 0; i < ARROW_COUNT; i++)
+		free(proven->build.states[i].output);
+	free(proven->build.lock.krel);
+	kernel_record_free(&proven->build.record);
+}
+
+/* A kernel with these exports, and an NVIDIA set of one module, without OFED. */
+static void prove(const struct folder *folder, const char *exports, struct proven *ret)
+{
+	struct build *build = &ret->build;
+	_cleanup_free_ char *log = below(folder, "log");
+	char *output = below(folder, "output"); /* freed by proven_done() */
+	const struct arrow_place place = { .folder = output, .log = log, .key = "" };
+	struct error error = { 0 };
+
+	build->nvidia.kind = SOURCE_PACKAGE;
+	build->options.jobs = 1;
+	build->record.options[KOPT_MODULES] = 'y';
+	build->lock.krel = strdup(KREL);
+	build->record.krel = strdup(KREL);
+	build->record.arch = strdup("x86_64");
+	build->record.config_source = strdup(".config");
+	build->record.vermagic = strdup("6.1.0-1-test SMP preempt mod_unload modversions ");
+	build->record.vermagic_source = strdup("config");
+	build->states[ARROW_KERNEL].output = below(folder, "kernel");
+	build->states[ARROW_MODULES].output = below(folder, "modules");
+	build->states[ARROW_NVIDIA].output = below(folder, "nvidia");
+	build->states[ARROW_NVIDIA_SIGNED].output = below(folder, "nvidia-signed");
+	build->states[ARROW_PROOF].output = output;
+	folder_write_text(folder, "kernel/lib/modules/" KREL "/build/Module.symvers", exports);
+	folder_write_text(folder, "modules/lib/modules/" KREL "/modules.builtin",
+		"kernel/ib_uverbs.ko\nkernel/nvidia-core.ko\n");
+	folder_write_text(folder, "nvidia/set.conf", "source=nvidia\nversion=1.0\n");
+	if (build->options.sign_cert)
+		sign_module(folder, build, "nvidia-signed/lib/modules/" KREL "/updates/peer.ko");
+	else
+		put_module(folder, "nvidia/lib/modules/" KREL "/updates/nvidia/peer.ko");
+	folder_subfolder(folder, "output");
+	if (proof_run(build, &place, &error) < 0)
+		fail_msg("%s", error.text);
+	ret->conf = folder_read_text(folder, "output/" PROOF_CONF);
+	ret->report = folder_read_text(folder, "output/proof.json");
+}
+
+static void what_will_load_passes(void **state)
+{
+	_cleanup_(proven_done) struct proven proven = { 0 };
+	struct error error = { 0 };
+
+	prove(*state, LAYOUT PRINTK PEER, &proven);
+	assert_contains(proven.conf, "all=holds\nall_modules=1\nall_loading=1\n");
+	assert_contains(proven.conf, "gpu=holds\ngpu_modules=1\ngpu_loading=1");
+	assert_contains(proven.conf, "nic=holds\nnic_modules=0\nnic_loading=0\n");
+	if (proof_judge(&proven.build, &error) < 0)
+		fail_msg("%s", error.text);
+}
+
+/* The verdict stays, so that a second run says it again at once; and --force is asked each time. */
+static void refuses(
+	struct proven *proven, enum exit_code code, const char *verdict, const char *reason)
+{
+	_cleanup_(proof_result_free) struct proof_result result = { 0 };
+	struct error error = { 0 };
+
+	for (int i = 0; i < 2; i++) {
+		assert_true(proof_judge(&proven->build, &error) < 0);
+		assert_int_equal(proven->build.failure, code);
+		assert_contains(error.text, KREL ": of 1 modules 0 will load, so no image is made");
+		assert_contains(error.text, reason);
+	}
+	proven->build.options.force = true;
+	assert_int_equal(proof_judge(&proven->build, &error), 0);
+	assert_int_equal(proof_read(&proven->build, "gpu", &result, &error), 0);
+	assert_string_equal(result.verdict, verdict);
+	assert_string_equal(result.modules, "1");
+	assert_string_equal(result.loading, "0");
+}
+
+static void what_will_not_load_has_code_3(void **state)
+{
+	_cleanup_(proven_done) struct proven proven = { 0 };
+
+	prove(*state, LAYOUT CHANGED PEER, &proven);
+	refuses(&proven, EXIT_CODE_WILL_NOT_LOAD, "will-not-load", "printk");
+	assert_contains(proven.report, "will not load");
+}
+
+static void what_cannot_be_told_has_code_4(void **state)
+{
+	_cleanup_(proven_done) struct proven proven = { 0 };
+
+	prove(*state, LAYOUT BEHIND PEER, &proven);
+	refuses(&proven, EXIT_CODE_CANNOT_TELL, "cannot-tell", "DMA_BUF");
+	assert_contains(proven.report, "cannot tell");
+}
+
+/* As the kernel's own configuration says: no key was given, and nothing is signed. */
+static void an_enforcing_kernel_refuses_what_is_not_signed(void **state)
+{
+	_cleanup_(proven_done) struct proven proven = { 0 };
+
+	proven.build.record.options[KOPT_MODULE_SIG] = 'y';
+	proven.build.record.options[KOPT_MODULE_SIG_FORCE] = 'y';
+	prove(*state, LAYOUT PRINTK PEER, &proven);
+	refuses(&proven, EXIT_CODE_WILL_NOT_LOAD, "will-not-load", "sign");
+}
+
+static void run(const struct folder *folder, const char *line)
+{
+	_cleanup_strv_ struct strv argv = { 0 };
+	struct error error = { 0 };
+
+	assert_int_equal(strv_split(&argv, line, " "), 0);
+	if (tool_run_in(folder->path, &argv, NULL, &error) < 0)
+		fail_msg("%s", error.text);
+}
+
+/* A key of the build's own. */
+static void make_key(const struct folder *folder, struct proven *proven)
+{
+	struct error error = { 0 };
+
+	run(folder, "openssl req -x509 -noenc -days 30 -subj /CN=ours -newkey rsa:2048 -keyout "
+		    "ours.key -out ours.pem");
+	proven->build.options.sign_cert = "ours.pem";
+	assert_int_equal(
+		module_cert_read(folder->fd, "ours.pem", &proven->build.signing.cert, &error), 0);
+}
+
+/* What slipway probe collected on a node with this key. */
+static void make_probe(
+	const struct folder *folder, struct proven *proven, const char *enforces, const char *key)
+{
+	struct local_kernel *local = &proven->build.local;
+	_cleanup_free_ char *text = NULL;
+
+	assert_true(asprintf(&text,
+			    "{\"schema\":\"slipway-probe-1\",\"kernel\":{\"release\":\"" KREL "\"},"
+			    "\"security\":{\"sig_enforce\":%s,\"keys\":[{\"description\":\"Any "
+			    "key: %s\"}]}}",
+			    enforces, key) > 0);
+	folder_write_text(folder, PROBE_FILE, text);
+	run(folder, "tar -cf probe.tar " PROBE_FILE);
+	local->inputs = calloc(1, sizeof(*local->inputs));
+	assert_non_null(local->inputs);
+	local->count = 1;
+	local->inputs[0].kind = LOCAL_PROBE;
+	local->inputs[0].path = below(folder, "probe.tar");
+	local->inputs[0].scan = local_scan_new();
+	assert_non_null(local->inputs[0].scan);
+	assert_int_equal(local_scan_add(local->inputs[0].scan, PROBE_FILE, text), 0);
+	proven->build.record.options[KOPT_MODULE_SIG] = 'y';
+}
+
+/* A good signature is of use to a node that has its key only. */
+static void an_enforcing_node_has_to_have_our_key(void **state)
+{
+	_cleanup_(proven_done) struct proven proven = { 0 };
+
+	make_key(*state, &proven);
+	make_probe(*state, &proven, "true", "0123456789abcdef0123456789abcdef01234567");
+	prove(*state, LAYOUT PRINTK PEER, &proven);
+	refuses(&proven, EXIT_CODE_CANNOT_TELL, "cannot-tell",
+		"whose key is not among those that the kernel was seen to have");
+	assert_contains(proven.report, "\"signature-key\"");
+	assert_contains(proven.report, "mokutil --import");
+	assert_contains(proven.report, "CONFIG_SYSTEM_TRUSTED_KEYS");
+	assert_null(strstr(proven.report, "--trust"));
+}
+
+static void a_node_that_has_our_key_takes_what_we_sign(void **state)
+{
+	_cleanup_(proven_done) struct proven proven = { 0 };
+	struct error error = { 0 };
+	char id[CMS_ID_HEX_SIZE];
+
+	make_key(*state, &proven);
+	module_cert_key_id(proven.build.signing.cert, id);
+	make_probe(*state, &proven, "true", id);
+	prove(*state, LAYOUT PRINTK PEER, &proven);
+	assert_contains(proven.conf, "all=holds\n");
+	assert_int_equal(proof_judge(&proven.build, &error), 0);
+}
+
+static void a_node_that_does_not_insist_needs_no_key(void **state)
+{
+	_cleanup_(proven_done) struct proven proven = { 0 };
+
+	make_key(*state, &proven);
+	make_probe(*state, &proven, "false", "0123456789abcdef0123456789abcdef01234567");
+	prove(*state, LAYOUT PRINTK PEER, &proven);
+	assert_contains(proven.conf, "all=holds\n");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		folder_test(what_will_load_passes),
+		folder_test(what_will_not_load_has_code_3),
+		folder_test(what_cannot_be_told_has_code_4),
+		folder_test(an_enforcing_kernel_refuses_what_is_not_signed),
+		folder_test(an_enforcing_node_has_to_have_our_key),
+		folder_test(a_node_that_has_our_key_takes_what_we_sign),
+		folder_test(a_node_that_does_not_insist_needs_no_key),
+	};
+
+	return cmocka_run_group_tests_name("proof_step", tests, NULL, NULL);
+}

@@ -1,0 +1,383 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Messages of devlink and of rtnetlink about VFs: those of a kernel are read, ours are read back.
+ */
+#include <libmnl/libmnl.h>
+#include <linux/devlink.h>
+#include <linux/genetlink.h>
+#include <linux/if_arp.h>
+#include <linux/if_link.h>
+#include <linux/rtnetlink.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "entrypoint/netstate/devlink.h"
+#include "entrypoint/netstate/vf.h"
+#include "tests/unit/netlink_messages.h"
+#include "tests/unit/support.h"
+
+#define BUFFER_SIZE 8192
+
+static size_t put_hex(void *to, const char *digits)
+{
+	size_t size = strlen(digits) / 2;
+
+	for (size_t i = 0; i < size; i++) {
+		char pair[3] = { digits[2 * i], digits[2 * i + 1], '\0' };
+
+		((unsigned char *) to)[i] = (unsigned char) strtoul(pair, NULL, 16);
+	}
+	return size;
+}
+
+static struct nlmsghdr *message_of(const char *digits, void *buffer)
+{
+	struct nlmsghdr *message = buffer;
+
+	size_t size = put_hex(buffer, digits);
+
+	assert_int_equal(message->nlmsg_len, size);
+	return message;
+}
+
+/* ---- devlink */
+
+static void modes_of_the_eswitch_are_read(void **state)
+{
+	_Alignas(8) char buffer[BUFFER_SIZE];
+	struct devlink_eswitch eswitch = { 0 };
+
+	(void) state;
+	devlink_read_eswitch(message_of(MESSAGE_ESWITCH, buffer), &eswitch);
+	assert_true(eswitch.has_mode && eswitch.has_inline && eswitch.has_encap);
+	assert_int_equal(eswitch.mode, DEVLINK_ESWITCH_MODE_SWITCHDEV);
+	assert_int_equal(eswitch.inline_mode, DEVLINK_ESWITCH_INLINE_MODE_TRANSPORT);
+	assert_int_equal(eswitch.encap_mode, DEVLINK_ESWITCH_ENCAP_MODE_BASIC);
+}
+
+struct kept {
+	char device[DEVLINK_NAME_SIZE];
+	struct devlink_param param;
+	unsigned count;
+};
+
+static int keep(void *context, const char *device, const struct devlink_param *param)
+{
+	struct kept *kept = context;
+
+	(void) snprintf(kept->device, sizeof(kept->device), "%s", device);
+	kept->param = *param;
+	kept->count++;
+	return 0;
+}
+
+static void expect_param(const char *digits, const char *name, uint8_t mode, const char *value)
+{
+	_Alignas(8) char buffer[BUFFER_SIZE];
+	struct kept kept = { 0 };
+
+	assert_int_equal(devlink_read_params(message_of(digits, buffer), keep, &kept), 0);
+	assert_int_equal(kept.count, 1);
+	assert_string_equal(kept.device, "netdevsim/netdevsim0");
+	assert_string_equal(kept.param.name, name);
+	assert_int_equal(kept.param.mode, mode);
+	assert_string_equal(kept.param.value, value);
+}
+
+static void parameters_of_each_type_are_read(void **state)
+{
+	(void) state;
+	expect_param(
+		MESSAGE_PARAM_STRING, "flow_steering_mode", DEVLINK_PARAM_CMODE_RUNTIME, "dmfs");
+	expect_param(MESSAGE_PARAM_NUMBER, "max_macs", DEVLINK_PARAM_CMODE_DRIVERINIT, "32");
+	expect_param(MESSAGE_PARAM_FLAG, "test1", DEVLINK_PARAM_CMODE_DRIVERINIT, "1");
+}
+
+static struct nlmsghdr *begin(void *buffer, size_t size, uint8_t command)
+{
+	struct nlmsghdr *message;
+	struct genlmsghdr *header;
+
+	memset(buffer, 0, size);
+	message = mnl_nlmsg_put_header(buffer);
+	header = mnl_nlmsg_put_extra_header(message, sizeof(*header));
+	header->cmd = command;
+	mnl_attr_put_strz(message, DEVLINK_ATTR_BUS_NAME, "pci");
+	mnl_attr_put_strz(message, DEVLINK_ATTR_DEV_NAME, "0000:3b:00.0");
+	return message;
+}
+
+/* What we would ask to set, in the shape in which the kernel would answer. */
+static void expect_value_back(const struct devlink_param *param)
+{
+	_Alignas(8) char buffer[BUFFER_SIZE];
+	_Alignas(8) char flat[BUFFER_SIZE];
+	struct nlmsghdr *message = begin(buffer, sizeof(buffer), DEVLINK_CMD_PARAM_NEW);
+	struct nlmsghdr *set = begin(flat, sizeof(flat), DEVLINK_CMD_PARAM_SET);
+	struct nlattr *nests[3];
+	struct kept kept = { 0 };
+	const struct nlattr *attribute;
+
+	devlink_put_value(set, param);
+	nests[0] = mnl_attr_nest_start(message, DEVLINK_ATTR_PARAM);
+	mnl_attr_put_strz(message, DEVLINK_ATTR_PARAM_NAME, param->name);
+	mnl_attr_put_u8(message, DEVLINK_ATTR_PARAM_TYPE, param->type);
+	nests[1] = mnl_attr_nest_start(message, DEVLINK_ATTR_PARAM_VALUES_LIST);
+	nests[2] = mnl_attr_nest_start(message, DEVLINK_ATTR_PARAM_VALUE);
+	mnl_attr_for_each(attribute, set, sizeof(struct genlmsghdr))
+	{
+		uint16_t type = mnl_attr_get_type(attribute);
+
+		if (type == DEVLINK_ATTR_PARAM_VALUE_CMODE || type == DEVLINK_ATTR_PARAM_VALUE_DATA)
+			mnl_attr_put(message, type, mnl_attr_get_payload_len(attribute),
+				mnl_attr_get_payload(attribute));
+	}
+	for (int i = 2; i >= 0; i--)
+		mnl_attr_nest_end(message, nests[i]);
+	assert_int_equal(devlink_read_params(message, keep, &kept), 0);
+	assert_int_equal(kept.count, 1);
+	assert_string_equal(kept.device, "pci/0000:3b:00.0");
+	assert_string_equal(kept.param.value, param->value);
+	assert_int_equal(kept.param.mode, param->mode);
+}
+
+static void values_are_put_as_they_are_read(void **state)
+{
+	static const struct devlink_param params[] = {
+		{ "u8", 1, DEVLINK_PARAM_CMODE_RUNTIME, "255" },
+		{ "u16", 2, DEVLINK_PARAM_CMODE_RUNTIME, "65535" },
+		{ "u32", 3, DEVLINK_PARAM_CMODE_DRIVERINIT, "4294967295" },
+		{ "string", 5, DEVLINK_PARAM_CMODE_RUNTIME, "smfs" },
+		{ "on", 6, DEVLINK_PARAM_CMODE_DRIVERINIT, "1" },
+		{ "off", 6, DEVLINK_PARAM_CMODE_DRIVERINIT, "0" },
+	};
+
+	(void) state;
+	for (size_t i = 0; i < ARRAY_SIZE(params); i++)
+		expect_value_back(&params[i]);
+}
+
+static void a_representor_is_a_vfs(void **state)
+{
+	_Alignas(8) char buffer[BUFFER_SIZE];
+	char device[DEVLINK_NAME_SIZE];
+	struct devlink_port port;
+
+	(void) state;
+	assert_true(devlink_read_port(message_of(MESSAGE_PORT_VF, buffer), device, &port));
+	assert_string_equal(device, "netdevsim/netdevsim0");
+	assert_int_equal(port.index, 129);
+	assert_true(port.is_vf);
+	assert_int_equal(port.number, 1);
+	assert_false(port.has_state);
+}
+
+static void a_cards_own_port_is_neither(void **state)
+{
+	_Alignas(8) char buffer[BUFFER_SIZE];
+	struct nlmsghdr *message = begin(buffer, sizeof(buffer), DEVLINK_CMD_PORT_NEW);
+	char device[DEVLINK_NAME_SIZE];
+	struct devlink_port port;
+
+	(void) state;
+	assert_false(devlink_read_port(message, device, &port));
+	mnl_attr_put_u16(message, DEVLINK_ATTR_PORT_FLAVOUR, DEVLINK_PORT_FLAVOUR_PHYSICAL);
+	assert_false(devlink_read_port(message, device, &port));
+}
+
+static void rates_of_nodes_and_of_ports_are_read(void **state)
+{
+	_Alignas(8) char buffer[BUFFER_SIZE];
+	char device[DEVLINK_NAME_SIZE];
+	struct devlink_rate rate;
+
+	(void) state;
+	devlink_read_rate(message_of(MESSAGE_RATE_NODE, buffer), device, &rate);
+	assert_string_equal(rate.node, "group");
+	assert_string_equal(rate.parent, "");
+	assert_int_equal(rate.share, 125000);
+	assert_int_equal(rate.max, 12500000);
+	devlink_read_rate(message_of(MESSAGE_RATE_LEAF, buffer), device, &rate);
+	assert_string_equal(device, "netdevsim/netdevsim0");
+	assert_string_equal(rate.node, "");
+	assert_string_equal(rate.parent, "group");
+	assert_int_equal(rate.port_index, 128);
+	assert_int_equal(rate.share, 0);
+	assert_int_equal(rate.max, 1250000);
+}
+
+static void a_subfunction_is_read_with_address_and_state(void **state)
+{
+	static const uint8_t address[] = { 2, 0, 0, 0, 0, 0x88 };
+	_Alignas(8) char buffer[BUFFER_SIZE];
+	struct nlmsghdr *message = begin(buffer, sizeof(buffer), DEVLINK_CMD_PORT_NEW);
+	char device[DEVLINK_NAME_SIZE];
+	struct devlink_port port;
+	struct nlattr *nest;
+
+	(void) state;
+	mnl_attr_put_u32(message, DEVLINK_ATTR_PORT_INDEX, 32768);
+	mnl_attr_put_u16(message, DEVLINK_ATTR_PORT_FLAVOUR, DEVLINK_PORT_FLAVOUR_PCI_SF);
+	mnl_attr_put_u32(message, DEVLINK_ATTR_PORT_CONTROLLER_NUMBER, 1);
+	mnl_attr_put_u16(message, DEVLINK_ATTR_PORT_PCI_PF_NUMBER, 2);
+	mnl_attr_put_u32(message, DEVLINK_ATTR_PORT_PCI_SF_NUMBER, 88);
+	nest = mnl_attr_nest_start(message, DEVLINK_ATTR_PORT_FUNCTION);
+	mnl_attr_put(message, DEVLINK_PORT_FUNCTION_ATTR_HW_ADDR, sizeof(address), address);
+	mnl_attr_put_u8(message, DEVLINK_PORT_FN_ATTR_STATE, DEVLINK_PORT_FN_STATE_ACTIVE);
+	mnl_attr_nest_end(message, nest);
+	assert_true(devlink_read_port(message, device, &port));
+	assert_string_equal(device, "pci/0000:3b:00.0");
+	assert_int_equal(port.index, 32768);
+	assert_int_equal(port.controller, 1);
+	assert_int_equal(port.pf, 2);
+	assert_int_equal(port.number, 88);
+	assert_int_equal(port.address_size, sizeof(address));
+	assert_memory_equal(port.address, address, sizeof(address));
+	assert_true(port.has_state && port.is_active && !port.is_vf);
+}
+
+/* ---- VFs */
+
+static struct nlmsghdr *link_with(void *buffer, size_t size, uint16_t type)
+{
+	struct nlmsghdr *message;
+	struct ifinfomsg *link;
+
+	memset(buffer, 0, size);
+	message = mnl_nlmsg_put_header(buffer);
+	link = mnl_nlmsg_put_extra_header(message, sizeof(*link));
+	link->ifi_type = type;
+	mnl_attr_put_u32(message, IFLA_NUM_VF, 2);
+	return message;
+}
+
+static struct vf_list read_kernels(uint16_t type)
+{
+	_Alignas(8) char buffer[BUFFER_SIZE];
+	struct nlmsghdr *message = link_with(buffer, sizeof(buffer), type);
+	struct vf_list list = { 0 };
+
+	message->nlmsg_len += (uint32_t) put_hex(mnl_nlmsg_get_payload_tail(message), MESSAGE_VFS);
+	assert_int_equal(vf_read(message, &list), 0);
+	assert_int_equal(list.number, 2);
+	assert_int_equal(list.count, 2);
+	return list;
+}
+
+static void settings_of_vfs_are_read(void **state)
+{
+	static const uint8_t mac[] = { 2, 0, 0, 0, 0, 0x11 };
+	struct vf_list list = read_kernels(ARPHRD_ETHER);
+	const struct vf_settings *first = &list.items[0];
+	const struct vf_settings *second = &list.items[1];
+
+	(void) state;
+	assert_int_equal(first->index, 0);
+	assert_int_equal(first->vlan, 100);
+	assert_int_equal(first->qos, 3);
+	assert_int_equal(first->vlan_protocol, 0x88a8);
+	assert_true(first->trust && first->spoof_check && !first->rss_query);
+	assert_int_equal(first->link_state, IFLA_VF_LINK_STATE_AUTO);
+	assert_int_equal(second->index, 1);
+	assert_memory_equal(second->mac, mac, sizeof(mac));
+	assert_int_equal(second->vlan, 0);
+	assert_int_equal(second->min_rate, 10);
+	assert_int_equal(second->max_rate, 100);
+	assert_true(!second->trust && !second->spoof_check && second->rss_query);
+	assert_int_equal(second->link_state, IFLA_VF_LINK_STATE_ENABLE);
+	assert_false(vf_knows(first, VF_NODE_GUID) || vf_knows(first, VF_PORT_GUID));
+	assert_true(vf_is_same(first, first, VF_MAC));
+	assert_false(vf_is_same(first, second, VF_MAC));
+	assert_false(vf_is_same(first, first, VF_NODE_GUID));
+	free(list.items);
+}
+
+static void an_infiniband_vf_has_no_address_to_set(void **state)
+{
+	struct vf_list list = read_kernels(ARPHRD_INFINIBAND);
+
+	(void) state;
+	assert_false(vf_knows(&list.items[0], VF_MAC) || vf_knows(&list.items[0], VF_VLAN));
+	assert_true(vf_knows(&list.items[0], VF_LINK_STATE));
+	free(list.items);
+}
+
+/* The kernel says ~0 where a driver has no answer. */
+static void what_a_driver_does_not_tell_is_not_known(void **state)
+{
+	_Alignas(8) char buffer[BUFFER_SIZE];
+	struct nlmsghdr *message = link_with(buffer, sizeof(buffer), ARPHRD_ETHER);
+	struct ifla_vf_trust untold = { .vf = 1, .setting = UINT32_MAX };
+	struct vf_list list = { 0 };
+	struct nlattr *nests[2];
+
+	(void) state;
+	nests[0] = mnl_attr_nest_start(message, IFLA_VFINFO_LIST);
+	nests[1] = mnl_attr_nest_start(message, IFLA_VF_INFO);
+	mnl_attr_put(message, IFLA_VF_TRUST, sizeof(untold), &untold);
+	mnl_attr_put(message, IFLA_VF_SPOOFCHK, sizeof(untold), &untold);
+	mnl_attr_put(message, IFLA_VF_RSS_QUERY_EN, sizeof(untold), &untold);
+	mnl_attr_put_u32(message, IFLA_VF_RATE, 7); /* too short: of another kernel */
+	mnl_attr_nest_end(message, nests[1]);
+	mnl_attr_nest_end(message, nests[0]);
+	assert_int_equal(vf_read(message, &list), 0);
+	assert_int_equal(list.count, 1);
+	assert_int_equal(list.items[0].known, 0);
+	free(list.items);
+}
+
+static void settings_are_put_as_they_are_read(void **state)
+{
+	static const struct vf_settings vf = {
+		.index = 7,
+		.mac = { 2, 1, 2, 3, 4, 5 },
+		.node_guid = 0x0002c90300000001,
+		.port_guid = 0x0002c90300000002,
+		.vlan = 4094,
+		.qos = 5,
+		.vlan_protocol = 0x88a8,
+		.min_rate = 1,
+		.max_rate = 2,
+		.trust = true,
+		.spoof_check = true,
+		.link_state = IFLA_VF_LINK_STATE_DISABLE,
+		.rss_query = true,
+		.known = (1u << VF_ATTRIBUTES) - 1,
+	};
+	_Alignas(8) char buffer[BUFFER_SIZE];
+	struct nlmsghdr *message = link_with(buffer, sizeof(buffer), ARPHRD_ETHER);
+	struct vf_list list = { 0 };
+	struct nlattr *nests[2];
+
+	(void) state;
+	nests[0] = mnl_attr_nest_start(message, IFLA_VFINFO_LIST);
+	nests[1] = mnl_attr_nest_start(message, IFLA_VF_INFO);
+	for (int i = 0; i < VF_ATTRIBUTES; i++)
+		vf_put(message, &vf, (enum vf_attribute) i);
+	mnl_attr_nest_end(message, nests[1]);
+	mnl_attr_nest_end(message, nests[0]);
+	assert_int_equal(vf_read(message, &list), 0);
+	assert_int_equal(list.count, 1);
+	assert_int_equal(list.items[0].index, 7);
+	for (int i = 0; i < VF_ATTRIBUTES; i++)
+		assert_true(vf_is_same(&list.items[0], &vf, (enum vf_attribute) i));
+	free(list.items);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(modes_of_the_eswitch_are_read),
+		cmocka_unit_test(parameters_of_each_type_are_read),
+		cmocka_unit_test(values_are_put_as_they_are_read),
+		cmocka_unit_test(a_representor_is_a_vfs),
+		cmocka_unit_test(a_cards_own_port_is_neither),
+		cmocka_unit_test(rates_of_nodes_and_of_ports_are_read),
+		cmocka_unit_test(a_subfunction_is_read_with_address_and_state),
+		cmocka_unit_test(settings_of_vfs_are_read),
+		cmocka_unit_test(an_infiniband_vf_has_no_address_to_set),
+		cmocka_unit_test(what_a_driver_does_not_tell_is_not_known),
+		cmocka_unit_test(settings_are_put_as_they_are_read),
+	};
+
+	return cmocka_run_group_tests_name("devlink", tests, NULL, NULL);
+}

@@ -1,0 +1,815 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Against this machine's own kernel, in a network namespace that has but a loopback interface,
+ * which a /sys in a folder makes a driver's.
+ */
+#include <arpa/inet.h>
+#include <linux/fib_rules.h>
+#include <linux/if.h>
+#include <linux/if_addr.h>
+#include <linux/neighbour.h>
+#include <linux/nexthop.h>
+#include <linux/rtnetlink.h>
+#include <sched.h>
+#include <string.h>
+
+#include "entrypoint/netstate/link_table.h"
+#include "entrypoint/netstate/links.h"
+#include "entrypoint/netstate/netlink.h"
+#include "entrypoint/engine/record.h"
+#include "tests/unit/support.h"
+
+#define _cleanup_netlink_ _cleanup_(netlink_close)
+#define _cleanup_records_ _cleanup_(records_free)
+#define DEVICE            "sys/devices/pci0000:3a/0000:3b:00.0"
+#define LOOPBACK          1
+
+/* ---- a node */
+
+static void put_link(const struct folder *folder, const char *target, const char *path)
+{
+	assert_int_equal(symlinkat(target, folder->fd, path), 0);
+}
+
+static void give_device(const struct folder *folder)
+{
+	put_link(folder, "../../../devices/pci0000:3a/0000:3b:00.0", "sys/class/net/lo/device");
+}
+
+static int make_node(void **state)
+{
+	const struct folder *folder;
+
+	if (unshare(CLONE_NEWNET) < 0 && unshare(CLONE_NEWUSER | CLONE_NEWNET) < 0)
+		return -1;
+	if (folder_make(state) < 0)
+		return -1;
+	folder = *state;
+	folder_write_text(folder, "sys/class/net/lo/dev_port", "0\n");
+	folder_subfolder(folder, DEVICE);
+	folder_subfolder(folder, "sys/bus/pci/drivers/test_nic");
+	folder_subfolder(folder, "sys/module/test_nic");
+	put_link(folder, "../../../bus/pci", DEVICE "/subsystem");
+	put_link(folder, "../../../bus/pci/drivers/test_nic", DEVICE "/driver");
+	put_link(folder, "../../../../module/test_nic", "sys/bus/pci/drivers/test_nic/module");
+	give_device(folder);
+	folder_write_text(folder, "proc/sys/kernel/random/boot_id", "this-boot\n");
+	folder_write_text(folder, "proc/sys/net/ipv4/conf/default/rp_filter", "0\n");
+	folder_write_text(folder, "proc/sys/net/ipv4/conf/lo/rp_filter", "2\n");
+	folder_write_text(folder, "proc/sys/net/ipv4/conf/default/mtu", "1\n");
+	folder_write_text(folder, "proc/sys/net/ipv4/conf/lo/mtu", "2\n");
+	return 0;
+}
+
+#define node_test(function) cmocka_unit_test_setup_teardown(function, make_node, folder_remove)
+
+/* ---- what a person does to it */
+
+static struct netlink *open_route(void)
+{
+	struct netlink *netlink = NULL;
+	struct error error = { 0 };
+
+	if (netlink_open(NETLINK_ROUTE, &netlink, &error) < 0)
+		fail_msg("%s", error.text);
+	return netlink;
+}
+
+static void talk(struct netlink *netlink, struct nlmsghdr *request)
+{
+	struct error error = { 0 };
+
+	if (netlink_talk(netlink, request, NULL, NULL, &error) < 0)
+		fail_msg("%s", error.text);
+}
+
+static void change_link(struct netlink *netlink, unsigned flags, uint32_t mtu)
+{
+	struct nlmsghdr *request = netlink_request(netlink, RTM_NEWLINK, 0);
+	struct ifinfomsg *link = netlink_extra(request, sizeof(*link));
+
+	link->ifi_index = LOOPBACK;
+	link->ifi_change = IFF_UP;
+	link->ifi_flags = flags;
+	mnl_attr_put_u32(request, IFLA_MTU, mtu);
+	talk(netlink, request);
+}
+
+static void address(
+	struct netlink *netlink, uint16_t type, const char *text, uint8_t prefix, uint32_t valid_s)
+{
+	struct nlmsghdr *request =
+		netlink_request(netlink, type, type == RTM_NEWADDR ? NLM_F_CREATE : 0);
+	struct ifaddrmsg *header = netlink_extra(request, sizeof(*header));
+	struct ifa_cacheinfo lifetimes = { .ifa_prefered = valid_s, .ifa_valid = valid_s };
+	struct in_addr bytes;
+
+	assert_int_equal(inet_pton(AF_INET, text, &bytes), 1);
+	header->ifa_family = AF_INET;
+	header->ifa_prefixlen = prefix;
+	header->ifa_index = LOOPBACK;
+	mnl_attr_put(request, IFA_LOCAL, sizeof(bytes), &bytes);
+	mnl_attr_put(request, IFA_ADDRESS, sizeof(bytes), &bytes);
+	mnl_attr_put(request, IFA_CACHEINFO, sizeof(lifetimes), &lifetimes);
+	talk(netlink, request);
+}
+
+static void add_route(struct netlink *netlink, const char *to, const char *via)
+{
+	struct nlmsghdr *request = netlink_request(netlink, RTM_NEWROUTE, NLM_F_CREATE);
+	struct rtmsg *route = netlink_extra(request, sizeof(*route));
+	struct in_addr bytes;
+
+	route->rtm_family = AF_INET;
+	route->rtm_dst_len = 24;
+	route->rtm_table = 77;
+	route->rtm_protocol = RTPROT_STATIC;
+	route->rtm_type = RTN_UNICAST;
+	route->rtm_scope = via ? RT_SCOPE_UNIVERSE : RT_SCOPE_LINK;
+	route->rtm_flags = via ? RTNH_F_ONLINK : 0;
+	assert_int_equal(inet_pton(AF_INET, to, &bytes), 1);
+	mnl_attr_put(request, RTA_DST, sizeof(bytes), &bytes);
+	if (via) {
+		assert_int_equal(inet_pton(AF_INET, via, &bytes), 1);
+		mnl_attr_put(request, RTA_GATEWAY, sizeof(bytes), &bytes);
+	}
+	mnl_attr_put_u32(request, RTA_OIF, LOOPBACK);
+	talk(netlink, request);
+}
+
+static void rule(struct netlink *netlink, uint16_t type)
+{
+	struct nlmsghdr *request =
+		netlink_request(netlink, type, type == RTM_NEWRULE ? NLM_F_CREATE : 0);
+	struct fib_rule_hdr *header = netlink_extra(request, sizeof(*header));
+
+	header->family = AF_INET;
+	header->action = FR_ACT_TO_TBL;
+	mnl_attr_put_u32(request, FRA_TABLE, 77);
+	mnl_attr_put_u32(request, FRA_PRIORITY, 1234);
+	mnl_attr_put_strz(request, FRA_IIFNAME, "lo");
+	talk(netlink, request);
+}
+
+static void add_proxy(struct netlink *netlink)
+{
+	struct nlmsghdr *request = netlink_request(netlink, RTM_NEWNEIGH, NLM_F_CREATE);
+	struct ndmsg *header = netlink_extra(request, sizeof(*header));
+	struct in_addr bytes;
+
+	header->ndm_family = AF_INET;
+	header->ndm_ifindex = LOOPBACK;
+	header->ndm_flags = NTF_PROXY;
+	assert_int_equal(inet_pton(AF_INET, "10.0.0.99", &bytes), 1);
+	mnl_attr_put(request, NDA_DST, sizeof(bytes), &bytes);
+	talk(netlink, request);
+}
+
+static void configure(struct netlink *netlink)
+{
+	change_link(netlink, IFF_UP, 30000);
+	address(netlink, RTM_NEWADDR, "10.0.0.1", 24, UINT32_MAX);
+	address(netlink, RTM_NEWADDR, "10.0.0.2", 24, UINT32_MAX);
+	address(netlink, RTM_NEWADDR, "10.0.1.1", 24, 3000);
+	add_route(netlink, "10.8.0.0", NULL);
+	add_route(netlink, "10.9.0.0", "10.8.0.1");
+	rule(netlink, RTM_NEWRULE);
+	add_proxy(netlink);
+}
+
+/* What a new driver's interface is: routes and neighbours go with its being down. */
+static void forget(struct netlink *netlink)
+{
+	address(netlink, RTM_DELADDR, "10.0.1.1", 24, 0);
+	address(netlink, RTM_DELADDR, "10.0.0.2", 24, 0);
+	address(netlink, RTM_DELADDR, "10.0.0.1", 24, 0);
+	rule(netlink, RTM_DELRULE);
+	change_link(netlink, 0, 65536);
+}
+
+/* ---- what is there */
+
+static int count_message(void *context, const struct nlmsghdr *message)
+{
+	(void) message;
+	(*(unsigned *) context)++;
+	return 0;
+}
+
+static unsigned count(struct netlink *netlink, uint16_t type, size_t header_size)
+{
+	struct nlmsghdr *request = netlink_request(netlink, type, NLM_F_DUMP);
+	struct error error = { 0 };
+	unsigned messages = 0;
+
+	*(uint8_t *) netlink_extra(request, header_size) = AF_INET;
+	assert_int_equal(netlink_talk(netlink, request, count_message, &messages, &error), 0);
+	return messages;
+}
+
+/* The kernel's whole word on routes, rules and addresses but for lifetimes: how many there are. */
+struct counts {
+	unsigned addresses, routes, rules;
+};
+
+static struct counts count_all(struct netlink *netlink)
+{
+	return (struct counts){ count(netlink, RTM_GETADDR, sizeof(struct ifaddrmsg)),
+		count(netlink, RTM_GETROUTE, sizeof(struct rtmsg)),
+		count(netlink, RTM_GETRULE, sizeof(struct fib_rule_hdr)) };
+}
+
+struct life {
+	struct strv modules;
+	struct network network;
+	struct network_result result;
+	struct error error;
+	struct strv told;
+};
+
+static void keep(void *context, const char *text)
+{
+	struct life *life = context;
+
+	assert_int_equal(strv_push(&life->told, text), 0);
+}
+
+static void begin(struct life *life, const struct folder *folder, const char *module)
+{
+	*life = (struct life){ 0 };
+	assert_int_equal(strv_push(&life->modules, module), 0);
+	life->network = (struct network){ .root_fd = folder->fd,
+		.modules = &life->modules,
+		.bind_ms = 50,
+		.tell = keep,
+		.context = life };
+}
+
+static void end(struct life *life)
+{
+	strv_free(&life->modules);
+	strv_free(&life->told);
+}
+
+#define _cleanup_life_ _cleanup_(end)
+
+static void save(struct life *life, struct records *records)
+{
+	struct record *boot = records_add(records, "boot");
+
+	assert_int_equal(record_set(boot, "id", "this-boot"), 0);
+	if (links_save(&life->network, records, &life->error) < 0)
+		fail_msg("%s", life->error.text);
+}
+
+static void restore(struct life *life, struct records *records)
+{
+	if (links_restore(&life->network, records, &life->result, &life->error) < 0)
+		fail_msg("%s", life->error.text);
+}
+
+static const struct record *find(struct records *records, const char *kind)
+{
+	for (size_t i = 0; i < records->count; i++)
+		if (strcmp(records->items[i].kind, kind) == 0)
+			return &records->items[i];
+	return NULL;
+}
+
+/* ---- tests */
+
+static void what_an_interface_had_comes_back(void **state)
+{
+	_cleanup_netlink_ struct netlink *netlink = open_route();
+	_cleanup_records_ struct records records = { 0 };
+	_cleanup_free_ char *filter = NULL;
+	_cleanup_life_ struct life life;
+	struct counts before;
+	struct counts after;
+
+	begin(&life, *state, "test_nic");
+	configure(netlink);
+	before = count_all(netlink);
+	save(&life, &records);
+	forget(netlink);
+	folder_write_text(*state, "proc/sys/net/ipv4/conf/lo/rp_filter", "0\n");
+	restore(&life, &records);
+	assert_string_equal(life.result.first, "");
+	assert_int_equal(life.result.failures, 0);
+	assert_int_equal(life.result.links, 1);
+	after = count_all(netlink);
+	assert_int_equal(after.addresses, before.addresses);
+	assert_int_equal(after.routes, before.routes);
+	assert_int_equal(after.rules, before.rules);
+	filter = folder_read_text(*state, "proc/sys/net/ipv4/conf/lo/rp_filter");
+	assert_int_equal(filter[0], '2');
+}
+
+static void it_can_be_restored_twice(void **state)
+{
+	_cleanup_netlink_ struct netlink *netlink = open_route();
+	_cleanup_records_ struct records records = { 0 };
+	_cleanup_life_ struct life life;
+	struct counts before;
+	struct counts after;
+
+	begin(&life, *state, "test_nic");
+	configure(netlink);
+	before = count_all(netlink);
+	save(&life, &records);
+	restore(&life, &records);
+	assert_int_equal(life.result.failures, 0);
+	after = count_all(netlink);
+	assert_memory_equal(&after, &before, sizeof(before));
+}
+
+static void the_journal_can_be_read(void **state)
+{
+	_cleanup_netlink_ struct netlink *netlink = open_route();
+	_cleanup_records_ struct records records = { 0 };
+	_cleanup_life_ struct life life;
+	const struct record *link;
+	const struct record *sysctls;
+
+	begin(&life, *state, "test_nic");
+	configure(netlink);
+	save(&life, &records);
+	link = find(&records, "link");
+	assert_string_equal(record_get(link, "name"), "lo");
+	assert_string_equal(record_get(link, "device"), "pci/0000:3b:00.0");
+	assert_string_equal(record_get(link, "mtu"), "30000");
+	assert_string_equal(record_get(find(&records, "address"), "link"), "lo");
+	assert_string_equal(record_get(find(&records, "route"), "text"), "10.8.0.0/24, table 77");
+	assert_string_equal(record_get(find(&records, "rule"), "text"), "rule of priority 1234");
+	assert_string_equal(record_get(find(&records, "neighbour"), "text"), "10.0.0.99");
+	sysctls = find(&records, "sysctls");
+	assert_string_equal(record_get(sysctls, "ipv4.conf.rp_filter"), "2");
+	assert_null(record_get(sysctls, "ipv4.conf.mtu"));
+}
+
+static void another_drivers_interface_is_left_alone(void **state)
+{
+	_cleanup_records_ struct records records = { 0 };
+	_cleanup_life_ struct life life;
+
+	begin(&life, *state, "another");
+	save(&life, &records);
+	assert_null(find(&records, "link"));
+}
+
+static void a_lifetime_runs_on(void **state)
+{
+	_cleanup_netlink_ struct netlink *netlink = open_route();
+	_cleanup_records_ struct records records = { 0 };
+	_cleanup_life_ struct life life;
+	unsigned before;
+
+	begin(&life, *state, "test_nic");
+	configure(netlink);
+	before = count_all(netlink).addresses;
+	save(&life, &records);
+	forget(netlink);
+	for (size_t i = 0; i < records.count; i++)
+		if (record_get(&records.items[i], "since"))
+			assert_int_equal(record_set(&records.items[i], "since", "0"), 0);
+	/* Longer ago than this machine runs, or not at all: both are no failure. */
+	restore(&life, &records);
+	assert_int_equal(life.result.failures, 0);
+	assert_true(count_all(netlink).addresses >= before - 1);
+}
+
+static void of_another_boot_nothing_with_a_lifetime_comes(void **state)
+{
+	_cleanup_netlink_ struct netlink *netlink = open_route();
+	_cleanup_records_ struct records records = { 0 };
+	_cleanup_life_ struct life life;
+	unsigned before;
+
+	begin(&life, *state, "test_nic");
+	configure(netlink);
+	before = count_all(netlink).addresses;
+	save(&life, &records);
+	forget(netlink);
+	folder_write_text(*state, "proc/sys/kernel/random/boot_id", "that-boot\n");
+	restore(&life, &records);
+	assert_int_equal(life.result.failures, 0);
+	assert_int_equal(count_all(netlink).addresses, before - 1);
+}
+
+static void what_the_host_has_up_is_the_hosts(void **state)
+{
+	_cleanup_netlink_ struct netlink *netlink = open_route();
+	_cleanup_records_ struct records records = { 0 };
+	_cleanup_free_ char *filter = NULL;
+	_cleanup_life_ struct life life;
+
+	begin(&life, *state, "test_nic");
+	configure(netlink);
+	save(&life, &records);
+	folder_write_text(*state, "proc/sys/net/ipv4/conf/lo/rp_filter", "1\n");
+	folder_write_text(*state, "proc/sys/kernel/random/boot_id", "that-boot\n");
+	restore(&life, &records);
+	filter = folder_read_text(*state, "proc/sys/net/ipv4/conf/lo/rp_filter");
+	assert_int_equal(filter[0], '1');
+}
+
+static void a_device_that_does_not_come_is_told(void **state)
+{
+	const struct folder *folder = *state;
+	_cleanup_records_ struct records records = { 0 };
+	_cleanup_life_ struct life life;
+
+	begin(&life, folder, "test_nic");
+	save(&life, &records);
+	assert_int_equal(unlinkat(folder->fd, "sys/class/net/lo/device", 0), 0);
+	restore(&life, &records);
+	assert_int_equal(life.result.failures, 1);
+	assert_string_equal(
+		life.result.first, "lo: no interface of pci/0000:3b:00.0 came within 50 ms");
+	assert_int_equal(life.told.count, 1);
+}
+
+/* ---- several ways, of which one is gone */
+
+#define MISSING 99
+
+static void add_raw(struct records *records, const char *kind, const struct nlmsghdr *message)
+{
+	struct record *record = records_add(records, kind);
+
+	assert_int_equal(record_set(record, "life", "0"), 0);
+	assert_int_equal(record_set(record, "text", "several"), 0);
+	assert_int_equal(record_set_hex(record, "raw", mnl_nlmsg_get_payload(message),
+				 mnl_nlmsg_get_payload_len(message)),
+		0);
+}
+
+static void add_ways(struct netlink *netlink, struct records *records, int first, int second)
+{
+	struct nlmsghdr *message = netlink_request(netlink, RTM_NEWROUTE, 0);
+	struct rtmsg *route = netlink_extra(message, sizeof(*route));
+	struct rtnexthop ways[2] = { { .rtnh_len = sizeof(ways[0]), .rtnh_ifindex = first },
+		{ .rtnh_len = sizeof(ways[0]), .rtnh_ifindex = second } };
+	struct in_addr bytes;
+
+	route->rtm_family = AF_INET;
+	route->rtm_dst_len = 24;
+	route->rtm_table = 77;
+	route->rtm_protocol = RTPROT_STATIC;
+	route->rtm_type = RTN_UNICAST;
+	route->rtm_scope = RT_SCOPE_LINK;
+	assert_int_equal(inet_pton(AF_INET, "10.7.0.0", &bytes), 1);
+	mnl_attr_put(message, RTA_DST, sizeof(bytes), &bytes);
+	mnl_attr_put(message, RTA_MULTIPATH, sizeof(ways), ways);
+	add_raw(records, "route", message);
+}
+
+static void a_route_goes_by_the_ways_that_are_left(void **state)
+{
+	_cleanup_netlink_ struct netlink *netlink = open_route();
+	_cleanup_records_ struct records records = { 0 };
+	_cleanup_life_ struct life life;
+	unsigned before;
+
+	begin(&life, *state, "test_nic");
+	change_link(netlink, IFF_UP, 30000);
+	save(&life, &records);
+	before = count_all(netlink).routes;
+	add_ways(netlink, &records, MISSING, LOOPBACK);
+	restore(&life, &records);
+	assert_int_equal(count_all(netlink).routes, before + 1);
+	assert_int_equal(life.result.failures, 1);
+	assert_string_equal(life.result.first,
+		"route several: without 1 of its paths, whose interfaces are not there");
+}
+
+/* One that does not come, so that what is not back is owed. */
+static void add_absent(struct records *records)
+{
+	struct record *other = records_add(records, "link");
+
+	assert_int_equal(record_set(other, "name", "other"), 0);
+	assert_int_equal(record_set(other, "device", "pci/0000:3c:00.0"), 0);
+	assert_int_equal(record_set(other, "index", "99"), 0);
+}
+
+static int count_ways(void *context, const struct nlmsghdr *message)
+{
+	unsigned *ways = context;
+	const struct nlattr *attribute;
+
+	mnl_attr_for_each(attribute, message, sizeof(struct rtmsg))
+	{
+		const struct rtnexthop *way = mnl_attr_get_payload(attribute);
+		int left = mnl_attr_get_payload_len(attribute);
+
+		if (mnl_attr_get_type(attribute) != RTA_MULTIPATH)
+			continue;
+		for (; RTNH_OK(way, left); left -= NLMSG_ALIGN(way->rtnh_len), way = RTNH_NEXT(way))
+			++*ways;
+	}
+	return 0;
+}
+
+/* Of all routes together: those with one way have no list of them. */
+static unsigned ways_of_all(struct netlink *netlink)
+{
+	struct nlmsghdr *request = netlink_request(netlink, RTM_GETROUTE, NLM_F_DUMP);
+	struct error error = { 0 };
+	unsigned ways = 0;
+
+	(void) netlink_extra(request, sizeof(struct rtmsg));
+	assert_int_equal(netlink_talk(netlink, request, count_ways, &ways, &error), 0);
+	return ways;
+}
+
+/* Its second interface came too late for the first try. */
+static void a_route_that_is_whole_again_takes_its_parts_place(void **state)
+{
+	_cleanup_netlink_ struct netlink *netlink = open_route();
+	_cleanup_records_ struct records records = { 0 };
+	_cleanup_records_ struct records whole = { 0 };
+	_cleanup_life_ struct life life;
+	unsigned before;
+
+	begin(&life, *state, "test_nic");
+	change_link(netlink, IFF_UP, 30000);
+	save(&life, &records);
+	before = count_all(netlink).routes;
+	add_absent(&records);
+	add_ways(netlink, &records, MISSING, LOOPBACK);
+	add_ways(netlink, &whole, LOOPBACK, LOOPBACK);
+	restore(&life, &records);
+	assert_int_equal(count_all(netlink).routes, before + 1);
+	assert_int_equal(ways_of_all(netlink), 0);
+	assert_non_null(find(&records, "route"));
+	for (size_t i = 0; i < records.count; i++)
+		if (strcmp(records.items[i].kind, "route") == 0)
+			assert_int_equal(record_set(&records.items[i], "raw",
+						 record_get(&whole.items[0], "raw")),
+				0);
+	restore(&life, &records);
+	assert_int_equal(count_all(netlink).routes, before + 1);
+	assert_int_equal(ways_of_all(netlink), 2);
+}
+
+static void add_nexthop(struct netlink *netlink, struct records *records, uint32_t id, uint32_t oif,
+	const struct nexthop_grp *members, size_t count)
+{
+	struct nlmsghdr *message = netlink_request(netlink, RTM_NEWNEXTHOP, 0);
+	struct nhmsg *header = netlink_extra(message, sizeof(*header));
+
+	header->nh_family = members ? AF_UNSPEC : AF_INET;
+	header->nh_protocol = RTPROT_STATIC;
+	mnl_attr_put_u32(message, NHA_ID, id);
+	if (members)
+		mnl_attr_put(message, NHA_GROUP, count * sizeof(*members), members);
+	else
+		mnl_attr_put_u32(message, NHA_OIF, oif);
+	add_raw(records, "nexthop", message);
+}
+
+static void a_group_has_the_members_that_are_left(void **state)
+{
+	static const struct nexthop_grp members[] = { { .id = 7 }, { .id = 8 } };
+	_cleanup_netlink_ struct netlink *netlink = open_route();
+	_cleanup_records_ struct records records = { 0 };
+	_cleanup_life_ struct life life;
+
+	begin(&life, *state, "test_nic");
+	change_link(netlink, IFF_UP, 30000);
+	save(&life, &records);
+	/* The group first: the kernel tells nexthops by number. */
+	add_nexthop(netlink, &records, 5, 0, members, ARRAY_SIZE(members));
+	add_nexthop(netlink, &records, 7, MISSING, NULL, 0);
+	add_nexthop(netlink, &records, 8, LOOPBACK, NULL, 0);
+	restore(&life, &records);
+	/* Of IPv4: a group is of no family. */
+	assert_int_equal(count(netlink, RTM_GETNEXTHOP, sizeof(struct nhmsg)), 1);
+	assert_int_equal(life.result.failures, 1);
+	assert_string_equal(life.result.first,
+		"nexthop several: without 1 of its paths, whose interfaces are not there");
+}
+
+static void a_damaged_record_is_told_and_passed_over(void **state)
+{
+	_cleanup_netlink_ struct netlink *netlink = open_route();
+	_cleanup_records_ struct records records = { 0 };
+	_cleanup_life_ struct life life;
+	unsigned damaged = 0;
+
+	begin(&life, *state, "test_nic");
+	configure(netlink);
+	save(&life, &records);
+	forget(netlink);
+	for (size_t i = 0; i < records.count; i++)
+		if (record_get(&records.items[i], "raw")) {
+			assert_int_equal(record_set(&records.items[i], "raw", "0bad"), 0);
+			damaged++;
+		}
+	restore(&life, &records);
+	/* Four addresses, of which one is any loopback interface's, two routes, a rule, a
+	 * neighbour. */
+	assert_int_equal(damaged, 8);
+	assert_int_equal(life.result.failures, damaged);
+	assert_int_equal(life.result.links, 1);
+}
+
+/* Saves, says @size times 'a' of the interface, and restores: its record is told, and not used. */
+static void expect_refused(void **state, const char *field, size_t size)
+{
+	_cleanup_netlink_ struct netlink *netlink = open_route();
+	_cleanup_records_ struct records records = { 0 };
+	_cleanup_free_ char *text = malloc(size + 1);
+	_cleanup_life_ struct life life;
+
+	assert_non_null(text);
+	memset(text, 'a', size);
+	text[size] = '\0';
+	begin(&life, *state, "test_nic");
+	save(&life, &records);
+	for (size_t i = 0; i < records.count; i++)
+		if (strcmp(records.items[i].kind, "link") == 0)
+			assert_int_equal(record_set(&records.items[i], field, text), 0);
+	restore(&life, &records);
+	assert_int_equal(life.result.links, 0);
+	assert_int_equal(life.result.failures, 1);
+	assert_contains(life.result.first, ": its record is damaged");
+}
+
+static void what_no_kernel_says_of_an_interface_is_damage(void **state)
+{
+	expect_refused(state, "name", IFNAMSIZ);
+	expect_refused(state, "name", (size_t) 1 << 20);
+	expect_refused(state, "altnames", (size_t) 1 << 20);
+	expect_refused(state, "alias", (size_t) 1 << 20);
+	expect_refused(state, "kind", (size_t) 1 << 20);
+	expect_refused(state, "port_kind", 32);
+	expect_refused(state, "data", (size_t) 1 << 20);
+	expect_refused(state, "port_data", (size_t) 1 << 20);
+}
+
+static void vlans_that_no_request_has_room_for_are_refused(void **state)
+{
+	_cleanup_netlink_ struct netlink *netlink = open_route();
+	static const char text[(size_t) 200 << 10];
+	struct nlmsghdr *request = netlink_request(netlink, RTM_SETLINK, 0);
+	struct error error = { 0 };
+
+	(void) state;
+	(void) netlink_extra(request, sizeof(struct ifinfomsg));
+	netlink_put(request, IFLA_AF_SPEC, sizeof(text), text);
+	/* What comes behind it does no harm. */
+	netlink_put_text(request, IFLA_IFNAME, "lo");
+	mnl_attr_put_u32(request, IFLA_MTU, 1500);
+	assert_int_equal(netlink_talk(netlink, request, NULL, NULL, &error), -EMSGSIZE);
+}
+
+static void interfaces_that_never_went_are_known(void **state)
+{
+	_cleanup_records_ struct records records = { 0 };
+	_cleanup_life_ struct life life;
+
+	begin(&life, *state, "test_nic");
+	assert_false(links_are_untouched(&life.network, &records, &life.error));
+	save(&life, &records);
+	assert_true(links_are_untouched(&life.network, &records, &life.error));
+	for (size_t i = 0; i < records.count; i++)
+		if (record_get(&records.items[i], "index"))
+			assert_int_equal(record_set(&records.items[i], "index", "7"), 0);
+	assert_false(links_are_untouched(&life.network, &records, &life.error));
+	links_forget(&records);
+	assert_int_equal(records.count, 1);
+	assert_string_equal(records.items[0].kind, "boot");
+}
+
+static void a_later_life_adds_what_it_does_not_know(void **state)
+{
+	const struct folder *folder = *state;
+	_cleanup_netlink_ struct netlink *netlink = open_route();
+	_cleanup_records_ struct records records = { 0 };
+	_cleanup_life_ struct life life;
+	size_t saved;
+
+	begin(&life, folder, "test_nic");
+	configure(netlink);
+	save(&life, &records);
+	saved = records.count;
+	assert_int_equal(links_save(&life.network, &records, &life.error), 0);
+	assert_int_equal(find(&records, "link")->count, records.items[1].count);
+	/* A rule names the interface, but is saved with those that are. */
+	assert_int_equal(records.count, saved);
+	/* The same port of a driver that has a label for it. */
+	assert_int_equal(record_set(&records.items[1], "port", "p7"), 0);
+	assert_int_equal(links_save(&life.network, &records, &life.error), 0);
+	assert_int_equal(records.count, saved);
+	assert_int_equal(record_set(&records.items[1], "port", "pf0vf7"), 0);
+	assert_int_equal(links_save(&life.network, &records, &life.error), 0);
+	assert_true(records.count > saved);
+	assert_string_equal(record_get(&records.items[saved], "life"), "1");
+}
+
+/* Restores what was saved of a port with that label and number: how many came back. */
+static size_t restored_as(void **state, const char *port, const char *dev_port, const char *second)
+{
+	_cleanup_netlink_ struct netlink *netlink = open_route();
+	_cleanup_records_ struct records records = { 0 };
+	_cleanup_life_ struct life life;
+	struct record *other;
+
+	begin(&life, *state, "test_nic");
+	save(&life, &records);
+	assert_string_equal(records.items[1].kind, "link");
+	assert_int_equal(record_set(&records.items[1], "port", port), 0);
+	assert_int_equal(record_set(&records.items[1], "dev_port", dev_port), 0);
+	if (second) {
+		other = records_add(&records, "link");
+		assert_int_equal(record_set(other, "name", "other"), 0);
+		assert_int_equal(record_set(other, "device", "pci/0000:3b:00.0"), 0);
+		assert_int_equal(record_set(other, "port", second), 0);
+		assert_int_equal(record_set(other, "dev_port", "0"), 0);
+	}
+	restore(&life, &records);
+	assert_int_equal(life.result.failures, 1 + (second != NULL) - life.result.links);
+	return life.result.links;
+}
+
+static void a_port_comes_back_under_another_label(void **state)
+{
+	assert_int_equal(restored_as(state, "p0", "0", NULL), 1);
+	/* Its number, too: it is the device's only one. */
+	assert_int_equal(restored_as(state, "p0", "1", NULL), 1);
+	assert_int_equal(restored_as(state, "p1", "1", "pf0vf1"), 1);
+	assert_int_equal(restored_as(state, "pf0vf1", "0", NULL), 0);
+	/* Which of two it is nobody can know. */
+	assert_int_equal(restored_as(state, "p0", "0", "p1"), 0);
+	assert_int_equal(restored_as(state, "p1", "1", "p0"), 1);
+}
+
+static void a_new_label_is_of_the_port_with_that_number(void **state)
+{
+	struct link links[] = {
+		{ .index = 1, .device = "pci/a", .port = "p0", .dev_port = 0 },
+		{ .index = 2, .device = "pci/a", .port = "pf0vf1", .dev_port = 0 },
+		{ .index = 3, .device = "pci/a", .port = "p1", .dev_port = 1 },
+		{ .index = 4, .device = "pci/b", .port = "p0s0", .dev_port = 0 },
+		{ .index = 5, .device = "pci/c", .port = "p0", .dev_port = 0 },
+		{ .index = 6, .device = "pci/c", .port = "", .dev_port = 0 },
+	};
+	const struct link_table table = { links, ARRAY_SIZE(links) };
+
+	(void) state;
+	assert_int_equal(link_by_relabelled(&table, "pci/a", "", 0, false)->index, 1);
+	assert_int_equal(link_by_relabelled(&table, "pci/a", "", 1, false)->index, 3);
+	assert_null(link_by_relabelled(&table, "pci/a", "", 0, true));
+	assert_null(link_by_relabelled(&table, "pci/a", "p4", 0, false));
+	assert_null(link_by_relabelled(&table, "pci/a", "pf0vf2", 0, false));
+	assert_null(link_by_relabelled(&table, "pci/b", "", 0, true));
+	assert_null(link_by_relabelled(&table, "pci/c", "", 0, false));
+}
+
+static void a_subfunction_has_a_name_that_lasts(void **state)
+{
+	const struct folder *folder = *state;
+	_cleanup_netlink_ struct netlink *netlink = open_route();
+	_cleanup_(link_table_free) struct link_table table = { 0 };
+	struct error error = { 0 };
+
+	folder_write_text(folder, DEVICE "/mlx5_core.sf.4/sfnum", "88\n");
+	put_link(folder, "../../../../bus/auxiliary", DEVICE "/mlx5_core.sf.4/subsystem");
+	assert_int_equal(unlinkat(folder->fd, "sys/class/net/lo/device", 0), 0);
+	put_link(folder, "../../../devices/pci0000:3a/0000:3b:00.0/mlx5_core.sf.4",
+		"sys/class/net/lo/device");
+	assert_int_equal(link_table_read(folder->fd, netlink, &table, &error), 0);
+	assert_string_equal(link_by_name(&table, "lo")->device, "pci/0000:3b:00.0/sf/88");
+	assert_non_null(link_by_device(&table, "pci/0000:3b:00.0/sf/88", "", 0, 0));
+	assert_null(link_by_device(&table, "pci/0000:3b:00.0/sf/88", "", 1, 0));
+	assert_null(link_by_device(&table, "pci/0000:3b:00.0/sf/88", "", 0, 1));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		node_test(what_an_interface_had_comes_back),
+		node_test(it_can_be_restored_twice),
+		node_test(the_journal_can_be_read),
+		node_test(another_drivers_interface_is_left_alone),
+		node_test(a_lifetime_runs_on),
+		node_test(of_another_boot_nothing_with_a_lifetime_comes),
+		node_test(what_the_host_has_up_is_the_hosts),
+		node_test(a_device_that_does_not_come_is_told),
+		node_test(a_route_goes_by_the_ways_that_are_left),
+		node_test(a_route_that_is_whole_again_takes_its_parts_place),
+		node_test(a_group_has_the_members_that_are_left),
+		node_test(a_damaged_record_is_told_and_passed_over),
+		node_test(what_no_kernel_says_of_an_interface_is_damage),
+		node_test(vlans_that_no_request_has_room_for_are_refused),
+		node_test(interfaces_that_never_went_are_known),
+		node_test(a_later_life_adds_what_it_does_not_know),
+		node_test(a_port_comes_back_under_another_label),
+		node_test(a_new_label_is_of_the_port_with_that_number),
+		node_test(a_subfunction_has_a_name_that_lasts),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,762 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Devices of a /sys in a folder: which they are, how the journal has them, and what is written to
+ * bring them back. Nothing acts on what is written there: a VF's link is there before the VF is.
+ */
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/fs.h"
+#include "entrypoint/netstate/crew.h"
+#include "entrypoint/netstate/device_state.h"
+#include "entrypoint/netstate/devices.h"
+#include "tests/unit/support.h"
+
+#define PF  "pci/0000:3b:00.0"
+#define PCI "sys/bus/pci/"
+
+struct told {
+	char text[4096];
+};
+
+static void hear(void *context, const char *text)
+{
+	struct told *told = context;
+	size_t length = strlen(told->text);
+
+	(void) snprintf(told->text + length, sizeof(told->text) - length, "%s\n", text);
+}
+
+static void link_to(const struct folder *folder, const char *target, const char *path)
+{
+	assert_int_equal(symlinkat(target, folder->fd, path), 0);
+}
+
+static void unlink_path(const struct folder *folder, const char *path)
+{
+	assert_int_equal(unlinkat(folder->fd, path, 0), 0);
+}
+
+static void driver(
+	const struct folder *folder, const char *bus, const char *name, const char *module)
+{
+	char path[256];
+	char target[256];
+
+	(void) snprintf(path, sizeof(path), "sys/bus/%s/drivers/%s/bind", bus, name);
+	folder_write_text(folder, path, "");
+	(void) snprintf(path, sizeof(path), "sys/bus/%s/drivers/%s/unbind", bus, name);
+	folder_write_text(folder, path, "");
+	(void) snprintf(path, sizeof(path), "sys/module/%s/drivers", module);
+	folder_subfolder(folder, path);
+	(void) snprintf(path, sizeof(path), "sys/bus/%s/drivers/%s/module", bus, name);
+	(void) snprintf(target, sizeof(target), "../../../../module/%s", module);
+	link_to(folder, target, path);
+	(void) snprintf(path, sizeof(path), "sys/module/%s/drivers/%s:%s", module, bus, name);
+	(void) snprintf(target, sizeof(target), "../../../bus/%s/drivers/%s", bus, name);
+	link_to(folder, target, path);
+}
+
+static void device(const struct folder *folder, const char *bus, const char *name)
+{
+	char path[256];
+
+	(void) snprintf(path, sizeof(path), "sys/bus/%s/devices/%s/uevent", bus, name);
+	folder_write_text(folder, path, "");
+}
+
+static void driven_by(
+	const struct folder *folder, const char *bus, const char *name, const char *by)
+{
+	char path[256];
+	char target[256];
+
+	(void) snprintf(path, sizeof(path), "sys/bus/%s/devices/%s/driver", bus, name);
+	(void) snprintf(target, sizeof(target), "../../drivers/%s", by);
+	link_to(folder, target, path);
+	(void) snprintf(path, sizeof(path), "sys/bus/%s/drivers/%s/%s", bus, by, name);
+	(void) snprintf(target, sizeof(target), "../../devices/%s", name);
+	link_to(folder, target, path);
+}
+
+static void vf(const struct folder *folder, unsigned index, const char *function)
+{
+	char path[256];
+	char target[256];
+
+	device(folder, "pci", function);
+	(void) snprintf(path, sizeof(path), PCI "devices/%s/driver_override", function);
+	folder_write_text(folder, path, "(null)\n");
+	(void) snprintf(path, sizeof(path), PCI "devices/%s/physfn", function);
+	link_to(folder, "../0000:3b:00.0", path);
+	(void) snprintf(path, sizeof(path), PCI "devices/0000:3b:00.0/virtfn%u", index);
+	(void) snprintf(target, sizeof(target), "../%s", function);
+	link_to(folder, target, path);
+}
+
+static void pf(const struct folder *folder, const char *vfs)
+{
+	driver(folder, "pci", "mlx5_core", "mlx5_core");
+	device(folder, "pci", "0000:3b:00.0");
+	folder_write_text(folder, PCI "devices/0000:3b:00.0/sriov_numvfs", vfs);
+	folder_write_text(folder, PCI "devices/0000:3b:00.0/sriov_drivers_autoprobe", "1\n");
+	driven_by(folder, "pci", "0000:3b:00.0", "mlx5_core");
+}
+
+struct bench {
+	struct network network;
+	struct strv modules;
+	struct records records;
+	struct network_result result;
+	struct told told;
+	struct error error;
+};
+
+static void begin(struct bench *bench, const struct folder *folder)
+{
+	*bench = (struct bench){ 0 };
+	assert_int_equal(strv_push(&bench->modules, "mlx5_core"), 0);
+	bench->network = (struct network){ .root_fd = folder->fd,
+		.modules = &bench->modules,
+		.bind_ms = 50,
+		.tell = hear,
+		.context = &bench->told };
+}
+
+static void end(struct bench *bench)
+{
+	strv_free(&bench->modules);
+	records_free(&bench->records);
+}
+
+static void save(struct bench *bench)
+{
+	if (devices_save(&bench->network, &bench->records, &bench->error) < 0)
+		fail_msg("%s", bench->error.text);
+}
+
+static void restore(struct bench *bench)
+{
+	if (devices_restore(&bench->network, &bench->records, &bench->result, &bench->error) < 0)
+		fail_msg("%s", bench->error.text);
+}
+
+static struct record *vf_record(struct bench *bench, const char *index, const char *function,
+	const char *by, const char *override)
+{
+	struct record *record = records_add(&bench->records, "vf");
+
+	assert_int_equal(record_set(record, "device", PF), 0);
+	assert_int_equal(record_set(record, "index", index), 0);
+	assert_int_equal(record_set(record, "function", function), 0);
+	if (by)
+		assert_int_equal(record_set(record, "driver", by), 0);
+	if (override)
+		assert_int_equal(record_set(record, "override", override), 0);
+	return record;
+}
+
+static void pf_record(struct bench *bench, const char *vfs, const char *autoprobe)
+{
+	struct record *record = records_add(&bench->records, "device");
+
+	assert_int_equal(record_set(record, "device", PF), 0);
+	assert_int_equal(record_set(record, "driver", "mlx5_core"), 0);
+	assert_int_equal(record_set(record, "vfs", vfs), 0);
+	assert_int_equal(record_set(record, "autoprobe", autoprobe), 0);
+}
+
+static void expect_text(const struct folder *folder, const char *path, const char *expected)
+{
+	_cleanup_free_ char *text = folder_read_text(folder, path);
+
+	assert_string_equal(text, expected);
+}
+
+/* ---- which devices */
+
+static void devices_of_any_bus_but_no_vfs_and_no_parts(void **state)
+{
+	const struct folder *folder = *state;
+	_cleanup_strv_ struct strv names = { 0 };
+	_cleanup_strv_ struct strv modules = { 0 };
+
+	pf(folder, "1\n");
+	vf(folder, 0, "0000:3b:00.1");
+	driven_by(folder, "pci", "0000:3b:00.1", "mlx5_core");
+	driver(folder, "auxiliary", "mlx5_core.eth", "mlx5_core_eth");
+	device(folder, "auxiliary", "mlx5_core.eth.0");
+	driven_by(folder, "auxiliary", "mlx5_core.eth.0", "mlx5_core.eth");
+	driver(folder, "netdevsim", "netdevsim", "netdevsim");
+	device(folder, "netdevsim", "netdevsim0");
+	driven_by(folder, "netdevsim", "netdevsim0", "netdevsim");
+	driver(folder, "pci", "igb", "igb");
+	device(folder, "pci", "0000:01:00.0");
+	driven_by(folder, "pci", "0000:01:00.0", "igb");
+	assert_int_equal(strv_push(&modules, "netdevsim"), 0);
+	assert_int_equal(strv_push(&modules, "mlx5_core"), 0);
+	assert_int_equal(strv_push(&modules, "mlx5_core_eth"), 0);
+	assert_int_equal(strv_push(&modules, "not_loaded"), 0);
+	assert_int_equal(device_names(folder->fd, &modules, &names), 0);
+	assert_int_equal(names.count, 2);
+	assert_string_equal(names.items[0], "netdevsim/netdevsim0");
+	assert_string_equal(names.items[1], PF);
+}
+
+static void what_sys_says_is_read(void **state)
+{
+	const struct folder *folder = *state;
+	struct device now;
+
+	pf(folder, "2\n");
+	driver(folder, "pci", "vfio-pci", "vfio_pci");
+	vf(folder, 0, "0000:3b:00.1");
+	vf(folder, 1, "0000:3b:00.2");
+	driven_by(folder, "pci", "0000:3b:00.2", "vfio-pci");
+	folder_write_text(folder, PCI "devices/0000:3b:00.2/driver_override", "vfio-pci\n");
+	/* A representor came first; an interface above the PF's came last. */
+	folder_write_text(folder, PCI "devices/0000:3b:00.0/net/eth9/phys_port_name", "pf0vf1\n");
+	folder_write_text(folder, PCI "devices/0000:3b:00.0/net/eth9/ifindex", "3\n");
+	folder_write_text(
+		folder, PCI "devices/0000:3b:00.0/net/eth8/phys_port_name", "c1pf0sf88\n");
+	folder_write_text(folder, PCI "devices/0000:3b:00.0/net/eth8/ifindex", "4\n");
+	folder_write_text(folder, PCI "devices/0000:3b:00.0/net/eth0/phys_port_name", "p0\n");
+	folder_write_text(folder, PCI "devices/0000:3b:00.0/net/eth0/ifindex", "5\n");
+	folder_write_text(folder, PCI "devices/0000:3b:00.0/net/ib0/ifindex", "6\n");
+	assert_int_equal(device_read_sysfs(folder->fd, PF, &now), 0);
+	assert_string_equal(now.driver, "mlx5_core");
+	assert_true(now.has_vfs && now.has_autoprobe && now.autoprobe);
+	assert_int_equal(now.vf_number, 2);
+	assert_int_equal(now.ifindex, 5);
+	assert_string_equal(now.vfs[0].function, "0000:3b:00.1");
+	assert_string_equal(now.vfs[0].driver, "");
+	assert_string_equal(now.vfs[0].override, "");
+	assert_string_equal(now.vfs[1].driver, "vfio-pci");
+	assert_string_equal(now.vfs[1].override, "vfio-pci");
+	device_free(&now);
+}
+
+static void a_subfunctions_auxiliary_device_is_found_by_its_number(void **state)
+{
+	const struct folder *folder = *state;
+	struct device_sf sf = { .port.number = 88 };
+
+	pf(folder, "0\n");
+	folder_write_text(folder, PCI "devices/0000:3b:00.0/mlx5_core.sf.2/sfnum", "8\n");
+	folder_write_text(folder, PCI "devices/0000:3b:00.0/mlx5_core.sf.3/sfnum", "88\n");
+	link_to(folder, "../../../drivers/mlx5_core.sf",
+		PCI "devices/0000:3b:00.0/mlx5_core.sf.3/driver");
+	device_read_subfunction(folder->fd, PF, &sf);
+	assert_string_equal(sf.auxiliary, "mlx5_core.sf.3");
+	assert_string_equal(sf.driver, "mlx5_core.sf");
+	sf.port.controller = 1; /* on another host */
+	device_read_subfunction(folder->fd, PF, &sf);
+	assert_string_equal(sf.auxiliary, "");
+}
+
+/* ---- the journal */
+
+static void fill(struct device *full)
+{
+	static const struct devlink_rate node = { .node = "group", .share = 1 };
+	static const struct devlink_rate leaf = { .port_index = 5, .max = 2, .parent = "group" };
+	static const struct devlink_rate unbound = { .port_index = 5 };
+	static const struct devlink_port representor = { .index = 5, .is_vf = true, .number = 3 };
+	static const struct devlink_param param = { "flow_steering_mode", 5, 0, "smfs" };
+	struct devlink_port port = { .controller = 1,
+		.pf = 2,
+		.number = 88,
+		.address = { 2, 0, 0, 0, 0, 0x88 },
+		.address_size = 6,
+		.has_state = true,
+		.is_active = true };
+
+	*full = (struct device){ .name = PF,
+		.driver = "mlx5_core",
+		.eswitch = { true, true, true, 1, 3, 0 },
+		.has_vfs = true,
+		.vf_number = 1,
+		.has_autoprobe = true,
+		.vf_count = 1 };
+	full->vfs = calloc(1, sizeof(*full->vfs));
+	assert_non_null(full->vfs);
+	full->vfs[0] = (struct device_vf){ .function = "0000:3b:00.1",
+		.driver = "vfio-pci",
+		.override = "vfio-pci",
+		.settings = { .known = (1u << VF_ATTRIBUTES) - 1,
+			.mac = { 2, 1, 2, 3, 4, 5 },
+			.node_guid = UINT64_MAX,
+			.port_guid = 1,
+			.vlan = 7,
+			.qos = 1,
+			.vlan_protocol = 0x8100,
+			.min_rate = 1,
+			.max_rate = UINT32_MAX,
+			.trust = true,
+			.link_state = 2 } };
+	assert_int_equal(device_add_param(full, &param), 0);
+	assert_int_equal(device_add_port(full, &representor), 0);
+	assert_int_equal(device_keep_rate(full, &node), 0);
+	assert_int_equal(device_keep_rate(full, &leaf), 0);
+	assert_int_equal(device_keep_rate(full, &unbound), 0);
+	assert_int_equal(device_add_port(full, &port), 0);
+}
+
+static void the_journal_has_all_of_it(void **state)
+{
+	_cleanup_(device_list_free) struct device_list list = { 0 };
+	_cleanup_(device_free) struct device full;
+	struct records records = { 0 };
+	struct error error = { 0 };
+	const struct device *back;
+
+	(void) state;
+	fill(&full);
+	assert_int_equal(device_store(&full, &records), 0);
+	assert_int_equal(device_load(&records, &list, &error), 0);
+	assert_int_equal(list.count, 1);
+	back = &list.items[0];
+	assert_string_equal(back->name, PF);
+	assert_memory_equal(&back->eswitch, &full.eswitch, sizeof(full.eswitch));
+	assert_true(back->has_vfs && back->has_autoprobe && !back->autoprobe);
+	assert_int_equal(back->vf_number, 1);
+	assert_int_equal(back->vf_count, 1);
+	assert_memory_equal(back->vfs, full.vfs, sizeof(*full.vfs));
+	assert_int_equal(back->sf_count, 1);
+	assert_memory_equal(back->sfs, full.sfs, sizeof(*full.sfs));
+	assert_int_equal(back->rate_count, 2);
+	assert_memory_equal(&back->rates[0].rate, &full.rates[0].rate, sizeof(full.rates[0].rate));
+	assert_string_equal(back->rates[1].rate.parent, "group");
+	assert_int_equal(back->rates[1].rate.max, 2);
+	assert_true(device_is_same_port(&back->rates[1].port, &full.ports[0]));
+	assert_int_equal(back->param_count, 1);
+	assert_memory_equal(back->params, full.params, sizeof(*full.params));
+	records_free(&records);
+}
+
+static void what_a_driver_did_not_tell_stays_unknown(void **state)
+{
+	_cleanup_(device_list_free) struct device_list list = { 0 };
+	_cleanup_(device_free) struct device bare = { .name = PF };
+	struct records records = { 0 };
+	struct error error = { 0 };
+
+	(void) state;
+	assert_int_equal(device_store(&bare, &records), 0);
+	assert_int_equal(device_load(&records, &list, &error), 0);
+	assert_int_equal(list.count, 1);
+	assert_false(list.items[0].has_vfs || list.items[0].has_autoprobe ||
+		     list.items[0].eswitch.has_mode || list.items[0].eswitch.has_inline ||
+		     list.items[0].eswitch.has_encap);
+	records_free(&records);
+}
+
+static void a_record_without_its_number_is_refused(void **state)
+{
+	_cleanup_(device_list_free) struct device_list list = { 0 };
+	struct records records = { 0 };
+	struct error error = { 0 };
+	struct record *record = records_add(&records, "sf");
+
+	(void) state;
+	assert_int_equal(record_set(record, "device", PF), 0);
+	assert_int_equal(device_load(&records, &list, &error), -EBADMSG);
+	assert_contains(error.text, "damaged record of the kind sf (record 1)");
+	records_free(&records);
+}
+
+/* Does the journal with a record of @kind that says so hold? */
+static bool holds(const char *kind, const char *device, const char *field, const char *value)
+{
+	_cleanup_(device_list_free) struct device_list list = { 0 };
+	struct records records = { 0 };
+	struct error error = { 0 };
+	struct record *record = records_add(&records, kind);
+	int r;
+
+	assert_int_equal(record_set(record, "device", device), 0);
+	assert_int_equal(record_set(record, "index", "0"), 0);
+	assert_int_equal(record_set(record, "number", "0"), 0);
+	assert_int_equal(record_set(record, field, value), 0);
+	r = device_load(&records, &list, &error);
+	assert_true(r == 0 || r == -EBADMSG);
+	records_free(&records);
+	return r == 0;
+}
+
+static void a_name_that_leads_elsewhere_is_refused(void **state)
+{
+	(void) state;
+	assert_true(holds("vf", PF, "driver", "vfio-pci"));
+	assert_false(holds("vf", PF, "driver", "../../devices"));
+	assert_false(holds("vf", PF, "driver", ".."));
+	assert_false(holds("vf", PF, "function", "../0000:00:00.0"));
+	assert_false(holds("device", PF, "driver", "a/b"));
+	assert_false(holds("sf", PF, "driver", ".."));
+	assert_false(holds("sf", PF, "auxiliary", "a/b"));
+	assert_false(holds("device", "../pci", "vfs", "1"));
+	assert_false(holds("device", "pci/..", "vfs", "1"));
+	assert_false(holds("device", "pci/0000:3b:00.0/..", "vfs", "1"));
+	assert_false(holds("device", "pci", "vfs", "1"));
+}
+
+static void what_an_earlier_life_saved_stays(void **state)
+{
+	const struct folder *folder = *state;
+	struct bench bench;
+
+	begin(&bench, folder);
+	pf(folder, "0\n");
+	pf_record(&bench, "8", "1");
+	save(&bench);
+	assert_int_equal(bench.records.count, 1);
+	end(&bench);
+}
+
+/* ---- the way back */
+
+static void vfs_are_made_without_drivers_and_then_get_theirs(void **state)
+{
+	const struct folder *folder = *state;
+	struct bench bench;
+
+	begin(&bench, folder);
+	pf(folder, "0\n");
+	driver(folder, "pci", "vfio-pci", "vfio_pci");
+	vf(folder, 0, "0000:3b:00.1");
+	vf(folder, 1, "0000:3b:00.2");
+	pf_record(&bench, "2", "0");
+	(void) vf_record(&bench, "0", "0000:3b:00.1", "mlx5_core", NULL);
+	(void) vf_record(&bench, "1", "0000:3b:00.2", "vfio-pci", "vfio-pci");
+	restore(&bench);
+	assert_string_equal(bench.told.text, "");
+	assert_int_equal(bench.result.failures, 0);
+	assert_int_equal(bench.result.devices, 1);
+	assert_int_equal(bench.result.vfs, 2);
+	expect_text(folder, PCI "devices/0000:3b:00.0/sriov_numvfs", "2\n");
+	expect_text(folder, PCI "drivers/mlx5_core/bind", "0000:3b:00.1");
+	expect_text(folder, PCI "drivers/vfio-pci/bind", "0000:3b:00.2");
+	expect_text(folder, PCI "devices/0000:3b:00.1/driver_override", "(null)\n");
+	expect_text(folder, PCI "devices/0000:3b:00.2/driver_override", "vfio-pci");
+	expect_text(folder, PCI "drivers/mlx5_core/unbind", "");
+	/* Off for the making, on for the drivers, and off as it was. */
+	expect_text(folder, PCI "devices/0000:3b:00.0/sriov_drivers_autoprobe", "0\n");
+	end(&bench);
+}
+
+static void what_is_right_is_not_touched(void **state)
+{
+	const struct folder *folder = *state;
+	struct stat before;
+	struct stat after;
+	struct bench bench;
+
+	begin(&bench, folder);
+	pf(folder, "1\n");
+	vf(folder, 0, "0000:3b:00.1");
+	driven_by(folder, "pci", "0000:3b:00.1", "mlx5_core");
+	save(&bench);
+	assert_int_equal(
+		fstatat(folder->fd, PCI "devices/0000:3b:00.0/sriov_numvfs", &before, 0), 0);
+	restore(&bench);
+	assert_int_equal(
+		fstatat(folder->fd, PCI "devices/0000:3b:00.0/sriov_numvfs", &after, 0), 0);
+	assert_int_equal(bench.result.failures, 0);
+	assert_int_equal(bench.result.vfs, 1);
+	assert_int_equal(before.st_mtim.tv_nsec, after.st_mtim.tv_nsec);
+	expect_text(folder, PCI "drivers/mlx5_core/bind", "");
+	expect_text(folder, PCI "drivers/mlx5_core/unbind", "");
+	expect_text(folder, PCI "devices/0000:3b:00.0/sriov_drivers_autoprobe", "1\n");
+	end(&bench);
+}
+
+static void a_vf_that_autoprobe_gave_away_comes_back(void **state)
+{
+	const struct folder *folder = *state;
+	struct bench bench;
+
+	begin(&bench, folder);
+	pf(folder, "1\n");
+	unlink_path(folder, PCI "devices/0000:3b:00.0/sriov_drivers_autoprobe");
+	driver(folder, "pci", "vfio-pci", "vfio_pci");
+	vf(folder, 0, "0000:3b:00.1");
+	driven_by(folder, "pci", "0000:3b:00.1", "mlx5_core");
+	pf_record(&bench, "1", "1");
+	(void) vf_record(&bench, "0", "0000:3b:00.1", "vfio-pci", "vfio-pci");
+	restore(&bench);
+	assert_int_equal(bench.result.failures, 0);
+	expect_text(folder, PCI "drivers/mlx5_core/unbind", "0000:3b:00.1");
+	expect_text(folder, PCI "drivers/vfio-pci/bind", "0000:3b:00.1");
+	end(&bench);
+}
+
+static void a_vf_that_somebody_gave_away_is_left(void **state)
+{
+	const struct folder *folder = *state;
+	struct bench bench;
+
+	begin(&bench, folder);
+	pf(folder, "1\n");
+	driver(folder, "pci", "vfio-pci", "vfio_pci");
+	vf(folder, 0, "0000:3b:00.1");
+	driven_by(folder, "pci", "0000:3b:00.1", "vfio-pci");
+	pf_record(&bench, "1", "1");
+	(void) vf_record(&bench, "0", "0000:3b:00.1", "mlx5_core", NULL);
+	restore(&bench);
+	assert_int_equal(bench.result.failures, 1);
+	assert_contains(bench.result.first,
+		"VF 0 of " PF " (0000:3b:00.1) is driven by vfio-pci now, and was by mlx5_core");
+	expect_text(folder, PCI "drivers/vfio-pci/unbind", "");
+	expect_text(folder, PCI "drivers/mlx5_core/bind", "");
+	end(&bench);
+}
+
+static void other_numbers_of_vfs_are_left(void **state)
+{
+	const struct folder *folder = *state;
+	struct bench bench;
+
+	begin(&bench, folder);
+	pf(folder, "4\n");
+	pf_record(&bench, "8", "1");
+	restore(&bench);
+	assert_int_equal(bench.result.failures, 1);
+	assert_contains(bench.told.text,
+		PF " has 4 VFs that somebody made meanwhile, and had 8: they are left as they are");
+	expect_text(folder, PCI "devices/0000:3b:00.0/sriov_numvfs", "4\n");
+	end(&bench);
+}
+
+static void a_missing_driver_is_named_and_the_rest_goes_on(void **state)
+{
+	const struct folder *folder = *state;
+	struct bench bench;
+
+	begin(&bench, folder);
+	pf(folder, "2\n");
+	vf(folder, 0, "0000:3b:00.1");
+	vf(folder, 1, "0000:3b:00.2");
+	pf_record(&bench, "2", "1");
+	(void) vf_record(&bench, "0", "0000:3b:00.1", "vfio-pci", "vfio-pci");
+	(void) vf_record(&bench, "1", "0000:3b:00.2", "mlx5_core", NULL);
+	restore(&bench);
+	assert_int_equal(bench.result.failures, 1);
+	assert_contains(bench.result.first,
+		"VF 0 of " PF " (0000:3b:00.1) does not go back to vfio-pci: that driver is not "
+		"loaded");
+	expect_text(folder, PCI "drivers/mlx5_core/bind", "0000:3b:00.2");
+	end(&bench);
+}
+
+static void a_device_that_does_not_come_is_told_and_the_others_come(void **state)
+{
+	const struct folder *folder = *state;
+	struct bench bench;
+	struct record *record;
+
+	begin(&bench, folder);
+	record = records_add(&bench.records, "device");
+	assert_int_equal(record_set(record, "device", "pci/0000:af:00.0"), 0);
+	pf(folder, "0\n");
+	vf(folder, 0, "0000:3b:00.1");
+	pf_record(&bench, "1", "1");
+	restore(&bench);
+	assert_int_equal(bench.result.failures, 1);
+	assert_int_equal(bench.result.devices, 1);
+	assert_contains(bench.result.first,
+		"pci/0000:af:00.0 is not back after 50 ms: no driver has taken it");
+	expect_text(folder, PCI "devices/0000:3b:00.0/sriov_numvfs", "1\n");
+	end(&bench);
+}
+
+/* Its interface is in another network namespace, say. */
+static void a_pf_without_its_interface_gets_the_rest(void **state)
+{
+	const struct folder *folder = *state;
+	struct record *record;
+	struct bench bench;
+
+	begin(&bench, folder);
+	pf(folder, "0\n");
+	vf(folder, 0, "0000:3b:00.1");
+	pf_record(&bench, "1", "1");
+	record = vf_record(&bench, "0", "0000:3b:00.1", "mlx5_core", NULL);
+	assert_int_equal(record_set(record, "vlan", "7"), 0);
+	restore(&bench);
+	assert_int_equal(bench.result.failures, 1);
+	assert_contains(
+		bench.result.first, PF " is not back after 50 ms: its interface has not come");
+	expect_text(folder, PCI "devices/0000:3b:00.0/sriov_numvfs", "1\n");
+	expect_text(folder, PCI "drivers/mlx5_core/bind", "0000:3b:00.1");
+	end(&bench);
+}
+
+/* ---- work side by side */
+
+static void work(void *context, size_t index, struct crew *crew)
+{
+	const int *dies = context;
+
+	if ((int) index == *dies)
+		(void) raise(SIGKILL);
+	if (index % 2)
+		crew_fail(crew, "job %zu\nfails", index);
+	crew_count(crew, 1, 2);
+}
+
+static void share_work(void *context, size_t index, struct crew *crew)
+{
+	(void) index;
+	crew_share(crew, 4, 3, work, context);
+}
+
+static void every_job_is_done_and_heard(void **state)
+{
+	struct bench bench;
+	int dies = -1;
+
+	begin(&bench, *state);
+	assert_int_equal(
+		crew_run(&bench.network, &bench.result, 100, 7, work, &dies, NULL, &bench.error),
+		0);
+	assert_int_equal(bench.result.devices, 100);
+	assert_int_equal(bench.result.vfs, 200);
+	assert_int_equal(bench.result.failures, 50);
+	assert_contains(bench.told.text, "job 99 fails\n");
+	bench.result = (struct network_result){ 0 };
+	assert_int_equal(crew_run(&bench.network, &bench.result, 5, 5, share_work, &dies, NULL,
+				 &bench.error),
+		0);
+	assert_int_equal(bench.result.devices, 20);
+	assert_int_equal(bench.result.failures, 10);
+	end(&bench);
+}
+
+static void a_job_that_dies_is_a_failure(void **state)
+{
+	struct bench bench;
+	int dies = 2;
+
+	begin(&bench, *state);
+	assert_int_equal(
+		crew_run(&bench.network, &bench.result, 4, 4, work, &dies, NULL, &bench.error), 0);
+	assert_int_equal(bench.result.devices, 3);
+	assert_int_equal(bench.result.failures, 3);
+	assert_contains(bench.told.text, "was ended by signal 9");
+	end(&bench);
+}
+
+/* ---- what is owed after a restore */
+
+static void fates_are_heard(void *context, size_t index, struct crew *crew)
+{
+	work(context, index, crew);
+	crew_end(crew, index, index == 1 ? CREW_ABSENT : CREW_DONE);
+}
+
+static void what_nobody_got_to_is_lost(void **state)
+{
+	enum crew_fate fates[4] = { CREW_LOST, CREW_LOST, CREW_LOST, CREW_LOST };
+	struct bench bench;
+	int dies = 2;
+
+	begin(&bench, *state);
+	assert_int_equal(crew_run(&bench.network, &bench.result, 4, 4, fates_are_heard, &dies,
+				 fates, &bench.error),
+		0);
+	assert_int_equal(fates[0], CREW_DONE);
+	assert_int_equal(fates[1], CREW_ABSENT);
+	assert_int_equal(fates[2], CREW_LOST);
+	assert_int_equal(fates[3], CREW_DONE);
+	end(&bench);
+}
+
+static void only_an_absent_device_is_left_of_the_records(void **state)
+{
+	const struct folder *folder = *state;
+	struct bench bench;
+	struct record *record;
+
+	begin(&bench, folder);
+	record = records_add(&bench.records, "device");
+	assert_int_equal(record_set(record, "device", "pci/0000:af:00.0"), 0);
+	pf(folder, "0\n");
+	vf(folder, 0, "0000:3b:00.1");
+	pf_record(&bench, "1", "1");
+	(void) vf_record(&bench, "0", "0000:3b:00.1", "mlx5_core", NULL);
+	restore(&bench);
+	assert_true(bench.result.is_absent);
+	assert_false(bench.result.is_cut_short);
+	assert_int_equal(bench.records.count, 1);
+	assert_string_equal(record_get(&bench.records.items[0], "device"), "pci/0000:af:00.0");
+	end(&bench);
+}
+
+static void a_damaged_record_does_not_cost_the_others(void **state)
+{
+	const struct folder *folder = *state;
+	struct bench bench;
+	struct record *record;
+
+	begin(&bench, folder);
+	record = records_add(&bench.records, "sf");
+	assert_int_equal(record_set(record, "device", "no device's name"), 0);
+	pf(folder, "0\n");
+	vf(folder, 0, "0000:3b:00.1");
+	pf_record(&bench, "1", "1");
+	restore(&bench);
+	assert_int_equal(bench.result.failures, 1);
+	assert_contains(bench.result.first, "damaged record of the kind sf (record 1)");
+	expect_text(folder, PCI "devices/0000:3b:00.0/sriov_numvfs", "1\n");
+	assert_false(bench.result.is_absent || bench.result.is_cut_short);
+	end(&bench);
+}
+
+static void what_the_host_has_set_up_since_is_newer(void **state)
+{
+	const struct folder *folder = *state;
+	struct bench bench;
+
+	begin(&bench, folder);
+	pf(folder, "0\n");
+	pf_record(&bench, "8", "1");
+	(void) vf_record(&bench, "0", "0000:3b:00.1", "mlx5_core", NULL);
+	devices_forget_set_up(&bench.network, &bench.records);
+	assert_int_equal(bench.records.count, 2);
+	folder_write_text(folder, PCI "devices/0000:3b:00.0/sriov_numvfs", "4\n");
+	devices_forget_set_up(&bench.network, &bench.records);
+	assert_int_equal(bench.records.count, 0);
+	assert_contains(bench.told.text, PF ": somebody has set it up since");
+	end(&bench);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		folder_test(devices_of_any_bus_but_no_vfs_and_no_parts),
+		folder_test(what_sys_says_is_read),
+		folder_test(a_subfunctions_auxiliary_device_is_found_by_its_number),
+		folder_test(the_journal_has_all_of_it),
+		folder_test(what_a_driver_did_not_tell_stays_unknown),
+		folder_test(a_record_without_its_number_is_refused),
+		folder_test(a_name_that_leads_elsewhere_is_refused),
+		folder_test(what_an_earlier_life_saved_stays),
+		folder_test(vfs_are_made_without_drivers_and_then_get_theirs),
+		folder_test(what_is_right_is_not_touched),
+		folder_test(a_vf_that_autoprobe_gave_away_comes_back),
+		folder_test(a_vf_that_somebody_gave_away_is_left),
+		folder_test(other_numbers_of_vfs_are_left),
+		folder_test(a_missing_driver_is_named_and_the_rest_goes_on),
+		folder_test(a_device_that_does_not_come_is_told_and_the_others_come),
+		folder_test(a_pf_without_its_interface_gets_the_rest),
+		folder_test(every_job_is_done_and_heard),
+		folder_test(a_job_that_dies_is_a_failure),
+		folder_test(what_nobody_got_to_is_lost),
+		folder_test(only_an_absent_device_is_left_of_the_records),
+		folder_test(a_damaged_record_does_not_cost_the_others),
+		folder_test(what_the_host_has_set_up_since_is_newer),
+	};
+
+	return cmocka_run_group_tests_name("net_devices", tests, NULL, NULL);
+}

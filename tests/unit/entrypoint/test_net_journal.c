@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What becomes of the journal of the network's state: in a /sys and /proc of a folder, whose
+ * devices never come. The kernel's own interfaces are only looked at.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/fs.h"
+#include "entrypoint/netstate/network.h"
+#include "entrypoint/engine/record.h"
+#include "tests/unit/support.h"
+
+#define JOURNAL "state/network.journal"
+#define BOOT_ID "proc/sys/kernel/random/boot_id"
+#define MACHINE "sys/class/dmi/id/product_uuid"
+
+struct bench {
+	struct network network;
+	struct strv modules;
+	struct network_result result;
+	char told[4096];
+	struct error error;
+};
+
+static void hear(void *context, const char *text)
+{
+	struct bench *bench = context;
+	size_t length = strlen(bench->told);
+
+	(void) snprintf(bench->told + length, sizeof(bench->told) - length, "%s\n", text);
+}
+
+static void begin(struct bench *bench, const struct folder *folder)
+{
+	*bench = (struct bench){ 0 };
+	assert_int_equal(strv_push(&bench->modules, "mlx5_core"), 0);
+	bench->network = (struct network){ .root_fd = folder->fd,
+		.journal = JOURNAL,
+		.modules = &bench->modules,
+		.bind_ms = 20,
+		.tell = hear,
+		.context = bench };
+	folder_write_text(folder, BOOT_ID, "this-boot\n");
+	folder_write_text(folder, MACHINE, "this-machine\n");
+	folder_subfolder(folder, "sys/class/net");
+}
+
+static void journal_of(
+	const struct folder *folder, const char *boot, const char *machine, const char *device)
+{
+	char text[512];
+
+	(void) snprintf(text, sizeof(text), "slipway-network 1\n%s%s%sboot id=%s machine=%s\nend\n",
+		device ? "device device=" : "", device ? device : "", device ? " vfs=8\n" : "",
+		boot, machine);
+	folder_write_text(folder, JOURNAL, text);
+}
+
+static void restore(struct bench *bench)
+{
+	bench->told[0] = '\0';
+	if (network_restore(&bench->network, &bench->result, &bench->error) < 0)
+		fail_msg("%s", bench->error.text);
+}
+
+static bool is_there(const struct folder *folder, const char *path)
+{
+	return fs_exists(folder->fd, path);
+}
+
+static void a_journal_stays_until_it_is_forgotten(void **state)
+{
+	const struct folder *folder = *state;
+	struct bench bench;
+
+	begin(&bench, folder);
+	journal_of(folder, "this-boot", "this-machine", NULL);
+	restore(&bench);
+	assert_int_equal(bench.result.failures, 0);
+	assert_true(is_there(folder, JOURNAL));
+	network_forget(&bench.network, &bench.result);
+	assert_false(is_there(folder, JOURNAL));
+	strv_free(&bench.modules);
+}
+
+static void what_does_not_come_is_tried_once_more(void **state)
+{
+	const struct folder *folder = *state;
+	struct bench bench;
+
+	begin(&bench, folder);
+	journal_of(folder, "this-boot", "this-machine", "pci/0000:af:00.0");
+	assert_false(network_is_owed(folder->fd, JOURNAL));
+	restore(&bench);
+	assert_true(bench.result.is_owed);
+	assert_int_equal(bench.result.failures, 1);
+	network_forget(&bench.network, &bench.result);
+	assert_true(network_is_owed(folder->fd, JOURNAL));
+	restore(&bench);
+	assert_true(bench.result.is_given_up);
+	assert_false(bench.result.is_owed);
+	assert_contains(bench.told, "tried once more");
+	network_forget(&bench.network, &bench.result);
+	assert_false(is_there(folder, JOURNAL));
+	assert_true(is_there(folder, JOURNAL ".unrestored"));
+	strv_free(&bench.modules);
+}
+
+static void what_does_not_come_after_a_boot_is_not_owed(void **state)
+{
+	const struct folder *folder = *state;
+	struct bench bench;
+
+	begin(&bench, folder);
+	journal_of(folder, "another-boot", "this-machine", "pci/0000:af:00.0");
+	restore(&bench);
+	assert_int_equal(bench.result.failures, 1);
+	assert_false(bench.result.is_owed);
+	strv_free(&bench.modules);
+}
+
+static void a_journal_of_another_machine_is_put_aside(void **state)
+{
+	const struct folder *folder = *state;
+	struct bench bench;
+
+	begin(&bench, folder);
+	journal_of(folder, "another-boot", "another-machine", "pci/0000:af:00.0");
+	assert_int_equal(network_restore(&bench.network, &bench.result, &bench.error), -ENOENT);
+	assert_contains(bench.told, "is of another machine");
+	assert_false(is_there(folder, JOURNAL));
+	assert_true(is_there(folder, JOURNAL ".foreign"));
+	strv_free(&bench.modules);
+}
+
+static void a_saved_journal_names_the_machine(void **state)
+{
+	const struct folder *folder = *state;
+	_cleanup_free_ char *text = NULL;
+	struct bench bench;
+
+	begin(&bench, folder);
+	journal_of(folder, "another-boot", "another-machine", "pci/0000:af:00.0");
+	if (network_save(&bench.network, &bench.error) < 0)
+		fail_msg("%s", bench.error.text);
+	assert_int_equal(fs_read(folder->fd, JOURNAL, 0, &text, NULL), 0);
+	assert_contains(text, "machine=this-machine");
+	assert_null(strstr(text, "0000:af:00.0"));
+	strv_free(&bench.modules);
+}
+
+/* A folder of that name in its place cannot be unlinked, as a file on a read-only disk. */
+static void a_journal_that_cannot_be_removed_is_told(void **state)
+{
+	const struct folder *folder = *state;
+	struct bench bench;
+
+	begin(&bench, folder);
+	folder_subfolder(folder, JOURNAL);
+	network_forget(&bench.network, &bench.result);
+	assert_contains(bench.told, JOURNAL " cannot be removed");
+	strv_free(&bench.modules);
+}
+
+static void without_a_driver_nothing_can_be_given_back(void **state)
+{
+	const struct folder *folder = *state;
+	struct bench bench;
+
+	begin(&bench, folder);
+	journal_of(folder, "another-boot", "this-machine", "pci/0000:af:00.0");
+	folder_subfolder(folder, "sys/bus/pci/devices/0000:af:00.0");
+	assert_false(network_can_restore(folder->fd, JOURNAL));
+	folder_subfolder(folder, "sys/bus/pci/drivers/mlx5_core");
+	assert_int_equal(symlinkat("../../drivers/mlx5_core", folder->fd,
+				 "sys/bus/pci/devices/0000:af:00.0/driver"),
+		0);
+	assert_true(network_can_restore(folder->fd, JOURNAL));
+	journal_of(folder, "this-boot", "this-machine", NULL);
+	assert_true(network_can_restore(folder->fd, JOURNAL));
+	folder_write_text(folder, JOURNAL, "damaged");
+	assert_true(network_can_restore(folder->fd, JOURNAL));
+	strv_free(&bench.modules);
+}
+
+static void more_than_would_be_read_is_not_written(void **state)
+{
+	const struct folder *folder = *state;
+	struct records records = { 0 };
+	size_t size = (size_t) 90 << 20;
+	struct error error = { 0 };
+	char *value = malloc(size + 1);
+
+	assert_non_null(value);
+	memset(value, ' ', size); /* three characters each in the file */
+	value[size] = '\0';
+	assert_int_equal(record_set(records_add(&records, "link"), "alias", value), 0);
+	assert_int_equal(records_write(folder->fd, JOURNAL, &records, &error), -EFBIG);
+	assert_contains(error.text, "more than 256 MiB");
+	assert_false(is_there(folder, JOURNAL));
+	records_free(&records);
+	free(value);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		folder_test(a_journal_stays_until_it_is_forgotten),
+		folder_test(what_does_not_come_is_tried_once_more),
+		folder_test(what_does_not_come_after_a_boot_is_not_owed),
+		folder_test(a_journal_of_another_machine_is_put_aside),
+		folder_test(a_saved_journal_names_the_machine),
+		folder_test(a_journal_that_cannot_be_removed_is_told),
+		folder_test(without_a_driver_nothing_can_be_given_back),
+		folder_test(more_than_would_be_read_is_not_written),
+	};
+
+	return cmocka_run_group_tests_name("net_journal", tests, NULL, NULL);
+}

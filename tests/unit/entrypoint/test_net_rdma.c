@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Names of RDMA devices of a /sys in a folder; that the kernel takes them is 90-nic-away.bats'. */
+#include <string.h>
+
+#include "entrypoint/netstate/rdma.h"
+#include "tests/unit/support.h"
+
+#define CLASS "sys/class/infiniband/"
+
+struct bench {
+	struct network network;
+	struct strv modules;
+	struct records records;
+	struct network_result result;
+	char told[2048];
+};
+
+static void hear(void *context, const char *text)
+{
+	struct bench *bench = context;
+	size_t length = strlen(bench->told);
+
+	(void) snprintf(bench->told + length, sizeof(bench->told) - length, "%s\n", text);
+}
+
+static void put_link(const struct folder *folder, const char *target, const char *path)
+{
+	assert_int_equal(symlinkat(target, folder->fd, path), 0);
+}
+
+static void make_device(const struct folder *folder, const char *address, const char *module)
+{
+	char path[256];
+	char target[256];
+
+	(void) snprintf(path, sizeof(path), "sys/bus/pci/drivers/%s", module);
+	folder_subfolder(folder, path);
+	(void) snprintf(path, sizeof(path), "sys/bus/pci/drivers/%s/module", module);
+	(void) snprintf(target, sizeof(target), "../../../../module/%s", module);
+	(void) !symlinkat(target, folder->fd, path); /* of two devices it is there */
+	(void) snprintf(path, sizeof(path), "sys/devices/%s", address);
+	folder_subfolder(folder, path);
+	(void) snprintf(path, sizeof(path), "sys/devices/%s/driver", address);
+	(void) snprintf(target, sizeof(target), "../../bus/pci/drivers/%s", module);
+	put_link(folder, target, path);
+	(void) snprintf(path, sizeof(path), "sys/devices/%s/subsystem", address);
+	put_link(folder, "../../bus/pci", path);
+	folder_subfolder(folder, "sys/bus/pci/devices");
+	(void) snprintf(path, sizeof(path), "sys/bus/pci/devices/%s", address);
+	(void) snprintf(target, sizeof(target), "../../../devices/%s", address);
+	put_link(folder, target, path);
+}
+
+static void make_rdma(const struct folder *folder, const char *name, const char *address)
+{
+	char path[256];
+	char target[256];
+
+	(void) snprintf(path, sizeof(path), CLASS "%s", name);
+	folder_subfolder(folder, path);
+	(void) snprintf(path, sizeof(path), CLASS "%s/device", name);
+	(void) snprintf(target, sizeof(target), "../../../devices/%s", address);
+	if (*address)
+		put_link(folder, target, path);
+}
+
+static void begin(struct bench *bench, const struct folder *folder)
+{
+	*bench = (struct bench){ 0 };
+	assert_int_equal(strv_push(&bench->modules, "mlx5_core"), 0);
+	bench->network = (struct network){ .root_fd = folder->fd,
+		.modules = &bench->modules,
+		.bind_ms = 20,
+		.tell = hear,
+		.context = bench };
+	make_device(folder, "0000:3b:00.0", "mlx5_core");
+	make_device(folder, "0000:3b:00.1", "mlx5_core");
+	make_device(folder, "0000:5e:00.0", "bnxt_en");
+}
+
+static void end(struct bench *bench)
+{
+	strv_free(&bench->modules);
+	records_free(&bench->records);
+}
+
+#define _cleanup_bench_ _cleanup_(end)
+
+static void names_are_those_of_the_devices_that_go(void **state)
+{
+	_cleanup_bench_ struct bench bench;
+
+	begin(&bench, *state);
+	make_rdma(*state, "mlx5_0", "0000:3b:00.0");
+	make_rdma(*state, "storage0", "0000:3b:00.1");
+	make_rdma(*state, "bnxt_re0", "0000:5e:00.0");
+	make_rdma(*state, "rxe0", "");
+	assert_int_equal(rdma_save(&bench.network, &bench.records), 0);
+	assert_int_equal(bench.records.count, 2);
+	assert_string_equal(record_get(&bench.records.items[0], "device"), "pci/0000:3b:00.0");
+	assert_string_equal(record_get(&bench.records.items[0], "name"), "mlx5_0");
+	assert_string_equal(record_get(&bench.records.items[1], "name"), "storage0");
+	/* What an earlier life says of a device holds. */
+	assert_int_equal(record_set(&bench.records.items[0], "name", "before"), 0);
+	assert_int_equal(rdma_save(&bench.network, &bench.records), 0);
+	assert_int_equal(bench.records.count, 2);
+	assert_string_equal(record_get(&bench.records.items[0], "name"), "before");
+}
+
+static void of_two_on_one_device_nobody_knows_which_is_which(void **state)
+{
+	_cleanup_bench_ struct bench bench;
+
+	begin(&bench, *state);
+	make_rdma(*state, "mlx5_0", "0000:3b:00.0");
+	make_rdma(*state, "mlx5_1", "0000:3b:00.0");
+	assert_int_equal(rdma_save(&bench.network, &bench.records), 0);
+	assert_int_equal(bench.records.count, 0);
+}
+
+static void one_that_does_not_come_is_told(void **state)
+{
+	const struct folder *folder = *state;
+	_cleanup_bench_ struct bench bench;
+
+	begin(&bench, folder);
+	make_rdma(folder, "mlx5_0", "0000:3b:00.0");
+	assert_int_equal(rdma_save(&bench.network, &bench.records), 0);
+	assert_int_equal(unlinkat(folder->fd, CLASS "mlx5_0/device", 0), 0);
+	assert_int_equal(unlinkat(folder->fd, CLASS "mlx5_0", AT_REMOVEDIR), 0);
+	rdma_restore(&bench.network, &bench.records, &bench.result);
+	assert_int_equal(bench.result.failures, 1);
+	assert_contains(
+		bench.told, "the RDMA device mlx5_0 (of pci/0000:3b:00.0) did not come within");
+	assert_int_equal(bench.records.count, 0);
+}
+
+static void one_that_has_its_name_is_left_alone(void **state)
+{
+	_cleanup_bench_ struct bench bench;
+
+	begin(&bench, *state);
+	make_rdma(*state, "mlx5_0", "0000:3b:00.0");
+	assert_int_equal(rdma_save(&bench.network, &bench.records), 0);
+	assert_int_equal(bench.records.count, 1);
+	rdma_restore(&bench.network, &bench.records, &bench.result);
+	/* Where the kernel has no RDMA it cannot even be asked. */
+	for (const char *line = bench.told; *line; line += strcspn(line, "\n") + 1)
+		assert_contains(line, "names of RDMA devices: ");
+	assert_int_equal(bench.records.count, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		folder_test(names_are_those_of_the_devices_that_go),
+		folder_test(of_two_on_one_device_nobody_knows_which_is_which),
+		folder_test(one_that_does_not_come_is_told),
+		folder_test(one_that_has_its_name_is_left_alone),
+	};
+
+	return cmocka_run_group_tests_name("net_rdma", tests, NULL, NULL);
+}

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Against this machine's own kernel, in a network namespace that has but a loopback interface. */
+#include <linux/genetlink.h>
+#include <linux/rtnetlink.h>
+#include <net/if.h>
+#include <sched.h>
+#include <string.h>
+
+#include "entrypoint/netstate/netlink.h"
+#include "tests/unit/support.h"
+
+#define _cleanup_netlink_ _cleanup_(netlink_close)
+
+static struct netlink *open_route(void)
+{
+	struct netlink *netlink = NULL;
+	struct error error = { 0 };
+
+	if (netlink_open(NETLINK_ROUTE, &netlink, &error) < 0)
+		fail_msg("%s", error.text);
+	return netlink;
+}
+
+static int count_links(void *context, const struct nlmsghdr *message)
+{
+	const struct ifinfomsg *link = mnl_nlmsg_get_payload(message);
+	unsigned *links = context;
+
+	assert_int_equal(message->nlmsg_type, RTM_NEWLINK);
+	if (link->ifi_flags & IFF_LOOPBACK)
+		(*links)++;
+	return 0;
+}
+
+static int dump(struct netlink *netlink, netlink_callback *callback, void *context)
+{
+	struct nlmsghdr *request = netlink_request(netlink, RTM_GETLINK, NLM_F_DUMP);
+	struct ifinfomsg *link = netlink_extra(request, sizeof(*link));
+	struct error error = { 0 };
+
+	link->ifi_family = AF_UNSPEC;
+	return netlink_talk(netlink, request, callback, context, &error);
+}
+
+static int set_up(struct netlink *netlink, int index, bool is_up, struct error *error)
+{
+	struct nlmsghdr *request = netlink_request(netlink, RTM_NEWLINK, 0);
+	struct ifinfomsg *link = netlink_extra(request, sizeof(*link));
+
+	link->ifi_index = index;
+	link->ifi_change = IFF_UP;
+	link->ifi_flags = is_up ? IFF_UP : 0;
+	return netlink_talk(netlink, request, NULL, NULL, error);
+}
+
+static void a_dump_is_read_to_its_end(void **state)
+{
+	_cleanup_netlink_ struct netlink *netlink = open_route();
+	unsigned links = 0;
+
+	(void) state;
+	assert_int_equal(dump(netlink, count_links, &links), 0);
+	assert_int_equal(links, 1);
+}
+
+static int stop(void *context, const struct nlmsghdr *message)
+{
+	(void) context;
+	(void) message;
+	return -ECANCELED;
+}
+
+static void a_callback_ends_an_answer(void **state)
+{
+	_cleanup_netlink_ struct netlink *netlink = open_route();
+	unsigned links = 0;
+
+	(void) state;
+	assert_int_equal(dump(netlink, stop, NULL), -ECANCELED);
+	/* Nothing of it is left over for the next one. */
+	assert_int_equal(dump(netlink, count_links, &links), 0);
+	assert_int_equal(links, 1);
+}
+
+static int ask_again(void *context, const struct nlmsghdr *message)
+{
+	unsigned links = 0;
+
+	(void) message;
+	assert_int_equal(dump(context, count_links, &links), 0);
+	assert_int_equal(links, 1);
+	return 0;
+}
+
+static void a_callback_may_ask(void **state)
+{
+	_cleanup_netlink_ struct netlink *netlink = open_route();
+
+	(void) state;
+	assert_int_equal(dump(netlink, ask_again, netlink), 0);
+}
+
+static void a_refusal_is_the_kernels_errno(void **state)
+{
+	_cleanup_netlink_ struct netlink *netlink = open_route();
+	struct error error = { 0 };
+
+	(void) state;
+	assert_int_equal(set_up(netlink, 12345, true, &error), -ENODEV);
+	assert_contains(error.text, "No such device");
+	assert_int_equal(set_up(netlink, 1, true, &error), 0);
+}
+
+static void a_refusal_has_the_kernels_words(void **state)
+{
+	_cleanup_netlink_ struct netlink *netlink = open_route();
+	struct nlmsghdr *request = netlink_request(netlink, RTM_NEWROUTE, NLM_F_CREATE);
+	struct rtmsg *route = netlink_extra(request, sizeof(*route));
+	struct error error = { 0 };
+
+	(void) state;
+	route->rtm_family = AF_INET;
+	route->rtm_dst_len = 77;
+	route->rtm_table = RT_TABLE_MAIN;
+	route->rtm_type = RTN_UNICAST;
+	assert_int_equal(netlink_talk(netlink, request, NULL, NULL, &error), -EINVAL);
+	/* net/ipv4/fib_frontend.c, fib_valid_key_len(). */
+	assert_contains(error.text, "refix length (Invalid argument)");
+}
+
+static int see_up(void *context, const struct nlmsghdr *message)
+{
+	const struct ifinfomsg *link = mnl_nlmsg_get_payload(message);
+
+	*(bool *) context = link->ifi_flags & IFF_UP;
+	return 0;
+}
+
+static void a_change_is_heard(void **state)
+{
+	_cleanup_netlink_ struct netlink *netlink = open_route();
+	_cleanup_netlink_ struct netlink *events = open_route();
+	struct error error = { 0 };
+	bool is_up = true;
+
+	(void) state;
+	assert_int_equal(set_up(netlink, 1, true, &error), 0);
+	assert_int_equal(netlink_join(events, RTNLGRP_LINK, &error), 0);
+	assert_int_equal(netlink_hear(events, 0, see_up, &is_up, &error), 0);
+	assert_int_equal(set_up(netlink, 1, false, &error), 0);
+	assert_int_equal(netlink_hear(events, 5000, see_up, &is_up, &error), 1);
+	assert_false(is_up);
+	assert_int_equal(set_up(netlink, 1, true, &error), 0);
+}
+
+static void families_have_numbers(void **state)
+{
+	_cleanup_netlink_ struct netlink *netlink = NULL;
+	struct error error = { 0 };
+
+	(void) state;
+	assert_int_equal(netlink_open(NETLINK_GENERIC, &netlink, &error), 0);
+	assert_int_equal(netlink_family(netlink, "nlctrl", &error), GENL_ID_CTRL);
+	assert_true(netlink_group(netlink, "nlctrl", "notify", &error) > 0);
+	assert_int_equal(netlink_group(netlink, "nlctrl", "none", &error), -ENOENT);
+	assert_contains(error.text, "nlctrl");
+	assert_int_equal(netlink_family(netlink, "slipway", &error), -ENOENT);
+	assert_contains(error.text, "slipway");
+}
+
+/* Each test program gets its own namespace; who is not root, one of users as well. */
+static int leave_the_network(void **state)
+{
+	(void) state;
+	return unshare(CLONE_NEWNET) == 0 || unshare(CLONE_NEWUSER | CLONE_NEWNET) == 0 ? 0 : -1;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_dump_is_read_to_its_end),
+		cmocka_unit_test(a_callback_ends_an_answer),
+		cmocka_unit_test(a_callback_may_ask),
+		cmocka_unit_test(a_refusal_is_the_kernels_errno),
+		cmocka_unit_test(a_refusal_has_the_kernels_words),
+		cmocka_unit_test(a_change_is_heard),
+		cmocka_unit_test(families_have_numbers),
+	};
+
+	return cmocka_run_group_tests(tests, leave_the_network, NULL);
+}

@@ -1,0 +1,505 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * slipway-init status, with a folder as the node. What the files of the real node hold was read
+ * from a machine with an H200: open driver 580.159.04, NVLink switched off, a kernel without module
+ * versions and without unloading.
+ */
+#include "tests/unit/support.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/utsname.h>
+#include <time.h>
+
+#include "common/fs.h"
+#include "entrypoint/contract.h"
+#include "entrypoint/role/roles.h"
+#include "entrypoint/status/metrics.h"
+#include "entrypoint/status/part.h"
+#include "entrypoint/status/status.h"
+
+#define GPU_FOLDER "sys/bus/pci/devices/0000:00:06.0"
+
+static void put_link(const struct folder *node, const char *path, const char *target)
+{
+	char parent[256];
+
+	(void) snprintf(parent, sizeof(parent), "%s", path);
+	*strrchr(parent, '/') = '\0';
+	folder_subfolder(node, parent);
+	assert_int_equal(symlinkat(target, node->fd, path), 0);
+}
+
+static void put_process(
+	const struct folder *node, const char *pid, const char *command, const char *cgroup)
+{
+	char path[64];
+
+	(void) snprintf(path, sizeof(path), "proc/%s/comm", pid);
+	folder_write_text(node, path, command);
+	(void) snprintf(path, sizeof(path), "proc/%s/cgroup", pid);
+	folder_write_text(node, path, cgroup);
+}
+
+static void put_gpu(const struct folder *node)
+{
+	folder_write_text(node, GPU_FOLDER "/vendor", "0x10de\n");
+	folder_write_text(node, GPU_FOLDER "/device", "0x2335\n");
+	folder_write_text(node, GPU_FOLDER "/class", "0x030200\n");
+	folder_write_text(node, GPU_FOLDER "/numa_node", "-1\n");
+	put_link(node, GPU_FOLDER "/driver", "../../../bus/pci/drivers/nvidia");
+	folder_write_text(node, "proc/driver/nvidia/gpus/0000:00:06.0/information",
+		"Model: \t\t NVIDIA H200\n"
+		"IRQ:   \t\t 41\n"
+		"GPU UUID: \t GPU-ac54eae4-fea4-6e2f-f25e-23b2c844b843\n"
+		"Device Minor: \t 0\n"
+		"GPU Firmware: \t 580.159.04\n"
+		"GPU Excluded:\t No\n");
+	folder_write_text(node, "dev/nvidia0", "");
+}
+
+static void put_kernel(const struct folder *node)
+{
+	struct utsname system;
+	char path[256];
+
+	(void) uname(&system);
+	(void) snprintf(path, sizeof(path), "boot/config-%s", system.release);
+	folder_write_text(node, path, "CONFIG_MODULES=y\n# CONFIG_MODVERSIONS is not set\n");
+	folder_write_text(node, "sys/module/module/parameters/sig_enforce", "Y\n");
+	folder_write_text(node, "sys/module/nvidia/initstate", "live\n");
+	folder_write_text(node, "sys/module/nvidia_uvm/initstate", "live\n");
+}
+
+static void put_real_node(const struct folder *node)
+{
+	put_kernel(node);
+	put_gpu(node);
+	folder_write_text(node, "proc/driver/nvidia/version",
+		"NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.159.04  Release "
+		"Build  (nixbld@)  \n"
+		"GCC version:  gcc version 15.3.0 (GCC) \n");
+	folder_write_text(node, "proc/driver/nvidia/params",
+		"ResmanDebugLevel: 4294967295\nModifyDeviceFiles: 1\nNvLinkDisable: 1\n"
+		"EnableGpuFirmware: 18\nEnableGpuFirmwareLogs: 2\nImexChannelCount: 2048\n"
+		"CreateImexChannel0: 0\nCoherentGPUMemoryMode: \"\"\n");
+	folder_write_text(node, "proc/driver/nvidia/capabilities/fabric-imex-mgmt",
+		"DeviceFileMinor: 4323\nDeviceFileMode: 256\nDeviceFileModify: 1\n");
+	folder_write_text(node, "proc/devices",
+		"Character devices:\n  1 mem\n195 nvidia\n195 nvidiactl\n238 nvidia-uvm\n"
+		"241 nvidia-caps\n242 nvidia-caps-imex-channels\n\nBlock devices:\n259 blkext\n");
+	folder_write_text(node, "proc/1/net/tcp",
+		"  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid "
+		" timeout inode\n"
+		"   0: 00000000:07E8 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0 "
+		"       0 5167 1 0000000007420235 100 0 0 10 0\n");
+}
+
+/* What it prints, as text or JSON; the caller frees it. */
+static char *status_of(const struct folder *node, bool json, int expected)
+{
+	_cleanup_close_ int before = dup(STDOUT_FILENO);
+	FILE *file = tmpfile();
+	char *text = calloc(1, 65536);
+
+	assert_true(before >= 0 && file && text);
+	(void) fflush(stdout);
+	assert_true(dup2(fileno(file), STDOUT_FILENO) >= 0);
+	assert_int_equal(status_main(node->fd, json), expected);
+	(void) fflush(stdout);
+	assert_true(dup2(before, STDOUT_FILENO) >= 0);
+	rewind(file);
+	assert_true(fread(text, 1, 65535, file) > 0);
+	(void) fclose(file);
+	return text;
+}
+
+static void a_real_node_that_somebody_else_serves(void **state)
+{
+	_cleanup_free_ char *text = NULL;
+	_cleanup_free_ char *json = NULL;
+
+	put_real_node(*state);
+	text = status_of(*state, false, 1);
+	assert_contains(text, "without module versions");
+	assert_contains(text, "without module unloading");
+	assert_contains(text, "takes signed modules only");
+	assert_contains(text, "no driver container of Slipway has run on this node");
+	assert_contains(text, "driver   580.159.04 (open kernel modules)\n");
+	assert_contains(text,
+		"gpu      0000:00:06.0 [10de:2335] by nvidia, NVIDIA H200, "
+		"GPU-ac54eae4-fea4-6e2f-f25e-23b2c844b843, GSP firmware 580.159.04\n");
+	assert_contains(text, "imex     2048 channels (device major 242), 0 with a node here; 0 "
+			      "nvidia-imex run\n");
+	assert_null(strchr(text, '!'));
+	assert_contains(text, "fabric   NVLink is switched off (NvLinkDisable=1)");
+	assert_contains(
+		text, "modules  nvidia(cannot be unloaded) nvidia_uvm(cannot be unloaded)\n");
+
+	json = status_of(*state, true, 1);
+	assert_contains(json, "\"modversions\":false,\"module_unloading\":false,"
+			      "\"signatures_forced\":true");
+	assert_contains(json,
+		"\"roles\":[],\"nic\":null,\"driver\":{\"loaded\":true,\"version\":\"580.159.04\","
+		"\"open\":true,\"user_space_version\":null");
+	assert_contains(json, "\"uuid\":\"GPU-ac54eae4-fea4-6e2f-f25e-23b2c844b843\"");
+	assert_contains(json, "\"minor\":0,\"node\":true,\"excluded\":false");
+	assert_contains(json, "\"imex\":{\"channels_major\":242,\"caps_major\":241,"
+			      "\"channel_count\":2048,\"create_channel0\":0,\"channel_nodes\":0,"
+			      "\"management_minor\":4323,\"daemons\":[]");
+	assert_contains(json, "\"port\":50000,\"listening\":false");
+	assert_contains(json, "\"findings\":[]");
+	assert_contains(json, "\"kind\":\"none\",\"management\":\"off\"");
+}
+
+static void a_node_with_nothing(void **state)
+{
+	_cleanup_free_ char *text = status_of(*state, false, 1);
+	_cleanup_free_ char *json = status_of(*state, true, 1);
+
+	assert_contains(text, "driver   nvidia is not loaded\n");
+	assert_contains(text, "devices  no NVIDIA or Mellanox PCI function\n");
+	assert_contains(text, "daemons  none runs\n");
+	assert_contains(text, "modules  none\n");
+	assert_null(strstr(text, "without module unloading"));
+	assert_contains(json, "\"modversions\":null,\"module_unloading\":null");
+	assert_contains(json, "\"listening\":null");
+	assert_contains(json, "\"management\":\"unknown\"");
+}
+
+static void the_image_knows_its_kernel(void **state)
+{
+	const struct folder *node = *state;
+	_cleanup_free_ char *json = NULL;
+	struct utsname system;
+	char path[256];
+
+	(void) uname(&system);
+	(void) snprintf(
+		path, sizeof(path), "usr/lib/slipway/kernels/%s/kernel.conf", system.release);
+	folder_write_text(node, path, "vermagic=6.1.0 SMP preempt mod_unload modversions \n");
+	json = status_of(node, true, 1);
+	assert_contains(json, "\"modversions\":true,\"module_unloading\":null");
+}
+
+static void the_imex_check_finds_rivals_and_bad_parameters(void **state)
+{
+	const struct folder *node = *state;
+	_cleanup_free_ char *text = NULL;
+
+	put_real_node(node);
+	folder_write_text(
+		node, "proc/driver/nvidia/params", "ImexChannelCount: 16\nCreateImexChannel0: 1\n");
+	put_process(node, "4711", "nvidia-imex\n", "0::/system.slice/nvidia-imex.service\n");
+	put_process(node, "4712", "nvidia-imex\n",
+		"0::/kubepods.slice/kubepods-burstable.slice/"
+		"kubepods-burstable-pod12345678_1234_1234_1234_123456789abc.slice/"
+		"cri-containerd-0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef."
+		"scope\n");
+	put_process(node, "77", "stockd\n", "0::/system.slice/stock.service\n");
+	put_link(node, "proc/77/fd/5", "socket:[999]");
+	folder_write_text(node, "proc/1/net/tcp6",
+		"  sl  local_address                         remote_address                        "
+		"st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n"
+		"   0: 00000000000000000000000000000000:C355 00000000000000000000000000000000:0000 "
+		"0A 00000000:00000000 00:00000000 00000000     0        0 999 1 00000000 100 0 0 10 "
+		"0\n");
+	text = status_of(node, false, 1);
+	assert_contains(text, "! NVreg_ImexChannelCount=16: the DRA driver counts on 2048\n");
+	assert_contains(text, "! NVreg_CreateImexChannel0=1 gives channel 0 to everyone");
+	assert_contains(text, "! process 4711 is an nvidia-imex of the host");
+	assert_null(strstr(text, "! process 4712"));
+	assert_contains(text, "nvidia-imex: process 4712, pod 12345678-1234-1234-1234-");
+	assert_contains(text, "! TCP port 50005, which nvidia-imex needs, is taken by process 77 "
+			      "(stockd)\n");
+	assert_null(strstr(text, "TCP port 50000"));
+}
+
+static void no_channels_is_told_with_its_cause(void **state)
+{
+	_cleanup_free_ char *none = NULL;
+	_cleanup_free_ char *old = NULL;
+
+	put_real_node(*state);
+	folder_write_text(*state, "proc/devices", "Character devices:\n195 nvidia\n");
+	folder_write_text(*state, "proc/driver/nvidia/params", "ImexChannelCount: 0\n");
+	none = status_of(*state, false, 1);
+	assert_contains(none, "! NVreg_ImexChannelCount=0 leaves no IMEX channel");
+	folder_write_text(*state, "proc/driver/nvidia/params", "RmLogonRC: 1\n");
+	old = status_of(*state, false, 1);
+	assert_contains(old, "this driver is too old for IMEX channels");
+}
+
+static void switches_without_a_manager_are_told(void **state)
+{
+	const struct folder *node = *state;
+	_cleanup_free_ char *without = NULL;
+	_cleanup_free_ char *with = NULL;
+
+	put_real_node(node);
+	folder_write_text(node, "proc/driver/nvidia/params", "NvLinkDisable: 0\n");
+	folder_write_text(node, "sys/bus/pci/devices/0000:05:00.0/vendor", "0x10de\n");
+	folder_write_text(node, "sys/bus/pci/devices/0000:05:00.0/device", "0x22a3\n");
+	folder_write_text(node, "sys/bus/pci/devices/0000:05:00.0/class", "0x068000\n");
+	folder_subfolder(node, "proc/driver/nvidia-nvswitch/devices/0000:05:00.0");
+	without = status_of(node, false, 1);
+	assert_contains(without, "fabric   NO FABRIC MANAGER runs: CUDA will fail with error 802");
+	assert_contains(without, "; 1 NVSwitches, 1 of them driven\n");
+	assert_contains(without, "nvswitch 0000:05:00.0 [10de:22a3] by no driver\n");
+	put_process(node, "900", "nv-fabricmanage\n", "0::/\n");
+	folder_write_text(node, "run/nvidia-fabricmanager/socket", "");
+	with = status_of(node, false, 1);
+	assert_contains(with, "fabric   a fabric manager runs");
+	assert_contains(with, "nv-fabricmanager is process 900, its socket is there\n");
+	assert_contains(with, "daemon   nv-fabricmanager: process 900, the host's");
+}
+
+static void our_daemons_and_those_that_are_gone(void **state)
+{
+	const struct folder *node = *state;
+	_cleanup_free_ char *text = NULL;
+	_cleanup_free_ char *json = NULL;
+
+	folder_write_text(node, GPU_STATE_FOLDER "/gpu.daemons",
+		"nvidia-persistenced 501 up 2 1795300000 signal:9\n"
+		"nv-fabricmanager 502 up 0 1795300000 -\n"
+		"torn line\n");
+	put_process(node, "501", "nvidia-persiste\n", "0::/\n");
+	text = status_of(node, false, 1);
+	assert_contains(text,
+		"daemon   nvidia-persistenced: up, process 501, started again 2 times, "
+		"last ended with signal:9\n");
+	assert_contains(text, "daemon   nv-fabricmanager: gone\n");
+	assert_null(strstr(text, "none of Slipway's roles"));
+	json = status_of(node, true, 1);
+	assert_contains(json,
+		"{\"name\":\"nv-fabricmanager\",\"supervised\":true,\"state\":\"gone\","
+		"\"pid\":null,\"restarts\":0,\"since\":1795300000,\"last_exit\":null,"
+		"\"again\":null,\"why\":null}");
+}
+
+static void put_parent(const struct folder *node, const char *pid, int parent)
+{
+	char path[64], text[64];
+
+	(void) snprintf(path, sizeof(path), "proc/%s/stat", pid);
+	(void) snprintf(text, sizeof(text), "%s (a) b) S %d 1 1 0", pid, parent);
+	folder_write_text(node, path, text);
+}
+
+static int hold(const struct folder *node, const char *path)
+{
+	int fd;
+
+	folder_write_text(node, path, "");
+	fd = openat(node->fd, path, O_RDWR | O_CLOEXEC);
+	assert_true(fd >= 0);
+	assert_int_equal(flock(fd, LOCK_EX | LOCK_NB), 0);
+	return fd;
+}
+
+/* Seen in the first seconds after ready: the pid file had not told the supervisor yet. */
+static void what_forked_below_the_init_is_ours(void **state)
+{
+	const struct folder *node = *state;
+	_cleanup_free_ char *text = NULL;
+	_cleanup_free_ char *early = NULL;
+	_cleanup_free_ char *orphaned = NULL;
+	int lock_fd = hold(node, CONTRACT_GPU_PID_FILE);
+
+	folder_write_text(node, GPU_STATE_FOLDER "/gpu.status", "pid=400\nstate=ready\n");
+	folder_write_text(node, GPU_STATE_FOLDER "/gpu.daemons",
+		"nvidia-persistenced 456 starting 0 1795300000 - 0 \n");
+	put_link(node, "proc/400/exe", "/usr/bin/slipway-init");
+	put_process(node, "456", "nvidia-persiste\n", "0::/\n");
+	put_parent(node, "456", 400);
+	put_process(node, "467", "nvidia-persiste\n", "0::/\n");
+	put_parent(node, "467", 456);
+	put_process(node, "900", "nvidia-persiste\n", "0::/\n");
+	put_parent(node, "900", 1);
+	early = status_of(node, false, 0);
+	assert_contains(early, "daemon   nvidia-persistenced: starting, process 456\n");
+	assert_null(strstr(early, "process 467"));
+	assert_contains(early, "process 900, the host's: none of Slipway's roles started it\n");
+
+	/* What was started has ended; the daemon is the init's own child now. */
+	assert_int_equal(fs_remove_tree(node->fd, "proc/456"), 0);
+	put_parent(node, "467", 400);
+	text = status_of(node, false, 0);
+	assert_contains(text, "daemon   nvidia-persistenced: starting, process 467\n");
+	assert_null(strstr(text, "process 467, the host's"));
+
+	/* That number is another program's: the init is seen with other process ids. */
+	assert_int_equal(unlinkat(node->fd, "proc/400/exe", 0), 0);
+	put_link(node, "proc/400/exe", "/usr/lib/systemd/systemd");
+	orphaned = status_of(node, false, 0);
+	assert_contains(orphaned, "process 467, the host's");
+	(void) close(lock_fd);
+}
+
+static void one_that_waits_says_for_what_and_until_when(void **state)
+{
+	const struct folder *node = *state;
+	_cleanup_free_ char *text = NULL;
+	_cleanup_free_ char *json = NULL;
+	char line[256];
+
+	(void) snprintf(line, sizeof(line),
+		"nvidia-gridd 0 waiting 1 1795300000 exit:1 %ld nvidia-gridd ended with exit code "
+		"1: \"no server\"\n",
+		(long) time(NULL) + 40);
+	folder_write_text(node, GPU_STATE_FOLDER "/gpu.daemons", line);
+	text = status_of(node, false, 1);
+	assert_contains(text, "daemon   nvidia-gridd: waiting, started again once, last ended with "
+			      "exit:1, the next start in ");
+	assert_contains(text, " s: nvidia-gridd ended with exit code 1: \"no server\"\n");
+	json = status_of(node, true, 1);
+	assert_contains(json, "\"last_exit\":\"exit:1\",\"again\":");
+	assert_contains(json, "\"why\":\"nvidia-gridd ended with exit code 1: \\\"no server");
+}
+
+static void a_nic_container_that_was_killed_leaves_a_stale_flag(void **state)
+{
+	const struct folder *node = *state;
+	_cleanup_free_ char *stale = NULL;
+	_cleanup_free_ char *live = NULL;
+	_cleanup_free_ char *json = NULL;
+	int lock_fd;
+
+	folder_module(node, "ib_core", "1\n", NULL);
+	folder_write_text(node, CONTRACT_OFED_READY, "");
+	folder_write_text(node, CONTRACT_OFED_LOCK, "77\n");
+	folder_write_text(node, NIC_STATE_FOLDER "/nic.status", "pid=77\nstate=ready\nreason=OK\n");
+	stale = status_of(node, false, 1);
+	assert_contains(stale, "nic      dead");
+	assert_contains(stale, "! its process is gone and undid nothing: the kubelet");
+	assert_contains(stale, "peermem  not loaded; stale flag: the NIC container died");
+	json = status_of(node, true, 1);
+	assert_contains(json, "\"ofed_ready\":false,\"ofed_flag_stale\":true");
+	assert_contains(json, "\"ready_ms\":null");
+	lock_fd = hold(node, CONTRACT_OFED_LOCK);
+	live = status_of(node, false, 0);
+	assert_contains(live, "OFED's container says that it is ready");
+	(void) close(lock_fd);
+}
+
+static void roles_with_their_phases(void **state)
+{
+	const struct folder *node = *state;
+	_cleanup_free_ char *text = NULL;
+	_cleanup_free_ char *json = NULL;
+
+	folder_write_text(node, GPU_STATE_FOLDER "/gds.status",
+		"role=gds\npid=600\nstate=ready\nstep=\nreason=OK\nready_ms=12\ndetail=\nproof=\n"
+		"phases=identify-kernel:1500 load:10250\npeermem_loads=0\npeermem_us=0\n");
+	folder_write_text(node, GPU_STATE_FOLDER "/gdrcopy.status",
+		"role=gdrcopy\npid=601\nstate=ready\nreason=OK\nready_ms=5\n");
+	put_process(node, "600", "slipway-init\n", "0::/\n");
+	text = status_of(node, false, 1);
+	assert_contains(text, "gds      ready     after 12 ms\n");
+	assert_contains(text, "phases: identify-kernel 1.5 ms, load 10.2 ms\n");
+	assert_contains(text, "gdrcopy  dead");
+	json = status_of(node, true, 1);
+	assert_contains(json, "\"phases\":[{\"step\":\"identify-kernel\",\"us\":1500},"
+			      "{\"step\":\"load\",\"us\":10250}]");
+	put_process(node, "601", "slipway-init\n", "0::/\n");
+	free(text);
+	text = status_of(node, false, 0);
+	assert_contains(text, "gdrcopy  ready     after 5 ms\n");
+}
+
+static void a_user_space_of_another_version(void **state)
+{
+	const struct folder *node = *state;
+	_cleanup_free_ char *text = NULL;
+
+	put_real_node(node);
+	folder_write_text(
+		node, "run/nvidia/driver/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.575.1.2", "");
+	folder_write_text(node, "run/nvidia/driver/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1", "");
+	text = status_of(node, false, 1);
+	assert_contains(text, "BUT the user space in /run/nvidia/driver is of 575.1.2");
+}
+
+static void peermem_tells_its_latency(void **state)
+{
+	const struct folder *node = *state;
+	_cleanup_free_ char *text = NULL;
+
+	folder_module(node, "nvidia_peermem", "0\n", NULL);
+	folder_module(node, "ib_core", "1\n", NULL);
+	folder_write_text(node, CONTRACT_OFED_READY, "");
+	folder_write_text(node, GPU_STATE_FOLDER "/gpu.status",
+		"state=ready\npeermem_loads=3\npeermem_us=31400\n");
+	text = status_of(node, false, 1);
+	assert_contains(text, "peermem  loaded; OFED's container says that it is ready; loaded 3 "
+			      "times after OFED came, the last time in 31.4 ms\n");
+	free(text);
+	folder_write_text(node, GPU_STATE_FOLDER "/gpu.status", "peermem_loads=1\npeermem_us=20\n");
+	text = status_of(node, false, 1);
+	assert_contains(text, "; loaded once after OFED came, in 0.0 ms\n");
+}
+
+static void metrics_say_what_the_journal_knows(void **state)
+{
+	const struct folder *node = *state;
+	_cleanup_free_ char *text = NULL;
+	_cleanup_free_ char *file = NULL;
+	_cleanup_free_ char *status = NULL;
+	struct journal journal;
+
+	put_real_node(node);
+	folder_write_text(node, GPU_STATE_FOLDER "/gpu.daemons",
+		"nvidia-persistenced 501 up 2 1795300000 signal:9\n");
+	journal_prepare(&journal, node->fd, "gpu", GPU_STATE_FOLDER);
+	journal.changed = metrics_changed;
+	journal_event(&journal, "done", "load", 1234567, REASON_NONE, "");
+	journal_detail(&journal, REASON_DEADLINE, "a \"quoted\" wait");
+	text = folder_read_text(node, GPU_STATE_FOLDER "/metrics/gpu.prom");
+	assert_contains(text, "slipway_role_ready{role=\"gpu\"} 0\n");
+	assert_contains(text, "slipway_role_info{role=\"gpu\",state=\"starting\",reason=\""
+			      "DEADLINE\"} 1\n");
+	assert_contains(
+		text, "slipway_phase_duration_seconds{role=\"gpu\",step=\"load\"} 1.234567\n");
+	assert_contains(text, "slipway_driver_info{version=\"580.159.04\",open=\"true\"} 1\n");
+	assert_contains(text, "slipway_daemon_up{daemon=\"nvidia-persistenced\"} 1\n");
+	assert_contains(text, "slipway_daemon_restarts_total{daemon=\"nvidia-persistenced\"} 2\n");
+	assert_null(strstr(text, "slipway_role_start_duration_seconds"));
+
+	journal_detail(&journal, REASON_NONE, "");
+	status = folder_read_text(node, GPU_STATE_FOLDER "/gpu.status");
+	assert_contains(status, "\nreason=OK\n");
+	assert_null(strstr(status, "quoted")); /* of the longer text before */
+	journal_state(&journal, "ready", "");
+	journal_event(&journal, JOURNAL_EVENT_PEERMEM, "load", 20000, REASON_NONE, "");
+	/* Steps done while serving are none of the start's. */
+	journal_event(&journal, "done", "reload", 5, REASON_NONE, "");
+	file = metrics_text(&journal);
+	assert_contains(file, "slipway_role_ready{role=\"gpu\"} 1\n");
+	assert_contains(file, "slipway_peermem_loads_total{role=\"gpu\"} 1\n");
+	assert_contains(file, "slipway_peermem_load_duration_seconds{role=\"gpu\"} 0.020000\n");
+	assert_null(strstr(file, "step=\"reload\""));
+	journal_close(&journal);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		folder_test(a_real_node_that_somebody_else_serves),
+		folder_test(a_node_with_nothing),
+		folder_test(the_image_knows_its_kernel),
+		folder_test(the_imex_check_finds_rivals_and_bad_parameters),
+		folder_test(no_channels_is_told_with_its_cause),
+		folder_test(switches_without_a_manager_are_told),
+		folder_test(our_daemons_and_those_that_are_gone),
+		folder_test(what_forked_below_the_init_is_ours),
+		folder_test(one_that_waits_says_for_what_and_until_when),
+		folder_test(a_nic_container_that_was_killed_leaves_a_stale_flag),
+		folder_test(roles_with_their_phases),
+		folder_test(a_user_space_of_another_version),
+		folder_test(peermem_tells_its_latency),
+		folder_test(metrics_say_what_the_journal_knows),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,369 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The catalogue's code, and all files of the catalogue. */
+#include "tests/unit/support.h"
+
+#include "kernels/catalogue.h"
+#include "kernels/repo/mirrors.h"
+
+#define CATALOGUE "kernels/catalogue"
+
+/* ---- the reader */
+
+static const char smallest[] = "[os]\nname = Test\nid = test\nkrel = *.test\n"
+			       "[kernel]\nmatch = name\nheaders = h-{krel}\nmodules = m-{krel}\n"
+			       "keep = linux-\n"
+			       "[repository main]\nkind = apt\nmirror = test\n";
+
+static int open_text(
+	const struct folder *folder, const char *text, struct catalogue *ret, struct error *error)
+{
+	folder_write_text(folder, "test.ini", text);
+	return catalogue_open(folder->path, "test", ret, error);
+}
+
+static void what_is_not_given_is_empty(void **state)
+{
+	_cleanup_(catalogue_free) struct catalogue os = { 0 };
+	struct error error = { 0 };
+
+	assert_int_equal(open_text(*state, smallest, &os, &error), 0);
+	assert_string_equal(os.os, "test");
+	assert_string_equal(os.version_id, "");
+	assert_string_equal(os.image.containers, "");
+	assert_string_equal(os.repositories[0].suite, "");
+	assert_int_equal(os.repositories[0].kind, REPOSITORY_APT);
+	assert_int_equal(os.repositories[0].trust, TRUST_INDEX);
+	assert_false(os.repositories[0].archive);
+}
+
+static void a_code_name_is_as_good(void **state)
+{
+	static const struct {
+		const char *codename, *os;
+	} cases[] = { { "bookworm", "debian12" }, { "Trixie", "debian13" }, { "sid", "debiansid" },
+		{ "jammy", "ubuntu22.04" }, { "noble", "ubuntu24.04" } };
+	struct error error = { 0 };
+
+	(void) state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		_cleanup_(catalogue_free) struct catalogue os = { 0 };
+
+		assert_int_equal(catalogue_open(CATALOGUE, cases[i].codename, &os, &error), 0);
+		assert_string_equal(os.os, cases[i].os);
+	}
+	for (const char *const *bad = (const char *const[]){ "book", "bookworm)", "(", NULL }; *bad;
+		bad++) {
+		struct catalogue os = { 0 };
+
+		assert_int_equal(catalogue_open(CATALOGUE, *bad, &os, &error), -ENODATA);
+	}
+}
+
+static void a_bad_file_is_named_with_its_line(void **state)
+{
+	static const struct {
+		const char *rest, *part;
+	} cases[] = {
+		{ "archive = maybe\n", "test.ini:13:" },
+		{ "suit = x\n", "test.ini:13:" },
+		{ "kind = deb\n", "test.ini:13:" },
+		{ "mirror = other\n", "test.ini:13:" },
+		{ "[nonsense]\nkey = 1\n", "test.ini:14:" },
+		{ "nothing\n", "test.ini:13:" },
+		{ "[repository two]\nkind = apt\n", "[repository two] has no mirror" },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct catalogue os = { 0 };
+		struct error error = { 0 };
+		_cleanup_free_ char *text = NULL;
+
+		assert_true(asprintf(&text, "%s%s", smallest, cases[i].rest) > 0);
+		assert_int_equal(open_text(*state, text, &os, &error), -EINVAL);
+		assert_contains(error.text, cases[i].part);
+	}
+}
+
+/* inih reads 199 bytes of a line, and takes the rest for a line of its own. */
+static void a_line_that_would_be_cut_is_an_error(void **state)
+{
+	struct catalogue os = { 0 };
+	struct error error = { 0 };
+	char text[512];
+
+	(void) snprintf(text, sizeof(text), "[os]\nkrel = %0200d\n", 1);
+	assert_int_equal(open_text(*state, text, &os, &error), -EINVAL);
+	assert_contains(error.text, "test.ini:2: a line of more than");
+	(void) snprintf(text, sizeof(text), "# fine\n[repository %060d]\n", 1);
+	assert_int_equal(open_text(*state, text, &os, &error), -EINVAL);
+	assert_contains(error.text, "test.ini:2: a section's name");
+}
+
+static void lists_go_on_in_lines_that_begin_with_a_blank(void **state)
+{
+	_cleanup_(catalogue_free) struct catalogue os = { 0 };
+	struct error error = { 0 };
+	_cleanup_free_ char *text = NULL;
+
+	assert_true(asprintf(&text, "%skeyring = /a\n# between\n  /b\n\t/c\n", smallest) > 0);
+	assert_int_equal(open_text(*state, text, &os, &error), 0);
+	assert_int_equal(os.repositories[0].keyrings.count, 3);
+	assert_string_equal(os.repositories[0].keyrings.items[2], "/c");
+}
+
+static void an_unknown_name_lists_the_known_ones(void **state)
+{
+	static const char *const names[] = { "other", "../test", "", ".", "test.ini" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		const struct folder *folder = *state;
+		struct catalogue os = { 0 };
+		struct error error = { 0 };
+
+		folder_write_text(folder, "test.ini", smallest);
+		assert_int_equal(catalogue_open(folder->path, names[i], &os, &error), -ENODATA);
+		assert_contains(error.text, "known are: test");
+	}
+}
+
+/* ---- what a krel tells */
+
+static void expect_split(const char *os, const char *krel, const char *version, const char *flavour)
+{
+	_cleanup_(catalogue_free) struct catalogue catalogue = { 0 };
+	_cleanup_free_ char *its_version = NULL;
+	_cleanup_free_ char *its_flavour = NULL;
+	struct error error = { 0 };
+
+	assert_int_equal(catalogue_open(CATALOGUE, os, &catalogue, &error), 0);
+	assert_int_equal(catalogue_split_krel(&catalogue, krel, &its_version, &its_flavour), 0);
+	assert_string_equal(its_version, version);
+	assert_string_equal(its_flavour, flavour);
+}
+
+static void flavours_are_what_the_catalogue_says(void **state)
+{
+	(void) state;
+	expect_split("debian12", "6.1.0-56-cloud-amd64", "6.1.0-56-cloud-amd64", "");
+	expect_split("sles15.6", "6.4.0-150600.23.25-default", "6.4.0-150600.23.25", "default");
+	expect_split("sles15.6", "6.4.0-150600.10.5-rt_debug", "6.4.0-150600.10.5", "rt_debug");
+	expect_split("sles15.6", "6.4.0-150600.23.25-other", "6.4.0-150600.23.25-other", "");
+	expect_split("sles15.6", "-default", "-default", "");
+	expect_split("photon5", "6.1.83-1.ph5", "6.1.83-1.ph5", "");
+	expect_split("photon5", "6.1.83-1.ph5-esx", "6.1.83-1.ph5", "esx");
+	expect_split("photon5", "6.1.83-rt28-1.ph5-rt", "6.1.83-1.ph5", "rt");
+}
+
+static void expect_text(const char *os, const char *template, const char *krel, const char *wanted)
+{
+	_cleanup_(catalogue_free) struct catalogue catalogue = { 0 };
+	_cleanup_free_ char *text = NULL;
+	struct error error = { 0 };
+
+	assert_int_equal(catalogue_open(CATALOGUE, os, &catalogue, &error), 0);
+	assert_int_equal(catalogue_expand(&catalogue, template, krel, &text), wanted ? 0 : -EINVAL);
+	if (wanted)
+		assert_string_equal(text, wanted);
+}
+
+static void templates_are_filled(void **state)
+{
+	(void) state;
+	expect_text("debian12", "linux-headers-{krel}", "6.1.0-56-amd64",
+		"linux-headers-6.1.0-56-amd64");
+	expect_text("photon5", "linux{-flavour}-devel", "6.1.83-1.ph5-esx", "linux-esx-devel");
+	expect_text("photon5", "linux{-flavour}-devel", "6.1.83-1.ph5", "linux-devel");
+	expect_text("debian13", "linux-source-{series}", "6.12.117+deb13-rt-amd64",
+		"linux-source-6.12");
+	expect_text("debian12", "linux-source-{series}", "6.1.0-56-amd64", "linux-source-6.1");
+	expect_text("photon5", "{version}/{flavour}", "6.1.83-1.ph5-rt", "6.1.83-1.ph5/rt");
+	expect_text("photon5", "{word}", "6.1.83-1.ph5", NULL);
+	expect_text("photon5", "{krel", "6.1.83-1.ph5", NULL);
+	expect_text("debian12", "x-{krel}", "{krel}", "x-{krel}");
+}
+
+static const struct {
+	const char *krel;
+	const char *makers; /* "": none */
+} guesses[] = {
+	{ "6.1.0-56-amd64", "debian12" },
+	{ "6.1.0-57-cloud-amd64", "debian12" },
+	{ "6.1.0-47-rt-amd64", "debian12" },
+	{ "6.1.0-31-arm64", "debian12" },
+	{ "6.5.0-0.deb12.4-amd64", "debian12" },
+	{ "6.9.7+bpo-amd64", "debian12" },
+	{ "6.12.107+deb12-cloud-amd64", "debian12" },
+	{ "6.12.107+deb13-amd64", "debian13" },
+	{ "6.12.115+deb13.1-rt-amd64", "debian13" },
+	{ "7.3.4+deb13-amd64", "debian13" },
+	{ "7.2.13+deb14-cloud-amd64", "debiansid" },
+	{ "5.15.0-1033-aws", "ubuntu22.04" },
+	{ "5.15.0-112-generic", "ubuntu22.04" },
+	{ "6.2.0-1012-aws", "ubuntu22.04" },
+	{ "6.1.0-1035-oem", "ubuntu22.04" },
+	{ "6.5.0-41-generic", "ubuntu22.04" },
+	{ "6.8.0-45-generic", "ubuntu22.04, ubuntu24.04" },
+	{ "6.8.0-1015-nvidia-64k", "ubuntu22.04, ubuntu24.04" },
+	{ "6.14.0-27-generic", "ubuntu24.04" },
+	{ "6.17.0-1004-nvidia", "ubuntu24.04" },
+	{ "7.0.0-14-generic", "ubuntu24.04, ubuntu26.04" },
+	{ "5.14.0-427.13.1.el9_4.x86_64", "almalinux9, oracle9, rhel9, rocky9" },
+	{ "5.14.0-427.13.1.el9_4.aarch64+64k", "almalinux9, oracle9, rhel9, rocky9" },
+	{ "5.14.0-70.13.1.rt21.83.el9_0.x86_64", "almalinux9, oracle9, rhel9, rocky9" },
+	{ "5.14.0-503.el9.x86_64", "centos-stream9" },
+	{ "4.18.0-553.el8_10.x86_64", "almalinux8, oracle8, rhel8, rocky8" },
+	{ "4.18.0-348.el8.x86_64", "almalinux8, oracle8, rhel8, rocky8" },
+	{ "6.12.0-55.9.1.el10_0.x86_64", "almalinux10, oracle10, rhel10, rocky10" },
+	{ "6.12.0-124.el10.x86_64", "centos-stream10" },
+	{ "3.10.0-1160.119.1.el7.x86_64", "centos7" },
+	{ "4.14.35-2047.537.4.el7uek.x86_64", "oracle7" },
+	{ "5.15.0-200.131.27.el8uek.x86_64", "oracle8" },
+	{ "5.15.0-200.131.27.el9uek.aarch64", "oracle9" },
+	{ "6.12.0-103.40.4.4.el9uek.x86_64", "oracle9" },
+	{ "6.12.0-103.40.4.el10uek.aarch64.64k", "oracle10" },
+	{ "6.14.5-200.fc42.x86_64", "fedora42" },
+	{ "6.17.1-300.fc43.x86_64+debug", "fedora43" },
+	{ "5.14.21-150500.55.68-default", "sles15.5" },
+	{ "6.4.0-150600.23.25-default", "opensuse-leap15.6, sles15.6" },
+	{ "6.4.0-150700.53.3-64kb", "sles15.7" },
+	{ "6.12.0-160000.5-default", "opensuse-leap16.0" },
+	{ "6.16.8-1-default", "opensuse-tumbleweed" },
+	{ "6.12.74-10-longterm", "opensuse-tumbleweed" },
+	{ "4.14.336-257.562.amzn2.x86_64", "amzn2" },
+	{ "5.10.210-201.852.amzn2.aarch64", "amzn2" },
+	{ "6.1.79-99.164.amzn2023.x86_64", "amzn2023" },
+	{ "6.12.37-61.105.amzn2023.aarch64", "amzn2023" },
+	{ "5.10.210-1.ph4", "photon4" },
+	{ "6.1.83-1.ph5-esx", "photon5" },
+	{ "6.1.83-rt28-1.ph5-rt", "photon5" },
+	{ "6.6.64.2-7.azl3", "azurelinux3" },
+	/* Nobody's, or of none that is here. */
+	{ "6.12.7", "" },
+	{ "6.1.0-56-edge-custom", "" },
+	{ "5.10.0-30-amd64x", "" },
+	{ "6.6.65-talos", "" },
+	{ "6.12.20+rpt-rpi-v8", "" },
+	{ "*", "" },
+	{ "", "" },
+};
+
+static void real_kernels_are_guessed(void **state)
+{
+	(void) state;
+	for (size_t i = 0; i < ARRAY_SIZE(guesses); i++) {
+		const char *makers = guesses[i].makers;
+		_cleanup_free_ char *os = NULL;
+		struct error error = { 0 };
+		int wanted = strchr(makers, ',') ? -ENOTUNIQ : *makers ? 0 : -ENODATA;
+		int r = catalogue_guess(CATALOGUE, guesses[i].krel, &os, &error);
+
+		if (r != wanted)
+			print_error("%s: %d, not %d: %s\n", guesses[i].krel, r, wanted,
+				os ? os : error.text);
+		assert_int_equal(r, wanted);
+		if (r == 0)
+			assert_string_equal(os, makers);
+		else
+			assert_contains(error.text, makers);
+	}
+}
+
+static void only_some_kernels_concern_a_vault(void **state)
+{
+	_cleanup_(catalogue_free) struct catalogue os = { 0 };
+	struct error error = { 0 };
+	int concerned = 0;
+
+	(void) state;
+	assert_int_equal(catalogue_open(CATALOGUE, "centos7", &os, &error), 0);
+	for (size_t i = 0; i < os.repository_count; i++)
+		concerned += repository_concerns(&os.repositories[i], "3.10.0-957.12.2.el7.x86_64");
+	assert_int_equal(concerned, 2);
+}
+
+/* ---- each file */
+
+static void check_repository(const struct catalogue *os, const struct repository *repository)
+{
+	static char base[] = "http://m.test";
+	const struct mirror mirror = { .url = base };
+	_cleanup_free_ char *krel = NULL;
+	_cleanup_free_ char *url = NULL;
+	struct error error = { 0 };
+
+	assert_true(asprintf(&krel, "1.2.3-4%s5.x86_64", os->minor_after) > 0);
+	assert_int_equal(mirrors_url(&mirror, repository, os, krel, "x86_64", "20260101T000000Z",
+				 &url, &error),
+		0);
+	assert_null(strstr(url + strlen("http://"), "//"));
+	assert_int_not_equal(url[strlen(url) - 1], '/');
+	assert_true(repository->keyrings.count > 0);
+	for (size_t i = 0; i < repository->keyrings.count; i++)
+		assert_int_equal(repository->keyrings.items[i][0], '/');
+	if (repository->kind == REPOSITORY_APT)
+		assert_true(*repository->suite && *repository->components);
+	else
+		assert_true(!*repository->suite && !*repository->components);
+	/* A place that wants a moment is never asked first. */
+	assert_true(repository->archive || !strstr(repository->path, "{snapshot}"));
+}
+
+static void check_rules(const struct catalogue *os)
+{
+	const struct strv *const lists[] = { &os->kernel.headers, &os->kernel.modules,
+		&os->kernel.modules_optional };
+
+	for (size_t i = 0; i < ARRAY_SIZE(lists); i++)
+		for (size_t j = 0; j < lists[i]->count; j++) {
+			_cleanup_free_ char *name = NULL;
+			bool kept = os->kernel.match == MATCH_PROVIDES;
+
+			assert_int_equal(
+				catalogue_expand(os, lists[i]->items[j], "1-default", &name), 0);
+			for (size_t k = 0; k < os->kernel.keep.count; k++)
+				kept |= strncmp(name, os->kernel.keep.items[k],
+						strlen(os->kernel.keep.items[k])) == 0;
+			assert_true(kept);
+		}
+	assert_true(os->kernel.match == MATCH_VERSION || !os->kernel.build_counter);
+}
+
+static void every_file_is_complete(void **state)
+{
+	_cleanup_strv_ struct strv names = { 0 };
+	struct error error = { 0 };
+
+	(void) state;
+	assert_int_equal(catalogue_names(CATALOGUE, &names, &error), 0);
+	assert_true(names.count >= 38);
+	for (size_t i = 0; i < names.count; i++) {
+		_cleanup_(catalogue_free) struct catalogue os = { 0 };
+		int r = catalogue_open(CATALOGUE, names.items[i], &os, &error);
+
+		if (r < 0)
+			print_error("%s\n", error.text);
+		assert_int_equal(r, 0);
+		check_rules(&os);
+		for (size_t j = 0; j < os.repository_count; j++)
+			check_repository(&os, &os.repositories[j]);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		folder_test(what_is_not_given_is_empty),
+		cmocka_unit_test(a_code_name_is_as_good),
+		folder_test(a_bad_file_is_named_with_its_line),
+		folder_test(a_line_that_would_be_cut_is_an_error),
+		folder_test(lists_go_on_in_lines_that_begin_with_a_blank),
+		folder_test(an_unknown_name_lists_the_known_ones),
+		cmocka_unit_test(flavours_are_what_the_catalogue_says),
+		cmocka_unit_test(templates_are_filled),
+		cmocka_unit_test(real_kernels_are_guessed),
+		cmocka_unit_test(only_some_kernels_concern_a_vault),
+		cmocka_unit_test(every_file_is_complete),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

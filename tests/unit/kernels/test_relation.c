@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What single fields of a package say: its version, what it depends on, which compiler. */
+#include "tests/unit/support.h"
+
+#include "kernels/repo/relation.h"
+#include "kernels/resolve/resolve.h"
+#include "kernels/resolve/resolve_kernel.h"
+#include "kernels/version.h"
+
+static void versions_are_ordered_as_dpkg_orders_them(void **state)
+{
+	(void) state;
+	assert_true(version_compare("6.1.0-9-amd64", "6.1.0-56-amd64") < 0);
+	assert_true(version_compare("6.12.107+deb12", "6.1.0-56") > 0);
+	assert_true(version_compare("1.0~rc1", "1.0") < 0);
+	assert_true(version_compare("1.0", "1.0+b1") < 0);
+	assert_true(version_compare("1.0a", "1.0+") < 0);
+	assert_true(version_compare("1.00", "1.0") == 0);
+	assert_true(version_compare("", "~") > 0);
+	assert_true(version_compare("99999999999999999999", "100000000000000000000") < 0);
+	assert_true(match_compare_versions("1:1.0", "2.0") > 0);
+	assert_true(match_compare_versions("0:1.0", "1.0") == 0);
+}
+
+static void upstream_versions_lose_epoch_and_revision(void **state)
+{
+	_cleanup_free_ char *full = resolve_upstream("1:535.261.03-1~deb12u1");
+	_cleanup_free_ char *native = resolve_upstream("12.4");
+	_cleanup_free_ char *dashes = resolve_upstream("24.07-0.6-3");
+
+	(void) state;
+	assert_string_equal(full, "535.261.03");
+	assert_string_equal(native, "12.4");
+	assert_string_equal(dashes, "24.07-0.6");
+}
+
+static void relations_are_read_one_by_one(void **state)
+{
+	static const char *const wanted[] = { "a", "b >= 1.2", "|c", "d = 1", "e" };
+	const char *cursor = "a:any, b (>=1.2) [amd64] | c,d(= 1) , , e <!nodoc>";
+
+	(void) state;
+	for (size_t i = 0; i <= ARRAY_SIZE(wanted); i++) {
+		_cleanup_(relation_free) struct relation relation = { 0 };
+		_cleanup_free_ char *text = NULL;
+
+		assert_int_equal(relation_next(&cursor, &relation), i < ARRAY_SIZE(wanted));
+		if (i == ARRAY_SIZE(wanted))
+			break;
+		assert_true(asprintf(&text, "%s%s%s%s%s%s", relation.alternative ? "|" : "",
+				    relation.name, *relation.sign ? " " : "", relation.sign,
+				    *relation.sign ? " " : "", relation.version) > 0);
+		assert_string_equal(text, wanted[i]);
+	}
+}
+
+static void compilers_are_told_by_their_names(void **state)
+{
+	static const struct {
+		const char *package, *compiler;
+	} cases[] = { { "gcc-12", "gcc-12" }, { "gcc-14-for-host", "gcc-14" },
+		{ "clang-16", "clang-16" }, { "gcc", NULL }, { "gcc-", NULL }, { "gcc-12x", NULL },
+		{ "libgcc-12-dev", NULL } };
+
+	(void) state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		_cleanup_free_ char *name = resolve_compiler_name(cases[i].package);
+
+		if (cases[i].compiler)
+			assert_string_equal(name, cases[i].compiler);
+		else
+			assert_null(name);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(versions_are_ordered_as_dpkg_orders_them),
+		cmocka_unit_test(upstream_versions_lose_epoch_and_revision),
+		cmocka_unit_test(relations_are_read_one_by_one),
+		cmocka_unit_test(compilers_are_told_by_their_names),
+	};
+
+	return cmocka_run_group_tests_name("relation", tests, NULL, NULL);
+}
