@@ -5,7 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "cli/stage/arrow_tools.h"
+#include "cli/stage/stage_tools.h"
 #include "cli/bundle/bundle.h"
 #include "cli/bundle/bundle_archive.h"
 #include "cli/stage/lockfile.h"

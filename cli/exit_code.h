@@ -34,7 +34,7 @@ enum exit_code {
 
 /*
  * The code for a negative errno of the build side; @otherwise where the errno alone does not tell:
- * the code of the arrow that failed.
+ * the code of the stage that failed.
  */
 enum exit_code exit_code_for(int error_number, enum exit_code otherwise);
 

@@ -86,10 +86,10 @@ static int place_tree(int tree_fd, const char *folder, pid_t owner, struct error
 static int fetch(struct build *build, const char *folder, pid_t owner, struct error *error)
 {
 	_cleanup_close_ int fd = -1;
-	int r = arrows_make(build, ARROW_BIT(ARROW_KERNEL), error);
+	int r = stages_make(build, STAGE_BIT(STAGE_KERNEL), error);
 
 	if (r == 0)
-		r = arrow_open(build, ARROW_KERNEL, &fd, error);
+		r = stage_open(build, STAGE_KERNEL, &fd, error);
 	if (r < 0)
 		return r;
 	build->failure = EXIT_CODE_OUTPUT;

@@ -7,7 +7,7 @@
 
 #include "common/cleanup.h"
 #include "common/nearest.h"
-#include "entrypoint/engine/journal.h"
+#include "entrypoint/engine/log.h"
 #include "entrypoint/engine/kill_point.h"
 #include "entrypoint/engine/reason.h"
 #include "entrypoint/role/roles.h"
@@ -137,13 +137,13 @@ static bool is_option(const char *argument, const char *option)
 /* The reason comes last, where one who looks at a log finds it. */
 static int usage_error(int root_fd, const char *program, bool is_last_word, const char *text)
 {
-	struct journal journal;
+	struct log log;
 
 	(void) fprintf(stderr, "[%s] %s (slipway-init --help lists verbs and variables)\n",
 		reason_entry(REASON_USAGE)->code, text);
 	if (is_last_word) {
-		journal_prepare(&journal, root_fd, program, "");
-		journal_termination(&journal, REASON_USAGE, text);
+		log_prepare(&log, root_fd, program, "");
+		log_termination(&log, REASON_USAGE, text);
 	}
 	return reason_entry(REASON_USAGE)->exit_code;
 }

@@ -7,7 +7,7 @@
 
 #include "common/nearest.h"
 #include "entrypoint/contract.h"
-#include "entrypoint/engine/journal.h"
+#include "entrypoint/engine/log.h"
 
 #define PREFIX    "SLIPWAY_"
 #define NAME_SIZE 64
@@ -118,12 +118,12 @@ bool variables_is_unknown(const char *entry, struct error *note)
 	return true;
 }
 
-void variables_tell(struct journal *journal)
+void variables_tell(struct log *log)
 {
 	for (char *const *entry = environ; entry && *entry; entry++) {
 		struct error note = { "" };
 
 		if (variables_is_unknown(*entry, &note))
-			journal_event(journal, "note", "environment", 0, REASON_NONE, note.text);
+			log_event(log, "note", "environment", 0, REASON_NONE, note.text);
 	}
 }

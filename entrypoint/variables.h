@@ -6,7 +6,7 @@
 
 #include "common/error.h"
 
-struct journal;
+struct log;
 
 /*
  * Is @entry ("NAME=value") a variable that nobody reads and that somebody may believe in: one that
@@ -16,4 +16,4 @@ struct journal;
 bool variables_is_unknown(const char *entry, struct error *note);
 
 /* Notes all such variables of the process's environment. */
-void variables_tell(struct journal *journal);
+void variables_tell(struct log *log);

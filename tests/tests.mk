@@ -5,8 +5,9 @@ unit_cc := $(CC)
 sanitize := -fsanitize=address$(comma)undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 
 # Fortified functions hide reads from ASan, hence no _FORTIFY_SOURCE.
-unit_cflags = $(filter-out -D_FORTIFY_SOURCE=2,$(base_cflags)) $(sanitize) \
-	-DFIXTURES='"$(abspath $(unit_dir)/fixtures)"' -DDOUBLES='"$(abspath $(unit_dir)/doubles)"'
+unit_cflags = $(filter-out -D_FORTIFY_SOURCE=2,$(base_cflags)) $(sanitize)
+$(unit_dir)/obj/tests/%.o: unit_cflags += -DFIXTURES='"$(abspath $(unit_dir)/fixtures)"' \
+	-DDOUBLES='"$(abspath $(unit_dir)/doubles)"'
 unit_libs = $(cli_libs) $(init_libs) -lcmocka
 
 # Every object of a program but its main.c, sanitised, for whatever a test needs of it. The programs
@@ -67,7 +68,7 @@ fuzz_sources := $(wildcard tests/fuzz/fuzz_*.c)
 fuzz_programs := $(patsubst tests/fuzz/%.c,$(fuzz_dir)/%,$(fuzz_sources))
 # Compiled once for all targets; a target links what it needs of it.
 fuzz_tested := $(patsubst %.c,$(fuzz_dir)/obj/%.o,$(common_sources) $(module_sources) $(kernels_sources) \
-	entrypoint/engine/record.c $(addprefix entrypoint/network/,device_record.c device_state.c vf.c netlink.c))
+	entrypoint/engine/statefile.c $(addprefix entrypoint/network/,device_record.c device_state.c vf.c netlink.c))
 
 $(fuzz_dir)/obj/%.o: %.c
 	@mkdir -p $(@D)
@@ -177,6 +178,6 @@ agreement-programs: $(addprefix $(agreement_dir)/,loader mutate judge certs)
 
 # ---- what the VM's tests of the network state run: the role's own code without the role
 
-$(O)/nettool: $(O)/tests/vm/nettool.o $(call objects,$(wildcard entrypoint/network/*.c) entrypoint/engine/pod.c entrypoint/engine/record.c $(init_common))
+$(O)/nettool: $(O)/tests/vm/nettool.o $(call objects,$(wildcard entrypoint/network/*.c) entrypoint/engine/pod.c entrypoint/engine/statefile.c $(init_common))
 	@echo "  LINK    $@"
 	$(Q)$(CC) $(base_ldflags) $(LDFLAGS) -o $@ $^ -lmnl

@@ -5,7 +5,7 @@
 
 #include "cli/image/base_sources.h"
 #include "cli/bundle/bundle.h"
-#include "cli/stage/arrow_tools.h"
+#include "cli/stage/stage_tools.h"
 #include "common/fs.h"
 #include "common/copy.h"
 #include "kernels/tool.h"
@@ -78,7 +78,7 @@ static int add_lock(const struct collecting *collecting, struct error *error)
 static int add_downloads(const struct collecting *collecting, struct error *error)
 {
 	struct build *build = collecting->build;
-	int r = arrow_fetch(build, NULL, error);
+	int r = stage_fetch(build, NULL, error);
 
 	for (size_t i = 0; i < build->lock.count && r == 0; i++) {
 		_cleanup_free_ char *path = NULL;
@@ -113,7 +113,7 @@ static int save_image(
 	return r < 0 ? r : list_file(collecting, path, error);
 }
 
-static int add_image(const struct collecting *collecting, enum arrow_id arrow, struct error *error)
+static int add_image(const struct collecting *collecting, enum stage_id stage, struct error *error)
 {
 	const struct build *build = collecting->build;
 	struct bundle_image *image = bundle_add_image(collecting->target);
@@ -121,16 +121,16 @@ static int add_image(const struct collecting *collecting, enum arrow_id arrow, s
 
 	if (!image)
 		return error_set_errno(error, -ENOMEM, "bundle");
-	r = image_name(build, arrow, &image->name, error);
+	r = image_name(build, stage, &image->name, error);
 	if (r < 0)
 		return r;
-	image->arrow = strdup(arrow_get(arrow)->name);
-	image->key = strdup(build->states[arrow].key);
+	image->stage = strdup(stage_get(stage)->name);
+	image->key = strdup(build->states[stage].key);
 	image->id = buildah_image_id(image->name);
 	if (!image->id)
 		return error_set(error, -ENOENT, "image %s is gone from the storage: run again",
 			image->name);
-	if (!image->arrow || !image->key ||
+	if (!image->stage || !image->key ||
 		asprintf(&image->file, "images/%.16s.tar", image->id) < 0)
 		return error_set_errno(error, -ENOMEM, "bundle");
 	return save_image(collecting, image->id, image->file, error);
@@ -141,7 +141,7 @@ static int add_user_base(const struct collecting *collecting, struct error *erro
 {
 	_cleanup_free_ char *id = NULL;
 	_cleanup_free_ char *file = NULL;
-	int r = image_name(collecting->build, ARROW_RUNTIME_BASE, &id, error);
+	int r = image_name(collecting->build, STAGE_RUNTIME_BASE, &id, error);
 
 	if (r < 0)
 		return r;
@@ -154,13 +154,13 @@ static int add_user_base(const struct collecting *collecting, struct error *erro
 /* What the build container's image was made of is in it: its own base is not needed. */
 static int add_images(const struct collecting *collecting, struct error *error)
 {
-	int r = add_image(collecting, ARROW_TOOLCHAIN, error);
+	int r = add_image(collecting, STAGE_TOOLCHAIN, error);
 
 	if (r < 0)
 		return r;
 	if (collecting->build->options.base)
 		return add_user_base(collecting, error);
-	r = add_image(collecting, ARROW_RUNTIME_BASE, error);
+	r = add_image(collecting, STAGE_RUNTIME_BASE, error);
 	if (r == 0 && bundle_set_source(&collecting->target->base, BUNDLE_SOURCE_NONE, "", "") < 0)
 		r = error_set_errno(error, -ENOMEM, "bundle");
 	return r;
@@ -270,8 +270,8 @@ int bundle_collect(struct build *build, struct bundle_manifest *manifest, const 
 		return error_set_errno(error, -errno, "%s", folder);
 	r = build_read_tree(build, error);
 	if (r == 0)
-		r = arrows_make(
-			build, ARROW_BIT(ARROW_TOOLCHAIN) | ARROW_BIT(ARROW_RUNTIME_BASE), error);
+		r = stages_make(
+			build, STAGE_BIT(STAGE_TOOLCHAIN) | STAGE_BIT(STAGE_RUNTIME_BASE), error);
 	if (r < 0)
 		return r;
 	collecting.target = bundle_add_target(manifest);

@@ -4,7 +4,7 @@
 
 #include "cli/bundle/bundle.h"
 #include "cli/bundle/bundle_archive.h"
-#include "cli/stage/arrow_tools.h"
+#include "cli/stage/stage_tools.h"
 #include "cli/slipway_version.h"
 #include "common/fs.h"
 #include "kernels/krel.h"
@@ -119,7 +119,7 @@ static int pull(const struct bundle *bundle, const char *file, const char *id, s
 	return 0;
 }
 
-/* The output of the arrow that made the image where the bundle comes from. */
+/* The output of the stage that made the image where the bundle comes from. */
 static int keep_output(const struct build *build, const struct bundle_image *image,
 	const char *output, struct error *error)
 {
@@ -136,20 +136,20 @@ static int keep_output(const struct build *build, const struct bundle_image *ima
 		r = cache_set_aside(cache, output);
 	if (r == 0)
 		r = cache_keep(cache, folder, output);
-	return r < 0 ? error_set_errno(error, r, "%s", image->arrow) : 0;
+	return r < 0 ? error_set_errno(error, r, "%s", image->stage) : 0;
 }
 
 static int take_image(struct build *build, const struct bundle *bundle,
 	const struct bundle_image *image, struct error *error)
 {
 	const struct cache *cache = &build->context.cache;
-	_cleanup_free_ char *output = cache_output_path(cache, image->arrow, image->key);
+	_cleanup_free_ char *output = cache_output_path(cache, image->stage, image->key);
 	_cleanup_free_ char *there = NULL;
 	_cleanup_close_ int lock_fd = -1;
-	int r = output ? cache_lock(cache, image->arrow, image->key, &lock_fd) : -ENOMEM;
+	int r = output ? cache_lock(cache, image->stage, image->key, &lock_fd) : -ENOMEM;
 
 	if (r < 0)
-		return error_set_errno(error, r, "%s: lock in the cache", image->arrow);
+		return error_set_errno(error, r, "%s: lock in the cache", image->stage);
 	/* Made here before, or taken: it is used as it is, whatever the bundle has. */
 	if (cache_use(cache, output) && image_still_there(build, output))
 		return 0;

@@ -56,7 +56,7 @@ static const struct field file_fields[] = {
 	{ "sha256", offsetof(struct bundle_file, sha256), hash_is_hex },
 };
 static const struct field image_fields[] = {
-	{ "arrow", offsetof(struct bundle_image, arrow), is_name },
+	{ "arrow", offsetof(struct bundle_image, stage), is_name },
 	{ "file", offsetof(struct bundle_image, file), is_something },
 	{ "id", offsetof(struct bundle_image, id), hash_is_hex },
 	{ "key", offsetof(struct bundle_image, key), hash_is_hex },

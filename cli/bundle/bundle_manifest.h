@@ -24,9 +24,9 @@ struct bundle_file {
 	uint64_t size_bytes;
 };
 
-/* An image that an arrow's output stands for. */
+/* An image that a stage's output stands for. */
 struct bundle_image {
-	char *arrow;
+	char *stage;
 	char *key;
 	char *name; /* in the storage */
 	char *id;

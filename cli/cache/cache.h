@@ -3,7 +3,7 @@
  * The cache folder: finished outputs, each under its key, and the unfinished ones of each run in a
  * folder of its own, which goes when the run ends in whatever way. An output appears by a rename.
  *
- *     arrows/<name>-<key>/    finished outputs
+ *     stages/<name>-<key>/    finished outputs
  *     blobs/sha256/<digest>   downloads
  *     indexes/                package lists
  *     logs/<name>-<key>.log   one a recipe
@@ -42,7 +42,7 @@ int cache_start_run(
 /* Removes this run's folder. */
 void cache_end_run(struct cache *cache);
 
-/* "<cache>/arrows/<name>-<key>", freed by the caller; NULL without memory. */
+/* "<cache>/stages/<name>-<key>", freed by the caller; NULL without memory. */
 char *cache_output_path(const struct cache *cache, const char *name, const char *key);
 char *cache_log_path(const struct cache *cache, const char *name, const char *key);
 

@@ -12,7 +12,7 @@ enum cache_kind {
 	CACHE_DOWNLOAD, /* whole and right when it came */
 	CACHE_PARTIAL,  /* what has come of one */
 	CACHE_DAMAGED,  /* set aside */
-	CACHE_OUTPUT,   /* of an arrow */
+	CACHE_OUTPUT,   /* of a stage */
 	CACHE_LIST,     /* digest of a package list */
 	CACHE_LOG,
 	CACHE_FAILED, /* work folder of a failure */

@@ -89,7 +89,7 @@ static int check(
 	return entry->kind == CACHE_OUTPUT ? check_output(verifying->cache, entry, error) : 0;
 }
 
-/* "arrows/<name>-<key>" is made under the lock of that name and key. */
+/* "stages/<name>-<key>" is made under the lock of that name and key. */
 static int lock_output(const struct cache *cache, const struct cache_entry *entry, int *ret_fd)
 {
 	_cleanup_free_ char *name = strdup(strrchr(entry->path, '/') + 1);

@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 
 #include "cli/image/image.h"
-#include "cli/stage/arrow_tools.h"
+#include "cli/stage/stage_tools.h"
 #include "cli/image/storage.h"
 #include "cli/output_place.h"
 #include "common/fs.h"
@@ -18,7 +18,7 @@ struct outputs {
 	struct image images[2];
 	char *before[2];         /* the image that had the tag until now, or NULL */
 	char *before_peermem[2]; /* its label IMAGE_LABEL_PEERMEM, or NULL */
-	enum arrow_id arrows[2];
+	enum stage_id stages[2];
 	size_t count;
 	bool changed; /* something was written that was not there */
 };
@@ -34,18 +34,18 @@ static void outputs_free(struct outputs *outputs)
 
 static int read_images(const struct build *build, struct outputs *outputs, struct error *error)
 {
-	static const enum arrow_id arrows[] = { ARROW_NIC, ARROW_GPU };
+	static const enum stage_id stages[] = { STAGE_NIC, STAGE_GPU };
 
-	for (size_t i = 0; i < ARRAY_SIZE(arrows); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(stages); i++) {
 		int r;
 
-		if (!arrow_applies(build, arrows[i]))
+		if (!stage_applies(build, stages[i]))
 			continue;
 		r = image_read(
-			arrow_output(build, arrows[i]), &outputs->images[outputs->count], error);
+			stage_output(build, stages[i]), &outputs->images[outputs->count], error);
 		if (r < 0)
 			return r;
-		outputs->arrows[outputs->count++] = arrows[i];
+		outputs->stages[outputs->count++] = stages[i];
 	}
 	return 0;
 }
@@ -121,7 +121,7 @@ static int write_records(const struct build *build, struct outputs *outputs, int
 	_cleanup_free_ char *lock = lock_write(&build->lock);
 	_cleanup_free_ char *text = NULL;
 	_cleanup_close_ int proof_fd =
-		open(arrow_output(build, ARROW_PROOF), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		open(stage_output(build, STAGE_PROOF), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	int r = proof_fd < 0 ? -errno : write_text(outputs, dir_fd, "lock.json", lock);
 
 	if (r == 0 &&
@@ -152,7 +152,7 @@ static int to_folder(const struct build *build, struct outputs *outputs, struct 
 		return error_set_errno(error, -errno, "--output %s", folder);
 	for (size_t i = 0; i < outputs->count && r == 0; i++) {
 		_cleanup_free_ char *name = NULL;
-		_cleanup_close_ int from_fd = open(arrow_output(build, outputs->arrows[i]),
+		_cleanup_close_ int from_fd = open(stage_output(build, outputs->stages[i]),
 			O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
 		if (asprintf(&name, "%s.oci.tar", outputs->images[i].role) < 0)
@@ -169,7 +169,7 @@ static int to_storage(const struct build *build, struct outputs *outputs, struct
 {
 	for (size_t i = 0; i < outputs->count; i++) {
 		bool changed = false;
-		int r = storage_place(arrow_output(build, outputs->arrows[i]), &outputs->images[i],
+		int r = storage_place(stage_output(build, outputs->stages[i]), &outputs->images[i],
 			&changed, &outputs->before[i], error);
 
 		if (r < 0)
@@ -190,7 +190,7 @@ static int to_archive(const struct build *build, struct outputs *outputs, struct
 	for (size_t i = 0; i < outputs->count; i++) {
 		_cleanup_close_ int from_fd = -1;
 		_cleanup_free_ char *name = NULL;
-		int r = arrow_open(build, outputs->arrows[i], &from_fd, error);
+		int r = stage_open(build, outputs->stages[i], &from_fd, error);
 
 		if (r < 0)
 			return r;
@@ -264,7 +264,7 @@ static void say_use(const struct build *build, const struct image *image)
 
 static bool any_ran(const struct build *build)
 {
-	for (size_t i = 0; i < ARROW_COUNT; i++)
+	for (size_t i = 0; i < STAGE_COUNT; i++)
 		if (build->states[i].ran)
 			return true;
 	return false;

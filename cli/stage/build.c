@@ -8,7 +8,7 @@
 #include "cli/stage/lockfile.h"
 #include "cli/stage/node_tool.h"
 #include "cli/image/output.h"
-#include "cli/stage/arrow_tools.h"
+#include "cli/stage/stage_tools.h"
 #include "cli/stage/supervise.h"
 #include "cli/stage/userspace.h"
 #include "cli/output_place.h"
@@ -54,9 +54,9 @@ static void say_export(const struct build *build, size_t count)
 static int run_export(struct build *build, struct error *error)
 {
 	size_t count;
-	int r = arrows_make(build,
-		ARROW_BIT(ARROW_OFED) | ARROW_BIT(ARROW_NVIDIA) | ARROW_BIT(ARROW_GDRCOPY) |
-			ARROW_BIT(ARROW_NVIDIA_FS),
+	int r = stages_make(build,
+		STAGE_BIT(STAGE_OFED) | STAGE_BIT(STAGE_NVIDIA) | STAGE_BIT(STAGE_GDRCOPY) |
+			STAGE_BIT(STAGE_NVIDIA_FS),
 		error);
 
 	if (r < 0)
@@ -71,14 +71,14 @@ static int run_export(struct build *build, struct error *error)
 
 static int run_images(struct build *build, struct error *error)
 {
-	int r = arrows_make(build, ARROW_BIT(ARROW_PROOF), error);
+	int r = stages_make(build, STAGE_BIT(STAGE_PROOF), error);
 
 	if (r == 0)
 		r = proof_judge(build, error);
 	if (r == 0 && (r = node_tool_open(build, error)) < 0)
 		build->failure = context_exit_code(r);
 	if (r == 0)
-		r = arrows_make(build, ARROW_BIT(ARROW_NIC) | ARROW_BIT(ARROW_GPU), error);
+		r = stages_make(build, STAGE_BIT(STAGE_NIC) | STAGE_BIT(STAGE_GPU), error);
 	return r < 0 ? r : output_write(build, error);
 }
 
@@ -134,7 +134,7 @@ void build_done(struct build *build)
 	free(build->userspace_version);
 	source_free(&build->gdrcopy);
 	source_free(&build->nvidia_fs);
-	for (size_t i = 0; i < ARROW_COUNT; i++)
+	for (size_t i = 0; i < STAGE_COUNT; i++)
 		free(build->states[i].output);
 }
 

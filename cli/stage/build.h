@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One build: what was asked, what was found, and the arrows from the kernel release to the images.
- * An arrow reads the outputs of earlier arrows and files of ours or the user's, and leaves one
+ * One build: what was asked, what was found, and the stages from the kernel release to the images.
+ * A stage reads the outputs of earlier stages and files of ours or the user's, and leaves one
  * output folder in the cache, under a key that hashes all of that.
  */
 #pragma once
@@ -19,61 +19,61 @@
 #include "kernels/tree/record.h"
 
 /* In the order in which they are made. */
-enum arrow_id {
-	ARROW_KERNEL,  /* the kernel tree */
-	ARROW_MODULES, /* the kernel's own modules */
-	ARROW_OFED_SOURCE,
-	ARROW_NVIDIA_SOURCE,
-	ARROW_GDRCOPY_SOURCE,
-	ARROW_NVIDIA_FS_SOURCE,
-	ARROW_BUILD_BASE,   /* image that the build container starts from */
-	ARROW_TOOLCHAIN,    /* the build container's image, with the kernel's compiler */
-	ARROW_RUNTIME_BASE, /* image that the driver images start from */
-	ARROW_KIT,     /* the toolchain with source and recipes: a --sources-image starts from it */
-	ARROW_NIC_KIT, /* likewise, of the NIC image */
-	ARROW_OFED,
-	ARROW_NVIDIA,
-	ARROW_GDRCOPY, /* bound to NVIDIA's set, as the next */
-	ARROW_NVIDIA_FS,
-	ARROW_OFED_SIGNED, /* what is not signed is read as the recipe left it */
-	ARROW_NVIDIA_SIGNED,
-	ARROW_GDRCOPY_SIGNED,
-	ARROW_NVIDIA_FS_SIGNED,
-	ARROW_INIT,
-	ARROW_USERSPACE, /* nvidia-smi, libcuda, firmware … */
-	ARROW_PROOF,
-	ARROW_NIC,
-	ARROW_GPU,
-	ARROW_COUNT,
+enum stage_id {
+	STAGE_KERNEL,  /* the kernel tree */
+	STAGE_MODULES, /* the kernel's own modules */
+	STAGE_OFED_SOURCE,
+	STAGE_NVIDIA_SOURCE,
+	STAGE_GDRCOPY_SOURCE,
+	STAGE_NVIDIA_FS_SOURCE,
+	STAGE_BUILD_BASE,   /* image that the build container starts from */
+	STAGE_TOOLCHAIN,    /* the build container's image, with the kernel's compiler */
+	STAGE_RUNTIME_BASE, /* image that the driver images start from */
+	STAGE_KIT,     /* the toolchain with source and recipes: a --sources-image starts from it */
+	STAGE_NIC_KIT, /* likewise, of the NIC image */
+	STAGE_OFED,
+	STAGE_NVIDIA,
+	STAGE_GDRCOPY, /* bound to NVIDIA's set, as the next */
+	STAGE_NVIDIA_FS,
+	STAGE_OFED_SIGNED, /* what is not signed is read as the recipe left it */
+	STAGE_NVIDIA_SIGNED,
+	STAGE_GDRCOPY_SIGNED,
+	STAGE_NVIDIA_FS_SIGNED,
+	STAGE_INIT,
+	STAGE_USERSPACE, /* nvidia-smi, libcuda, firmware … */
+	STAGE_PROOF,
+	STAGE_NIC,
+	STAGE_GPU,
+	STAGE_COUNT,
 };
 
-#define ARROW_BIT(id) (1u << (id))
+#define STAGE_BIT(id) (1u << (id))
 
 struct build;
 struct bundle;
 
-/* Where an arrow's run writes. */
-struct arrow_place {
+/* Where a stage's run writes. */
+struct stage_place {
 	const char *folder; /* the output, absolute; renamed to its place when run() succeeds */
 	const char *log;    /* a file for what the programs print */
 	const char *key;
 };
 
-struct arrow {
+struct stage {
 	const char *name;                           /* in the cache and in messages */
 	enum exit_code failure;                     /* where the errno does not tell more */
-	unsigned int inputs;                        /* ARROW_BIT()s of outputs that it reads */
+	unsigned int inputs;                        /* STAGE_BIT()s of outputs that it reads */
 	bool (*applies)(const struct build *build); /* NULL: always */
 	/* Whose output is this one's where it does not apply; 0 (the kernel's): nobody's. */
-	enum arrow_id otherwise;
-	/* Adds all that goes in beside other arrows' outputs; NULL: nothing. */
+	enum stage_id otherwise;
+	/* Adds all that goes in beside other stages' outputs; NULL: nothing. */
 	int (*add_inputs)(const struct build *build, struct hash *hash, struct error *error);
-	int (*run)(struct build *build, const struct arrow_place *place, struct error *error);
+	int (*run)(struct build *build, const struct stage_place *place, struct error *error);
 	/* Is what the output stands for outside the cache (an image) still there? NULL: yes. */
 	bool (*still_there)(const struct build *build, const char *output);
 };
 
-struct arrow_state {
+struct stage_state {
 	char key[HASH_HEX_SIZE];
 	char *output; /* absolute path in the cache */
 	bool ran;     /* in this run of the program */
@@ -97,24 +97,24 @@ struct build {
 	bool no_tree;                /* the record is of a probe bundle's configuration alone */
 	bool tree_only;              /* no images are made: any distribution will do */
 	bool tree_with_modules;      /* and then the kernel's own modules are wanted all the same */
-	struct arrow_state states[ARROW_COUNT];
+	struct stage_state states[STAGE_COUNT];
 	enum exit_code failure;
 };
 
 /*
- * Makes the arrows in @goals, and of the others only what those need that is not in the cache.
+ * Makes the stages in @goals, and of the others only what those need that is not in the cache.
  * On failure build->failure is the exit code.
  */
-int arrows_make(struct build *build, unsigned int goals, struct error *error) _must_check_;
+int stages_make(struct build *build, unsigned int goals, struct error *error) _must_check_;
 
-const struct arrow *arrow_get(enum arrow_id id);
-/* The arrow's output folder, or that of the one that stands for it. */
-const char *arrow_output(const struct build *build, enum arrow_id id);
-bool arrow_applies(const struct build *build, enum arrow_id id);
+const struct stage *stage_get(enum stage_id id);
+/* The stage's output folder, or that of the one that stands for it. */
+const char *stage_output(const struct build *build, enum stage_id id);
+bool stage_applies(const struct build *build, enum stage_id id);
 
 /* Opens an output folder. The caller closes it. */
-int arrow_open(
-	const struct build *build, enum arrow_id id, int *ret_fd, struct error *error) _must_check_;
+int stage_open(
+	const struct build *build, enum stage_id id, int *ret_fd, struct error *error) _must_check_;
 
 /*
  * Looks at what was asked: the lock, the user's own kernel, the distribution with its mirrors, the

@@ -5,7 +5,7 @@
 #include <fcntl.h>
 #include <string.h>
 
-#include "cli/stage/arrow_tools.h"
+#include "cli/stage/stage_tools.h"
 #include "cli/stage/userspace.h"
 #include "cli/bundle/bundle.h"
 #include "kernels/krel.h"

@@ -95,10 +95,10 @@ int build_read_node(struct build *build, struct error *error)
 int build_read_tree(struct build *build, struct error *error)
 {
 	_cleanup_close_ int fd = -1;
-	int r = arrows_make(build, ARROW_BIT(ARROW_KERNEL), error);
+	int r = stages_make(build, STAGE_BIT(STAGE_KERNEL), error);
 
 	if (r == 0)
-		r = arrow_open(build, ARROW_KERNEL, &fd, error);
+		r = stage_open(build, STAGE_KERNEL, &fd, error);
 	if (r == 0)
 		r = kernel_record_load(fd, &build->record, error);
 	if (r == 0)
@@ -150,7 +150,7 @@ int build_lint(struct build *build, bool ofed, bool nvidia, struct lint *ret, st
 	};
 
 	if (!build->no_tree)
-		r = arrow_open(build, ARROW_KERNEL, &fd, error);
+		r = stage_open(build, STAGE_KERNEL, &fd, error);
 	if (r == 0)
 		r = build_node_read(build, fd, &node, error);
 	if (r < 0) {

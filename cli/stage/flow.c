@@ -1,211 +1,211 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The flow of a build: every arrow, with what it reads and what it is called. */
-#include "cli/stage/arrow_tools.h"
+/* The flow of a build: every stage, with what it reads and what it is called. */
+#include "cli/stage/stage_tools.h"
 
-static const struct arrow arrows[ARROW_COUNT] = {
-	[ARROW_KERNEL] = {
+static const struct stage stages[STAGE_COUNT] = {
+	[STAGE_KERNEL] = {
 		.name = "kernel",
 		.failure = EXIT_CODE_CONTENT,
 		.add_inputs = kernel_add_inputs,
 		.run = kernel_run,
 	},
-	[ARROW_MODULES] = {
+	[STAGE_MODULES] = {
 		.name = "modules",
 		.failure = EXIT_CODE_CONTENT,
 		.add_inputs = modules_add_inputs,
 		.run = modules_run,
 	},
-	[ARROW_OFED_SOURCE] = {
+	[STAGE_OFED_SOURCE] = {
 		.name = "ofed-source",
 		.failure = EXIT_CODE_SOURCE,
 		.applies = ofed_source_applies,
 		.add_inputs = ofed_source_add_inputs,
 		.run = ofed_source_run,
 	},
-	[ARROW_NVIDIA_SOURCE] = {
+	[STAGE_NVIDIA_SOURCE] = {
 		.name = "nvidia-source",
 		.failure = EXIT_CODE_SOURCE,
 		.applies = nvidia_source_applies,
 		.add_inputs = nvidia_source_add_inputs,
 		.run = nvidia_source_run,
 	},
-	[ARROW_GDRCOPY_SOURCE] = {
+	[STAGE_GDRCOPY_SOURCE] = {
 		.name = "gdrcopy-source",
 		.failure = EXIT_CODE_SOURCE,
 		.applies = gdrcopy_source_applies,
 		.add_inputs = gdrcopy_source_add_inputs,
 		.run = gdrcopy_source_run,
 	},
-	[ARROW_NVIDIA_FS_SOURCE] = {
+	[STAGE_NVIDIA_FS_SOURCE] = {
 		.name = "nvidia-fs-source",
 		.failure = EXIT_CODE_SOURCE,
 		.applies = nvidia_fs_source_applies,
 		.add_inputs = nvidia_fs_source_add_inputs,
 		.run = nvidia_fs_source_run,
 	},
-	[ARROW_BUILD_BASE] = {
+	[STAGE_BUILD_BASE] = {
 		.name = "build-base",
 		.failure = EXIT_CODE_IMAGE,
 		.add_inputs = build_base_add_inputs,
 		.run = build_base_run,
 		.still_there = image_still_there,
 	},
-	[ARROW_TOOLCHAIN] = {
+	[STAGE_TOOLCHAIN] = {
 		.name = "toolchain",
 		.failure = EXIT_CODE_IMAGE,
-		.inputs = ARROW_BIT(ARROW_BUILD_BASE),
+		.inputs = STAGE_BIT(STAGE_BUILD_BASE),
 		.add_inputs = toolchain_add_inputs,
 		.run = toolchain_run,
 		.still_there = image_still_there,
 	},
-	[ARROW_RUNTIME_BASE] = {
+	[STAGE_RUNTIME_BASE] = {
 		.name = "runtime-base",
 		.failure = EXIT_CODE_IMAGE,
 		.add_inputs = runtime_base_add_inputs,
 		.run = runtime_base_run,
 		.still_there = image_still_there,
 	},
-	[ARROW_KIT] = {
+	[STAGE_KIT] = {
 		.name = "kit",
 		.failure = EXIT_CODE_IMAGE,
-		.inputs = ARROW_BIT(ARROW_NVIDIA_SOURCE) | ARROW_BIT(ARROW_TOOLCHAIN),
+		.inputs = STAGE_BIT(STAGE_NVIDIA_SOURCE) | STAGE_BIT(STAGE_TOOLCHAIN),
 		.applies = kit_applies,
 		.add_inputs = kit_add_inputs,
 		.run = kit_run,
 		.still_there = image_still_there,
 	},
-	[ARROW_NIC_KIT] = {
+	[STAGE_NIC_KIT] = {
 		.name = "nic-kit",
 		.failure = EXIT_CODE_IMAGE,
-		.inputs = ARROW_BIT(ARROW_OFED_SOURCE) | ARROW_BIT(ARROW_TOOLCHAIN) |
-			ARROW_BIT(ARROW_RUNTIME_BASE),
+		.inputs = STAGE_BIT(STAGE_OFED_SOURCE) | STAGE_BIT(STAGE_TOOLCHAIN) |
+			STAGE_BIT(STAGE_RUNTIME_BASE),
 		.applies = nic_kit_applies,
 		.add_inputs = nic_kit_add_inputs,
 		.run = nic_kit_run,
 		.still_there = image_still_there,
 	},
-	[ARROW_OFED] = {
+	[STAGE_OFED] = {
 		.name = "ofed",
 		.failure = EXIT_CODE_COMPILE,
-		.inputs = ARROW_BIT(ARROW_KERNEL) | ARROW_BIT(ARROW_OFED_SOURCE) |
-			ARROW_BIT(ARROW_TOOLCHAIN),
+		.inputs = STAGE_BIT(STAGE_KERNEL) | STAGE_BIT(STAGE_OFED_SOURCE) |
+			STAGE_BIT(STAGE_TOOLCHAIN),
 		.applies = ofed_applies,
 		.add_inputs = ofed_add_inputs,
 		.run = ofed_run,
 	},
-	[ARROW_NVIDIA] = {
+	[STAGE_NVIDIA] = {
 		.name = "nvidia",
 		.failure = EXIT_CODE_COMPILE,
-		.inputs = ARROW_BIT(ARROW_KERNEL) | ARROW_BIT(ARROW_NVIDIA_SOURCE) |
-			ARROW_BIT(ARROW_TOOLCHAIN) | ARROW_BIT(ARROW_OFED),
+		.inputs = STAGE_BIT(STAGE_KERNEL) | STAGE_BIT(STAGE_NVIDIA_SOURCE) |
+			STAGE_BIT(STAGE_TOOLCHAIN) | STAGE_BIT(STAGE_OFED),
 		.applies = nvidia_applies,
 		.add_inputs = nvidia_add_inputs,
 		.run = nvidia_run,
 	},
-	[ARROW_GDRCOPY] = {
+	[STAGE_GDRCOPY] = {
 		.name = "gdrcopy",
 		.failure = EXIT_CODE_COMPILE,
-		.inputs = ARROW_BIT(ARROW_KERNEL) | ARROW_BIT(ARROW_GDRCOPY_SOURCE) |
-			ARROW_BIT(ARROW_TOOLCHAIN) | ARROW_BIT(ARROW_NVIDIA),
+		.inputs = STAGE_BIT(STAGE_KERNEL) | STAGE_BIT(STAGE_GDRCOPY_SOURCE) |
+			STAGE_BIT(STAGE_TOOLCHAIN) | STAGE_BIT(STAGE_NVIDIA),
 		.applies = gdrcopy_applies,
 		.add_inputs = gdrcopy_add_inputs,
 		.run = gdrcopy_run,
 	},
-	[ARROW_NVIDIA_FS] = {
+	[STAGE_NVIDIA_FS] = {
 		.name = "nvidia-fs",
 		.failure = EXIT_CODE_COMPILE,
-		.inputs = ARROW_BIT(ARROW_KERNEL) | ARROW_BIT(ARROW_NVIDIA_FS_SOURCE) |
-			ARROW_BIT(ARROW_TOOLCHAIN) | ARROW_BIT(ARROW_NVIDIA),
+		.inputs = STAGE_BIT(STAGE_KERNEL) | STAGE_BIT(STAGE_NVIDIA_FS_SOURCE) |
+			STAGE_BIT(STAGE_TOOLCHAIN) | STAGE_BIT(STAGE_NVIDIA),
 		.applies = nvidia_fs_applies,
 		.add_inputs = nvidia_fs_add_inputs,
 		.run = nvidia_fs_run,
 	},
-	[ARROW_OFED_SIGNED] = {
+	[STAGE_OFED_SIGNED] = {
 		.name = "ofed-signed",
 		.failure = EXIT_CODE_SIGNATURE,
-		.inputs = ARROW_BIT(ARROW_OFED),
+		.inputs = STAGE_BIT(STAGE_OFED),
 		.applies = ofed_signed_applies,
-		.otherwise = ARROW_OFED,
+		.otherwise = STAGE_OFED,
 		.add_inputs = sign_add_inputs,
 		.run = ofed_sign_run,
 	},
-	[ARROW_NVIDIA_SIGNED] = {
+	[STAGE_NVIDIA_SIGNED] = {
 		.name = "nvidia-signed",
 		.failure = EXIT_CODE_SIGNATURE,
-		.inputs = ARROW_BIT(ARROW_NVIDIA),
+		.inputs = STAGE_BIT(STAGE_NVIDIA),
 		.applies = nvidia_signed_applies,
-		.otherwise = ARROW_NVIDIA,
+		.otherwise = STAGE_NVIDIA,
 		.add_inputs = sign_add_inputs,
 		.run = nvidia_sign_run,
 	},
-	[ARROW_GDRCOPY_SIGNED] = {
+	[STAGE_GDRCOPY_SIGNED] = {
 		.name = "gdrcopy-signed",
 		.failure = EXIT_CODE_SIGNATURE,
-		.inputs = ARROW_BIT(ARROW_GDRCOPY),
+		.inputs = STAGE_BIT(STAGE_GDRCOPY),
 		.applies = gdrcopy_signed_applies,
-		.otherwise = ARROW_GDRCOPY,
+		.otherwise = STAGE_GDRCOPY,
 		.add_inputs = sign_add_inputs,
 		.run = gdrcopy_sign_run,
 	},
-	[ARROW_NVIDIA_FS_SIGNED] = {
+	[STAGE_NVIDIA_FS_SIGNED] = {
 		.name = "nvidia-fs-signed",
 		.failure = EXIT_CODE_SIGNATURE,
-		.inputs = ARROW_BIT(ARROW_NVIDIA_FS),
+		.inputs = STAGE_BIT(STAGE_NVIDIA_FS),
 		.applies = nvidia_fs_signed_applies,
-		.otherwise = ARROW_NVIDIA_FS,
+		.otherwise = STAGE_NVIDIA_FS,
 		.add_inputs = sign_add_inputs,
 		.run = nvidia_fs_sign_run,
 	},
-	[ARROW_INIT] = {
+	[STAGE_INIT] = {
 		.name = "init",
 		.failure = EXIT_CODE_COMPILE,
-		.inputs = ARROW_BIT(ARROW_KERNEL) | ARROW_BIT(ARROW_TOOLCHAIN),
+		.inputs = STAGE_BIT(STAGE_KERNEL) | STAGE_BIT(STAGE_TOOLCHAIN),
 		.add_inputs = init_add_inputs,
 		.run = init_run,
 	},
-	[ARROW_USERSPACE] = {
+	[STAGE_USERSPACE] = {
 		.name = "userspace",
 		.failure = EXIT_CODE_COMPILE,
-		.inputs = ARROW_BIT(ARROW_KERNEL) | ARROW_BIT(ARROW_TOOLCHAIN),
+		.inputs = STAGE_BIT(STAGE_KERNEL) | STAGE_BIT(STAGE_TOOLCHAIN),
 		.applies = userspace_applies,
 		.add_inputs = userspace_add_inputs,
 		.run = userspace_run,
 	},
-	[ARROW_PROOF] = {
+	[STAGE_PROOF] = {
 		.name = "proof",
 		.failure = EXIT_CODE_INTERNAL,
-		.inputs = ARROW_BIT(ARROW_KERNEL) | ARROW_BIT(ARROW_MODULES) |
-			ARROW_BIT(ARROW_OFED_SIGNED) | ARROW_BIT(ARROW_NVIDIA_SIGNED) |
-			ARROW_BIT(ARROW_GDRCOPY_SIGNED) | ARROW_BIT(ARROW_NVIDIA_FS_SIGNED) |
-			ARROW_BIT(ARROW_USERSPACE),
+		.inputs = STAGE_BIT(STAGE_KERNEL) | STAGE_BIT(STAGE_MODULES) |
+			STAGE_BIT(STAGE_OFED_SIGNED) | STAGE_BIT(STAGE_NVIDIA_SIGNED) |
+			STAGE_BIT(STAGE_GDRCOPY_SIGNED) | STAGE_BIT(STAGE_NVIDIA_FS_SIGNED) |
+			STAGE_BIT(STAGE_USERSPACE),
 		.add_inputs = proof_add_inputs,
 		.run = proof_run,
 	},
-	[ARROW_NIC] = {
+	[STAGE_NIC] = {
 		.name = "nic",
 		.failure = EXIT_CODE_IMAGE,
-		.inputs = ARROW_BIT(ARROW_KERNEL) | ARROW_BIT(ARROW_MODULES) | ARROW_BIT(ARROW_RUNTIME_BASE) |
-			ARROW_BIT(ARROW_NIC_KIT) |
-			ARROW_BIT(ARROW_OFED_SIGNED) | ARROW_BIT(ARROW_INIT) | ARROW_BIT(ARROW_PROOF),
+		.inputs = STAGE_BIT(STAGE_KERNEL) | STAGE_BIT(STAGE_MODULES) | STAGE_BIT(STAGE_RUNTIME_BASE) |
+			STAGE_BIT(STAGE_NIC_KIT) |
+			STAGE_BIT(STAGE_OFED_SIGNED) | STAGE_BIT(STAGE_INIT) | STAGE_BIT(STAGE_PROOF),
 		.applies = ofed_applies,
 		.add_inputs = nic_add_inputs,
 		.run = nic_run,
 	},
-	[ARROW_GPU] = {
+	[STAGE_GPU] = {
 		.name = "gpu",
 		.failure = EXIT_CODE_IMAGE,
-		.inputs = ARROW_BIT(ARROW_KERNEL) | ARROW_BIT(ARROW_MODULES) | ARROW_BIT(ARROW_RUNTIME_BASE) |
-			ARROW_BIT(ARROW_OFED_SIGNED) | ARROW_BIT(ARROW_NVIDIA_SIGNED) |
-			ARROW_BIT(ARROW_GDRCOPY_SIGNED) | ARROW_BIT(ARROW_NVIDIA_FS_SIGNED) | ARROW_BIT(ARROW_INIT) |
-			ARROW_BIT(ARROW_KIT) |
-			ARROW_BIT(ARROW_USERSPACE) | ARROW_BIT(ARROW_PROOF),
+		.inputs = STAGE_BIT(STAGE_KERNEL) | STAGE_BIT(STAGE_MODULES) | STAGE_BIT(STAGE_RUNTIME_BASE) |
+			STAGE_BIT(STAGE_OFED_SIGNED) | STAGE_BIT(STAGE_NVIDIA_SIGNED) |
+			STAGE_BIT(STAGE_GDRCOPY_SIGNED) | STAGE_BIT(STAGE_NVIDIA_FS_SIGNED) | STAGE_BIT(STAGE_INIT) |
+			STAGE_BIT(STAGE_KIT) |
+			STAGE_BIT(STAGE_USERSPACE) | STAGE_BIT(STAGE_PROOF),
 		.applies = nvidia_applies,
 		.add_inputs = gpu_add_inputs,
 		.run = gpu_run,
 	},
 };
 
-const struct arrow *arrow_get(enum arrow_id id)
+const struct stage *stage_get(enum stage_id id)
 {
-	return &arrows[id];
+	return &stages[id];
 }

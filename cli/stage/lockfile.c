@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "cli/stage/arrow_tools.h"
+#include "cli/stage/stage_tools.h"
 #include "cli/stage/extras.h"
 #include "kernels/krel.h"
 #include "kernels/resolve/resolve.h"

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/utsname.h>
 
-#include "cli/stage/arrow_tools.h"
+#include "cli/stage/stage_tools.h"
 #include "common/copy.h"
 #include "common/fs.h"
 #include "kernels/repo/signature.h"
@@ -215,7 +215,7 @@ int node_tool_add_inputs(const struct build *build, struct hash *hash, struct er
 	hash_add_text(hash, "node tool 1");
 	hash_add_text(hash, mirrors ? mirrors : "");
 	catalogue_path(build, path);
-	r = arrow_add_data(build, path, hash, error);
+	r = stage_add_data(build, path, hash, error);
 	return r < 0 ? r : add_files(build, hash, error);
 }
 

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cli/stage/arrow_tools.h"
+#include "cli/stage/stage_tools.h"
 #include "cli/image/image.h"
 #include "cli/output_place.h"
 #include "common/fs.h"
@@ -36,9 +36,9 @@ static void put_option(FILE *out, const char *option, const char *value)
 	put_word(out, value);
 }
 
-static void put_set(FILE *out, const struct build *build, enum arrow_id id)
+static void put_set(FILE *out, const struct build *build, enum stage_id id)
 {
-	put_word(out, arrow_output(build, id));
+	put_word(out, stage_output(build, id));
 }
 
 /* The command that judges the same modules for the same kernel, and prints the table. */
@@ -53,9 +53,9 @@ static char *table_command(const struct build *build)
 		return NULL;
 	(void) fputs("slipway verify", out);
 	if (ofed_applies(build))
-		put_set(out, build, ARROW_OFED_SIGNED);
+		put_set(out, build, STAGE_OFED_SIGNED);
 	if (nvidia_applies(build))
-		put_set(out, build, ARROW_NVIDIA_SIGNED);
+		put_set(out, build, STAGE_NVIDIA_SIGNED);
 	for (size_t i = 0; i < options->kernel_from.count; i++)
 		put_option(out, "--kernel", options->kernel_from.items[i]);
 	if (options->kernel_from.count == 0)
@@ -94,7 +94,7 @@ static char *leave_report(const struct build *build)
 	if (!folder || strcmp(folder, OUTPUT_STORAGE) == 0 ||
 		strncmp(folder, OUTPUT_ARCHIVE, strlen(OUTPUT_ARCHIVE)) == 0)
 		return NULL;
-	if (arrow_open(build, ARROW_PROOF, &from_fd, &ignored) < 0 ||
+	if (stage_open(build, STAGE_PROOF, &from_fd, &ignored) < 0 ||
 		fs_read(from_fd, PROOF_REPORT, 0, &text, &size) < 0 ||
 		fs_mkdir_parents(AT_FDCWD, folder, 0755) < 0)
 		return NULL;
@@ -120,7 +120,7 @@ static int refuse(const struct build *build, const struct proof_result *result, 
 		refused ? "the modules will not load"
 			: "it cannot be told whether the modules load",
 		build->lock.krel, result->modules, result->loading, first,
-		left ? left : arrow_output(build, ARROW_PROOF), left ? "" : "/" PROOF_REPORT,
+		left ? left : stage_output(build, STAGE_PROOF), left ? "" : "/" PROOF_REPORT,
 		command ? command : "slipway verify");
 }
 
@@ -137,6 +137,6 @@ int proof_judge(struct build *build, struct error *error)
 		return r;
 	refused = strcmp(result.verdict, PROOF_REFUSED) == 0;
 	build->failure = refused ? EXIT_CODE_WILL_NOT_LOAD : EXIT_CODE_CANNOT_TELL;
-	r = arrow_conf_value(build, ARROW_PROOF, PROOF_CONF, "first", &first, error);
+	r = stage_conf_value(build, STAGE_PROOF, PROOF_CONF, "first", &first, error);
 	return r < 0 ? r : refuse(build, &result, first, refused, error);
 }

@@ -4,7 +4,7 @@
 #include <fcntl.h>
 #include <string.h>
 
-#include "cli/stage/arrow_tools.h"
+#include "cli/stage/stage_tools.h"
 #include "cli/stage/build_node.h"
 #include "cli/verify/modprobe_conf.h"
 
@@ -118,10 +118,10 @@ static int describe_kernel(struct proving *proving, struct error *error)
 	const struct build *build = proving->build;
 	_cleanup_close_ int tree_fd = -1;
 	_cleanup_close_ int modules_fd = -1;
-	int r = arrow_open(build, ARROW_KERNEL, &tree_fd, error);
+	int r = stage_open(build, STAGE_KERNEL, &tree_fd, error);
 
 	if (r == 0)
-		r = arrow_open(build, ARROW_MODULES, &modules_fd, error);
+		r = stage_open(build, STAGE_MODULES, &modules_fd, error);
 	if (r == 0)
 		r = read_kernel(proving, tree_fd, modules_fd, error);
 	if (r == 0)
@@ -136,12 +136,12 @@ static int describe_kernel(struct proving *proving, struct error *error)
 	return 0;
 }
 
-/* An arrow's output as the root that it becomes a part of. */
-static int add_input(struct proving *proving, enum arrow_id id, const char *name,
+/* A stage's output as the root that it becomes a part of. */
+static int add_input(struct proving *proving, enum stage_id id, const char *name,
 	const struct verify_input **ret, struct error *error)
 {
 	struct verify_input *input = &proving->inputs[proving->input_count++];
-	const char *output = arrow_output(proving->build, id);
+	const char *output = stage_output(proving->build, id);
 	int r;
 
 	*input = (struct verify_input) VERIFY_INPUT_CLOSED;
@@ -153,7 +153,7 @@ static int add_input(struct proving *proving, enum arrow_id id, const char *name
 	if (!input->name || !input->place || !input->folder)
 		return error_set_errno(error, -ENOMEM, "proof");
 	*ret = input;
-	r = arrow_open(proving->build, id, &input->fd, error);
+	r = stage_open(proving->build, id, &input->fd, error);
 	if (r == 0)
 		r = verify_input_list(input, error);
 	return r < 0 ? r : modprobe_conf_read(input->fd, &proving->options, error);
@@ -166,15 +166,15 @@ static int add_inputs(struct proving *proving, struct error *error)
 	int r = 0;
 
 	if (ofed_applies(build))
-		r = add_input(proving, ARROW_OFED_SIGNED, "nic", &proving->ofed, error);
+		r = add_input(proving, STAGE_OFED_SIGNED, "nic", &proving->ofed, error);
 	if (r == 0 && nvidia_applies(build))
-		r = add_input(proving, ARROW_NVIDIA_SIGNED, "gpu", &proving->nvidia, error);
+		r = add_input(proving, STAGE_NVIDIA_SIGNED, "gpu", &proving->nvidia, error);
 	if (r == 0 && gdrcopy_applies(build))
-		r = add_input(proving, ARROW_GDRCOPY_SIGNED, "gdrcopy", &ignored, error);
+		r = add_input(proving, STAGE_GDRCOPY_SIGNED, "gdrcopy", &ignored, error);
 	if (r == 0 && nvidia_fs_applies(build))
-		r = add_input(proving, ARROW_NVIDIA_FS_SIGNED, "nvidia-fs", &ignored, error);
+		r = add_input(proving, STAGE_NVIDIA_FS_SIGNED, "nvidia-fs", &ignored, error);
 	if (r == 0 && userspace_applies(build))
-		r = add_input(proving, ARROW_USERSPACE, "userspace", &ignored, error);
+		r = add_input(proving, STAGE_USERSPACE, "userspace", &ignored, error);
 	return r;
 }
 

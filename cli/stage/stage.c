@@ -1,241 +1,180 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/stage/stage.h"
+#include "cli/stage/build.h"
 
 #include <fcntl.h>
 #include <string.h>
 
-#include "cli/stage/arrow_tools.h"
-#include "cli/image/image.h"
 #include "common/fs.h"
-#include "common/copy.h"
-#include "kernels/tree/depends.h"
-#include "module/kernel_facts.h"
-#include "kernels/tool.h"
 
-/* The image has one /usr, with /lib a link into it: modules must be staged where they really lie.
- */
-#define MODULES_FOLDER "usr/lib/modules"
+/* Goes into every key: a change in what outputs look like makes all old ones strangers. */
+#define CACHE_VERSION "slipway-cache-1"
 
-static int copy_into(const struct build *build, enum arrow_id arrow, const char *from, int root_fd,
-	const char *to, struct error *error)
+bool stage_applies(const struct build *build, enum stage_id id)
 {
-	_cleanup_close_ int fd = -1;
-	int r = arrow_open(build, arrow, &fd, error);
+	const struct stage *stage = stage_get(id);
 
-	if (r < 0)
-		return r;
-	r = copy_tree(fd, from, root_fd, to);
-	return r < 0 ? error_set_errno(error, r, "%s/%s", arrow_output(build, arrow), from) : 0;
+	return !stage->applies || stage->applies(build);
 }
 
-static int copy_set(const struct build *build, enum arrow_id set, int root_fd, struct error *error)
+/* The stage itself, or the one whose output is read in its place. */
+static enum stage_id effective(const struct build *build, enum stage_id id)
 {
-	static const char *const parts[] = { "usr", "lib/firmware", "etc" };
-	_cleanup_free_ char *from = NULL;
-	_cleanup_free_ char *to = NULL;
-	_cleanup_close_ int set_fd = -1;
-	int r = arrow_open(build, set, &set_fd, error);
+	const enum stage_id otherwise = stage_get(id)->otherwise;
 
-	if (r < 0)
-		return r;
-	if (asprintf(&from, "lib/modules/%s", build->lock.krel) < 0 ||
-		asprintf(&to, MODULES_FOLDER "/%s", build->lock.krel) < 0)
-		return error_set_errno(error, -ENOMEM, "stage");
-	r = copy_into(build, set, from, root_fd, to, error);
-	for (size_t i = 0; i < ARRAY_SIZE(parts) && r == 0; i++)
-		if (fs_exists(set_fd, parts[i]))
-			r = copy_into(build, set, parts[i], root_fd,
-				strncmp(parts[i], "lib/", 4) == 0 ? "usr/lib/firmware" : parts[i],
-				error);
-	return r;
+	return otherwise && !stage_applies(build, id) ? otherwise : id;
 }
 
-/* What @set needs of the kernel; what @other provides is left out. */
-static int copy_kernel_modules(const struct build *build, enum arrow_id set, enum arrow_id other,
-	const char *usr, struct error *error)
+static unsigned int effective_inputs(const struct build *build, enum stage_id id)
 {
-	_cleanup_strv_ struct strv paths = { 0 };
-	_cleanup_close_ int kernel_fd = -1;
-	_cleanup_close_ int set_fd = -1;
-	_cleanup_close_ int other_fd = -1;
-	_cleanup_close_ int usr_fd = open(usr, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	struct depends depends = { .krel = build->lock.krel };
-	int r = usr_fd < 0 ? error_set_errno(error, -errno, "%s", usr)
-			   : arrow_open(build, ARROW_MODULES, &kernel_fd, error);
+	unsigned int inputs = 0;
 
-	if (r == 0)
-		r = arrow_open(build, set, &set_fd, error);
-	if (r == 0 && other != ARROW_COUNT)
-		r = arrow_open(build, other, &other_fd, error);
-	if (r < 0)
-		return r;
-	depends.kernel_fd = kernel_fd;
-	depends.set_fd = set_fd;
-	depends.other_fd = other_fd;
-	r = depends_closure(&depends, &paths, error);
-	return r < 0 ? r : depends_copy(&depends, &paths, usr_fd, error);
+	for (enum stage_id input = 0; input < id; input++)
+		if (stage_get(id)->inputs & STAGE_BIT(input))
+			inputs |= STAGE_BIT(effective(build, input));
+	return inputs;
 }
 
-/* What is bound to NVIDIA's modules goes into their image. */
-static int copy_addons(const struct build *build, int root_fd, const char *usr, struct error *error)
+const char *stage_output(const struct build *build, enum stage_id id)
 {
-	static const struct {
-		bool (*applies)(const struct build *build);
-		enum arrow_id set;
-	} addons[] = {
-		{ gdrcopy_applies, ARROW_GDRCOPY_SIGNED },
-		{ nvidia_fs_applies, ARROW_NVIDIA_FS_SIGNED },
-	};
-	int r = 0;
-
-	for (size_t i = 0; i < ARRAY_SIZE(addons) && r == 0; i++) {
-		if (!addons[i].applies(build))
-			continue;
-		r = copy_set(build, addons[i].set, root_fd, error);
-		if (r == 0)
-			r = copy_kernel_modules(
-				build, addons[i].set, ARROW_NVIDIA_SIGNED, usr, error);
-	}
-	return r;
+	return build->states[effective(build, id)].output;
 }
 
-/* What the GPU image was bound to, so that the init can say why peermem will not fit. */
-static int add_ofed_lines(const struct build *build, struct strv *lines, struct error *error)
+int stage_open(const struct build *build, enum stage_id id, int *ret_fd, struct error *error)
 {
-	_cleanup_free_ char *exporter = NULL;
-	_cleanup_free_ char *version = NULL;
-	int r = arrow_conf_value(
-		build, ARROW_OFED_SIGNED, "set.conf", "exporter", &exporter, error);
+	const char *path = stage_output(build, id);
+	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
-	if (r == 0)
-		r = arrow_conf_value(
-			build, ARROW_OFED_SIGNED, "set.conf", "version", &version, error);
-	if (r < 0)
-		return r;
-	if (strv_pushf(lines, "ofed_exporter=%s", exporter) < 0 ||
-		strv_pushf(lines, "ofed_version=%s", version) < 0)
-		return error_set_errno(error, -ENOMEM, "image.conf");
+	if (fd < 0)
+		return error_set_errno(error, -errno, "%s", path);
+	*ret_fd = fd;
 	return 0;
 }
 
-/* Whether it was known to load, and whose signature the modules have. */
-static int add_proof_lines(const struct build *build, const struct stage *stage, struct strv *lines,
-	struct error *error)
+static int add_stage(struct build *build, enum stage_id id, struct hash *hash, struct error *error)
 {
-	_cleanup_(proof_result_free) struct proof_result result = { 0 };
-	int r = proof_read(build, stage->role, &result, error);
+	const struct stage *stage = stage_get(id);
+	unsigned int inputs = effective_inputs(build, id);
 
-	if (r < 0)
-		return r;
-	r = strv_pushf(lines, "proof=%s", result.verdict);
-	if (r == 0 && signing_wanted(build))
-		r = strv_pushf(lines, "signed_by=%s", module_cert_name(build->signing.cert));
-	if (r == 0 && build->signing.cert) {
-		char key_id[CMS_ID_HEX_SIZE];
-
-		module_cert_key_id(build->signing.cert, key_id);
-		r = strv_pushf(lines, "signed_key=%s", key_id);
-	}
-	return r < 0 ? error_set_errno(error, r, "image.conf") : 0;
+	hash_add_text(hash, CACHE_VERSION);
+	hash_add_text(hash, stage->name);
+	for (enum stage_id input = 0; input < id; input++)
+		if ((inputs & STAGE_BIT(input)) && stage_applies(build, input))
+			hash_add_text(hash, build->states[input].key);
+	return stage->add_inputs ? stage->add_inputs(build, hash, error) : 0;
 }
 
-/* An id of the modules: the node asks whether those that are loaded are still the image's. */
-static int add_set_line(
-	const struct build *build, int root_fd, struct strv *lines, struct error *error)
+static int compute_key(struct build *build, enum stage_id id, struct error *error)
 {
+	struct stage_state *state = &build->states[id];
+	struct hash *hash = hash_new();
+	int r;
+
+	if (!hash)
+		return error_set_errno(error, -ENOMEM, "key");
+	r = add_stage(build, id, hash, error);
+	hash_finish(hash, state->key);
+	if (r < 0)
+		return r;
+	free(state->output);
+	state->output = cache_output_path(&build->context.cache, stage_get(id)->name, state->key);
+	return state->output ? 0 : error_set_errno(error, -ENOMEM, "key");
+}
+
+static bool is_there(const struct build *build, enum stage_id id)
+{
+	const struct stage *stage = stage_get(id);
+	const char *output = stage_output(build, id);
+
+	return cache_use(&build->context.cache, output) &&
+	       (!stage->still_there || stage->still_there(build, output));
+}
+
+static int run_into(struct build *build, enum stage_id id, struct error *error)
+{
+	const struct stage *stage = stage_get(id);
+	struct stage_state *state = &build->states[id];
 	_cleanup_free_ char *folder = NULL;
-	char id[HASH_HEX_SIZE];
-	int r = asprintf(&folder, MODULES_FOLDER "/%s/updates", build->lock.krel) < 0 ? -ENOMEM : 0;
+	_cleanup_free_ char *log = cache_log_path(&build->context.cache, stage->name, state->key);
+	struct stage_place place = { .log = log, .key = state->key };
+	int r = log ? cache_new_folder(&build->context.cache, stage->name, &folder) : -ENOMEM;
 
+	if (r < 0)
+		return error_set_errno(error, r, "%s", stage->name);
+	place.folder = folder;
+	r = stage->run(build, &place, error);
+	if (r < 0)
+		return r;
+	/* One that is there stands for an image that is not; nobody has such a folder mounted. */
+	r = cache_set_aside(&build->context.cache, state->output);
 	if (r == 0)
-		r = image_set_id(root_fd, folder, id);
-	if (r == 0)
-		r = strv_pushf(lines, "set=%s", id);
-	return r < 0 ? error_set_errno(error, r, "%s", folder ? folder : "image.conf") : 0;
+		r = cache_keep(&build->context.cache, folder, state->output);
+	return r < 0 ? error_set_errno(error, r, "%s", state->output) : 0;
 }
 
-/* For whoever asks about the image, and for the init, which may have several kernels to choose of.
+static int make_one(struct build *build, enum stage_id id, struct error *error)
+{
+	const struct stage *stage = stage_get(id);
+	_cleanup_close_ int lock_fd = -1;
+	int r;
+
+	progress_begin(&build->context.progress, stage->name);
+	r = cache_lock(&build->context.cache, stage->name, build->states[id].key, &lock_fd);
+	if (r < 0)
+		return error_set_errno(error, r, "%s: lock in the cache", stage->name);
+	/* Another run may have made it since we looked, and others may use it already. */
+	if (is_there(build, id)) {
+		progress_end(&build->context.progress, "made by another run");
+		return 0;
+	}
+	r = run_into(build, id, error);
+	progress_end(&build->context.progress, r < 0 ? "failed" : "done");
+	build->states[id].ran = r == 0;
+	return r;
+}
+
+/* Which stages must run: a goal that is not there, and what such a stage reads that is not there.
  */
-static int write_both(const struct build *build, int root_fd, const char *text, struct error *error)
+static unsigned int missing_stages(const struct build *build, unsigned int goals)
 {
-	_cleanup_free_ char *of_kernel = NULL;
+	unsigned int needed = goals;
+	unsigned int missing = 0;
+
+	for (unsigned int id = STAGE_COUNT; id-- > 0;) {
+		if (!(needed & STAGE_BIT(id)) || !stage_applies(build, id) || is_there(build, id))
+			continue;
+		missing |= STAGE_BIT(id);
+		needed |= effective_inputs(build, id);
+	}
+	return missing;
+}
+
+int stages_make(struct build *build, unsigned int goals, struct error *error)
+{
+	unsigned int last = 0;
+	unsigned int missing;
 	int r;
 
-	if (asprintf(&of_kernel, KERNEL_FACTS_FOLDER "/%s/" KERNEL_FACTS_IMAGE, build->lock.krel) <
-		0)
-		return error_set_errno(error, -ENOMEM, "image.conf");
-	r = fs_mkdir_parents(root_fd, "etc/slipway", 0755);
-	if (r == 0)
-		r = fs_write_atomic(root_fd, IMAGE_CONF, text, strlen(text), 0644);
-	if (r == 0)
-		r = fs_write_atomic(root_fd, of_kernel, text, strlen(text), 0644);
-	return r < 0 ? error_set_errno(error, r, "image.conf") : 0;
-}
-
-static int write_conf(
-	const struct build *build, const struct stage *stage, int root_fd, struct error *error)
-{
-	_cleanup_strv_ struct strv lines = { 0 };
-	_cleanup_free_ char *version = NULL;
-	_cleanup_free_ char *joined = NULL;
-	_cleanup_free_ char *text = NULL;
-	int r = arrow_conf_value(build, stage->set, "set.conf", "version", &version, error);
-
-	if (r < 0)
-		return r;
-	if (strv_pushf(&lines, "role=%s", stage->role) < 0 ||
-		strv_pushf(&lines, "version=%s", version) < 0 ||
-		strv_pushf(&lines, "os=%s", build->context.os.os) < 0 ||
-		strv_pushf(&lines, "krel=%s", build->lock.krel) < 0)
-		return error_set_errno(error, -ENOMEM, "image.conf");
-	r = add_set_line(build, root_fd, &lines, error);
-	if (r == 0 && stage->other != ARROW_COUNT)
-		r = add_ofed_lines(build, &lines, error);
-	if (r == 0)
-		r = add_proof_lines(build, stage, &lines, error);
-	if (r < 0)
-		return r;
-	joined = strv_join(&lines, "\n");
-	if (!joined || asprintf(&text, "%s\n", joined) < 0)
-		return error_set_errno(error, -ENOMEM, "image.conf");
-	return write_both(build, root_fd, text, error);
-}
-
-static int run_depmod(const struct build *build, const char *usr, struct error *error)
-{
-	_cleanup_strv_ struct strv argv = { 0 };
-	int r = strv_push(&argv, "depmod");
-
-	if (r == 0)
-		r = strv_push(&argv, "-b");
-	if (r == 0)
-		r = strv_push(&argv, usr);
-	if (r == 0)
-		r = strv_push(&argv, build->lock.krel);
-	return r < 0 ? error_set_errno(error, r, "depmod") : tool_run(&argv, NULL, error);
-}
-
-int stage_root(struct build *build, const struct stage *stage, struct error *error)
-{
-	_cleanup_close_ int root_fd = open(stage->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	_cleanup_free_ char *usr = NULL;
-	int r;
-
-	if (root_fd < 0)
-		return error_set_errno(error, -errno, "%s", stage->folder);
-	if (asprintf(&usr, "%s/usr", stage->folder) < 0)
-		return error_set_errno(error, -ENOMEM, "stage");
-	progress_step(&build->context.progress, "stage the root file system");
-	r = copy_set(build, stage->set, root_fd, error);
-	if (r == 0)
-		r = copy_into(build, ARROW_INIT, "usr", root_fd, "usr", error);
-	if (r == 0)
-		r = copy_kernel_modules(build, stage->set, stage->other, usr, error);
-	if (r == 0 && stage->set == ARROW_NVIDIA_SIGNED)
-		r = copy_addons(build, root_fd, usr, error);
-	if (r == 0)
-		r = stage_kernel(build, stage, root_fd, error);
-	if (r == 0)
-		r = write_conf(build, stage, root_fd, error);
-	return r < 0 ? r : run_depmod(build, usr, error);
+	for (unsigned int id = 0; id < STAGE_COUNT; id++)
+		if (goals & STAGE_BIT(id))
+			last = id;
+	for (unsigned int id = 0; id <= last; id++) {
+		if (!stage_applies(build, id))
+			continue;
+		r = compute_key(build, id, error);
+		if (r < 0) {
+			build->failure = exit_code_for(r, stage_get(id)->failure);
+			return r;
+		}
+	}
+	missing = missing_stages(build, goals);
+	for (unsigned int id = 0; id <= last; id++) {
+		if (!(missing & STAGE_BIT(id)))
+			continue;
+		r = make_one(build, id, error);
+		if (r < 0) {
+			build->failure = exit_code_for(r, stage_get(id)->failure);
+			return r;
+		}
+	}
+	return 0;
 }

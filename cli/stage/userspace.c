@@ -5,7 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "cli/stage/arrow_tools.h"
+#include "cli/stage/stage_tools.h"
 #include "cli/stage/extras.h"
 #include "common/fs.h"
 
@@ -155,9 +155,9 @@ static int modules_version(struct build *build, char **ret, struct error *error)
 		*ret = package ? resolve_upstream(package->version) : NULL;
 		return package && !*ret ? error_set_errno(error, -ENOMEM, "--nvidia") : 0;
 	}
-	r = arrows_make(build, ARROW_BIT(ARROW_NVIDIA_SOURCE), error);
+	r = stages_make(build, STAGE_BIT(STAGE_NVIDIA_SOURCE), error);
 	if (r == 0)
-		r = source_tree(build, &build->nvidia, ARROW_NVIDIA_SOURCE, &source, error);
+		r = source_tree(build, &build->nvidia, STAGE_NVIDIA_SOURCE, &source, error);
 	return r < 0 ? r : source_nvidia_version(source, ret, error);
 }
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A kernel that has to be found or unpacked first: the arrows of a build make it, in the cache. */
+/* A kernel that has to be found or unpacked first: the stages of a build make it, in the cache. */
 #include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
 
-#include "cli/stage/arrow_tools.h"
+#include "cli/stage/stage_tools.h"
 #include "cli/stage/lockfile.h"
 #include "cli/verify/kernel.h"
 #include "common/fs.h"
@@ -123,10 +123,10 @@ static int open_modules(struct verify_kernel *kernel, struct build *build)
 
 	if (!build->local.has_modules && !lock_find(&build->lock, LOCK_MODULES))
 		return -1;
-	r = arrows_make(build, ARROW_BIT(ARROW_MODULES), &why);
+	r = stages_make(build, STAGE_BIT(STAGE_MODULES), &why);
 	build->failure = r == -EINTR ? build->failure : EXIT_CODE_OK;
 	if (r == 0)
-		r = arrow_open(build, ARROW_MODULES, &fd, &why);
+		r = stage_open(build, STAGE_MODULES, &fd, &why);
 	if (r < 0 || asprintf(&path, "lib/modules/%s", build->lock.krel) < 0) {
 		note(kernel, why.text);
 		return -1;
@@ -138,7 +138,7 @@ static int read_tree(struct verify_kernel *kernel, struct build *build, struct e
 {
 	_cleanup_(verify_place_close) struct verify_place place = VERIFY_PLACE_CLOSED;
 	int r = verify_place_find(
-		arrow_output(build, ARROW_KERNEL), build->lock.krel, &place, error);
+		stage_output(build, STAGE_KERNEL), build->lock.krel, &place, error);
 
 	if (r < 0)
 		return r;

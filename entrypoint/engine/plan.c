@@ -55,23 +55,23 @@ static int try_call(struct call *call)
 	return call->function(&call->action);
 }
 
-/* What is waited for goes to the journal when it is new, not at every event. */
+/* What is waited for goes to the log when it is new, not at every event. */
 static void tell_waiting(const struct call *call, uint64_t give_up_ms)
 {
-	struct journal *journal = call->plan->journal;
+	struct log *log = call->plan->log;
 	uint64_t now_ms = clock_monotonic_ms();
 	uint64_t left_ms = give_up_ms > now_ms ? give_up_ms - now_ms : 0;
 	char text[ERROR_TEXT_SIZE];
 
-	if (strncmp(journal->detail, call->action.error.text, strlen(call->action.error.text)) == 0)
+	if (strncmp(log->detail, call->action.error.text, strlen(call->action.error.text)) == 0)
 		return;
 	if (give_up_ms == EVENTS_NEVER)
 		(void) snprintf(text, sizeof(text), "%.900s", call->action.error.text);
 	else
 		(void) snprintf(text, sizeof(text), "%.900s (at most %llu s more)",
 			call->action.error.text, (unsigned long long) (left_ms + 999) / 1000);
-	journal_event(journal, "waiting", call->step->name, 0, REASON_NONE, text);
-	journal_detail(journal, journal->reason, text);
+	log_event(log, "waiting", call->step->name, 0, REASON_NONE, text);
+	log_detail(log, log->reason, text);
 }
 
 static int wait_is_over(struct call *call, uint64_t begun_ms)
@@ -168,15 +168,14 @@ static int run_undo(struct call *call)
 
 static int run_call(struct call *call)
 {
-	struct journal *journal = call->plan->journal;
+	struct log *log = call->plan->log;
 	uint64_t begun_us = clock_monotonic_us();
 	uint64_t took_us;
 	int r;
 
-	journal_event(
-		journal, call->undoing ? "undo" : "begin", call->step->name, 0, REASON_NONE, "");
+	log_event(log, call->undoing ? "undo" : "begin", call->step->name, 0, REASON_NONE, "");
 	/* A wait that has to wait tells it itself. */
-	journal_step(journal, call->step->name, call->kind == STEP_WORKER);
+	log_step(log, call->step->name, call->kind == STEP_WORKER);
 	kill_point_step(call->undoing, call->step->name);
 	kill_point("%s%s:before", call->undoing ? "undo:" : "", call->step->name);
 	if (call->kind == STEP_WAIT)
@@ -186,12 +185,12 @@ static int run_call(struct call *call)
 	took_us = clock_monotonic_us() - begun_us;
 	kill_point("%s%s:after", call->undoing ? "undo:" : "", call->step->name);
 	if (r < 0 && r != -EINTR)
-		journal_event(journal, "failed", call->step->name, took_us, call->action.reason,
+		log_event(log, "failed", call->step->name, took_us, call->action.reason,
 			call->action.error.text);
 	else if (r == -EINTR)
-		journal_event(journal, "interrupted", call->step->name, took_us, REASON_NONE, "");
+		log_event(log, "interrupted", call->step->name, took_us, REASON_NONE, "");
 	else
-		journal_event(journal, call->undoing ? "undone" : "done", call->step->name, took_us,
+		log_event(log, call->undoing ? "undone" : "done", call->step->name, took_us,
 			REASON_NONE, "");
 	return r;
 }
@@ -202,7 +201,7 @@ static void remember_failure(struct plan *plan, const struct call *call)
 		return;
 	plan->reason = call->action.reason;
 	plan->error = call->action.error;
-	journal_detail(plan->journal, plan->reason, plan->error.text);
+	log_detail(plan->log, plan->reason, plan->error.text);
 }
 
 int plan_start(struct plan *plan)
@@ -273,7 +272,7 @@ int plan_stop(struct plan *plan)
 
 int plan_do(struct plan *plan, const struct step *step, struct action *ret_action)
 {
-	struct journal *journal = plan->journal;
+	struct log *log = plan->log;
 	struct call call = {
 		.plan = plan,
 		.step = step,
@@ -281,10 +280,10 @@ int plan_do(struct plan *plan, const struct step *step, struct action *ret_actio
 		.function = step->perform,
 		.deadline_ms = absolute_deadline(step->deadline_ms),
 	};
-	const char *outer = journal->step;
+	const char *outer = log->step;
 	int r = run_call(&call);
 
 	*ret_action = call.action;
-	journal_step(journal, outer, step->kind == STEP_WORKER);
+	log_step(log, outer, step->kind == STEP_WORKER);
 	return r;
 }

@@ -8,7 +8,7 @@
 #pragma once
 
 #include "entrypoint/engine/events.h"
-#include "entrypoint/engine/journal.h"
+#include "entrypoint/engine/log.h"
 #include "entrypoint/engine/worker.h"
 
 enum step_kind {
@@ -52,7 +52,7 @@ struct plan {
 	size_t begun; /* how many steps were begun and are not undone */
 	void *role;
 	struct events *events;
-	struct journal *journal;
+	struct log *log;
 	worker_listener *listener; /* gets workers' messages, with the role */
 	/* How long an undo that finds something in use (-EBUSY) is tried again. */
 	uint32_t busy_ms;

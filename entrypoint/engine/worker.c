@@ -19,7 +19,7 @@ static void worker_send(const struct worker *worker, const struct worker_message
 		;
 }
 
-void worker_tell(struct worker *worker, enum worker_message_kind kind, uint32_t duration_ms,
+void worker_report(struct worker *worker, enum worker_message_kind kind, uint32_t duration_ms,
 	const char *format, ...)
 {
 	struct worker_message message = { .kind = kind, .duration_ms = duration_ms };
@@ -33,7 +33,7 @@ void worker_tell(struct worker *worker, enum worker_message_kind kind, uint32_t 
 		kill_point_module();
 }
 
-void worker_tell_holder(struct worker *worker, pid_t pid)
+void worker_report_holder(struct worker *worker, pid_t pid)
 {
 	const struct worker_message message = { .kind = WORKER_HOLDER, .pid = pid };
 

@@ -34,9 +34,9 @@ struct worker {
 	int fd;
 };
 
-void worker_tell(struct worker *worker, enum worker_message_kind kind, uint32_t duration_ms,
+void worker_report(struct worker *worker, enum worker_message_kind kind, uint32_t duration_ms,
 	const char *format, ...) _printf_(4, 5);
-void worker_tell_holder(struct worker *worker, pid_t pid);
+void worker_report_holder(struct worker *worker, pid_t pid);
 
 /* Runs in the child. Returns 0, or a negative errno with @reason and @error set. */
 typedef int worker_function(

@@ -195,7 +195,7 @@ int gpu_return_devices(struct action *action)
 	for (size_t i = freed.count; i-- > 0;) {
 		r = give_back(action, freed.items[i]);
 		if (r < 0)
-			worker_tell(action->worker, WORKER_NOTE, 0, "%s", action->error.text);
+			worker_report(action->worker, WORKER_NOTE, 0, "%s", action->error.text);
 		if (r < 0 && r != -ENOENT && !first_failure)
 			first_failure = r;
 	}

@@ -35,8 +35,7 @@ static void make_nodes(struct role *role)
 	struct error error = { "" };
 
 	if (device_nodes_make(role->root_fd, &error) < 0)
-		journal_event(
-			&role->journal, "note", role->journal.step, 0, REASON_NONE, error.text);
+		log_event(&role->log, "note", role->log.step, 0, REASON_NONE, error.text);
 }
 
 int gpu_export_root(struct action *action)

@@ -194,7 +194,7 @@ static int give(struct action *action)
 	if (r < 0) {
 		if (fs_write_atomic(role->root_fd, BROKEN, action->error.text,
 			    strlen(action->error.text), 0644) < 0)
-			worker_tell(action->worker, WORKER_NOTE, 0,
+			worker_report(action->worker, WORKER_NOTE, 0,
 				"/" BROKEN
 				" cannot be written: the driver's container is not told");
 		return r;

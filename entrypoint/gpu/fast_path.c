@@ -112,12 +112,12 @@ int fast_path_recognise(struct action *action)
 	gpu_of(role)->keep = compare(role, &fast_path->inputs, &why);
 	if (gpu_of(role)->keep) {
 		fast_path->parameters = copy_file(role, KEPT_PARAMETERS_PATH, PARAMETERS_PATH) == 0;
-		journal_event(&role->journal, "note", role->journal.step, 0, REASON_NONE,
+		log_event(&role->log, "note", role->log.step, 0, REASON_NONE,
 			"the driver that runs is this image's, loaded as asked: it is kept");
 		return 0;
 	}
 	if (*why.text)
-		journal_event(&role->journal, "note", role->journal.step, 0, REASON_NONE, why.text);
+		log_event(&role->log, "note", role->log.step, 0, REASON_NONE, why.text);
 	remove_file(role, CONTRACT_DRIVER_STATE);
 	return 0;
 }
@@ -213,7 +213,7 @@ static void tell_void(struct role *role, const char *what)
 		"%.*s changed under the running driver: /" CONTRACT_DRIVER_STATE
 		" is removed, so that the next start is a full one",
 		(int) strcspn(what, " "), what);
-	journal_event(&role->journal, "void", "fingerprint", 0, REASON_NONE, text.text);
+	log_event(&role->log, "void", "fingerprint", 0, REASON_NONE, text.text);
 }
 
 void fast_path_watch(struct role *role, unsigned happened, uint64_t *wake_ms)
@@ -234,7 +234,7 @@ void fast_path_watch(struct role *role, unsigned happened, uint64_t *wake_ms)
 		tell_void(role, what);
 	} else if (!what && fast_path->state_removed) {
 		(void) write_state(&action);
-		journal_event(&role->journal, "note", "fingerprint", 0, REASON_NONE,
+		log_event(&role->log, "note", "fingerprint", 0, REASON_NONE,
 			"what runs is again what a start would load");
 	}
 	fast_path->state_removed = what != NULL;

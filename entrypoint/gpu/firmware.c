@@ -50,7 +50,7 @@ static bool is_theirs(struct role *role, const char *value)
 			"the kernel's firmware path was %.256s, which does not exist on the node: "
 			"it is replaced",
 			value);
-		journal_event(&role->journal, "note", role->journal.step, 0, REASON_NONE, text);
+		log_event(&role->log, "note", role->log.step, 0, REASON_NONE, text);
 		return false;
 	}
 	(void) snprintf(wanted, sizeof(wanted), "%.1024s/nvidia/%s", value, role->image.version);
@@ -61,7 +61,7 @@ static bool is_theirs(struct role *role, const char *value)
 		"GPUs with GSP firmware will not start unless it is in the node's /lib/firmware; "
 		"put it there, or empty /%s",
 		value, role->image.version, CONTRACT_FIRMWARE_PATH);
-	journal_event(&role->journal, "note", role->journal.step, 0, REASON_NONE, text);
+	log_event(&role->log, "note", role->log.step, 0, REASON_NONE, text);
 	return true;
 }
 

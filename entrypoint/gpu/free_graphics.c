@@ -110,7 +110,7 @@ static int refuse(struct taking *taking, int code)
 	struct error why = action->error;
 
 	if (!held) {
-		worker_tell(action->worker, WORKER_NOTE, 0, "it stays loaded: %.900s", why.text);
+		worker_report(action->worker, WORKER_NOTE, 0, "it stays loaded: %.900s", why.text);
 		return 0;
 	}
 	return action_fail(action, REASON_DEVICE_HELD, code, "%s is driven by %s, and %.800s",

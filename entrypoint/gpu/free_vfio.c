@@ -115,7 +115,7 @@ static int unbind(struct taking *taking, const struct pci_function *function, co
 	if (r < 0)
 		return action_fail(action, REASON_DEVICE_HELD, r, "%s does not let go of %s: %s",
 			function->driver, function->address, strerror(-r));
-	worker_tell(action->worker, WORKER_NOTE, 0, "%s is taken from %s", function->address,
+	worker_report(action->worker, WORKER_NOTE, 0, "%s is taken from %s", function->address,
 		function->driver);
 	return 0;
 }

@@ -15,7 +15,7 @@
 #include "entrypoint/gpu/gpu.h"
 #include "entrypoint/gpu/module_list.h"
 #include "entrypoint/gpu/parameters.h"
-#include "entrypoint/gpu/unneeded.h"
+#include "entrypoint/gpu/gpu_ignored_env.h"
 #include "entrypoint/node_build/nodebuild.h"
 #include "entrypoint/rdma/follow.h"
 #include "entrypoint/rdma/peermem_load.h"
@@ -79,7 +79,7 @@ static int identify(struct action *action)
 {
 	int r = role_identify(action);
 
-	gpu_unneeded_tell(action->role);
+	gpu_ignored_env_tell(action->role);
 	gpu_tell_missing_modules(action->role);
 	return r;
 }
@@ -215,10 +215,10 @@ static const struct step gpu_steps[] = {
 	{ .name = "make-room",
 		.is_done = keeps_or_nothing_is_there,
 		.kind = STEP_WORKER,
-		.perform = role_make_room,
+		.perform = role_unload_conflicting,
 		.deadline_ms = LOAD_DEADLINE_MS,
 		.undo_kind = STEP_WORKER,
-		.undo = role_give_back,
+		.undo = role_reload_replaced,
 		.undo_deadline_ms = LOAD_DEADLINE_MS },
 	/*
 	 * The programs of an old root fit the modules that are gone now. A driver that could not go
@@ -265,7 +265,7 @@ int gpu_main(int root_fd, char *const *arguments)
 				   .state_folder = GPU_STATE_FOLDER,
 				   .lock_path = CONTRACT_GPU_PID_FILE,
 				   .host_root = "/" CONTRACT_GPU_HOST_ROOT,
-				   .makes_room = true,
+				   .unloads_conflicting = true,
 				   .unloads_holders = true,
 				   .devices = gpu_devices,
 				   .build = &nodebuild_gpu,

@@ -33,7 +33,7 @@ static void note(struct role *role, const char *format, ...)
 	va_start(arguments, format);
 	(void) vsnprintf(text, sizeof(text), format, arguments);
 	va_end(arguments);
-	journal_event(&role->journal, "note", role->journal.step, 0, REASON_NONE, text);
+	log_event(&role->log, "note", role->log.step, 0, REASON_NONE, text);
 }
 
 static bool has_fabric(const struct fabric *fabric)
@@ -192,7 +192,7 @@ static int open_supervisor(struct action *action)
 		.root_fd = role->root_fd,
 		.state_file = GPU_STATE_FOLDER "/gpu.daemons",
 		.events = &role->events,
-		.journal = &role->journal,
+		.log = &role->log,
 	};
 	supervisor_open(&daemons->supervisor);
 	daemons->open = true;
@@ -246,9 +246,9 @@ static void tell_change(struct role *role, const struct daemon *lacking)
 
 	if (lacking)
 		(void) snprintf(text, sizeof(text), "%s does not run", lacking->name);
-	journal_event(&role->journal, lacking ? "daemons not ready" : "daemons ready", "", 0,
+	log_event(&role->log, lacking ? "daemons not ready" : "daemons ready", "", 0,
 		lacking ? REASON_DAEMON_FAILED : REASON_NONE, text);
-	journal_detail(&role->journal, lacking ? REASON_DAEMON_FAILED : REASON_NONE, text);
+	log_detail(&role->log, lacking ? REASON_DAEMON_FAILED : REASON_NONE, text);
 	if (gpu_daemons_tell(&action) < 0)
 		note(role, "%s", action.error.text);
 }

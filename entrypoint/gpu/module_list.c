@@ -45,7 +45,7 @@ static void tell_missing(
 		"%s is true, and this image has no module %s for %s: it is left to the operator's "
 		"own container for it, unless the image is built with slipway build %s SOURCE",
 		variable, module, role->krel, option);
-	journal_event(&role->journal, "note", role->journal.step, 0, REASON_NONE, text.text);
+	log_event(&role->log, "note", role->log.step, 0, REASON_NONE, text.text);
 }
 
 void gpu_tell_missing_modules(struct role *role)

@@ -159,7 +159,7 @@ static void tell_unheard(struct action *action, const struct strv *files)
 
 		if (module_of_file(files->items[i], module) && strcmp(module, "gridd") != 0 &&
 			!strv_contains(&role->driver_modules, module))
-			worker_tell(action->worker, WORKER_NOTE, 0,
+			worker_report(action->worker, WORKER_NOTE, 0,
 				"/" CONTRACT_MODULE_CONF "/%s has no effect: the image has no "
 				"module %s",
 				files->items[i], module);
@@ -188,7 +188,8 @@ static int collect(struct action *action, struct loader *loader, struct strv *li
 		joined = strv_join(&parameters, " ");
 		if (!joined || strv_pushf(lines, "options %s %s", module, joined) < 0)
 			return error_set_errno(&action->error, -ENOMEM, "%s", module);
-		worker_tell(action->worker, WORKER_NOTE, 0, "parameters of %s: %s", module, joined);
+		worker_report(
+			action->worker, WORKER_NOTE, 0, "parameters of %s: %s", module, joined);
 	}
 	return r;
 }

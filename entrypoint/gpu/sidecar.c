@@ -67,7 +67,7 @@ static int load(struct action *action)
 	const struct sidecar *sidecar = sidecar_of(action->role);
 
 	if (is_loaded(sidecar)) {
-		worker_tell(action->worker, WORKER_NOTE, 0,
+		worker_report(action->worker, WORKER_NOTE, 0,
 			"%s is loaded already, by the driver container: nothing to do",
 			*sidecar->module);
 		return 0;

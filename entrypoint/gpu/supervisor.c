@@ -74,8 +74,7 @@ static void change(struct supervisor *supervisor, struct daemon *daemon, enum da
 static void tell(const struct supervisor *supervisor, const struct daemon *daemon,
 	const char *event, uint64_t took_ms, const char *message)
 {
-	journal_event(
-		supervisor->journal, event, daemon->name, took_ms * 1000, REASON_NONE, message);
+	log_event(supervisor->log, event, daemon->name, took_ms * 1000, REASON_NONE, message);
 }
 
 static void hear(void *context, pid_t pid, int status)

@@ -16,7 +16,7 @@
 
 #include "entrypoint/gpu/daemon.h"
 #include "entrypoint/engine/events.h"
-#include "entrypoint/engine/journal.h"
+#include "entrypoint/engine/log.h"
 
 #define SUPERVISOR_DAEMONS 6
 
@@ -35,7 +35,7 @@ struct supervisor {
 	int root_fd;
 	const char *state_file; /* relative to the root */
 	struct events *events;
-	struct journal *journal;
+	struct log *log;
 	uint64_t orphans_since_ms; /* CLOCK_MONOTONIC of their SIGTERM; 0: none are waited for */
 };
 

@@ -104,9 +104,9 @@ static const struct away_link *next_of(
 }
 
 static int add_record(
-	struct records *records, const char *device, const char *name, const char *where)
+	struct statefile *records, const char *device, const char *name, const char *where)
 {
-	struct record *record = records_add(records, KIND);
+	struct record *record = statefile_add(records, KIND);
 	int r = record ? record_set(record, "device", device) : -ENOMEM;
 
 	if (r == 0 && *name)
@@ -117,7 +117,7 @@ static int add_record(
 }
 
 static int find_of(
-	int root_fd, const char *device, const struct away_links *links, struct records *records)
+	int root_fd, const char *device, const struct away_links *links, struct statefile *records)
 {
 	const struct away_link *link;
 	size_t at = 0;
@@ -134,7 +134,7 @@ static int find_of(
 }
 
 /* One record for each that is away now. */
-static int find(const struct network *network, struct records *records)
+static int find(const struct network *network, struct statefile *records)
 {
 	_cleanup_strv_ struct strv functions = { 0 };
 	struct away_links links = { 0 };
@@ -174,7 +174,7 @@ static bool is_same(const struct record *one, const struct record *other)
 	       strcmp(field(one, "name"), field(other, "name")) == 0;
 }
 
-static bool has(const struct records *records, const struct record *record)
+static bool has(const struct statefile *records, const struct record *record)
 {
 	for (size_t i = 0; i < records->count; i++)
 		if (is_same(&records->items[i], record))
@@ -191,9 +191,9 @@ static void tell(const struct network *network, const struct record *record)
 		network, "%s: %s, and goes with the driver: " CURE, field(record, "device"), text);
 }
 
-int away_save(const struct network *network, struct records *records)
+int away_save(const struct network *network, struct statefile *records)
 {
-	_cleanup_(records_free) struct records found = { 0 };
+	_cleanup_(statefile_free) struct statefile found = { 0 };
 	int r = find(network, &found);
 
 	for (size_t i = 0; r == 0 && i < found.count; i++) {
@@ -214,19 +214,19 @@ static bool is_other(const struct record *record)
 	return strcmp(record->kind, KIND) != 0;
 }
 
-void away_forget(struct records *records)
+void away_forget(struct statefile *records)
 {
-	records_keep(records, is_other);
+	statefile_keep(records, is_other);
 }
 
 void away_restore(
-	const struct network *network, struct records *records, struct network_result *result)
+	const struct network *network, struct statefile *records, struct network_result *result)
 {
-	_cleanup_(records_free) struct records now = { 0 };
+	_cleanup_(statefile_free) struct statefile now = { 0 };
 
 	/* Without memory none is: then all are told. */
 	if (find(network, &now) < 0)
-		records_free(&now);
+		statefile_free(&now);
 	for (size_t i = 0; i < records->count; i++) {
 		const struct record *record = &records->items[i];
 		const char *name = field(record, "name");

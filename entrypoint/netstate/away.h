@@ -8,17 +8,17 @@
 #pragma once
 
 #include "entrypoint/netstate/network.h"
-#include "entrypoint/engine/record.h"
+#include "entrypoint/engine/statefile.h"
 
 /* Tells of each, and adds it to @records. Never a reason to stop: -ENOMEM only. */
-int away_save(const struct network *network, struct records *records);
+int away_save(const struct network *network, struct statefile *records);
 
 /* Of an earlier boot: its pods are gone. */
-void away_forget(struct records *records);
+void away_forget(struct statefile *records);
 
 /*
  * What is not there any more is told as a thing that could not be restored; takes all of it out of
  * @records.
  */
 void away_restore(
-	const struct network *network, struct records *records, struct network_result *result);
+	const struct network *network, struct statefile *records, struct network_result *result);

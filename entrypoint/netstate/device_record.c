@@ -53,12 +53,12 @@ struct writer {
 	int code;
 };
 
-static void begin(struct writer *writer, struct records *records, const char *kind,
+static void begin(struct writer *writer, struct statefile *records, const char *kind,
 	const struct device *device)
 {
 	if (writer->code < 0)
 		return;
-	writer->record = records_add(records, kind);
+	writer->record = statefile_add(records, kind);
 	writer->code =
 		writer->record ? record_set(writer->record, "device", device->name) : -ENOMEM;
 }
@@ -98,7 +98,7 @@ static void put_word(struct writer *writer, const char *name, const char *const 
 }
 
 static void store_device(
-	struct writer *writer, struct records *records, const struct device *device)
+	struct writer *writer, struct statefile *records, const struct device *device)
 {
 	const struct devlink_eswitch *eswitch = &device->eswitch;
 
@@ -146,7 +146,7 @@ static void store_settings(struct writer *writer, const struct vf_settings *vf)
 		put_number(writer, "rss_query", vf->rss_query);
 }
 
-static void store_vf(struct writer *writer, struct records *records, const struct device *device,
+static void store_vf(struct writer *writer, struct statefile *records, const struct device *device,
 	const struct device_vf *vf)
 {
 	begin(writer, records, "vf", device);
@@ -157,7 +157,7 @@ static void store_vf(struct writer *writer, struct records *records, const struc
 	store_settings(writer, &vf->settings);
 }
 
-static void store_sf(struct writer *writer, struct records *records, const struct device *device,
+static void store_sf(struct writer *writer, struct statefile *records, const struct device *device,
 	const struct device_sf *sf)
 {
 	begin(writer, records, "sf", device);
@@ -171,8 +171,8 @@ static void store_sf(struct writer *writer, struct records *records, const struc
 	put_text(writer, "driver", sf->driver);
 }
 
-static void store_param(struct writer *writer, struct records *records, const struct device *device,
-	const struct devlink_param *param)
+static void store_param(struct writer *writer, struct statefile *records,
+	const struct device *device, const struct devlink_param *param)
 {
 	begin(writer, records, "param", device);
 	put_text(writer, "name", param->name);
@@ -181,8 +181,8 @@ static void store_param(struct writer *writer, struct records *records, const st
 	put_text(writer, "value", param->value);
 }
 
-static void store_rate(struct writer *writer, struct records *records, const struct device *device,
-	const struct device_rate *rate)
+static void store_rate(struct writer *writer, struct statefile *records,
+	const struct device *device, const struct device_rate *rate)
 {
 	begin(writer, records, "rate", device);
 	put_text(writer, "node", rate->rate.node);
@@ -196,7 +196,7 @@ static void store_rate(struct writer *writer, struct records *records, const str
 	put_text(writer, "parent", rate->rate.parent);
 }
 
-int device_store(const struct device *device, struct records *records)
+int device_store(const struct device *device, struct statefile *records)
 {
 	struct writer writer = { 0 };
 
@@ -460,8 +460,8 @@ static int load_record(const struct record *record, struct device_list *list)
 	return 0;
 }
 
-int device_load_one(
-	const struct records *records, size_t index, struct device_list *list, struct error *error)
+int device_load_one(const struct statefile *records, size_t index, struct device_list *list,
+	struct error *error)
 {
 	int r = load_record(&records->items[index], list);
 
@@ -473,7 +473,7 @@ int device_load_one(
 	return r < 0 ? error_set_errno(error, r, "the journal of the network state") : 0;
 }
 
-int device_load(const struct records *records, struct device_list *list, struct error *error)
+int device_load(const struct statefile *records, struct device_list *list, struct error *error)
 {
 	int r = 0;
 
@@ -495,7 +495,7 @@ static bool is_no_ones(const struct record *record)
 	return !record_get(record, "forgotten");
 }
 
-void device_forget(struct records *records, const char *name)
+void device_forget(struct statefile *records, const char *name)
 {
 	for (size_t i = 0; i < records->count; i++) {
 		struct record *record = &records->items[i];
@@ -504,5 +504,5 @@ void device_forget(struct records *records, const char *name)
 		if (device && strcmp(device, name) == 0 && is_of_a_device(record))
 			(void) !record_set(record, "forgotten", "1");
 	}
-	records_keep(records, is_no_ones);
+	statefile_keep(records, is_no_ones);
 }

@@ -8,7 +8,7 @@
 #include "common/strv.h"
 #include "entrypoint/netstate/devlink.h"
 #include "entrypoint/netstate/netlink.h"
-#include "entrypoint/engine/record.h"
+#include "entrypoint/engine/statefile.h"
 #include "entrypoint/netstate/vf.h"
 
 #define DEVICE_PART_SIZE 64 /* of a PCI address, a driver */
@@ -103,11 +103,11 @@ int device_keep_rate(struct device *device, const struct devlink_rate *rate);
 const char *device_eswitch_word(uint16_t mode);
 
 /* To and from the journal. (device_record.c) */
-int device_store(const struct device *device, struct records *records);
+int device_store(const struct device *device, struct statefile *records);
 /* Adds what record @index says. -EBADMSG: one that this program did not write. */
-int device_load_one(
-	const struct records *records, size_t index, struct device_list *list, struct error *error);
+int device_load_one(const struct statefile *records, size_t index, struct device_list *list,
+	struct error *error);
 /* Every device of the journal, up to the first such record. */
-int device_load(const struct records *records, struct device_list *list, struct error *error);
+int device_load(const struct statefile *records, struct device_list *list, struct error *error);
 /* Takes all of a device out. */
-void device_forget(struct records *records, const char *name);
+void device_forget(struct statefile *records, const char *name);

@@ -28,7 +28,7 @@ static void saving_end(struct saving *saving)
 	netlink_close(&saving->route);
 }
 
-static bool is_recorded(const struct records *records, const char *name)
+static bool is_recorded(const struct statefile *records, const char *name)
 {
 	for (size_t i = 0; i < records->count; i++) {
 		const char *device = record_get(&records->items[i], "device");
@@ -139,7 +139,7 @@ static void read_devlink(struct saving *saving)
 	}
 }
 
-static int save_all(struct saving *saving, const struct strv *names, struct records *records,
+static int save_all(struct saving *saving, const struct strv *names, struct statefile *records,
 	struct error *error)
 {
 	int r = netlink_open(NETLINK_ROUTE, &saving->route, error);
@@ -161,7 +161,7 @@ static int save_all(struct saving *saving, const struct strv *names, struct reco
 	return r < 0 ? error_set_errno(error, r, "the journal of the network state") : 0;
 }
 
-int devices_save(const struct network *network, struct records *records, struct error *error)
+int devices_save(const struct network *network, struct statefile *records, struct error *error)
 {
 	_cleanup_(saving_end) struct saving saving = { .network = network };
 	_cleanup_strv_ struct strv names = { 0 };
@@ -172,7 +172,7 @@ int devices_save(const struct network *network, struct records *records, struct 
 	return names.count ? save_all(&saving, &names, records, error) : 0;
 }
 
-bool devices_are_driven(int root_fd, const struct records *records)
+bool devices_are_driven(int root_fd, const struct statefile *records)
 {
 	bool is_any_recorded = false;
 
@@ -206,7 +206,7 @@ static bool is_set_up(const struct network *network, struct devlink *devlink, co
 }
 
 static void forget_set_up(const struct network *network, struct devlink *devlink,
-	const struct strv *names, struct records *records)
+	const struct strv *names, struct statefile *records)
 {
 	for (size_t i = 0; i < names->count; i++) {
 		if (!is_recorded(records, names->items[i]) ||
@@ -219,7 +219,7 @@ static void forget_set_up(const struct network *network, struct devlink *devlink
 	}
 }
 
-void devices_forget_set_up(const struct network *network, struct records *records)
+void devices_forget_set_up(const struct network *network, struct statefile *records)
 {
 	struct devlink *devlink = NULL;
 	struct error ignored;
@@ -249,7 +249,7 @@ static void restore_one(void *context, size_t index, struct crew *crew)
 
 /* What was tried is nobody's business any more; what was not is owed. */
 static void settle(const struct device_list *devices, const enum crew_fate *fates,
-	struct records *records, struct network_result *result)
+	struct statefile *records, struct network_result *result)
 {
 	for (size_t i = 0; i < devices->count; i++) {
 		if (fates[i] == CREW_DONE)
@@ -260,7 +260,7 @@ static void settle(const struct device_list *devices, const enum crew_fate *fate
 }
 
 /* A damaged record costs what it says, not the others. */
-static int load(const struct network *network, const struct records *records,
+static int load(const struct network *network, const struct statefile *records,
 	struct network_result *result, struct device_list *devices, struct error *error)
 {
 	int r = 0;
@@ -279,7 +279,7 @@ static int load(const struct network *network, const struct records *records,
 	return r;
 }
 
-int devices_restore(const struct network *network, struct records *records,
+int devices_restore(const struct network *network, struct statefile *records,
 	struct network_result *result, struct error *error)
 {
 	_cleanup_(device_list_free) struct device_list devices = { 0 };

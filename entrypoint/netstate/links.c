@@ -343,7 +343,7 @@ static int restore_all(struct links_restore *restore, struct error *error)
 	return 0;
 }
 
-static bool is_of_this_boot(const struct network *network, const struct records *records)
+static bool is_of_this_boot(const struct network *network, const struct statefile *records)
 {
 	_cleanup_free_ char *now = NULL;
 
@@ -377,7 +377,7 @@ static const struct restored_link *link_of(
 }
 
 /* Marked first: the links point at the records until all of them are. */
-static void mark_done(struct links_restore *restore, struct records *records)
+static void mark_done(struct links_restore *restore, struct statefile *records)
 {
 	for (size_t i = 0; i < records->count; i++) {
 		struct record *record = &records->items[i];
@@ -398,13 +398,13 @@ static bool is_not_done(const struct record *record)
 	return !record_get(record, LINKS_DONE);
 }
 
-void links_forget_done(struct records *records)
+void links_forget_done(struct statefile *records)
 {
-	records_keep(records, is_not_done);
+	statefile_keep(records, is_not_done);
 }
 
 /* Routes and rules stay with an absent interface: to set one that is there does nothing. */
-static void settle(struct links_restore *restore, struct records *records)
+static void settle(struct links_restore *restore, struct statefile *records)
 {
 	if (!count_missing(restore)) {
 		links_forget(records);
@@ -412,10 +412,10 @@ static void settle(struct links_restore *restore, struct records *records)
 	}
 	restore->result->is_absent = true;
 	mark_done(restore, records);
-	records_keep(records, is_still_of_use);
+	statefile_keep(records, is_still_of_use);
 }
 
-int links_restore(const struct network *network, struct records *records,
+int links_restore(const struct network *network, struct statefile *records,
 	struct network_result *result, struct error *error)
 {
 	_cleanup_(links_restore_free) struct links_restore restore = { .network = network,

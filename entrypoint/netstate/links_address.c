@@ -327,7 +327,7 @@ static bool is_address(const struct record *record, uint8_t family)
  */
 void addresses_restore(struct links_restore *restore)
 {
-	const struct records *records = restore->records;
+	const struct statefile *records = restore->records;
 	_cleanup_(presents_free) struct presents presents = { 0 };
 	struct error error = { 0 };
 

@@ -26,7 +26,7 @@ static int save_vlans(void *context, const struct nlmsghdr *message)
 	if (message->nlmsg_type != RTM_NEWLINK || !vlans || !link || !link->master ||
 		!saved_links_has(saved, link->index))
 		return 0;
-	record = records_add(saved->records, "bridge-vlans");
+	record = statefile_add(saved->records, "bridge-vlans");
 	if (!record || record_set(record, "link", link->name) < 0 ||
 		record_set_hex(record, "vlans", mnl_attr_get_payload(vlans),
 			mnl_attr_get_payload_len(vlans)) < 0)

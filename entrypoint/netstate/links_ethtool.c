@@ -234,7 +234,7 @@ static int save_part(const struct ethtool *ethtool, const struct part *part, uin
 static int save_link(
 	const struct saved_links *saved, const struct ethtool *ethtool, const struct link *link)
 {
-	struct record *record = records_add(saved->records, KIND);
+	struct record *record = statefile_add(saved->records, KIND);
 	int r = record ? record_set(record, "link", link->name) : -ENOMEM;
 
 	if (r == 0)

@@ -32,9 +32,9 @@ struct saved_links {
 	struct link_table table;
 	uint32_t *order; /* indexes of those that are saved, a lower one before what stands on it */
 	size_t count;
-	struct records *records;
+	struct statefile *records;
 	uint64_t life;
-	struct records usual; /* a new interface's sysctls, a record for each folder of them */
+	struct statefile usual; /* a new interface's sysctls, a record for each folder of them */
 	struct sysctl_groups *groups;
 };
 
@@ -109,7 +109,7 @@ struct restored_link {
 
 struct links_restore {
 	const struct network *network;
-	struct records *records;
+	struct statefile *records;
 	struct network_result *result;
 	struct netlink *netlink;
 	struct link_table now;

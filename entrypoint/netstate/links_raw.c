@@ -10,7 +10,7 @@
 struct record *links_raw_record(
 	const struct saved_links *saved, const char *kind, const struct nlmsghdr *message)
 {
-	struct record *record = records_add(saved->records, kind);
+	struct record *record = statefile_add(saved->records, kind);
 
 	if (!record || record_setf(record, "life", "%llu", (unsigned long long) saved->life) < 0 ||
 		record_set_hex(record, "raw", mnl_nlmsg_get_payload(message),

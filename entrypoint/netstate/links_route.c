@@ -319,7 +319,7 @@ static void try_until_done(const struct tasks *tasks)
 }
 
 /* Nexthops first: routes name them. */
-static size_t collect(struct records *records, struct task *tasks)
+static size_t collect(struct statefile *records, struct task *tasks)
 {
 	static const char *const kinds[] = { "nexthop", "route", "rule" };
 	size_t count = 0;

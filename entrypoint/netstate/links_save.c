@@ -233,7 +233,7 @@ static int set_settings(struct record *record, const struct link *link)
 
 int link_record_add(const struct saved_links *saved, const struct link *link, struct error *error)
 {
-	struct record *record = records_add(saved->records, "link");
+	struct record *record = statefile_add(saved->records, "link");
 	bool is_own = is_drivers(saved, link);
 	int r = record ? record_set(record, "name", link->name) : -ENOMEM;
 
@@ -269,7 +269,7 @@ static bool is_of_port(const struct record *record, const struct link *link)
 }
 
 static bool is_known(
-	const struct records *records, const struct saved_links *saved, const struct link *link)
+	const struct statefile *records, const struct saved_links *saved, const struct link *link)
 {
 	for (size_t i = 0; i < records->count; i++) {
 		const struct record *record = &records->items[i];
@@ -301,7 +301,7 @@ static void drop_known(struct saved_links *saved)
 	saved->count = kept;
 }
 
-static uint64_t next_life(const struct records *records)
+static uint64_t next_life(const struct statefile *records)
 {
 	uint64_t next = 0;
 
@@ -344,13 +344,13 @@ static int save_all(struct saved_links *saved, struct error *error)
 static void saved_links_free(struct saved_links *saved)
 {
 	link_table_free(&saved->table);
-	records_free(&saved->usual);
+	statefile_free(&saved->usual);
 	sysctl_groups_free(&saved->groups);
 	netlink_close(&saved->netlink);
 	free(saved->order);
 }
 
-int links_save(const struct network *network, struct records *records, struct error *error)
+int links_save(const struct network *network, struct statefile *records, struct error *error)
 {
 	_cleanup_(saved_links_free) struct saved_links saved = {
 		.network = network, .records = records, .life = next_life(records)
@@ -378,13 +378,13 @@ static bool is_others(const struct record *record)
 	return true;
 }
 
-void links_forget(struct records *records)
+void links_forget(struct statefile *records)
 {
-	records_keep(records, is_others);
+	statefile_keep(records, is_others);
 }
 
 bool links_are_untouched(
-	const struct network *network, const struct records *records, struct error *error)
+	const struct network *network, const struct statefile *records, struct error *error)
 {
 	_cleanup_(netlink_close) struct netlink *netlink = NULL;
 	_cleanup_(link_table_free) struct link_table table = { 0 };

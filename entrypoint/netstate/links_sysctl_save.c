@@ -86,7 +86,7 @@ static int read_all_usual(struct saved_links *saved)
 	int r = 0;
 
 	for (size_t i = saved->usual.count; r == 0 && i < ARRAY_SIZE(folders); i++) {
-		struct record *usual = records_add(&saved->usual, "usual");
+		struct record *usual = statefile_add(&saved->usual, "usual");
 
 		r = usual ? read_usual(saved->network->root_fd, folders[i], usual) : -ENOMEM;
 	}
@@ -108,8 +108,8 @@ struct neighbour_key {
 struct sysctl_groups {
 	struct neighbour_key *neighbours;
 	size_t neighbour_count;
-	uint64_t *keys;       /* of the group of each of @found */
-	struct records found; /* what the files of the first one of a group said */
+	uint64_t *keys;         /* of the group of each of @found */
+	struct statefile found; /* what the files of the first one of a group said */
 };
 
 void sysctl_groups_free(struct sysctl_groups **groups)
@@ -118,7 +118,7 @@ void sysctl_groups_free(struct sysctl_groups **groups)
 		return;
 	free((*groups)->neighbours);
 	free((*groups)->keys);
-	records_free(&(*groups)->found);
+	statefile_free(&(*groups)->found);
 	free(*groups);
 	*groups = NULL;
 }
@@ -233,7 +233,7 @@ static const struct record *look_up(struct saved_links *saved, const struct link
 		return NULL;
 	groups->keys = keys;
 	keys[groups->found.count] = key;
-	record = records_add(&groups->found, "sysctls");
+	record = statefile_add(&groups->found, "sysctls");
 	return record && read_files(saved, link, record) == 0 ? record : NULL;
 }
 
@@ -251,7 +251,7 @@ static int save_secret(int root_fd, const char *link, struct record *record)
 static int save_link(struct saved_links *saved, const struct link *link)
 {
 	const struct record *found = look_up(saved, link);
-	struct record *record = found ? records_add(saved->records, "sysctls") : NULL;
+	struct record *record = found ? statefile_add(saved->records, "sysctls") : NULL;
 	int r = record ? record_set(record, "link", link->name) : -ENOMEM;
 
 	for (size_t i = 0; r == 0 && i < found->count; i++)
@@ -259,7 +259,7 @@ static int save_link(struct saved_links *saved, const struct link *link)
 	if (r == 0)
 		r = save_secret(saved->network->root_fd, link->name, record);
 	if (r == 0 && record->count == 1)
-		records_drop(saved->records);
+		statefile_drop(saved->records);
 	return r;
 }
 

@@ -10,17 +10,17 @@
 #include "entrypoint/netstate/devices.h"
 #include "entrypoint/netstate/links.h"
 #include "entrypoint/netstate/rdma.h"
-#include "entrypoint/engine/record.h"
+#include "entrypoint/engine/statefile.h"
 #include "entrypoint/netstate/tell.h"
 
-#define _cleanup_records_ _cleanup_(records_free)
-#define BOOT_ID_PATH      "proc/sys/kernel/random/boot_id"
-#define MACHINE_PATH      "sys/class/dmi/id/product_uuid"
-#define TRIED             "tried" /* field of the boot record: restored once, and this is owed */
+#define _cleanup_statefile_ _cleanup_(statefile_free)
+#define BOOT_ID_PATH        "proc/sys/kernel/random/boot_id"
+#define MACHINE_PATH        "sys/class/dmi/id/product_uuid"
+#define TRIED               "tried" /* field of the boot record: restored once, and this is owed */
 
-bool network_is_saved(int root_fd, const char *journal)
+bool network_is_saved(int root_fd, const char *log)
 {
-	return fs_exists(root_fd, journal);
+	return fs_exists(root_fd, log);
 }
 
 /* Kept for whoever wants to know, out of the way of the next one. */
@@ -28,14 +28,13 @@ static int put_aside(const struct network *network, const char *why)
 {
 	char aside[512];
 
-	(void) snprintf(aside, sizeof(aside), "%.490s.%s", network->journal, why);
-	return renameat(network->root_fd, network->journal, network->root_fd, aside) < 0 ? -errno
-											 : 0;
+	(void) snprintf(aside, sizeof(aside), "%.490s.%s", network->log, why);
+	return renameat(network->root_fd, network->log, network->root_fd, aside) < 0 ? -errno : 0;
 }
 
 /* ---- whose boot a journal is of */
 
-static struct record *boot_record(const struct records *records)
+static struct record *boot_record(const struct statefile *records)
 {
 	for (size_t i = 0; i < records->count; i++)
 		if (strcmp(records->items[i].kind, "boot") == 0)
@@ -54,7 +53,7 @@ static int name_machine(const struct network *network, struct record *record)
 }
 
 /* A disk that was cloned. A machine that does not say which it is, is taken for the same. */
-static bool is_foreign(const struct network *network, const struct records *records)
+static bool is_foreign(const struct network *network, const struct statefile *records)
 {
 	_cleanup_free_ char *machine = NULL;
 	const struct record *record = boot_record(records);
@@ -64,7 +63,7 @@ static bool is_foreign(const struct network *network, const struct records *reco
 	       strcmp(saved, machine) != 0;
 }
 
-static bool is_owed(const struct records *records)
+static bool is_owed(const struct statefile *records)
 {
 	const struct record *record = boot_record(records);
 	const char *tried = record ? record_get(record, TRIED) : NULL;
@@ -72,7 +71,7 @@ static bool is_owed(const struct records *records)
 	return tried && strcmp(tried, "1") == 0;
 }
 
-static int name_boot(const struct network *network, struct records *records, struct error *error)
+static int name_boot(const struct network *network, struct statefile *records, struct error *error)
 {
 	_cleanup_free_ char *id = NULL;
 	struct record *record = boot_record(records);
@@ -81,14 +80,14 @@ static int name_boot(const struct network *network, struct records *records, str
 	if (r < 0)
 		return error_set_errno(error, r, "/" BOOT_ID_PATH);
 	if (!record)
-		record = records_add(records, "boot");
+		record = statefile_add(records, "boot");
 	if (!record || record_set(record, "id", id) < 0 || name_machine(network, record) < 0 ||
 		(record_get(record, TRIED) && record_set(record, TRIED, "0") < 0))
 		return error_set_errno(error, -ENOMEM, "network state");
 	return 0;
 }
 
-static bool is_of_this_boot(const struct network *network, const struct records *records)
+static bool is_of_this_boot(const struct network *network, const struct statefile *records)
 {
 	_cleanup_free_ char *id = NULL;
 	const struct record *record = boot_record(records);
@@ -99,35 +98,36 @@ static bool is_of_this_boot(const struct network *network, const struct records 
 }
 
 /* The journal of this machine. -ENOENT: there is none. One that is of no use is put aside. */
-static int read_journal(const struct network *network, struct records *records, struct error *error)
+static int read_journal(
+	const struct network *network, struct statefile *records, struct error *error)
 {
-	int r = records_read(network->root_fd, network->journal, records, error);
+	int r = statefile_read(network->root_fd, network->log, records, error);
 
 	if (r == -EBADMSG)
 		(void) put_aside(network, "damaged");
 	if (r < 0 || !is_foreign(network, records))
 		return r;
-	network_note(network, "%s is of another machine: put aside as %s.foreign", network->journal,
-		network->journal);
-	records_free(records);
+	network_note(network, "%s is of another machine: put aside as %s.foreign", network->log,
+		network->log);
+	statefile_free(records);
 	(void) put_aside(network, "foreign");
 	return -ENOENT;
 }
 
-bool network_is_owed(int root_fd, const char *journal)
+bool network_is_owed(int root_fd, const char *log)
 {
-	_cleanup_records_ struct records records = { 0 };
+	_cleanup_statefile_ struct statefile records = { 0 };
 	struct error ignored;
 
-	return records_read(root_fd, journal, &records, &ignored) == 0 && is_owed(&records);
+	return statefile_read(root_fd, log, &records, &ignored) == 0 && is_owed(&records);
 }
 
-bool network_can_restore(int root_fd, const char *journal)
+bool network_can_restore(int root_fd, const char *log)
 {
-	_cleanup_records_ struct records records = { 0 };
+	_cleanup_statefile_ struct statefile records = { 0 };
 	struct error ignored;
 
-	return records_read(root_fd, journal, &records, &ignored) < 0 ||
+	return statefile_read(root_fd, log, &records, &ignored) < 0 ||
 	       devices_are_driven(root_fd, &records);
 }
 
@@ -139,31 +139,32 @@ bool network_can_restore(int root_fd, const char *journal)
  * configuration made them, and of those what it has not set up itself. Of what a finished restore
  * owes, what has not come or not been set up since.
  */
-static void choose_what_holds(const struct network *network, struct records *records)
+static void choose_what_holds(const struct network *network, struct statefile *records)
 {
 	struct error error = { 0 };
 
 	if (is_of_this_boot(network, records) && is_owed(records)) {
-		network_note(network, "%s has what an earlier start could not restore",
-			network->journal);
+		network_note(
+			network, "%s has what an earlier start could not restore", network->log);
 		links_forget_done(records);
 		devices_forget_set_up(network, records);
 		return;
 	}
 	if (is_of_this_boot(network, records)) {
 		if (links_are_untouched(network, records, &error))
-			records_free(records);
+			statefile_free(records);
 		return;
 	}
 	network_note(network, "%s is of an earlier boot: interfaces are saved as they are now",
-		network->journal);
+		network->log);
 	links_forget(records);
 	away_forget(records);
 	rdma_forget(records);
 	devices_forget_set_up(network, records);
 }
 
-static int read_earlier(const struct network *network, struct records *records, struct error *error)
+static int read_earlier(
+	const struct network *network, struct statefile *records, struct error *error)
 {
 	int r = read_journal(network, records, error);
 
@@ -178,7 +179,7 @@ static int read_earlier(const struct network *network, struct records *records, 
 
 int network_save(const struct network *network, struct error *error)
 {
-	_cleanup_records_ struct records records = { 0 };
+	_cleanup_statefile_ struct statefile records = { 0 };
 	int r = read_earlier(network, &records, error);
 
 	if (r == 0)
@@ -190,7 +191,7 @@ int network_save(const struct network *network, struct error *error)
 	if (r == 0)
 		r = links_save(network, &records, error);
 	if (r == 0)
-		r = records_write(network->root_fd, network->journal, &records, error);
+		r = statefile_write(network->root_fd, network->log, &records, error);
 	kill_point("network:saved");
 	return r < 0 ? error_prefix(error, r, "the network's state cannot be saved") : 0;
 }
@@ -200,11 +201,11 @@ int network_save(const struct network *network, struct error *error)
 /* A journal that is gone stays gone also after a power loss. */
 static int remove_journal(const struct network *network)
 {
-	_cleanup_free_ char *folder = strdup(network->journal);
+	_cleanup_free_ char *folder = strdup(network->log);
 	char *slash = folder ? strrchr(folder, '/') : NULL;
 	_cleanup_close_ int folder_fd = -1;
 
-	if (unlinkat(network->root_fd, network->journal, 0) < 0 && errno != ENOENT)
+	if (unlinkat(network->root_fd, network->log, 0) < 0 && errno != ENOENT)
 		return -errno;
 	if (slash)
 		*slash = '\0';
@@ -216,7 +217,7 @@ static int remove_journal(const struct network *network)
 }
 
 static void restore_parts(
-	const struct network *network, struct records *records, struct network_result *result)
+	const struct network *network, struct statefile *records, struct network_result *result)
 {
 	struct error part = { 0 };
 
@@ -236,14 +237,14 @@ static void restore_parts(
 }
 
 /* Only what is owed: what is back is the node's again, and what is changed there holds. */
-static int keep_owed(const struct network *network, struct records *records)
+static int keep_owed(const struct network *network, struct statefile *records)
 {
 	struct record *record = boot_record(records);
 	struct error why = { 0 };
 
 	if (!record || record_set(record, TRIED, "1") < 0)
 		return -ENOMEM;
-	if (records_write(network->root_fd, network->journal, records, &why) < 0)
+	if (statefile_write(network->root_fd, network->log, records, &why) < 0)
 		network_note(network, "%s stays whole", why.text);
 	return 0;
 }
@@ -251,7 +252,7 @@ static int keep_owed(const struct network *network, struct records *records)
 int network_restore(
 	const struct network *network, struct network_result *result, struct error *error)
 {
-	_cleanup_records_ struct records records = { 0 };
+	_cleanup_statefile_ struct statefile records = { 0 };
 	bool same_boot;
 	bool again;
 	int r = read_journal(network, &records, error);
@@ -289,9 +290,9 @@ void network_forget(const struct network *network, const struct network_result *
 	r = result->is_given_up ? put_aside(network, "unrestored") : remove_journal(network);
 	if (r < 0)
 		network_note(network, "%s cannot be removed, the next start reads it again: %s",
-			network->journal, strerror(-r));
+			network->log, strerror(-r));
 	else if (result->is_given_up)
 		network_note(network,
 			"what was tried twice is not tried again; its state is in %s.unrestored",
-			network->journal);
+			network->log);
 }

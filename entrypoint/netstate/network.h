@@ -15,7 +15,7 @@
 
 struct network {
 	int root_fd;
-	const char *journal;        /* path relative to the root (record.h) */
+	const char *log;            /* path relative to the root (record.h) */
 	const struct strv *modules; /* whose devices: drivers that go, '_' in the names */
 	uint32_t bind_ms; /* the most that is waited for one device or interface to come */
 	/* Says what is being done and what could not be: "note" events. May be NULL. */
@@ -45,18 +45,18 @@ struct network_result {
 int network_save(const struct network *network, struct error *error);
 
 /* Is there a journal: of a life that was killed, or of what a finished one still owes? */
-bool network_is_saved(int root_fd, const char *journal);
+bool network_is_saved(int root_fd, const char *log);
 /*
  * Is it of what a finished restore still owes? Such a one is tried once more, by the next start; a
  * save takes of it what has not come yet.
  */
-bool network_is_owed(int root_fd, const char *journal);
+bool network_is_owed(int root_fd, const char *log);
 
 /*
  * Has any of its devices a driver? Without one nothing could be given back. True also of a journal
  * that says nothing of devices, or that nobody can read.
  */
-bool network_can_restore(int root_fd, const char *journal);
+bool network_can_restore(int root_fd, const char *log);
 
 /*
  * Brings back what the journal says, PFs in parallel. 0 also when parts failed: @result counts and

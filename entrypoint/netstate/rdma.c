@@ -89,7 +89,7 @@ static const struct rdma_device *only_of(const struct rdma_devices *devices, con
 
 /* ---- saving */
 
-static bool is_recorded(const struct records *records, const char *device)
+static bool is_recorded(const struct statefile *records, const char *device)
 {
 	for (size_t i = 0; i < records->count; i++) {
 		const char *of = record_get(&records->items[i], "device");
@@ -100,15 +100,15 @@ static bool is_recorded(const struct records *records, const char *device)
 	return false;
 }
 
-static int save_one(struct records *records, const struct rdma_device *device)
+static int save_one(struct statefile *records, const struct rdma_device *device)
 {
-	struct record *record = records_add(records, KIND);
+	struct record *record = statefile_add(records, KIND);
 	int r = record ? record_set(record, "device", device->device) : -ENOMEM;
 
 	return r < 0 ? r : record_set(record, "name", device->name);
 }
 
-int rdma_save(const struct network *network, struct records *records)
+int rdma_save(const struct network *network, struct statefile *records)
 {
 	struct rdma_devices devices = { 0 };
 	int r = look(network->root_fd, &devices);
@@ -128,7 +128,7 @@ int rdma_save(const struct network *network, struct records *records)
 
 struct renaming {
 	const struct network *network;
-	const struct records *records;
+	const struct statefile *records;
 	struct network_result *result;
 	struct netlink *netlink;
 	struct rdma_devices now;
@@ -276,7 +276,7 @@ static void restore_one(struct renaming *renaming, const struct record *record)
 			record_get(record, "device"), from, error.text);
 }
 
-static bool has_any(const struct records *records)
+static bool has_any(const struct statefile *records)
 {
 	for (size_t i = 0; i < records->count; i++)
 		if (is_ours(&records->items[i]))
@@ -313,13 +313,13 @@ static bool is_other(const struct record *record)
 	return strcmp(record->kind, KIND) != 0;
 }
 
-void rdma_forget(struct records *records)
+void rdma_forget(struct statefile *records)
 {
-	records_keep(records, is_other);
+	statefile_keep(records, is_other);
 }
 
 void rdma_restore(
-	const struct network *network, struct records *records, struct network_result *result)
+	const struct network *network, struct statefile *records, struct network_result *result)
 {
 	struct renaming renaming = { .network = network, .records = records, .result = result };
 

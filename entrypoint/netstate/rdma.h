@@ -8,20 +8,20 @@
 #pragma once
 
 #include "entrypoint/netstate/network.h"
-#include "entrypoint/engine/record.h"
+#include "entrypoint/engine/statefile.h"
 
 /*
  * Of the devices whose driver is one of network->modules; not those of which several belong to one
  * device. Those that @records has already are as they are there. -ENOMEM.
  */
-int rdma_save(const struct network *network, struct records *records);
+int rdma_save(const struct network *network, struct statefile *records);
 
 /*
  * Gives the names back, names that cross, too; a device is waited for as long as network->bind_ms
  * says. What cannot be is told as such. Takes its records out of @records.
  */
 void rdma_restore(
-	const struct network *network, struct records *records, struct network_result *result);
+	const struct network *network, struct statefile *records, struct network_result *result);
 
 /* Of an earlier boot: the node's own udev has named them since. */
-void rdma_forget(struct records *records);
+void rdma_forget(struct statefile *records);

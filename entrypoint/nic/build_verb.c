@@ -17,7 +17,7 @@ static int identify(struct action *action)
 		return r;
 	(void) error_set(
 		&text, 0, "the image has modules for %s: there is nothing to compile", role->krel);
-	journal_event(&role->journal, "note", role->journal.step, 0, REASON_NONE, text.text);
+	log_event(&role->log, "note", role->log.step, 0, REASON_NONE, text.text);
 	return r;
 }
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "common/cleanup.h"
-#include "entrypoint/engine/record.h"
+#include "entrypoint/engine/statefile.h"
 
 #define WORD "slipway-hostfiles"
 #define KIND "file"
@@ -72,22 +72,22 @@ static int add_record(struct entries *entries, const struct record *record)
 	return 0;
 }
 
-int entries_read(int root_fd, const char *journal, struct entries *entries, struct error *error)
+int entries_read(int root_fd, const char *log, struct entries *entries, struct error *error)
 {
-	_cleanup_(records_free) struct records records = { .word = WORD };
-	int r = records_read(root_fd, journal, &records, error);
+	_cleanup_(statefile_free) struct statefile records = { .word = WORD };
+	int r = statefile_read(root_fd, log, &records, error);
 
 	if (r == -ENOENT)
 		return 0;
 	for (size_t i = 0; r == 0 && i < records.count; i++)
 		if (add_record(entries, &records.items[i]) < 0)
-			r = error_set_errno(error, -ENOMEM, "/%s", journal);
+			r = error_set_errno(error, -ENOMEM, "/%s", log);
 	return r;
 }
 
-static int fill(struct records *records, const struct entry *entry)
+static int fill(struct statefile *records, const struct entry *entry)
 {
-	struct record *record = records_add(records, KIND);
+	struct record *record = statefile_add(records, KIND);
 	int r = record ? record_set(record, "path", entry->path) : -ENOMEM;
 
 	if (r == 0)
@@ -95,18 +95,17 @@ static int fill(struct records *records, const struct entry *entry)
 	return r < 0 || !entry->made ? r : record_set(record, "made", "yes");
 }
 
-int entries_write(
-	int root_fd, const char *journal, const struct entries *entries, struct error *error)
+int entries_write(int root_fd, const char *log, const struct entries *entries, struct error *error)
 {
-	_cleanup_(records_free) struct records records = { .word = WORD };
+	_cleanup_(statefile_free) struct statefile records = { .word = WORD };
 	int r = 0;
 
 	if (!entries->count)
-		return unlinkat(root_fd, journal, 0) < 0 && errno != ENOENT
-			       ? error_set_errno(error, -errno, "/%s", journal)
+		return unlinkat(root_fd, log, 0) < 0 && errno != ENOENT
+			       ? error_set_errno(error, -errno, "/%s", log)
 			       : 0;
 	for (size_t i = 0; r == 0 && i < entries->count; i++)
 		r = fill(&records, &entries->items[i]);
-	return r < 0 ? error_set_errno(error, r, "/%s", journal)
-		     : records_write(root_fd, journal, &records, error);
+	return r < 0 ? error_set_errno(error, r, "/%s", log)
+		     : statefile_write(root_fd, log, &records, error);
 }

@@ -23,10 +23,9 @@ void entries_free(struct entries *entries);
 #define _cleanup_entries_ _cleanup_(entries_free)
 
 /* 0 also when there is no journal. -EBADMSG: it is damaged, @error says how. */
-int entries_read(int root_fd, const char *journal, struct entries *entries, struct error *error);
+int entries_read(int root_fd, const char *log, struct entries *entries, struct error *error);
 /* Written and synced; a journal without entries is removed. */
-int entries_write(
-	int root_fd, const char *journal, const struct entries *entries, struct error *error);
+int entries_write(int root_fd, const char *log, const struct entries *entries, struct error *error);
 
 /* NULL when there is none. */
 struct entry *entries_find(const struct entries *entries, const char *path);

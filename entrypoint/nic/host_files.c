@@ -23,7 +23,7 @@
 struct work {
 	struct action *action;
 	const struct nic *nic;
-	char *journal;
+	char *log;
 	struct strv notes;
 	bool changed;
 	struct hostfiles files;
@@ -34,11 +34,11 @@ static void work_begin(struct work *work, struct action *action)
 	const struct nic *nic = nic_of(action->role);
 
 	*work = (struct work){ .action = action, .nic = nic };
-	if (asprintf(&work->journal, "%s/" JOURNAL, nic->inputs.journal_folder) < 0)
-		work->journal = NULL;
+	if (asprintf(&work->log, "%s/" JOURNAL, nic->inputs.journal_folder) < 0)
+		work->log = NULL;
 	work->files = (struct hostfiles){
 		.root_fd = nic->role.root_fd,
-		.journal = work->journal ? work->journal : NIC_STATE_FOLDER "/" JOURNAL,
+		.log = work->log ? work->log : NIC_STATE_FOLDER "/" JOURNAL,
 		.memory_folder = MEMORY_FOLDER,
 		.notes = &work->notes,
 		.changed = &work->changed,
@@ -58,7 +58,7 @@ static void announce(const struct work *work)
 {
 	if (!work->changed || udevd_reload(work->files.root_fd, UDEVD_LOOK_MS))
 		return;
-	worker_tell(work->action->worker, WORKER_NOTE, 0,
+	worker_report(work->action->worker, WORKER_NOTE, 0,
 		"udevd does not take the word to read its rules anew: waited until it looks by "
 		"itself, %u s",
 		UDEVD_LOOK_MS / 1000);
@@ -68,15 +68,15 @@ static void announce(const struct work *work)
 static int work_end(struct work *work)
 {
 	for (size_t i = 0; i < work->notes.count; i++)
-		worker_tell(work->action->worker, WORKER_NOTE, 0, "%s", work->notes.items[i]);
+		worker_report(work->action->worker, WORKER_NOTE, 0, "%s", work->notes.items[i]);
 	strv_free(&work->notes);
-	free(work->journal);
+	free(work->log);
 	return 0;
 }
 
 static void tell_failure(const struct work *work, const char *consequence, const struct error *why)
 {
-	worker_tell(work->action->worker, WORKER_NOTE, 0, "%.600s: %s", why->text, consequence);
+	worker_report(work->action->worker, WORKER_NOTE, 0, "%.600s: %s", why->text, consequence);
 }
 
 static void tell_undone(const struct work *work, int result, const struct error *why)
@@ -259,7 +259,7 @@ static void forget_stock(struct work *work, const char *path, const struct stock
 		fs_read(root_fd, path, STOCK_LIMIT, &text, NULL) < 0 || !*text)
 		return;
 	if (!is_stock(stock, text)) {
-		worker_tell(work->action->worker, WORKER_NOTE, 0,
+		worker_report(work->action->worker, WORKER_NOTE, 0,
 			"/%s was there before, by somebody else: it stays, and is out of the way only "
 			"while this container has one there",
 			path);
@@ -268,7 +268,7 @@ static void forget_stock(struct work *work, const char *path, const struct stock
 	if (unlinkat(root_fd, path, 0) < 0)
 		return;
 	work->changed = true;
-	worker_tell(work->action->worker, WORKER_NOTE, 0,
+	worker_report(work->action->worker, WORKER_NOTE, 0,
 		"/%s, which another NIC driver container left on the host, is removed", path);
 }
 

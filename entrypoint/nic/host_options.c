@@ -23,7 +23,7 @@ static const char *const folders[] = {
 static void tell_notes(struct action *action, const struct strv *notes)
 {
 	for (size_t i = 0; i < notes->count; i++)
-		worker_tell(action->worker, WORKER_NOTE, 0, "%s", notes->items[i]);
+		worker_report(action->worker, WORKER_NOTE, 0, "%s", notes->items[i]);
 }
 
 static bool takes_name(const struct parameters_taken *taken, const char *word)
@@ -51,8 +51,8 @@ static int check(struct action *action, const struct parameters_taken *taken,
 		return error_prefix(
 			&action->error, r, "/%s, the host's options of %s", file, module);
 	}
-	worker_tell(action->worker, WORKER_NOTE, 0, "/%s has \"%s\" for %s, which is left out: %s",
-		file, word, module, why.text);
+	worker_report(action->worker, WORKER_NOTE, 0,
+		"/%s has \"%s\" for %s, which is left out: %s", file, word, module, why.text);
 	return 0;
 }
 
@@ -100,8 +100,8 @@ static int collect(
 		joined = strv_join(&words, " ");
 		if (!joined || strv_pushf(lines, "options %s %s", module, joined) < 0)
 			return error_set_errno(&action->error, -ENOMEM, "%s", module);
-		worker_tell(action->worker, WORKER_NOTE, 0, "the host's options of %s: %s", module,
-			joined);
+		worker_report(action->worker, WORKER_NOTE, 0, "the host's options of %s: %s",
+			module, joined);
 	}
 	return r;
 }

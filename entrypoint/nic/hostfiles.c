@@ -42,9 +42,9 @@ static void note_judged(const struct hostfiles *files, const struct error *why)
 static int read_entries(const struct hostfiles *files, struct entries *entries, struct error *error)
 {
 	struct error why = { "" };
-	int r = entries_read(files->root_fd, files->journal, entries, &why);
+	int r = entries_read(files->root_fd, files->log, entries, &why);
 
-	if (r == -EBADMSG && unlinkat(files->root_fd, files->journal, 0) == 0) {
+	if (r == -EBADMSG && unlinkat(files->root_fd, files->log, 0) == 0) {
 		note_judged(files, &why);
 		return 0;
 	}
@@ -89,7 +89,7 @@ static int put_at(
 		return error_set_errno(error, -ENOMEM, "/%s", place->path);
 	entry->hash = place_hash(content);
 	entry->made = entry->made || !has_folder;
-	r = entries_write(files->root_fd, files->journal, entries, error);
+	r = entries_write(files->root_fd, files->log, entries, error);
 	if (r == 0 && !has_folder)
 		r = make_folder(files, place, error);
 	if (r == 0)
@@ -118,7 +118,7 @@ static void take_back(struct place *place, struct entries *entries)
 	remove_folder(place, entry);
 	if (entry)
 		entries_remove(entries, entry);
-	(void) entries_write(files->root_fd, files->journal, entries, &ignored);
+	(void) entries_write(files->root_fd, files->log, entries, &ignored);
 }
 
 int hostfiles_put(
@@ -253,7 +253,7 @@ static int undo_known(const struct hostfiles *files, struct entries *entries, co
 	struct error why = { "" };
 	int undone = undo_entries(files, entries, only, keep, error);
 
-	if (entries_write(files->root_fd, files->journal, entries, &why) < 0)
+	if (entries_write(files->root_fd, files->log, entries, &why) < 0)
 		note(files, "%.600s: the next start looks once more at what is undone by now",
 			why.text);
 	return undone;

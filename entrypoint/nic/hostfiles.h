@@ -17,7 +17,7 @@
 
 struct hostfiles {
 	int root_fd;
-	const char *journal;       /* relative to the root, on a disk of the host */
+	const char *log;           /* relative to the root, on a disk of the host */
 	const char *memory_folder; /* relative to the root, and at the same place on the host */
 	struct strv *notes;        /* what the caller should tell gets appended, once */
 	bool *changed;             /* set when something was put or undone */

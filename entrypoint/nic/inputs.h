@@ -10,7 +10,7 @@
 
 #include "common/error.h"
 #include "common/strv.h"
-#include "entrypoint/engine/journal.h"
+#include "entrypoint/engine/log.h"
 
 /* ENABLE_NFSRDMA: what the stock container loads then, which has both transports in one module. */
 #define NIC_NFSRDMA_MODULE "rpcrdma"
@@ -63,4 +63,4 @@ int nic_inputs_read(
 void nic_inputs_free(struct nic_inputs *inputs);
 
 /* Says of each variable that was set and has no use here why that is so. */
-void nic_inputs_tell(const struct nic_inputs *inputs, struct journal *journal);
+void nic_inputs_tell(const struct nic_inputs *inputs, struct log *log);

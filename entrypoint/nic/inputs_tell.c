@@ -3,7 +3,7 @@
 #include "entrypoint/contract.h"
 #include "entrypoint/nic/inputs.h"
 #include "entrypoint/nic/network_journal.h"
-#include "entrypoint/unneeded.h"
+#include "entrypoint/ignored_env.h"
 
 #define DTK_FILES "the driver toolkit is told by files of its own"
 
@@ -32,7 +32,7 @@ static const char *value_of(const char *name)
 	return value ? value : "";
 }
 
-static void tell_memory(const struct nic_inputs *inputs, struct journal *journal)
+static void tell_memory(const struct nic_inputs *inputs, struct log *log)
 {
 	struct error note;
 
@@ -44,29 +44,29 @@ static void tell_memory(const struct nic_inputs *inputs, struct journal *journal
 		inputs->inventory, CONTRACT_ENV_INVENTORY,
 		*inputs->distrusted ? "is not used, " : "is no folder of the host",
 		inputs->distrusted);
-	journal_event(journal, "note", "environment", 0, REASON_NONE, note.text);
+	log_event(log, "note", "environment", 0, REASON_NONE, note.text);
 }
 
-static void tell_distrusted_journal(struct journal *journal)
+static void tell_distrusted_journal(struct log *log)
 {
 	struct error why = { "" };
 	struct error note;
 
-	if (!nic_journal_is_distrusted(journal->root_fd, &why))
+	if (!nic_journal_is_distrusted(log->root_fd, &why))
 		return;
 	(void) error_set(&note, 0,
 		"what an earlier life saved of the network is not believed, and not given back: %s",
 		why.text);
-	journal_event(journal, "note", "environment", 0, REASON_NONE, note.text);
+	log_event(log, "note", "environment", 0, REASON_NONE, note.text);
 }
 
-void nic_inputs_tell(const struct nic_inputs *inputs, struct journal *journal)
+void nic_inputs_tell(const struct nic_inputs *inputs, struct log *log)
 {
-	unneeded_tell(journal, "environment", without_use, ARRAY_SIZE(without_use));
+	ignored_env_tell(log, "environment", without_use, ARRAY_SIZE(without_use));
 	if (inputs->mode == NIC_PRECOMPILED && *value_of(CONTRACT_ENV_BUILD_FLAGS))
-		journal_event(journal, "note", "environment", 0, REASON_NONE,
+		log_event(log, "note", "environment", 0, REASON_NONE,
 			CONTRACT_ENV_BUILD_FLAGS
 			" is for the mode sources: precompiled modules are compiled already");
-	tell_memory(inputs, journal);
-	tell_distrusted_journal(journal);
+	tell_memory(inputs, log);
+	tell_distrusted_journal(log);
 }

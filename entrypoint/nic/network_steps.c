@@ -19,7 +19,7 @@
 /* One saving or restoring, and what of it is told. */
 struct call {
 	struct action *action;
-	char *journal;
+	char *log;
 	struct strv modules;
 	struct strv unrestored;
 	struct network network;
@@ -29,14 +29,14 @@ static void hear(void *context, const char *text)
 {
 	struct call *call = context;
 
-	worker_tell(call->action->worker, WORKER_NOTE, 0, "%s", text);
+	worker_report(call->action->worker, WORKER_NOTE, 0, "%s", text);
 	if (strncmp(text, FAILURE, strlen(FAILURE)) == 0 && call->unrestored.count < UNRESTORED_MAX)
 		(void) !strv_push(&call->unrestored, text + strlen(FAILURE));
 }
 
 static void call_done(struct call *call)
 {
-	free(call->journal);
+	free(call->log);
 	strv_free(&call->modules);
 	strv_free(&call->unrestored);
 }
@@ -70,15 +70,15 @@ static int begin(struct call *call, struct action *action, bool also_ours)
 	const struct nic *nic = nic_of(action->role);
 	int r;
 
-	*call = (struct call){ .action = action, .journal = nic_journal_path(nic) };
-	r = call->journal ? swap_plan_going(&nic->swap, &call->modules) : -ENOMEM;
+	*call = (struct call){ .action = action, .log = nic_journal_path(nic) };
+	r = call->log ? swap_plan_going(&nic->swap, &call->modules) : -ENOMEM;
 	if (r == 0 && also_ours)
 		r = push_loads(&call->modules, &nic->swap.load);
 	if (r == 0 && also_ours)
 		r = push_owed(&call->modules, &nic->role);
 	call->network = (struct network){
 		.root_fd = nic->role.root_fd,
-		.journal = call->journal,
+		.log = call->log,
 		.modules = &call->modules,
 		.bind_ms = nic->inputs.bind_ms,
 		.tell = hear,
@@ -94,7 +94,7 @@ static int save(struct action *action, bool also_ours)
 
 	if (r < 0)
 		return r;
-	r = nic_journal_begin(nic_of(action->role), call.journal, &action->error);
+	r = nic_journal_begin(nic_of(action->role), call.log, &action->error);
 	if (r == 0)
 		r = network_save(&call.network, &action->error);
 	return action_reason(action, REASON_NETWORK_INCOMPLETE, r);
@@ -119,12 +119,12 @@ static int give_up_damaged(struct call *call)
 {
 	struct action *action = call->action;
 
-	worker_tell(action->worker, WORKER_NOTE, 0, FAILURE "%s", action->error.text);
+	worker_report(action->worker, WORKER_NOTE, 0, FAILURE "%s", action->error.text);
 	if (strv_push(&call->unrestored, action->error.text) < 0)
 		return action_fail(action, REASON_INTERNAL, -ENOMEM, "out of memory");
 	keep_unrestored(call);
 	return action_reason(action, REASON_NETWORK_INCOMPLETE,
-		nic_journal_end(nic_of(action->role), call->journal, &action->error));
+		nic_journal_end(nic_of(action->role), call->log, &action->error));
 }
 
 static int restore(struct action *action)
@@ -145,8 +145,8 @@ static int restore(struct action *action)
 	keep_unrestored(&call);
 	network_forget(&call.network, &result);
 	if (!result.is_owed)
-		r = nic_journal_end(nic_of(action->role), call.journal, &action->error);
-	worker_tell(action->worker, WORKER_NOTE, 0,
+		r = nic_journal_end(nic_of(action->role), call.log, &action->error);
+	worker_report(action->worker, WORKER_NOTE, 0,
 		"restored: %u device(s) with %u VF(s), %u interface(s); %u thing(s) could not be",
 		result.devices, result.vfs, result.links, result.failures);
 	return action_reason(action, REASON_NETWORK_INCOMPLETE, r);
@@ -169,13 +169,13 @@ int nic_network_save(struct action *action)
 int nic_network_give_back(struct action *action)
 {
 	const struct nic *nic = nic_of(action->role);
-	_cleanup_free_ char *journal = nic_journal_path(nic);
+	_cleanup_free_ char *log = nic_journal_path(nic);
 
 	if (!nic_journal_is_there(nic))
 		return 0;
-	if (!journal || network_can_restore(nic->role.root_fd, journal))
+	if (!log || network_can_restore(nic->role.root_fd, log))
 		return restore(action);
-	worker_tell(action->worker, WORKER_NOTE, 0,
+	worker_report(action->worker, WORKER_NOTE, 0,
 		"none of the devices has a driver: the network's state is kept for the next start");
 	return 0;
 }

@@ -60,7 +60,7 @@ static int clear_stale(struct action *action)
 	struct nic *nic = nic_of(action->role);
 	int r;
 
-	nic_inputs_tell(&nic->inputs, &nic->role.journal);
+	nic_inputs_tell(&nic->inputs, &nic->role.log);
 	r = role_expect_shared(action, nic->inputs.drivers_mount);
 	if (r < 0)
 		return r;
@@ -301,7 +301,7 @@ int nic_main(int root_fd, char *const *arguments)
 			.state_folder = NIC_STATE_FOLDER,
 			.lock_path = CONTRACT_OFED_LOCK,
 			.host_root = "/" CONTRACT_NIC_HOST_ROOT,
-			.makes_room = true,
+			.unloads_conflicting = true,
 			.grace_ms = CONTRACT_NIC_GRACE_MS,
 			.devices = nic_devices,
 			.root_fd = root_fd,

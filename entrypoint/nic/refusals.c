@@ -35,7 +35,7 @@ static int refuse(struct refusals *refusals, const char *format, ...)
 	(void) vsnprintf(text, sizeof(text), format, arguments);
 	va_end(arguments);
 	if (refusals->action->worker)
-		worker_tell(refusals->action->worker, WORKER_NOTE, 0, "%s", text);
+		worker_report(refusals->action->worker, WORKER_NOTE, 0, "%s", text);
 	return strv_push(&refusals->texts, text);
 }
 

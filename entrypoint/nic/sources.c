@@ -65,7 +65,7 @@ static void note(struct action *action, const char *text)
 {
 	struct role *role = action->role;
 
-	journal_event(&role->journal, "note", role->journal.step, 0, REASON_NONE, text);
+	log_event(&role->log, "note", role->log.step, 0, REASON_NONE, text);
 }
 
 /* Without them the modules serve all the same. */

@@ -39,7 +39,7 @@ static void making_done(struct making *making)
 static void tell(const struct action *action, const struct error *text)
 {
 	if (action->worker && *text->text)
-		worker_tell(action->worker, WORKER_NOTE, 0, "%s", text->text);
+		worker_report(action->worker, WORKER_NOTE, 0, "%s", text->text);
 }
 
 static int no_memory(struct action *action, int code)
@@ -318,13 +318,13 @@ int nic_compare(struct action *action)
 int nic_adopt_plan(struct action *action)
 {
 	struct nic *nic = nic_of(action->role);
-	struct journal *journal = &nic->role.journal;
+	struct log *log = &nic->role.log;
 
 	swap_plan_free(&nic->swap);
 	if (swap_plan_read(nic->role.root_fd, NIC_PLAN_PATH, &nic->swap, &action->error) < 0)
 		return action_reason(action, REASON_INTERNAL, -EIO);
 	if (nic->swap.same)
-		journal_event(journal, "note", journal->step, 0, REASON_NONE,
+		log_event(log, "note", log->step, 0, REASON_NONE,
 			"what runs is what this image would load, with the same parameters: nothing "
 			"is touched");
 	return 0;

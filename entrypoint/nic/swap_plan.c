@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "entrypoint/engine/record.h"
+#include "entrypoint/engine/statefile.h"
 
 #define WORD "slipway-modules"
 
@@ -63,9 +63,9 @@ int swap_plan_going(const struct swap_plan *plan, struct strv *names)
 	return r;
 }
 
-static int print_module(struct records *records, const struct swap_module *module)
+static int print_module(struct statefile *records, const struct swap_module *module)
 {
-	struct record *record = records_add(records, "go");
+	struct record *record = statefile_add(records, "go");
 	int r = record ? record_set(record, "name", module->name) : -ENOMEM;
 
 	if (r == 0)
@@ -77,13 +77,13 @@ static int print_module(struct records *records, const struct swap_module *modul
 	return r;
 }
 
-static int print_plan(struct records *records, const struct swap_plan *plan)
+static int print_plan(struct statefile *records, const struct swap_plan *plan)
 {
-	struct record *record = records_add(records, "swap");
+	struct record *record = statefile_add(records, "swap");
 	int r = record ? record_set(record, "same", plan->same ? "1" : "0") : -ENOMEM;
 
 	for (size_t i = 0; r == 0 && i < plan->load.count; i++) {
-		record = records_add(records, "load");
+		record = statefile_add(records, "load");
 		r = record ? record_set(record, "name", plan->load.items[i]) : -ENOMEM;
 	}
 	for (size_t i = 0; r == 0 && i < plan->go_count; i++)
@@ -94,11 +94,11 @@ static int print_plan(struct records *records, const struct swap_plan *plan)
 int swap_plan_write(
 	int root_fd, const char *path, const struct swap_plan *plan, struct error *error)
 {
-	_cleanup_(records_free) struct records records = { .word = WORD };
+	_cleanup_(statefile_free) struct statefile records = { .word = WORD };
 	int r = print_plan(&records, plan);
 
 	return r < 0 ? error_set_errno(error, r, "/%s", path)
-		     : records_write(root_fd, path, &records, error);
+		     : statefile_write(root_fd, path, &records, error);
 }
 
 /* An unknown one is of a later Slipway: it goes and comes back as any other. */
@@ -147,8 +147,8 @@ static int take_record(const struct record *record, struct swap_plan *plan)
 
 int swap_plan_read(int root_fd, const char *path, struct swap_plan *plan, struct error *error)
 {
-	_cleanup_(records_free) struct records records = { .word = WORD };
-	int r = records_read(root_fd, path, &records, error);
+	_cleanup_(statefile_free) struct statefile records = { .word = WORD };
+	int r = statefile_read(root_fd, path, &records, error);
 
 	if (r < 0)
 		return r;

@@ -65,7 +65,7 @@ void swapper_tell(struct swapper *swapper, const char *format, ...)
 	va_start(arguments, format);
 	(void) vsnprintf(text, sizeof(text), format, arguments);
 	va_end(arguments);
-	worker_tell(swapper->action->worker, WORKER_NOTE, 0, "%s", text);
+	worker_report(swapper->action->worker, WORKER_NOTE, 0, "%s", text);
 }
 
 static struct loader *open_tree(

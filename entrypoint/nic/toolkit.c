@@ -70,7 +70,7 @@ static int ask(struct node_run *run, const struct toolkit_place *place)
 
 	if (r < 0)
 		return action_reason(run->action, REASON_BUILD_FAILED, r);
-	worker_tell(run->action->worker, WORKER_NOTE, 0,
+	worker_report(run->action->worker, WORKER_NOTE, 0,
 		"asking the driver toolkit's container for the modules, in /%s", place->folder);
 	r = fs_write_atomic(role->root_fd, place->start, run->name, strlen(run->name), 0644);
 	return r < 0 ? shared_failed(run->action, place, r) : 0;
@@ -187,7 +187,7 @@ static int take(struct node_run *run, const struct toolkit_place *place)
 	if (node_cache_find(
 		    &run->cache, NODE_MODULES, run->name, &run->inputs, &kept_fd, &ignored) < 0 &&
 		node_run_keep(run, set_fd) < 0)
-		worker_tell(action->worker, WORKER_NOTE, 0, "not kept on the node: %s",
+		worker_report(action->worker, WORKER_NOTE, 0, "not kept on the node: %s",
 			action->error.text);
 	return node_run_install(run, set_fd);
 }
@@ -247,7 +247,7 @@ static void tell_failure(struct action *action, const struct toolkit_place *plac
 
 	if (fs_write_atomic(role->root_fd, place->failed, action->error.text,
 		    strlen(action->error.text), 0644) < 0)
-		worker_tell(action->worker, WORKER_NOTE, 0,
+		worker_report(action->worker, WORKER_NOTE, 0,
 			"/%s cannot be written: the driver's container is not told", place->failed);
 }
 

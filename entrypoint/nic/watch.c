@@ -178,7 +178,7 @@ static enum reason judge(const struct nic_report *report, char *text, size_t siz
 static void publish(struct nic *nic)
 {
 	_cleanup_(nic_report_free) struct nic_report report = { .mode = "" };
-	struct journal *journal = &nic->role.journal;
+	struct log *log = &nic->role.log;
 	char text[ERROR_TEXT_SIZE];
 	enum reason reason;
 
@@ -186,7 +186,7 @@ static void publish(struct nic *nic)
 		return;
 	(void) nic_report_write(nic->role.root_fd, &report); /* nobody waits for it */
 	reason = judge(&report, text, sizeof(text));
-	journal_detail(journal, reason, text);
+	log_detail(log, reason, text);
 }
 
 static bool is_same_list(const struct strv *one, const struct strv *other)
@@ -201,15 +201,15 @@ static bool is_same_list(const struct strv *one, const struct strv *other)
 
 static void tell_changed(struct nic *nic)
 {
-	struct journal *journal = &nic->role.journal;
+	struct log *log = &nic->role.log;
 	char text[ERROR_TEXT_SIZE];
 
 	if (nic->watch.changed.count) {
 		describe("somebody changed what this container loaded", &nic->watch.changed, text,
 			sizeof(text));
-		journal_event(journal, "replaced", "watch", 0, REASON_DRIVER_REPLACED, text);
+		log_event(log, "replaced", "watch", 0, REASON_DRIVER_REPLACED, text);
 	} else {
-		journal_event(journal, "note", "watch", 0, REASON_NONE,
+		log_event(log, "note", "watch", 0, REASON_NONE,
 			"what runs is again what this container loaded");
 	}
 }

@@ -18,7 +18,7 @@ int nic_tell_unfinished(struct action *action)
 {
 	const struct nic *nic = nic_of(action->role);
 
-	worker_tell(action->worker, WORKER_NOTE, 0, "%s",
+	worker_report(action->worker, WORKER_NOTE, 0, "%s",
 		!swap_is_owed(&nic->role) && nic_journal_is_for_next_start(nic)
 			? "devices or interfaces were not back when an earlier start was done: "
 			  "this one tries them once more"

@@ -34,13 +34,13 @@ static void hear_line(struct listener *listener, const char *line)
 
 	(void) fputs(line, listener->log);
 	if (strncmp(line, STEP_MARK, strlen(STEP_MARK)) == 0)
-		worker_tell(worker, WORKER_NOTE, 0, "%.*s",
+		worker_report(worker, WORKER_NOTE, 0, "%.*s",
 			(int) strcspn(line + strlen(STEP_MARK), "\n"), line + strlen(STEP_MARK));
 	listener->compiled += buildlog_compiled(line) != NULL;
 	if (now_ms - listener->told_ms < PROGRESS_MS || listener->compiled == 0)
 		return;
 	listener->told_ms = now_ms;
-	worker_tell(worker, WORKER_NOTE, 0, "%zu files compiled in %llu s", listener->compiled,
+	worker_report(worker, WORKER_NOTE, 0, "%zu files compiled in %llu s", listener->compiled,
 		(unsigned long long) (now_ms - listener->begun_ms) / 1000);
 }
 
@@ -169,7 +169,7 @@ int node_run_compile(struct node_run *run, const char *folder, int folder_fd)
 
 	build_limits_find(role->root_fd, usable_processors(), role->options.max_threads, &limits);
 	workshop.jobs = limits.jobs;
-	worker_tell(action->worker, WORKER_NOTE, 0,
+	worker_report(action->worker, WORKER_NOTE, 0,
 		"compiling driver %s for %s with %s: %u job%s at once: %s", run->kit.version,
 		role->krel, run->compiler, limits.jobs, limits.jobs == 1 ? "" : "s", limits.why);
 	status = run_recipe(run, &workshop, &action->error);
@@ -183,7 +183,7 @@ int node_run_compile(struct node_run *run, const char *folder, int folder_fd)
 	if (r < 0)
 		return action_fail(
 			action, REASON_BUILD_FAILED, r, "%s: %s", run->cache.path, strerror(-r));
-	worker_tell(action->worker, WORKER_NOTE, 0, "compiled in %.1f s; kept in %s%s",
+	worker_report(action->worker, WORKER_NOTE, 0, "compiled in %.1f s; kept in %s%s",
 		(double) (clock_monotonic_ms() - begun_ms) / 1000, run->cache.path,
 		run->cache.lasting ? " for the next start"
 				   : " of this container only: no folder of the host can be "

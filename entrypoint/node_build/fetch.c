@@ -233,7 +233,7 @@ static void hear_line(struct hearing *hearing)
 		(void) error_set(&hearing->reason, 0, "%s", line + strlen(FAILURE));
 	else if (*line) {
 		(void) error_set(&hearing->last, 0, "%s", line);
-		worker_tell(hearing->worker, WORKER_NOTE, 0, "slipway: %s", line);
+		worker_report(hearing->worker, WORKER_NOTE, 0, "slipway: %s", line);
 	}
 }
 

@@ -79,7 +79,7 @@ static int fetch(struct node_run *run, const struct fetch_tool *tool, struct err
 		return error_set_errno(error, r, "%s", scratch.path);
 	r = fetch_to(run, tool, &scratch, folder, error);
 	if (fs_remove_tree(scratch.fd, folder) < 0)
-		worker_tell(run->action->worker, WORKER_NOTE, 0, "%s/%s could not be removed",
+		worker_report(run->action->worker, WORKER_NOTE, 0, "%s/%s could not be removed",
 			scratch.path, folder);
 	return r;
 }
@@ -88,11 +88,11 @@ static void tell_begin(const struct node_run *run, const struct fetch_tool *tool
 {
 	struct worker *worker = run->action->worker;
 
-	worker_tell(worker, WORKER_NOTE, 0,
+	worker_report(worker, WORKER_NOTE, 0,
 		"neither the host nor this container has headers of %s: asking the lists of %s",
 		run->role->krel, tool->os);
 	if (run->host_fd >= 0 && !fetch_tool_fits(tool, run->host_fd))
-		worker_tell(worker, WORKER_NOTE, 0,
+		worker_report(worker, WORKER_NOTE, 0,
 			"the host's os-release is of another distribution than this image's lists "
 			"(%s): they may not have its kernel",
 			tool->os);
@@ -110,7 +110,8 @@ static int fetch_and_take(struct node_run *run, const struct fetch_tool *tool, s
 	if (kept_headers_find(run) < 0)
 		return error_set(error, -EIO,
 			"what was fetched are no headers to compile with: the note before says why");
-	worker_tell(run->action->worker, WORKER_NOTE, 0, "headers fetched in %.1f s; kept in %s%s",
+	worker_report(run->action->worker, WORKER_NOTE, 0,
+		"headers fetched in %.1f s; kept in %s%s",
 		(double) (clock_monotonic_ms() - begun_ms) / 1000, run->cache.path,
 		run->cache.lasting ? " for the next start" : " of this container only");
 	return 0;
@@ -148,13 +149,13 @@ static int renew(struct node_run *run)
 {
 	struct error why;
 
-	worker_tell(run->action->worker, WORKER_NOTE, 0,
+	worker_report(run->action->worker, WORKER_NOTE, 0,
 		"%s/headers/%s were fetched for another build of this kernel: asking for them anew",
 		run->cache.path, run->role->krel);
 	headers_let_go(run);
 	if (ask(run, &why) == 0)
 		return 0;
-	worker_tell(run->action->worker, WORKER_NOTE, 0,
+	worker_report(run->action->worker, WORKER_NOTE, 0,
 		"not fetched anew (%.600s): those are used", why.text);
 	return kept_headers_find(run);
 }

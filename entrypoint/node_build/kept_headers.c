@@ -46,7 +46,7 @@ int kept_headers_find(struct node_run *run)
 	if (r == 0 && headers_take(run, fd, &damage) < 0)
 		r = -EBADMSG;
 	if (r == -EBADMSG)
-		worker_tell(run->action->worker, WORKER_NOTE, 0,
+		worker_report(run->action->worker, WORKER_NOTE, 0,
 			"%s/headers/%s is damaged (%.400s): not used", run->cache.path,
 			run->role->krel, damage.text);
 	return r == 0 ? 0 : -ENOENT;
@@ -75,7 +75,7 @@ void kept_headers_tell_build(const struct node_run *run)
 
 	kernel_builds_read(run->tree_fd, run->role->krel, &builds);
 	if (kernel_builds_differ(&builds))
-		worker_tell(run->action->worker, WORKER_NOTE, 0,
+		worker_report(run->action->worker, WORKER_NOTE, 0,
 			"these headers are of another build of the kernel (%s) than the one that "
 			"runs (%s): should it refuse the modules, boot the distribution's, or install "
 			"the headers of this one on the host",
@@ -124,7 +124,7 @@ int kept_headers_keep(struct node_run *run, const struct node_cache *scratch, co
 			&run->cache, NODE_HEADERS, kept, kept_fd, run->role->krel, &inputs);
 	}
 	if (r < 0 && fs_remove_tree(run->cache.fd, kept) < 0)
-		worker_tell(run->action->worker, WORKER_NOTE, 0, "%s/%s could not be removed",
+		worker_report(run->action->worker, WORKER_NOTE, 0, "%s/%s could not be removed",
 			run->cache.path, kept);
 	return r;
 }

@@ -83,7 +83,7 @@ static int choose_compiler(struct node_run *run, struct error *error)
 	if (r == 0)
 		r = kit_compiler(run->role->root_fd, config, run->compiler, note, error);
 	if (r == 0 && *note)
-		worker_tell(run->action->worker, WORKER_NOTE, 0, "%s", note);
+		worker_report(run->action->worker, WORKER_NOTE, 0, "%s", note);
 	return r;
 }
 
@@ -188,11 +188,12 @@ int node_run_find(struct node_run *run, int *ret_fd)
 	name_set(run);
 	r = node_cache_find(&run->cache, NODE_MODULES, run->name, &run->inputs, ret_fd, &damage);
 	if (r == 0)
-		worker_tell(worker, WORKER_NOTE, 0, "compiled before: %s/modules/%s",
+		worker_report(worker, WORKER_NOTE, 0, "compiled before: %s/modules/%s",
 			run->cache.path, run->name);
 	else if (r == -EBADMSG)
-		worker_tell(worker, WORKER_NOTE, 0, "%s/modules/%s is damaged (%s): compiled anew",
-			run->cache.path, run->name, damage.text);
+		worker_report(worker, WORKER_NOTE, 0,
+			"%s/modules/%s is damaged (%s): compiled anew", run->cache.path, run->name,
+			damage.text);
 	return r == 0 ? 0 : -ENOENT;
 }
 
@@ -205,7 +206,7 @@ bool node_run_leave_read_only(struct node_run *run)
 	(void) snprintf(path, sizeof(path), "%s", run->cache.path);
 	if (!node_cache_leave_read_only(&run->cache))
 		return false;
-	worker_tell(run->action->worker, WORKER_NOTE, 0,
+	worker_report(run->action->worker, WORKER_NOTE, 0,
 		"%.500s is on a read-only file system (dmesg on the host may tell why): what is "
 		"missing there is kept in this container only",
 		path);
@@ -224,7 +225,7 @@ static int begin_set(struct node_run *run, char folder[NAME_MAX], int *ret_fd)
 static void drop_set(const struct node_run *run, const char *folder)
 {
 	if (fs_remove_tree(run->cache.fd, folder) < 0)
-		worker_tell(run->action->worker, WORKER_NOTE, 0, "%s/%s could not be removed",
+		worker_report(run->action->worker, WORKER_NOTE, 0, "%s/%s could not be removed",
 			run->cache.path, folder);
 }
 
@@ -288,7 +289,7 @@ int node_run_install(struct node_run *run, int set_fd)
 		return action_reason(action, REASON_BUILD_FAILED, r);
 	names = strv_join(&missing, ", ");
 	if (missing.count)
-		worker_tell(action->worker, WORKER_NOTE, 0,
+		worker_report(action->worker, WORKER_NOTE, 0,
 			"neither the host nor its kernel has %s, which a module of the driver "
 			"depends on",
 			names ? names : "a module");

@@ -99,7 +99,7 @@ int fingerprint_write(struct action *action)
 	entry = r < 0 ? NULL : symvers_find(symvers, CONTRACT_PEER_REGISTER);
 	if (entry)
 		return write_entry(action, entry);
-	worker_tell(action->worker, WORKER_NOTE, 0,
+	worker_report(action->worker, WORKER_NOTE, 0,
 		"this OFED exports no %s, so nvidia-peermem will not load: %s",
 		CONTRACT_PEER_REGISTER, r < 0 ? error.text : "its Module.symvers does not list it");
 	return 0;

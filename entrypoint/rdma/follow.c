@@ -103,7 +103,7 @@ static bool take_turn(struct role *role, unsigned happened, uint64_t *wake_ms)
 	/* What was there before is not what it is loaded after. */
 	state->missing_us = wall_us();
 	if (state->follows)
-		journal_event(&role->journal, "note", "", 0, REASON_NONE,
+		log_event(&role->log, "note", "", 0, REASON_NONE,
 			"this container lets nvidia_peermem follow OFED from now on");
 	else if (happened & EVENT_FILE)
 		wake_by(wake_ms, clock_monotonic_ms() + LOCK_RETRY_MS);
@@ -119,9 +119,9 @@ static void tell(struct role *role, enum reason reason, const char *text)
 		return;
 	(void) snprintf(state->told, sizeof(state->told), "%s", text);
 	if (*text)
-		journal_event(&role->journal, "note", "", 0, reason, text);
+		log_event(&role->log, "note", "", 0, reason, text);
 	if (reason != REASON_NONE || state->detailed)
-		journal_detail(&role->journal, reason, text);
+		log_detail(&role->log, reason, text);
 	state->detailed = reason != REASON_NONE;
 }
 
@@ -190,8 +190,7 @@ static void tell_loaded(struct role *role, uint64_t since_us)
 		(double) state->last_us / 1e3);
 	(void) unlinkat(role->root_fd, PEERMEM_HOLD, 0);
 	tell(role, REASON_NONE, "");
-	journal_event(
-		&role->journal, JOURNAL_EVENT_PEERMEM, "", state->last_us + 1, REASON_NONE, text);
+	log_event(&role->log, LOG_EVENT_PEERMEM, "", state->last_us + 1, REASON_NONE, text);
 }
 
 static bool wait_for(struct role *role, const char *missing, uint64_t *wake_ms)
@@ -219,7 +218,7 @@ static bool somebody_unloaded_it(struct role *role, uint64_t *wake_ms)
 		state->present = false;
 		state->hold_ms = now_ms + HOLD_MS;
 		if (fs_write_atomic(role->root_fd, PEERMEM_HOLD, "", 0, 0644) < 0)
-			journal_event(&role->journal, "note", "", 0, REASON_NONE,
+			log_event(&role->log, "note", "", 0, REASON_NONE,
 				"/" PEERMEM_HOLD
 				" cannot be written: the probe may fail meanwhile");
 		tell(role, REASON_NONE,

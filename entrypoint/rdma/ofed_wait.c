@@ -161,7 +161,7 @@ int ofed_wait(struct action *action)
 	role->peermem.due = r == 0;
 	if (r == 0 || ofed_has_nic(role->root_fd))
 		return r;
-	journal_event(&role->journal, "note", role->journal.step, 0, REASON_NONE,
+	log_event(&role->log, "note", role->log.step, 0, REASON_NONE,
 		"the node has no PCI function of Mellanox (15b3), so OFED is not waited for: "
 		"nvidia_peermem is loaded if it ever comes");
 	return 0;

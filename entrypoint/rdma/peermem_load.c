@@ -142,7 +142,7 @@ static int insert(struct action *action)
 	kmsg_fd = kmsg_open_at_end(role->root_fd);
 	if (syscall(SYS_finit_module, fd, parameters, 0) < 0 && errno != EEXIST)
 		return kernel_refused(action, -errno, kmsg_fd);
-	worker_tell(action->worker, WORKER_LOADED, (uint32_t) (clock_monotonic_ms() - begun_ms),
+	worker_report(action->worker, WORKER_LOADED, (uint32_t) (clock_monotonic_ms() - begun_ms),
 		"%s", PEERMEM_MODULE);
 	return 0;
 }

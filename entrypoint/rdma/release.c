@@ -62,7 +62,7 @@ int peermem_let_go(struct action *action)
 		(void) unlinkat(role->root_fd, PEERMEM_ANSWER, 0);
 	else if (fs_write_atomic(role->root_fd, PEERMEM_ANSWER, action->error.text,
 			 strlen(action->error.text), 0644) < 0)
-		worker_tell(
+		worker_report(
 			action->worker, WORKER_NOTE, 0, "/%s cannot be written", PEERMEM_ANSWER);
 	return r;
 }
@@ -144,7 +144,7 @@ static int ask(struct action *action)
 		return r;
 	if (!wait_until_gone(role->root_fd))
 		return refuse_in_use(action);
-	worker_tell(action->worker, WORKER_NOTE, 0, "the GPU container let %s go in %.1f ms",
+	worker_report(action->worker, WORKER_NOTE, 0, "the GPU container let %s go in %.1f ms",
 		PEERMEM_MODULE, (double) (clock_monotonic_us() - begun_us) / 1e3);
 	return 0;
 }
@@ -161,7 +161,7 @@ int peermem_make_way(struct action *action, const struct strv *going)
 		return r;
 	if (lock_is_held(role->root_fd, PEERMEM_LOCK))
 		return ask(action);
-	worker_tell(action->worker, WORKER_NOTE, 0,
+	worker_report(action->worker, WORKER_NOTE, 0,
 		"no GPU container is there to let %s go: it is unloaded from here", PEERMEM_MODULE);
 	return unload_peermem(action);
 }

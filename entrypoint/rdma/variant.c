@@ -177,7 +177,7 @@ static int put(struct action *action, const char *folder)
 	if (r < 0 && r != -ENOENT)
 		return action_fail(action, REASON_INTERNAL, r, "/%s cannot be replaced: %s", path,
 			strerror(-r));
-	worker_tell(action->worker, WORKER_NOTE, 0,
+	worker_report(action->worker, WORKER_NOTE, 0,
 		"of the image's nvidia-peermems, the one for OFED %s fits",
 		*role->image.ofed_version ? role->image.ofed_version : "of unknown version");
 	return 1;

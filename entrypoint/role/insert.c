@@ -53,7 +53,7 @@ int insert_file(const struct insertion *insertion, struct worker *worker, enum r
 		return loader_failure(insertion->name, r, *kmsg_fd, reason, error);
 	if (insertion->ret_taken)
 		*insertion->ret_taken = true;
-	worker_tell(worker, WORKER_LOADED, (uint32_t) (clock_monotonic_ms() - begun_ms), "%s",
+	worker_report(worker, WORKER_LOADED, (uint32_t) (clock_monotonic_ms() - begun_ms), "%s",
 		insertion->name);
 	return 0;
 }

@@ -67,7 +67,7 @@ static int find_gone(struct proving *proving)
 	char foreign[64];
 	int r;
 
-	if (!proving->role->makes_room)
+	if (!proving->role->unloads_conflicting)
 		return 0;
 	r = role_compare_loaded(
 		proving->role, proving->loader, &proving->gone, foreign, &proving->action->error);
@@ -341,7 +341,7 @@ static int judge(struct proving *proving, uint64_t begun_us)
 	fingerprint_version(proving->role->root_fd, ofed_loaded);
 	r = prove_judge(&judgement, &action->reason, &text);
 	took_us = clock_monotonic_us() - begun_us;
-	worker_tell(action->worker, proving->aside ? WORKER_NOTE : WORKER_PROOF,
+	worker_report(action->worker, proving->aside ? WORKER_NOTE : WORKER_PROOF,
 		(uint32_t) (took_us / 1000), "%.800s (%.1f ms)", text.text,
 		(double) took_us / 1000);
 	if (r < 0)
@@ -388,7 +388,7 @@ int prove_modules(struct action *action, const char *const *modules, size_t coun
 	if (r < 0)
 		return r;
 	if (!proving.names.count) {
-		worker_tell(
+		worker_report(
 			action->worker, WORKER_PROOF, 0, "nothing is to be loaded: it is there");
 		return 0;
 	}

@@ -95,9 +95,9 @@ int role_identify(struct action *action)
 
 static void hear_proof(struct role *role, const struct worker_message *message)
 {
-	journal_proof(&role->journal, message->text.text);
-	journal_event(&role->journal, "proof", role->journal.step,
-		(uint64_t) message->duration_ms * 1000 + 1, REASON_NONE, message->text.text);
+	log_proof(&role->log, message->text.text);
+	log_event(&role->log, "proof", role->log.step, (uint64_t) message->duration_ms * 1000 + 1,
+		REASON_NONE, message->text.text);
 }
 
 static void hear_worker(void *context, const struct worker_message *message)
@@ -110,12 +110,11 @@ static void hear_worker(void *context, const struct worker_message *message)
 	};
 
 	if (message->kind == WORKER_NOTE)
-		journal_event(&role->journal, "note", role->journal.step, 0, REASON_NONE,
-			message->text.text);
+		log_event(&role->log, "note", role->log.step, 0, REASON_NONE, message->text.text);
 	else if (message->kind == WORKER_PROOF)
 		hear_proof(role, message);
 	else if (message->kind < ARRAY_SIZE(events))
-		journal_event(&role->journal, events[message->kind], message->text.text,
+		log_event(&role->log, events[message->kind], message->text.text,
 			(uint64_t) message->duration_ms * 1000 + 1, REASON_NONE, "");
 }
 
@@ -133,14 +132,14 @@ static int finish(struct role *role)
 	struct plan *plan = &role->plan;
 	bool stopped = plan->reason == REASON_NONE;
 
-	journal_detail(&role->journal, stopped ? REASON_STOPPED : plan->reason,
+	log_detail(&role->log, stopped ? REASON_STOPPED : plan->reason,
 		!stopped        ? plan->error.text
 		: role->left_so ? role->left_so
 				: "");
 	if (!stopped)
-		journal_termination(&role->journal, plan->reason, plan->error.text);
-	journal_state(&role->journal, stopped ? "stopped" : "failed", "");
-	journal_event(&role->journal, stopped ? "stopped" : "gave up", "", 0,
+		log_termination(&role->log, plan->reason, plan->error.text);
+	log_state(&role->log, stopped ? "stopped" : "failed", "");
+	log_event(&role->log, stopped ? "stopped" : "gave up", "", 0,
 		stopped ? REASON_NONE : plan->reason,
 		!stopped        ? plan->error.text
 		: role->left_so ? role->left_so
@@ -167,8 +166,8 @@ static void serve(struct role *role)
 {
 	unsigned happened = 0;
 
-	journal_state(&role->journal, "ready", "");
-	journal_event(&role->journal, "ready", "", role->journal.ready_us, REASON_NONE, "");
+	log_state(&role->log, "ready", "");
+	log_event(&role->log, "ready", "", role->log.ready_us, REASON_NONE, "");
 	while (!role->events.stop_count) {
 		uint64_t wake_ms = EVENTS_NEVER;
 
@@ -180,8 +179,8 @@ static void serve(struct role *role)
 
 static int finish_once(struct role *role)
 {
-	journal_state(&role->journal, "done", "");
-	journal_event(&role->journal, "all done", "", 0, REASON_NONE, "");
+	log_state(&role->log, "done", "");
+	log_event(&role->log, "all done", "", 0, REASON_NONE, "");
 	return 0;
 }
 
@@ -189,16 +188,16 @@ static int live(struct role *role)
 {
 	int r;
 
-	journal_open(&role->journal);
-	variables_tell(&role->journal);
+	log_open(&role->log);
+	variables_tell(&role->log);
 	r = plan_start(&role->plan);
 	if (r == 0 && role->once)
 		return finish_once(role);
 	if (r == 0)
 		serve(role);
 	if (role->events.stop_count)
-		journal_event(&role->journal, "signal", "", 0, REASON_NONE, "asked to stop");
-	journal_state(&role->journal, r == 0 || r == -EINTR ? "stopping" : "failing", "");
+		log_event(&role->log, "signal", "", 0, REASON_NONE, "asked to stop");
+	log_state(&role->log, r == 0 || r == -EINTR ? "stopping" : "failing", "");
 	(void) plan_stop(&role->plan);
 	return finish(role);
 }
@@ -208,7 +207,7 @@ static int refuse(const struct role *role, enum reason reason, const struct erro
 {
 	(void) fprintf(
 		stderr, "%s: [%s] %s\n", role->name, reason_entry(reason)->code, error->text);
-	journal_termination(&role->journal, reason, error->text);
+	log_termination(&role->log, reason, error->text);
 	return reason_entry(reason)->exit_code;
 }
 
@@ -229,8 +228,8 @@ int role_run(struct role *role, const struct step *steps, size_t step_count)
 	int r;
 
 	role->lock_fd = -1;
-	journal_prepare(&role->journal, role->root_fd, role->name, role->state_folder);
-	role->journal.changed = metrics_changed;
+	log_prepare(&role->log, role->root_fd, role->name, role->state_folder);
+	role->log.changed = metrics_changed;
 	if (events_open(&role->events, &error) < 0)
 		return refuse(role, REASON_INTERNAL, &error);
 	if (options_read(&role->options, role->arguments, &error) < 0)
@@ -249,14 +248,14 @@ int role_run(struct role *role, const struct step *steps, size_t step_count)
 		.step_count = step_count,
 		.role = role,
 		.events = &role->events,
-		.journal = &role->journal,
+		.log = &role->log,
 		.listener = hear_worker,
 		.busy_ms = role->options.unload_ms,
 		.grace_ms = role->grace_ms,
 		.deadline_ms = step_deadline,
 	};
 	exit_code = live(role);
-	journal_close(&role->journal);
+	log_close(&role->log);
 	/* A worker that hangs in the kernel shares the lock: its file stays, and keeps others out.
 	 */
 	if (role->lock_path && !role->events.worker_pid)

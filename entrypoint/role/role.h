@@ -32,8 +32,8 @@ struct role {
 	const char *state_folder; /* relative to the root: events, status, what has to survive */
 	const char *lock_path;    /* relative to the root, or NULL: many may run */
 	const char *host_root; /* where the host's root is seen from here: its modules lie below */
-	bool makes_room;       /* unloads other builds of its modules first */
-	uint32_t grace_ms;     /* plan.h; 0: none */
+	bool unloads_conflicting; /* unloads other builds of its modules first */
+	uint32_t grace_ms;        /* plan.h; 0: none */
 	/* How a role that was stopped left the node, or NULL: with all undone. Set by an undo. */
 	const char *left_so;
 	bool once;                  /* ends after its last step, serves nobody and undoes nothing */
@@ -57,7 +57,7 @@ struct role {
 	const struct watch *watches;
 	size_t watch_count;
 	struct events events;
-	struct journal journal;
+	struct log log;
 	struct plan plan;
 };
 
@@ -105,12 +105,12 @@ bool role_has_loaded(const struct role *role);
  * replaces. Modules that are the image's very own stay: an earlier life of the container loaded
  * them. The names of what was unloaded go to <state_folder>/<role>.replaced before the first goes.
  */
-int role_make_room(struct action *action);
+int role_unload_conflicting(struct action *action);
 /*
- * STEP_WORKER, the undo of role_make_room(): loads what was unloaded again, from the host's tree,
- * when the start failed or the operator wants the old driver back.
+ * STEP_WORKER, the undo of role_unload_conflicting(): loads what was unloaded again, from the
+ * host's tree, when the start failed or the operator wants the old driver back.
  */
-int role_give_back(struct action *action);
+int role_reload_replaced(struct action *action);
 
 /*
  * To be called in a worker before the first load: keeps the list of modules that were there before

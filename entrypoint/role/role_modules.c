@@ -123,7 +123,7 @@ static int load_again(const struct role *role, struct worker *worker, struct tre
 		if (r == 0)
 			r = loader_load(loader, worker, removed->items[i], &reason, &why);
 		if (r < 0)
-			worker_tell(worker, WORKER_NOTE, 0, "%s does not come back: %s",
+			worker_report(worker, WORKER_NOTE, 0, "%s does not come back: %s",
 				removed->items[i], why.text);
 		if (r < 0 && r != -ENOENT && !first_failure) {
 			first_failure = r;
@@ -149,7 +149,7 @@ static int take_back(struct action *action, bool ours, const struct strv *remove
 	if (r == 0)
 		r = load_again(role, action->worker, &trees, removed, &again);
 	if (r < 0)
-		worker_tell(action->worker, WORKER_NOTE, 0, "not all came back: %s", again.text);
+		worker_report(action->worker, WORKER_NOTE, 0, "not all came back: %s", again.text);
 	return unload_refused(action, code);
 }
 
@@ -191,7 +191,7 @@ bool role_has_loaded(const struct role *role)
 	return false;
 }
 
-int role_make_room(struct action *action)
+int role_unload_conflicting(struct action *action)
 {
 	const struct role *role = action->role;
 	_cleanup_(loader_close) struct loader *loader = NULL;
@@ -213,7 +213,7 @@ int role_make_room(struct action *action)
 	return *foreign || changed ? replace(action, &present, changed) : 0;
 }
 
-int role_give_back(struct action *action)
+int role_reload_replaced(struct action *action)
 {
 	const struct role *role = action->role;
 	_cleanup_(trees_close) struct trees trees = { 0 };

@@ -55,7 +55,7 @@ int role_parameters_changed(const struct role *role, struct loader *loader,
 		if (!then || strcmp(then, now) == 0)
 			continue;
 		*ret = true;
-		worker_tell(worker, WORKER_NOTE, 0,
+		worker_report(worker, WORKER_NOTE, 0,
 			"%s was loaded with \"%s\" and shall have \"%s\": it is loaded anew",
 			module, then, now);
 	}

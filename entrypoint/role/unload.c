@@ -56,7 +56,7 @@ static int name_users(const struct unload *unload, struct worker *worker, const 
 		user_text(&users[i], text);
 		used = append(who, size, used, "%s%s", i ? ", " : "", text);
 		if (worker)
-			worker_tell_holder(worker, users[i].pid);
+			worker_report_holder(worker, users[i].pid);
 	}
 	if (count > USERS_NAMED)
 		(void) append(who, size, used, " and %d more", count - USERS_NAMED);
@@ -184,7 +184,7 @@ int unload_modules(const struct unload *unload, struct worker *worker, struct st
 			r = 0; /* someone else was quicker */
 		if (r < 0)
 			return refuse_removal(unload, worker, order.items[i], r, error);
-		worker_tell(worker, WORKER_UNLOADED, (uint32_t) (clock_monotonic_ms() - begun_ms),
+		worker_report(worker, WORKER_UNLOADED, (uint32_t) (clock_monotonic_ms() - begun_ms),
 			"%s", order.items[i]);
 		if (strv_push(removed, order.items[i]) < 0)
 			return error_set_errno(error, -ENOMEM, "%s", order.items[i]);

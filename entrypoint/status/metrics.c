@@ -32,70 +32,70 @@ static void head(FILE *file, const char *name, const char *type, const char *hel
 }
 
 /* Seconds since 1970; CLOCK_MONOTONIC is what the journal counts in. */
-static double start_time(const struct journal *journal)
+static double start_time(const struct log *log)
 {
 	struct timespec now;
 
 	(void) clock_gettime(CLOCK_REALTIME, &now);
 	return (double) now.tv_sec + (double) now.tv_nsec / 1e9 -
-	       (double) (clock_monotonic_us() - journal->start_us) / 1e6;
+	       (double) (clock_monotonic_us() - log->start_us) / 1e6;
 }
 
-static void print_role(FILE *file, const struct journal *journal)
+static void print_role(FILE *file, const struct log *log)
 {
 	head(file, "slipway_role_ready", "gauge", "Whether the role serves.");
-	(void) fprintf(file, "slipway_role_ready{role=\"%s\"} %d\n", journal->role,
-		strcmp(journal->state, "ready") == 0);
+	(void) fprintf(file, "slipway_role_ready{role=\"%s\"} %d\n", log->role,
+		strcmp(log->state, "ready") == 0);
 	head(file, "slipway_role_info", "gauge", "State and reason code of the role.");
 	(void) fputs("slipway_role_info{", file);
-	print_label(file, "role", journal->role, false);
-	print_label(file, "state", journal->state, false);
-	print_label(file, "reason", reason_entry(journal->reason)->code, true);
+	print_label(file, "role", log->role, false);
+	print_label(file, "state", log->state, false);
+	print_label(file, "reason", reason_entry(log->reason)->code, true);
 	(void) fputs("} 1\n", file);
 	head(file, "slipway_role_start_time_seconds", "gauge",
 		"When the role's process started, since 1970.");
-	(void) fprintf(file, "slipway_role_start_time_seconds{role=\"%s\"} %.0f\n", journal->role,
-		start_time(journal));
+	(void) fprintf(file, "slipway_role_start_time_seconds{role=\"%s\"} %.0f\n", log->role,
+		start_time(log));
 }
 
-static void print_phases(FILE *file, const struct journal *journal)
+static void print_phases(FILE *file, const struct log *log)
 {
-	if (journal->ready_us) {
+	if (log->ready_us) {
 		head(file, "slipway_role_start_duration_seconds", "gauge",
 			"From the process's start to ready.");
 		(void) fprintf(file, "slipway_role_start_duration_seconds{role=\"%s\"} %.6f\n",
-			journal->role, (double) journal->ready_us / 1e6);
+			log->role, (double) log->ready_us / 1e6);
 	}
-	if (!journal->phase_count)
+	if (!log->phase_count)
 		return;
 	head(file, "slipway_phase_duration_seconds", "gauge", "How long a step of the start took.");
-	for (size_t i = 0; i < journal->phase_count; i++) {
+	for (size_t i = 0; i < log->phase_count; i++) {
 		(void) fputs("slipway_phase_duration_seconds{", file);
-		print_label(file, "role", journal->role, false);
-		print_label(file, "step", journal->phases[i].step, true);
-		(void) fprintf(file, "} %.6f\n", (double) journal->phases[i].us / 1e6);
+		print_label(file, "role", log->role, false);
+		print_label(file, "step", log->phases[i].step, true);
+		(void) fprintf(file, "} %.6f\n", (double) log->phases[i].us / 1e6);
 	}
 }
 
-static void print_peermem(FILE *file, const struct journal *journal)
+static void print_peermem(FILE *file, const struct log *log)
 {
-	if (!journal->peermem_loads)
+	if (!log->peermem_loads)
 		return;
 	head(file, "slipway_peermem_loads_total", "counter",
 		"How often nvidia-peermem was loaded after OFED came.");
-	(void) fprintf(file, "slipway_peermem_loads_total{role=\"%s\"} %u\n", journal->role,
-		journal->peermem_loads);
+	(void) fprintf(file, "slipway_peermem_loads_total{role=\"%s\"} %u\n", log->role,
+		log->peermem_loads);
 	head(file, "slipway_peermem_load_duration_seconds", "gauge",
 		"From OFED being there to nvidia-peermem being live, the last time.");
-	(void) fprintf(file, "slipway_peermem_load_duration_seconds{role=\"%s\"} %.6f\n",
-		journal->role, (double) journal->peermem_us / 1e6);
+	(void) fprintf(file, "slipway_peermem_load_duration_seconds{role=\"%s\"} %.6f\n", log->role,
+		(double) log->peermem_us / 1e6);
 }
 
-static void print_driver(FILE *file, const struct journal *journal)
+static void print_driver(FILE *file, const struct log *log)
 {
 	struct driver_version version;
 
-	driver_version(journal->root_fd, &version);
+	driver_version(log->root_fd, &version);
 	head(file, "slipway_driver_loaded", "gauge", "Whether the module nvidia is live.");
 	(void) fprintf(file, "slipway_driver_loaded %d\n", version.loaded);
 	head(file, "slipway_driver_info", "gauge", "The NVIDIA driver that is loaded.");
@@ -105,7 +105,7 @@ static void print_driver(FILE *file, const struct journal *journal)
 	(void) fprintf(file, "} %d\n", version.loaded);
 	head(file, "slipway_peermem_loaded", "gauge", "Whether nvidia_peermem is live.");
 	(void) fprintf(file, "slipway_peermem_loaded %d\n",
-		sysmodule_is_live(journal->root_fd, "nvidia_peermem"));
+		sysmodule_is_live(log->root_fd, "nvidia_peermem"));
 }
 
 static void print_daemon(FILE *file, const char *metric, const char *daemon, long value)
@@ -115,9 +115,9 @@ static void print_daemon(FILE *file, const char *metric, const char *daemon, lon
 	(void) fprintf(file, "} %ld\n", value);
 }
 
-static void print_daemons(FILE *file, const struct journal *journal)
+static void print_daemons(FILE *file, const struct log *log)
 {
-	_cleanup_free_ char *text = daemon_lines_read(journal->root_fd);
+	_cleanup_free_ char *text = daemon_lines_read(log->root_fd);
 	struct daemon_line daemon;
 	const char *rest = text;
 
@@ -141,11 +141,11 @@ static void print_count(FILE *file, const char *name, const char *help, const st
 }
 
 /* What the role says of itself while it serves. */
-static void print_nic(FILE *file, const struct journal *journal)
+static void print_nic(FILE *file, const struct log *log)
 {
 	_cleanup_(nic_report_free) struct nic_report report = { .mode = "" };
 
-	if (nic_report_read(journal->root_fd, &report) < 0)
+	if (nic_report_read(log->root_fd, &report) < 0)
 		return;
 	head(file, "slipway_nic_info", "gauge", "How the NIC driver came to run.");
 	(void) fputs("slipway_nic_info{", file);
@@ -162,7 +162,7 @@ static void print_nic(FILE *file, const struct journal *journal)
 		&report.lists[NIC_REPORT_UNRESTORED]);
 }
 
-char *metrics_text(const struct journal *journal)
+char *metrics_text(const struct log *log)
 {
 	char *text = NULL;
 	size_t size = 0;
@@ -170,15 +170,15 @@ char *metrics_text(const struct journal *journal)
 
 	if (!file)
 		return NULL;
-	print_role(file, journal);
-	print_phases(file, journal);
-	print_peermem(file, journal);
-	if (strcmp(journal->role, "nic") == 0)
-		print_nic(file, journal);
+	print_role(file, log);
+	print_phases(file, log);
+	print_peermem(file, log);
+	if (strcmp(log->role, "nic") == 0)
+		print_nic(file, log);
 	/* Of the node, so told by one role only: two files with one series are refused. */
-	if (strcmp(journal->role, "gpu") == 0) {
-		print_driver(file, journal);
-		print_daemons(file, journal);
+	if (strcmp(log->role, "gpu") == 0) {
+		print_driver(file, log);
+		print_daemons(file, log);
 	}
 	if (fclose(file) != 0) {
 		free(text);
@@ -187,43 +187,42 @@ char *metrics_text(const struct journal *journal)
 	return text;
 }
 
-static void metrics_path(const struct journal *journal, char path[JOURNAL_PATH_SIZE])
+static void metrics_path(const struct log *log, char path[LOG_PATH_SIZE])
 {
-	(void) snprintf(
-		path, JOURNAL_PATH_SIZE, "%s/metrics/%s.prom", journal->folder, journal->role);
+	(void) snprintf(path, LOG_PATH_SIZE, "%s/metrics/%s.prom", log->folder, log->role);
 }
 
-static void write_text(const struct journal *journal, const char *text)
+static void write_text(const struct log *log, const char *text)
 {
-	char path[JOURNAL_PATH_SIZE];
+	char path[LOG_PATH_SIZE];
 
-	(void) snprintf(path, sizeof(path), "%s/metrics", journal->folder);
-	if (fs_mkdir_parents(journal->root_fd, path, 0755) < 0)
+	(void) snprintf(path, sizeof(path), "%s/metrics", log->folder);
+	if (fs_mkdir_parents(log->root_fd, path, 0755) < 0)
 		return; /* the journal says what is wrong with that folder */
-	metrics_path(journal, path);
+	metrics_path(log, path);
 	/* Nobody waits for the metrics, and nothing depends on them. */
-	if (fs_write_atomic(journal->root_fd, path, text, strlen(text), 0644) < 0)
+	if (fs_write_atomic(log->root_fd, path, text, strlen(text), 0644) < 0)
 		return;
 }
 
-void metrics_changed(const struct journal *journal)
+void metrics_changed(const struct log *log)
 {
-	_cleanup_free_ char *text = metrics_text(journal);
+	_cleanup_free_ char *text = metrics_text(log);
 
 	if (text)
-		write_text(journal, text);
+		write_text(log, text);
 }
 
 void metrics_watch(struct role *role, unsigned happened, uint64_t *wake_ms)
 {
-	_cleanup_free_ char *text = metrics_text(&role->journal);
+	_cleanup_free_ char *text = metrics_text(&role->log);
 	_cleanup_free_ char *before = NULL;
-	char path[JOURNAL_PATH_SIZE];
+	char path[LOG_PATH_SIZE];
 
 	(void) happened, (void) wake_ms;
-	metrics_path(&role->journal, path);
+	metrics_path(&role->log, path);
 	if (!text ||
 		(fs_read(role->root_fd, path, 0, &before, NULL) == 0 && strcmp(text, before) == 0))
 		return;
-	write_text(&role->journal, text);
+	write_text(&role->log, text);
 }

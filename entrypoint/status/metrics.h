@@ -8,11 +8,11 @@
 #include "entrypoint/role/role.h"
 
 /* The journal's "changed": writes the file. What cannot be written is passed over. */
-void metrics_changed(const struct journal *journal);
+void metrics_changed(const struct log *log);
 
 /* A watch of the GPU role: writes the file anew when something in it changed (a daemon, peermem).
  */
 void metrics_watch(struct role *role, unsigned happened, uint64_t *wake_ms);
 
 /* The text itself, which the caller frees; NULL without memory. */
-char *metrics_text(const struct journal *journal);
+char *metrics_text(const struct log *log);

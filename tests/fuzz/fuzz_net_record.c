@@ -6,11 +6,11 @@
 #include <string.h>
 
 #include "entrypoint/netstate/device_state.h"
-#include "entrypoint/engine/record.h"
+#include "entrypoint/engine/statefile.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static bool is_same(const struct records *a, const struct records *b)
+static bool is_same(const struct statefile *a, const struct statefile *b)
 {
 	if (a->count != b->count)
 		return false;
@@ -42,7 +42,7 @@ static void read_values(const struct record *record)
 }
 
 /* Whatever the records are, names of devices and drivers stay below their folders. */
-static void load_devices(const struct records *records)
+static void load_devices(const struct statefile *records)
 {
 	_cleanup_(device_list_free) struct device_list list = { 0 };
 	struct error error = { 0 };
@@ -64,13 +64,13 @@ static void load_devices(const struct records *records)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	_cleanup_(records_free) struct records records = { 0 };
-	_cleanup_(records_free) struct records again = { 0 };
+	_cleanup_(statefile_free) struct statefile records = { 0 };
+	_cleanup_(statefile_free) struct statefile again = { 0 };
 	_cleanup_free_ char *text = NULL;
 	struct error error = { 0 };
 	size_t text_size;
 
-	if (records_parse((const char *) data, size, "journal", &records, &error) < 0) {
+	if (statefile_parse((const char *) data, size, "journal", &records, &error) < 0) {
 		if (!error.text[0])
 			abort();
 		return 0;
@@ -78,8 +78,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	for (size_t i = 0; i < records.count; i++)
 		read_values(&records.items[i]);
 	load_devices(&records);
-	if (records_render(&records, &text, &text_size) < 0 ||
-		records_parse(text, text_size, "again", &again, &error) < 0 ||
+	if (statefile_render(&records, &text, &text_size) < 0 ||
+		statefile_parse(text, text_size, "again", &again, &error) < 0 ||
 		!is_same(&records, &again))
 		abort();
 	return 0;

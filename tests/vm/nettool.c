@@ -19,7 +19,7 @@
 #include "common/clock.h"
 #include "entrypoint/netstate/devices.h"
 #include "entrypoint/netstate/network.h"
-#include "entrypoint/engine/record.h"
+#include "entrypoint/engine/statefile.h"
 
 struct tool {
 	struct network network;
@@ -49,18 +49,18 @@ static int restore(struct tool *tool, struct error *error)
 
 static int save_devices(struct tool *tool, struct error *error)
 {
-	_cleanup_(records_free) struct records records = { 0 };
+	_cleanup_(statefile_free) struct statefile records = { 0 };
 	int r = devices_save(&tool->network, &records, error);
 
 	if (r == 0)
-		r = records_write(tool->network.root_fd, tool->network.journal, &records, error);
+		r = statefile_write(tool->network.root_fd, tool->network.log, &records, error);
 	return r;
 }
 
 static int restore_devices(struct tool *tool, struct error *error)
 {
-	_cleanup_(records_free) struct records records = { 0 };
-	int r = records_read(tool->network.root_fd, tool->network.journal, &records, error);
+	_cleanup_(statefile_free) struct statefile records = { 0 };
+	int r = statefile_read(tool->network.root_fd, tool->network.log, &records, error);
 
 	return r < 0 ? r : devices_restore(&tool->network, &records, &tool->result, error);
 }
@@ -104,7 +104,7 @@ int main(int argc, char **argv)
 		if (strv_push(&modules, argv[i]) < 0)
 			return EXIT_FAILURE;
 	tool.network.root_fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	tool.network.journal = argc > 2 ? argv[2] + strspn(argv[2], "/") : "";
+	tool.network.log = argc > 2 ? argv[2] + strspn(argv[2], "/") : "";
 	tool.network.modules = &modules;
 	tool.network.bind_ms = bind_ms ? (uint32_t) strtoul(bind_ms, NULL, 10) : 10000;
 	tool.network.tell = print;

@@ -30,7 +30,7 @@ static void make_node(const struct folder *folder, struct gpu *gpu)
 	assert_int_equal(strv_push(&gpu->role.driver_modules, "nvidia"), 0);
 	assert_int_equal(strv_push(&gpu->role.driver_modules, "nvidia_uvm"), 0);
 	assert_int_equal(strv_push(&gpu->role.driver_modules, "nvidia_peermem"), 0);
-	journal_prepare(&gpu->role.journal, folder->fd, "gpu", GPU_STATE_FOLDER);
+	log_prepare(&gpu->role.log, folder->fd, "gpu", GPU_STATE_FOLDER);
 	folder_subfolder(folder, GPU_STATE_FOLDER);
 	folder_subfolder(folder, "etc/modprobe.d");
 	folder_write_text(folder, "proc/sys/kernel/random/boot_id", "boot-1\n");
@@ -43,7 +43,7 @@ static void forget(struct gpu *gpu)
 {
 	strv_free(&gpu->role.driver_modules);
 	strv_free(&gpu->fast_path.modules);
-	journal_close(&gpu->role.journal);
+	log_close(&gpu->role.log);
 }
 
 static void serve(struct gpu *gpu)

@@ -30,7 +30,7 @@ static void bench_open(struct bench *bench, void **state)
 	*bench = (struct bench){ .folder = *state };
 	bench->files = (struct hostfiles){
 		.root_fd = bench->folder->fd,
-		.journal = JOURNAL,
+		.log = JOURNAL,
 		.memory_folder = MEMORY,
 		.notes = &bench->notes,
 		.changed = &bench->changed,
@@ -322,25 +322,25 @@ static void test_a_journal_that_cannot_be_written(void **state)
 static void test_half_a_put(void **state)
 {
 	_cleanup_bench_ struct bench bench;
-	_cleanup_free_ char *journal = NULL;
+	_cleanup_free_ char *log = NULL;
 	struct folder *folder = *state;
 
 	bench_open(&bench, state);
 	put(&bench, PATH, "ours\n");
-	journal = folder_read_text(folder, JOURNAL);
+	log = folder_read_text(folder, JOURNAL);
 	assert_int_equal(undo(&bench, PATH), 1);
 
 	/* After the journal. */
-	folder_write_text(folder, JOURNAL, journal);
+	folder_write_text(folder, JOURNAL, log);
 	assert_int_equal(undo(&bench, NULL), 0);
 	assert_clean(&bench);
 	/* After the content. */
-	folder_write_text(folder, JOURNAL, journal);
+	folder_write_text(folder, JOURNAL, log);
 	folder_write_text(folder, CONTENT, "ours\n");
 	assert_int_equal(undo(&bench, NULL), 0);
 	assert_clean(&bench);
 	/* After the second name, and the link beside it. */
-	folder_write_text(folder, JOURNAL, journal);
+	folder_write_text(folder, JOURNAL, log);
 	folder_write_text(folder, CONTENT, "ours\n");
 	folder_write_text(folder, PATH, "the host's\n");
 	assert_int_equal(linkat(folder->fd, PATH, folder->fd, KEPT, 0), 0);

@@ -16,13 +16,13 @@
 #include "entrypoint/netstate/link_table.h"
 #include "entrypoint/netstate/links.h"
 #include "entrypoint/netstate/netlink.h"
-#include "entrypoint/engine/record.h"
+#include "entrypoint/engine/statefile.h"
 #include "tests/unit/support.h"
 
-#define _cleanup_netlink_ _cleanup_(netlink_close)
-#define _cleanup_records_ _cleanup_(records_free)
-#define DEVICE            "sys/devices/pci0000:3a/0000:3b:00.0"
-#define LOOPBACK          1
+#define _cleanup_netlink_   _cleanup_(netlink_close)
+#define _cleanup_statefile_ _cleanup_(statefile_free)
+#define DEVICE              "sys/devices/pci0000:3a/0000:3b:00.0"
+#define LOOPBACK            1
 
 /* ---- a node */
 
@@ -253,22 +253,22 @@ static void end(struct life *life)
 
 #define _cleanup_life_ _cleanup_(end)
 
-static void save(struct life *life, struct records *records)
+static void save(struct life *life, struct statefile *records)
 {
-	struct record *boot = records_add(records, "boot");
+	struct record *boot = statefile_add(records, "boot");
 
 	assert_int_equal(record_set(boot, "id", "this-boot"), 0);
 	if (links_save(&life->network, records, &life->error) < 0)
 		fail_msg("%s", life->error.text);
 }
 
-static void restore(struct life *life, struct records *records)
+static void restore(struct life *life, struct statefile *records)
 {
 	if (links_restore(&life->network, records, &life->result, &life->error) < 0)
 		fail_msg("%s", life->error.text);
 }
 
-static const struct record *find(struct records *records, const char *kind)
+static const struct record *find(struct statefile *records, const char *kind)
 {
 	for (size_t i = 0; i < records->count; i++)
 		if (strcmp(records->items[i].kind, kind) == 0)
@@ -281,7 +281,7 @@ static const struct record *find(struct records *records, const char *kind)
 static void what_an_interface_had_comes_back(void **state)
 {
 	_cleanup_netlink_ struct netlink *netlink = open_route();
-	_cleanup_records_ struct records records = { 0 };
+	_cleanup_statefile_ struct statefile records = { 0 };
 	_cleanup_free_ char *filter = NULL;
 	_cleanup_life_ struct life life;
 	struct counts before;
@@ -308,7 +308,7 @@ static void what_an_interface_had_comes_back(void **state)
 static void it_can_be_restored_twice(void **state)
 {
 	_cleanup_netlink_ struct netlink *netlink = open_route();
-	_cleanup_records_ struct records records = { 0 };
+	_cleanup_statefile_ struct statefile records = { 0 };
 	_cleanup_life_ struct life life;
 	struct counts before;
 	struct counts after;
@@ -326,7 +326,7 @@ static void it_can_be_restored_twice(void **state)
 static void the_journal_can_be_read(void **state)
 {
 	_cleanup_netlink_ struct netlink *netlink = open_route();
-	_cleanup_records_ struct records records = { 0 };
+	_cleanup_statefile_ struct statefile records = { 0 };
 	_cleanup_life_ struct life life;
 	const struct record *link;
 	const struct record *sysctls;
@@ -349,7 +349,7 @@ static void the_journal_can_be_read(void **state)
 
 static void another_drivers_interface_is_left_alone(void **state)
 {
-	_cleanup_records_ struct records records = { 0 };
+	_cleanup_statefile_ struct statefile records = { 0 };
 	_cleanup_life_ struct life life;
 
 	begin(&life, *state, "another");
@@ -360,7 +360,7 @@ static void another_drivers_interface_is_left_alone(void **state)
 static void a_lifetime_runs_on(void **state)
 {
 	_cleanup_netlink_ struct netlink *netlink = open_route();
-	_cleanup_records_ struct records records = { 0 };
+	_cleanup_statefile_ struct statefile records = { 0 };
 	_cleanup_life_ struct life life;
 	unsigned before;
 
@@ -381,7 +381,7 @@ static void a_lifetime_runs_on(void **state)
 static void of_another_boot_nothing_with_a_lifetime_comes(void **state)
 {
 	_cleanup_netlink_ struct netlink *netlink = open_route();
-	_cleanup_records_ struct records records = { 0 };
+	_cleanup_statefile_ struct statefile records = { 0 };
 	_cleanup_life_ struct life life;
 	unsigned before;
 
@@ -399,7 +399,7 @@ static void of_another_boot_nothing_with_a_lifetime_comes(void **state)
 static void what_the_host_has_up_is_the_hosts(void **state)
 {
 	_cleanup_netlink_ struct netlink *netlink = open_route();
-	_cleanup_records_ struct records records = { 0 };
+	_cleanup_statefile_ struct statefile records = { 0 };
 	_cleanup_free_ char *filter = NULL;
 	_cleanup_life_ struct life life;
 
@@ -416,7 +416,7 @@ static void what_the_host_has_up_is_the_hosts(void **state)
 static void a_device_that_does_not_come_is_told(void **state)
 {
 	const struct folder *folder = *state;
-	_cleanup_records_ struct records records = { 0 };
+	_cleanup_statefile_ struct statefile records = { 0 };
 	_cleanup_life_ struct life life;
 
 	begin(&life, folder, "test_nic");
@@ -433,9 +433,9 @@ static void a_device_that_does_not_come_is_told(void **state)
 
 #define MISSING 99
 
-static void add_raw(struct records *records, const char *kind, const struct nlmsghdr *message)
+static void add_raw(struct statefile *records, const char *kind, const struct nlmsghdr *message)
 {
-	struct record *record = records_add(records, kind);
+	struct record *record = statefile_add(records, kind);
 
 	assert_int_equal(record_set(record, "life", "0"), 0);
 	assert_int_equal(record_set(record, "text", "several"), 0);
@@ -444,7 +444,7 @@ static void add_raw(struct records *records, const char *kind, const struct nlms
 		0);
 }
 
-static void add_ways(struct netlink *netlink, struct records *records, int first, int second)
+static void add_ways(struct netlink *netlink, struct statefile *records, int first, int second)
 {
 	struct nlmsghdr *message = netlink_request(netlink, RTM_NEWROUTE, 0);
 	struct rtmsg *route = netlink_extra(message, sizeof(*route));
@@ -467,7 +467,7 @@ static void add_ways(struct netlink *netlink, struct records *records, int first
 static void a_route_goes_by_the_ways_that_are_left(void **state)
 {
 	_cleanup_netlink_ struct netlink *netlink = open_route();
-	_cleanup_records_ struct records records = { 0 };
+	_cleanup_statefile_ struct statefile records = { 0 };
 	_cleanup_life_ struct life life;
 	unsigned before;
 
@@ -484,9 +484,9 @@ static void a_route_goes_by_the_ways_that_are_left(void **state)
 }
 
 /* One that does not come, so that what is not back is owed. */
-static void add_absent(struct records *records)
+static void add_absent(struct statefile *records)
 {
-	struct record *other = records_add(records, "link");
+	struct record *other = statefile_add(records, "link");
 
 	assert_int_equal(record_set(other, "name", "other"), 0);
 	assert_int_equal(record_set(other, "device", "pci/0000:3c:00.0"), 0);
@@ -527,8 +527,8 @@ static unsigned ways_of_all(struct netlink *netlink)
 static void a_route_that_is_whole_again_takes_its_parts_place(void **state)
 {
 	_cleanup_netlink_ struct netlink *netlink = open_route();
-	_cleanup_records_ struct records records = { 0 };
-	_cleanup_records_ struct records whole = { 0 };
+	_cleanup_statefile_ struct statefile records = { 0 };
+	_cleanup_statefile_ struct statefile whole = { 0 };
 	_cleanup_life_ struct life life;
 	unsigned before;
 
@@ -553,8 +553,8 @@ static void a_route_that_is_whole_again_takes_its_parts_place(void **state)
 	assert_int_equal(ways_of_all(netlink), 2);
 }
 
-static void add_nexthop(struct netlink *netlink, struct records *records, uint32_t id, uint32_t oif,
-	const struct nexthop_grp *members, size_t count)
+static void add_nexthop(struct netlink *netlink, struct statefile *records, uint32_t id,
+	uint32_t oif, const struct nexthop_grp *members, size_t count)
 {
 	struct nlmsghdr *message = netlink_request(netlink, RTM_NEWNEXTHOP, 0);
 	struct nhmsg *header = netlink_extra(message, sizeof(*header));
@@ -573,7 +573,7 @@ static void a_group_has_the_members_that_are_left(void **state)
 {
 	static const struct nexthop_grp members[] = { { .id = 7 }, { .id = 8 } };
 	_cleanup_netlink_ struct netlink *netlink = open_route();
-	_cleanup_records_ struct records records = { 0 };
+	_cleanup_statefile_ struct statefile records = { 0 };
 	_cleanup_life_ struct life life;
 
 	begin(&life, *state, "test_nic");
@@ -594,7 +594,7 @@ static void a_group_has_the_members_that_are_left(void **state)
 static void a_damaged_record_is_told_and_passed_over(void **state)
 {
 	_cleanup_netlink_ struct netlink *netlink = open_route();
-	_cleanup_records_ struct records records = { 0 };
+	_cleanup_statefile_ struct statefile records = { 0 };
 	_cleanup_life_ struct life life;
 	unsigned damaged = 0;
 
@@ -619,7 +619,7 @@ static void a_damaged_record_is_told_and_passed_over(void **state)
 static void expect_refused(void **state, const char *field, size_t size)
 {
 	_cleanup_netlink_ struct netlink *netlink = open_route();
-	_cleanup_records_ struct records records = { 0 };
+	_cleanup_statefile_ struct statefile records = { 0 };
 	_cleanup_free_ char *text = malloc(size + 1);
 	_cleanup_life_ struct life life;
 
@@ -667,7 +667,7 @@ static void vlans_that_no_request_has_room_for_are_refused(void **state)
 
 static void interfaces_that_never_went_are_known(void **state)
 {
-	_cleanup_records_ struct records records = { 0 };
+	_cleanup_statefile_ struct statefile records = { 0 };
 	_cleanup_life_ struct life life;
 
 	begin(&life, *state, "test_nic");
@@ -687,7 +687,7 @@ static void a_later_life_adds_what_it_does_not_know(void **state)
 {
 	const struct folder *folder = *state;
 	_cleanup_netlink_ struct netlink *netlink = open_route();
-	_cleanup_records_ struct records records = { 0 };
+	_cleanup_statefile_ struct statefile records = { 0 };
 	_cleanup_life_ struct life life;
 	size_t saved;
 
@@ -713,7 +713,7 @@ static void a_later_life_adds_what_it_does_not_know(void **state)
 static size_t restored_as(void **state, const char *port, const char *dev_port, const char *second)
 {
 	_cleanup_netlink_ struct netlink *netlink = open_route();
-	_cleanup_records_ struct records records = { 0 };
+	_cleanup_statefile_ struct statefile records = { 0 };
 	_cleanup_life_ struct life life;
 	struct record *other;
 
@@ -723,7 +723,7 @@ static size_t restored_as(void **state, const char *port, const char *dev_port, 
 	assert_int_equal(record_set(&records.items[1], "port", port), 0);
 	assert_int_equal(record_set(&records.items[1], "dev_port", dev_port), 0);
 	if (second) {
-		other = records_add(&records, "link");
+		other = statefile_add(&records, "link");
 		assert_int_equal(record_set(other, "name", "other"), 0);
 		assert_int_equal(record_set(other, "device", "pci/0000:3b:00.0"), 0);
 		assert_int_equal(record_set(other, "port", second), 0);

@@ -107,7 +107,7 @@ static void pf(const struct folder *folder, const char *vfs)
 struct bench {
 	struct network network;
 	struct strv modules;
-	struct records records;
+	struct statefile records;
 	struct network_result result;
 	struct told told;
 	struct error error;
@@ -127,7 +127,7 @@ static void begin(struct bench *bench, const struct folder *folder)
 static void end(struct bench *bench)
 {
 	strv_free(&bench->modules);
-	records_free(&bench->records);
+	statefile_free(&bench->records);
 }
 
 static void save(struct bench *bench)
@@ -145,7 +145,7 @@ static void restore(struct bench *bench)
 static struct record *vf_record(struct bench *bench, const char *index, const char *function,
 	const char *by, const char *override)
 {
-	struct record *record = records_add(&bench->records, "vf");
+	struct record *record = statefile_add(&bench->records, "vf");
 
 	assert_int_equal(record_set(record, "device", PF), 0);
 	assert_int_equal(record_set(record, "index", index), 0);
@@ -159,7 +159,7 @@ static struct record *vf_record(struct bench *bench, const char *index, const ch
 
 static void pf_record(struct bench *bench, const char *vfs, const char *autoprobe)
 {
-	struct record *record = records_add(&bench->records, "device");
+	struct record *record = statefile_add(&bench->records, "device");
 
 	assert_int_equal(record_set(record, "device", PF), 0);
 	assert_int_equal(record_set(record, "driver", "mlx5_core"), 0);
@@ -307,7 +307,7 @@ static void the_journal_has_all_of_it(void **state)
 {
 	_cleanup_(device_list_free) struct device_list list = { 0 };
 	_cleanup_(device_free) struct device full;
-	struct records records = { 0 };
+	struct statefile records = { 0 };
 	struct error error = { 0 };
 	const struct device *back;
 
@@ -332,14 +332,14 @@ static void the_journal_has_all_of_it(void **state)
 	assert_true(device_is_same_port(&back->rates[1].port, &full.ports[0]));
 	assert_int_equal(back->param_count, 1);
 	assert_memory_equal(back->params, full.params, sizeof(*full.params));
-	records_free(&records);
+	statefile_free(&records);
 }
 
 static void what_a_driver_did_not_tell_stays_unknown(void **state)
 {
 	_cleanup_(device_list_free) struct device_list list = { 0 };
 	_cleanup_(device_free) struct device bare = { .name = PF };
-	struct records records = { 0 };
+	struct statefile records = { 0 };
 	struct error error = { 0 };
 
 	(void) state;
@@ -349,30 +349,30 @@ static void what_a_driver_did_not_tell_stays_unknown(void **state)
 	assert_false(list.items[0].has_vfs || list.items[0].has_autoprobe ||
 		     list.items[0].eswitch.has_mode || list.items[0].eswitch.has_inline ||
 		     list.items[0].eswitch.has_encap);
-	records_free(&records);
+	statefile_free(&records);
 }
 
 static void a_record_without_its_number_is_refused(void **state)
 {
 	_cleanup_(device_list_free) struct device_list list = { 0 };
-	struct records records = { 0 };
+	struct statefile records = { 0 };
 	struct error error = { 0 };
-	struct record *record = records_add(&records, "sf");
+	struct record *record = statefile_add(&records, "sf");
 
 	(void) state;
 	assert_int_equal(record_set(record, "device", PF), 0);
 	assert_int_equal(device_load(&records, &list, &error), -EBADMSG);
 	assert_contains(error.text, "damaged record of the kind sf (record 1)");
-	records_free(&records);
+	statefile_free(&records);
 }
 
 /* Does the journal with a record of @kind that says so hold? */
 static bool holds(const char *kind, const char *device, const char *field, const char *value)
 {
 	_cleanup_(device_list_free) struct device_list list = { 0 };
-	struct records records = { 0 };
+	struct statefile records = { 0 };
 	struct error error = { 0 };
-	struct record *record = records_add(&records, kind);
+	struct record *record = statefile_add(&records, kind);
 	int r;
 
 	assert_int_equal(record_set(record, "device", device), 0);
@@ -381,7 +381,7 @@ static bool holds(const char *kind, const char *device, const char *field, const
 	assert_int_equal(record_set(record, field, value), 0);
 	r = device_load(&records, &list, &error);
 	assert_true(r == 0 || r == -EBADMSG);
-	records_free(&records);
+	statefile_free(&records);
 	return r == 0;
 }
 
@@ -556,7 +556,7 @@ static void a_device_that_does_not_come_is_told_and_the_others_come(void **state
 	struct record *record;
 
 	begin(&bench, folder);
-	record = records_add(&bench.records, "device");
+	record = statefile_add(&bench.records, "device");
 	assert_int_equal(record_set(record, "device", "pci/0000:af:00.0"), 0);
 	pf(folder, "0\n");
 	vf(folder, 0, "0000:3b:00.1");
@@ -679,7 +679,7 @@ static void only_an_absent_device_is_left_of_the_records(void **state)
 	struct record *record;
 
 	begin(&bench, folder);
-	record = records_add(&bench.records, "device");
+	record = statefile_add(&bench.records, "device");
 	assert_int_equal(record_set(record, "device", "pci/0000:af:00.0"), 0);
 	pf(folder, "0\n");
 	vf(folder, 0, "0000:3b:00.1");
@@ -700,7 +700,7 @@ static void a_damaged_record_does_not_cost_the_others(void **state)
 	struct record *record;
 
 	begin(&bench, folder);
-	record = records_add(&bench.records, "sf");
+	record = statefile_add(&bench.records, "sf");
 	assert_int_equal(record_set(record, "device", "no device's name"), 0);
 	pf(folder, "0\n");
 	vf(folder, 0, "0000:3b:00.1");

@@ -9,7 +9,7 @@
 
 #include "common/fs.h"
 #include "entrypoint/netstate/network.h"
-#include "entrypoint/engine/record.h"
+#include "entrypoint/engine/statefile.h"
 #include "tests/unit/support.h"
 
 #define JOURNAL "state/network.journal"
@@ -37,7 +37,7 @@ static void begin(struct bench *bench, const struct folder *folder)
 	*bench = (struct bench){ 0 };
 	assert_int_equal(strv_push(&bench->modules, "mlx5_core"), 0);
 	bench->network = (struct network){ .root_fd = folder->fd,
-		.journal = JOURNAL,
+		.log = JOURNAL,
 		.modules = &bench->modules,
 		.bind_ms = 20,
 		.tell = hear,
@@ -188,7 +188,7 @@ static void without_a_driver_nothing_can_be_given_back(void **state)
 static void more_than_would_be_read_is_not_written(void **state)
 {
 	const struct folder *folder = *state;
-	struct records records = { 0 };
+	struct statefile records = { 0 };
 	size_t size = (size_t) 90 << 20;
 	struct error error = { 0 };
 	char *value = malloc(size + 1);
@@ -196,11 +196,11 @@ static void more_than_would_be_read_is_not_written(void **state)
 	assert_non_null(value);
 	memset(value, ' ', size); /* three characters each in the file */
 	value[size] = '\0';
-	assert_int_equal(record_set(records_add(&records, "link"), "alias", value), 0);
-	assert_int_equal(records_write(folder->fd, JOURNAL, &records, &error), -EFBIG);
+	assert_int_equal(record_set(statefile_add(&records, "link"), "alias", value), 0);
+	assert_int_equal(statefile_write(folder->fd, JOURNAL, &records, &error), -EFBIG);
 	assert_contains(error.text, "more than 256 MiB");
 	assert_false(is_there(folder, JOURNAL));
-	records_free(&records);
+	statefile_free(&records);
 	free(value);
 }
 

@@ -10,7 +10,7 @@
 struct bench {
 	struct network network;
 	struct strv modules;
-	struct records records;
+	struct statefile records;
 	struct network_result result;
 	char told[2048];
 };
@@ -81,7 +81,7 @@ static void begin(struct bench *bench, const struct folder *folder)
 static void end(struct bench *bench)
 {
 	strv_free(&bench->modules);
-	records_free(&bench->records);
+	statefile_free(&bench->records);
 }
 
 #define _cleanup_bench_ _cleanup_(end)

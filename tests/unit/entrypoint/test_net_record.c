@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
-#include "entrypoint/engine/record.h"
+#include "entrypoint/engine/statefile.h"
 #include "tests/unit/support.h"
 
-#define _cleanup_records_ _cleanup_(records_free)
+#define _cleanup_statefile_ _cleanup_(statefile_free)
 
-static int read_text(void **state, const char *text, struct records *records, struct error *error)
+static int read_text(void **state, const char *text, struct statefile *records, struct error *error)
 {
 	const struct folder *folder = *state;
 
 	folder_write_text(folder, "journal", text);
-	return records_read(folder->fd, "journal", records, error);
+	return statefile_read(folder->fd, "journal", records, error);
 }
 
 static void what_is_written_is_read(void **state)
 {
 	const struct folder *folder = *state;
-	_cleanup_records_ struct records out = { 0 };
-	_cleanup_records_ struct records in = { 0 };
-	struct record *record = records_add(&out, "link");
+	_cleanup_statefile_ struct statefile out = { 0 };
+	_cleanup_statefile_ struct statefile in = { 0 };
+	struct record *record = statefile_add(&out, "link");
 	static const unsigned char bytes[] = { 0, 1, 0xfe, 0xff };
 	unsigned char back[4];
 	struct error error = { 0 };
@@ -31,7 +31,7 @@ static void what_is_written_is_read(void **state)
 	assert_int_equal(record_setf(record, "mtu", "%u", 9000u), 0);
 	assert_int_equal(record_setf(record, "flags", "0x%x", 0x1043u), 0);
 	assert_int_equal(record_set_hex(record, "raw", bytes, sizeof(bytes)), 0);
-	record = records_add(&out, "vf");
+	record = statefile_add(&out, "vf");
 	assert_non_null(record);
 	for (int i = 0; i < 100; i++) {
 		char name[16];
@@ -39,8 +39,8 @@ static void what_is_written_is_read(void **state)
 		(void) snprintf(name, sizeof(name), "f%d", i);
 		assert_int_equal(record_setf(record, name, "%d", i), 0);
 	}
-	assert_int_equal(records_write(folder->fd, "a/b/journal", &out, &error), 0);
-	assert_int_equal(records_read(folder->fd, "a/b/journal", &in, &error), 0);
+	assert_int_equal(statefile_write(folder->fd, "a/b/journal", &out, &error), 0);
+	assert_int_equal(statefile_read(folder->fd, "a/b/journal", &in, &error), 0);
 	assert_int_equal(in.count, 2);
 	assert_string_equal(in.items[0].kind, "link");
 	assert_string_equal(record_get(&in.items[0], "device"), "pci/0000:3b:00.0");
@@ -59,21 +59,21 @@ static void what_is_written_is_read(void **state)
 static void the_file_is_text(void **state)
 {
 	const struct folder *folder = *state;
-	_cleanup_records_ struct records out = { 0 };
+	_cleanup_statefile_ struct statefile out = { 0 };
 	_cleanup_free_ char *text = NULL;
-	struct record *record = records_add(&out, "link");
+	struct record *record = statefile_add(&out, "link");
 	struct error error = { 0 };
 
 	assert_int_equal(record_set(record, "name", "ens 1%\x7f"), 0);
-	assert_int_equal(records_write(folder->fd, "journal", &out, &error), 0);
+	assert_int_equal(statefile_write(folder->fd, "journal", &out, &error), 0);
 	text = folder_read_text(folder, "journal");
 	assert_string_equal(text, "slipway-network 1\nlink name=ens%201%25%7f\nend\n");
 }
 
 static void a_field_that_is_set_again_is_replaced(void **state)
 {
-	_cleanup_records_ struct records records = { 0 };
-	struct record *record = records_add(&records, "link");
+	_cleanup_statefile_ struct statefile records = { 0 };
+	struct record *record = statefile_add(&records, "link");
 
 	(void) state;
 	assert_int_equal(record_set(record, "name", "a"), 0);
@@ -86,8 +86,8 @@ static void numbers_are_checked(void **state)
 {
 	static const char *const bad[] = { "", "x", "1x", "-1", " 1", "+1", "0x", "0xg", "1 ",
 		"18446744073709551616" };
-	_cleanup_records_ struct records records = { 0 };
-	struct record *record = records_add(&records, "link");
+	_cleanup_statefile_ struct statefile records = { 0 };
+	struct record *record = statefile_add(&records, "link");
 	uint64_t number = 7;
 
 	(void) state;
@@ -107,8 +107,8 @@ static void numbers_are_checked(void **state)
 
 static void bytes_are_checked(void **state)
 {
-	_cleanup_records_ struct records records = { 0 };
-	struct record *record = records_add(&records, "link");
+	_cleanup_statefile_ struct statefile records = { 0 };
+	struct record *record = statefile_add(&records, "link");
 	unsigned char bytes[2];
 
 	(void) state;
@@ -148,7 +148,7 @@ static void a_damaged_file_says_nothing(void **state)
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
-		struct records records = { 0 };
+		struct statefile records = { 0 };
 		struct error error = { 0 };
 
 		assert_int_equal(read_text(state, bad[i].text, &records, &error), -EBADMSG);
@@ -160,16 +160,16 @@ static void a_damaged_file_says_nothing(void **state)
 static void no_file_is_told_apart(void **state)
 {
 	const struct folder *folder = *state;
-	struct records records = { 0 };
+	struct statefile records = { 0 };
 	struct error error = { 0 };
 
-	assert_int_equal(records_read(folder->fd, "journal", &records, &error), -ENOENT);
+	assert_int_equal(statefile_read(folder->fd, "journal", &records, &error), -ENOENT);
 	assert_contains(error.text, "journal");
 }
 
 static void an_empty_journal_is_one(void **state)
 {
-	_cleanup_records_ struct records records = { 0 };
+	_cleanup_statefile_ struct statefile records = { 0 };
 	struct error error = { 0 };
 
 	assert_int_equal(read_text(state, "slipway-network 1\nend\n", &records, &error), 0);
@@ -182,11 +182,11 @@ static void an_empty_journal_is_one(void **state)
 static void names_that_could_not_be_read_are_not_written(void **state)
 {
 	const struct folder *folder = *state;
-	_cleanup_records_ struct records records = { 0 };
+	_cleanup_statefile_ struct statefile records = { 0 };
 	struct error error = { 0 };
 
-	assert_int_equal(record_set(records_add(&records, "link"), "a b", "1"), 0);
-	assert_int_equal(records_write(folder->fd, "journal", &records, &error), -EINVAL);
+	assert_int_equal(record_set(statefile_add(&records, "link"), "a b", "1"), 0);
+	assert_int_equal(statefile_write(folder->fd, "journal", &records, &error), -EINVAL);
 	assert_int_equal(faccessat(folder->fd, "journal", F_OK, 0), -1);
 }
 
@@ -194,22 +194,22 @@ static void names_that_could_not_be_read_are_not_written(void **state)
 static void another_journals_word_is_refused(void **state)
 {
 	const struct folder *folder = *state;
-	_cleanup_records_ struct records out = { .word = "slipway-one" };
-	_cleanup_records_ struct records in = { .word = "slipway-one" };
-	_cleanup_records_ struct records other = { .word = "slipway-other" };
-	_cleanup_records_ struct records longer = { .word = "slipway-one-more" };
+	_cleanup_statefile_ struct statefile out = { .word = "slipway-one" };
+	_cleanup_statefile_ struct statefile in = { .word = "slipway-one" };
+	_cleanup_statefile_ struct statefile other = { .word = "slipway-other" };
+	_cleanup_statefile_ struct statefile longer = { .word = "slipway-one-more" };
 	_cleanup_free_ char *text = NULL;
 	struct error error = { "" };
 
-	assert_non_null(records_add(&out, "link"));
-	assert_int_equal(records_write(folder->fd, "journal", &out, &error), 0);
+	assert_non_null(statefile_add(&out, "link"));
+	assert_int_equal(statefile_write(folder->fd, "journal", &out, &error), 0);
 	text = folder_read_text(folder, "journal");
 	assert_string_equal(text, "slipway-one 1\nlink\nend\n");
-	assert_int_equal(records_read(folder->fd, "journal", &in, &error), 0);
+	assert_int_equal(statefile_read(folder->fd, "journal", &in, &error), 0);
 	assert_int_equal(in.count, 1);
-	assert_int_equal(records_read(folder->fd, "journal", &other, &error), -EBADMSG);
+	assert_int_equal(statefile_read(folder->fd, "journal", &other, &error), -EBADMSG);
 	assert_contains(error.text, "line 1");
-	assert_int_equal(records_read(folder->fd, "journal", &longer, &error), -EBADMSG);
+	assert_int_equal(statefile_read(folder->fd, "journal", &longer, &error), -EBADMSG);
 }
 
 int main(void)

@@ -267,12 +267,12 @@ static void what_cannot_be_is_refused_by_name(void **state)
 
 static char *told(const struct folder *folder, const struct nic_inputs *inputs)
 {
-	struct journal journal;
+	struct log log;
 
-	journal_prepare(&journal, folder->fd, "nic", NIC_STATE_FOLDER);
-	journal_open(&journal);
-	nic_inputs_tell(inputs, &journal);
-	journal_close(&journal);
+	log_prepare(&log, folder->fd, "nic", NIC_STATE_FOLDER);
+	log_open(&log);
+	nic_inputs_tell(inputs, &log);
+	log_close(&log);
 	return folder_read_text(folder, NIC_STATE_FOLDER "/nic.events.jsonl");
 }
 

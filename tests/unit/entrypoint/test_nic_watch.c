@@ -42,21 +42,21 @@ static void serve(struct nic *nic, const struct folder *folder)
 	assert_int_equal(strv_push(&nic->swap.load, "ib_core"), 0);
 	assert_int_equal(strv_push(&nic->swap.load, "mlx5_core"), 0);
 	assert_int_equal(nic_inputs_read(&nic->inputs, folder->fd, NULL, &error), 0);
-	journal_prepare(&role->journal, folder->fd, "nic", NIC_STATE_FOLDER);
-	journal_open(&role->journal);
-	role->journal.changed = metrics_changed;
+	log_prepare(&role->log, folder->fd, "nic", NIC_STATE_FOLDER);
+	log_open(&role->log);
+	role->log.changed = metrics_changed;
 	load(folder, "psample", 1);
 	load(folder, "ib_core", 2);
 	load(folder, "mlx5_core", 3);
 	load(folder, "mlx5_vdpa", 4);
-	journal_state(&role->journal, "ready", "");
+	log_state(&role->log, "ready", "");
 	nic_watch(role, 0, &wake_ms);
 	assert_int_equal(wake_ms, EVENTS_NEVER);
 }
 
 static void leave(struct nic *nic)
 {
-	journal_close(&nic->role.journal);
+	log_close(&nic->role.log);
 	nic_watch_free(&nic->watch);
 	swap_plan_free(&nic->swap);
 	nic_inputs_free(&nic->inputs);
@@ -100,7 +100,7 @@ static void an_undisturbed_driver_is_no_news(void **state)
 	assert_replaced(*state, "");
 	events = folder_read_text(*state, NIC_STATE_FOLDER "/nic.events.jsonl");
 	assert_null(strstr(events, "replaced"));
-	assert_int_equal(nic.role.journal.reason, REASON_NONE);
+	assert_int_equal(nic.role.log.reason, REASON_NONE);
 }
 
 static void what_somebody_does_is_told_and_taken_back(void **state)
@@ -114,8 +114,8 @@ static void what_somebody_does_is_told_and_taken_back(void **state)
 	assert_int_equal(renameat(folder->fd, "sys/module/ib_core", folder->fd, "kept"), 0);
 	kernel_tells(&nic);
 	assert_replaced(folder, "ib_core: it is not loaded any more");
-	assert_int_equal(nic.role.journal.reason, REASON_DRIVER_REPLACED);
-	assert_contains(nic.role.journal.detail,
+	assert_int_equal(nic.role.log.reason, REASON_DRIVER_REPLACED);
+	assert_contains(nic.role.log.detail,
 		"somebody changed what this container loaded: ib_core: it is not loaded any more");
 	load(folder, "ib_core", 9);
 	kernel_tells(&nic);
@@ -128,7 +128,7 @@ static void what_somebody_does_is_told_and_taken_back(void **state)
 	assert_int_equal(renameat(folder->fd, "kept", folder->fd, "sys/module/ib_core"), 0);
 	kernel_tells(&nic);
 	assert_replaced(folder, "");
-	assert_int_equal(nic.role.journal.reason, REASON_NONE);
+	assert_int_equal(nic.role.log.reason, REASON_NONE);
 	events = folder_read_text(folder, NIC_STATE_FOLDER "/nic.events.jsonl");
 	assert_contains(events, "\"event\":\"replaced\"");
 	assert_contains(events, "what runs is again what this container loaded");
@@ -193,8 +193,8 @@ static void what_is_missing_is_in_the_report(void **state)
 	folder_write_text(
 		folder, NIC_STATE_FOLDER "/nic.parameters", "ib_core \nmlx5_core prof_sel=2 x=1\n");
 	serve(&nic, folder);
-	assert_int_equal(nic.role.journal.reason, REASON_NETWORK_INCOMPLETE);
-	assert_string_equal(nic.role.journal.detail,
+	assert_int_equal(nic.role.log.reason, REASON_NETWORK_INCOMPLETE);
+	assert_string_equal(nic.role.log.detail,
 		"part of the network's state did not come back: ens1: mtu; ens2: gone");
 	assert_int_equal(nic_report_read(folder->fd, &report), 0);
 	assert_string_equal(report.mode, "precompiled");

@@ -20,7 +20,7 @@
 struct trace {
 	char text[256];
 	struct events events;
-	struct journal journal;
+	struct log log;
 	int folder_fd;
 	char folder[64];
 };
@@ -42,8 +42,8 @@ static int set_up(void **state)
 	assert_non_null(mkdtemp(trace->folder));
 	trace->folder_fd = open(trace->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	assert_int_equal(events_open(&trace->events, &error), 0);
-	journal_prepare(&trace->journal, trace->folder_fd, "test", "run");
-	journal_open(&trace->journal);
+	log_prepare(&trace->log, trace->folder_fd, "test", "run");
+	log_open(&trace->log);
 	*state = trace;
 	return 0;
 }
@@ -53,7 +53,7 @@ static int tear_down(void **state)
 	struct trace *trace = *state;
 	sigset_t none;
 
-	journal_close(&trace->journal);
+	log_close(&trace->log);
 	events_close(&trace->events);
 	(void) close(trace->folder_fd);
 	assert_int_equal(fs_remove_tree(AT_FDCWD, trace->folder), 0);
@@ -74,7 +74,7 @@ static struct plan plan_of(struct trace *trace, const struct step *steps, size_t
 		.step_count = count,
 		.role = trace,
 		.events = &trace->events,
-		.journal = &trace->journal,
+		.log = &trace->log,
 		.listener = hear,
 	};
 }
@@ -117,7 +117,7 @@ static int undo_b_fails(struct action *action)
 
 static int work_b(struct action *action)
 {
-	worker_tell(action->worker, WORKER_LOADED, 1, "from-child");
+	worker_report(action->worker, WORKER_LOADED, 1, "from-child");
 	return 0;
 }
 
@@ -314,7 +314,7 @@ static int undo_hangs(struct action *action)
 
 static int undo_takes_a_second(struct action *action)
 {
-	worker_tell(action->worker, WORKER_NOTE, 0, "!whole");
+	worker_report(action->worker, WORKER_NOTE, 0, "!whole");
 	(void) sleep(1);
 	return 0;
 }

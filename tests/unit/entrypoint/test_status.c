@@ -446,15 +446,15 @@ static void metrics_say_what_the_journal_knows(void **state)
 	_cleanup_free_ char *text = NULL;
 	_cleanup_free_ char *file = NULL;
 	_cleanup_free_ char *status = NULL;
-	struct journal journal;
+	struct log log;
 
 	put_real_node(node);
 	folder_write_text(node, GPU_STATE_FOLDER "/gpu.daemons",
 		"nvidia-persistenced 501 up 2 1795300000 signal:9\n");
-	journal_prepare(&journal, node->fd, "gpu", GPU_STATE_FOLDER);
-	journal.changed = metrics_changed;
-	journal_event(&journal, "done", "load", 1234567, REASON_NONE, "");
-	journal_detail(&journal, REASON_DEADLINE, "a \"quoted\" wait");
+	log_prepare(&log, node->fd, "gpu", GPU_STATE_FOLDER);
+	log.changed = metrics_changed;
+	log_event(&log, "done", "load", 1234567, REASON_NONE, "");
+	log_detail(&log, REASON_DEADLINE, "a \"quoted\" wait");
 	text = folder_read_text(node, GPU_STATE_FOLDER "/metrics/gpu.prom");
 	assert_contains(text, "slipway_role_ready{role=\"gpu\"} 0\n");
 	assert_contains(text, "slipway_role_info{role=\"gpu\",state=\"starting\",reason=\""
@@ -466,20 +466,20 @@ static void metrics_say_what_the_journal_knows(void **state)
 	assert_contains(text, "slipway_daemon_restarts_total{daemon=\"nvidia-persistenced\"} 2\n");
 	assert_null(strstr(text, "slipway_role_start_duration_seconds"));
 
-	journal_detail(&journal, REASON_NONE, "");
+	log_detail(&log, REASON_NONE, "");
 	status = folder_read_text(node, GPU_STATE_FOLDER "/gpu.status");
 	assert_contains(status, "\nreason=OK\n");
 	assert_null(strstr(status, "quoted")); /* of the longer text before */
-	journal_state(&journal, "ready", "");
-	journal_event(&journal, JOURNAL_EVENT_PEERMEM, "load", 20000, REASON_NONE, "");
+	log_state(&log, "ready", "");
+	log_event(&log, LOG_EVENT_PEERMEM, "load", 20000, REASON_NONE, "");
 	/* Steps done while serving are none of the start's. */
-	journal_event(&journal, "done", "reload", 5, REASON_NONE, "");
-	file = metrics_text(&journal);
+	log_event(&log, "done", "reload", 5, REASON_NONE, "");
+	file = metrics_text(&log);
 	assert_contains(file, "slipway_role_ready{role=\"gpu\"} 1\n");
 	assert_contains(file, "slipway_peermem_loads_total{role=\"gpu\"} 1\n");
 	assert_contains(file, "slipway_peermem_load_duration_seconds{role=\"gpu\"} 0.020000\n");
 	assert_null(strstr(file, "step=\"reload\""));
-	journal_close(&journal);
+	log_close(&log);
 }
 
 int main(void)

@@ -14,7 +14,7 @@
 struct scene {
 	struct folder *folder;
 	struct events events;
-	struct journal journal;
+	struct log log;
 	struct supervisor supervisor;
 };
 
@@ -25,13 +25,13 @@ static int set_up(void **state)
 
 	assert_int_equal(folder_make((void **) &scene->folder), 0);
 	assert_int_equal(events_open(&scene->events, &error), 0);
-	journal_prepare(&scene->journal, scene->folder->fd, "test", "run");
-	journal_open(&scene->journal);
+	log_prepare(&scene->log, scene->folder->fd, "test", "run");
+	log_open(&scene->log);
 	scene->supervisor = (struct supervisor){
 		.root_fd = scene->folder->fd,
 		.state_file = "run/test.daemons",
 		.events = &scene->events,
-		.journal = &scene->journal,
+		.log = &scene->log,
 	};
 	supervisor_open(&scene->supervisor);
 	*state = scene;
@@ -54,7 +54,7 @@ static int tear_down(void **state)
 
 	stop_all(scene);
 	supervisor_close(&scene->supervisor);
-	journal_close(&scene->journal);
+	log_close(&scene->log);
 	events_close(&scene->events);
 	assert_int_equal(folder_remove((void **) &scene->folder), 0);
 	free(scene);

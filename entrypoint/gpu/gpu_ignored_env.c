@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "entrypoint/gpu/unneeded.h"
+#include "entrypoint/gpu/gpu_ignored_env.h"
 
 #include <string.h>
 
-#include "entrypoint/unneeded.h"
+#include "entrypoint/ignored_env.h"
 
 /* Of variables that every pod has (NODE_NAME and the like) nothing is said. */
 static const struct unneeded variables[] = {
@@ -27,7 +27,7 @@ static void tell_driver_version(struct role *role)
 	(void) error_set(&text, 0,
 		"DRIVER_VERSION asks for %.64s: this image holds %s, and that is what is loaded",
 		wanted, role->image.version);
-	journal_event(&role->journal, "note", role->journal.step, 0, REASON_NONE, text.text);
+	log_event(&role->log, "note", role->log.step, 0, REASON_NONE, text.text);
 }
 
 static void tell_module_type(struct role *role)
@@ -40,7 +40,7 @@ static void tell_module_type(struct role *role)
 	(void) error_set(&text, 0,
 		"KERNEL_MODULE_TYPE asks for the proprietary modules: this image holds the open ones, "
 		"and those are loaded");
-	journal_event(&role->journal, "note", role->journal.step, 0, REASON_NONE, text.text);
+	log_event(&role->log, "note", role->log.step, 0, REASON_NONE, text.text);
 }
 
 static void tell_argument(struct role *role, const char *name, bool is_set, const char *reason)
@@ -50,7 +50,7 @@ static void tell_argument(struct role *role, const char *name, bool is_set, cons
 	if (!is_set)
 		return;
 	(void) error_set(&text, 0, "%s is set: not needed, because %s", name, reason);
-	journal_event(&role->journal, "note", role->journal.step, 0, REASON_NONE, text.text);
+	log_event(&role->log, "note", role->log.step, 0, REASON_NONE, text.text);
 }
 
 static void tell_arguments(struct role *role)
@@ -66,10 +66,10 @@ static void tell_arguments(struct role *role)
 		"modules go into the kernel that runs, and no other");
 }
 
-void gpu_unneeded_tell(struct role *role)
+void gpu_ignored_env_tell(struct role *role)
 {
 	tell_arguments(role);
-	unneeded_tell(&role->journal, role->journal.step, variables, ARRAY_SIZE(variables));
+	ignored_env_tell(&role->log, role->log.step, variables, ARRAY_SIZE(variables));
 	tell_module_type(role);
 	tell_driver_version(role);
 }

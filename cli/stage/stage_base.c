@@ -6,7 +6,7 @@
 #include <fcntl.h>
 #include <string.h>
 
-#include "cli/stage/arrow_tools.h"
+#include "cli/stage/stage_tools.h"
 #include "cli/bundle/bundle.h"
 #include "cli/image/base_sources.h"
 #include "common/fs.h"
@@ -33,14 +33,14 @@ bool image_still_there(const struct build *build, const char *output)
 	return id != NULL;
 }
 
-int image_name(const struct build *build, enum arrow_id arrow, char **ret_name, struct error *error)
+int image_name(const struct build *build, enum stage_id stage, char **ret_name, struct error *error)
 {
-	int r = read_name(arrow_output(build, arrow), ret_name);
+	int r = read_name(stage_output(build, stage), ret_name);
 
-	return r < 0 ? error_set_errno(error, r, "%s", arrow_output(build, arrow)) : 0;
+	return r < 0 ? error_set_errno(error, r, "%s", stage_output(build, stage)) : 0;
 }
 
-int image_name_write(const struct arrow_place *place, const char *name, struct error *error)
+int image_name_write(const struct stage_place *place, const char *name, struct error *error)
 {
 	_cleanup_free_ char *path = NULL;
 	int r = asprintf(&path, "%s/" IMAGE_NAME_FILE, place->folder) < 0
@@ -66,7 +66,7 @@ static int add_base_inputs(
 	hash_add_text(hash, os->version_id);
 	hash_add_text(hash, build->bundle ? build->bundle->target->refreshed : refreshed);
 	base_sources_add_inputs(build, hash);
-	return arrow_add_data(build, "containers/debian/base.sh", hash, error);
+	return stage_add_data(build, "containers/debian/base.sh", hash, error);
 }
 
 int build_base_add_inputs(const struct build *build, struct hash *hash, struct error *error)
@@ -98,7 +98,7 @@ int runtime_base_add_inputs(const struct build *build, struct hash *hash, struct
 		return r;
 	}
 	r = add_base_inputs(build, "runtime", hash, error);
-	return r < 0 ? r : arrow_add_data(build, "containers/debian/trim-runtime.sh", hash, error);
+	return r < 0 ? r : stage_add_data(build, "containers/debian/trim-runtime.sh", hash, error);
 }
 
 static int make_tar(
@@ -123,9 +123,9 @@ static int make_tar(
 }
 
 static int make_base(
-	struct build *build, const char *kind, const struct arrow_place *place, struct error *error)
+	struct build *build, const char *kind, const struct stage_place *place, struct error *error)
 {
-	_cleanup_(arrow_buildah_done) struct buildah buildah = { .log_fd = -1 };
+	_cleanup_(stage_buildah_done) struct buildah buildah = { .log_fd = -1 };
 	_cleanup_free_ char *folder = NULL;
 	_cleanup_free_ char *tar_path = NULL;
 	_cleanup_free_ char *name = NULL;
@@ -138,7 +138,7 @@ static int make_base(
 		asprintf(&name, "localhost/slipway/%s-base-%s:%.16s", kind, build->context.os.os,
 			place->key) < 0)
 		return error_set_errno(error, r < 0 ? r : -ENOMEM, "base image");
-	r = arrow_buildah(build, place, &buildah, error);
+	r = stage_buildah(build, place, &buildah, error);
 	if (r == 0)
 		r = make_tar(build, kind, tar_path, error);
 	if (r == 0)
@@ -146,12 +146,12 @@ static int make_base(
 	return r < 0 ? r : image_name_write(place, name, error);
 }
 
-int build_base_run(struct build *build, const struct arrow_place *place, struct error *error)
+int build_base_run(struct build *build, const struct stage_place *place, struct error *error)
 {
 	return make_base(build, "build", place, error);
 }
 
-int runtime_base_run(struct build *build, const struct arrow_place *place, struct error *error)
+int runtime_base_run(struct build *build, const struct stage_place *place, struct error *error)
 {
 	_cleanup_free_ char *id = NULL;
 	int r;
@@ -165,7 +165,7 @@ int runtime_base_run(struct build *build, const struct arrow_place *place, struc
 int toolchain_add_inputs(const struct build *build, struct hash *hash, struct error *error)
 {
 	hash_add_text(hash, build->record.compiler.name ? build->record.compiler.name : "");
-	return arrow_add_data(build, "containers/debian/Containerfile.build", hash, error);
+	return stage_add_data(build, "containers/debian/Containerfile.build", hash, error);
 }
 
 /* The packages of the compiler: a kernel made with clang wants LLVM's linker and tools as well. */
@@ -179,9 +179,9 @@ static int push_compiler(const struct build *build, struct strv *arguments)
 	return strv_pushf(arguments, "COMPILER=%s lld%s llvm%s", name, version, version);
 }
 
-int toolchain_run(struct build *build, const struct arrow_place *place, struct error *error)
+int toolchain_run(struct build *build, const struct stage_place *place, struct error *error)
 {
-	_cleanup_(arrow_buildah_done) struct buildah buildah = { .log_fd = -1 };
+	_cleanup_(stage_buildah_done) struct buildah buildah = { .log_fd = -1 };
 	_cleanup_strv_ struct strv arguments = { 0 };
 	_cleanup_strv_ struct strv labels = { 0 };
 	_cleanup_free_ char *base = NULL;
@@ -193,7 +193,7 @@ int toolchain_run(struct build *build, const struct arrow_place *place, struct e
 
 	if (build->options.common.offline)
 		return bundle_lacks_image(build, "the build container's image", error);
-	r = image_name(build, ARROW_BUILD_BASE, &base, error);
+	r = image_name(build, STAGE_BUILD_BASE, &base, error);
 	if (r < 0)
 		return r;
 	if (asprintf(&file, "%s/containers/debian/Containerfile.build", build->context.data) < 0 ||
@@ -203,7 +203,7 @@ int toolchain_run(struct build *build, const struct arrow_place *place, struct e
 		push_compiler(build, &arguments) < 0 ||
 		cache_new_folder(&build->context.cache, "toolchain-context", &folder) < 0)
 		return error_set_errno(error, -ENOMEM, "toolchain");
-	r = arrow_buildah(build, place, &buildah, error);
+	r = stage_buildah(build, place, &buildah, error);
 	if (r < 0)
 		return r;
 	buildah.network = true; /* it installs packages */

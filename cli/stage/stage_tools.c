@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/stage/arrow_tools.h"
+#include "cli/stage/stage_tools.h"
 
 #include <fcntl.h>
 #include <string.h>
@@ -59,7 +59,7 @@ static void name_downloads(const struct build *build, const char *purpose)
 	}
 }
 
-int arrow_fetch(struct build *build, const char *purpose, struct error *error)
+int stage_fetch(struct build *build, const char *purpose, struct error *error)
 {
 	_cleanup_(store_close) struct store store = { .fd = -1 };
 	int r = context_download(&build->context, error);
@@ -73,7 +73,7 @@ int arrow_fetch(struct build *build, const char *purpose, struct error *error)
 	return r;
 }
 
-void arrow_add_packages(const struct build *build, const char *purpose, struct hash *hash)
+void stage_add_packages(const struct build *build, const char *purpose, struct hash *hash)
 {
 	const struct fetch fetch = fetch_of(build);
 
@@ -88,7 +88,7 @@ void arrow_add_packages(const struct build *build, const char *purpose, struct h
 	}
 }
 
-int arrow_add_data(
+int stage_add_data(
 	const struct build *build, const char *path, struct hash *hash, struct error *error)
 {
 	_cleanup_free_ char *full = NULL;
@@ -103,7 +103,7 @@ int arrow_add_data(
 	return r < 0 ? error_set_errno(error, r, "%s", full) : 0;
 }
 
-int arrow_conf_value(const struct build *build, enum arrow_id arrow, const char *file,
+int stage_conf_value(const struct build *build, enum stage_id stage, const char *file,
 	const char *key, char **ret_value, struct error *error)
 {
 	_cleanup_strv_ struct strv lines = { 0 };
@@ -112,7 +112,7 @@ int arrow_conf_value(const struct build *build, enum arrow_id arrow, const char 
 	size_t length = strlen(key);
 	int r;
 
-	if (asprintf(&path, "%s/%s", arrow_output(build, arrow), file) < 0)
+	if (asprintf(&path, "%s/%s", stage_output(build, stage), file) < 0)
 		return error_set_errno(error, -ENOMEM, "%s", file);
 	r = fs_read(AT_FDCWD, path, 0, &text, NULL);
 	if (r == 0)
@@ -140,14 +140,14 @@ static const char *short_name(const char *path)
 	return slashes == 2 ? parts : path;
 }
 
-/* How much the newest log of this arrow had compiled, for this kernel or another. */
-static size_t count_in_last_log(const struct build *build, const char *arrow)
+/* How much the newest log of this stage had compiled, for this kernel or another. */
+static size_t count_in_last_log(const struct build *build, const char *stage)
 {
 	const struct cache *cache = &build->context.cache;
 	_cleanup_strv_ struct strv names = { 0 };
 	_cleanup_free_ char *newest = NULL;
 	_cleanup_free_ char *text = NULL;
-	size_t length = strlen(arrow);
+	size_t length = strlen(stage);
 	time_t newest_s = 0;
 
 	if (fs_list(cache->fd, "logs", &names) < 0)
@@ -158,7 +158,7 @@ static size_t count_in_last_log(const struct build *build, const char *arrow)
 		struct stat status;
 
 		/* What follows is a key: a name such as "nvidia-source" goes on with another. */
-		if (strncmp(name, arrow, length) != 0 || name[length] != '-' ||
+		if (strncmp(name, stage, length) != 0 || name[length] != '-' ||
 			strchr(name + length + 1, '-') || asprintf(&path, "logs/%s", name) < 0 ||
 			fstatat(cache->fd, path, &status, 0) < 0 || status.st_size == 0 ||
 			status.st_mtime < newest_s)
@@ -185,7 +185,7 @@ static void on_line(void *context, const char *line)
 		progress_tick(&build->context.progress);
 }
 
-int arrow_buildah(struct build *build, const struct arrow_place *place, struct buildah *ret,
+int stage_buildah(struct build *build, const struct stage_place *place, struct buildah *ret,
 	struct error *error)
 {
 	struct progress *progress = &build->context.progress;
@@ -204,7 +204,7 @@ int arrow_buildah(struct build *build, const struct arrow_place *place, struct b
 	return 0;
 }
 
-void arrow_buildah_done(struct buildah *buildah)
+void stage_buildah_done(struct buildah *buildah)
 {
 	cleanup_close(&buildah->log_fd);
 }

@@ -30,21 +30,21 @@ struct record {
 	size_t count;
 };
 
-/* In the order in which they were added. Owned: records_free(). */
-struct records {
+/* In the order in which they were added. Owned: statefile_free(). */
+struct statefile {
 	const char *word; /* which journal it is; NULL: the network's, "slipway-network" */
 	struct record *items;
 	size_t count;
 };
 
-void records_free(struct records *records);
+void statefile_free(struct statefile *records);
 
 /* A new record at the end; NULL without memory. Valid until the next one is added. */
-struct record *records_add(struct records *records, const char *kind);
+struct record *statefile_add(struct statefile *records, const char *kind);
 /* Takes out the one that was added last. */
-void records_drop(struct records *records);
+void statefile_drop(struct statefile *records);
 /* Takes out those that @is_kept does not want. */
-void records_keep(struct records *records, bool (*is_kept)(const struct record *record));
+void statefile_keep(struct statefile *records, bool (*is_kept)(const struct record *record));
 /* Strings are copied. -ENOMEM. */
 int record_set(struct record *record, const char *name, const char *value) _must_check_;
 int record_setf(struct record *record, const char *name, const char *format, ...)
@@ -65,14 +65,15 @@ int record_get_hex(const struct record *record, const char *name, void *data, si
  */
 bool record_is_part(const char *text, size_t size);
 
-/* Writes and syncs file and folder, which is made. -EFBIG: more than records_read() takes. */
-int records_write(
-	int root_fd, const char *path, const struct records *records, struct error *error);
+/* Writes and syncs file and folder, which is made. -EFBIG: more than statefile_read() takes. */
+int statefile_write(
+	int root_fd, const char *path, const struct statefile *records, struct error *error);
 /* -ENOENT: there is none. -EBADMSG: damaged or unfinished, @error names the line. */
-int records_read(int root_fd, const char *path, struct records *records, struct error *error);
+int statefile_read(int root_fd, const char *path, struct statefile *records, struct error *error);
 
-/* The same in memory. records_render(): a new string; -EINVAL for a name that is none. */
-int records_render(const struct records *records, char **ret_text, size_t *ret_size) _must_check_;
+/* The same in memory. statefile_render(): a new string; -EINVAL for a name that is none. */
+int statefile_render(
+	const struct statefile *records, char **ret_text, size_t *ret_size) _must_check_;
 /* @path: what @error calls it. */
-int records_parse(const char *text, size_t size, const char *path, struct records *records,
+int statefile_parse(const char *text, size_t size, const char *path, struct statefile *records,
 	struct error *error);

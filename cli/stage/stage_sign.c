@@ -6,7 +6,7 @@
 #include <fcntl.h>
 #include <string.h>
 
-#include "cli/stage/arrow_tools.h"
+#include "cli/stage/stage_tools.h"
 #include "cli/sign/sign_exchange.h"
 #include "common/fs.h"
 #include "common/copy.h"
@@ -115,15 +115,15 @@ static char *modules_folder(const struct build *build, const char *set_folder)
 		       : folder;
 }
 
-static int export_set(struct build *build, enum arrow_id set, size_t *count, struct error *error)
+static int export_set(struct build *build, enum stage_id set, size_t *count, struct error *error)
 {
 	_cleanup_(job_close) struct sign_job job = job_of(build);
-	_cleanup_free_ char *folder = modules_folder(build, arrow_output(build, set));
+	_cleanup_free_ char *folder = modules_folder(build, stage_output(build, set));
 	_cleanup_free_ char *file = NULL;
 	int r;
 
 	if (!folder ||
-		asprintf(&file, "%s/%s.json", build->options.sign_export, arrow_get(set)->name) < 0)
+		asprintf(&file, "%s/%s.json", build->options.sign_export, stage_get(set)->name) < 0)
 		return error_set_errno(error, -ENOMEM, "sign");
 	r = sign_set_open(folder, &job.set, error);
 	if (r == 0)
@@ -144,20 +144,20 @@ int sign_export_sets(struct build *build, size_t *ret_count, struct error *error
 	if (r < 0)
 		return error_set_errno(error, r, "%s", signatures);
 	if (ofed_applies(build))
-		r = export_set(build, ARROW_OFED, ret_count, error);
+		r = export_set(build, STAGE_OFED, ret_count, error);
 	if (r == 0 && nvidia_applies(build))
-		r = export_set(build, ARROW_NVIDIA, ret_count, error);
+		r = export_set(build, STAGE_NVIDIA, ret_count, error);
 	if (r == 0 && gdrcopy_applies(build))
-		r = export_set(build, ARROW_GDRCOPY, ret_count, error);
+		r = export_set(build, STAGE_GDRCOPY, ret_count, error);
 	if (r == 0 && nvidia_fs_applies(build))
-		r = export_set(build, ARROW_NVIDIA_FS, ret_count, error);
+		r = export_set(build, STAGE_NVIDIA_FS, ret_count, error);
 	return r;
 }
 
-static int run(struct build *build, enum arrow_id unsigned_set, const struct arrow_place *place,
+static int run(struct build *build, enum stage_id unsigned_set, const struct stage_place *place,
 	struct error *error)
 {
-	const char *from = arrow_output(build, unsigned_set);
+	const char *from = stage_output(build, unsigned_set);
 	_cleanup_free_ char *folder = modules_folder(build, place->folder);
 	int r = copy_tree(AT_FDCWD, from, AT_FDCWD, place->folder);
 
@@ -165,25 +165,25 @@ static int run(struct build *build, enum arrow_id unsigned_set, const struct arr
 		return error_set_errno(error, r, "%s", from);
 	if (!folder)
 		return error_set_errno(error, -ENOMEM, "sign");
-	return sign_folder(build, arrow_get(unsigned_set)->name, folder, error);
+	return sign_folder(build, stage_get(unsigned_set)->name, folder, error);
 }
 
-int ofed_sign_run(struct build *build, const struct arrow_place *place, struct error *error)
+int ofed_sign_run(struct build *build, const struct stage_place *place, struct error *error)
 {
-	return run(build, ARROW_OFED, place, error);
+	return run(build, STAGE_OFED, place, error);
 }
 
-int nvidia_sign_run(struct build *build, const struct arrow_place *place, struct error *error)
+int nvidia_sign_run(struct build *build, const struct stage_place *place, struct error *error)
 {
-	return run(build, ARROW_NVIDIA, place, error);
+	return run(build, STAGE_NVIDIA, place, error);
 }
 
-int gdrcopy_sign_run(struct build *build, const struct arrow_place *place, struct error *error)
+int gdrcopy_sign_run(struct build *build, const struct stage_place *place, struct error *error)
 {
-	return run(build, ARROW_GDRCOPY, place, error);
+	return run(build, STAGE_GDRCOPY, place, error);
 }
 
-int nvidia_fs_sign_run(struct build *build, const struct arrow_place *place, struct error *error)
+int nvidia_fs_sign_run(struct build *build, const struct stage_place *place, struct error *error)
 {
-	return run(build, ARROW_NVIDIA_FS, place, error);
+	return run(build, STAGE_NVIDIA_FS, place, error);
 }

@@ -4,17 +4,18 @@
 
 #include "cli/stage/build.h"
 
-struct stage {
+struct image_root {
 	const char *role;    /* "nic" or "gpu" */
-	enum arrow_id set;   /* whose modules go in */
-	enum arrow_id other; /* whose modules another image brings; ARROW_COUNT: none */
+	enum stage_id set;   /* whose modules go in */
+	enum stage_id other; /* whose modules another image brings; STAGE_COUNT: none */
 	const char *folder;  /* absolute, empty: becomes the root */
 };
 
 /* Copies the set, what it needs of the kernel and slipway-init, writes image.conf, runs depmod. */
-int stage_root(struct build *build, const struct stage *stage, struct error *error) _must_check_;
+int image_root_make(
+	struct build *build, const struct image_root *stage, struct error *error) _must_check_;
 
 /* stage_kernel.c: puts what the load proof on the node wants to know of the kernel into the root.
  */
-int stage_kernel(const struct build *build, const struct stage *stage, int root_fd,
+int image_root_add_kernel(const struct build *build, const struct image_root *stage, int root_fd,
 	struct error *error) _must_check_;

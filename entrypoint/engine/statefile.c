@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "entrypoint/engine/record.h"
+#include "entrypoint/engine/statefile.h"
 
 #include <fcntl.h>
 #include <stdarg.h>
@@ -24,15 +24,15 @@ static void record_clear(struct record *record)
 	free(record->kind);
 }
 
-void records_free(struct records *records)
+void statefile_free(struct statefile *records)
 {
 	for (size_t i = 0; i < records->count; i++)
 		record_clear(&records->items[i]);
 	free(records->items);
-	*records = (struct records){ 0 };
+	*records = (struct statefile){ 0 };
 }
 
-static const char *word_of(const struct records *records)
+static const char *word_of(const struct statefile *records)
 {
 	return records->word ? records->word : USUAL_WORD;
 }
@@ -59,7 +59,7 @@ static bool is_word(const char *text, size_t length)
 		       length;
 }
 
-struct record *records_add(struct records *records, const char *kind)
+struct record *statefile_add(struct statefile *records, const char *kind)
 {
 	void *items = records->items;
 	struct record *record;
@@ -75,12 +75,12 @@ struct record *records_add(struct records *records, const char *kind)
 	return record;
 }
 
-void records_drop(struct records *records)
+void statefile_drop(struct statefile *records)
 {
 	record_clear(&records->items[--records->count]);
 }
 
-void records_keep(struct records *records, bool (*is_kept)(const struct record *record))
+void statefile_keep(struct statefile *records, bool (*is_kept)(const struct record *record))
 {
 	size_t kept = 0;
 
@@ -275,7 +275,7 @@ static int put_record(FILE *stream, const struct record *record)
 	return 0;
 }
 
-int records_render(const struct records *records, char **ret_text, size_t *ret_size)
+int statefile_render(const struct statefile *records, char **ret_text, size_t *ret_size)
 {
 	_cleanup_free_ char *text = NULL;
 	size_t size = 0;
@@ -338,7 +338,7 @@ static size_t value_size(const char *value)
 }
 
 /* Of the text, before any memory is spent on it. */
-static size_t text_size(const struct records *records)
+static size_t text_size(const struct statefile *records)
 {
 	size_t size = strlen(word_of(records)) + strlen(FORMAT "\n" LAST_LINE "\n");
 
@@ -353,7 +353,8 @@ static size_t text_size(const struct records *records)
 	return size;
 }
 
-int records_write(int root_fd, const char *path, const struct records *records, struct error *error)
+int statefile_write(
+	int root_fd, const char *path, const struct statefile *records, struct error *error)
 {
 	_cleanup_free_ char *folder = NULL;
 	_cleanup_free_ char *text = NULL;
@@ -364,7 +365,7 @@ int records_write(int root_fd, const char *path, const struct records *records, 
 		return error_set(error, -EFBIG,
 			"%s: more than %zu MiB would be written, which nobody would read again",
 			path, JOURNAL_LIMIT_BYTES >> 20);
-	r = records_render(records, &text, &size);
+	r = statefile_render(records, &text, &size);
 
 	if (r == 0)
 		r = make_folder(root_fd, path, &folder);
@@ -426,7 +427,7 @@ static int parse_field(struct record *record, const char *text, size_t length)
 	return adopt_field(record, TAKE_PTR(name), value);
 }
 
-static int parse_line(struct records *records, const char *line, size_t length)
+static int parse_line(struct statefile *records, const char *line, size_t length)
 {
 	const char *end = line + length;
 	const char *space = memchr(line, ' ', length);
@@ -437,7 +438,7 @@ static int parse_line(struct records *records, const char *line, size_t length)
 	if (!is_word(line, (size_t) ((space ? space : end) - line)))
 		return -EBADMSG;
 	kind = strndup(line, (size_t) ((space ? space : end) - line));
-	record = kind ? records_add(records, kind) : NULL;
+	record = kind ? statefile_add(records, kind) : NULL;
 	if (!record)
 		return -ENOMEM;
 	while (r == 0 && space) {
@@ -463,7 +464,7 @@ static bool is_first_line(const char *line, size_t length, const char *word)
 }
 
 /* @ret_line: which line is bad, from 1. */
-static int parse(struct records *records, const char *text, size_t size, size_t *ret_line)
+static int parse(struct statefile *records, const char *text, size_t size, size_t *ret_line)
 {
 	const char *end = text + size;
 
@@ -486,10 +487,10 @@ static int parse(struct records *records, const char *text, size_t size, size_t 
 	}
 }
 
-int records_parse(const char *text, size_t size, const char *path, struct records *records,
+int statefile_parse(const char *text, size_t size, const char *path, struct statefile *records,
 	struct error *error)
 {
-	struct records found = { .word = records->word };
+	struct statefile found = { .word = records->word };
 	size_t line = 0;
 	int r = parse(&found, text, size, &line);
 
@@ -497,7 +498,7 @@ int records_parse(const char *text, size_t size, const char *path, struct record
 		*records = found;
 		return 0;
 	}
-	records_free(&found);
+	statefile_free(&found);
 	if (r != -EBADMSG)
 		return error_set_errno(error, r, "%s: cannot be read", path);
 	return error_set(error, r,
@@ -506,7 +507,7 @@ int records_parse(const char *text, size_t size, const char *path, struct record
 		path, line);
 }
 
-int records_read(int root_fd, const char *path, struct records *records, struct error *error)
+int statefile_read(int root_fd, const char *path, struct statefile *records, struct error *error)
 {
 	_cleanup_free_ char *text = NULL;
 	size_t size = 0;
@@ -514,5 +515,5 @@ int records_read(int root_fd, const char *path, struct records *records, struct 
 
 	if (r < 0)
 		return error_set_errno(error, r, "%s: cannot be read", path);
-	return records_parse(text, size, path, records, error);
+	return statefile_parse(text, size, path, records, error);
 }

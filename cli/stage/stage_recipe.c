@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "common/buildlog.h"
-#include "cli/stage/arrow_tools.h"
+#include "cli/stage/stage_tools.h"
 #include "common/fs.h"
 #include "common/process.h"
 #include "common/copy.h"
@@ -20,10 +20,10 @@ int recipe_add(const struct build *build, const char *name, struct hash *hash, s
 		asprintf(&patches, "containers/patches/%s", name) < 0)
 		return error_set_errno(error, -ENOMEM, "%s", name);
 	hash_add_text(hash, build->lock.krel);
-	r = arrow_add_data(build, script, hash, error);
+	r = stage_add_data(build, script, hash, error);
 	if (r == 0)
-		r = arrow_add_data(build, "containers/recipes/lib.sh", hash, error);
-	return r < 0 ? r : arrow_add_data(build, patches, hash, error);
+		r = stage_add_data(build, "containers/recipes/lib.sh", hash, error);
+	return r < 0 ? r : stage_add_data(build, patches, hash, error);
 }
 
 int ofed_add_inputs(const struct build *build, struct hash *hash, struct error *error)
@@ -52,7 +52,7 @@ int init_add_inputs(const struct build *build, struct hash *hash, struct error *
 	int r = 0;
 
 	for (size_t i = 0; i < ARRAY_SIZE(sources) && r == 0; i++)
-		r = arrow_add_data(build, sources[i], hash, error);
+		r = stage_add_data(build, sources[i], hash, error);
 	return r;
 }
 
@@ -64,13 +64,13 @@ bool userspace_applies(const struct build *build)
 
 int userspace_add_inputs(const struct build *build, struct hash *hash, struct error *error)
 {
-	int r = arrow_add_data(build, "containers/recipes/userspace.sh", hash, error);
+	int r = stage_add_data(build, "containers/recipes/userspace.sh", hash, error);
 
 	if (r == 0)
-		r = arrow_add_data(build, "containers/recipes/lib.sh", hash, error);
+		r = stage_add_data(build, "containers/recipes/lib.sh", hash, error);
 	if (build->userspace.kind == SOURCE_TREE)
 		return r < 0 ? r : source_add_content(&build->userspace, hash, error);
-	arrow_add_packages(build, LOCK_NVIDIA_USERSPACE, hash);
+	stage_add_packages(build, LOCK_NVIDIA_USERSPACE, hash);
 	return r;
 }
 
@@ -191,7 +191,7 @@ static int start_container(const struct build *build, struct buildah *buildah,
 {
 	struct buildah_mount mounts[8] = {
 		{ .from = folders->recipes, .to = "/slipway/recipes" },
-		{ .from = arrow_output(build, ARROW_KERNEL), .to = "/slipway/kernel" },
+		{ .from = stage_output(build, STAGE_KERNEL), .to = "/slipway/kernel" },
 		{ .from = recipe->source, .to = "/slipway/source" },
 		{ .from = fs_exists(AT_FDCWD, folders->patches) ? folders->patches : folders->empty,
 			.to = "/slipway/patches" },
@@ -202,7 +202,7 @@ static int start_container(const struct build *build, struct buildah *buildah,
 	_cleanup_strv_ struct strv environment = { 0 };
 	_cleanup_strv_ struct strv argv = { 0 };
 	_cleanup_free_ char *image = NULL;
-	int r = image_name(build, ARROW_TOOLCHAIN, &image, error);
+	int r = image_name(build, STAGE_TOOLCHAIN, &image, error);
 
 	if (r < 0)
 		return r;
@@ -219,17 +219,17 @@ static int start_container(const struct build *build, struct buildah *buildah,
 		buildah, image, recipe->name, mounts, mount_count, &environment, &argv, error);
 }
 
-int recipe_run(struct build *build, const struct recipe *recipe, const struct arrow_place *place,
+int recipe_run(struct build *build, const struct recipe *recipe, const struct stage_place *place,
 	struct error *error)
 {
-	_cleanup_(arrow_buildah_done) struct buildah buildah = { .log_fd = -1 };
+	_cleanup_(stage_buildah_done) struct buildah buildah = { .log_fd = -1 };
 	_cleanup_(folders_free) struct folders folders = { 0 };
 	_cleanup_free_ char *kept = NULL;
 	int r = make_folders(build, recipe, &folders);
 
 	if (r < 0)
 		return error_set_errno(error, r, "recipe %s", recipe->name);
-	r = arrow_buildah(build, place, &buildah, error);
+	r = stage_buildah(build, place, &buildah, error);
 	if (r == 0)
 		r = start_container(build, &buildah, recipe, &folders, place->folder, error);
 	if (process_was_interrupted(r))
@@ -247,29 +247,29 @@ int recipe_run(struct build *build, const struct recipe *recipe, const struct ar
 	return r;
 }
 
-int ofed_run(struct build *build, const struct arrow_place *place, struct error *error)
+int ofed_run(struct build *build, const struct stage_place *place, struct error *error)
 {
 	_cleanup_free_ char *source = NULL;
 	struct recipe recipe = { .name = "ofed" };
-	int r = source_tree(build, &build->ofed, ARROW_OFED_SOURCE, &source, error);
+	int r = source_tree(build, &build->ofed, STAGE_OFED_SOURCE, &source, error);
 
 	recipe.source = source;
 	return r < 0 ? r : recipe_run(build, &recipe, place, error);
 }
 
-int nvidia_run(struct build *build, const struct arrow_place *place, struct error *error)
+int nvidia_run(struct build *build, const struct stage_place *place, struct error *error)
 {
 	_cleanup_free_ char *source = NULL;
 	struct recipe recipe = { .name = "nvidia" };
-	int r = source_tree(build, &build->nvidia, ARROW_NVIDIA_SOURCE, &source, error);
+	int r = source_tree(build, &build->nvidia, STAGE_NVIDIA_SOURCE, &source, error);
 
 	recipe.source = source;
 	if (ofed_applies(build))
-		recipe.ofed = arrow_output(build, ARROW_OFED);
+		recipe.ofed = stage_output(build, STAGE_OFED);
 	return r < 0 ? r : recipe_run(build, &recipe, place, error);
 }
 
-int init_run(struct build *build, const struct arrow_place *place, struct error *error)
+int init_run(struct build *build, const struct stage_place *place, struct error *error)
 {
 	const struct recipe recipe = { .name = "init", .source = build->context.data };
 
@@ -292,7 +292,7 @@ static int link_package(const struct build *build, const struct lock_package *pa
 	return r < 0 ? error_set_errno(error, r, "%s", file) : 0;
 }
 
-int userspace_run(struct build *build, const struct arrow_place *place, struct error *error)
+int userspace_run(struct build *build, const struct stage_place *place, struct error *error)
 {
 	struct recipe recipe = { .name = "userspace" };
 	_cleanup_free_ char *folder = NULL;
@@ -301,7 +301,7 @@ int userspace_run(struct build *build, const struct arrow_place *place, struct e
 	recipe.source = build->userspace.path;
 	if (recipe.source)
 		return recipe_run(build, &recipe, place, error);
-	r = arrow_fetch(build, LOCK_NVIDIA_USERSPACE, error);
+	r = stage_fetch(build, LOCK_NVIDIA_USERSPACE, error);
 	if (r < 0)
 		return r;
 	r = cache_new_folder(&build->context.cache, "packages", &folder);

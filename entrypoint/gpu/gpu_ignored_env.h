@@ -4,6 +4,7 @@
 
 #include "entrypoint/role/role.h"
 
-/* As unneeded_tell() (entrypoint/unneeded.h); and where the image is not what a variable asks for.
+/* As unneeded_tell() (entrypoint/ignored_env.h); and where the image is not what a variable asks
+ * for.
  */
-void gpu_unneeded_tell(struct role *role);
+void gpu_ignored_env_tell(struct role *role);

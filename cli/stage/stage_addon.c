@@ -3,16 +3,16 @@
  * Modules that others build against NVIDIA's on the node: GDRCopy's gdrdrv and GPUDirect Storage's
  * nvidia-fs. Here they are bound to the very symbols of our set, so that the proof covers them.
  */
-#include "cli/stage/arrow_tools.h"
+#include "cli/stage/stage_tools.h"
 
 struct addon {
 	const char *name; /* of the recipe */
-	enum arrow_id source_arrow;
+	enum stage_id source_stage;
 	int (*check)(const char *path, struct error *error);
 };
 
-static const struct addon gdrcopy = { "gdrcopy", ARROW_GDRCOPY_SOURCE, source_check_gdrcopy };
-static const struct addon nvidia_fs = { "nvidia-fs", ARROW_NVIDIA_FS_SOURCE,
+static const struct addon gdrcopy = { "gdrcopy", STAGE_GDRCOPY_SOURCE, source_check_gdrcopy };
+static const struct addon nvidia_fs = { "nvidia-fs", STAGE_NVIDIA_FS_SOURCE,
 	source_check_nvidia_fs };
 
 bool gdrcopy_applies(const struct build *build)
@@ -46,12 +46,12 @@ int nvidia_fs_source_add_inputs(const struct build *build, struct hash *hash, st
 	return source_add_content(&build->nvidia_fs, hash, error);
 }
 
-int gdrcopy_source_run(struct build *build, const struct arrow_place *place, struct error *error)
+int gdrcopy_source_run(struct build *build, const struct stage_place *place, struct error *error)
 {
 	return source_unpack(&build->gdrcopy, place->folder, gdrcopy.check, error);
 }
 
-int nvidia_fs_source_run(struct build *build, const struct arrow_place *place, struct error *error)
+int nvidia_fs_source_run(struct build *build, const struct stage_place *place, struct error *error)
 {
 	return source_unpack(&build->nvidia_fs, place->folder, nvidia_fs.check, error);
 }
@@ -62,7 +62,7 @@ static int add_inputs(const struct build *build, const struct addon *addon,
 	int r = recipe_add(build, addon->name, hash, error);
 
 	if (r == 0)
-		r = arrow_add_data(build, "containers/recipes/bound-to-nvidia.sh", hash, error);
+		r = stage_add_data(build, "containers/recipes/bound-to-nvidia.sh", hash, error);
 	if (r == 0 && source->kind == SOURCE_TREE)
 		r = source_add_content(source, hash, error);
 	return r;
@@ -79,22 +79,22 @@ int nvidia_fs_add_inputs(const struct build *build, struct hash *hash, struct er
 }
 
 static int run(struct build *build, const struct addon *addon, const struct source *source,
-	const struct arrow_place *place, struct error *error)
+	const struct stage_place *place, struct error *error)
 {
 	_cleanup_free_ char *tree = NULL;
-	struct recipe recipe = { .name = addon->name, .nvidia = arrow_output(build, ARROW_NVIDIA) };
-	int r = source_tree(build, source, addon->source_arrow, &tree, error);
+	struct recipe recipe = { .name = addon->name, .nvidia = stage_output(build, STAGE_NVIDIA) };
+	int r = source_tree(build, source, addon->source_stage, &tree, error);
 
 	recipe.source = tree;
 	return r < 0 ? r : recipe_run(build, &recipe, place, error);
 }
 
-int gdrcopy_run(struct build *build, const struct arrow_place *place, struct error *error)
+int gdrcopy_run(struct build *build, const struct stage_place *place, struct error *error)
 {
 	return run(build, &gdrcopy, &build->gdrcopy, place, error);
 }
 
-int nvidia_fs_run(struct build *build, const struct arrow_place *place, struct error *error)
+int nvidia_fs_run(struct build *build, const struct stage_place *place, struct error *error)
 {
 	return run(build, &nvidia_fs, &build->nvidia_fs, place, error);
 }

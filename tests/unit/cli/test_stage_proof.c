@@ -2,7 +2,7 @@
 /* What becomes of a build whose modules will load, will not, or of which that cannot be told. */
 #include "tests/unit/support.h"
 
-#include "cli/stage/arrow_tools.h"
+#include "cli/stage/stage_tools.h"
 #include "common/fs.h"
 #include "kernels/local/local_scan.h"
 #include "kernels/probe/probe.h"
@@ -75,7 +75,7 @@ static void proven_done(struct proven *proven)
 		free(proven->build.local.inputs[i].path);
 	}
 	free(proven->build.local.inputs);
-	for (size_t i = 0; i < ARROW_COUNT; i++)
+	for (size_t i = 0; i < STAGE_COUNT; i++)
 		free(proven->build.states[i].output);
 	free(proven->build.lock.krel);
 	kernel_record_free(&proven->build.record);
@@ -87,7 +87,7 @@ static void prove(const struct folder *folder, const char *exports, struct prove
 	struct build *build = &ret->build;
 	_cleanup_free_ char *log = below(folder, "log");
 	char *output = below(folder, "output"); /* freed by proven_done() */
-	const struct arrow_place place = { .folder = output, .log = log, .key = "" };
+	const struct stage_place place = { .folder = output, .log = log, .key = "" };
 	struct error error = { 0 };
 
 	build->nvidia.kind = SOURCE_PACKAGE;
@@ -99,11 +99,11 @@ static void prove(const struct folder *folder, const char *exports, struct prove
 	build->record.config_source = strdup(".config");
 	build->record.vermagic = strdup("6.1.0-1-test SMP preempt mod_unload modversions ");
 	build->record.vermagic_source = strdup("config");
-	build->states[ARROW_KERNEL].output = below(folder, "kernel");
-	build->states[ARROW_MODULES].output = below(folder, "modules");
-	build->states[ARROW_NVIDIA].output = below(folder, "nvidia");
-	build->states[ARROW_NVIDIA_SIGNED].output = below(folder, "nvidia-signed");
-	build->states[ARROW_PROOF].output = output;
+	build->states[STAGE_KERNEL].output = below(folder, "kernel");
+	build->states[STAGE_MODULES].output = below(folder, "modules");
+	build->states[STAGE_NVIDIA].output = below(folder, "nvidia");
+	build->states[STAGE_NVIDIA_SIGNED].output = below(folder, "nvidia-signed");
+	build->states[STAGE_PROOF].output = output;
 	folder_write_text(folder, "kernel/lib/modules/" KREL "/build/Module.symvers", exports);
 	folder_write_text(folder, "modules/lib/modules/" KREL "/modules.builtin",
 		"kernel/ib_uverbs.ko\nkernel/nvidia-core.ko\n");

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cli/stage/arrow_tools.h"
+#include "cli/stage/stage_tools.h"
 #include "cli/stage/build_node.h"
 #include "cli/stage/proving.h"
 #include "cli/verify/report.h"
@@ -95,7 +95,7 @@ static char *first_reason(const struct proving *proving)
 
 /* What the images, their labels and the last words are made of. */
 static int write_conf(
-	const struct arrow_place *place, const struct proving *proving, struct error *error)
+	const struct stage_place *place, const struct proving *proving, struct error *error)
 {
 	_cleanup_strv_ struct strv lines = { 0 };
 	_cleanup_free_ char *reason = NULL;
@@ -124,7 +124,7 @@ static int write_conf(
 
 /* The very object that `slipway verify --json` prints. */
 static int write_report(
-	const struct arrow_place *place, const struct proving *proving, struct error *error)
+	const struct stage_place *place, const struct proving *proving, struct error *error)
 {
 	const struct verify_report report = {
 		.kernel = &proving->kernel,
@@ -149,7 +149,7 @@ static int write_report(
 	return r < 0 ? error_set_errno(error, r, "%s", path) : 0;
 }
 
-/* The kernel's tree and modules are other arrows'; what a node demands is in no tree. */
+/* The kernel's tree and modules are other stages'; what a node demands is in no tree. */
 int proof_add_inputs(const struct build *build, struct hash *hash, struct error *error)
 {
 	_cleanup_(build_node_free) struct build_node node = { 0 };
@@ -160,10 +160,10 @@ int proof_add_inputs(const struct build *build, struct hash *hash, struct error 
 	hash_add_text(hash, PROOF_RULES);
 	/* The rules themselves: the init, which is compiled of the same files, follows them too. */
 	if (r == 0)
-		r = arrow_add_data(build, "module", hash, error);
+		r = stage_add_data(build, "module", hash, error);
 	/* And who gathers what they are asked about. */
 	for (size_t i = 0; i < ARRAY_SIZE(gatherers) && r == 0; i++)
-		r = arrow_add_data(build, gatherers[i], hash, error);
+		r = stage_add_data(build, gatherers[i], hash, error);
 	probe = node.lint.probe;
 	if (r < 0 || !probe)
 		return r;
@@ -174,7 +174,7 @@ int proof_add_inputs(const struct build *build, struct hash *hash, struct error 
 	return 0;
 }
 
-int proof_run(struct build *build, const struct arrow_place *place, struct error *error)
+int proof_run(struct build *build, const struct stage_place *place, struct error *error)
 {
 	_cleanup_(proving_free) struct proving proving = PROVING_CLOSED;
 	char text[120];
@@ -198,7 +198,7 @@ static int read_value(const struct build *build, const char *of, const char *wha
 	char key[32];
 
 	(void) snprintf(key, sizeof(key), "%s%s", of, what);
-	return arrow_conf_value(build, ARROW_PROOF, PROOF_CONF, key, ret, error);
+	return stage_conf_value(build, STAGE_PROOF, PROOF_CONF, key, ret, error);
 }
 
 int proof_read(

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Says what the init does: a line on stderr and an object in a JSON-lines file for each event, and
- * a status file that is replaced whole. Nothing here fails a start: a journal that cannot be
+ * a status file that is replaced whole. Nothing here fails a start: a log that cannot be
  * written says so once on stderr.
  */
 #pragma once
@@ -13,21 +13,21 @@
 #include "common/error.h"
 #include "entrypoint/engine/reason.h"
 
-#define JOURNAL_PATH_SIZE 128
-#define JOURNAL_PHASES    40 /* steps of a start whose durations are kept */
+#define LOG_PATH_SIZE 128
+#define LOG_PHASES    40 /* steps of a start whose durations are kept */
 
 /*
  * An event by which whoever follows OFED tells that nvidia-peermem was loaded after OFED came: its
  * duration is that from OFED being there to the module being live. Status and metrics count them.
  */
-#define JOURNAL_EVENT_PEERMEM "peermem"
+#define LOG_EVENT_PEERMEM "peermem"
 
-struct journal_phase {
+struct log_phase {
 	const char *step;
 	uint64_t us;
 };
 
-struct journal {
+struct log {
 	int root_fd;
 	const char *role;   /* "gpu", "nic", "peermem" */
 	const char *folder; /* of the state files, relative to root_fd */
@@ -45,45 +45,45 @@ struct journal {
 	char detail[ERROR_TEXT_SIZE];
 	char proof[ERROR_TEXT_SIZE]; /* the load proof's verdict, or "" */
 	enum reason reason;
-	uint64_t ready_us;                           /* from start to ready, or 0 */
-	struct journal_phase phases[JOURNAL_PHASES]; /* the steps of the start that are done */
+	uint64_t ready_us;                   /* from start to ready, or 0 */
+	struct log_phase phases[LOG_PHASES]; /* the steps of the start that are done */
 	size_t phase_count;
 	unsigned peermem_loads; /* JOURNAL_EVENT_PEERMEM: how many, and the last one's duration */
 	uint64_t peermem_us;
 	/* Hears when state, reason or what is waited for changed; set by the role, or NULL. */
-	void (*changed)(const struct journal *journal);
+	void (*changed)(const struct log *log);
 };
 
-/* Says whose journal it will be; the clock starts. No file is touched. The strings are borrowed. */
-void journal_prepare(struct journal *journal, int root_fd, const char *role, const char *folder);
+/* Says whose log it will be; the clock starts. No file is touched. The strings are borrowed. */
+void log_prepare(struct log *log, int root_fd, const char *role, const char *folder);
 /* Opens the event file in the folder, which is made; the file of the start before is kept as ".1".
  */
-void journal_open(struct journal *journal);
+void log_open(struct log *log);
 /* Also of one that was never opened: what it told, it put together in memory. */
-void journal_close(struct journal *journal);
+void log_close(struct log *log);
 
 /*
  * Something happened in a step. @event is a short verb phrase that stays stable; @message may be
- * "". The @step of "done" must outlive the journal, which keeps how long it took.
+ * "". The @step of "done" must outlive the log, which keeps how long it took.
  */
-void journal_event(struct journal *journal, const char *event, const char *step,
-	uint64_t duration_us, enum reason reason, const char *message);
+void log_event(struct log *log, const char *event, const char *step, uint64_t duration_us,
+	enum reason reason, const char *message);
 
-/* Changes the state and rewrites the status file. The strings must outlive the journal. */
-void journal_state(struct journal *journal, const char *state, const char *step);
+/* Changes the state and rewrites the status file. The strings must outlive the log. */
+void log_state(struct log *log, const char *state, const char *step);
 
 /*
- * The step that runs now; the string must outlive the journal. @told: the status file says so at
+ * The step that runs now; the string must outlive the log. @told: the status file says so at
  * once, as it does after a step that waited. Otherwise its next writing does: a start has many
  * steps that are over before anybody could read that they run, and a file is made for each writing.
  */
-void journal_step(struct journal *journal, const char *step, bool told);
+void log_step(struct log *log, const char *step, bool told);
 
 /* Sets what is waited for or went wrong, and rewrites the status file. */
-void journal_detail(struct journal *journal, enum reason reason, const char *detail);
+void log_detail(struct log *log, enum reason reason, const char *detail);
 
 /* Sets what the load proof said, for the status and the container's last word. */
-void journal_proof(struct journal *journal, const char *verdict);
+void log_proof(struct log *log, const char *verdict);
 
 /* Writes the container's last word for the kubelet: reason code, colon, message. */
-void journal_termination(const struct journal *journal, enum reason reason, const char *message);
+void log_termination(const struct log *log, enum reason reason, const char *message);

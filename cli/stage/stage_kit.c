@@ -6,7 +6,7 @@
 #include <fcntl.h>
 #include <string.h>
 
-#include "cli/stage/arrow_tools.h"
+#include "cli/stage/stage_tools.h"
 #include "common/copy.h"
 #include "common/fs.h"
 
@@ -17,7 +17,7 @@ struct kit {
 	const char *containerfile; /* below containers/debian */
 	const char *patches;       /* below containers/patches: what the recipe may apply */
 	const char *recipes[RECIPES_MAX];
-	enum arrow_id source_arrow;
+	enum stage_id source_stage;
 	const struct source *source;
 	bool with_runtime; /* programs of the runtime base go into it */
 };
@@ -29,7 +29,7 @@ static struct kit gpu_kit(const struct build *build)
 		.containerfile = "Containerfile.kit",
 		.patches = "nvidia",
 		.recipes = { "lib.sh", "nvidia.sh", "peermem.sh" },
-		.source_arrow = ARROW_NVIDIA_SOURCE,
+		.source_stage = STAGE_NVIDIA_SOURCE,
 		.source = &build->nvidia,
 	};
 }
@@ -41,7 +41,7 @@ static struct kit nic_kit(const struct build *build)
 		.containerfile = "Containerfile.nic-kit",
 		.patches = "ofed",
 		.recipes = { "lib.sh", "ofed.sh" },
-		.source_arrow = ARROW_OFED_SOURCE,
+		.source_stage = STAGE_OFED_SOURCE,
 		.source = &build->ofed,
 		.with_runtime = true,
 	};
@@ -64,14 +64,14 @@ static int add_inputs(
 	int r;
 
 	(void) snprintf(path, sizeof(path), "containers/debian/%s", kit->containerfile);
-	r = arrow_add_data(build, path, hash, error);
+	r = stage_add_data(build, path, hash, error);
 	for (size_t i = 0; i < RECIPES_MAX && kit->recipes[i] && r == 0; i++) {
 		(void) snprintf(path, sizeof(path), "containers/recipes/%s", kit->recipes[i]);
-		r = arrow_add_data(build, path, hash, error);
+		r = stage_add_data(build, path, hash, error);
 	}
 	(void) snprintf(path, sizeof(path), "containers/patches/%s", kit->patches);
 	if (r == 0)
-		r = arrow_add_data(build, path, hash, error);
+		r = stage_add_data(build, path, hash, error);
 	if (r == 0 && kit->source->kind == SOURCE_TREE)
 		r = source_add_content(kit->source, hash, error);
 	return r;
@@ -118,7 +118,7 @@ static int copy_recipes(const struct build *build, const struct kit *kit, int ki
 }
 
 /* The id is a hash of all that is in it, the compiler included: the node's cache goes by it. */
-static int write_conf(const struct build *build, const struct arrow_place *place, int kit_fd)
+static int write_conf(const struct build *build, const struct stage_place *place, int kit_fd)
 {
 	_cleanup_free_ char *text = NULL;
 
@@ -127,7 +127,7 @@ static int write_conf(const struct build *build, const struct arrow_place *place
 	return fs_write_atomic(kit_fd, "kit.conf", text, strlen(text), 0644);
 }
 
-static int fill(const struct build *build, const struct kit *kit, const struct arrow_place *place,
+static int fill(const struct build *build, const struct kit *kit, const struct stage_place *place,
 	const char *folder, struct error *error)
 {
 	_cleanup_close_ int kit_fd = -1;
@@ -143,7 +143,7 @@ static int fill(const struct build *build, const struct kit *kit, const struct a
 	kit_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (kit_fd < 0)
 		return error_set_errno(error, -errno, "%s", path);
-	r = source_tree(build, kit->source, kit->source_arrow, &source, error);
+	r = source_tree(build, kit->source, kit->source_stage, &source, error);
 	if (r < 0)
 		return r;
 	r = copy_tree(AT_FDCWD, source, kit_fd, "source");
@@ -159,10 +159,10 @@ static int list_arguments(const struct build *build, const struct kit *kit, stru
 {
 	_cleanup_free_ char *base = NULL;
 	_cleanup_free_ char *runtime = NULL;
-	int r = image_name(build, ARROW_TOOLCHAIN, &base, error);
+	int r = image_name(build, STAGE_TOOLCHAIN, &base, error);
 
 	if (r == 0 && kit->with_runtime)
-		r = image_name(build, ARROW_RUNTIME_BASE, &runtime, error);
+		r = image_name(build, STAGE_RUNTIME_BASE, &runtime, error);
 	if (r < 0)
 		return r;
 	if (strv_pushf(arguments, "BASE=%s", base) < 0 ||
@@ -171,10 +171,10 @@ static int list_arguments(const struct build *build, const struct kit *kit, stru
 	return 0;
 }
 
-static int make_kit(struct build *build, const struct kit *kit, const struct arrow_place *place,
+static int make_kit(struct build *build, const struct kit *kit, const struct stage_place *place,
 	struct error *error)
 {
-	_cleanup_(arrow_buildah_done) struct buildah buildah = { .log_fd = -1 };
+	_cleanup_(stage_buildah_done) struct buildah buildah = { .log_fd = -1 };
 	_cleanup_strv_ struct strv arguments = { 0 };
 	_cleanup_strv_ struct strv labels = { 0 };
 	_cleanup_free_ char *folder = NULL;
@@ -194,7 +194,7 @@ static int make_kit(struct build *build, const struct kit *kit, const struct arr
 	progress_step(&build->context.progress, "the driver's source and the recipes");
 	r = fill(build, kit, place, folder, error);
 	if (r == 0)
-		r = arrow_buildah(build, place, &buildah, error);
+		r = stage_buildah(build, place, &buildah, error);
 	if (r < 0)
 		return r;
 	r = buildah_build(&buildah, file, folder, &arguments, &labels, &id, error);
@@ -204,14 +204,14 @@ static int make_kit(struct build *build, const struct kit *kit, const struct arr
 	return r < 0 ? r : image_name_write(place, name, error);
 }
 
-int kit_run(struct build *build, const struct arrow_place *place, struct error *error)
+int kit_run(struct build *build, const struct stage_place *place, struct error *error)
 {
 	const struct kit kit = gpu_kit(build);
 
 	return make_kit(build, &kit, place, error);
 }
 
-int nic_kit_run(struct build *build, const struct arrow_place *place, struct error *error)
+int nic_kit_run(struct build *build, const struct stage_place *place, struct error *error)
 {
 	const struct kit kit = nic_kit(build);
 

@@ -4,7 +4,7 @@
 #include <fcntl.h>
 #include <string.h>
 
-#include "cli/stage/arrow_tools.h"
+#include "cli/stage/stage_tools.h"
 #include "common/fs.h"
 #include "kernels/tool.h"
 #include "kernels/archive/unpack.h"
@@ -36,16 +36,16 @@ int ofed_source_add_inputs(const struct build *build, struct hash *hash, struct 
 
 	if (build->ofed.kind == SOURCE_ARCHIVE)
 		return source_add_content(&build->ofed, hash, error);
-	arrow_add_packages(build, LOCK_OFED_SOURCE, hash);
-	r = arrow_add_data(build, "scripts/reference-ofed", hash, error);
-	return r < 0 ? r : arrow_add_data(build, "scripts/reference-ofed.d", hash, error);
+	stage_add_packages(build, LOCK_OFED_SOURCE, hash);
+	r = stage_add_data(build, "scripts/reference-ofed", hash, error);
+	return r < 0 ? r : stage_add_data(build, "scripts/reference-ofed.d", hash, error);
 }
 
 int nvidia_source_add_inputs(const struct build *build, struct hash *hash, struct error *error)
 {
 	if (build->nvidia.kind == SOURCE_ARCHIVE)
 		return source_add_content(&build->nvidia, hash, error);
-	arrow_add_packages(build, LOCK_NVIDIA_SOURCE, hash);
+	stage_add_packages(build, LOCK_NVIDIA_SOURCE, hash);
 	return 0;
 }
 
@@ -82,7 +82,7 @@ static int package_tarball(
 	_cleanup_free_ char *folder = NULL;
 	_cleanup_free_ char *blob = NULL;
 	struct unpack unpack = { .wanted = is_tarball };
-	int r = arrow_fetch(build, purpose, error);
+	int r = stage_fetch(build, purpose, error);
 
 	if (r < 0)
 		return r;
@@ -114,7 +114,7 @@ static int check_in(const char *folder, int (*check)(const char *path, struct er
 }
 
 static int generate_reference(
-	struct build *build, const struct arrow_place *place, struct error *error)
+	struct build *build, const struct stage_place *place, struct error *error)
 {
 	_cleanup_strv_ struct strv argv = { 0 };
 	_cleanup_free_ char *tarball = NULL;
@@ -135,7 +135,7 @@ static int generate_reference(
 	return r < 0 ? error_set_errno(error, r, "reference-ofed") : tool_run(&argv, NULL, error);
 }
 
-int ofed_source_run(struct build *build, const struct arrow_place *place, struct error *error)
+int ofed_source_run(struct build *build, const struct stage_place *place, struct error *error)
 {
 	int r = build->ofed.kind == SOURCE_ARCHIVE
 			? unpack_archive(build->ofed.path, place->folder, true, error)
@@ -144,7 +144,7 @@ int ofed_source_run(struct build *build, const struct arrow_place *place, struct
 	return r < 0 ? r : check_in(place->folder, source_check_ofed, error);
 }
 
-int nvidia_source_run(struct build *build, const struct arrow_place *place, struct error *error)
+int nvidia_source_run(struct build *build, const struct stage_place *place, struct error *error)
 {
 	_cleanup_free_ char *tarball = NULL;
 	int r;
@@ -166,7 +166,7 @@ int source_unpack(const struct source *source, const char *folder,
 	return r < 0 ? r : check_in(folder, check, error);
 }
 
-int source_tree(const struct build *build, const struct source *source, enum arrow_id arrow,
+int source_tree(const struct build *build, const struct source *source, enum stage_id stage,
 	char **ret_path, struct error *error)
 {
 	int r;
@@ -175,6 +175,6 @@ int source_tree(const struct build *build, const struct source *source, enum arr
 		*ret_path = strdup(source->path);
 		return *ret_path ? 0 : error_set_errno(error, -ENOMEM, "%s", source->path);
 	}
-	r = source_find_top(arrow_output(build, arrow), ret_path);
-	return r < 0 ? error_set_errno(error, r, "%s", arrow_output(build, arrow)) : 0;
+	r = source_find_top(stage_output(build, stage), ret_path);
+	return r < 0 ? error_set_errno(error, r, "%s", stage_output(build, stage)) : 0;
 }

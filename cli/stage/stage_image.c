@@ -7,8 +7,8 @@
 
 #include "cli/image/image.h"
 #include "cli/stage/node_tool.h"
-#include "cli/stage/stage.h"
-#include "cli/stage/arrow_tools.h"
+#include "cli/image/image_root.h"
+#include "cli/stage/stage_tools.h"
 #include "common/fs.h"
 #include "common/copy.h"
 #include "common/tag.h"
@@ -28,7 +28,7 @@ static int add_image_inputs(const struct build *build, const char *containerfile
 	hash_add_text(hash, build->context.os.os);
 	hash_add_text(hash, build->context.os.id);
 	hash_add_text(hash, build->context.os.version_id);
-	r = arrow_add_data(build, containerfile, hash, error);
+	r = stage_add_data(build, containerfile, hash, error);
 	return r < 0 ? r : node_tool_add_inputs(build, hash, error);
 }
 
@@ -104,7 +104,7 @@ static int add_labels(const struct build *build, const struct image *image, stru
 }
 
 /* The archive of an image, beside what is said about it. */
-static int archive_image(const struct arrow_place *place, const struct buildah *buildah,
+static int archive_image(const struct stage_place *place, const struct buildah *buildah,
 	struct image *image, struct error *error)
 {
 	_cleanup_free_ char *path = NULL;
@@ -125,23 +125,23 @@ static int archive_image(const struct arrow_place *place, const struct buildah *
 }
 
 /* What an image starts from: a kit, where it is to be able to compile. */
-static enum arrow_id base_of(const struct build *build, const struct image *image)
+static enum stage_id base_of(const struct build *build, const struct image *image)
 {
 	if (strcmp(image->role, "nic") == 0)
-		return nic_kit_applies(build) ? ARROW_NIC_KIT : ARROW_RUNTIME_BASE;
-	return kit_applies(build) ? ARROW_KIT : ARROW_RUNTIME_BASE;
+		return nic_kit_applies(build) ? STAGE_NIC_KIT : STAGE_RUNTIME_BASE;
+	return kit_applies(build) ? STAGE_KIT : STAGE_RUNTIME_BASE;
 }
 
-static int build_image(struct build *build, const struct arrow_place *place, const char *context,
+static int build_image(struct build *build, const struct stage_place *place, const char *context,
 	struct image *image, struct error *error)
 {
-	_cleanup_(arrow_buildah_done) struct buildah buildah = { .log_fd = -1 };
+	_cleanup_(stage_buildah_done) struct buildah buildah = { .log_fd = -1 };
 	_cleanup_strv_ struct strv arguments = { 0 };
 	_cleanup_strv_ struct strv labels = { 0 };
 	_cleanup_free_ char *file = NULL;
 	_cleanup_free_ char *base = NULL;
-	enum arrow_id from = base_of(build, image);
-	bool kit = from != ARROW_RUNTIME_BASE;
+	enum stage_id from = base_of(build, image);
+	bool kit = from != STAGE_RUNTIME_BASE;
 	int r = image_name(build, from, &base, error);
 
 	if (r < 0)
@@ -154,10 +154,10 @@ static int build_image(struct build *build, const struct arrow_place *place, con
 		(kit && strv_pushf(&labels, "io.slipway.kit=%s", build->states[from].key) < 0) ||
 		add_labels(build, image, &labels) < 0)
 		return error_set_errno(error, -ENOMEM, "%s image", image->role);
-	r = arrow_buildah(build, place, &buildah, error);
+	r = stage_buildah(build, place, &buildah, error);
 	if (r < 0)
 		return r;
-	if (from == ARROW_NIC_KIT)
+	if (from == STAGE_NIC_KIT)
 		buildah.target = "sources";
 	else if (strcmp(image->role, "nic") == 0)
 		buildah.target = "precompiled";
@@ -183,19 +183,19 @@ static int take_proof(const struct build *build, struct image *image, struct err
 }
 
 /* Which OFED the GPU image was bound to: images of two OFEDs share a tag. */
-static int take_peermem(const struct build *build, const struct stage *stage, struct image *image,
-	struct error *error)
+static int take_peermem(const struct build *build, const struct image_root *stage,
+	struct image *image, struct error *error)
 {
 	_cleanup_free_ char *has = NULL;
 	_cleanup_free_ char *ofed = NULL;
 	int r;
 
-	if (stage->set != ARROW_NVIDIA_SIGNED)
+	if (stage->set != STAGE_NVIDIA_SIGNED)
 		return 0;
-	r = arrow_conf_value(build, stage->set, "set.conf", "peermem", &has, error);
+	r = stage_conf_value(build, stage->set, "set.conf", "peermem", &has, error);
 	if (r < 0)
 		return r;
-	r = arrow_conf_value(build, stage->set, "set.conf", "ofed_version", &ofed, error);
+	r = stage_conf_value(build, stage->set, "set.conf", "ofed_version", &ofed, error);
 	if (r < 0)
 		return r;
 	image->peermem = strdup(!*has ? IMAGE_NO_PEERMEM : *ofed ? ofed : IMAGE_KERNELS_PEERMEM);
@@ -206,7 +206,7 @@ static int take_peermem(const struct build *build, const struct stage *stage, st
 static int check_userspace(const struct build *build, const char *version, struct error *error)
 {
 	_cleanup_free_ char *found = NULL;
-	int r = arrow_conf_value(build, ARROW_USERSPACE, "set.conf", "version", &found, error);
+	int r = stage_conf_value(build, STAGE_USERSPACE, "set.conf", "version", &found, error);
 
 	if (r < 0 || strcmp(found, version) == 0)
 		return r;
@@ -228,7 +228,7 @@ static int stage_userspace(
 			  : check_userspace(build, version, error);
 
 	if (r == 0)
-		r = arrow_open(build, ARROW_USERSPACE, &fd, error);
+		r = stage_open(build, STAGE_USERSPACE, &fd, error);
 	for (size_t i = 0; i < ARRAY_SIZE(parts) && r == 0; i++) {
 		if (!fs_exists(fd, parts[i]))
 			continue;
@@ -247,8 +247,8 @@ static int stage_tool(const struct build *build, const char *folder, struct erro
 		      : node_tool_stage(build, fd, error);
 }
 
-static int make_image(struct build *build, const struct arrow_place *place, struct stage *stage,
-	struct error *error)
+static int make_image(struct build *build, const struct stage_place *place,
+	struct image_root *stage, struct error *error)
 {
 	_cleanup_(image_free) struct image image = { .role = strdup(stage->role) };
 	_cleanup_free_ char *context = NULL;
@@ -265,7 +265,7 @@ static int make_image(struct build *build, const struct arrow_place *place, stru
 		r = fs_mkdir_parents(AT_FDCWD, userspace, 0755);
 	if (r < 0)
 		return error_set_errno(error, r, "%s", root);
-	r = arrow_conf_value(build, stage->set, "set.conf", "version", &image.version, error);
+	r = stage_conf_value(build, stage->set, "set.conf", "version", &image.version, error);
 	if (r == 0)
 		r = take_proof(build, &image, error);
 	if (r == 0)
@@ -273,28 +273,28 @@ static int make_image(struct build *build, const struct arrow_place *place, stru
 	if (r == 0)
 		r = make_reference(build, stage->role, image.version, &image, error);
 	stage->folder = root;
-	if (r == 0 && stage->set == ARROW_NVIDIA_SIGNED && arrow_applies(build, ARROW_USERSPACE))
+	if (r == 0 && stage->set == STAGE_NVIDIA_SIGNED && stage_applies(build, STAGE_USERSPACE))
 		r = stage_userspace(build, image.version, userspace, error);
 	if (r == 0)
-		r = stage_root(build, stage, error);
+		r = image_root_make(build, stage, error);
 	if (r == 0)
 		r = stage_tool(build, root, error);
 	return r < 0 ? r : build_image(build, place, context, &image, error);
 }
 
-int nic_run(struct build *build, const struct arrow_place *place, struct error *error)
+int nic_run(struct build *build, const struct stage_place *place, struct error *error)
 {
-	struct stage stage = { .role = "nic", .set = ARROW_OFED_SIGNED, .other = ARROW_COUNT };
+	struct image_root stage = { .role = "nic", .set = STAGE_OFED_SIGNED, .other = STAGE_COUNT };
 
 	return make_image(build, place, &stage, error);
 }
 
-int gpu_run(struct build *build, const struct arrow_place *place, struct error *error)
+int gpu_run(struct build *build, const struct stage_place *place, struct error *error)
 {
-	struct stage stage = {
+	struct image_root stage = {
 		.role = "gpu",
-		.set = ARROW_NVIDIA_SIGNED,
-		.other = ofed_applies(build) ? ARROW_OFED_SIGNED : ARROW_COUNT,
+		.set = STAGE_NVIDIA_SIGNED,
+		.other = ofed_applies(build) ? STAGE_OFED_SIGNED : STAGE_COUNT,
 	};
 
 	return make_image(build, place, &stage, error);

@@ -8,7 +8,7 @@
 
 #include <stddef.h>
 
-struct journal;
+struct log;
 
 struct unneeded {
 	const char *reason;    /* follows "not needed, because" */
@@ -28,5 +28,5 @@ struct unneeded {
  * Of those that are set, a note for each reason, with their names; never a value, which may be a
  * secret. @step: what the notes are told of.
  */
-void unneeded_tell(
-	struct journal *journal, const char *step, const struct unneeded *groups, size_t count);
+void ignored_env_tell(
+	struct log *log, const char *step, const struct unneeded *groups, size_t count);
