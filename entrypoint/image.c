@@ -8,7 +8,7 @@
 
 #include "common/fs.h"
 #include "common/tag.h"
-#include "entrypoint/conf.h"
+#include "common/conf.h"
 #include "entrypoint/node_build/kit.h"
 #include "module/kernel_facts.h"
 

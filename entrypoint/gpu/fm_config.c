@@ -6,7 +6,7 @@
 
 #include "common/fs.h"
 #include "common/strv.h"
-#include "entrypoint/conf.h"
+#include "common/conf.h"
 
 #define FM_CONFIG_MOST 65536
 

@@ -14,7 +14,7 @@
 
 #include "common/clock.h"
 #include "common/fs.h"
-#include "entrypoint/conf.h"
+#include "common/conf.h"
 #include "entrypoint/node_build/host_package.h"
 
 #define TOOL      "/" FETCH_TOOL

@@ -6,7 +6,7 @@
 
 #include "common/chase.h"
 #include "common/fs.h"
-#include "entrypoint/conf.h"
+#include "common/conf.h"
 
 /* Is one of the words of @list, "rhel fedora", @word? */
 static bool has_word(const char *list, const char *word)

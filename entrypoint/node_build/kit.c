@@ -6,7 +6,7 @@
 
 #include "common/copy.h"
 #include "common/fs.h"
-#include "entrypoint/conf.h"
+#include "common/conf.h"
 #include "entrypoint/image.h"
 
 static void conf_path(const char *folder, char path[PATH_MAX])

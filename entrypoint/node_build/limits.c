@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "common/fs.h"
-#include "entrypoint/conf.h"
+#include "common/conf.h"
 
 #define UNLIMITED UINT64_MAX
 

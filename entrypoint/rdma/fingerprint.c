@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "common/fs.h"
-#include "entrypoint/conf.h"
+#include "common/conf.h"
 #include "entrypoint/contract.h"
 #include "entrypoint/role/loaded.h"
 #include "entrypoint/role/module_tree.h"

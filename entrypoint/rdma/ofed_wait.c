@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "common/fs.h"
-#include "entrypoint/conf.h"
+#include "common/conf.h"
 #include "entrypoint/contract.h"
 #include "entrypoint/rdma/fingerprint.h"
 #include "entrypoint/rdma/ready_flag.h"

@@ -9,7 +9,7 @@
 #include <time.h>
 
 #include "common/fs.h"
-#include "entrypoint/conf.h"
+#include "common/conf.h"
 #include "entrypoint/contract.h"
 #include "entrypoint/rdma/ofed_wait.h"
 #include "entrypoint/rdma/ready_flag.h"

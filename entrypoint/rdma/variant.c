@@ -8,7 +8,7 @@
 
 #include "common/chase.h"
 #include "common/fs.h"
-#include "entrypoint/conf.h"
+#include "common/conf.h"
 #include "entrypoint/contract.h"
 #include "entrypoint/rdma/fingerprint.h"
 #include "entrypoint/rdma/release.h"

@@ -3,7 +3,7 @@
 #include <time.h>
 
 #include "common/fs.h"
-#include "entrypoint/conf.h"
+#include "common/conf.h"
 #include "entrypoint/contract.h"
 #include "entrypoint/engine/lock.h"
 #include "entrypoint/role/roles.h"

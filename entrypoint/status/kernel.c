@@ -3,7 +3,7 @@
 #include <sys/utsname.h>
 
 #include "common/fs.h"
-#include "entrypoint/conf.h"
+#include "common/conf.h"
 #include "entrypoint/contract.h"
 #include "entrypoint/status/part.h"
 #include "module/decompress.h"

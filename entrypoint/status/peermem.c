@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "common/fs.h"
-#include "entrypoint/conf.h"
+#include "common/conf.h"
 #include "entrypoint/contract.h"
 #include "entrypoint/rdma/ready_flag.h"
 #include "entrypoint/role/roles.h"

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "common/fs.h"
-#include "entrypoint/conf.h"
+#include "common/conf.h"
 #include "entrypoint/contract.h"
 #include "entrypoint/engine/lock.h"
 #include "entrypoint/status/part.h"

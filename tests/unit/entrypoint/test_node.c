@@ -4,7 +4,7 @@
 
 #include "common/fs.h"
 #include "entrypoint/image.h"
-#include "entrypoint/conf.h"
+#include "common/conf.h"
 #include "module/kallsyms.h"
 #include "module/sysmodule.h"
 #include "tests/unit/support.h"

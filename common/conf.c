@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "entrypoint/conf.h"
+#include "common/conf.h"
 
 #include <stdio.h>
 #include <string.h>
