@@ -46,10 +46,6 @@
 #define CONTRACT_NIC_HOST_ROOT "host"
 #define CONTRACT_GPU_HOST_ROOT "proc/1/root"
 
-/* Where a kubelet takes a container's last word from; cut at 4096 bytes there. */
-#define CONTRACT_TERMINATION_LOG      "dev/termination-log"
-#define CONTRACT_TERMINATION_LOG_SIZE 4096
-
 /*
  * What the running driver was started with: the content of DRIVER_CONFIG_DIGEST. Equal to the pod's
  * and nvidia loaded: the driver manager evicts nobody and unloads nothing (it trims white space).

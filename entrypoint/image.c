@@ -9,7 +9,6 @@
 #include "common/fs.h"
 #include "common/tag.h"
 #include "common/conf.h"
-#include "entrypoint/node_build/kit.h"
 #include "module/kernel_facts.h"
 
 void image_read(int root_fd, const char *krel, struct image *image)
@@ -76,9 +75,9 @@ static void describe_build(
 		"slipway build --kernel %s%s%s%s (a kernel of your own: --kernel-from its headers "
 		"or its node's slipway-probe file)%s",
 		krel, *image->os ? " --os " : "", image->os, ofed,
-		kit_is_there(root_fd, KIT_FOLDER) ? ""
-						  : "; or an image that compiles on the node: "
-						    "slipway build --sources-image");
+		fs_exists(root_fd, KIT_CONF) ? ""
+					     : "; or an image that compiles on the node: "
+					       "slipway build --sources-image");
 }
 
 static int refuse_kernel(int root_fd, const struct image *image, const char *krel,

@@ -7,6 +7,10 @@
 
 #define IMAGE_CONF "etc/slipway/image.conf"
 
+/* What an image carries that compiles on the node (node_build/kit.h). */
+#define KIT_FOLDER "usr/lib/slipway/kit"
+#define KIT_CONF   KIT_FOLDER "/kit.conf"
+
 struct image {
 	char role[8];           /* "gpu" or "nic" */
 	char version[64];       /* of the driver */

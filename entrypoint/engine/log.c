@@ -9,7 +9,6 @@
 #include "common/clock.h"
 #include "common/fs.h"
 #include "common/json_text.h"
-#include "entrypoint/contract.h"
 
 static void state_path(const struct log *log, const char *suffix, char *path)
 {
@@ -269,8 +268,8 @@ static bool adds_proof(const struct log *log, const char *message)
 void log_termination(const struct log *log, enum reason reason, const char *message)
 {
 	_cleanup_close_ int fd =
-		openat(log->root_fd, CONTRACT_TERMINATION_LOG, O_WRONLY | O_TRUNC | O_CLOEXEC);
-	char text[CONTRACT_TERMINATION_LOG_SIZE];
+		openat(log->root_fd, LOG_TERMINATION, O_WRONLY | O_TRUNC | O_CLOEXEC);
+	char text[LOG_TERMINATION_SIZE];
 	int length;
 
 	if (fd < 0)
@@ -279,6 +278,6 @@ void log_termination(const struct log *log, enum reason reason, const char *mess
 		adds_proof(log, message) ? "; load proof: " : "",
 		adds_proof(log, message) ? log->proof : "");
 	if (length > 0 && write(fd, text, strnlen(text, sizeof(text))) < 0)
-		(void) fprintf(stderr, "%s: /%s: %s\n", log->role, CONTRACT_TERMINATION_LOG,
-			strerror(errno));
+		(void) fprintf(
+			stderr, "%s: /%s: %s\n", log->role, LOG_TERMINATION, strerror(errno));
 }

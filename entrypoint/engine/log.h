@@ -13,6 +13,10 @@
 #include "common/error.h"
 #include "entrypoint/engine/reason.h"
 
+/* Where a kubelet reads a container's termination message; it is cut at 4096 bytes there. */
+#define LOG_TERMINATION      "dev/termination-log"
+#define LOG_TERMINATION_SIZE 4096
+
 #define LOG_PATH_SIZE 128
 #define LOG_PHASES    40 /* steps of a start whose durations are kept */
 

@@ -11,6 +11,7 @@
 #include "entrypoint/node_build/node_cache.h"
 #include "entrypoint/node_build/nodebuild.h"
 #include "entrypoint/role/roles.h"
+#include "entrypoint/status/metrics.h"
 
 #define SHARED   "mnt/shared-nvidia-driver-toolkit"
 #define KIT      SHARED "/kit"
@@ -165,6 +166,8 @@ int dtk_driver_main(int root_fd, char *const *arguments)
 {
 	struct role role = {
 		.build = &nodebuild_gpu,
+		.is_built_here = nodebuild_wanted,
+		.on_change = metrics_changed,
 		.name = "toolkit",
 		.state_folder = GPU_STATE_FOLDER,
 		.host_root = "/" CONTRACT_GPU_HOST_ROOT,
@@ -225,6 +228,8 @@ int dtk_build_main(int root_fd, char *const *arguments)
 	};
 	struct role role = {
 		.build = &toolkit,
+		.is_built_here = nodebuild_wanted,
+		.on_change = metrics_changed,
 		.name = "toolkit-build",
 		.state_folder = SHARED "/slipway",
 		.host_root = "/" CONTRACT_GPU_HOST_ROOT,

@@ -17,11 +17,13 @@
 #include "entrypoint/gpu/parameters.h"
 #include "entrypoint/gpu/gpu_ignored_env.h"
 #include "entrypoint/node_build/nodebuild.h"
+#include "entrypoint/rdma/fingerprint.h"
 #include "entrypoint/rdma/follow.h"
 #include "entrypoint/rdma/peermem_load.h"
 #include "entrypoint/status/metrics.h"
 #include "entrypoint/rdma/ofed_wait.h"
 #include "entrypoint/role/prove.h"
+#include "entrypoint/rdma/state.h"
 #include "entrypoint/role/role.h"
 #include "entrypoint/role/roles.h"
 #include "module/sysmodule.h"
@@ -134,7 +136,7 @@ static int prove(struct action *action)
 	struct module_list list;
 	int r = gpu_parameters(action);
 
-	if (r == 0 && role->peermem.due)
+	if (r == 0 && role->peermem->due)
 		r = peermem_prepare(action);
 	gpu_module_list(role, &list);
 	return r < 0 ? r : prove_modules(action, list.names, list.count, list.required);
@@ -269,6 +271,10 @@ int gpu_main(int root_fd, char *const *arguments)
 				   .unloads_holders = true,
 				   .devices = gpu_devices,
 				   .build = &nodebuild_gpu,
+				   .is_built_here = nodebuild_wanted,
+				   .on_change = metrics_changed,
+				   .prove_peer = fingerprint_for_proof,
+				   .peermem = &gpu.peermem,
 				   .root_fd = root_fd,
 				   .arguments = arguments,
 				   .watches = gpu_watches,

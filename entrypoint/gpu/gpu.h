@@ -4,6 +4,7 @@
 
 #include "entrypoint/gpu/gpu_daemons.h"
 #include "entrypoint/gpu/fast_path.h"
+#include "entrypoint/rdma/state.h"
 #include "entrypoint/role/role.h"
 
 struct gpu {
@@ -16,6 +17,7 @@ struct gpu {
 	bool devices_are_free; /* no other driver has a device of ours (devices.h) */
 	struct fast_path fast_path;
 	struct gpu_daemons daemons;
+	struct peermem_state peermem;
 };
 
 static inline struct gpu *gpu_of(void *role)

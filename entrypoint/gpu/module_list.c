@@ -2,6 +2,7 @@
 #include "entrypoint/gpu/module_list.h"
 
 #include "common/fs.h"
+#include "entrypoint/rdma/state.h"
 #include "entrypoint/contract.h"
 
 static void add(struct module_list *list, const char *name)
@@ -23,7 +24,7 @@ void gpu_module_list(const struct role *role, struct module_list *list)
 	add(list, "nvidia_modeset");
 	if (role->options.drm)
 		add(list, "nvidia_drm");
-	if (role->peermem.due)
+	if (role->peermem->due)
 		add(list, "nvidia_peermem");
 	list->required = list->count;
 	if (!role->options.drm && has_drm_conf(role))

@@ -4,7 +4,9 @@
 #include "common/fs.h"
 #include "entrypoint/contract.h"
 #include "entrypoint/role/prove.h"
+#include "entrypoint/rdma/fingerprint.h"
 #include "entrypoint/role/role.h"
+#include "entrypoint/status/metrics.h"
 #include "entrypoint/role/roles.h"
 #include "module/sysmodule.h"
 
@@ -121,6 +123,8 @@ static int run(int root_fd, const char *name, const char *const *module, const c
 			.state_folder = GPU_STATE_FOLDER,
 			.host_root = "/" CONTRACT_GPU_HOST_ROOT,
 			.root_fd = root_fd,
+			.on_change = metrics_changed,
+			.prove_peer = fingerprint_for_proof,
 			.watches = sidecar_watches,
 			.watch_count = ARRAY_SIZE(sidecar_watches),
 		},

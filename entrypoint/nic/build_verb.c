@@ -6,6 +6,7 @@
 #include "entrypoint/contract.h"
 #include "entrypoint/nic/nic.h"
 #include "entrypoint/role/roles.h"
+#include "entrypoint/status/metrics.h"
 
 static int identify(struct action *action)
 {
@@ -48,6 +49,8 @@ int nic_build_main(int root_fd, char *const *arguments)
 			.arguments = arguments,
 			.options = { .verb = "build" },
 			.read_inputs = read_inputs,
+			.is_built_here = nodebuild_wanted,
+			.on_change = metrics_changed,
 			.once = true,
 		},
 		.lock_fd = -1,

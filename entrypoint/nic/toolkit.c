@@ -13,6 +13,7 @@
 #include "entrypoint/node_build/nodebuild.h"
 #include "entrypoint/node_build/run.h"
 #include "entrypoint/role/roles.h"
+#include "entrypoint/status/metrics.h"
 
 /* ---- the driver's container */
 
@@ -311,6 +312,8 @@ int nic_dtk_main(int root_fd, char *const *arguments)
 			.arguments = arguments,
 			.options = { .verb = "dtk-build" },
 			.read_inputs = read_inputs,
+			.is_built_here = nodebuild_wanted,
+			.on_change = metrics_changed,
 			.build = &toolkit.build,
 		},
 		.build = { .recipe = "ofed", .role = "nic", .in_place = true },

@@ -7,6 +7,7 @@
 #include "entrypoint/contract.h"
 #include "entrypoint/node_build/nodebuild.h"
 #include "entrypoint/role/roles.h"
+#include "entrypoint/status/metrics.h"
 
 /* For an OFED whose headers are here already, and that no nvidia-peermem was made for. */
 static bool wants_peermem(const void *context)
@@ -62,6 +63,8 @@ int build_main(int root_fd, char *const *arguments)
 		.state_folder = GPU_STATE_FOLDER,
 		.host_root = "/" CONTRACT_GPU_HOST_ROOT,
 		.build = &nodebuild_gpu,
+		.is_built_here = nodebuild_wanted,
+		.on_change = metrics_changed,
 		.root_fd = root_fd,
 		.arguments = arguments,
 		.options = { .verb = "build" },

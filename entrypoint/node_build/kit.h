@@ -9,9 +9,7 @@
 #include <stdbool.h>
 
 #include "common/error.h"
-
-#define KIT_FOLDER "usr/lib/slipway/kit"
-#define KIT_CONF   KIT_FOLDER "/kit.conf"
+#include "entrypoint/image.h"
 
 struct kit {
 	char id[80];        /* a hash of all that is in the kit, the compiler included */

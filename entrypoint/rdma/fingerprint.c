@@ -3,6 +3,7 @@
 
 #include <limits.h>
 #include <string.h>
+#include <sys/utsname.h>
 
 #include "common/fs.h"
 #include "common/conf.h"
@@ -171,4 +172,42 @@ void fingerprint_version(int root_fd, char text[64])
 		(void) snprintf(text, 64, "%s", ofed.version);
 	else if (fs_read_line(root_fd, "sys/module/mlx5_core/version", &line) == 0 && *line)
 		(void) snprintf(text, 64, "%s", line);
+}
+
+/* Where OFED's container shows the symvers of what it loaded. */
+static int list_symvers(const struct role *role, struct strv *symvers)
+{
+	_cleanup_strv_ struct strv paths = { 0 };
+	struct utsname system;
+
+	/* On a host with OFED of its own they are of what is installed, which need not be loaded.
+	 */
+	if (role->options.host_ofed || !fs_exists(role->root_fd, CONTRACT_OFED_READY))
+		return 0;
+	(void) uname(&system);
+	if (strv_pushf(&paths, CONTRACT_OFED_SOURCES "/ofa_kernel/%s/%s/Module.symvers",
+		    system.machine, role->krel) < 0 ||
+		strv_pushf(&paths, CONTRACT_OFED_SOURCES "/ofa_kernel/%s/Module.symvers",
+			role->krel) < 0 ||
+		strv_push(&paths, CONTRACT_OFED_SOURCES "/ofa_kernel/default/Module.symvers") < 0)
+		return -ENOMEM;
+	for (size_t i = 0; i < paths.count; i++)
+		if (fs_exists(role->root_fd, paths.items[i]))
+			return strv_push(symvers, paths.items[i]);
+	return 0;
+}
+
+int fingerprint_for_proof(const struct role *role, struct prove_peer *ret)
+{
+	struct fingerprint ofed = { .crc = 0 };
+
+	fingerprint_version(role->root_fd, ret->version);
+	ret->is_known = fingerprint_read(role->root_fd, &ofed);
+	if (ret->is_known) {
+		memcpy(ret->exporter, ofed.exporter, sizeof(ret->exporter));
+		memcpy(ret->build_id, ofed.build_id, sizeof(ret->build_id));
+		ret->crc = ofed.crc;
+		ret->builds = ofed.builds; /* theirs to free */
+	}
+	return list_symvers(role, &ret->symvers);
 }

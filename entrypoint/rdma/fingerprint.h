@@ -9,7 +9,7 @@
 #include <stdbool.h>
 
 #include "common/strv.h"
-#include "entrypoint/engine/plan.h"
+#include "entrypoint/role/prove.h"
 #include "module/elf_module.h"
 
 struct fingerprint {
@@ -44,3 +44,6 @@ void fingerprint_free(struct fingerprint *fingerprint);
  * says of itself, which OFED's does and the kernel's own does not; "unknown" where nobody tells.
  */
 void fingerprint_version(int root_fd, char text[64]);
+
+/* What the load proof wants to know of that OFED: role->prove_peer. -ENOMEM. */
+int fingerprint_for_proof(const struct role *role, struct prove_peer *ret) _must_check_;

@@ -10,6 +10,7 @@
 
 #include "common/clock.h"
 #include "common/fs.h"
+#include "entrypoint/rdma/state.h"
 #include "entrypoint/contract.h"
 #include "entrypoint/rdma/fingerprint.h"
 #include "entrypoint/rdma/ofed_wait.h"
@@ -80,7 +81,7 @@ static void watch_files(struct role *role)
 /* A lock that cannot be had because there is no shared folder is nobody's: follow then. */
 static bool open_lock(struct role *role)
 {
-	struct peermem_state *state = &role->peermem;
+	struct peermem_state *state = role->peermem;
 
 	if (state->lock_opened)
 		return true;
@@ -95,7 +96,7 @@ static bool open_lock(struct role *role)
 
 static bool take_turn(struct role *role, unsigned happened, uint64_t *wake_ms)
 {
-	struct peermem_state *state = &role->peermem;
+	struct peermem_state *state = role->peermem;
 
 	if (state->follows)
 		return true;
@@ -113,7 +114,7 @@ static bool take_turn(struct role *role, unsigned happened, uint64_t *wake_ms)
 /* The state of affairs goes to the journal when it is new, and to the status while it is bad. */
 static void tell(struct role *role, enum reason reason, const char *text)
 {
-	struct peermem_state *state = &role->peermem;
+	struct peermem_state *state = role->peermem;
 
 	if (strncmp(state->told, text, sizeof(state->told) - 1) == 0)
 		return;
@@ -133,7 +134,7 @@ static bool gpu_serves(const struct role *role)
 
 	if (!sysmodule_is_live(role->root_fd, "nvidia"))
 		return false;
-	if (!role->peermem.always)
+	if (!role->peermem->always)
 		return true;
 	return fs_read_line(role->root_fd, CONTRACT_DAEMONS_STATUS, &status) == 0 &&
 	       strcmp(status, "Ready") == 0;
@@ -173,12 +174,12 @@ static uint64_t ready_since(const struct role *role, uint64_t looked_us)
 	if (fstatat(role->root_fd, CONTRACT_OFED_READY, &flag, 0) < 0)
 		return looked_us;
 	came_us = (uint64_t) flag.st_mtim.tv_sec * 1000000 + (uint64_t) flag.st_mtim.tv_nsec / 1000;
-	return came_us > role->peermem.missing_us && came_us < looked_us ? came_us : looked_us;
+	return came_us > role->peermem->missing_us && came_us < looked_us ? came_us : looked_us;
 }
 
 static void tell_loaded(struct role *role, uint64_t since_us)
 {
-	struct peermem_state *state = &role->peermem;
+	struct peermem_state *state = role->peermem;
 	uint64_t now_us = wall_us();
 	char text[128];
 
@@ -195,7 +196,7 @@ static void tell_loaded(struct role *role, uint64_t since_us)
 
 static bool wait_for(struct role *role, const char *missing, uint64_t *wake_ms)
 {
-	struct peermem_state *state = &role->peermem;
+	struct peermem_state *state = role->peermem;
 	const char *exporter = ofed_exporter(role);
 
 	state->missing_us = wall_us();
@@ -211,7 +212,7 @@ static bool wait_for(struct role *role, const char *missing, uint64_t *wake_ms)
 
 static bool somebody_unloaded_it(struct role *role, uint64_t *wake_ms)
 {
-	struct peermem_state *state = &role->peermem;
+	struct peermem_state *state = role->peermem;
 	uint64_t now_ms = clock_monotonic_ms();
 
 	if (state->present) {
@@ -234,7 +235,7 @@ static bool somebody_unloaded_it(struct role *role, uint64_t *wake_ms)
 /* True when it did something: then what is there has changed, and is looked at again. */
 static bool load(struct role *role, uint64_t *wake_ms)
 {
-	struct peermem_state *state = &role->peermem;
+	struct peermem_state *state = role->peermem;
 	uint64_t looked_us = wall_us();
 	const char *missing = what_is_missing(role);
 	char build_id[BUILD_ID_HEX_SIZE];
@@ -258,7 +259,7 @@ static bool load(struct role *role, uint64_t *wake_ms)
 
 static bool release(struct role *role, uint64_t *wake_ms)
 {
-	struct peermem_state *state = &role->peermem;
+	struct peermem_state *state = role->peermem;
 	struct action outcome;
 
 	/* The answer was given: as long as the users are there, it is the same. */
@@ -291,7 +292,7 @@ static bool act(struct role *role, uint64_t *wake_ms)
 {
 	if (!sysmodule_exists(role->root_fd, PEERMEM_MODULE))
 		return load(role, wake_ms);
-	role->peermem.present = true;
+	role->peermem->present = true;
 	if (comes_or_goes(role))
 		wake_by(wake_ms, clock_monotonic_ms() + COMING_RETRY_MS);
 	if (peermem_is_asked_to_go(role->root_fd))
@@ -309,16 +310,16 @@ static void keep_root_fitting(struct role *role)
 	_cleanup_(fingerprint_free) struct fingerprint ofed = { .crc = 0 };
 	struct action outcome;
 
-	if (role->peermem.always || !fingerprint_read(role->root_fd, &ofed) ||
-		ofed.crc == role->peermem.root_crc)
+	if (role->peermem->always || !fingerprint_read(role->root_fd, &ofed) ||
+		ofed.crc == role->peermem->root_crc)
 		return;
-	role->peermem.root_crc = ofed.crc;
+	role->peermem->root_crc = ofed.crc;
 	(void) plan_do(&role->plan, &choose_step, &outcome);
 }
 
 void peermem_follow(struct role *role, unsigned happened, uint64_t *wake_ms)
 {
-	if (!role->peermem.always && !role->options.rdma)
+	if (!role->peermem->always && !role->options.rdma)
 		return;
 	watch_files(role);
 	/* The kernel tells of a module's end a moment before its folder is gone. */

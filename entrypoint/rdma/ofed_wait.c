@@ -8,6 +8,7 @@
 #include "entrypoint/contract.h"
 #include "entrypoint/rdma/fingerprint.h"
 #include "entrypoint/rdma/ready_flag.h"
+#include "entrypoint/rdma/state.h"
 #include "entrypoint/role/role.h"
 #include "entrypoint/role/roles.h"
 #include "entrypoint/role/mountinfo.h"
@@ -66,11 +67,11 @@ static bool exports_peer_memory(struct role *role, const char *exporter)
 	char owner[64];
 
 	sysmodule_build_id(role->root_fd, exporter, build_id);
-	if (*build_id && strcmp(build_id, role->without_peer_memory) == 0)
+	if (*build_id && strcmp(build_id, role->peermem->without_peer_memory) == 0)
 		return false;
 	if (kallsyms_exporter(role->root_fd, CONTRACT_PEER_REGISTER, owner, sizeof(owner)) == 0)
 		return true;
-	memcpy(role->without_peer_memory, build_id, sizeof(build_id));
+	memcpy(role->peermem->without_peer_memory, build_id, sizeof(build_id));
 	return false;
 }
 
@@ -158,7 +159,7 @@ int ofed_wait(struct action *action)
 	struct role *role = action->role;
 	int r = find_ofed(action);
 
-	role->peermem.due = r == 0;
+	role->peermem->due = r == 0;
 	if (r == 0 || ofed_has_nic(role->root_fd))
 		return r;
 	log_event(&role->log, "note", role->log.step, 0, REASON_NONE,

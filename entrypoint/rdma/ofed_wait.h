@@ -7,7 +7,7 @@
 struct role;
 
 /*
- * STEP_WAIT: 0 once OFED is there (role->peermem.due is set then), 1 with what is missing. Watches
+ * STEP_WAIT: 0 once OFED is there (role->peermem->due is set then), 1 with what is missing. Watches
  * the folder of the flag; modules that come are told by uevents. Host OFED (USE_HOST_MOFED) has no
  * flag. A node without a Mellanox PCI function is not waited for: 0, told, and nothing is due.
  * Fails at once (REASON_NO_PEER_MEMORY) when the OFED of a NIC container has no peer-memory

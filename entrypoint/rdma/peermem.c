@@ -6,13 +6,16 @@
 #include "common/fs.h"
 #include "entrypoint/contract.h"
 #include "entrypoint/rdma/ofed_wait.h"
+#include "entrypoint/rdma/fingerprint.h"
 #include "entrypoint/rdma/follow.h"
 #include "entrypoint/rdma/peermem_load.h"
 #include "entrypoint/node_build/nodebuild.h"
 #include "entrypoint/rdma/release.h"
 #include "entrypoint/rdma/variant.h"
+#include "entrypoint/rdma/state.h"
 #include "entrypoint/role/role.h"
 #include "entrypoint/role/roles.h"
+#include "entrypoint/status/metrics.h"
 #include "module/sysmodule.h"
 
 static int wait_nvidia(struct action *action)
@@ -46,7 +49,7 @@ static bool is_due(const void *context)
 {
 	const struct role *role = context;
 
-	return role->peermem.due;
+	return role->peermem->due;
 }
 
 /* The driver container unloads all of its modules itself: this one waits, loads, and follows OFED.
@@ -69,13 +72,17 @@ static const struct watch peermem_watches[] = {
 
 int peermem_main(int root_fd, char *const *arguments)
 {
+	struct peermem_state state = { .always = true };
 	struct role role = {
 		.name = "peermem",
 		.state_folder = GPU_STATE_FOLDER,
 		.host_root = "/" CONTRACT_GPU_HOST_ROOT,
 		.build = &nodebuild_gpu,
 		.root_fd = root_fd,
-		.peermem = { .always = true },
+		.is_built_here = nodebuild_wanted,
+		.on_change = metrics_changed,
+		.prove_peer = fingerprint_for_proof,
+		.peermem = &state,
 		.watches = peermem_watches,
 		.watch_count = ARRAY_SIZE(peermem_watches),
 	};

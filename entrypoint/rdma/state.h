@@ -8,6 +8,7 @@
 #include "module/elf_module.h"
 
 struct peermem_state {
+	char without_peer_memory[BUILD_ID_HEX_SIZE]; /* of an RDMA core that lacks the interface */
 	bool always;  /* the role is there for peermem: it need not be asked for by a variable */
 	bool due;     /* OFED was there when the role started: its plan loads peermem */
 	bool follows; /* the lock is ours (peermem/follow.h) */

@@ -12,6 +12,7 @@
 #include "entrypoint/contract.h"
 #include "entrypoint/rdma/fingerprint.h"
 #include "entrypoint/rdma/release.h"
+#include "entrypoint/rdma/state.h"
 #include "entrypoint/role/role.h"
 #include "module/kernel_facts.h"
 #include "module/symvers.h"
@@ -28,7 +29,7 @@ int peermem_path(const void *context, char *path, size_t size)
 		role->krel);
 	if (fs_exists(role->root_fd, path))
 		return 0;
-	if (!role->peermem.always)
+	if (!role->peermem || !role->peermem->always)
 		return -ENOENT;
 	/* What the pod's driver container compiled lies in its root, and not in this one's. */
 	(void) snprintf(path, size,

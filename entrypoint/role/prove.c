@@ -4,15 +4,12 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <string.h>
-#include <sys/utsname.h>
 
 #include "common/chase.h"
 #include "common/clock.h"
 #include "common/fs.h"
 #include "entrypoint/contract.h"
-#include "entrypoint/rdma/fingerprint.h"
 #include "entrypoint/role/load.h"
-#include "entrypoint/role/role.h"
 #include "entrypoint/role/securityfs.h"
 #include "module/kernel_facts.h"
 #include "module/sysmodule.h"
@@ -30,10 +27,10 @@ struct proving {
 	size_t module_count;
 	struct proof_member *members;
 	struct proof_set set;
-	struct strv trees, symvers, driver_symvers;
+	struct strv trees, symvers;
 	char facts[PATH_MAX];
 	char used[PATH_MAX];
-	struct fingerprint ofed;
+	struct prove_peer peer;
 	struct running_word word;
 	struct cms_facts signer; /* of the image's own modules */
 	struct running_cert cert;
@@ -54,8 +51,8 @@ static void proving_done(struct proving *proving)
 	strv_free(&proving->paths);
 	strv_free(&proving->trees);
 	strv_free(&proving->symvers);
-	strv_free(&proving->driver_symvers);
-	fingerprint_free(&proving->ofed);
+	strv_free(&proving->peer.builds);
+	strv_free(&proving->peer.symvers);
 	cleanup_close(&proving->security_fd);
 	loader_close(&proving->loader);
 }
@@ -167,30 +164,6 @@ static int open_members(struct proving *proving)
 	return 0;
 }
 
-/* Where OFED's container shows the symvers of what it loaded. */
-static int add_driver_symvers(struct proving *proving)
-{
-	const struct role *role = proving->role;
-	_cleanup_strv_ struct strv paths = { 0 };
-	struct utsname system;
-
-	/* On a host with OFED of its own they are of what is installed, which need not be loaded.
-	 */
-	if (role->options.host_ofed || !fs_exists(role->root_fd, CONTRACT_OFED_READY))
-		return 0;
-	(void) uname(&system);
-	if (strv_pushf(&paths, CONTRACT_OFED_SOURCES "/ofa_kernel/%s/%s/Module.symvers",
-		    system.machine, role->krel) < 0 ||
-		strv_pushf(&paths, CONTRACT_OFED_SOURCES "/ofa_kernel/%s/Module.symvers",
-			role->krel) < 0 ||
-		strv_push(&paths, CONTRACT_OFED_SOURCES "/ofa_kernel/default/Module.symvers") < 0)
-		return -ENOMEM;
-	for (size_t i = 0; i < paths.count; i++)
-		if (fs_exists(role->root_fd, paths.items[i]))
-			return strv_push(&proving->driver_symvers, paths.items[i]);
-	return 0;
-}
-
 /* The node's own; links in its tree mean what they mean there, not in this container. */
 static int list_host_symvers(struct proving *proving, const char *host)
 {
@@ -227,7 +200,9 @@ static int list_sources(struct proving *proving)
 		r = strv_push(&proving->trees, "");
 	if (r == 0)
 		r = strv_push(&proving->trees, host);
-	return r < 0 ? r : add_driver_symvers(proving);
+	if (r == 0 && role->prove_peer)
+		r = role->prove_peer(role, &proving->peer);
+	return r;
 }
 
 /* Whose signature the image's own modules have, with the id of that key as the build knew it. */
@@ -263,7 +238,7 @@ static int look_at_kernel(struct proving *proving)
 		.trees = &proving->trees,
 		.image_tree = "",
 		.read_keyring = running_read_keyring,
-		.driver_symvers = &proving->driver_symvers,
+		.driver_symvers = &proving->peer.symvers,
 		.gone = &proving->gone,
 		.modules = (const struct elf_module *const *) proving->modules,
 		.module_count = proving->module_count,
@@ -278,12 +253,12 @@ static int look_at_kernel(struct proving *proving)
 		KERNEL_FACTS_FOLDER "/%s/" KERNEL_FACTS_FILE, role->krel);
 	(void) snprintf(proving->used, sizeof(proving->used),
 		KERNEL_FACTS_FOLDER "/%s/" KERNEL_FACTS_USED, role->krel);
-	if (fingerprint_read(role->root_fd, &proving->ofed)) {
-		proving->word = (struct running_word){ proving->ofed.exporter,
-			proving->ofed.build_id, CONTRACT_PEER_REGISTER, proving->ofed.crc };
+	if (proving->peer.is_known) {
+		proving->word = (struct running_word){ proving->peer.exporter,
+			proving->peer.build_id, CONTRACT_PEER_REGISTER, proving->peer.crc };
 		sources.words = &proving->word;
 		sources.word_count = 1;
-		sources.driver_builds = &proving->ofed.builds;
+		sources.driver_builds = &proving->peer.builds;
 	}
 	sources.certs = &proving->cert;
 	sources.cert_count = find_signer(proving);
@@ -325,20 +300,18 @@ static int check_peermem(const struct proving *proving)
 static int judge(struct proving *proving, uint64_t begun_us)
 {
 	struct action *action = proving->action;
-	char ofed_loaded[64];
 	const struct judgement judgement = {
 		.set = &proving->set,
 		.running = proving->running,
 		.krel = proving->role->krel,
 		.ofed_version = proving->role->image.ofed_version,
-		.ofed_loaded = ofed_loaded,
+		.ofed_loaded = *proving->peer.version ? proving->peer.version : "unknown",
 		.replacing = proving->gone.count > 0,
 	};
 	struct error text = { "" };
 	uint64_t took_us;
 	int r;
 
-	fingerprint_version(proving->role->root_fd, ofed_loaded);
 	r = prove_judge(&judgement, &action->reason, &text);
 	took_us = clock_monotonic_us() - begun_us;
 	worker_report(action->worker, proving->aside ? WORKER_NOTE : WORKER_PROOF,

@@ -6,9 +6,21 @@
  */
 #pragma once
 
-#include "entrypoint/engine/plan.h"
+#include "entrypoint/role/role.h"
+#include "module/elf_module.h"
 #include "module/proof_set.h"
 #include "module/running.h"
+
+/* What the node's OFED says of itself: what nvidia-peermem is bound to. Freed by the proof. */
+struct prove_peer {
+	bool is_known;     /* of the module that is loaded now: the next four */
+	char exporter[64]; /* the module that exports the peer-memory interface */
+	char build_id[BUILD_ID_HEX_SIZE];
+	uint32_t crc;
+	struct strv builds;  /* "name build-id" of all of its modules that are loaded */
+	char version[64];    /* for messages, "unknown" where nothing says it */
+	struct strv symvers; /* where it shows what its modules export */
+};
 
 /*
  * STEP_WORKER: proves these modules with their dependencies; those of them that are loaded and stay

@@ -8,8 +8,6 @@
 #include "common/fs.h"
 #include "entrypoint/engine/lock.h"
 #include "entrypoint/role/mountinfo.h"
-#include "entrypoint/status/metrics.h"
-#include "entrypoint/node_build/nodebuild.h"
 #include "entrypoint/variables.h"
 
 int action_fail(struct action *action, enum reason reason, int code, const char *format, ...)
@@ -85,7 +83,7 @@ int role_identify(struct action *action)
 	(void) snprintf(role->krel, sizeof(role->krel), "%s", system.release);
 	image_read(role->root_fd, role->krel, &role->image);
 	r = image_has_kernel(role->root_fd, &role->image, role->krel, &action->error);
-	if (r == -ENOENT && nodebuild_wanted(role))
+	if (r == -ENOENT && role->is_built_here && role->is_built_here(role))
 		return 0; /* a later step makes them */
 	if (r == 0)
 		r = image_driver_modules(
@@ -229,7 +227,7 @@ int role_run(struct role *role, const struct step *steps, size_t step_count)
 
 	role->lock_fd = -1;
 	log_prepare(&role->log, role->root_fd, role->name, role->state_folder);
-	role->log.changed = metrics_changed;
+	role->log.changed = role->on_change;
 	if (events_open(&role->events, &error) < 0)
 		return refuse(role, REASON_INTERNAL, &error);
 	if (options_read(&role->options, role->arguments, &error) < 0)

@@ -8,13 +8,14 @@
 #include "entrypoint/image.h"
 #include "entrypoint/options.h"
 #include "entrypoint/engine/plan.h"
-#include "entrypoint/rdma/state.h"
 #include "module/elf_module.h"
 
 #define ROLE_KREL_SIZE 65 /* struct utsname's release */
 
 struct role;
 struct nodebuild;
+struct peermem_state;
+struct prove_peer;
 
 /* Something that a role looks after while it serves. */
 struct watch {
@@ -40,6 +41,16 @@ struct role {
 	bool unloads_holders;       /* and what holds its modules, whoever loaded it */
 	const char *const *devices; /* prefixes of the device paths whose users keep modules busy */
 	const struct nodebuild *build; /* what it compiles on a node, or NULL: nothing */
+	/*
+	 * Of a role that compiles what its image lacks (nodebuild_wanted()), or NULL: will a later
+	 * step make the modules? role_identify() does not fail then.
+	 */
+	bool (*is_built_here)(const void *role);
+	/* Called when the state changed, or what is waited for (metrics_changed()); or NULL. */
+	void (*on_change)(const struct log *log);
+	/* What the node's OFED says of itself (fingerprint_for_proof()); or NULL. */
+	int (*prove_peer)(const struct role *role, struct prove_peer *ret);
+	struct peermem_state *peermem; /* of the roles that load nvidia-peermem, else NULL */
 	int root_fd;
 	int lock_fd;
 	/*
@@ -51,9 +62,7 @@ struct role {
 	char *const *arguments; /* after the verb, or NULL where a role takes none */
 	struct options options;
 	struct image image;
-	char without_peer_memory[BUILD_ID_HEX_SIZE]; /* of an RDMA core that lacks the interface */
-	struct strv driver_modules;                  /* the image's own, for this kernel */
-	struct peermem_state peermem;                /* of the GPU and the peermem role */
+	struct strv driver_modules; /* the image's own, for this kernel */
 	const struct watch *watches;
 	size_t watch_count;
 	struct events events;
