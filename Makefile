@@ -80,8 +80,20 @@ $(O)/%.o: %.c
 
 include tests/tests.mk
 
+man_pages := $(patsubst docs/man/%.scd,$(O)/man/%,$(wildcard docs/man/*.scd))
+
+$(O)/man/%: docs/man/%.scd
+	@mkdir -p $(@D)
+	@echo "  MAN     $@"
+	$(Q)scdoc <$< >$@
+
+.PHONY: man
+man: $(man_pages) ## make the man pages
+
 .PHONY: install
-install: all ## install under $(DESTDIR)$(prefix)
+install: all man ## install under $(DESTDIR)$(prefix)
+	$(Q)for page in $(man_pages); do \
+		install -D -m 644 $$page $(DESTDIR)$(prefix)/share/man/man$${page##*.}/$${page##*/} || exit 1; done
 	install -D -m 755 $(O)/slipway $(DESTDIR)$(prefix)/bin/slipway
 	install -D -m 755 $(O)/slipway-init $(DESTDIR)$(prefix)/libexec/slipway/slipway-init
 	install -D -m 755 $(O)/slipway-probe $(DESTDIR)$(prefix)/libexec/slipway/slipway-probe
