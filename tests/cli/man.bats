@@ -63,14 +63,17 @@ verbs() {
 }
 
 @test "every exit code of slipway is in slipway.1, and every reason of slipway-init in slipway-init.8" {
-    local code name
-    for code in $(sed -n 's/^\tEXIT_CODE_[A-Z_]* = \([0-9]*\),.*/\1/p' "$repository/cli/exit_code.h"); do
-        echo "$code"
-        grep -qE "^\*$code\*" "$pages/slipway.1.scd"
+    local codes names word
+    mapfile -t codes < <(sed -n 's/^\tEXIT_CODE_[A-Z_]* = \([0-9]*\),.*/\1/p' "$repository/cli/exit_code.h")
+    mapfile -t names < <(sed -nE 's/^\| ([A-Z_]+) \| [0-9]+ \|.*/\1/p' "$repository/docs/reasons.md")
+    [ "${#codes[@]}" -gt 20 ] && [ "${#names[@]}" -gt 20 ]
+    for word in "${codes[@]}"; do
+        echo "$word"
+        grep -qE "^\*$word\*" "$pages/slipway.1.scd"
     done
-    for name in $(sed -nE 's/^\| ([A-Z_]+) \| [0-9]+ \|.*/\1/p' "$repository/docs/reasons.md"); do
-        echo "$name"
-        grep -qwE "$name" "$pages/slipway-init.8.scd"
+    for word in "${names[@]}"; do
+        echo "$word"
+        grep -qwE "$word" "$pages/slipway-init.8.scd"
     done
 }
 
