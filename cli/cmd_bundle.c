@@ -8,7 +8,6 @@
 #include "cli/stage/stage_tools.h"
 #include "cli/bundle/bundle.h"
 #include "cli/bundle/bundle_archive.h"
-#include "cli/stage/lockfile.h"
 #include "cli/slipway_version.h"
 #include "cli/stage/supervise.h"
 #include "cli/output_place.h"
@@ -142,7 +141,7 @@ static int collect_with(
 	progress_start(&build->context.progress, build->options.common.json);
 	r = build_prepare(build, error);
 	if (r == 0)
-		r = lockfile_make(build, error);
+		r = kernel_lock(&build->kernel, error);
 	if (r == 0)
 		r = bundle_collect(build, &verb->manifest, folder, error);
 	cache_end_run(&build->context.cache);
@@ -157,7 +156,7 @@ static int collect_one(struct verb *verb, const char *krel, const char *folder, 
 	build.options.krel = krel;
 	r = collect_with(verb, &build, folder, error);
 	if (r < 0)
-		verb->failure = build.failure;
+		verb->failure = build.context.failure;
 	build_done(&build);
 	context_close(&build.context);
 	return r;

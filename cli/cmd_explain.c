@@ -51,8 +51,9 @@ static const struct option own_options[] = {
 };
 
 struct verb {
-	struct build
-		build; /* its options.common are the verb's, the rest is for fetching a kernel */
+	struct common_options common;
+	struct context context;
+	struct kernel found; /* for fetching a kernel */
 	struct explain_sources sources;
 	struct strv texts;
 	char *read; /* what texts' file or stdin has; NULL: they are the text */
@@ -110,7 +111,7 @@ static int parse(int argc, char **argv, struct verb *verb, struct error *error)
 		.take_argument = take_argument,
 		.context = verb,
 	};
-	struct common_options *common = &verb->build.options.common;
+	struct common_options *common = &verb->common;
 	int r = common_options_parse(argc, argv, &parser, common, error);
 
 	return r < 0 || common->help ? r : check(verb, error);
@@ -284,7 +285,7 @@ static int run(struct verb *verb, struct error *error)
 		r = error_set_errno(error, -ENOMEM, "explain");
 	if (r < 0)
 		return r;
-	if (verb->build.options.common.json)
+	if (verb->common.json)
 		print_json(&verb->explanation);
 	else
 		print_text(verb);
@@ -304,9 +305,9 @@ static void verb_close(struct verb *verb)
 	strv_free(&verb->sources.trust);
 	strv_free(&verb->texts);
 	free(verb->read);
-	build_done(&verb->build);
-	context_close(&verb->build.context);
-	build_options_free(&verb->build.options);
+	kernel_free(&verb->found);
+	context_close(&verb->context);
+	common_options_free(&verb->common);
 }
 
 static int fail(int code, const struct error *error)
@@ -325,8 +326,8 @@ static int work(void *context)
 
 	/* What was to be fetched failed for its own reasons; all else is what was given. */
 	if (r < 0)
-		return fail(verb->build.failure ? (int) exit_code_for(r, verb->build.failure)
-						: EXIT_CODE_USAGE,
+		return fail(verb->context.failure ? (int) exit_code_for(r, verb->context.failure)
+						  : EXIT_CODE_USAGE,
 			&error);
 	r = run(verb, &error);
 	return r < 0 ? fail((int) exit_code_for(r, EXIT_CODE_INTERNAL), &error) : EXIT_CODE_OK;
@@ -335,10 +336,10 @@ static int work(void *context)
 /* With a folder of this run, which goes when the work ends in whatever way. */
 static int supervised(struct verb *verb)
 {
-	struct context *context = &verb->build.context;
-	bool json = verb->build.options.common.json;
+	struct context *context = &verb->context;
+	bool json = verb->common.json;
 	struct error error = { 0 };
-	int r = context_open(&verb->build.options.common, context, &error);
+	int r = context_open(&verb->common, context, &error);
 
 	if (r == 0)
 		r = cache_start_run(&context->cache, buildah_sweep, &error);
@@ -354,7 +355,7 @@ static int supervised(struct verb *verb)
 int explain_command(int argc, char **argv)
 {
 	_cleanup_(verb_close) struct verb verb = {
-		.build = { .context = CONTEXT_CLOSED },
+		.context = CONTEXT_CLOSED,
 		.opened = EXPLAIN_CLOSED,
 	};
 	struct error error = { 0 };
@@ -366,12 +367,13 @@ int explain_command(int argc, char **argv)
 			error.text);
 		return EXIT_CODE_USAGE;
 	}
-	if (verb.build.options.common.help) {
+	if (verb.common.help) {
 		(void) fputs(usage_text, stdout);
 		common_options_usage(stdout);
 		return EXIT_CODE_OK;
 	}
-	verb.sources.build = &verb.build;
+	verb.found.context = &verb.context;
+	verb.sources.found = &verb.found;
 	r = read_texts(&verb, &error);
 	if (r < 0)
 		return fail((int) exit_code_for(r, EXIT_CODE_INTERNAL), &error);

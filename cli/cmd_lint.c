@@ -5,9 +5,8 @@
 #include <json-c/json.h>
 #include <string.h>
 
-#include "cli/stage/build.h"
 #include "cli/image/buildah.h"
-#include "cli/stage/lockfile.h"
+#include "cli/kernel/kernel.h"
 #include "cli/stage/supervise.h"
 #include "common/json_text.h"
 
@@ -25,9 +24,10 @@ static const char usage_text[] =
 	"  --lock FILE      take the kernel from a lock instead of the lists\n";
 
 struct verb {
-	struct build build;
-	bool ofed;
-	bool nvidia;
+	struct common_options common;
+	struct context context;
+	struct kernel kernel;
+	struct kernel_purpose purpose;
 };
 
 enum {
@@ -53,9 +53,10 @@ static int take_drivers(struct verb *verb, const char *value, struct error *erro
 
 	if (strv_split(&names, value, ",") < 0)
 		return error_set_errno(error, -ENOMEM, "--drivers");
-	verb->ofed = strv_contains(&names, "ofed");
-	verb->nvidia = strv_contains(&names, "nvidia");
-	if (names.count == 0 || names.count != (size_t) verb->ofed + (size_t) verb->nvidia)
+	verb->purpose.ofed = strv_contains(&names, "ofed");
+	verb->purpose.nvidia = strv_contains(&names, "nvidia");
+	if (names.count == 0 ||
+		names.count != (size_t) verb->purpose.ofed + (size_t) verb->purpose.nvidia)
 		return error_set(error, -EINVAL,
 			"--drivers %s: ofed, nvidia or ofed,nvidia is wanted", value);
 	return 0;
@@ -65,31 +66,31 @@ static int take_argument(void *context, char *argument, struct error *error)
 {
 	struct verb *verb = context;
 
-	if (verb->build.options.krel)
+	if (verb->kernel.request.krel)
 		return error_set(error, -EINVAL, "%s: one kernel release is expected", argument);
-	verb->build.options.krel = argument;
+	verb->kernel.request.krel = argument;
 	return 0;
 }
 
 static int take(void *context, int option, char *value, struct error *error)
 {
 	struct verb *verb = context;
-	struct build_options *options = &verb->build.options;
+	struct kernel_request *request = &verb->kernel.request;
 
 	switch (option) {
 	case OPTION_KERNEL:
 		return take_argument(context, value, error);
 	case OPTION_KERNEL_FROM:
-		return strv_push(&options->kernel_from, value) < 0
+		return strv_push(&request->files, value) < 0
 			       ? error_set_errno(error, -ENOMEM, "--kernel-from")
 			       : 0;
 	case OPTION_DRIVERS:
 		return take_drivers(verb, value, error);
 	case OPTION_COMPILER:
-		options->compiler = value;
+		request->compiler = value;
 		return 0;
 	case OPTION_LOCK:
-		options->lock = value;
+		request->lock = value;
 		return 0;
 	default:
 		return error_set(error, -EINVAL, "no such option");
@@ -105,12 +106,12 @@ static int parse(int argc, char **argv, struct verb *verb, struct error *error)
 		.take_argument = take_argument,
 		.context = verb,
 	};
-	struct build_options *options = &verb->build.options;
-	int r = common_options_parse(argc, argv, &parser, &options->common, error);
+	const struct kernel_request *request = &verb->kernel.request;
+	int r = common_options_parse(argc, argv, &parser, &verb->common, error);
 
-	if (r < 0 || options->common.help)
+	if (r < 0 || verb->common.help)
 		return r;
-	if (!options->krel && !options->lock && !options->kernel_from.count)
+	if (!request->krel && !request->lock && !request->files.count)
 		return error_set(error, -EINVAL,
 			"a kernel release, --kernel-from or --lock is missing: what uname -r "
 			"prints on the node, or newest");
@@ -119,7 +120,7 @@ static int parse(int argc, char **argv, struct verb *verb, struct error *error)
 
 static void print_text(const struct verb *verb, const struct lint *lint)
 {
-	const struct kernel_record *record = &verb->build.record;
+	const struct kernel_record *record = &verb->kernel.record;
 
 	(void) printf("%s (%s), made with %s, vermagic \"%s\"\n", record->krel,
 		*record->arch ? record->arch : "unknown architecture",
@@ -141,14 +142,14 @@ static int print_json(
 {
 	json_object *root = json_object_new_object();
 	json_object *findings = lint_json(lint);
-	json_object *record = kernel_record_json(&verb->build.record);
+	json_object *record = kernel_record_json(&verb->kernel.record);
 	int r = root && findings && record ? 0 : -ENOMEM;
 
 	if (r == 0) {
 		(void) json_object_object_add(root, "event", json_object_new_string("result"));
 		(void) json_object_object_add(root, "exit_code", json_object_new_int((int) code));
 		(void) json_object_object_add(
-			root, "os", json_object_new_string(verb->build.context.os.os));
+			root, "os", json_object_new_string(verb->context.os.os));
 		(void) json_object_object_add(root, "findings", json_object_get(findings));
 		(void) json_object_object_add(root, "record", json_object_get(record));
 		(void) puts(json_object_to_json_string_ext(
@@ -160,34 +161,34 @@ static int print_json(
 	return r < 0 ? error_set_errno(error, r, "lint") : 0;
 }
 
-/* Sets the build's failure to EXIT_CODE_LINT where a finding is an error. */
+/* Sets the context's failure to EXIT_CODE_LINT where a finding is an error. */
 static int judge(struct verb *verb, struct error *error)
 {
-	struct build *build = &verb->build;
+	struct kernel *kernel = &verb->kernel;
 	_cleanup_(lint_free) struct lint lint = { 0 };
 	enum exit_code code;
-	int r = build_prepare(build, error);
+	int r = kernel_find(kernel, error);
 
 	if (r < 0)
 		return r;
-	r = lockfile_make(build, error);
+	r = kernel_lock(kernel, error);
 	if (r == 0)
-		r = build_read_tree(build, error);
-	if (r < 0 && build_read_node(build, error) == 0)
+		r = kernel_open_tree(kernel, error);
+	if (r < 0 && kernel_open_node(kernel, error) == 0)
 		r = 0;
 	if (r == 0)
-		r = build_lint(build, verb->ofed, verb->nvidia, &lint, error);
+		r = kernel_lint(kernel, &verb->purpose, &lint, error);
 	if (r < 0)
 		return r;
 	code = lint_count(&lint, LINT_ERROR) ? EXIT_CODE_LINT : EXIT_CODE_OK;
-	if (build->options.common.json) {
+	if (verb->common.json) {
 		r = print_json(verb, &lint, code, error);
 		if (r < 0)
 			return r;
 	} else {
 		print_text(verb, &lint);
 	}
-	build->failure = code;
+	verb->context.failure = code;
 	return 0;
 }
 
@@ -195,69 +196,68 @@ static int judge(struct verb *verb, struct error *error)
 static int work(void *context)
 {
 	struct verb *verb = context;
-	struct build *build = &verb->build;
 	struct error error = { 0 };
 
-	progress_start(&build->context.progress, build->options.common.json);
+	progress_start(&verb->context.progress, verb->common.json);
 	if (judge(verb, &error) == 0)
-		return (int) build->failure;
-	if (build->failure == EXIT_CODE_OK)
-		build->failure = EXIT_CODE_INTERNAL;
+		return (int) verb->context.failure;
+	if (verb->context.failure == EXIT_CODE_OK)
+		verb->context.failure = EXIT_CODE_INTERNAL;
 	(void) fflush(stdout);
 	(void) fprintf(stderr, "slipway lint: %s\n", error.text);
-	if (build->options.common.json) {
+	if (verb->common.json) {
 		(void) printf("{\"event\":\"failed\",\"exit_code\":%d,\"message\":",
-			(int) build->failure);
+			(int) verb->context.failure);
 		json_text_string(stdout, error.text);
 		(void) puts("}");
 	}
-	return (int) build->failure;
+	return (int) verb->context.failure;
 }
 
 static int start(struct verb *verb)
 {
-	struct build *build = &verb->build;
 	struct error error = { 0 };
-	int r = context_open(&build->options.common, &build->context, &error);
+	int r = context_open(&verb->common, &verb->context, &error);
 
 	if (r == 0)
-		r = cache_start_run(&build->context.cache, buildah_sweep, &error);
+		r = cache_start_run(&verb->context.cache, buildah_sweep, &error);
 	if (r < 0) {
 		(void) fprintf(stderr, "slipway lint: %s\n", error.text);
 		return (int) exit_code_for(r, EXIT_CODE_INTERNAL);
 	}
 	r = supervise(work, verb);
 	if (r != 0)
-		buildah_sweep(build->context.cache.run_path);
-	cache_end_run(&build->context.cache);
-	return supervise_report(r, "lint", build->options.common.json, "nothing was judged");
+		buildah_sweep(verb->context.cache.run_path);
+	cache_end_run(&verb->context.cache);
+	return supervise_report(r, "lint", verb->common.json, "nothing was judged");
 }
 
 int lint_command(int argc, char **argv)
 {
 	struct verb verb = {
-		.build = { .context = CONTEXT_CLOSED, .tree_only = true },
-		.ofed = true,
-		.nvidia = true,
+		.context = CONTEXT_CLOSED,
+		.kernel.request.no_modules = true,
+		.purpose = { .ofed = true, .nvidia = true },
 	};
 	struct error error = { 0 };
 	int r;
 
-	verb.build.options.nvidia = "none";
+	verb.kernel.context = &verb.context;
 	r = parse(argc, argv, &verb, &error);
 	if (r < 0) {
 		(void) fprintf(stderr, "slipway lint: %s\nslipway lint --help lists the options\n",
 			error.text);
 		r = EXIT_CODE_USAGE;
-	} else if (verb.build.options.common.help) {
+	} else if (verb.common.help) {
 		(void) fputs(usage_text, stdout);
 		common_options_usage(stdout);
 		r = EXIT_CODE_OK;
 	} else {
 		r = start(&verb);
 	}
-	build_done(&verb.build);
-	context_close(&verb.build.context);
-	build_options_free(&verb.build.options);
+	strv_free(&verb.kernel.request.files);
+	kernel_free(&verb.kernel);
+	context_close(&verb.context);
+	common_options_free(&verb.common);
 	return r;
 }

@@ -6,7 +6,7 @@
 
 #include "cli/context.h"
 #include "cli/exit_code.h"
-#include "cli/stage/extras.h"
+#include "cli/kernel/kernel.h"
 #include "cli/stage/supervise.h"
 #include "cli/output_place.h"
 #include "cli/resolve_output.h"
@@ -203,24 +203,23 @@ static int check_outputs(const struct resolve_options *options, struct error *er
 }
 
 static int make_tree(const struct resolve_options *options, struct resolve_result *result,
-	struct build *build, struct error *error)
+	struct context *context, struct error *error)
 {
 	int r;
 
 	/* Where nobody watches the download's lines help, too; not beside JSON. */
 	if (!options->common.json)
-		progress_start(&build->context.progress, false);
-	r = resolve_tree_make(build, &result->answer.lock, options->tree, options->owner, error);
+		progress_start(&context->progress, false);
+	r = resolve_tree_make(context, &result->answer.lock, options->tree, options->owner, error);
 	if (r < 0)
-		result->exit_code = build->failure;
+		result->exit_code = context->failure;
 	return r;
 }
 
 /* Sets the result's exit code. */
 static void run(const struct resolve_options *options, struct resolve_result *result,
-	struct build *build, struct error *error)
+	struct context *context, struct error *error)
 {
-	struct context *context = &build->context;
 	int r = check_outputs(options, error);
 
 	if (r < 0) {
@@ -237,7 +236,7 @@ static void run(const struct resolve_options *options, struct resolve_result *re
 	clear_progress(&context->progress);
 	result->exit_code = r < 0 ? context_exit_code(r) : EXIT_CODE_OK;
 	if (r == 0 && options->tree)
-		r = make_tree(options, result, build, error);
+		r = make_tree(options, result, context, error);
 	if (r < 0 || !options->output || options->list)
 		return;
 	r = write_lock(&result->answer.lock, options->output, error);
@@ -255,12 +254,12 @@ static void result_free(struct resolve_result *result)
 static int work(void *context)
 {
 	const struct resolve_options *options = context;
-	struct build build = { .context = CONTEXT_CLOSED };
+	struct context opened = CONTEXT_CLOSED;
 	_cleanup_(result_free) struct resolve_result result = { 0 };
 	struct error error = { 0 };
 
-	run(options, &result, &build, &error);
-	result.os = build.context.os.name;
+	run(options, &result, &opened, &error);
+	result.os = opened.os.name;
 	result.is_list = options->list;
 	result.explain = options->explain;
 	result.is_written = options->output && strcmp(options->output, "-") == 0;
@@ -268,8 +267,7 @@ static int work(void *context)
 		resolve_output_json(&result, &error);
 	else
 		resolve_output_text(&result, &error);
-	build_done(&build);
-	context_close(&build.context);
+	context_close(&opened);
 	return (int) result.exit_code;
 }
 

@@ -146,7 +146,7 @@ static int parse(int argc, char **argv, struct verify *verify, struct error *err
 		.take_argument = take_argument,
 		.context = verify,
 	};
-	struct common_options *common = &verify->build.options.common;
+	struct common_options *common = &verify->common;
 	int r = common_options_parse(argc, argv, &parser, common, error);
 
 	if (r < 0 || common->help)
@@ -168,7 +168,7 @@ static enum exit_code exit_code(const struct verify *verify, int r)
 		return verify->failure;
 	case -EACCES:
 	case -EPERM:
-		return verify->build.failure ? verify->build.failure : EXIT_CODE_INTERNAL;
+		return verify->context.failure ? verify->context.failure : EXIT_CODE_INTERNAL;
 	default:
 		return exit_code_for(r, verify->failure);
 	}
@@ -187,7 +187,7 @@ static int work(void *context)
 	code = (int) exit_code(verify, r);
 	(void) fflush(stdout);
 	(void) fprintf(stderr, "slipway verify: %s\n", error.text);
-	if (verify->build.options.common.json) {
+	if (verify->common.json) {
 		(void) printf("{\"exit_code\":%d,\"message\":", code);
 		json_text_string(stdout, error.text);
 		(void) puts("}");
@@ -198,10 +198,10 @@ static int work(void *context)
 /* With a folder of this run, which goes when the work ends in whatever way. */
 static int supervised(struct verify *verify)
 {
-	struct context *context = &verify->build.context;
-	bool json = verify->build.options.common.json;
+	struct context *context = &verify->context;
+	bool json = verify->common.json;
 	struct error error = { 0 };
-	int r = context_open(&verify->build.options.common, context, &error);
+	int r = context_open(&verify->common, context, &error);
 
 	if (r == 0)
 		r = cache_start_run(&context->cache, buildah_sweep, &error);
@@ -230,7 +230,7 @@ int verify_command(int argc, char **argv)
 			"slipway verify: %s\nslipway verify --help lists the options\n",
 			error.text);
 		r = EXIT_CODE_USAGE;
-	} else if (verify.build.options.common.help) {
+	} else if (verify.common.help) {
 		(void) fputs(usage_text, stdout);
 		common_options_usage(stdout);
 		r = EXIT_CODE_OK;
@@ -238,8 +238,8 @@ int verify_command(int argc, char **argv)
 		r = verify_needs_cache(&verify) ? supervised(&verify) : work(&verify);
 	}
 	verify_close(&verify);
-	build_done(&verify.build);
-	context_close(&verify.build.context);
-	build_options_free(&verify.build.options);
+	kernel_free(&verify.found);
+	context_close(&verify.context);
+	common_options_free(&verify.common);
 	return r;
 }

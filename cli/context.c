@@ -142,6 +142,12 @@ int context_download(struct context *context, struct error *error)
 	return download_open(&options, &context->download, error);
 }
 
+int context_fail(struct context *context, enum exit_code code, int r)
+{
+	context->failure = exit_code_for(r, code);
+	return r;
+}
+
 enum exit_code context_exit_code(int error_number)
 {
 	switch (error_number) {

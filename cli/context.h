@@ -27,6 +27,7 @@ struct context {
 	struct mirrors mirrors; /* of that os; empty until context_mirrors() */
 	bool has_mirrors;
 	struct download *download; /* NULL until context_download() */
+	enum exit_code failure;    /* of what failed, by context_fail(); else EXIT_CODE_OK */
 };
 
 /* Whose newest kernel is meant where nothing tells. */
@@ -73,6 +74,9 @@ int context_resolve(struct context *context, struct resolve_request *request,
 /* Every release that the os's lists have, oldest first: resolve_list(). */
 int context_list(struct context *context, struct strv *krels, struct resolve_answer *ret,
 	struct error *error) _must_check_;
+
+/* Remembers the exit code for @r, @code where the errno alone does not tell. Returns @r. */
+int context_fail(struct context *context, enum exit_code code, int r);
 
 /* What the verb's exit code is when one of these functions failed. */
 enum exit_code context_exit_code(int error_number);

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "cli/image/buildah.h"
+#include "cli/kernel/kernel.h"
 #include "cli/output_place.h"
 #include "common/copy.h"
 #include "common/fs.h"
@@ -83,37 +84,23 @@ static int place_tree(int tree_fd, const char *folder, pid_t owner, struct error
 	return error_set_errno(error, r, "--tree %s", bare);
 }
 
-static int fetch(struct build *build, const char *folder, pid_t owner, struct error *error)
+int resolve_tree_make(struct context *context, const struct lock *lock, const char *folder,
+	pid_t owner, struct error *error)
 {
+	struct kernel kernel = { .context = context, .lock = *lock };
 	_cleanup_close_ int fd = -1;
-	int r = stages_make(build, STAGE_BIT(STAGE_KERNEL), error);
+	int r = cache_start_run(&context->cache, buildah_sweep, error);
 
-	if (r == 0)
-		r = stage_open(build, STAGE_KERNEL, &fd, error);
 	if (r < 0)
-		return r;
-	build->failure = EXIT_CODE_OUTPUT;
-	r = place_tree(fd, folder, owner, error);
-	if (r == -ENOSPC)
-		build->failure = EXIT_CODE_DISK_FULL;
-	return r;
-}
-
-int resolve_tree_make(struct build *build, const struct lock *lock, const char *folder, pid_t owner,
-	struct error *error)
-{
-	struct cache *cache = &build->context.cache;
-	int r = cache_start_run(cache, buildah_sweep, error);
-
-	if (r < 0) {
-		build->failure = exit_code_for(r, EXIT_CODE_INTERNAL);
-		return r;
+		return context_fail(context, EXIT_CODE_INTERNAL, r);
+	r = kernel_tree(&kernel, &fd, error);
+	if (r == 0) {
+		r = place_tree(fd, folder, owner, error);
+		if (r < 0)
+			context->failure = r == -ENOSPC ? EXIT_CODE_DISK_FULL : EXIT_CODE_OUTPUT;
 	}
-	build->tree_only = true;
-	build->options.nvidia = "none";
-	build->lock = *lock;
-	r = fetch(build, folder, owner, error);
-	build->lock = (struct lock){ 0 };
-	cache_end_run(cache);
+	kernel.lock = (struct lock){ 0 }; /* the caller's */
+	kernel_free(&kernel);
+	cache_end_run(&context->cache);
 	return r;
 }

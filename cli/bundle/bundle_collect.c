@@ -58,15 +58,16 @@ static bool is_listed(const struct collecting *collecting, const char *path)
 
 static int add_lock(const struct collecting *collecting, struct error *error)
 {
-	_cleanup_free_ char *text = lock_write(&collecting->build->lock);
+	_cleanup_free_ char *text = lock_write(&collecting->build->kernel.lock);
 	int r;
 
-	if (!text || asprintf(&collecting->target->lock, "locks/%s-%s.json",
-			     collecting->build->lock.os, collecting->build->lock.krel) < 0)
+	if (!text ||
+		asprintf(&collecting->target->lock, "locks/%s-%s.json",
+			collecting->build->kernel.lock.os, collecting->build->kernel.lock.krel) < 0)
 		return error_set_errno(error, -ENOMEM, "lock");
 	if (is_listed(collecting, collecting->target->lock))
-		return error_set(
-			error, -EINVAL, "kernel %s is named twice", collecting->build->lock.krel);
+		return error_set(error, -EINVAL, "kernel %s is named twice",
+			collecting->build->kernel.lock.krel);
 	r = fs_mkdir_parents(collecting->folder_fd, "locks", 0755);
 	if (r == 0)
 		r = fs_write_atomic(
@@ -78,12 +79,12 @@ static int add_lock(const struct collecting *collecting, struct error *error)
 static int add_downloads(const struct collecting *collecting, struct error *error)
 {
 	struct build *build = collecting->build;
-	int r = stage_fetch(build, NULL, error);
+	int r = kernel_fetch(&build->kernel, NULL, error);
 
-	for (size_t i = 0; i < build->lock.count && r == 0; i++) {
+	for (size_t i = 0; i < build->kernel.lock.count && r == 0; i++) {
 		_cleanup_free_ char *path = NULL;
 
-		if (asprintf(&path, "blobs/sha256/%s", build->lock.packages[i].sha256) < 0)
+		if (asprintf(&path, "blobs/sha256/%s", build->kernel.lock.packages[i].sha256) < 0)
 			return error_set_errno(error, -ENOMEM, "bundle");
 		if (is_listed(collecting, path))
 			continue;
@@ -125,7 +126,7 @@ static int add_image(const struct collecting *collecting, enum stage_id stage, s
 	if (r < 0)
 		return r;
 	image->stage = strdup(stage_get(stage)->name);
-	image->key = strdup(build->states[stage].key);
+	image->key = strdup(build->outputs[stage].key);
 	image->id = buildah_image_id(image->name);
 	if (!image->id)
 		return error_set(error, -ENOENT, "image %s is gone from the storage: run again",
@@ -248,9 +249,9 @@ static int describe(const struct collecting *collecting, struct error *error)
 	struct bundle_target *target = collecting->target;
 	int r = base_sources_stamp(build, &target->refreshed);
 
-	target->krel = strdup(build->lock.krel);
-	target->os = strdup(build->lock.os);
-	target->arch = strdup(build->lock.arch);
+	target->krel = strdup(build->kernel.lock.krel);
+	target->os = strdup(build->kernel.lock.os);
+	target->arch = strdup(build->kernel.lock.arch);
 	target->unsigned_lists = strdup(build->options.common.allow_unsigned ? "yes" : "no");
 	if (r == 0 && (!target->krel || !target->os || !target->arch || !target->unsigned_lists))
 		r = -ENOMEM;
@@ -268,7 +269,7 @@ int bundle_collect(struct build *build, struct bundle_manifest *manifest, const 
 
 	if (fd < 0)
 		return error_set_errno(error, -errno, "%s", folder);
-	r = build_read_tree(build, error);
+	r = kernel_open_tree(&build->kernel, error);
 	if (r == 0)
 		r = stages_make(
 			build, STAGE_BIT(STAGE_TOOLCHAIN) | STAGE_BIT(STAGE_RUNTIME_BASE), error);

@@ -151,7 +151,7 @@ static int take_image(struct build *build, const struct bundle *bundle,
 	if (r < 0)
 		return error_set_errno(error, r, "%s: lock in the cache", image->stage);
 	/* Made here before, or taken: it is used as it is, whatever the bundle has. */
-	if (cache_use(cache, output) && image_still_there(build, output))
+	if (cache_use(cache, output) && image_still_there(output))
 		return 0;
 	r = pull(bundle, image->file, image->id, error);
 	there = buildah_image_id(image->name);

@@ -77,7 +77,7 @@ static int read_kernel(
 	if (r == 0 && kind == VERIFY_KERNEL_FOLDER)
 		r = read_folder(opened, kernels->items[0], error);
 	else if (r == 0)
-		r = verify_kernel_fetch(&opened->kernel, sources->build, kernels, error);
+		r = verify_kernel_fetch(&opened->kernel, sources->found, kernels, error);
 	return r;
 }
 
@@ -85,7 +85,7 @@ static int read_kernel(
 static int open_input(
 	struct verify_input *input, const struct explain_sources *sources, struct error *error)
 {
-	struct context *context = &sources->build->context;
+	struct context *context = sources->found->context;
 	int r;
 
 	if (!verify_input_unpacks(input))

@@ -12,7 +12,7 @@ struct explain_sources {
 	struct strv with;
 	struct strv trust; /* certificates */
 	/* Its options.common are the verb's; its context is open where explain_needs_cache(). */
-	struct build *build;
+	struct kernel *found; /* of verify_kernel_fetch() */
 };
 
 struct explain_opened {

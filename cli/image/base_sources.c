@@ -110,8 +110,8 @@ static int add_source(struct build *build, const struct repository *repository,
 	const struct context *context = &build->context;
 	_cleanup_free_ char *url = NULL;
 	_cleanup_free_ char *options = NULL;
-	int r = mirrors_url(mirror, repository, &context->os, build->lock.krel, context->arch,
-		context->options->snapshot, &url, error);
+	int r = mirrors_url(mirror, repository, &context->os, build->kernel.lock.krel,
+		context->arch, context->options->snapshot, &url, error);
 
 	if (r < 0)
 		return r;

@@ -38,8 +38,8 @@ static int copy_set(const struct build *build, enum stage_id set, int root_fd, s
 
 	if (r < 0)
 		return r;
-	if (asprintf(&from, "lib/modules/%s", build->lock.krel) < 0 ||
-		asprintf(&to, MODULES_FOLDER "/%s", build->lock.krel) < 0)
+	if (asprintf(&from, "lib/modules/%s", build->kernel.lock.krel) < 0 ||
+		asprintf(&to, MODULES_FOLDER "/%s", build->kernel.lock.krel) < 0)
 		return error_set_errno(error, -ENOMEM, "stage");
 	r = copy_into(build, set, from, root_fd, to, error);
 	for (size_t i = 0; i < ARRAY_SIZE(parts) && r == 0; i++)
@@ -59,7 +59,7 @@ static int copy_kernel_modules(const struct build *build, enum stage_id set, enu
 	_cleanup_close_ int set_fd = -1;
 	_cleanup_close_ int other_fd = -1;
 	_cleanup_close_ int usr_fd = open(usr, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	struct depends depends = { .krel = build->lock.krel };
+	struct depends depends = { .krel = build->kernel.lock.krel };
 	int r = usr_fd < 0 ? error_set_errno(error, -errno, "%s", usr)
 			   : stage_open(build, STAGE_MODULES, &kernel_fd, error);
 
@@ -145,7 +145,9 @@ static int add_set_line(
 {
 	_cleanup_free_ char *folder = NULL;
 	char id[HASH_HEX_SIZE];
-	int r = asprintf(&folder, MODULES_FOLDER "/%s/updates", build->lock.krel) < 0 ? -ENOMEM : 0;
+	int r = asprintf(&folder, MODULES_FOLDER "/%s/updates", build->kernel.lock.krel) < 0
+			? -ENOMEM
+			: 0;
 
 	if (r == 0)
 		r = image_set_id(root_fd, folder, id);
@@ -161,8 +163,8 @@ static int write_both(const struct build *build, int root_fd, const char *text, 
 	_cleanup_free_ char *of_kernel = NULL;
 	int r;
 
-	if (asprintf(&of_kernel, KERNEL_FACTS_FOLDER "/%s/" KERNEL_FACTS_IMAGE, build->lock.krel) <
-		0)
+	if (asprintf(&of_kernel, KERNEL_FACTS_FOLDER "/%s/" KERNEL_FACTS_IMAGE,
+		    build->kernel.lock.krel) < 0)
 		return error_set_errno(error, -ENOMEM, "image.conf");
 	r = fs_mkdir_parents(root_fd, "etc/slipway", 0755);
 	if (r == 0)
@@ -186,7 +188,7 @@ static int write_conf(
 	if (strv_pushf(&lines, "role=%s", stage->role) < 0 ||
 		strv_pushf(&lines, "version=%s", version) < 0 ||
 		strv_pushf(&lines, "os=%s", build->context.os.os) < 0 ||
-		strv_pushf(&lines, "krel=%s", build->lock.krel) < 0)
+		strv_pushf(&lines, "krel=%s", build->kernel.lock.krel) < 0)
 		return error_set_errno(error, -ENOMEM, "image.conf");
 	r = add_set_line(build, root_fd, &lines, error);
 	if (r == 0 && stage->other != STAGE_COUNT)
@@ -211,7 +213,7 @@ static int run_depmod(const struct build *build, const char *usr, struct error *
 	if (r == 0)
 		r = strv_push(&argv, usr);
 	if (r == 0)
-		r = strv_push(&argv, build->lock.krel);
+		r = strv_push(&argv, build->kernel.lock.krel);
 	return r < 0 ? error_set_errno(error, r, "depmod") : tool_run(&argv, NULL, error);
 }
 

@@ -114,7 +114,7 @@ static int write_used(
 
 	if (asprintf(&from, "%s/" KERNEL_FACTS_SYMVERS, folder) < 0 ||
 		asprintf(&to, "%s/" KERNEL_FACTS_USED, folder) < 0 ||
-		asprintf(&modules, "usr/lib/modules/%s", build->lock.krel) < 0)
+		asprintf(&modules, "usr/lib/modules/%s", build->kernel.lock.krel) < 0)
 		return error_set_errno(error, -ENOMEM, "kernel facts");
 	if (!fs_exists(root_fd, from))
 		return 0;
@@ -154,8 +154,8 @@ static void read_config(const struct build *build, int kernel_fd, struct kernel_
 {
 	_cleanup_free_ char *text = NULL;
 
-	if (build->record.config_source && *build->record.config_source &&
-		fs_read(kernel_fd, build->record.config_source, 0, &text, NULL) == 0)
+	if (build->kernel.record.config_source && *build->kernel.record.config_source &&
+		fs_read(kernel_fd, build->kernel.record.config_source, 0, &text, NULL) == 0)
 		kernel_options_of_config(text, options);
 }
 
@@ -166,13 +166,13 @@ static int read_module(const struct build *build, struct kernel_facts *facts, st
 	_cleanup_(elf_module_close) struct elf_module *module = NULL;
 	_cleanup_strv_ struct strv paths = { 0 };
 	_cleanup_close_ int fd = -1;
-	const char *vermagic = build->record.vermagic;
+	const char *vermagic = build->kernel.record.vermagic;
 	int r = stage_open(build, STAGE_MODULES, &fd, error);
 
 	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(folders) && !paths.count; i++) {
 		_cleanup_free_ char *folder = NULL;
 
-		if (asprintf(&folder, "lib/modules/%s/%s", build->lock.krel, folders[i]) < 0)
+		if (asprintf(&folder, "lib/modules/%s/%s", build->kernel.lock.krel, folders[i]) < 0)
 			return error_set_errno(error, -ENOMEM, "kernel facts");
 		if (depends_list_modules(fd, folder, &paths) == -ENOMEM)
 			return error_set_errno(error, -ENOMEM, "kernel facts");
@@ -202,7 +202,7 @@ static int write_facts(
 	if (r == 0)
 		r = stage_open(build, STAGE_KERNEL, &kernel_fd, error);
 	if (r == 0)
-		r = kernel_tree_open(kernel_fd, build->lock.krel, &build_fd, error);
+		r = kernel_tree_open(kernel_fd, build->kernel.lock.krel, &build_fd, error);
 	if (r < 0)
 		return r;
 	read_build(build_fd, facts.build, sizeof(facts.build));
@@ -223,8 +223,9 @@ int image_root_add_kernel(
 	_cleanup_free_ char *ofed = NULL;
 	int r;
 
-	if (asprintf(&folder, KERNEL_FACTS_FOLDER "/%s", build->lock.krel) < 0 ||
-		asprintf(&from, "lib/modules/%s/build/Module.symvers", build->lock.krel) < 0 ||
+	if (asprintf(&folder, KERNEL_FACTS_FOLDER "/%s", build->kernel.lock.krel) < 0 ||
+		asprintf(&from, "lib/modules/%s/build/Module.symvers", build->kernel.lock.krel) <
+			0 ||
 		asprintf(&to, "%s/" KERNEL_FACTS_SYMVERS, folder) < 0 ||
 		asprintf(&ofed, "%s/" KERNEL_FACTS_OFED, folder) < 0)
 		return error_set_errno(error, -ENOMEM, "kernel facts");

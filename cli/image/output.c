@@ -60,7 +60,8 @@ static json_object *images_to_json(const struct build *build, const struct outpu
 	json_object *root = json_object_new_object();
 	json_object *list = json_object_new_array();
 
-	(void) json_object_object_add(root, "krel", json_object_new_string(build->lock.krel));
+	(void) json_object_object_add(
+		root, "krel", json_object_new_string(build->kernel.lock.krel));
 	(void) json_object_object_add(root, "os", json_object_new_string(build->context.os.os));
 	for (size_t i = 0; i < outputs->count; i++)
 		(void) json_object_array_add(list, image_to_json(&outputs->images[i]));
@@ -118,7 +119,7 @@ static int place_file(
 static int write_records(const struct build *build, struct outputs *outputs, int dir_fd)
 {
 	_cleanup_(put_json) json_object *images = images_to_json(build, outputs);
-	_cleanup_free_ char *lock = lock_write(&build->lock);
+	_cleanup_free_ char *lock = lock_write(&build->kernel.lock);
 	_cleanup_free_ char *text = NULL;
 	_cleanup_close_ int proof_fd =
 		open(stage_output(build, STAGE_PROOF), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -262,10 +263,10 @@ static void say_use(const struct build *build, const struct image *image)
 			branch ? branch : image->version);
 }
 
-static bool any_ran(const struct build *build)
+static bool any_ran(struct build *build)
 {
 	for (size_t i = 0; i < STAGE_COUNT; i++)
-		if (build->states[i].ran)
+		if (stage_cached(build, i)->ran)
 			return true;
 	return false;
 }
@@ -333,7 +334,7 @@ static void say_image(const struct build *build, const struct outputs *outputs, 
 			      ": the one without is kept for an image whose modules will load\n");
 }
 
-static void say_text(const struct build *build, const struct outputs *outputs, bool nothing)
+static void say_text(struct build *build, const struct outputs *outputs, bool nothing)
 {
 	const char *output = build->options.output;
 
@@ -370,7 +371,7 @@ int output_write(struct build *build, struct error *error)
 		r = to_folder(build, &outputs, error);
 	if (r < 0) {
 		/* No mirror is asked here: what is refused is ours. */
-		build->failure =
+		build->context.failure =
 			r == -EACCES ? EXIT_CODE_OUTPUT : exit_code_for(r, EXIT_CODE_OUTPUT);
 		return r;
 	}
@@ -386,8 +387,9 @@ void output_failure(const struct build *build, const struct error *error)
 	(void) fprintf(stderr, "slipway build: %s\n", error->text);
 	if (!build->context.progress.json)
 		return;
-	(void) printf("{\"event\":\"failed\",\"exit_code\":%d,\"reason\":", (int) build->failure);
-	json_text_string(stdout, exit_code_text((int) build->failure));
+	(void) printf(
+		"{\"event\":\"failed\",\"exit_code\":%d,\"reason\":", (int) build->context.failure);
+	json_text_string(stdout, exit_code_text((int) build->context.failure));
 	(void) fputs(",\"message\":", stdout);
 	json_text_string(stdout, error->text);
 	(void) puts("}");

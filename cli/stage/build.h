@@ -8,15 +8,13 @@
 
 #include <stdint.h>
 
+#include "cli/cached.h"
 #include "cli/context.h"
 #include "cli/exit_code.h"
+#include "cli/kernel/kernel.h"
 #include "cli/stage/options.h"
 #include "cli/stage/signing.h"
 #include "cli/stage/source.h"
-#include "kernels/local/local.h"
-#include "kernels/resolve/lock.h"
-#include "kernels/lint/lint.h"
-#include "kernels/tree/record.h"
 
 /* In the order in which they are made. */
 enum stage_id {
@@ -52,13 +50,6 @@ enum stage_id {
 struct build;
 struct bundle;
 
-/* Where a stage's run writes. */
-struct stage_place {
-	const char *folder; /* the output, absolute; renamed to its place when run() succeeds */
-	const char *log;    /* a file for what the programs print */
-	const char *key;
-};
-
 struct stage {
 	const char *name;                           /* in the cache and in messages */
 	enum exit_code failure;                     /* where the errno does not tell more */
@@ -70,21 +61,13 @@ struct stage {
 	int (*add_inputs)(const struct build *build, struct hash *hash, struct error *error);
 	int (*run)(struct build *build, const struct stage_place *place, struct error *error);
 	/* Is what the output stands for outside the cache (an image) still there? NULL: yes. */
-	bool (*still_there)(const struct build *build, const char *output);
-};
-
-struct stage_state {
-	char key[HASH_HEX_SIZE];
-	char *output; /* absolute path in the cache */
-	bool ran;     /* in this run of the program */
+	bool (*still_there)(const char *path);
 };
 
 struct build {
 	struct build_options options;
 	struct context context;
-	struct local_kernel local; /* what --kernel-from names; count is 0 without it */
-	struct lock lock;
-	struct strv compilers; /* that the distribution's lists have; none when no list was read */
+	struct kernel kernel;
 	struct bundle *bundle; /* cli/bundle/bundle.h; NULL without --bundle */
 	struct source ofed;
 	struct source nvidia;
@@ -93,53 +76,27 @@ struct build {
 	struct source gdrcopy;
 	struct source nvidia_fs;
 	struct signing signing;
-	struct kernel_record record; /* its strings are NULL until build_read_tree() */
-	bool no_tree;                /* the record is of a probe bundle's configuration alone */
-	bool tree_only;              /* no images are made: any distribution will do */
-	bool tree_with_modules;      /* and then the kernel's own modules are wanted all the same */
-	struct stage_state states[STAGE_COUNT];
-	enum exit_code failure;
+	struct cached outputs[STAGE_COUNT]; /* but for the kernel's, which are build->kernel's */
 };
 
 /*
  * Makes the stages in @goals, and of the others only what those need that is not in the cache.
- * On failure build->failure is the exit code.
+ * On failure context->failure is the exit code, here as below.
  */
 int stages_make(struct build *build, unsigned int goals, struct error *error) _must_check_;
 
 const struct stage *stage_get(enum stage_id id);
 /* The stage's output folder, or that of the one that stands for it. */
 const char *stage_output(const struct build *build, enum stage_id id);
+struct cached *stage_cached(struct build *build, enum stage_id id);
 bool stage_applies(const struct build *build, enum stage_id id);
 
 /* Opens an output folder. The caller closes it. */
 int stage_open(
 	const struct build *build, enum stage_id id, int *ret_fd, struct error *error) _must_check_;
 
-/*
- * Looks at what was asked: the lock, the user's own kernel, the distribution with its mirrors, the
- * sources. On failure build->failure is the exit code.
- */
+/* Looks at what was asked: the bundle, the sources, the kernel and its distribution. */
 int build_prepare(struct build *build, struct error *error) _must_check_;
-
-/* Makes the kernel tree and reads its record. */
-int build_read_tree(struct build *build, struct error *error) _must_check_;
-
-/*
- * Without a tree: reads the record from the configuration in a probe bundle, and says with a note
- * why (@error of what failed). -ENOENT when no bundle has one.
- */
-int build_read_node(struct build *build, struct error *error) _must_check_;
-
-/* The findings about that kernel, with these drivers in mind. The caller frees them. */
-int build_lint(struct build *build, bool ofed, bool nvidia, struct lint *ret,
-	struct error *error) _must_check_;
-
-/*
- * Says the findings, and settles the compiler. -ECANCELED with EXIT_CODE_LINT when one is an error,
- * unless --force.
- */
-int build_judge(struct build *build, struct error *error) _must_check_;
 
 /* Frees what a build found; the context and the options are the caller's. */
 void build_done(struct build *build);

@@ -2,18 +2,26 @@
 /* The flow of a build: every stage, with what it reads and what it is called. */
 #include "cli/stage/stage_tools.h"
 
+static int make_tree(struct build *build, const struct stage_place *place, struct error *error)
+{
+	return kernel_make_tree(&build->kernel, place, error);
+}
+
+static int make_modules(struct build *build, const struct stage_place *place, struct error *error)
+{
+	return kernel_make_modules(&build->kernel, place, error);
+}
+
 static const struct stage stages[STAGE_COUNT] = {
 	[STAGE_KERNEL] = {
 		.name = "kernel",
 		.failure = EXIT_CODE_CONTENT,
-		.add_inputs = kernel_add_inputs,
-		.run = kernel_run,
+		.run = make_tree,
 	},
 	[STAGE_MODULES] = {
 		.name = "modules",
 		.failure = EXIT_CODE_CONTENT,
-		.add_inputs = modules_add_inputs,
-		.run = modules_run,
+		.run = make_modules,
 	},
 	[STAGE_OFED_SOURCE] = {
 		.name = "ofed-source",

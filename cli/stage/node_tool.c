@@ -215,7 +215,7 @@ int node_tool_add_inputs(const struct build *build, struct hash *hash, struct er
 	hash_add_text(hash, "node tool 1");
 	hash_add_text(hash, mirrors ? mirrors : "");
 	catalogue_path(build, path);
-	r = stage_add_data(build, path, hash, error);
+	r = cached_add_data(&build->context, path, hash, error);
 	return r < 0 ? r : add_files(build, hash, error);
 }
 

@@ -59,7 +59,7 @@ static char *table_command(const struct build *build)
 	for (size_t i = 0; i < options->kernel_from.count; i++)
 		put_option(out, "--kernel", options->kernel_from.items[i]);
 	if (options->kernel_from.count == 0)
-		put_option(out, "--kernel", build->lock.krel);
+		put_option(out, "--kernel", build->kernel.lock.krel);
 	put_option(out, "--os", build->context.os.os);
 	put_option(out, "--arch", options->common.arch);
 	put_option(out, "--cache", options->common.cache);
@@ -119,7 +119,7 @@ static int refuse(const struct build *build, const struct proof_result *result, 
 		"says so and a tag that ends with " IMAGE_UNPROVEN,
 		refused ? "the modules will not load"
 			: "it cannot be told whether the modules load",
-		build->lock.krel, result->modules, result->loading, first,
+		build->kernel.lock.krel, result->modules, result->loading, first,
 		left ? left : stage_output(build, STAGE_PROOF), left ? "" : "/" PROOF_REPORT,
 		command ? command : "slipway verify");
 }
@@ -132,11 +132,11 @@ int proof_judge(struct build *build, struct error *error)
 	int r = proof_read(build, "all", &result, error);
 
 	if (r < 0)
-		build->failure = EXIT_CODE_CACHE;
+		build->context.failure = EXIT_CODE_CACHE;
 	if (r < 0 || proof_result_holds(&result) || build->options.force)
 		return r;
 	refused = strcmp(result.verdict, PROOF_REFUSED) == 0;
-	build->failure = refused ? EXIT_CODE_WILL_NOT_LOAD : EXIT_CODE_CANNOT_TELL;
+	build->context.failure = refused ? EXIT_CODE_WILL_NOT_LOAD : EXIT_CODE_CANNOT_TELL;
 	r = stage_conf_value(build, STAGE_PROOF, PROOF_CONF, "first", &first, error);
 	return r < 0 ? r : refuse(build, &result, first, refused, error);
 }

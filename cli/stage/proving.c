@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "cli/stage/stage_tools.h"
-#include "cli/stage/build_node.h"
 #include "cli/verify/modprobe_conf.h"
 
 #define KEY_ID_MIN 8 /* hex digits: less of an id tells nothing */
@@ -83,7 +82,7 @@ static int open_below(int dir_fd, const char *krel, const char *name, int *ret_f
 
 static int read_kernel(struct proving *proving, int tree_fd, int modules_fd, struct error *error)
 {
-	char *krel = proving->build->lock.krel;
+	char *krel = proving->build->kernel.lock.krel;
 	_cleanup_close_ int build_fd = -1;
 	_cleanup_close_ int own_fd = -1;
 	struct verify_place place = VERIFY_PLACE_CLOSED;
@@ -97,15 +96,15 @@ static int read_kernel(struct proving *proving, int tree_fd, int modules_fd, str
 	place.root_fd = tree_fd;
 	place.build_fd = build_fd;
 	place.modules_fd = own_fd;
-	r = verify_kernel_take_record(&proving->kernel, &proving->build->record, error);
+	r = verify_kernel_take_record(&proving->kernel, &proving->build->kernel.record, error);
 	return r < 0 ? r : verify_kernel_read(&proving->kernel, &place, error);
 }
 
 /* Of a probe's bundle: a node may demand more than its kernel's configuration. */
 static int take_node(struct proving *proving, struct error *error)
 {
-	_cleanup_(build_node_free) struct build_node node = { 0 };
-	int r = build_node_read(proving->build, -1, &node, error);
+	_cleanup_(kernel_node_free) struct kernel_node node = { 0 };
+	int r = kernel_node_read(&proving->build->kernel, -1, &node, error);
 
 	if (r < 0 || !node.lint.probe)
 		return r;
@@ -127,8 +126,9 @@ static int describe_kernel(struct proving *proving, struct error *error)
 	if (r == 0)
 		r = take_node(proving, error);
 	/* Files of the user's are any kernel's. */
-	if (r == 0 && !build->local.count)
-		verify_kernel_take_os(&proving->kernel, &build->context.os, build->lock.krel);
+	if (r == 0 && !build->kernel.local.count)
+		verify_kernel_take_os(
+			&proving->kernel, &build->context.os, build->kernel.lock.krel);
 	if (r < 0)
 		return r;
 	verify_kernel_finish(&proving->kernel);
@@ -192,7 +192,7 @@ int proving_run(const struct build *build, struct proving *ret, struct error *er
 	if (r < 0)
 		return r;
 	ret->firmware = (struct verify_firmware){
-		.inputs = ret->inputs, .count = ret->input_count, .krel = build->lock.krel
+		.inputs = ret->inputs, .count = ret->input_count, .krel = build->kernel.lock.krel
 	};
 	ret->set = (struct proof_set){
 		.kernel = &ret->kernel.facts,

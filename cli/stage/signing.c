@@ -51,9 +51,9 @@ static int open_pair(struct build *build, struct error *error)
 static int fail(struct build *build, int r)
 {
 	if (r == -EACCES || r == -ENOKEY)
-		build->failure = EXIT_CODE_SIGNATURE;
+		build->context.failure = EXIT_CODE_SIGNATURE;
 	else
-		build->failure = exit_code_for(r, EXIT_CODE_USAGE);
+		(void) context_fail(&build->context, EXIT_CODE_USAGE, r);
 	return r;
 }
 
@@ -78,7 +78,7 @@ static void say_other_hash(struct build *build, const char *own)
 int signing_settle(struct build *build, struct error *error)
 {
 	struct build_options *options = &build->options;
-	const char *own = build->record.sig_hash;
+	const char *own = build->kernel.record.sig_hash;
 
 	if (!signing_wanted(build))
 		return 0;
@@ -87,7 +87,7 @@ int signing_settle(struct build *build, struct error *error)
 			error_set(error, -EINVAL,
 				"--sign-cert: kernel %s was built without CONFIG_MODULE_SIG and checks no "
 				"signatures: to sign all the same, name the hash with --sign-hash",
-				build->lock.krel));
+				build->kernel.lock.krel));
 	if (options->sign_hash && *own && strcmp(options->sign_hash, own) != 0)
 		say_other_hash(build, own);
 	if (!options->sign_hash)

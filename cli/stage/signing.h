@@ -28,12 +28,12 @@ bool signing_wanted(const struct build *build);
  */
 int signing_read_password(struct build *build, struct error *error) _must_check_;
 
-/* Opens key and certificate. On failure build->failure is the exit code. */
+/* Opens key and certificate. On failure build->context.failure is the exit code. */
 int signing_open(struct build *build, struct error *error) _must_check_;
 
 /*
  * Settles the hash, once the kernel's record is read: it lies in build->options.sign_hash then. On
- * failure build->failure is the exit code.
+ * failure build->context.failure is the exit code.
  */
 int signing_settle(struct build *build, struct error *error) _must_check_;
 

@@ -62,7 +62,8 @@ static int add_inputs(const struct build *build, const struct addon *addon,
 	int r = recipe_add(build, addon->name, hash, error);
 
 	if (r == 0)
-		r = stage_add_data(build, "containers/recipes/bound-to-nvidia.sh", hash, error);
+		r = cached_add_data(
+			&build->context, "containers/recipes/bound-to-nvidia.sh", hash, error);
 	if (r == 0 && source->kind == SOURCE_TREE)
 		r = source_add_content(source, hash, error);
 	return r;

@@ -21,12 +21,11 @@ static int read_name(const char *output, char **ret_name)
 	return fs_read_line(AT_FDCWD, path, ret_name);
 }
 
-bool image_still_there(const struct build *build, const char *output)
+bool image_still_there(const char *output)
 {
 	_cleanup_free_ char *name = NULL;
 	_cleanup_free_ char *id = NULL;
 
-	(void) build;
 	if (read_name(output, &name) < 0)
 		return false;
 	id = buildah_image_id(name);
@@ -66,7 +65,7 @@ static int add_base_inputs(
 	hash_add_text(hash, os->version_id);
 	hash_add_text(hash, build->bundle ? build->bundle->target->refreshed : refreshed);
 	base_sources_add_inputs(build, hash);
-	return stage_add_data(build, "containers/debian/base.sh", hash, error);
+	return cached_add_data(&build->context, "containers/debian/base.sh", hash, error);
 }
 
 int build_base_add_inputs(const struct build *build, struct hash *hash, struct error *error)
@@ -98,7 +97,9 @@ int runtime_base_add_inputs(const struct build *build, struct hash *hash, struct
 		return r;
 	}
 	r = add_base_inputs(build, "runtime", hash, error);
-	return r < 0 ? r : stage_add_data(build, "containers/debian/trim-runtime.sh", hash, error);
+	return r < 0 ? r
+		     : cached_add_data(
+			       &build->context, "containers/debian/trim-runtime.sh", hash, error);
 }
 
 static int make_tar(
@@ -164,17 +165,19 @@ int runtime_base_run(struct build *build, const struct stage_place *place, struc
 
 int toolchain_add_inputs(const struct build *build, struct hash *hash, struct error *error)
 {
-	hash_add_text(hash, build->record.compiler.name ? build->record.compiler.name : "");
-	return stage_add_data(build, "containers/debian/Containerfile.build", hash, error);
+	hash_add_text(
+		hash, build->kernel.record.compiler.name ? build->kernel.record.compiler.name : "");
+	return cached_add_data(
+		&build->context, "containers/debian/Containerfile.build", hash, error);
 }
 
 /* The packages of the compiler: a kernel made with clang wants LLVM's linker and tools as well. */
 static int push_compiler(const struct build *build, struct strv *arguments)
 {
-	const char *name = build->record.compiler.name;
+	const char *name = build->kernel.record.compiler.name;
 	const char *version = strchr(name, '-');
 
-	if (!build->record.compiler.llvm || !version)
+	if (!build->kernel.record.compiler.llvm || !version)
 		return strv_pushf(arguments, "COMPILER=%s", name);
 	return strv_pushf(arguments, "COMPILER=%s lld%s llvm%s", name, version, version);
 }
@@ -198,7 +201,7 @@ int toolchain_run(struct build *build, const struct stage_place *place, struct e
 		return r;
 	if (asprintf(&file, "%s/containers/debian/Containerfile.build", build->context.data) < 0 ||
 		asprintf(&name, "localhost/slipway/build-%s-%s:%.16s", build->context.os.os,
-			build->record.compiler.name, place->key) < 0 ||
+			build->kernel.record.compiler.name, place->key) < 0 ||
 		strv_pushf(&arguments, "BASE=%s", base) < 0 ||
 		push_compiler(build, &arguments) < 0 ||
 		cache_new_folder(&build->context.cache, "toolchain-context", &folder) < 0)
@@ -207,7 +210,7 @@ int toolchain_run(struct build *build, const struct stage_place *place, struct e
 	if (r < 0)
 		return r;
 	buildah.network = true; /* it installs packages */
-	progress_step(&build->context.progress, build->record.compiler.name);
+	progress_step(&build->context.progress, build->kernel.record.compiler.name);
 	r = buildah_build(&buildah, file, folder, &arguments, &labels, &id, error);
 	if (r < 0)
 		return error_prefix(error, r, "log %s", place->log);

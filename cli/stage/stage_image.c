@@ -23,12 +23,12 @@ static int add_image_inputs(const struct build *build, const char *containerfile
 	int r;
 
 	hash_add_text(hash, IMAGE_RECORD);
-	hash_add_text(hash, build->lock.krel);
-	hash_add_text(hash, arch_debian(build->lock.arch));
+	hash_add_text(hash, build->kernel.lock.krel);
+	hash_add_text(hash, arch_debian(build->kernel.lock.arch));
 	hash_add_text(hash, build->context.os.os);
 	hash_add_text(hash, build->context.os.id);
 	hash_add_text(hash, build->context.os.version_id);
-	r = stage_add_data(build, containerfile, hash, error);
+	r = cached_add_data(&build->context, containerfile, hash, error);
 	return r < 0 ? r : node_tool_add_inputs(build, hash, error);
 }
 
@@ -51,14 +51,14 @@ static int make_reference(const struct build *build, const char *role, const cha
 
 	if (nic && nic_kit_applies(build))
 		tag = tag_nic_sources(version, build->context.os.id, build->context.os.version_id,
-			arch_debian(build->lock.arch));
+			arch_debian(build->kernel.lock.arch));
 	else if (nic)
-		tag = tag_nic(version, build->lock.krel, build->context.os.id,
-			build->context.os.version_id, arch_debian(build->lock.arch));
+		tag = tag_nic(version, build->kernel.lock.krel, build->context.os.id,
+			build->context.os.version_id, arch_debian(build->kernel.lock.arch));
 	else if (kit_applies(build))
 		tag = tag_gpu_sources(version, build->context.os.id, build->context.os.version_id);
 	else
-		tag = tag_gpu(version, build->lock.krel, build->context.os.id,
+		tag = tag_gpu(version, build->kernel.lock.krel, build->context.os.id,
 			build->context.os.version_id);
 	if (!tag ||
 		asprintf(&image->tag, "%s%s", tag, image_is_proven(image) ? "" : IMAGE_UNPROVEN) <
@@ -90,7 +90,7 @@ static int add_labels(const struct build *build, const struct image *image, stru
 		r = strv_pushf(
 			labels, "org.opencontainers.image.title=slipway %s driver", image->role);
 	if (r == 0)
-		r = strv_pushf(labels, "io.slipway.krel=%s", build->lock.krel);
+		r = strv_pushf(labels, "io.slipway.krel=%s", build->kernel.lock.krel);
 	if (r == 0)
 		r = strv_pushf(labels, "io.slipway.os=%s", build->context.os.os);
 	if (r == 0 && build->options.compiler)
@@ -149,9 +149,9 @@ static int build_image(struct build *build, const struct stage_place *place, con
 	if (asprintf(&file, "%s/containers/debian/Containerfile.%s", build->context.data,
 		    image->role) < 0 ||
 		strv_pushf(&arguments, "BASE=%s", base) < 0 ||
-		strv_pushf(&arguments, "KREL=%s", build->lock.krel) < 0 ||
+		strv_pushf(&arguments, "KREL=%s", build->kernel.lock.krel) < 0 ||
 		strv_pushf(&arguments, "VERSION=%s", image->version) < 0 ||
-		(kit && strv_pushf(&labels, "io.slipway.kit=%s", build->states[from].key) < 0) ||
+		(kit && strv_pushf(&labels, "io.slipway.kit=%s", build->outputs[from].key) < 0) ||
 		add_labels(build, image, &labels) < 0)
 		return error_set_errno(error, -ENOMEM, "%s image", image->role);
 	r = stage_buildah(build, place, &buildah, error);

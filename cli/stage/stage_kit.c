@@ -64,14 +64,14 @@ static int add_inputs(
 	int r;
 
 	(void) snprintf(path, sizeof(path), "containers/debian/%s", kit->containerfile);
-	r = stage_add_data(build, path, hash, error);
+	r = cached_add_data(&build->context, path, hash, error);
 	for (size_t i = 0; i < RECIPES_MAX && kit->recipes[i] && r == 0; i++) {
 		(void) snprintf(path, sizeof(path), "containers/recipes/%s", kit->recipes[i]);
-		r = stage_add_data(build, path, hash, error);
+		r = cached_add_data(&build->context, path, hash, error);
 	}
 	(void) snprintf(path, sizeof(path), "containers/patches/%s", kit->patches);
 	if (r == 0)
-		r = stage_add_data(build, path, hash, error);
+		r = cached_add_data(&build->context, path, hash, error);
 	if (r == 0 && kit->source->kind == SOURCE_TREE)
 		r = source_add_content(kit->source, hash, error);
 	return r;

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "cli/stage/stage_tools.h"
-#include "cli/stage/build_node.h"
 #include "cli/stage/proving.h"
 #include "cli/verify/report.h"
 #include "common/fs.h"
@@ -152,18 +151,18 @@ static int write_report(
 /* The kernel's tree and modules are other stages'; what a node demands is in no tree. */
 int proof_add_inputs(const struct build *build, struct hash *hash, struct error *error)
 {
-	_cleanup_(build_node_free) struct build_node node = { 0 };
+	_cleanup_(kernel_node_free) struct kernel_node node = { 0 };
 	static const char *const gatherers[] = { "cli/verify", "cli/stage/proving.c" };
 	const struct probe *probe;
-	int r = build_node_read(build, -1, &node, error);
+	int r = kernel_node_read(&build->kernel, -1, &node, error);
 
 	hash_add_text(hash, PROOF_RULES);
 	/* The rules themselves: the init, which is compiled of the same files, follows them too. */
 	if (r == 0)
-		r = stage_add_data(build, "module", hash, error);
+		r = cached_add_data(&build->context, "module", hash, error);
 	/* And who gathers what they are asked about. */
 	for (size_t i = 0; i < ARRAY_SIZE(gatherers) && r == 0; i++)
-		r = stage_add_data(build, gatherers[i], hash, error);
+		r = cached_add_data(&build->context, gatherers[i], hash, error);
 	probe = node.lint.probe;
 	if (r < 0 || !probe)
 		return r;

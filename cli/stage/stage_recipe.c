@@ -19,11 +19,11 @@ int recipe_add(const struct build *build, const char *name, struct hash *hash, s
 	if (asprintf(&script, "containers/recipes/%s.sh", name) < 0 ||
 		asprintf(&patches, "containers/patches/%s", name) < 0)
 		return error_set_errno(error, -ENOMEM, "%s", name);
-	hash_add_text(hash, build->lock.krel);
-	r = stage_add_data(build, script, hash, error);
+	hash_add_text(hash, build->kernel.lock.krel);
+	r = cached_add_data(&build->context, script, hash, error);
 	if (r == 0)
-		r = stage_add_data(build, "containers/recipes/lib.sh", hash, error);
-	return r < 0 ? r : stage_add_data(build, patches, hash, error);
+		r = cached_add_data(&build->context, "containers/recipes/lib.sh", hash, error);
+	return r < 0 ? r : cached_add_data(&build->context, patches, hash, error);
 }
 
 int ofed_add_inputs(const struct build *build, struct hash *hash, struct error *error)
@@ -52,25 +52,26 @@ int init_add_inputs(const struct build *build, struct hash *hash, struct error *
 	int r = 0;
 
 	for (size_t i = 0; i < ARRAY_SIZE(sources) && r == 0; i++)
-		r = stage_add_data(build, sources[i], hash, error);
+		r = cached_add_data(&build->context, sources[i], hash, error);
 	return r;
 }
 
 bool userspace_applies(const struct build *build)
 {
-	return nvidia_applies(build) && (build->userspace.kind == SOURCE_TREE ||
-						lock_find(&build->lock, LOCK_NVIDIA_USERSPACE));
+	return nvidia_applies(build) &&
+	       (build->userspace.kind == SOURCE_TREE ||
+		       lock_find(&build->kernel.lock, LOCK_NVIDIA_USERSPACE));
 }
 
 int userspace_add_inputs(const struct build *build, struct hash *hash, struct error *error)
 {
-	int r = stage_add_data(build, "containers/recipes/userspace.sh", hash, error);
+	int r = cached_add_data(&build->context, "containers/recipes/userspace.sh", hash, error);
 
 	if (r == 0)
-		r = stage_add_data(build, "containers/recipes/lib.sh", hash, error);
+		r = cached_add_data(&build->context, "containers/recipes/lib.sh", hash, error);
 	if (build->userspace.kind == SOURCE_TREE)
 		return r < 0 ? r : source_add_content(&build->userspace, hash, error);
-	stage_add_packages(build, LOCK_NVIDIA_USERSPACE, hash);
+	kernel_add_packages(&build->kernel, LOCK_NVIDIA_USERSPACE, hash);
 	return r;
 }
 
@@ -127,7 +128,7 @@ static int recipe_killed(const struct build *build, const struct recipe *recipe,
 static int recipe_environment(
 	const struct build *build, const struct recipe *recipe, struct strv *list)
 {
-	int r = strv_pushf(list, "SLIPWAY_KREL=%s", build->lock.krel);
+	int r = strv_pushf(list, "SLIPWAY_KREL=%s", build->kernel.lock.krel);
 
 	if (r == 0)
 		r = strv_push(list, "SLIPWAY_ARCH=x86_64");
@@ -146,7 +147,7 @@ static int recipe_environment(
 	if (r == 0)
 		r = strv_push(list, "SLIPWAY_WORK=/slipway/work");
 	if (r == 0)
-		r = strv_pushf(list, "SLIPWAY_CC=%s", build->record.compiler.name);
+		r = strv_pushf(list, "SLIPWAY_CC=%s", build->kernel.record.compiler.name);
 	if (r == 0)
 		r = strv_pushf(list, "SLIPWAY_JOBS=%u", build->options.jobs);
 	return r;
@@ -301,15 +302,15 @@ int userspace_run(struct build *build, const struct stage_place *place, struct e
 	recipe.source = build->userspace.path;
 	if (recipe.source)
 		return recipe_run(build, &recipe, place, error);
-	r = stage_fetch(build, LOCK_NVIDIA_USERSPACE, error);
+	r = kernel_fetch(&build->kernel, LOCK_NVIDIA_USERSPACE, error);
 	if (r < 0)
 		return r;
 	r = cache_new_folder(&build->context.cache, "packages", &folder);
 	if (r < 0)
 		return error_set_errno(error, r, "packages");
-	for (size_t i = 0; i < build->lock.count && r == 0; i++)
-		if (strcmp(build->lock.packages[i].purpose, LOCK_NVIDIA_USERSPACE) == 0)
-			r = link_package(build, &build->lock.packages[i], folder, error);
+	for (size_t i = 0; i < build->kernel.lock.count && r == 0; i++)
+		if (strcmp(build->kernel.lock.packages[i].purpose, LOCK_NVIDIA_USERSPACE) == 0)
+			r = link_package(build, &build->kernel.lock.packages[i], folder, error);
 	recipe.source = folder;
 	return r < 0 ? r : recipe_run(build, &recipe, place, error);
 }

@@ -110,7 +110,8 @@ static char *modules_folder(const struct build *build, const char *set_folder)
 {
 	char *folder;
 
-	return asprintf(&folder, "%s/lib/modules/%s/updates", set_folder, build->lock.krel) < 0
+	return asprintf(&folder, "%s/lib/modules/%s/updates", set_folder, build->kernel.lock.krel) <
+			       0
 		       ? NULL
 		       : folder;
 }

@@ -36,16 +36,17 @@ int ofed_source_add_inputs(const struct build *build, struct hash *hash, struct 
 
 	if (build->ofed.kind == SOURCE_ARCHIVE)
 		return source_add_content(&build->ofed, hash, error);
-	stage_add_packages(build, LOCK_OFED_SOURCE, hash);
-	r = stage_add_data(build, "scripts/reference-ofed", hash, error);
-	return r < 0 ? r : stage_add_data(build, "scripts/reference-ofed.d", hash, error);
+	kernel_add_packages(&build->kernel, LOCK_OFED_SOURCE, hash);
+	r = cached_add_data(&build->context, "scripts/reference-ofed", hash, error);
+	return r < 0 ? r
+		     : cached_add_data(&build->context, "scripts/reference-ofed.d", hash, error);
 }
 
 int nvidia_source_add_inputs(const struct build *build, struct hash *hash, struct error *error)
 {
 	if (build->nvidia.kind == SOURCE_ARCHIVE)
 		return source_add_content(&build->nvidia, hash, error);
-	stage_add_packages(build, LOCK_NVIDIA_SOURCE, hash);
+	kernel_add_packages(&build->kernel, LOCK_NVIDIA_SOURCE, hash);
 	return 0;
 }
 
@@ -78,11 +79,11 @@ static int find_tarball(const char *folder, char **ret_path, struct error *error
 static int package_tarball(
 	struct build *build, const char *purpose, char **ret_path, struct error *error)
 {
-	const struct lock_package *package = lock_find(&build->lock, purpose);
+	const struct lock_package *package = lock_find(&build->kernel.lock, purpose);
 	_cleanup_free_ char *folder = NULL;
 	_cleanup_free_ char *blob = NULL;
 	struct unpack unpack = { .wanted = is_tarball };
-	int r = stage_fetch(build, purpose, error);
+	int r = kernel_fetch(&build->kernel, purpose, error);
 
 	if (r < 0)
 		return r;

@@ -5,12 +5,6 @@
 #include "cli/stage/build.h"
 #include "cli/image/buildah.h"
 
-/* stage_kernel.c */
-int kernel_add_inputs(const struct build *build, struct hash *hash, struct error *error);
-int kernel_run(struct build *build, const struct stage_place *place, struct error *error);
-int modules_add_inputs(const struct build *build, struct hash *hash, struct error *error);
-int modules_run(struct build *build, const struct stage_place *place, struct error *error);
-
 /* stage_source.c */
 bool ofed_applies(const struct build *build);
 bool ofed_source_applies(const struct build *build);
@@ -55,7 +49,7 @@ int image_name_write(
 /* Below the output of a stage that makes an image: a line with its name, or the user's image's ID.
  */
 #define IMAGE_NAME_FILE "image"
-bool image_still_there(const struct build *build, const char *output);
+bool image_still_there(const char *output);
 /* The name of the image that a stage's output stands for; the caller frees it. */
 int image_name(const struct build *build, enum stage_id stage, char **ret_name,
 	struct error *error) _must_check_;
@@ -130,7 +124,7 @@ bool proof_result_holds(const struct proof_result *result);
 
 /*
  * -ENOEXEC when a module would be refused, -ENOMSG when that cannot be told, unless --force; then
- * build->failure is the exit code.
+ * build->context.failure is the exit code.
  */
 int proof_judge(struct build *build, struct error *error) _must_check_;
 
@@ -139,16 +133,6 @@ int nic_add_inputs(const struct build *build, struct hash *hash, struct error *e
 int nic_run(struct build *build, const struct stage_place *place, struct error *error);
 int gpu_add_inputs(const struct build *build, struct hash *hash, struct error *error);
 int gpu_run(struct build *build, const struct stage_place *place, struct error *error);
-
-/* Makes the packages of one purpose (NULL: all) present in the cache's store, with progress. */
-int stage_fetch(struct build *build, const char *purpose, struct error *error) _must_check_;
-
-/* Adds the packages of one purpose to a key. */
-void stage_add_packages(const struct build *build, const char *purpose, struct hash *hash);
-
-/* Adds a file or folder below the data folder to a key; one that is absent counts as such. */
-int stage_add_data(const struct build *build, const char *path, struct hash *hash,
-	struct error *error) _must_check_;
 
 /* A value of a "key=value" file in a stage's output; the caller frees it. */
 int stage_conf_value(const struct build *build, enum stage_id stage, const char *file,

@@ -6,7 +6,6 @@
 #include <sys/stat.h>
 
 #include "cli/stage/stage_tools.h"
-#include "cli/stage/extras.h"
 #include "common/fs.h"
 
 #define INSTALLER "the folder that NVIDIA's installer unpacks (sh NVIDIA-Linux-….run -x)"
@@ -146,7 +145,7 @@ int userspace_open(const char *text, struct source *ret, char **ret_version, str
 /* *ret is NULL where the source does not tell: the recipe that compiles it says so. */
 static int modules_version(struct build *build, char **ret, struct error *error)
 {
-	const struct lock_package *package = lock_find(&build->lock, LOCK_NVIDIA_SOURCE);
+	const struct lock_package *package = lock_find(&build->kernel.lock, LOCK_NVIDIA_SOURCE);
 	_cleanup_free_ char *source = NULL;
 	int r;
 
@@ -170,13 +169,13 @@ int userspace_check_version(struct build *build, struct error *error)
 		return 0;
 	r = modules_version(build, &version, error);
 	if (r < 0) {
-		if (build->failure == EXIT_CODE_OK)
-			build->failure = exit_code_for(r, EXIT_CODE_SOURCE);
+		if (build->context.failure == EXIT_CODE_OK)
+			(void) context_fail(&build->context, EXIT_CODE_SOURCE, r);
 		return r;
 	}
 	if (!version || strcmp(version, build->userspace_version) == 0)
 		return 0;
-	build->failure = EXIT_CODE_SOURCE;
+	build->context.failure = EXIT_CODE_SOURCE;
 	return error_set(error, -EINVAL,
 		"--userspace %s: it is of driver %s, the modules of --nvidia are of %s: they work "
 		"together only in one version: give the installer's folder of %s, or the modules' "
@@ -214,13 +213,14 @@ static int say_left_out(struct build *build, struct error *error)
 	int r = extras_list(build->context.data, &build->context.os, false, true, &extras, error);
 
 	for (size_t i = 0; i < extras.count && r == 0; i++)
-		if (extras.items[i].optional && !is_locked(&build->lock, extras.items[i].name))
+		if (extras.items[i].optional &&
+			!is_locked(&build->kernel.lock, extras.items[i].name))
 			r = strv_push(&lacking, extras.items[i].name);
 	if (r < 0 || lacking.count == 0)
 		return r;
 	names = strv_join(&lacking, ", ");
 	if (!names || asprintf(&text, "%s has no %s: left out of the userspace in the GPU image",
-			      build->lock.os, names) < 0)
+			      build->kernel.lock.os, names) < 0)
 		return error_set_errno(error, -ENOMEM, "userspace");
 	progress_note(&build->context.progress, text);
 	return 0;
@@ -230,7 +230,7 @@ int userspace_say_lacks(struct build *build, struct error *error)
 {
 	if (build->nvidia.kind == SOURCE_NONE || build->userspace_version)
 		return 0;
-	if (lock_find(&build->lock, LOCK_NVIDIA_USERSPACE))
+	if (lock_find(&build->kernel.lock, LOCK_NVIDIA_USERSPACE))
 		return build->nvidia.kind == SOURCE_PACKAGE ? say_left_out(build, error) : 0;
 	progress_note(&build->context.progress,
 		build->nvidia.kind == SOURCE_PACKAGE

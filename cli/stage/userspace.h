@@ -16,7 +16,7 @@ int userspace_open(
 
 /*
  * Is --userspace of the version that the modules will be of? The lock or their source tells; an
- * archive is unpacked for it. -EINVAL when not; on failure build->failure is the exit code.
+ * archive is unpacked for it. -EINVAL when not; on failure build->context.failure is the exit code.
  */
 int userspace_check_version(struct build *build, struct error *error) _must_check_;
 

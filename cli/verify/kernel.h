@@ -7,7 +7,7 @@
 
 #include <stdbool.h>
 
-#include "cli/stage/build.h"
+#include "cli/kernel/kernel.h"
 #include "cli/verify/input.h"
 #include "kernels/probe/probe.h"
 #include "kernels/tree/kconfig.h"
@@ -130,7 +130,8 @@ void verify_kernel_free(struct verify_kernel *kernel);
 
 /*
  * kernel_fetch.c: the same for a release ("newest" too) or files that are one kernel's, by the way
- * of `slipway lint`: through the cache. On failure build->failure is the exit code.
+ * of `slipway lint`: through the cache, of @found's context. On failure its failure is the exit
+ * code.
  */
-int verify_kernel_fetch(struct verify_kernel *kernel, struct build *build, const struct strv *texts,
-	struct error *error) _must_check_;
+int verify_kernel_fetch(struct verify_kernel *kernel, struct kernel *found,
+	const struct strv *texts, struct error *error) _must_check_;

@@ -4,23 +4,14 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "cli/stage/stage_tools.h"
-#include "cli/stage/lockfile.h"
 #include "cli/verify/kernel.h"
 #include "common/fs.h"
+#include "common/xalloc.h"
 #include "kernels/archive/archive_input.h"
 #include "kernels/local/local_scan.h"
 #include "kernels/probe/probe.h"
 
 #define SYMVERS_LIMIT ((size_t) 64 << 20)
-
-static const struct local_input *find_probe(const struct build *build)
-{
-	for (size_t i = 0; i < build->local.count; i++)
-		if (build->local.inputs[i].kind == LOCAL_PROBE)
-			return &build->local.inputs[i];
-	return NULL;
-}
 
 int verify_kernel_take_node(struct verify_kernel *kernel, const struct probe *probe)
 {
@@ -84,10 +75,10 @@ static int take_probe_symvers(
 }
 
 /* *ret_whole: the bundle alone tells enough, and no headers have to be looked for. */
-static int take_probe(struct verify_kernel *kernel, const struct build *build, bool *ret_whole,
+static int take_probe(struct verify_kernel *kernel, const struct kernel *found, bool *ret_whole,
 	struct error *error)
 {
-	const struct local_input *input = find_probe(build);
+	const struct local_input *input = kernel_probe(found);
 	const char *text = input ? local_scan_text(input->scan, PROBE_FILE) : NULL;
 	_cleanup_(probe_free) struct probe probe = { 0 };
 	int r;
@@ -98,9 +89,9 @@ static int take_probe(struct verify_kernel *kernel, const struct build *build, b
 	r = probe_parse(text, strlen(text), &probe, error);
 	if (r == 0 && verify_kernel_take_node(kernel, &probe) < 0)
 		r = error_set_errno(error, -ENOMEM, "%s", input->path);
-	if (r < 0 || build->local.has_headers || !probe.has_symvers)
+	if (r < 0 || found->local.has_headers || !probe.has_symvers)
 		return r;
-	kernel->krel = strdup(build->local.krel);
+	kernel->krel = strdup(found->local.krel);
 	if (!kernel->krel)
 		return error_set_errno(error, -ENOMEM, "%s", input->path);
 	*ret_whole = true;
@@ -114,73 +105,65 @@ static void note(struct verify_kernel *kernel, const char *text)
 }
 
 /* The kernel's own modules: wanted, but the proof is worth having without them. */
-static int open_modules(struct verify_kernel *kernel, struct build *build)
+static int open_modules(struct verify_kernel *kernel, struct kernel *found)
 {
 	_cleanup_free_ char *path = NULL;
 	_cleanup_close_ int fd = -1;
 	struct error why = { 0 };
 	int r;
 
-	if (!build->local.has_modules && !lock_find(&build->lock, LOCK_MODULES))
+	if (!found->local.has_modules && !lock_find(&found->lock, LOCK_MODULES))
 		return -1;
-	r = stages_make(build, STAGE_BIT(STAGE_MODULES), &why);
-	build->failure = r == -EINTR ? build->failure : EXIT_CODE_OK;
-	if (r == 0)
-		r = stage_open(build, STAGE_MODULES, &fd, &why);
-	if (r < 0 || asprintf(&path, "lib/modules/%s", build->lock.krel) < 0) {
+	r = kernel_modules(found, &fd, &why);
+	if (r != -EINTR)
+		found->context->failure = EXIT_CODE_OK;
+	if (r < 0) {
 		note(kernel, why.text);
 		return -1;
 	}
+	path = xasprintf("lib/modules/%s", found->lock.krel);
 	return openat(fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }
 
-static int read_tree(struct verify_kernel *kernel, struct build *build, struct error *error)
+static int read_tree(struct verify_kernel *kernel, struct kernel *found, struct error *error)
 {
 	_cleanup_(verify_place_close) struct verify_place place = VERIFY_PLACE_CLOSED;
-	int r = verify_place_find(
-		stage_output(build, STAGE_KERNEL), build->lock.krel, &place, error);
+	int r = verify_place_find(found->tree.path, found->lock.krel, &place, error);
 
 	if (r < 0)
 		return r;
 	/* Files of the user's are any kernel's. */
-	if (!build->local.count)
-		verify_kernel_take_os(kernel, &build->context.os, build->lock.krel);
+	if (!found->local.count)
+		verify_kernel_take_os(kernel, &found->context->os, found->lock.krel);
 	cleanup_close(&place.modules_fd);
-	place.modules_fd = open_modules(kernel, build);
+	place.modules_fd = open_modules(kernel, found);
 	return verify_kernel_read(kernel, &place, error);
 }
 
-/* A release and files, as build takes them by --kernel and --kernel-from. */
-static int ask_for(struct build *build, const struct strv *texts, struct error *error)
+int verify_kernel_fetch(struct verify_kernel *kernel, struct kernel *found,
+	const struct strv *texts, struct error *error)
 {
-	struct build_options *options = &build->options;
+	_cleanup_strv_ struct strv files = { 0 };
+	bool whole = false;
+	int r;
 
-	build->tree_only = true;
-	options->nvidia = "none";
+	/* A release and files, as build takes them by --kernel and --kernel-from. */
 	for (size_t i = 0; i < texts->count; i++) {
 		if (access(texts->items[i], F_OK) < 0)
-			options->krel = texts->items[i];
-		else if (strv_push(&options->kernel_from, texts->items[i]) < 0)
-			return error_set_errno(error, -ENOMEM, "--kernel");
+			found->request.krel = texts->items[i];
+		else
+			xstrv_push(&files, texts->items[i]);
 	}
-	build->tree_with_modules = options->kernel_from.count == 0;
-	return 0;
-}
-
-int verify_kernel_fetch(struct verify_kernel *kernel, struct build *build, const struct strv *texts,
-	struct error *error)
-{
-	bool whole = false;
-	int r = ask_for(build, texts, error);
-
+	found->request.files = files;
+	found->request.no_modules = files.count > 0;
+	r = kernel_find(found, error);
+	found->request.files = (struct strv){ 0 };
 	if (r == 0)
-		r = build_prepare(build, error);
-	if (r == 0)
-		r = take_probe(kernel, build, &whole, error);
+		r = take_probe(kernel, found, &whole, error);
 	if (r < 0 || whole)
 		return r;
-	r = lockfile_make(build, error);
+	r = kernel_lock(found, error);
 	if (r == 0)
-		r = build_read_tree(build, error);
-	return r < 0 ? r : read_tree(kernel, build, error);
+		r = kernel_open_tree(found, error);
+	return r < 0 ? r : read_tree(kernel, found, error);
 }

@@ -146,8 +146,9 @@ static int read_kernel(struct verify *verify, struct error *error)
 		return read_running(verify, error);
 	if (verify->kernel_kind == VERIFY_KERNEL_FOLDER)
 		return read_folder(verify, error);
-	r = verify_kernel_fetch(&verify->kernel, &verify->build, &verify->kernels, error);
-	verify->failure = verify->build.failure ? verify->build.failure : EXIT_CODE_CONTENT;
+	verify->found.context = &verify->context;
+	r = verify_kernel_fetch(&verify->kernel, &verify->found, &verify->kernels, error);
+	verify->failure = verify->context.failure ? verify->context.failure : EXIT_CODE_CONTENT;
 	return r;
 }
 
@@ -159,7 +160,7 @@ static int open_input(struct verify *verify, struct verify_input *input, struct 
 
 	verify->failure = EXIT_CODE_USAGE;
 	input->listed = &verify->kernel.own;
-	r = verify_input_open(input, &verify->build.context, error);
+	r = verify_input_open(input, &verify->context, error);
 	if (r == -EIO)
 		verify->failure = EXIT_CODE_IMAGE;
 	if (r == 0 && krel)
@@ -219,7 +220,7 @@ static int open_inputs(struct verify *verify, struct error *error)
 /* Folders are read in no time; who waits for an image is told what for. */
 static int open_all(struct verify *verify, struct error *error)
 {
-	struct progress *progress = &verify->build.context.progress;
+	struct progress *progress = &verify->context.progress;
 	int r;
 
 	if (!unpacks_any(verify))
@@ -373,8 +374,8 @@ static int report(struct verify *verify, int code, struct error *error)
 		.order = verify->order,
 		.all = verify->all,
 	};
-	int r = verify->build.options.common.json ? verify_print_json(&report, stdout)
-						  : verify_print(&report, stdout);
+	int r = verify->common.json ? verify_print_json(&report, stdout)
+				    : verify_print(&report, stdout);
 
 	return r < 0 ? error_set_errno(error, r, "report") : 0;
 }

@@ -2,15 +2,16 @@
 /* A run of `slipway verify`: what was asked, and all that is opened for it. */
 #pragma once
 
-#include "cli/stage/build.h"
+#include "cli/kernel/kernel.h"
 #include "cli/verify/kernel.h"
 #include "cli/verify/members.h"
 #include "cli/verify/trust.h"
 #include "module/running.h"
 
 struct verify {
-	struct build build; /* its options.common are the verb's; the rest is for
-			       verify_kernel_fetch() */
+	struct common_options common;
+	struct context context;
+	struct kernel found; /* for verify_kernel_fetch() */
 	struct strv what;
 	struct strv with;
 	struct strv trust_files;
@@ -38,7 +39,7 @@ struct verify {
 
 #define VERIFY_CLOSED                                                                              \
 	{                                                                                          \
-		.build = { .context = CONTEXT_CLOSED }, .kernel = VERIFY_KERNEL_CLOSED, .trust = { \
+		.context = CONTEXT_CLOSED, .kernel = VERIFY_KERNEL_CLOSED, .trust = {              \
 			.modules_fd = -1                                                           \
 		}                                                                                  \
 	}

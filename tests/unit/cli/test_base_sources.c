@@ -53,7 +53,7 @@ static void prepare(struct bench *bench, struct folder *folder)
 		.repositories = bench->repositories,
 		.repository_count = 2,
 		.image = { .codename = names[0], .repositories = bench->chosen } };
-	bench->build.lock.krel = nothing;
+	bench->build.kernel.lock.krel = nothing;
 }
 
 static void bench_free(struct bench *bench)

@@ -70,15 +70,15 @@ static void proven_done(struct proven *proven)
 	free(proven->conf);
 	free(proven->report);
 	module_cert_free(&proven->build.signing.cert);
-	for (size_t i = 0; i < proven->build.local.count; i++) {
-		local_scan_free(proven->build.local.inputs[i].scan);
-		free(proven->build.local.inputs[i].path);
+	for (size_t i = 0; i < proven->build.kernel.local.count; i++) {
+		local_scan_free(proven->build.kernel.local.inputs[i].scan);
+		free(proven->build.kernel.local.inputs[i].path);
 	}
-	free(proven->build.local.inputs);
+	free(proven->build.kernel.local.inputs);
 	for (size_t i = 0; i < STAGE_COUNT; i++)
-		free(proven->build.states[i].output);
-	free(proven->build.lock.krel);
-	kernel_record_free(&proven->build.record);
+		cached_free(stage_cached(&proven->build, i));
+	free(proven->build.kernel.lock.krel);
+	kernel_record_free(&proven->build.kernel.record);
 }
 
 /* A kernel with these exports, and an NVIDIA set of one module, without OFED. */
@@ -92,18 +92,18 @@ static void prove(const struct folder *folder, const char *exports, struct prove
 
 	build->nvidia.kind = SOURCE_PACKAGE;
 	build->options.jobs = 1;
-	build->record.options[KOPT_MODULES] = 'y';
-	build->lock.krel = strdup(KREL);
-	build->record.krel = strdup(KREL);
-	build->record.arch = strdup("x86_64");
-	build->record.config_source = strdup(".config");
-	build->record.vermagic = strdup("6.1.0-1-test SMP preempt mod_unload modversions ");
-	build->record.vermagic_source = strdup("config");
-	build->states[STAGE_KERNEL].output = below(folder, "kernel");
-	build->states[STAGE_MODULES].output = below(folder, "modules");
-	build->states[STAGE_NVIDIA].output = below(folder, "nvidia");
-	build->states[STAGE_NVIDIA_SIGNED].output = below(folder, "nvidia-signed");
-	build->states[STAGE_PROOF].output = output;
+	build->kernel.record.options[KOPT_MODULES] = 'y';
+	build->kernel.lock.krel = strdup(KREL);
+	build->kernel.record.krel = strdup(KREL);
+	build->kernel.record.arch = strdup("x86_64");
+	build->kernel.record.config_source = strdup(".config");
+	build->kernel.record.vermagic = strdup("6.1.0-1-test SMP preempt mod_unload modversions ");
+	build->kernel.record.vermagic_source = strdup("config");
+	build->kernel.tree.path = below(folder, "kernel");
+	build->kernel.modules.path = below(folder, "modules");
+	build->outputs[STAGE_NVIDIA].path = below(folder, "nvidia");
+	build->outputs[STAGE_NVIDIA_SIGNED].path = below(folder, "nvidia-signed");
+	build->outputs[STAGE_PROOF].path = output;
 	folder_write_text(folder, "kernel/lib/modules/" KREL "/build/Module.symvers", exports);
 	folder_write_text(folder, "modules/lib/modules/" KREL "/modules.builtin",
 		"kernel/ib_uverbs.ko\nkernel/nvidia-core.ko\n");
@@ -141,7 +141,7 @@ static void refuses(
 
 	for (int i = 0; i < 2; i++) {
 		assert_true(proof_judge(&proven->build, &error) < 0);
-		assert_int_equal(proven->build.failure, code);
+		assert_int_equal(proven->build.context.failure, code);
 		assert_contains(error.text, KREL ": of 1 modules 0 will load, so no image is made");
 		assert_contains(error.text, reason);
 	}
@@ -176,8 +176,8 @@ static void an_enforcing_kernel_refuses_what_is_not_signed(void **state)
 {
 	_cleanup_(proven_done) struct proven proven = { 0 };
 
-	proven.build.record.options[KOPT_MODULE_SIG] = 'y';
-	proven.build.record.options[KOPT_MODULE_SIG_FORCE] = 'y';
+	proven.build.kernel.record.options[KOPT_MODULE_SIG] = 'y';
+	proven.build.kernel.record.options[KOPT_MODULE_SIG_FORCE] = 'y';
 	prove(*state, LAYOUT PRINTK PEER, &proven);
 	refuses(&proven, EXIT_CODE_WILL_NOT_LOAD, "will-not-load", "sign");
 }
@@ -208,7 +208,7 @@ static void make_key(const struct folder *folder, struct proven *proven)
 static void make_probe(
 	const struct folder *folder, struct proven *proven, const char *enforces, const char *key)
 {
-	struct local_kernel *local = &proven->build.local;
+	struct local_kernel *local = &proven->build.kernel.local;
 	_cleanup_free_ char *text = NULL;
 
 	assert_true(asprintf(&text,
@@ -226,7 +226,7 @@ static void make_probe(
 	local->inputs[0].scan = local_scan_new();
 	assert_non_null(local->inputs[0].scan);
 	assert_int_equal(local_scan_add(local->inputs[0].scan, PROBE_FILE, text), 0);
-	proven->build.record.options[KOPT_MODULE_SIG] = 'y';
+	proven->build.kernel.record.options[KOPT_MODULE_SIG] = 'y';
 }
 
 /* A good signature is of use to a node that has its key only. */

@@ -1,0 +1,396 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which kernel of which distribution is meant, and its lock: all before anything is fetched. */
+#include "cli/kernel/kernel.h"
+
+#include <fcntl.h>
+#include <string.h>
+
+#include "common/fs.h"
+#include "common/xalloc.h"
+#include "kernels/krel.h"
+#include "kernels/resolve/resolve_kernel.h"
+
+void kernel_free(struct kernel *kernel)
+{
+	local_free(&kernel->local);
+	lock_free(&kernel->lock);
+	strv_free(&kernel->compilers);
+	kernel_record_free(&kernel->record);
+	cached_free(&kernel->tree);
+	cached_free(&kernel->modules);
+}
+
+int kernel_check_compiler(struct kernel *kernel, struct error *error)
+{
+	const char *compiler = kernel->request.compiler;
+	_cleanup_free_ char *name = compiler ? resolve_compiler_name(compiler) : NULL;
+
+	if (!compiler || (name && strcmp(name, compiler) == 0))
+		return 0;
+	return context_fail(kernel->context, EXIT_CODE_USAGE,
+		error_set(error, -EINVAL,
+			"--compiler %s: a package such as gcc-12 or clang-16 is wanted", compiler));
+}
+
+static bool is_newest(const struct kernel *kernel)
+{
+	return kernel->request.krel && strcmp(kernel->request.krel, KREL_NEWEST) == 0;
+}
+
+/* A lock, or files of the user's, say which kernel they are for: then --kernel only confirms it. */
+static int agree_on_krel(
+	struct kernel *kernel, const char *option, const char *krel, struct error *error)
+{
+	struct kernel_request *request = &kernel->request;
+
+	if (request->krel && !is_newest(kernel) && strcmp(request->krel, krel) != 0)
+		return error_set(error, -EINVAL, "%s is for kernel %s, --kernel says %s", option,
+			krel, request->krel);
+	request->krel = krel;
+	return 0;
+}
+
+/* --os may be a code name, and a lock has the distribution's name. */
+static int agree_on_os(struct kernel *kernel, struct error *error)
+{
+	const char *os = kernel->context->options->os;
+	_cleanup_(catalogue_free) struct catalogue catalogue = { 0 };
+	int r;
+
+	if (!os || strcmp(os, kernel->lock.os) == 0)
+		return 0;
+	r = catalogue_open(kernel->context->catalogues, os, &catalogue, error);
+	if (r < 0)
+		return r;
+	return strcmp(catalogue.os, kernel->lock.os) == 0
+		       ? 0
+		       : error_set(error, -EINVAL, "%s is for %s, --os says %s",
+				 kernel->request.lock, kernel->lock.os, os);
+}
+
+static int agree_on_arch(struct kernel *kernel, struct error *error)
+{
+	struct context *context = kernel->context;
+
+	if (strcmp(context->arch, kernel->lock.arch) == 0)
+		return 0;
+	if (context->options->arch)
+		return error_set(error, -EINVAL, "%s is for %s, --arch says %s",
+			kernel->request.lock, kernel->lock.arch, context->options->arch);
+	context->arch = kernel->lock.arch;
+	return 0;
+}
+
+static int read_lock(struct kernel *kernel, struct error *error)
+{
+	const char *path = kernel->request.lock;
+	int r = lock_read_file(AT_FDCWD, path, &kernel->lock, error);
+
+	if (r < 0)
+		return context_fail(
+			kernel->context, r == -EBADMSG ? EXIT_CODE_CONTENT : EXIT_CODE_USAGE, r);
+	r = agree_on_krel(kernel, path, kernel->lock.krel, error);
+	if (r == 0)
+		r = agree_on_os(kernel, error);
+	if (r == 0)
+		r = agree_on_arch(kernel, error);
+	return r < 0 ? context_fail(kernel->context, EXIT_CODE_USAGE, r) : 0;
+}
+
+static int open_files(struct kernel *kernel, struct error *error)
+{
+	const struct kernel_request *request = &kernel->request;
+	_cleanup_free_ char *lacks = NULL;
+	int r = local_open(
+		&request->files, is_newest(kernel) ? NULL : request->krel, &kernel->local, error);
+
+	if (r == 0)
+		r = agree_on_krel(kernel, "--kernel-from", kernel->local.krel, error);
+	if (r < 0)
+		return context_fail(
+			kernel->context, r == -ENODATA ? EXIT_CODE_KERNEL : EXIT_CODE_USAGE, r);
+	lacks = local_lacks(&kernel->local);
+	if (lacks)
+		progress_note(&kernel->context->progress, lacks);
+	return 0;
+}
+
+/* A node of another name than its kernel's: the operators will ask for a tag of that name. */
+static void note_other_os(const struct kernel *kernel)
+{
+	const struct catalogue *os = &kernel->context->os;
+	const char *id = kernel->local.os;
+	const char *version = kernel->local.os_version ? kernel->local.os_version : "";
+	struct error text;
+
+	if (!id || (strcmp(id, os->id) == 0 &&
+			   strncmp(version, os->version_id, strlen(os->version_id)) == 0))
+		return;
+	(void) error_set(&text, 0,
+		"the node's os-release says %.64s%s%.32s, and its images are made as %s's: the "
+		"operators will ask for a tag that ends with %.64s%.32s, this one's ends with %s%s. A "
+		"catalogue file of its own gives it the right one (docs/catalogue.md, A derivative of "
+		"Debian)",
+		id, *version ? " " : "", version, os->name, id, version, os->id, os->version_id);
+	progress_note(&kernel->context->progress, text.text);
+}
+
+/*
+ * The distribution: --os, what the lock says, what lies in the user's own kernel, or what the
+ * release tells. The newest of all is of the one whose images there were first.
+ */
+static int choose_os(struct kernel *kernel, struct error *error)
+{
+	struct context *context = kernel->context;
+	_cleanup_free_ char *found = NULL;
+	const char *os = kernel->lock.os;
+	int r = 0;
+
+	if (!os && kernel->local.os) {
+		r = context_find_os(
+			context, kernel->local.os, kernel->local.os_version, &found, error);
+		os = found;
+	}
+	if (!os && is_newest(kernel))
+		os = CONTEXT_DEFAULT_OS;
+	if (r == 0)
+		r = context_choose_os(context, os, kernel->request.krel, error);
+	if (r == -ENODATA && kernel->local.count)
+		return context_fail(context, EXIT_CODE_USAGE,
+			error_prefix(error, -EINVAL,
+				"--os is missing: nothing in --kernel-from tells whose images are "
+				"wanted"));
+	if (r < 0)
+		return context_fail(context, context_exit_code(r), r);
+	if (!kernel->request.for_images)
+		return 0;
+	if (!*context->os.image.containers)
+		return context_fail(context, EXIT_CODE_USAGE,
+			error_set(error, -EINVAL,
+				"%s: its kernels are found (slipway resolve), but there are no base "
+				"images of it yet: its catalogue names no containers",
+				context->os.os));
+	note_other_os(kernel);
+	return 0;
+}
+
+int kernel_find(struct kernel *kernel, struct error *error)
+{
+	int r = kernel_check_compiler(kernel, error);
+
+	if (r == 0 && kernel->request.lock)
+		r = read_lock(kernel, error);
+	if (r == 0 && kernel->request.files.count)
+		r = open_files(kernel, error);
+	return r < 0 ? r : choose_os(kernel, error);
+}
+
+/* Of the userspace: packages of the same driver version, and "+NAME" of any, where there are such.
+ */
+static int read_userspace(const char *data, struct strv *names, struct error *error)
+{
+	_cleanup_free_ char *path = xasprintf("%s/containers/recipes/userspace.packages", data);
+	_cleanup_free_ char *text = NULL;
+	_cleanup_strv_ struct strv lines = { 0 };
+	int r = fs_read(AT_FDCWD, path, 0, &text, NULL);
+
+	if (r < 0)
+		return error_set_errno(error, r, "%s", path);
+	xstrv_split(&lines, text, "\n");
+	for (size_t i = 0; i < lines.count; i++)
+		if (*lines.items[i] != '#')
+			xstrv_push(names, lines.items[i]);
+	return 0;
+}
+
+int extras_list(const char *data, const struct catalogue *os, bool ofed, bool nvidia,
+	struct extras *ret, struct error *error)
+{
+	struct resolve_extra *extra;
+
+	*ret = (struct extras){ 0 };
+	if (ofed && !*os->image.linux_source_package)
+		return error_set(error, -EINVAL,
+			"--ofed reference: %s has no package of kernel source in its catalogue: name "
+			"a tree or a tarball",
+			os->os);
+	if (nvidia && !*os->image.nvidia_package)
+		return error_set(error, -EINVAL,
+			"--nvidia debian: %s has no package of NVIDIA's modules in its catalogue: "
+			"name a tree or a tarball",
+			os->os);
+	if (nvidia) {
+		int r = read_userspace(data, &ret->names, error);
+
+		if (r < 0)
+			return r;
+	}
+	extra = ret->items = xcalloc(ret->names.count + 2, sizeof(*ret->items));
+	if (ofed)
+		*extra++ = (struct resolve_extra){ .name = os->image.linux_source_package,
+			.purpose = LOCK_OFED_SOURCE,
+			.beside_kernel = true };
+	if (nvidia)
+		*extra++ = (struct resolve_extra){ .name = os->image.nvidia_package,
+			.purpose = LOCK_NVIDIA_SOURCE };
+	for (size_t i = 0; i < ret->names.count; i++) {
+		bool any = ret->names.items[i][0] == '+';
+
+		*extra++ = (struct resolve_extra){
+			.name = ret->names.items[i] + any,
+			.purpose = LOCK_NVIDIA_USERSPACE,
+			.same_upstream_as = any ? NULL : os->image.nvidia_package,
+			.optional = any,
+		};
+	}
+	ret->count = (size_t) (extra - ret->items);
+	return 0;
+}
+
+void extras_free(struct extras *extras)
+{
+	free(extras->items);
+	strv_free(&extras->names);
+	*extras = (struct extras){ 0 };
+}
+
+/* What the lists do not have is the user's own: what to give, and where it usually lies. */
+static int explain_missing(const struct kernel *kernel, struct error *error)
+{
+	const struct local_kernel *local = &kernel->local;
+	const struct error why = *error;
+
+	if (!local->count && is_newest(kernel))
+		return -ENODATA;
+	if (!local->count)
+		return error_set(error, -ENODATA,
+			"%s; a kernel that is in no repository is built for with --kernel-from "
+			"(docs/kernel-from.md)",
+			why.text);
+	if (!local->has_headers)
+		return error_set(error, -ENODATA,
+			"kernel %s: --kernel-from names no headers to compile against: give one "
+			"more --kernel-from with the headers package of this very kernel, or with "
+			"its build folder (where /lib/modules/%s/build leads on a machine that has "
+			"it). The lists do not have it: %s",
+			local->krel, local->krel, why.text);
+	return error_set(error, -ENODATA,
+		"kernel %s: --kernel-from names headers, and none of the kernel's own modules: "
+		"give one more --kernel-from with the image or modules package of this very "
+		"kernel, or with a folder that has lib/modules/%s. The lists do not have it: %s",
+		local->krel, local->krel, why.text);
+}
+
+static int ask_lists(struct kernel *kernel, struct error *error)
+{
+	struct context *context = kernel->context;
+	_cleanup_(resolve_answer_free) struct resolve_answer answer = { 0 };
+	_cleanup_(extras_free) struct extras extras = { 0 };
+	struct resolve_request request = {
+		.krel = kernel->request.krel,
+		.has_headers = kernel->local.has_headers,
+		.has_modules = kernel->local.has_modules || kernel->request.no_modules,
+	};
+	int r = extras_list(context->data, &context->os, kernel->request.ofed_package,
+		kernel->request.nvidia_package, &extras, error);
+
+	if (r < 0)
+		return r;
+	request.extras = extras.items;
+	request.extra_count = extras.count;
+	r = context_resolve(context, &request, &answer, error);
+	for (size_t i = 0; i < answer.warnings.count; i++)
+		progress_note(&context->progress, answer.warnings.items[i]);
+	if (r == -ENODATA && !(kernel->local.count && request.has_headers && request.has_modules))
+		return explain_missing(kernel, error);
+	if (r < 0)
+		return r;
+	kernel->lock = answer.lock;
+	kernel->compilers = answer.compilers;
+	answer.lock = (struct lock){ 0 };
+	answer.compilers = (struct strv){ 0 };
+	return 0;
+}
+
+/* The user's own files: what they are and what is in them. */
+static void lock_files(struct kernel *kernel)
+{
+	for (size_t i = 0; i < kernel->local.count; i++) {
+		const struct local_input *input = &kernel->local.inputs[i];
+		const char *slash = strrchr(input->path, '/');
+		struct lock_local local = {
+			.kind = xstrdup(local_kind_name(input->kind)),
+			.name = xstrdup(slash ? slash + 1 : input->path),
+			.sha256 = xstrdup(input->sha256),
+		};
+
+		if (lock_add_local(&kernel->lock, &local) < 0)
+			out_of_memory();
+	}
+}
+
+static bool has_file(const struct local_kernel *local, const char *sha256)
+{
+	for (size_t i = 0; i < local->count; i++)
+		if (strcmp(local->inputs[i].sha256, sha256) == 0)
+			return true;
+	return false;
+}
+
+/*
+ * What a lock does not have is not looked for elsewhere; and one that was made with --kernel-from
+ * wants the same files again, and no others.
+ */
+static int check_lock(const struct kernel *kernel, struct error *error)
+{
+	const struct lock *lock = &kernel->lock;
+	const struct kernel_request *request = &kernel->request;
+	const struct {
+		bool wanted;
+		const char *purpose;
+		const char *advice;
+	} purposes[] = {
+		{ !kernel->local.has_headers, LOCK_HEADERS,
+			"make it anew with slipway resolve -o" },
+		{ request->ofed_package, LOCK_OFED_SOURCE,
+			"make it with slipway resolve --ofed reference -o" },
+		{ request->nvidia_package, LOCK_NVIDIA_SOURCE,
+			"make it with slipway resolve --nvidia debian -o, or give --nvidia none" },
+	};
+
+	for (size_t i = 0; i < lock->kernel_from_count; i++)
+		if (!has_file(&kernel->local, lock->kernel_from[i].sha256))
+			return error_set(error, -EINVAL,
+				"%s was made with --kernel-from %s (%s, sha256 %s): give the same "
+				"file",
+				request->lock, lock->kernel_from[i].name, lock->kernel_from[i].kind,
+				lock->kernel_from[i].sha256);
+	if (kernel->local.count != lock->kernel_from_count)
+		return error_set(error, -EINVAL,
+			"%s was made with %zu --kernel-from, not with %zu: make it anew",
+			request->lock, lock->kernel_from_count, kernel->local.count);
+	for (size_t i = 0; i < ARRAY_SIZE(purposes); i++)
+		if (purposes[i].wanted && !lock_find(lock, purposes[i].purpose))
+			return error_set(error, -EINVAL, "%s has no package of purpose %s: %s",
+				request->lock, purposes[i].purpose, purposes[i].advice);
+	return 0;
+}
+
+int kernel_lock(struct kernel *kernel, struct error *error)
+{
+	struct progress *progress = &kernel->context->progress;
+	int r;
+
+	progress_begin(progress, "resolve");
+	if (kernel->request.lock) {
+		r = check_lock(kernel, error);
+	} else {
+		r = ask_lists(kernel, error);
+		if (r == 0)
+			lock_files(kernel);
+	}
+	if (r == 0)
+		progress_step(progress, kernel->lock.krel);
+	progress_end(progress, r < 0 ? "failed" : "done");
+	return r < 0 ? context_fail(kernel->context, context_exit_code(r), r) : 0;
+}

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A kernel that a verb works on: by its release, a lock, or files of the user's; found, locked,
+ * fetched and unpacked into the cache. In this order: kernel_find(), kernel_lock(),
+ * kernel_open_tree(). On failure context->failure is the exit code.
+ */
+#pragma once
+
+#include "cli/cached.h"
+#include "cli/context.h"
+#include "kernels/lint/lint.h"
+#include "kernels/local/local.h"
+#include "kernels/resolve/lock.h"
+#include "kernels/resolve/resolve.h"
+#include "kernels/tree/record.h"
+
+/* What was asked. */
+struct kernel_request {
+	const char *krel;     /* or "newest"; NULL: the lock or the files tell */
+	const char *lock;     /* file; no list is asked then */
+	const char *bundle;   /* of slipway bundle, which brought the downloads; or NULL */
+	const char *compiler; /* "gcc-12": whatever the evidence says; NULL: by evidence */
+	struct strv files;    /* of the user's, as kernels/local/local.h takes them; borrowed */
+	bool no_modules;      /* the kernel's own modules are not wanted */
+	bool for_images;      /* the distribution has to have base images */
+	/* Driver sources that are packages, to be locked beside it. */
+	bool ofed_package;
+	bool nvidia_package;
+};
+
+struct kernel {
+	struct kernel_request request;
+	struct context *context;   /* open; borrowed */
+	struct local_kernel local; /* what the files are; count is 0 without any */
+	struct lock lock;
+	struct strv compilers; /* that the distribution's lists have; none when no list was read */
+	struct kernel_record record; /* its strings are NULL until kernel_open_tree() */
+	bool no_tree;                /* the record is of a probe bundle's configuration alone */
+	struct cached tree;
+	struct cached modules; /* the kernel's own */
+};
+
+void kernel_free(struct kernel *kernel);
+
+/* Is --compiler a package such as gcc-12? -EINVAL when not. */
+int kernel_check_compiler(struct kernel *kernel, struct error *error) _must_check_;
+
+/* Reads the lock file, looks what the files are, and settles the distribution. */
+int kernel_find(struct kernel *kernel, struct error *error) _must_check_;
+
+/* Fills the lock by asking the package lists; one that was read from a file is checked. */
+int kernel_lock(struct kernel *kernel, struct error *error) _must_check_;
+
+/* Makes the tree, reads its record and locks the compiler that it names. */
+int kernel_open_tree(struct kernel *kernel, struct error *error) _must_check_;
+
+/*
+ * Without a tree: reads the record from the configuration in a probe bundle, and says with a note
+ * why (@error of what failed). -ENOENT when no bundle has one.
+ */
+int kernel_open_node(struct kernel *kernel, struct error *error) _must_check_;
+
+/* The user's compiler in place of the kernel's: said, and kept in the lock. */
+void kernel_override_compiler(struct kernel *kernel);
+
+/* The two outputs, made where they are not in the cache. The caller closes the descriptor. */
+int kernel_tree(struct kernel *kernel, int *ret_fd, struct error *error) _must_check_;
+int kernel_modules(struct kernel *kernel, int *ret_fd, struct error *error) _must_check_;
+
+/* The keys of the two outputs, and how each is made: for who has them as stages. */
+void kernel_set_keys(struct kernel *kernel);
+int kernel_make_tree(
+	struct kernel *kernel, const struct stage_place *place, struct error *error) _must_check_;
+int kernel_make_modules(
+	struct kernel *kernel, const struct stage_place *place, struct error *error) _must_check_;
+
+/* Makes the locked packages of one purpose (NULL: all) present in the cache, with progress. */
+int kernel_fetch(struct kernel *kernel, const char *purpose, struct error *error) _must_check_;
+/* Adds the locked packages of one purpose to a key. */
+void kernel_add_packages(const struct kernel *kernel, const char *purpose, struct hash *hash);
+
+/* The findings about it, with these drivers in mind. The caller frees them. */
+struct kernel_purpose {
+	bool ofed;
+	bool nvidia;
+	bool signing;
+};
+int kernel_lint(struct kernel *kernel, const struct kernel_purpose *purpose, struct lint *ret,
+	struct error *error) _must_check_;
+
+/* What a bundle of slipway probe among the files tells of the node. */
+struct kernel_node {
+	struct probe probe;
+	struct kernel_record record;
+	char *symvers_first;
+	struct lint_node lint; /* of the above; lint.probe is NULL when there is no bundle */
+};
+
+/* The first probe bundle among the files, or NULL. */
+const struct local_input *kernel_probe(const struct kernel *kernel);
+
+/*
+ * Reads that bundle. @tree_fd: the kernel tree's root, to compare with, or -1. 0 with
+ * ret->lint.probe NULL when there is none; -EBADMSG or -EINVAL when it is damaged. The caller frees
+ * it.
+ */
+int kernel_node_read(const struct kernel *kernel, int tree_fd, struct kernel_node *ret,
+	struct error *error) _must_check_;
+void kernel_node_free(struct kernel_node *node);
+
+/* The packages that a build needs beside a kernel's: the driver sources that are packages. */
+struct extras {
+	struct resolve_extra *items;
+	size_t count;
+	struct strv names; /* that the items borrow */
+};
+
+/*
+ * Lists them: for the reference OFED, and for NVIDIA's modules with the userspace of their version.
+ * -EINVAL when the distribution has no such packages. The caller frees it.
+ */
+int extras_list(const char *data, const struct catalogue *os, bool ofed, bool nvidia,
+	struct extras *ret, struct error *error) _must_check_;
+void extras_free(struct extras *extras);

@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the kernel's tree, or a probe of its node, tells: the compiler, and what lint finds. */
+#include "cli/kernel/kernel.h"
+
+#include <string.h>
+#include <sys/utsname.h>
+
+#include "common/xalloc.h"
+#include "kernels/archive/archive_input.h"
+#include "kernels/local/local_scan.h"
+#include "kernels/tree/kconfig.h"
+#include "kernels/tree/tree.h"
+#include "module/symvers.h"
+
+#define SYMVERS_LIMIT ((size_t) 64 << 20)
+
+/* ---- the record and the compiler */
+
+/* Takes @evidence. */
+static void lock_compiler(struct kernel *kernel, const char *compiler, char *evidence)
+{
+	free(kernel->lock.compiler);
+	free(kernel->lock.compiler_evidence);
+	kernel->lock.compiler = xstrdup(compiler);
+	kernel->lock.compiler_evidence = evidence;
+}
+
+/* The compiler comes from the tree itself, so the tree must be there before other keys are. */
+int kernel_open_tree(struct kernel *kernel, struct error *error)
+{
+	const struct kernel_compiler *compiler = &kernel->record.compiler;
+	struct context *context = kernel->context;
+	_cleanup_close_ int fd = -1;
+	int r = kernel_tree(kernel, &fd, error);
+
+	if (r == 0)
+		r = kernel_record_load(fd, &kernel->record, error);
+	if (r < 0)
+		return context->failure == EXIT_CODE_OK
+			       ? context_fail(context, EXIT_CODE_CONTENT, r)
+			       : r;
+	/* The lock names the compiler where no package did, and the tree has the last word. */
+	if (*compiler->name &&
+		(!kernel->lock.compiler || strcmp(kernel->lock.compiler, compiler->name) != 0))
+		lock_compiler(kernel, compiler->name,
+			xasprintf("the kernel's configuration: %s",
+				*compiler->text ? compiler->text : compiler->version));
+	return 0;
+}
+
+void kernel_override_compiler(struct kernel *kernel)
+{
+	struct kernel_compiler *compiler = &kernel->record.compiler;
+	const char *wanted = kernel->request.compiler;
+	const char *own = *compiler->name ? compiler->name : "an unknown one";
+	_cleanup_free_ char *note = NULL;
+
+	if (!wanted || strcmp(compiler->name, wanted) == 0)
+		return;
+	note = xasprintf(
+		"--compiler %s instead of %s, which the kernel was made with", wanted, own);
+	progress_note(&kernel->context->progress, note);
+	lock_compiler(kernel, wanted,
+		xasprintf("--compiler, instead of %s: the kernel was made with that", own));
+	free(compiler->name);
+	compiler->name = xstrdup(wanted);
+	compiler->llvm = strncmp(wanted, "clang", 5) == 0;
+}
+
+/* ---- the node of a probe */
+
+const struct local_input *kernel_probe(const struct kernel *kernel)
+{
+	for (size_t i = 0; i < kernel->local.count; i++)
+		if (kernel->local.inputs[i].kind == LOCAL_PROBE)
+			return &kernel->local.inputs[i];
+	return NULL;
+}
+
+static int read_config(const struct kernel *kernel, const char *path, struct kernel_node *node,
+	struct error *error)
+{
+	_cleanup_(kconfig_free) struct kconfig *config = NULL;
+	_cleanup_free_ char *text = NULL;
+	size_t size;
+	int r = archive_member_read(path, PROBE_CONFIG, KCONFIG_LIMIT_BYTES, &text, &size, error);
+
+	if (r == -ENOENT)
+		return 0;
+	if (r == 0)
+		r = kconfig_parse(path, text, size, &config, error);
+	if (r == 0)
+		r = kernel_record_of_config(
+			config, kernel->local.krel, node->probe.proc_version, &node->record, error);
+	if (r == 0)
+		node->lint.record = &node->record;
+	return r;
+}
+
+/* "CRC<TAB>symbol<TAB>…" of the node against the tree. */
+static void compare_line(const struct symvers *tree, char *line, struct kernel_node *node)
+{
+	char *next = NULL;
+	const char *crc = strtok_r(line, "\t", &next);
+	const char *symbol = strtok_r(NULL, "\t", &next);
+	const struct symvers_entry *entry = symbol ? symvers_find(tree, symbol) : NULL;
+
+	if (!symbol)
+		return;
+	node->lint.symvers_count++;
+	if (entry && entry->crc == (uint32_t) strtoul(crc, NULL, 16))
+		return;
+	if (node->lint.symvers_differing++ == 0)
+		node->lint.symvers_first = node->symvers_first = xstrdup(symbol);
+}
+
+static int compare_symvers(const struct kernel *kernel, const char *path, int tree_fd,
+	struct kernel_node *node, struct error *error)
+{
+	_cleanup_(symvers_close) struct symvers *tree = NULL;
+	_cleanup_strv_ struct strv lines = { 0 };
+	_cleanup_close_ int fd = -1;
+	_cleanup_free_ char *text = NULL;
+	struct error ignored = { 0 };
+	size_t size;
+	int r = kernel_tree_open(tree_fd, kernel->local.krel, &fd, error);
+
+	/* Without one, no-symvers says so. */
+	if (r < 0 || symvers_open(fd, "Module.symvers", &tree, &ignored) < 0)
+		return r;
+	r = archive_member_read(path, PROBE_SYMVERS, SYMVERS_LIMIT, &text, &size, error);
+	if (r < 0)
+		return r == -ENOENT ? 0 : r;
+	xstrv_split(&lines, text, "\n");
+	for (size_t i = 0; i < lines.count; i++)
+		compare_line(tree, lines.items[i], node);
+	return 0;
+}
+
+int kernel_node_read(
+	const struct kernel *kernel, int tree_fd, struct kernel_node *ret, struct error *error)
+{
+	const struct local_input *input = kernel_probe(kernel);
+	const char *text = input ? local_scan_text(input->scan, PROBE_FILE) : NULL;
+	int r;
+
+	*ret = (struct kernel_node){ 0 };
+	if (!text)
+		return 0;
+	r = probe_parse(text, strlen(text), &ret->probe, error);
+	if (r == 0)
+		r = read_config(kernel, input->path, ret, error);
+	if (r == 0 && tree_fd >= 0)
+		r = compare_symvers(kernel, input->path, tree_fd, ret, error);
+	if (r < 0)
+		return r;
+	ret->lint.probe = &ret->probe;
+	return 0;
+}
+
+void kernel_node_free(struct kernel_node *node)
+{
+	probe_free(&node->probe);
+	kernel_record_free(&node->record);
+	free(node->symvers_first);
+}
+
+int kernel_open_node(struct kernel *kernel, struct error *error)
+{
+	_cleanup_(kernel_node_free) struct kernel_node node = { 0 };
+	_cleanup_free_ char *note = NULL;
+	struct error ignored = { 0 };
+
+	if (kernel->local.has_headers || kernel_node_read(kernel, -1, &node, &ignored) < 0 ||
+		!node.lint.record)
+		return -ENOENT;
+	note = xasprintf(
+		"no headers: %s; what is judged is the configuration in the bundle", error->text);
+	progress_note(&kernel->context->progress, note);
+	kernel_record_free(&kernel->record);
+	kernel->record = node.record;
+	node.record = (struct kernel_record){ 0 };
+	kernel->no_tree = true;
+	kernel->context->failure = EXIT_CODE_OK;
+	return 0;
+}
+
+/* ---- lint */
+
+/*
+ * Which compilers the distribution has, where nothing had to be looked for in its lists yet: with a
+ * kernel of the user's own. That it cannot be told is worth a note and no more.
+ */
+static void ask_compilers(struct kernel *kernel)
+{
+	struct context *context = kernel->context;
+	_cleanup_(resolve_answer_free) struct resolve_answer answer = { 0 };
+	_cleanup_strv_ struct strv krels = { 0 };
+	_cleanup_free_ char *note = NULL;
+	struct error error = { 0 };
+
+	if (kernel->compilers.count > 0 || kernel->request.lock || kernel->request.bundle)
+		return;
+	if (context_list(context, &krels, &answer, &error) == 0) {
+		kernel->compilers = answer.compilers;
+		answer.compilers = (struct strv){ 0 };
+		return;
+	}
+	note = xasprintf(
+		"whether %s has the compiler is not checked: %s", context->os.os, error.text);
+	progress_note(&context->progress, note);
+}
+
+int kernel_lint(struct kernel *kernel, const struct kernel_purpose *purpose, struct lint *ret,
+	struct error *error)
+{
+	_cleanup_(kernel_node_free) struct kernel_node node = { 0 };
+	_cleanup_close_ int fd = -1;
+	struct utsname machine;
+	int r = 0;
+	struct lint_request request = {
+		.os = kernel->context->os.os,
+		.compiler = kernel->request.compiler,
+		.ofed = purpose->ofed,
+		.nvidia = purpose->nvidia,
+		.peermem = purpose->nvidia && purpose->ofed,
+		.signing = purpose->signing,
+		.no_tree = kernel->no_tree,
+	};
+
+	if (!kernel->no_tree)
+		r = kernel_tree(kernel, &fd, error);
+	if (r == 0)
+		r = kernel_node_read(kernel, fd, &node, error);
+	if (r < 0)
+		return context_fail(kernel->context, EXIT_CODE_CONTENT, r);
+	request.node = node.lint.probe ? &node.lint : NULL;
+	ask_compilers(kernel);
+	if (kernel->compilers.count > 0)
+		request.compilers = &kernel->compilers;
+	if (uname(&machine) == 0)
+		request.machine_arch = machine.machine;
+	return lint_run(&kernel->record, &request, ret, error);
+}

@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The kernel's packages unpacked: its tree to compile against, and its own modules. What
+ * --kernel-from names comes before what the lock names.
+ */
+#include "cli/kernel/kernel.h"
+
+#include <fcntl.h>
+#include <string.h>
+
+#include "cli/cache/cache_entry.h"
+#include "common/xalloc.h"
+#include "kernels/archive/unpack.h"
+#include "kernels/resolve/lock_fetch.h"
+#include "kernels/tree/tree.h"
+
+/* ---- packages of the lock */
+
+static struct fetch fetch_of(const struct kernel *kernel)
+{
+	const struct context *context = kernel->context;
+
+	return (struct fetch){
+		.download = context->download,
+		.os = &context->os,
+		.mirrors = &context->mirrors,
+		.scratch_fd = -1,
+		.keyring = context->options->keyring,
+		.allow_unsigned = context->options->allow_unsigned,
+		.trusted = kernel->request.bundle,
+	};
+}
+
+static void on_missing(void *data, size_t count, uint64_t size_bytes)
+{
+	struct kernel *kernel = data;
+	char text[80];
+
+	(void) snprintf(text, sizeof(text), "fetching %zu package%s, %.1f MB", count,
+		count == 1 ? "" : "s", (double) size_bytes / 1e6);
+	progress_step(&kernel->context->progress, text);
+}
+
+int kernel_fetch(struct kernel *kernel, const char *purpose, struct error *error)
+{
+	struct context *context = kernel->context;
+	_cleanup_(store_close) struct store store = { .fd = -1 };
+	_cleanup_close_ int scratch_fd = -1;
+	struct fetch fetch;
+	int r = context_download(context, error);
+
+	if (r == 0)
+		r = store_open(context->cache.fd, "blobs", &store, error);
+	if (r < 0)
+		return r;
+	scratch_fd = open(context->cache.run_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (scratch_fd < 0)
+		return error_set_errno(error, -errno, "%s", context->cache.run_path);
+	fetch = fetch_of(kernel);
+	fetch.store = &store;
+	fetch.scratch_fd = scratch_fd;
+	r = fetch_packages(&fetch, &kernel->lock, purpose, on_missing, kernel, error);
+	for (size_t i = 0; i < kernel->lock.count && r == 0; i++) {
+		const struct lock_package *package = &kernel->lock.packages[i];
+
+		if (!purpose || strcmp(package->purpose, purpose) == 0)
+			cache_name_download(&context->cache, package->sha256, package->name);
+	}
+	return r;
+}
+
+void kernel_add_packages(const struct kernel *kernel, const char *purpose, struct hash *hash)
+{
+	const struct fetch fetch = fetch_of(kernel);
+
+	for (size_t i = 0; i < kernel->lock.count; i++) {
+		const struct lock_package *package = &kernel->lock.packages[i];
+
+		if (strcmp(package->purpose, purpose) != 0)
+			continue;
+		hash_add_text(hash, package->name);
+		hash_add_text(hash, package->sha256);
+		fetch_add_trust(&fetch, package, hash);
+	}
+}
+
+/* ---- the two outputs */
+
+void kernel_set_keys(struct kernel *kernel)
+{
+	struct hash *tree = cached_start_key("kernel");
+	struct hash *modules = cached_start_key("modules");
+
+	/* The form of what is written beside the tree. */
+	hash_add_text(tree, KERNEL_RECORD_FILE " 1");
+	hash_add_text(tree, kernel->lock.krel);
+	if (kernel->local.has_headers)
+		local_add_inputs(&kernel->local, tree);
+	else
+		kernel_add_packages(kernel, LOCK_HEADERS, tree);
+	cached_finish_key(&kernel->tree, kernel->context, "kernel", tree);
+
+	hash_add_text(modules, kernel->lock.krel);
+	if (kernel->local.has_modules)
+		local_add_inputs(&kernel->local, modules);
+	else
+		kernel_add_packages(kernel, LOCK_MODULES, modules);
+	cached_finish_key(&kernel->modules, kernel->context, "modules", modules);
+}
+
+/* Everything below lib/modules; the boot image and documentation are not used. */
+static bool is_of_modules(void *data, const char *path)
+{
+	(void) data;
+	if (strncmp(path, "usr/", 4) == 0)
+		path += 4;
+	return strcmp(path, "lib") == 0 || strcmp(path, "lib/modules") == 0 ||
+	       strncmp(path, "lib/modules/", 12) == 0;
+}
+
+static bool is_no_documentation(void *data, const char *path)
+{
+	(void) data;
+	return strncmp(path, "usr/share/", 10) != 0;
+}
+
+static int unpack_packages(struct kernel *kernel, const char *purpose, const char *folder,
+	bool (*wanted)(void *, const char *), struct error *error)
+{
+	const struct unpack unpack = { .folder = folder, .wanted = wanted };
+	int r = kernel_fetch(kernel, purpose, error);
+
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < kernel->lock.count; i++) {
+		const struct lock_package *package = &kernel->lock.packages[i];
+		_cleanup_free_ char *path = NULL;
+
+		if (strcmp(package->purpose, purpose) != 0)
+			continue;
+		path = xasprintf("blobs/sha256/%s", package->sha256);
+		progress_step(&kernel->context->progress, package->name);
+		r = unpack_package(&unpack, kernel->context->cache.fd, path, error);
+		if (r < 0)
+			return error_prefix(error, r, "%s", package->name);
+	}
+	return 0;
+}
+
+static int copy_files(struct kernel *kernel, const char *folder,
+	int (*make)(const struct local_kernel *, const char *, const char *, struct error *),
+	struct error *error)
+{
+	const struct cache *cache = &kernel->context->cache;
+	_cleanup_free_ char *scratch = NULL;
+	int r = cache_new_folder(cache, "local", &scratch);
+
+	if (r < 0)
+		return error_set_errno(error, r, "%s", cache->path);
+	for (size_t i = 0; i < kernel->local.count; i++)
+		progress_step(&kernel->context->progress, kernel->local.inputs[i].path);
+	return make(&kernel->local, scratch, folder, error);
+}
+
+int kernel_make_tree(struct kernel *kernel, const struct stage_place *place, struct error *error)
+{
+	_cleanup_(kernel_record_free) struct kernel_record record = { 0 };
+	_cleanup_close_ int fd = -1;
+	int r = kernel->local.has_headers
+			? copy_files(kernel, place->folder, local_make_tree, error)
+			: unpack_packages(
+				  kernel, LOCK_HEADERS, place->folder, is_no_documentation, error);
+
+	if (r < 0)
+		return r;
+	fd = open(place->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return error_set_errno(error, -errno, "%s", place->folder);
+	r = kernel_tree_relocate(fd, kernel->lock.krel, error);
+	if (r == 0)
+		r = kernel_record_make(fd, kernel->lock.krel, &record, error);
+	return r < 0 ? r : kernel_record_save(&record, fd, error);
+}
+
+int kernel_make_modules(struct kernel *kernel, const struct stage_place *place, struct error *error)
+{
+	_cleanup_close_ int fd = -1;
+	int r;
+
+	if (kernel->local.has_modules)
+		return copy_files(kernel, place->folder, local_make_modules, error);
+	r = unpack_packages(kernel, LOCK_MODULES, place->folder, is_of_modules, error);
+	if (r < 0)
+		return r;
+	fd = open(place->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return error_set_errno(error, -errno, "%s", place->folder);
+	return kernel_tree_settle_modules(fd, kernel->lock.krel, error);
+}
+
+static int make_tree(void *data, const struct stage_place *place, struct error *error)
+{
+	return kernel_make_tree(data, place, error);
+}
+
+static int make_modules(void *data, const struct stage_place *place, struct error *error)
+{
+	return kernel_make_modules(data, place, error);
+}
+
+static int open_output(struct kernel *kernel, struct cached *cached,
+	const struct cached_maker *maker, int *ret_fd, struct error *error)
+{
+	int r;
+
+	kernel_set_keys(kernel);
+	if (!cached_is_there(kernel->context, cached, NULL)) {
+		r = cached_make(cached, kernel->context, maker, error);
+		if (r < 0)
+			return context_fail(kernel->context, EXIT_CODE_CONTENT, r);
+	}
+	*ret_fd = open(cached->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return *ret_fd < 0 ? error_set_errno(error, -errno, "%s", cached->path) : 0;
+}
+
+int kernel_tree(struct kernel *kernel, int *ret_fd, struct error *error)
+{
+	const struct cached_maker maker = { .name = "kernel", .run = make_tree, .data = kernel };
+
+	return open_output(kernel, &kernel->tree, &maker, ret_fd, error);
+}
+
+int kernel_modules(struct kernel *kernel, int *ret_fd, struct error *error)
+{
+	const struct cached_maker maker = {
+		.name = "modules", .run = make_modules, .data = kernel
+	};
+
+	return open_output(kernel, &kernel->modules, &maker, ret_fd, error);
+}
