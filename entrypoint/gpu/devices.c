@@ -1,30 +1,83 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "entrypoint/gpu/devices.h"
-
-#include <fcntl.h>
+/*
+ * Taking the GPUs and NVSwitches from other drivers.
+ *
+ * nouveau, and its successors nova_core and nova_drm (Linux 6.15 and on), take a GPU when the node
+ * starts. Their modules go. A console on the GPU is a reference of fbcon's on nouveau (Linux
+ * drivers/video/fbdev/core/fbcon.c): it is unbound first, as a user would by hand.
+ *
+ * vfio-pci and its variants (nvgrace_gpu_vfio_pci, …) hold a device for a virtual machine. One that
+ * is open cannot be unbound: the kernel would wait for its user. Source: Linux drivers/vfio, and
+ * Documentation/driver-api/vfio.rst for the device nodes.
+ */
+#include <ctype.h>
 #include <stdarg.h>
 #include <string.h>
 
 #include "common/fs.h"
-#include "entrypoint/gpu/devices_parts.h"
+#include "entrypoint/gpu/gpu.h"
 #include "entrypoint/role/load.h"
+#include "entrypoint/role/pci.h"
 #include "entrypoint/role/role_list.h"
+#include "entrypoint/role/unload.h"
+#include "entrypoint/role/users.h"
 #include "module/sysmodule.h"
 
-bool taking_is_ours(const struct pci_function *function)
+#define FREED_LIST "freed" /* role_list.h: what was taken, and how it comes back */
+
+#define CONSOLES      "sys/class/vtconsole"
+#define FRAME_BUFFERS "sys/class/graphics"
+
+#define NAME_SIZE 64
+
+/* In the order in which they go: nova_drm sits on nova_core without being its holder. */
+static const char *const graphics_modules[] = { "nova_drm", "nova_core", "nouveau" };
+
+struct takeover {
+	struct action *action;
+	struct pci_function *functions; /* GPUs, NVSwitches and what else pci_functions() knows */
+	int count;
+	struct strv freed; /* lines of the list: also what a previous run took */
+};
+
+/* What nvidia drives. */
+static bool is_ours(const struct pci_function *function)
 {
 	return function->kind == PCI_GPU || function->kind == PCI_NVSWITCH;
 }
 
-static bool is_nvidias(const char *driver)
+static bool is_nvidia_driver(const char *driver)
 {
 	return strncmp(driver, "nvidia", strlen("nvidia")) == 0;
 }
 
-static bool is_taken(int root_fd, const struct pci_function *function)
+static bool is_vfio(const char *driver)
 {
-	return (*function->driver && !is_nvidias(function->driver)) ||
-	       devices_have_override(root_fd, function);
+	return strstr(driver, "vfio") != NULL;
+}
+
+/* "nouveau"; "NovaCore", "nova-core" and "nova_core" are one. */
+static bool is_graphics_driver(const char *driver)
+{
+	char letters[32];
+	size_t used = 0;
+
+	for (; *driver && used + 1 < sizeof(letters); driver++)
+		if (isalpha((unsigned char) *driver))
+			letters[used++] = (char) tolower((unsigned char) *driver);
+	letters[used] = '\0';
+	return strcmp(letters, "nouveau") == 0 || strcmp(letters, "novacore") == 0;
+}
+
+static void read_override(int root_fd, const char *address, char override[NAME_SIZE])
+{
+	_cleanup_free_ char *text = NULL;
+	char path[128];
+
+	(void) snprintf(path, sizeof(path), PCI_DEVICES "/%s/driver_override", address);
+	override[0] = '\0';
+	if (fs_read_line(root_fd, path, &text) == 0 && strcmp(text, "(null)") != 0)
+		(void) snprintf(override, NAME_SIZE, "%.63s", text);
 }
 
 int gpu_find_device(struct action *action)
@@ -33,14 +86,21 @@ int gpu_find_device(struct action *action)
 	int root_fd = gpu->role.root_fd;
 	_cleanup_free_ struct pci_function *functions = NULL;
 	int count = pci_functions(root_fd, &functions);
-	int found = 0;
+	bool found = false;
 
-	gpu->devices_are_free = !devices_have_graphics(root_fd);
+	gpu->devices_are_free = true;
+	for (size_t i = 0; i < ARRAY_SIZE(graphics_modules); i++)
+		if (sysmodule_exists(root_fd, graphics_modules[i]))
+			gpu->devices_are_free = false;
 	for (int i = 0; i < count; i++) {
-		if (!taking_is_ours(&functions[i]))
+		const char *driver = functions[i].driver;
+		char override[NAME_SIZE];
+
+		if (!is_ours(&functions[i]))
 			continue;
-		found++;
-		if (is_taken(root_fd, &functions[i]))
+		found = true;
+		read_override(root_fd, functions[i].address, override);
+		if ((*driver && !is_nvidia_driver(driver)) || is_vfio(override))
 			gpu->devices_are_free = false;
 	}
 	if (found)
@@ -51,32 +111,12 @@ int gpu_find_device(struct action *action)
 		"node run a GPU driver?");
 }
 
-bool gpu_devices_are_free(const void *role)
+static int remember(struct takeover *takeover, const char *format, ...) _printf_(2, 3);
+
+/* Adds a line to the list, on the node too, before the deed. */
+static int remember(struct takeover *takeover, const char *format, ...)
 {
-	return gpu_of_const(role)->devices_are_free;
-}
-
-int sysfs_put(int root_fd, const char *path, const char *text)
-{
-	_cleanup_close_ int fd = openat(root_fd, path, O_WRONLY | O_CLOEXEC);
-
-	if (fd < 0)
-		return -errno;
-	return fs_write_all(fd, text, strlen(text));
-}
-
-int sysfs_put_device(
-	int root_fd, const struct pci_function *function, const char *file, const char *text)
-{
-	char path[128];
-
-	(void) snprintf(path, sizeof(path), PCI_DEVICES_PATH "/%s/%s", function->address, file);
-	return sysfs_put(root_fd, path, text);
-}
-
-int taking_remember(struct taking *taking, const char *format, ...)
-{
-	struct action *action = taking->action;
+	struct action *action = takeover->action;
 	char line[256];
 	va_list arguments;
 	int r;
@@ -84,122 +124,334 @@ int taking_remember(struct taking *taking, const char *format, ...)
 	va_start(arguments, format);
 	(void) vsnprintf(line, sizeof(line), format, arguments);
 	va_end(arguments);
-	r = strv_push_unique(&taking->freed, line);
+	r = strv_push_unique(&takeover->freed, line);
 	if (r < 0)
 		return action_fail(action, REASON_INTERNAL, r, "out of memory");
 	return action_reason(action, REASON_MOUNT_FAILED,
-		role_list_write(action->role, DEVICES_LIST, &taking->freed, &action->error));
+		role_list_write(action->role, FREED_LIST, &takeover->freed, &action->error));
+}
+
+/* Does a frame buffer, and so perhaps a console, lie on a device that we are about to take? */
+static bool has_frame_buffer(const struct takeover *takeover)
+{
+	const struct gpu *gpu = gpu_of(takeover->action->role);
+	_cleanup_strv_ struct strv buffers = { 0 };
+
+	if (fs_list(gpu->role.root_fd, FRAME_BUFFERS, &buffers) < 0)
+		return false;
+	for (size_t i = 0; i < buffers.count; i++) {
+		char address[NAME_SIZE];
+		char path[300];
+
+		(void) snprintf(
+			path, sizeof(path), FRAME_BUFFERS "/%.200s/device", buffers.items[i]);
+		sysfs_link_name(gpu->role.root_fd, path, address, sizeof(address));
+		for (int j = 0; j < takeover->count; j++)
+			if (is_graphics_driver(takeover->functions[j].driver) &&
+				strcmp(takeover->functions[j].address, address) == 0)
+				return true;
+	}
+	return false;
+}
+
+/* Those that draw into a frame buffer get @bind ("0" or "1"). */
+static void switch_consoles(int root_fd, const char *bind)
+{
+	_cleanup_strv_ struct strv consoles = { 0 };
+
+	if (fs_list(root_fd, CONSOLES, &consoles) < 0)
+		return;
+	for (size_t i = 0; i < consoles.count; i++) {
+		_cleanup_free_ char *name = NULL;
+		char path[300];
+
+		(void) snprintf(path, sizeof(path), CONSOLES "/%.200s/name", consoles.items[i]);
+		if (fs_read_line(root_fd, path, &name) == 0 && strstr(name, "frame buffer device"))
+			(void) sysfs_put(root_fd, bind, CONSOLES "/%s/bind", consoles.items[i]);
+	}
+}
+
+/* One that stays loaded and drives no device of ours is a nuisance, not an obstacle. */
+static int refuse_graphics(struct takeover *takeover, int code)
+{
+	struct action *action = takeover->action;
+	struct error why = action->error;
+
+	for (int i = 0; i < takeover->count; i++) {
+		const struct pci_function *function = &takeover->functions[i];
+
+		if (is_ours(function) && is_graphics_driver(function->driver))
+			return action_fail(action, REASON_DEVICE_HELD, code,
+				"%s is driven by %s, and %.800s", function->address,
+				function->driver, why.text);
+	}
+	worker_report(action->worker, WORKER_NOTE, 0, "it stays loaded: %.900s", why.text);
+	return 0;
+}
+
+static int unload_graphics(struct takeover *takeover, const struct strv *loaded)
+{
+	struct action *action = takeover->action;
+	const struct gpu *gpu = gpu_of(action->role);
+	const struct unload unload = {
+		.root_fd = gpu->role.root_fd, .modules = loaded, .holders_too = true
+	};
+	_cleanup_strv_ struct strv removed = { 0 };
+	bool console = has_frame_buffer(takeover);
+	int r;
+
+	for (size_t i = 0; i < loaded->count; i++) {
+		r = remember(takeover, "module %s", loaded->items[i]);
+		if (r < 0)
+			return r;
+	}
+	if (console)
+		switch_consoles(gpu->role.root_fd, "0");
+	r = unload_modules(&unload, action->worker, &removed, &action->error);
+	if (r == 0)
+		return 0;
+	if (console)
+		switch_consoles(gpu->role.root_fd, "1");
+	return refuse_graphics(takeover, r);
+}
+
+/* One that is built into the kernel can only be made to let go. */
+static int unbind_built_in(struct takeover *takeover, const struct pci_function *function)
+{
+	struct action *action = takeover->action;
+	const struct gpu *gpu = gpu_of(action->role);
+	int r = remember(takeover, "bind %s %s", function->address, function->driver);
+
+	if (r < 0)
+		return r;
+	r = sysfs_put(gpu->role.root_fd, function->address, PCI_DEVICES "/%s/driver/unbind",
+		function->address);
+	if (r == 0)
+		return 0;
+	return action_fail(action, REASON_DEVICE_HELD, r,
+		"%s, which is built into the kernel, does not let go of %s: %s: boot the node with "
+		"modprobe.blacklist=%s or initcall_blacklist for it",
+		function->driver, function->address, strerror(-r), function->driver);
+}
+
+static int free_graphics(struct takeover *takeover)
+{
+	const struct gpu *gpu = gpu_of(takeover->action->role);
+	_cleanup_strv_ struct strv loaded = { 0 };
+
+	for (size_t i = 0; i < ARRAY_SIZE(graphics_modules); i++)
+		if (sysmodule_exists(gpu->role.root_fd, graphics_modules[i]) &&
+			!sysmodule_is_built_in(gpu->role.root_fd, graphics_modules[i]) &&
+			strv_push(&loaded, graphics_modules[i]) < 0)
+			return action_fail(
+				takeover->action, REASON_INTERNAL, -ENOMEM, "out of memory");
+	if (loaded.count)
+		return unload_graphics(takeover, &loaded);
+	for (int i = 0; i < takeover->count; i++) {
+		const struct pci_function *function = &takeover->functions[i];
+		int r = 0;
+
+		if (is_ours(function) && is_graphics_driver(function->driver))
+			r = unbind_built_in(takeover, function);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+/* Patterns of its group's device node, and since Linux 6.6 of one of its own. */
+static int push_vfio_nodes(int root_fd, const char *address, struct strv *nodes)
+{
+	_cleanup_strv_ struct strv own = { 0 };
+	char group[NAME_SIZE];
+	char path[128];
+
+	(void) snprintf(path, sizeof(path), PCI_DEVICES "/%s/iommu_group", address);
+	sysfs_link_name(root_fd, path, group, sizeof(group));
+	if (*group && (strv_pushf(nodes, "/dev/vfio/%s", group) < 0 ||
+			      strv_pushf(nodes, "/dev/vfio/noiommu-%s", group) < 0))
+		return -ENOMEM;
+	(void) snprintf(path, sizeof(path), PCI_DEVICES "/%s/vfio-dev", address);
+	if (fs_list(root_fd, path, &own) < 0)
+		return 0;
+	for (size_t i = 0; i < own.count; i++)
+		if (strv_pushf(nodes, "/dev/vfio/devices/%s", own.items[i]) < 0)
+			return -ENOMEM;
+	return 0;
+}
+
+static int expect_no_users(struct action *action, const struct pci_function *function)
+{
+	const struct gpu *gpu = gpu_of(action->role);
+	_cleanup_strv_ struct strv nodes = { 0 };
+	char who[USER_TEXT_SIZE];
+	struct user user;
+	int count;
+
+	if (push_vfio_nodes(gpu->role.root_fd, function->address, &nodes) < 0)
+		return action_fail(action, REASON_INTERNAL, -ENOMEM, "out of memory");
+	count = nodes.count ? users_of_devices(gpu->role.root_fd, &nodes, &user, 1) : 0;
+	if (count == 0)
+		return 0;
+	if (count < 0)
+		return action_fail(action, REASON_DEVICE_HELD, count,
+			"who uses %s cannot be told: /proc: %s", function->address,
+			strerror(-count));
+	user_text(&user, who);
+	return action_fail(action, REASON_DEVICE_HELD, -EBUSY,
+		"%s is given to a virtual machine by %s, and in use by %s%s: end it, or take the "
+		"node out of those that run a GPU driver",
+		function->address, function->driver, who, count > 1 ? " and others" : "");
+}
+
+static int unbind_vfio(
+	struct takeover *takeover, const struct pci_function *function, const char *override)
+{
+	struct action *action = takeover->action;
+	const struct gpu *gpu = gpu_of(action->role);
+	int r = expect_no_users(action, function);
+
+	if (r < 0)
+		return r;
+	r = remember(takeover, "bind %s %s %s", function->address, function->driver, override);
+	if (r < 0)
+		return r;
+	r = sysfs_put(gpu->role.root_fd, function->address, PCI_DEVICES "/%s/driver/unbind",
+		function->address);
+	if (r < 0)
+		return action_fail(action, REASON_DEVICE_HELD, r, "%s does not let go of %s: %s",
+			function->driver, function->address, strerror(-r));
+	worker_report(action->worker, WORKER_NOTE, 0, "%s is taken from %s", function->address,
+		function->driver);
+	return 0;
+}
+
+static int free_vfio(struct takeover *takeover, const struct pci_function *function)
+{
+	const struct gpu *gpu = gpu_of(takeover->action->role);
+	char override[NAME_SIZE];
+	int r = 0;
+
+	read_override(gpu->role.root_fd, function->address, override);
+	if (is_vfio(function->driver))
+		r = unbind_vfio(takeover, function, override);
+	if (r < 0 || !is_vfio(override))
+		return r;
+	/* An override keeps nvidia from the device, also from one that nothing drives. */
+	r = sysfs_put(
+		gpu->role.root_fd, "\n", PCI_DEVICES "/%s/driver_override", function->address);
+	if (r == 0)
+		return 0;
+	return action_fail(takeover->action, REASON_DEVICE_HELD, r,
+		"/" PCI_DEVICES "/%s/driver_override, which keeps nvidia from it, cannot be "
+		"cleared: %s",
+		function->address, strerror(-r));
 }
 
 /* Whether nvidia will find anything: a device without a driver, or one that is its own already. */
-static int expect_a_device(const struct taking *taking)
+static int expect_a_device(struct action *action)
 {
-	const struct role *role = taking->action->role;
+	const struct gpu *gpu = gpu_of(action->role);
 	_cleanup_free_ struct pci_function *now = NULL;
-	int count = pci_functions(role->root_fd, &now);
+	int count = pci_functions(gpu->role.root_fd, &now);
 	const struct pci_function *held = NULL;
 
 	for (int i = 0; i < count; i++) {
-		if (!taking_is_ours(&now[i]))
+		if (!is_ours(&now[i]))
 			continue;
-		if (!*now[i].driver || is_nvidias(now[i].driver))
+		if (!*now[i].driver || is_nvidia_driver(now[i].driver))
 			return 0;
 		held = &now[i];
 	}
 	if (!held)
 		return 0;
-	return action_fail(taking->action, REASON_DEVICE_HELD, -EBUSY,
+	return action_fail(action, REASON_DEVICE_HELD, -EBUSY,
 		"the driver %s has %s, and no other NVIDIA device is free: somebody put it there "
 		"on purpose: echo %s >/sys/bus/pci/drivers/%s/unbind on the node gives it back",
 		held->driver, held->address, held->address, held->driver);
 }
 
+static void takeover_done(struct takeover *takeover)
+{
+	free(takeover->functions);
+	strv_free(&takeover->freed);
+}
+
 int gpu_free_devices(struct action *action)
 {
-	const struct role *role = action->role;
-	struct taking taking = { .action = action };
+	const struct gpu *gpu = gpu_of(action->role);
+	_cleanup_(takeover_done) struct takeover takeover = { .action = action };
 	int r;
 
-	(void) role_list_read(role, DEVICES_LIST, &taking.freed); /* none: nothing was taken */
-	r = pci_functions(role->root_fd, &taking.functions);
-	if (r < 0)
-		r = action_fail(
-			action, REASON_INTERNAL, r, "/" PCI_DEVICES_PATH ": %s", strerror(-r));
-	taking.count = r;
-	if (r >= 0)
-		r = devices_free_graphics(&taking);
-	if (r == 0)
-		r = devices_free_vfio(&taking);
-	if (r == 0)
-		r = expect_a_device(&taking);
-	free(taking.functions);
-	strv_free(&taking.freed);
-	return r;
+	(void) role_list_read(&gpu->role, FREED_LIST, &takeover.freed); /* none: nothing taken */
+	takeover.count = pci_functions(gpu->role.root_fd, &takeover.functions);
+	if (takeover.count < 0)
+		return action_fail(action, REASON_INTERNAL, takeover.count, "/" PCI_DEVICES ": %s",
+			strerror(-takeover.count));
+	r = free_graphics(&takeover);
+	for (int i = 0; r == 0 && i < takeover.count; i++)
+		if (is_ours(&takeover.functions[i]))
+			r = free_vfio(&takeover, &takeover.functions[i]);
+	return r < 0 ? r : expect_a_device(action);
 }
 
 static int load_again(struct action *action, const char *module)
 {
-	const struct role *role = action->role;
+	const struct gpu *gpu = gpu_of(action->role);
 	_cleanup_(loader_close) struct loader *loader = NULL;
-	int r = loader_open(role->root_fd, role->host_root, role->krel, &loader, &action->error);
+	int r = loader_open(
+		gpu->role.root_fd, gpu->role.host_root, gpu->role.krel, &loader, &action->error);
 
-	return r < 0 ? r
-		     : loader_load(loader, action->worker, module, &action->reason, &action->error);
+	if (r < 0)
+		return r;
+	return loader_load(loader, action->worker, module, &action->reason, &action->error);
 }
 
 /* A driver that has the device by its override is asked by the bus; another is told the device. */
 static int bind_again(
 	struct action *action, const char *address, const char *driver, const char *override)
 {
-	const struct role *role = action->role;
-	struct pci_function function = { 0 };
-	char path[128];
+	const struct gpu *gpu = gpu_of(action->role);
 	int r = 0;
 
-	(void) snprintf(function.address, sizeof(function.address), "%.15s", address);
 	if (*override)
-		r = sysfs_put_device(role->root_fd, &function, "driver_override", override);
-	(void) snprintf(path, sizeof(path), "sys/bus/pci/drivers/%s/bind", driver);
+		r = sysfs_put(
+			gpu->role.root_fd, override, PCI_DEVICES "/%s/driver_override", address);
 	if (r == 0)
-		r = sysfs_put(role->root_fd, path, address);
-	return r < 0 ? error_set_errno(
-			       &action->error, r, "%s does not go back to %s", address, driver)
-		     : 0;
-}
-
-static int give_back(struct action *action, const char *line)
-{
-	char words[4][64] = { "" };
-
-	(void) sscanf(line, "%63s %63s %63s %63s", words[0], words[1], words[2], words[3]);
-	if (strcmp(words[0], "module") == 0)
-		return load_again(action, words[1]);
-	return bind_again(action, words[1], words[2], words[3]);
+		r = sysfs_put(gpu->role.root_fd, address, "sys/bus/pci/drivers/%s/bind", driver);
+	if (r == 0)
+		return 0;
+	return error_set_errno(&action->error, r, "%s does not go back to %s", address, driver);
 }
 
 int gpu_return_devices(struct action *action)
 {
-	const struct role *role = action->role;
+	const struct gpu *gpu = gpu_of(action->role);
 	_cleanup_strv_ struct strv freed = { 0 };
 	int first_failure = 0;
-	int r;
 
 	/* A driver that stayed, for its undo or the start failed on it, has the devices. */
-	if (role->plan.stop_failed || sysmodule_exists(role->root_fd, "nvidia"))
+	if (gpu->role.plan.stop_failed || sysmodule_exists(gpu->role.root_fd, "nvidia"))
 		return 0;
-	if (!role->plan.start_failed && !role->options.restore_inbox)
+	if (!gpu->role.plan.start_failed && !gpu->role.options.restore_inbox)
 		return 0;
-	r = role_list_read(role, DEVICES_LIST, &freed);
-	if (r < 0)
+	if (role_list_read(&gpu->role, FREED_LIST, &freed) < 0)
 		return 0;
 	for (size_t i = freed.count; i-- > 0;) {
-		r = give_back(action, freed.items[i]);
+		char words[4][NAME_SIZE] = { "" };
+		int r;
+
+		(void) sscanf(freed.items[i], "%63s %63s %63s %63s", words[0], words[1], words[2],
+			words[3]);
+		r = strcmp(words[0], "module") == 0
+			    ? load_again(action, words[1])
+			    : bind_again(action, words[1], words[2], words[3]);
 		if (r < 0)
 			worker_report(action->worker, WORKER_NOTE, 0, "%s", action->error.text);
 		if (r < 0 && r != -ENOENT && !first_failure)
 			first_failure = r;
 	}
 	if (first_failure == 0)
-		role_list_remove(role, DEVICES_LIST);
+		role_list_remove(&gpu->role, FREED_LIST);
 	return action_reason(action, REASON_LOAD_FAILED, first_failure);
 }

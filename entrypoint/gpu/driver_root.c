@@ -1,14 +1,200 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "entrypoint/gpu/driver_root.h"
-
+/*
+ * What the GPU role shows to others: the driver root, where every operand looks for programs,
+ * libraries, sources and devices (contract.h), the device nodes in it, and the GSP firmware.
+ *
+ * Device nodes: the driver does not make them, and a container's /dev is filled when it starts:
+ * without this they would be missing in a new root until someone runs nvidia-smi, and where the
+ * host had some of an earlier driver, their numbers would be the old ones. Names, numbers and modes
+ * are those of NVIDIA's nvidia-modprobe (modprobe-utils/nvidia-modprobe-utils.c).
+ *
+ * Firmware: the kernel looks for it in its own mount name space, the host's, first below the
+ * parameter "path" of firmware_class, then in the host's /lib/firmware (Linux
+ * drivers/base/firmware_loader/main.c). The parameter is set to the lib/firmware of the driver
+ * root, as the operator's other images do. The driver root is exported after the modules are
+ * loaded, and a module may want firmware while it loads (nvidia_drm with modeset=1). So the image's
+ * firmware is shown there before, as a mount of that one folder, and the root then covers it.
+ * Nothing is copied: that folder lies in the host's memory (/run), and two files of firmware are
+ * 70 MB.
+ */
+#include <fcntl.h>
 #include <limits.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 
 #include "common/fs.h"
 #include "entrypoint/contract.h"
-#include "entrypoint/gpu/device_nodes.h"
+#include "entrypoint/gpu/gpu.h"
+#include "entrypoint/gpu/procfs.h"
+#include "entrypoint/role/mountinfo.h"
 #include "entrypoint/role/rootfs.h"
 #include "module/kernel_facts.h"
+
+#define GPUS         PROCFS_NVIDIA "/gpus"
+#define CAPABILITIES PROCFS_NVIDIA "/capabilities"
+
+/* Of the image. Where the operator mounts its folder over it, rootfs_show() still finds it. */
+#define IMAGE_FIRMWARE "lib/firmware"
+
+/* Minors are those of open-gpu-kernel-modules kernel-open/common/inc/nv.h. */
+static const struct {
+	const char *driver;
+	unsigned minor;
+	const char *path;
+} fixed_nodes[] = {
+	{ "nvidiactl", 255, "dev/nvidiactl" },
+	{ "nvidia-modeset", 254, "dev/nvidia-modeset" },
+	{ "nvidia-uvm", 0, "dev/nvidia-uvm" },
+	{ "nvidia-uvm", 1, "dev/nvidia-uvm-tools" },
+};
+
+struct maker {
+	int root_fd;
+	const char *devices; /* /proc/devices */
+	/* NVreg_DeviceFile{Mode,UID,GID} */
+	mode_t mode;
+	uid_t owner;
+	gid_t group;
+};
+
+/* Beside its place first, so that no reader ever finds none where one was. */
+static int make_node(
+	const struct maker *maker, const char *path, mode_t mode, dev_t device, struct error *error)
+{
+	struct stat there;
+	char new_path[128];
+
+	if (fstatat(maker->root_fd, path, &there, AT_SYMLINK_NOFOLLOW) == 0 &&
+		S_ISCHR(there.st_mode) && there.st_rdev == device &&
+		(there.st_mode & 07777) == mode && there.st_uid == maker->owner &&
+		there.st_gid == maker->group)
+		return 0;
+	(void) snprintf(new_path, sizeof(new_path), "%s.new", path);
+	(void) unlinkat(maker->root_fd, new_path, 0);
+	if (mknodat(maker->root_fd, new_path, S_IFCHR | mode, device) < 0 ||
+		fchownat(maker->root_fd, new_path, maker->owner, maker->group, 0) < 0 ||
+		fchmodat(maker->root_fd, new_path, mode, 0) < 0 ||
+		renameat(maker->root_fd, new_path, maker->root_fd, path) < 0)
+		return error_set_errno(error, -errno, "device node /%s", path);
+	return 0;
+}
+
+/* A driver that is not there has no major, and gets no node. */
+static int make_of_driver(const struct maker *maker, const char *driver, unsigned minor,
+	const char *path, struct error *error)
+{
+	int major = procfs_text_major(maker->devices, driver);
+
+	/* Up to 545 one driver of this name stood before nvidia and nvidia-modeset. */
+	if (major < 0 && strcmp(driver, "nvidia-uvm") != 0)
+		major = procfs_text_major(maker->devices, "nvidia-frontend");
+	if (major < 0)
+		return 0;
+	return make_node(maker, path, maker->mode, makedev((unsigned) major, minor), error);
+}
+
+static int make_gpus(const struct maker *maker, struct error *error)
+{
+	_cleanup_strv_ struct strv gpus = { 0 };
+
+	if (fs_list(maker->root_fd, GPUS, &gpus) < 0)
+		return 0;
+	for (size_t i = 0; i < gpus.count; i++) {
+		char path[300], minor[16], node[32];
+		int r;
+
+		(void) snprintf(path, sizeof(path), GPUS "/%s/information", gpus.items[i]);
+		procfs_value(maker->root_fd, path, "Device Minor", minor, sizeof(minor));
+		if (!*minor)
+			continue;
+		(void) snprintf(node, sizeof(node), "dev/nvidia%s", minor);
+		r = make_of_driver(
+			maker, "nvidia", (unsigned) strtoul(minor, NULL, 10), node, error);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+/* Each capability has a mode of its own: the one for configuring MIG is root's only. */
+static int make_capabilities(const struct maker *maker, struct error *error)
+{
+	static const char *const names[] = { "mig/config", "mig/monitor" };
+	int major = procfs_text_major(maker->devices, "nvidia-caps");
+	int r;
+
+	if (!fs_exists(maker->root_fd, CAPABILITIES "/mig"))
+		return 0;
+	r = fs_mkdir_parents(maker->root_fd, "dev/nvidia-caps", 0755);
+	if (r < 0)
+		return error_set_errno(error, r, "folder /dev/nvidia-caps");
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		char path[128], mode[16], node[64];
+		long minor;
+
+		(void) snprintf(path, sizeof(path), CAPABILITIES "/%s", names[i]);
+		minor = procfs_capability_minor(maker->root_fd, path);
+		procfs_value(maker->root_fd, path, "DeviceFileMode", mode, sizeof(mode));
+		if (major < 0 || minor < 0 || !*mode)
+			continue;
+		(void) snprintf(node, sizeof(node), "dev/nvidia-caps/nvidia-cap%ld", minor);
+		r = make_node(maker, node, (mode_t) strtoul(mode, NULL, 10) & 0777,
+			makedev((unsigned) major, (unsigned) minor), error);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+/* One of the driver's params. */
+static long parameter(const char *params, const char *name, long otherwise)
+{
+	char value[64];
+	long number;
+
+	procfs_text_value(params, name, value, sizeof(value));
+	number = procfs_number(value);
+	return number < 0 ? otherwise : number;
+}
+
+/* What cannot be read is empty. */
+static char *read_text(int root_fd, const char *path)
+{
+	char *text = NULL;
+
+	return fs_read(root_fd, path, 0, &text, NULL) < 0 ? strdup("") : text;
+}
+
+/*
+ * Makes the nodes of what /proc/devices and /proc/driver/nvidia list now: GPUs, the control device,
+ * modesetting, unified memory, and the MIG capabilities. One that is right already is left alone.
+ * Nothing is made where the driver was told not to have its files modified
+ * (NVreg_ModifyDeviceFiles=0).
+ */
+static int make_nodes(int root_fd, struct error *error)
+{
+	_cleanup_free_ char *params = read_text(root_fd, PROCFS_NVIDIA "/params");
+	_cleanup_free_ char *devices = read_text(root_fd, "proc/devices");
+	struct maker maker = { .root_fd = root_fd, .devices = devices };
+	int r;
+
+	if (!params || !devices)
+		return error_set_errno(error, -ENOMEM, "device nodes");
+	if (parameter(params, "ModifyDeviceFiles", 1) == 0)
+		return 0;
+	maker.mode = (mode_t) parameter(params, "DeviceFileMode", 0666) & 0777;
+	maker.owner = (uid_t) parameter(params, "DeviceFileUID", 0);
+	maker.group = (gid_t) parameter(params, "DeviceFileGID", 0);
+	for (size_t i = 0; i < ARRAY_SIZE(fixed_nodes); i++) {
+		r = make_of_driver(&maker, fixed_nodes[i].driver, fixed_nodes[i].minor,
+			fixed_nodes[i].path, error);
+		if (r < 0)
+			return r;
+	}
+	r = make_gpus(&maker, error);
+	return r < 0 ? r : make_capabilities(&maker, error);
+}
 
 /* The sources show the symvers of the image's first kernel until then. */
 static int choose_symvers(const struct role *role, struct error *error)
@@ -29,23 +215,17 @@ static int choose_symvers(const struct role *role, struct error *error)
 	return r < 0 ? error_set_errno(error, r, "/%s from /%s", to, from) : 0;
 }
 
-/* The vendor's programs make what is missing, too, where they may. */
-static void make_nodes(struct role *role)
-{
-	struct error error = { "" };
-
-	if (device_nodes_make(role->root_fd, &error) < 0)
-		log_event(&role->log, "note", role->log.step, 0, REASON_NONE, error.text);
-}
-
 int gpu_export_root(struct action *action)
 {
-	struct role *role = action->role;
-	int r = choose_symvers(role, &action->error);
+	struct gpu *gpu = gpu_of(action->role);
+	struct error error = { "" };
+	int r = choose_symvers(&gpu->role, &action->error);
 
-	make_nodes(role);
+	/* The vendor's programs make what is missing, too, where they may. */
+	if (make_nodes(gpu->role.root_fd, &error) < 0)
+		role_note(&gpu->role, "%s", error.text);
 	if (r == 0)
-		r = rootfs_export(role->root_fd, CONTRACT_DRIVER_ROOT, &action->error);
+		r = rootfs_export(gpu->role.root_fd, CONTRACT_DRIVER_ROOT, &action->error);
 	return action_reason(action, REASON_MOUNT_FAILED, r);
 }
 
@@ -53,4 +233,102 @@ int gpu_detach_root(struct action *action)
 {
 	return action_reason(
 		action, REASON_MOUNT_FAILED, rootfs_detach(CONTRACT_DRIVER_ROOT, &action->error));
+}
+
+static int write_path(struct action *action, const char *value, size_t size)
+{
+	const struct gpu *gpu = gpu_of(action->role);
+	_cleanup_close_ int fd =
+		openat(gpu->role.root_fd, CONTRACT_FIRMWARE_PATH, O_WRONLY | O_CLOEXEC);
+
+	if (fd >= 0 && write(fd, value, size) >= 0)
+		return 0;
+	return action_fail(action, REASON_MOUNT_FAILED, -EIO,
+		"/%s: %s: GPUs with GSP firmware cannot start without it", CONTRACT_FIRMWARE_PATH,
+		strerror(errno));
+}
+
+/* On the host, as the kernel sees it. */
+static bool host_has(const struct role *role, const char *path)
+{
+	char below[PATH_MAX];
+
+	(void) snprintf(below, sizeof(below), CONTRACT_GPU_HOST_ROOT "/%s", path);
+	return fs_exists(role->root_fd, below);
+}
+
+/*
+ * Is it set by someone else? An installation that is gone leaves a path that leads nowhere, and
+ * that one is replaced; a folder that is there was put there by someone who wants it.
+ */
+static bool is_foreign(struct role *role, const char *value)
+{
+	char wanted[1536];
+
+	if (!*value || strcmp(value, CONTRACT_FIRMWARE_PATH_VALUE) == 0)
+		return false;
+	if (host_has(role, "proc") && !host_has(role, value)) {
+		role_note(role,
+			"the kernel's firmware path was %.256s, which does not exist on the node: "
+			"it is replaced",
+			value);
+		return false;
+	}
+	(void) snprintf(wanted, sizeof(wanted), "%.1024s/nvidia/%s", value, role->image.version);
+	if (!host_has(role, wanted))
+		role_note(role,
+			"the kernel's firmware path is %.256s, set by someone else, and has no "
+			"nvidia/%s: GPUs with GSP firmware will not start unless it is in the "
+			"node's /lib/firmware; put it there, or empty /%s",
+			value, role->image.version, CONTRACT_FIRMWARE_PATH);
+	return true;
+}
+
+/* The root has it already, where one is mounted: of a previous run whose driver stays. */
+static int show_firmware(struct action *action)
+{
+	const struct gpu *gpu = gpu_of(action->role);
+	bool shown = false;
+	int r;
+
+	if (mountinfo_count(gpu->role.root_fd, CONTRACT_DRIVER_ROOT) > 0)
+		return 0;
+	r = rootfs_detach(CONTRACT_DRIVER_FIRMWARE, &action->error);
+	if (r == 0)
+		r = rootfs_show(IMAGE_FIRMWARE, CONTRACT_DRIVER_FIRMWARE, &shown, &action->error);
+	return action_reason(action, REASON_MOUNT_FAILED, r);
+}
+
+int gpu_set_firmware_path(struct action *action)
+{
+	struct gpu *gpu = gpu_of(action->role);
+	_cleanup_free_ char *before = NULL;
+	int r = show_firmware(action);
+
+	if (r < 0)
+		return r;
+	if (fs_read_line(gpu->role.root_fd, CONTRACT_FIRMWARE_PATH, &before) == 0 &&
+		is_foreign(&gpu->role, before))
+		return 0;
+	return write_path(
+		action, CONTRACT_FIRMWARE_PATH_VALUE, strlen(CONTRACT_FIRMWARE_PATH_VALUE));
+}
+
+int gpu_clear_firmware_path(struct action *action)
+{
+	const struct gpu *gpu = gpu_of(action->role);
+	_cleanup_free_ char *now = NULL;
+	int r;
+
+	/* The driver stays, in use: a GPU that starts anew still has to find its firmware. */
+	if (gpu->role.plan.stop_failed)
+		return 0;
+	r = rootfs_detach(CONTRACT_DRIVER_FIRMWARE, &action->error);
+	if (r < 0)
+		return action_reason(action, REASON_MOUNT_FAILED, r);
+	if (fs_read_line(gpu->role.root_fd, CONTRACT_FIRMWARE_PATH, &now) < 0 ||
+		strcmp(now, CONTRACT_FIRMWARE_PATH_VALUE) != 0)
+		return 0;
+	/* A lone NUL is how an empty string is written: a write of no bytes does nothing. */
+	return write_path(action, "", 1);
 }

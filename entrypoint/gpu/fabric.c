@@ -8,15 +8,12 @@
 
 #include "common/fs.h"
 #include "entrypoint/contract.h"
+#include "entrypoint/role/pci.h"
 
-#define PCI_DEVICES "sys/bus/pci/devices"
-#define MAD_CLASS   "sys/class/infiniband_mad"
+#define MAD_CLASS "sys/class/infiniband_mad"
 
-/* PCI class codes, without the programming interface (pci.ids). */
-#define CLASS_OTHER_BRIDGE 0x0680
-#define CLASS_INFINIBAND   0x0207
-
-#define VENDOR_MELLANOX 0x15b3
+/* PCI's class code without the programming interface (pci.ids). */
+#define CLASS_INFINIBAND 0x0207
 
 /* PCI's vital product data is 32 KiB at most (PCI 3.0, appendix I). */
 #define VPD_MOST 32768
@@ -24,28 +21,21 @@
 /* InfiniBand's PortInfo:CapabilityMask, "IsSMDisabled". */
 #define CAP_SM_DISABLED (1u << 10)
 
-static unsigned long attribute(int root_fd, const char *device, const char *name)
-{
-	_cleanup_free_ char *text = NULL;
-	char path[512];
-
-	(void) snprintf(path, sizeof(path), PCI_DEVICES "/%s/%s", device, name);
-	return fs_read_line(root_fd, path, &text) == 0 ? strtoul(text, NULL, 16) : 0;
-}
-
 /*
- * The mark is looked for in what can be read: the kernel ends a file of damaged data early, and an
- * error in mid-course does not undo what came before it.
+ * Is it the bridge of NVLink 5? The mark is looked for in what can be read: the kernel ends a file
+ * of damaged data early, and an error in mid-course does not undo what came before it.
  */
-static bool has_mark(int root_fd, const char *device)
+static bool is_bridge(int root_fd, const struct pci_function *function)
 {
 	_cleanup_close_ int fd = -1;
 	_cleanup_free_ char *data = NULL;
-	char path[512];
+	char path[128];
 	size_t used = 0;
 	ssize_t size;
 
-	(void) snprintf(path, sizeof(path), PCI_DEVICES "/%s/vpd", device);
+	if (function->kind != PCI_NIC || function->class >> 8 != CLASS_INFINIBAND)
+		return false;
+	(void) snprintf(path, sizeof(path), PCI_DEVICES "/%s/vpd", function->address);
 	fd = openat(root_fd, path, O_RDONLY | O_CLOEXEC);
 	data = fd < 0 ? NULL : malloc(VPD_MOST);
 	if (!data)
@@ -55,70 +45,42 @@ static bool has_mark(int root_fd, const char *device)
 	return memmem(data, used, "SW_MNG", strlen("SW_MNG")) != NULL;
 }
 
-/* What is meant for a virtual machine is none of this node's. */
-static bool is_given_away(int root_fd, const char *device)
+/* A GPU of a rack whose switch trays manage the fabric. */
+static bool is_of_rack(const struct pci_function *function)
 {
-	char driver[256];
-	char path[512];
-	ssize_t length;
-
-	(void) snprintf(path, sizeof(path), PCI_DEVICES "/%s/driver", device);
-	length = readlinkat(root_fd, path, driver, sizeof(driver) - 1);
-	if (length < 0)
-		return false;
-	driver[length] = '\0';
-	return strcmp(strrchr(driver, '/') ? strrchr(driver, '/') + 1 : driver, "vfio-pci") == 0;
-}
-
-static bool is_bridge(int root_fd, const char *device)
-{
-	return attribute(root_fd, device, "class") >> 8 == CLASS_INFINIBAND &&
-	       has_mark(root_fd, device) && !is_given_away(root_fd, device);
-}
-
-static bool is_switch(int root_fd, const char *device)
-{
-	return attribute(root_fd, device, "class") >> 8 == CLASS_OTHER_BRIDGE &&
-	       !is_given_away(root_fd, device);
-}
-
-static bool is_elsewhere(int root_fd, const char *device)
-{
-	unsigned long id = attribute(root_fd, device, "device");
-
-	return id == 0x2941 || id == 0x31c2 || id == 0x31c3;
-}
-
-static void look_at(int root_fd, const char *device, struct fabric *fabric)
-{
-	unsigned long vendor = attribute(root_fd, device, "vendor");
-	bool nvidias = vendor == CONTRACT_PCI_NVIDIA;
-
-	if (nvidias && is_elsewhere(root_fd, device)) {
-		fabric->kind = FABRIC_ELSEWHERE;
-	} else if (fabric->kind == FABRIC_ELSEWHERE) {
-		return;
-	} else if (nvidias && is_switch(root_fd, device)) {
-		if (fabric->kind != FABRIC_NVLINK5)
-			fabric->kind = FABRIC_NVSWITCH;
-		fabric->switches++;
-	} else if (vendor == VENDOR_MELLANOX && is_bridge(root_fd, device)) {
-		if (fabric->kind != FABRIC_NVLINK5)
-			(void) snprintf(fabric->bridge, sizeof(fabric->bridge), "%.31s", device);
-		fabric->kind = FABRIC_NVLINK5;
-		fabric->switches++;
-	}
+	return function->vendor == CONTRACT_PCI_NVIDIA &&
+	       (function->device == 0x2941 || function->device == 0x31c2 ||
+		       function->device == 0x31c3);
 }
 
 void fabric_find(int root_fd, struct fabric *fabric)
 {
-	_cleanup_strv_ struct strv devices = { 0 };
+	_cleanup_free_ struct pci_function *functions = NULL;
+	int count = pci_functions(root_fd, &functions);
 
 	*fabric = (struct fabric){ .kind = FABRIC_NONE };
-	if (fs_list(root_fd, PCI_DEVICES, &devices) < 0)
-		return;
-	for (size_t i = 0; i < devices.count; i++)
-		look_at(root_fd, devices.items[i], fabric);
+	for (int i = 0; i < count; i++) {
+		const struct pci_function *function = &functions[i];
+
+		if (is_of_rack(function)) {
+			fabric->kind = FABRIC_ELSEWHERE;
+			return;
+		}
+		/* What is meant for a virtual machine is none of this node's. */
+		if (strcmp(function->driver, "vfio-pci") == 0)
+			continue;
+		if (function->kind == PCI_NVSWITCH) {
+			if (fabric->kind == FABRIC_NONE)
+				fabric->kind = FABRIC_NVSWITCH;
+			fabric->switches++;
+		} else if (is_bridge(root_fd, function)) {
+			if (fabric->kind != FABRIC_NVLINK5)
+				(void) snprintf(fabric->bridge, sizeof(fabric->bridge), "%s",
+					function->address);
+			fabric->kind = FABRIC_NVLINK5;
+			fabric->switches++;
+		}
+	}
 }
 
 /* "fe80:0000:0000:0000:e09d:7303:003f:3bf8": the lower half of a port's first GID is its GUID. */
@@ -148,21 +110,22 @@ static bool port_serves(int root_fd, const char *port, char guid[20])
 	return fs_read_line(root_fd, path, &gid) == 0 && read_guid(gid, guid);
 }
 
-static bool device_serves(int root_fd, const char *device, char guid[20])
+static bool function_serves(int root_fd, const char *address, char guid[20])
 {
 	_cleanup_strv_ struct strv names = { 0 };
 	_cleanup_strv_ struct strv ports = { 0 };
 	char path[512];
-	char port[700];
 
-	(void) snprintf(path, sizeof(path), PCI_DEVICES "/%s/infiniband", device);
+	(void) snprintf(path, sizeof(path), PCI_DEVICES "/%s/infiniband", address);
 	if (fs_list(root_fd, path, &names) < 0 || !names.count)
 		return false;
 	(void) snprintf(
-		path, sizeof(path), PCI_DEVICES "/%s/infiniband/%s/ports", device, names.items[0]);
+		path, sizeof(path), PCI_DEVICES "/%s/infiniband/%s/ports", address, names.items[0]);
 	if (fs_list(root_fd, path, &ports) < 0)
 		return false;
 	for (size_t i = 0; i < ports.count; i++) {
+		char port[700];
+
 		(void) snprintf(port, sizeof(port), "%s/%s", path, ports.items[i]);
 		if (port_serves(root_fd, port, guid))
 			return true;
@@ -172,37 +135,19 @@ static bool device_serves(int root_fd, const char *device, char guid[20])
 
 int fabric_find_guid(int root_fd, struct fabric *fabric, struct error *error)
 {
-	_cleanup_strv_ struct strv devices = { 0 };
+	_cleanup_free_ struct pci_function *functions = NULL;
+	int count = pci_functions(root_fd, &functions);
 
-	if (fs_list(root_fd, PCI_DEVICES, &devices) < 0)
-		devices.count = 0;
-	for (size_t i = 0; i < devices.count; i++)
-		if (is_bridge(root_fd, devices.items[i]) &&
-			device_serves(root_fd, devices.items[i], fabric->guid))
+	for (int i = 0; i < count; i++)
+		if (strcmp(functions[i].driver, "vfio-pci") != 0 &&
+			is_bridge(root_fd, &functions[i]) &&
+			function_serves(root_fd, functions[i].address, fabric->guid))
 			return 0;
 	return error_set(error, -EAGAIN,
 		"none of the %u NVLink bridge functions (the first is %s) has an InfiniBand port "
 		"for a subnet manager: mlx5_ib has to drive them, and virtualization must not "
 		"have taken them away",
 		fabric->switches, fabric->bridge);
-}
-
-static int make_node(int root_fd, const char *name, struct error *error)
-{
-	_cleanup_free_ char *numbers = NULL;
-	unsigned major_number;
-	unsigned minor_number;
-	char path[320];
-
-	(void) snprintf(path, sizeof(path), MAD_CLASS "/%s/dev", name);
-	if (fs_read_line(root_fd, path, &numbers) < 0 ||
-		sscanf(numbers, "%u:%u", &major_number, &minor_number) != 2)
-		return 0; /* abi_version, say: no device */
-	(void) snprintf(path, sizeof(path), "dev/infiniband/%s", name);
-	if (mknodat(root_fd, path, S_IFCHR | 0600, makedev(major_number, minor_number)) < 0 &&
-		errno != EEXIST)
-		return error_set_errno(error, -errno, "/%s", path);
-	return 0;
 }
 
 int fabric_make_nodes(int root_fd, struct error *error)
@@ -215,7 +160,21 @@ int fabric_make_nodes(int root_fd, struct error *error)
 	if (r < 0)
 		return error_set_errno(
 			error, r, "/" MAD_CLASS " (ib_umad makes it) or /dev/infiniband");
-	for (size_t i = 0; r == 0 && i < names.count; i++)
-		r = make_node(root_fd, names.items[i], error);
-	return r;
+	for (size_t i = 0; i < names.count; i++) {
+		_cleanup_free_ char *numbers = NULL;
+		unsigned major_number;
+		unsigned minor_number;
+		char path[320];
+
+		(void) snprintf(path, sizeof(path), MAD_CLASS "/%s/dev", names.items[i]);
+		if (fs_read_line(root_fd, path, &numbers) < 0 ||
+			sscanf(numbers, "%u:%u", &major_number, &minor_number) != 2)
+			continue; /* abi_version, say: no device */
+		(void) snprintf(path, sizeof(path), "dev/infiniband/%s", names.items[i]);
+		if (mknodat(root_fd, path, S_IFCHR | 0600, makedev(major_number, minor_number)) <
+				0 &&
+			errno != EEXIST)
+			return error_set_errno(error, -errno, "/%s", path);
+	}
+	return 0;
 }

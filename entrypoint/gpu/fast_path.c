@@ -1,13 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "entrypoint/gpu/fast_path.h"
-
+/*
+ * Whether the driver that runs is the one that a full start would load, and saying so for the next
+ * start. Two files on the node: our fingerprint ("key=value" of the inputs and "module=name
+ * build-id load" of each module that is loaded), and nvidia-driver.state, by which the operator's
+ * driver manager decides whether it evicts the node's GPU pods before the container starts.
+ */
 #include <string.h>
+#include <sys/stat.h>
 
+#include "common/fnv.h"
 #include "common/fs.h"
 #include "common/conf.h"
 #include "entrypoint/contract.h"
 #include "entrypoint/gpu/gpu.h"
-#include "entrypoint/gpu/parameters.h"
+#include "entrypoint/rdma/fingerprint.h"
 #include "entrypoint/role/roles.h"
 #include "module/sysmodule.h"
 
@@ -21,20 +27,144 @@
 /* It comes and goes with every reload of OFED, by ourselves: its going voids nothing. */
 #define MODULE_THAT_FOLLOWS_OFED "nvidia_peermem"
 
-static void remove_file(const struct role *role, const char *path)
+#define BOOT_ID "proc/sys/kernel/random/boot_id"
+
+/* More than a ConfigMap can hold. */
+#define CONF_SIZE_MAX ((size_t) 2 * 1024 * 1024)
+
+#define ABSENT "absent"
+#define NONE   "none"
+
+static const struct {
+	const char *key;  /* in the fingerprint */
+	const char *name; /* in a sentence */
+} known[] = {
+	[INPUT_BOOT] = { "boot", "the boot of the node" },
+	[INPUT_DIGEST] = { "digest", CONTRACT_ENV_DIGEST },
+	[INPUT_KREL] = { "krel", "the kernel" },
+	[INPUT_SET] = { "set", "the image's set of modules" },
+	[INPUT_WANT] = { "want", "what the environment asks to be loaded" },
+	[INPUT_OFED] = { "ofed", "OFED" },
+	[INPUT_CONF] = { "conf", "/" CONTRACT_MODULE_CONF "/*.conf" },
+};
+
+static void read_conf(const struct role *role, char value[INPUT_SIZE])
 {
-	(void) unlinkat(role->root_fd, path, 0);
+	_cleanup_strv_ struct strv names = { 0 }; /* sorted */
+	uint64_t hash = FNV64_START;
+	size_t count = 0;
+
+	if (fs_list(role->root_fd, CONTRACT_MODULE_CONF, &names) < 0)
+		strv_free(&names); /* none is mounted */
+	for (size_t i = 0; i < names.count; i++) {
+		_cleanup_free_ char *text = NULL;
+		const char *name = names.items[i];
+		size_t length = strlen(name);
+		size_t size = 0;
+		char path[512];
+
+		if (length <= strlen(".conf") ||
+			strcmp(name + length - strlen(".conf"), ".conf") != 0)
+			continue;
+		count++;
+		hash = fnv64_bytes(hash, name, length + 1);
+		(void) snprintf(path, sizeof(path), CONTRACT_MODULE_CONF "/%s", name);
+		if (fs_read(role->root_fd, path, CONF_SIZE_MAX, &text, &size) < 0) {
+			hash = fnv64_bytes(hash, "?", 1);
+			continue;
+		}
+		hash = fnv64_bytes(hash, &size, sizeof(size));
+		hash = fnv64_bytes(hash, text, size);
+	}
+	(void) snprintf(value, INPUT_SIZE, NONE);
+	if (count)
+		(void) snprintf(value, INPUT_SIZE, "%016llx", (unsigned long long) hash);
 }
 
-/* The first input that is another one than in the fingerprint, or INPUT_COUNT. */
-static enum input find_change(const char *text, const struct inputs *now, struct inputs *before)
+static void read_ofed(const struct role *role, char value[INPUT_SIZE])
 {
-	for (enum input input = 0; input < INPUT_COUNT; input++) {
-		conf_value(text, input_key(input), before->value[input], INPUT_SIZE);
-		if (strcmp(before->value[input], now->value[input]) != 0)
-			return input;
+	_cleanup_(fingerprint_free) struct fingerprint ofed = { .crc = 0 };
+	const char *exporter = *role->image.ofed_exporter ? role->image.ofed_exporter : "ib_core";
+	char build_id[BUILD_ID_HEX_SIZE] = "";
+
+	(void) snprintf(value, INPUT_SIZE, "%s", role->options.rdma ? ABSENT : NONE);
+	if (!role->options.rdma ||
+		(!role->options.host_ofed && !fs_exists(role->root_fd, CONTRACT_OFED_READY)))
+		return;
+	if (!role->options.host_ofed && fingerprint_read(role->root_fd, &ofed)) {
+		uint64_t hash = fnv64_bytes(FNV64_START, &ofed.crc, sizeof(ofed.crc));
+
+		for (size_t i = 0; i < ofed.builds.count; i++)
+			hash = fnv64_bytes(
+				hash, ofed.builds.items[i], strlen(ofed.builds.items[i]) + 1);
+		(void) snprintf(value, INPUT_SIZE, "%.40s %016llx", ofed.build_id,
+			(unsigned long long) hash);
+		return;
 	}
-	return INPUT_COUNT;
+	/* OFED of the host, or of another vendor's image: the exporter that is loaded. */
+	sysmodule_build_id(role->root_fd, exporter, build_id);
+	if (*build_id)
+		(void) snprintf(value, INPUT_SIZE, "%.20s %s", exporter, build_id);
+}
+
+static void read_inputs(const struct role *role, struct inputs *inputs)
+{
+	const struct options *options = &role->options;
+	_cleanup_free_ char *boot = NULL;
+
+	if (fs_read_line(role->root_fd, BOOT_ID, &boot) < 0)
+		boot = NULL;
+	(void) snprintf(inputs->value[INPUT_BOOT], INPUT_SIZE, "%s", boot ? boot : NONE);
+	(void) snprintf(inputs->value[INPUT_DIGEST], INPUT_SIZE, "%s", options->digest);
+	(void) snprintf(inputs->value[INPUT_KREL], INPUT_SIZE, "%s", role->krel);
+	(void) snprintf(inputs->value[INPUT_SET], INPUT_SIZE, "%s", role->image.set);
+	(void) snprintf(inputs->value[INPUT_WANT], INPUT_SIZE, "nvidia%s%s%s%s%s",
+		options->rdma ? " rdma" : "", options->host_ofed ? " host-ofed" : "",
+		options->drm ? " drm" : "", options->gds ? " gds" : "",
+		options->gdrcopy ? " gdrcopy" : "");
+	read_ofed(role, inputs->value[INPUT_OFED]);
+	read_conf(role, inputs->value[INPUT_CONF]);
+}
+
+/*
+ * Appends "name build-id load" of a loaded module. "load" is another one each time that a module is
+ * loaded: the serial number of its folder in sysfs (Linux fs/kernfs/).
+ */
+static int push_module(const struct role *role, const char *module, struct strv *lines)
+{
+	char build_id[BUILD_ID_HEX_SIZE];
+	struct stat status = { 0 };
+	char path[128];
+
+	(void) snprintf(path, sizeof(path), "sys/module/%.100s", module);
+	if (fstatat(role->root_fd, path, &status, 0) < 0)
+		status.st_ino = 0;
+	sysmodule_build_id(role->root_fd, module, build_id);
+	return strv_pushf(lines, "%s %s %llu", module, *build_id ? build_id : "-",
+		(unsigned long long) status.st_ino);
+}
+
+/* Is the module of such a line still that load of that build? */
+static bool module_holds(const struct role *role, const char *line)
+{
+	_cleanup_strv_ struct strv now = { 0 };
+	char module[64];
+
+	(void) snprintf(module, sizeof(module), "%.*s", (int) strcspn(line, " "), line);
+	return *module && !strchr(module, '/') && sysmodule_is_live(role->root_fd, module) &&
+	       push_module(role, module, &now) == 0 && strcmp(now.items[0], line) == 0;
+}
+
+/* The first of the recorded modules that is not loaded as it was, or NULL. */
+static const char *find_lost(const struct role *role, const struct strv *modules)
+{
+	static const char follows[] = MODULE_THAT_FOLLOWS_OFED " ";
+
+	for (size_t i = 0; i < modules->count; i++)
+		if (strncmp(modules->items[i], follows, strlen(follows)) != 0 &&
+			!module_holds(role, modules->items[i]))
+			return modules->items[i];
+	return NULL;
 }
 
 static int list_recorded(const char *text, struct strv *modules)
@@ -48,44 +178,38 @@ static int list_recorded(const char *text, struct strv *modules)
 	return r;
 }
 
-static bool follows_ofed(const char *line)
-{
-	return strncmp(line, MODULE_THAT_FOLLOWS_OFED " ", sizeof(MODULE_THAT_FOLLOWS_OFED)) == 0;
-}
-
-/* The first of the recorded modules that is not loaded as it was, or NULL. */
-static const char *find_lost(const struct role *role, const struct strv *modules)
-{
-	for (size_t i = 0; i < modules->count; i++)
-		if (!follows_ofed(modules->items[i]) &&
-			!inputs_module_holds(role, modules->items[i]))
-			return modules->items[i];
-	return NULL;
-}
-
-/* Says what keeps the start from being a fast one to @why. */
-static bool compare(const struct role *role, const struct inputs *now, struct error *why)
+/* Is what runs what a start with these inputs would load? If not, says why in @why. */
+static bool is_current(const struct role *role, const struct inputs *now, struct error *why)
 {
 	_cleanup_strv_ struct strv modules = { 0 };
 	_cleanup_free_ char *text = NULL;
-	struct inputs before = { 0 };
 	const char *lost;
-	enum input changed;
 
 	if (fs_read(role->root_fd, FINGERPRINT_PATH, FINGERPRINT_SIZE, &text, NULL) < 0 ||
 		list_recorded(text, &modules) < 0)
 		return false;
-	changed = find_change(text, now, &before);
+	for (enum input input = 0; input < INPUT_COUNT; input++) {
+		char before[INPUT_SIZE];
+
+		conf_value(text, known[input].key, before, sizeof(before));
+		if (strcmp(before, now->value[input]) == 0)
+			continue;
+		(void) error_set(why, 0, "%s: was \"%s\", is \"%s\"", known[input].name, before,
+			now->value[input]);
+		return false;
+	}
 	lost = find_lost(role, &modules);
-	if (changed != INPUT_COUNT)
-		(void) error_set(why, 0, "%s: was \"%s\", is \"%s\"", input_name(changed),
-			before.value[changed], now->value[changed]);
-	else if (lost)
+	if (lost)
 		(void) error_set(why, 0, "the module %.*s is not the one that was loaded",
 			(int) strcspn(lost, " "), lost);
 	else if (!*now->value[INPUT_SET])
 		(void) error_set(why, 0, "the image does not say which set of modules it has");
-	return changed == INPUT_COUNT && !lost && modules.count && *now->value[INPUT_SET];
+	return !lost && modules.count && *now->value[INPUT_SET];
+}
+
+static void remove_file(const struct role *role, const char *path)
+{
+	(void) unlinkat(role->root_fd, path, 0);
 }
 
 static int copy_file(const struct role *role, const char *from, const char *to)
@@ -97,130 +221,123 @@ static int copy_file(const struct role *role, const char *from, const char *to)
 	return r < 0 ? r : fs_write_atomic(role->root_fd, to, text, size, 0644);
 }
 
-bool fast_path_has_parameters(const void *role)
-{
-	return gpu_of_const(role)->fast_path.parameters;
-}
-
 int fast_path_recognise(struct action *action)
 {
-	struct role *role = action->role;
-	struct fast_path *fast_path = &gpu_of(role)->fast_path;
+	struct gpu *gpu = gpu_of(action->role);
+	struct role *role = &gpu->role;
 	struct error why = { "" };
 
-	inputs_read(role, &fast_path->inputs);
-	gpu_of(role)->keep = compare(role, &fast_path->inputs, &why);
-	if (gpu_of(role)->keep) {
-		fast_path->parameters = copy_file(role, KEPT_PARAMETERS_PATH, PARAMETERS_PATH) == 0;
-		log_event(&role->log, "note", role->log.step, 0, REASON_NONE,
-			"the driver that runs is this image's, loaded as asked: it is kept");
+	read_inputs(role, &gpu->fast_path.inputs);
+	gpu->keep = is_current(role, &gpu->fast_path.inputs, &why);
+	if (gpu->keep) {
+		gpu->fast_path.parameters =
+			copy_file(role, KEPT_PARAMETERS_PATH, PARAMETERS_PATH) == 0;
+		role_note(role, "the driver that runs is this image's, loaded as asked: it is "
+				"kept");
 		return 0;
 	}
 	if (*why.text)
-		log_event(&role->log, "note", role->log.step, 0, REASON_NONE, why.text);
+		role_note(role, "%s", why.text);
 	remove_file(role, CONTRACT_DRIVER_STATE);
 	return 0;
 }
 
 int fast_path_forget(struct action *action)
 {
-	const struct role *role = action->role;
+	const struct gpu *gpu = gpu_of(action->role);
 
-	remove_file(role, FINGERPRINT_PATH);
+	remove_file(&gpu->role, FINGERPRINT_PATH);
 	return 0;
 }
 
 int fast_path_forget_gone(struct action *action)
 {
-	struct role *role = action->role;
+	struct gpu *gpu = gpu_of(action->role);
 
-	strv_free(&gpu_of(role)->fast_path.modules);
-	if (sysmodule_exists(role->root_fd, "nvidia"))
+	strv_free(&gpu->fast_path.modules);
+	if (sysmodule_exists(gpu->role.root_fd, "nvidia"))
 		return 0;
-	remove_file(role, CONTRACT_DRIVER_STATE);
-	remove_file(role, FINGERPRINT_PATH);
-	remove_file(role, KEPT_PARAMETERS_PATH);
+	remove_file(&gpu->role, CONTRACT_DRIVER_STATE);
+	remove_file(&gpu->role, FINGERPRINT_PATH);
+	remove_file(&gpu->role, KEPT_PARAMETERS_PATH);
 	return 0;
-}
-
-static int print_fingerprint(const struct fast_path *fast_path, char **ret_text)
-{
-	_cleanup_strv_ struct strv lines = { 0 };
-	int r = 0;
-
-	for (enum input input = 0; r == 0 && input < INPUT_COUNT; input++)
-		r = strv_pushf(&lines, "%s=%s", input_key(input), fast_path->inputs.value[input]);
-	for (size_t i = 0; r == 0 && i < fast_path->modules.count; i++)
-		r = strv_pushf(&lines, MODULE_KEY "%s", fast_path->modules.items[i]);
-	if (r == 0)
-		r = strv_push(&lines, ""); /* the last line ends too */
-	*ret_text = r == 0 ? strv_join(&lines, "\n") : NULL;
-	return *ret_text ? 0 : -ENOMEM;
 }
 
 /* Without a digest the driver manager goes by none, and evicts. */
 static int write_state(struct action *action)
 {
-	const struct role *role = action->role;
+	const struct gpu *gpu = gpu_of(action->role);
 
-	return *role->options.digest
-		       ? action_write(action, CONTRACT_DRIVER_STATE, role->options.digest)
-		       : 0;
+	if (!*gpu->role.options.digest)
+		return 0;
+	return action_write(action, CONTRACT_DRIVER_STATE, gpu->role.options.digest);
+}
+
+/* Lists the modules that are loaded now, and prints the fingerprint to a new string. */
+static int print_fingerprint(struct gpu *gpu, char **ret_text)
+{
+	const struct strv *set = &gpu->role.driver_modules;
+	struct strv *modules = &gpu->fast_path.modules;
+	_cleanup_strv_ struct strv lines = { 0 };
+
+	strv_free(modules);
+	for (size_t i = 0; i < set->count; i++)
+		if (sysmodule_is_live(gpu->role.root_fd, set->items[i]) &&
+			push_module(&gpu->role, set->items[i], modules) < 0)
+			return -ENOMEM;
+	for (enum input input = 0; input < INPUT_COUNT; input++)
+		if (strv_pushf(&lines, "%s=%s", known[input].key,
+			    gpu->fast_path.inputs.value[input]) < 0)
+			return -ENOMEM;
+	for (size_t i = 0; i < modules->count; i++)
+		if (strv_pushf(&lines, MODULE_KEY "%s", modules->items[i]) < 0)
+			return -ENOMEM;
+	if (strv_push(&lines, "") < 0) /* the last line ends too */
+		return -ENOMEM;
+	*ret_text = strv_join(&lines, "\n");
+	return *ret_text ? 0 : -ENOMEM;
 }
 
 int fast_path_remember(struct action *action)
 {
-	struct role *role = action->role;
-	struct fast_path *fast_path = &gpu_of(role)->fast_path;
+	struct gpu *gpu = gpu_of(action->role);
 	_cleanup_free_ char *text = NULL;
 	int r;
 
-	strv_free(&fast_path->modules);
 	/* OFED may have come since; the parameters are those that were read at the beginning. */
-	inputs_read_ofed(role, &fast_path->inputs);
-	r = inputs_list_modules(role, &fast_path->modules);
-	if (r == 0)
-		r = print_fingerprint(fast_path, &text);
+	read_ofed(&gpu->role, gpu->fast_path.inputs.value[INPUT_OFED]);
+	r = print_fingerprint(gpu, &text);
 	if (r < 0)
 		return action_fail(action, REASON_INTERNAL, r, "fingerprint: %s", strerror(-r));
 	/* Without a copy the next start checks and writes them itself. */
-	if (!fast_path->parameters && copy_file(role, PARAMETERS_PATH, KEPT_PARAMETERS_PATH) < 0)
-		remove_file(role, KEPT_PARAMETERS_PATH);
+	if (!gpu->fast_path.parameters &&
+		copy_file(&gpu->role, PARAMETERS_PATH, KEPT_PARAMETERS_PATH) < 0)
+		remove_file(&gpu->role, KEPT_PARAMETERS_PATH);
 	r = action_write(action, FINGERPRINT_PATH, text);
 	return r < 0 ? r : write_state(action);
 }
 
-/* What no longer holds, or NULL. OFED that is away comes back: the same, or another. */
-static const char *find_void(const struct role *role, const struct fast_path *fast_path)
+/* What no longer holds, or NULL. OFED that is gone comes back: the same, or another. */
+static const char *find_change(const struct gpu *gpu)
 {
-	struct inputs now = fast_path->inputs;
+	const struct inputs *before = &gpu->fast_path.inputs;
+	char now[INPUT_SIZE];
 
-	inputs_read_ofed(role, &now);
-	inputs_read_conf(role, &now);
-	if (strcmp(now.value[INPUT_OFED], INPUT_ABSENT) != 0 &&
-		strcmp(now.value[INPUT_OFED], fast_path->inputs.value[INPUT_OFED]) != 0)
-		return input_name(INPUT_OFED);
-	if (strcmp(now.value[INPUT_CONF], fast_path->inputs.value[INPUT_CONF]) != 0)
-		return input_name(INPUT_CONF);
-	return find_lost(role, &fast_path->modules);
-}
-
-static void tell_void(struct role *role, const char *what)
-{
-	struct error text;
-
-	(void) error_set(&text, 0,
-		"%.*s changed under the running driver: /" CONTRACT_DRIVER_STATE
-		" is removed, so that the next start is a full one",
-		(int) strcspn(what, " "), what);
-	log_event(&role->log, "void", "fingerprint", 0, REASON_NONE, text.text);
+	read_ofed(&gpu->role, now);
+	if (strcmp(now, ABSENT) != 0 && strcmp(now, before->value[INPUT_OFED]) != 0)
+		return known[INPUT_OFED].name;
+	read_conf(&gpu->role, now);
+	if (strcmp(now, before->value[INPUT_CONF]) != 0)
+		return known[INPUT_CONF].name;
+	return find_lost(&gpu->role, &gpu->fast_path.modules);
 }
 
 void fast_path_watch(struct role *role, unsigned happened, uint64_t *wake_ms)
 {
-	struct fast_path *fast_path = &gpu_of(role)->fast_path;
+	struct gpu *gpu = gpu_of(role);
 	struct action action = { .role = role };
-	const char *what;
+	const char *changed;
+	struct error text;
 
 	(void) wake_ms;
 	if (happened && !(happened & (EVENT_FILE | EVENT_KERNEL)))
@@ -228,14 +345,20 @@ void fast_path_watch(struct role *role, unsigned happened, uint64_t *wake_ms)
 	(void) events_watch_file(&role->events, "/" CONTRACT_MODULE_CONF "/any.conf");
 	if (role->options.rdma && !role->options.host_ofed)
 		(void) events_watch_file(&role->events, "/" CONTRACT_OFED_READY);
-	what = find_void(role, fast_path);
-	if (what && !fast_path->state_removed) {
-		remove_file(role, CONTRACT_DRIVER_STATE);
-		tell_void(role, what);
-	} else if (!what && fast_path->state_removed) {
+	changed = find_change(gpu);
+	if ((changed != NULL) == gpu->fast_path.state_removed)
+		return;
+	gpu->fast_path.state_removed = changed != NULL;
+	if (!changed) {
 		(void) write_state(&action);
 		log_event(&role->log, "note", "fingerprint", 0, REASON_NONE,
 			"what runs is again what a start would load");
+		return;
 	}
-	fast_path->state_removed = what != NULL;
+	remove_file(role, CONTRACT_DRIVER_STATE);
+	(void) error_set(&text, 0,
+		"%.*s changed under the running driver: /" CONTRACT_DRIVER_STATE
+		" is removed, so that the next start is a full one",
+		(int) strcspn(changed, " "), changed);
+	log_event(&role->log, "void", "fingerprint", 0, REASON_NONE, text.text);
 }

@@ -1,10 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "entrypoint/gpu/parameters.h"
-
+/*
+ * What the pod's environment and its ConfigMap ask for: which modules, with which parameters.
+ *
+ * Parameters come from /drivers/<module>.conf and from our defaults. NVreg_ImexChannelCount and
+ * NVreg_CreateImexChannel0 are the user's alone: the DRA driver counts on the module's defaults.
+ */
 #include <string.h>
 
 #include "common/fs.h"
 #include "entrypoint/contract.h"
+#include "entrypoint/gpu/gpu.h"
+#include "entrypoint/ignored_env.h"
 #include "entrypoint/role/load.h"
 #include "entrypoint/role/parameter.h"
 #include "entrypoint/role/role_parameters.h"
@@ -13,17 +19,114 @@
 #define CONF_LIMIT  (64UL * 1024)
 #define NAME_SIZE   64
 
+void gpu_module_list(const struct gpu *gpu, struct module_list *list)
+{
+	const struct options *options = &gpu->role.options;
+	int root_fd = gpu->role.root_fd;
+	bool drm_conf = fs_exists(root_fd, CONTRACT_MODULE_CONF "/nvidia-drm.conf") ||
+			fs_exists(root_fd, CONTRACT_MODULE_CONF "/nvidia_drm.conf");
+
+	*list = (struct module_list){ .names = { "nvidia", "nvidia_uvm", "nvidia_modeset" } };
+	list->count = 3;
+	if (options->drm)
+		list->names[list->count++] = "nvidia_drm";
+	if (gpu->peermem.due)
+		list->names[list->count++] = "nvidia_peermem";
+	list->required = list->count;
+	if (!options->drm && drm_conf)
+		list->names[list->count++] = "nvidia_drm";
+	if (options->gdrcopy)
+		list->names[list->count++] = "gdrdrv";
+	if (options->gds)
+		list->names[list->count++] = "nvidia_fs";
+}
+
+static void report_missing(
+	struct role *role, const char *variable, const char *module, const char *option)
+{
+	if (!strv_contains(&role->driver_modules, module))
+		role_note(role,
+			"%s is true, and this image has no module %s for %s: it is left to the "
+			"operator's own container for it, unless the image is built with slipway "
+			"build %s SOURCE",
+			variable, module, role->krel, option);
+}
+
+void gpu_report_missing_modules(struct gpu *gpu)
+{
+	if (!gpu->role.driver_modules.count)
+		return; /* a build on the node has yet to make them */
+	if (gpu->role.options.gdrcopy)
+		report_missing(&gpu->role, CONTRACT_ENV_GDRCOPY, "gdrdrv", "--gdrcopy");
+	if (gpu->role.options.gds)
+		report_missing(&gpu->role, CONTRACT_ENV_GDS, "nvidia_fs", "--nvidia-fs");
+}
+
+void gpu_report_ignored_env(struct gpu *gpu)
+{
+	/* Of variables that every pod has (NODE_NAME and the like) nothing is said. */
+	static const struct unneeded variables[] = {
+		/* The operator's default. */
+		{ "the image holds finished modules, of one kind", "auto",
+			{ "KERNEL_MODULE_TYPE", "OPEN_KERNEL_MODULES_ENABLED" } },
+		{ "no package is installed on the node", NULL,
+			{ "UBUNTU_PRO_TOKEN", "DNF_RELEASEVER", "RHEL_VERSION", "RHCOS_VERSION",
+				"RHCOS_IMAGE_MISSING" } },
+		UNNEEDED_PROXIES,
+	};
+	struct role *role = &gpu->role;
+	const struct options *options = &role->options;
+	const struct {
+		const char *name;
+		bool is_set;
+		const char *reason;
+	} arguments[] = {
+		{ "--accept-license", options->accept_license,
+			"the licence is accepted where the image is built" },
+		{ "--tag", options->tag != NULL, "no package is looked up by a tag" },
+		{ "--sign", options->sign != NULL,
+			"modules are signed where the image is built (slipway build --sign-key)" },
+		{ "--kernel", options->kernel && strcmp(options->kernel, role->krel) != 0,
+			"modules go into the kernel that runs, and no other" },
+	};
+	const char *type = getenv("KERNEL_MODULE_TYPE");
+	const char *version = getenv("DRIVER_VERSION");
+
+	for (size_t i = 0; i < ARRAY_SIZE(arguments); i++)
+		if (arguments[i].is_set)
+			role_note(role, "%s is set: not needed, because %s", arguments[i].name,
+				arguments[i].reason);
+	ignored_env_tell(&role->log, role->log.step, variables, ARRAY_SIZE(variables));
+	if (type && strcmp(type, "proprietary") == 0)
+		role_note(role, "KERNEL_MODULE_TYPE asks for the proprietary modules: this image "
+				"holds the open ones, and those are loaded");
+	if (version && *version && *role->image.version &&
+		strcmp(version, role->image.version) != 0)
+		role_note(role,
+			"DRIVER_VERSION asks for %.64s: this image holds %s, and that is what is "
+			"loaded",
+			version, role->image.version);
+}
+
 /*
  * What a node of a cluster wants unless its owner says otherwise. GPU memory of a coherent system
  * (GH200, GB200) would be the kernel's own as a NUMA node, and be counted as the node's memory.
  */
-static const struct {
+static const struct preset {
 	const char *module;
 	const char *name;
 	const char *parameter;
-} defaults[] = {
+} presets[] = {
 	{ "nvidia", "NVreg_CoherentGPUMemoryMode", "NVreg_CoherentGPUMemoryMode=driver" },
 };
+
+static const struct preset *preset_of(const char *module)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(presets); i++)
+		if (strcmp(presets[i].module, module) == 0)
+			return &presets[i];
+	return NULL;
+}
 
 /* "nvidia-uvm.conf" speaks of nvidia_uvm. False for what is no such file. */
 static bool module_of_file(const char *file, char module[NAME_SIZE])
@@ -41,38 +144,35 @@ static bool module_of_file(const char *file, char module[NAME_SIZE])
 	return true;
 }
 
-static int read_file(const struct role *role, const char *file, const char *module,
-	struct strv *parameters, struct error *error)
-{
-	_cleanup_free_ char *text = NULL;
-	char path[512];
-	int r;
-
-	(void) snprintf(path, sizeof(path), CONTRACT_MODULE_CONF "/%s", file);
-	r = fs_read(role->root_fd, path, CONF_LIMIT, &text, NULL);
-	if (r < 0)
-		return error_set_errno(error, r, "/%s", path);
-	r = parameter_split(text, module, parameters, error);
-	return r < 0 ? error_prefix(error, r, "/%s", path) : 0;
-}
-
-/* All files that speak of the module: "nvidia-uvm.conf" as the operator has it, "nvidia_uvm.conf"
- * as others write it. */
+/*
+ * Appends what all files that speak of the module say, "nvidia-uvm.conf" as the operator has it and
+ * "nvidia_uvm.conf" as others write it, to @parameters, and the files to @paths.
+ */
 static int read_files(const struct role *role, const struct strv *files, const char *module,
-	struct strv *parameters, struct error *error)
+	struct strv *parameters, struct strv *paths, struct error *error)
 {
-	int r = 0;
-
-	for (size_t i = 0; r == 0 && i < files->count; i++) {
+	for (size_t i = 0; i < files->count; i++) {
+		_cleanup_free_ char *text = NULL;
 		char about[NAME_SIZE];
+		char path[512];
+		int r;
 
-		if (module_of_file(files->items[i], about) && strcmp(about, module) == 0)
-			r = read_file(role, files->items[i], module, parameters, error);
+		if (!module_of_file(files->items[i], about) || strcmp(about, module) != 0)
+			continue;
+		(void) snprintf(path, sizeof(path), CONTRACT_MODULE_CONF "/%s", files->items[i]);
+		r = fs_read(role->root_fd, path, CONF_LIMIT, &text, NULL);
+		if (r < 0)
+			return error_set_errno(error, r, "/%s", path);
+		r = parameter_split(text, module, parameters, error);
+		if (r < 0)
+			return error_prefix(error, r, "/%s", path);
+		if (strv_pushf(paths, "/%s", path) < 0)
+			return error_set_errno(error, -ENOMEM, "/%s", path);
 	}
-	return r;
+	return 0;
 }
 
-static bool is_said(const struct strv *parameters, const char *name)
+static bool is_given(const struct strv *parameters, const char *name)
 {
 	for (size_t i = 0; i < parameters->count; i++)
 		if (parameter_is(parameters->items[i], name))
@@ -80,110 +180,65 @@ static bool is_said(const struct strv *parameters, const char *name)
 	return false;
 }
 
-static int add_defaults(
-	const struct parameters_taken *taken, const char *module, struct strv *parameters)
-{
-	int r = 0;
-
-	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(defaults); i++)
-		if (strcmp(defaults[i].module, module) == 0 &&
-			!is_said(parameters, defaults[i].name) &&
-			parameter_exists(taken, defaults[i].name))
-			r = strv_push(parameters, defaults[i].parameter);
-	return r;
-}
-
-static bool has_defaults(const char *module)
-{
-	for (size_t i = 0; i < ARRAY_SIZE(defaults); i++)
-		if (strcmp(defaults[i].module, module) == 0)
-			return true;
-	return false;
-}
-
-/* The files that speak of the module: one, unless somebody mounts both spellings. */
-static char *files_of(const struct strv *files, const char *module)
-{
-	_cleanup_strv_ struct strv paths = { 0 };
-
-	for (size_t i = 0; i < files->count; i++) {
-		char about[NAME_SIZE];
-
-		if (module_of_file(files->items[i], about) && strcmp(about, module) == 0 &&
-			strv_pushf(&paths, "/" CONTRACT_MODULE_CONF "/%s", files->items[i]) < 0)
-			return NULL;
-	}
-	return strv_join(&paths, " or ");
-}
-
-static int check_all(const struct parameters_taken *taken, const struct strv *files,
-	const char *module, const struct strv *parameters, struct error *error)
-{
-	_cleanup_free_ char *paths = NULL;
-
-	for (size_t i = 0; i < parameters->count; i++) {
-		int r = parameter_check(taken, parameters->items[i], error);
-
-		if (r == 0)
-			continue;
-		paths = files_of(files, module);
-		return error_prefix(error, r, "%s, the operator's kernelModuleConfig, on %s",
-			paths ? paths : "/" CONTRACT_MODULE_CONF, module);
-	}
-	return 0;
-}
-
 static int parameters_of_module(const struct role *role, struct loader *loader,
 	const struct strv *files, const char *module, struct strv *parameters, struct error *error)
 {
 	_cleanup_(parameters_taken_free) struct parameters_taken taken = { 0 };
-	int r = read_files(role, files, module, parameters, error);
+	const struct preset *preset = preset_of(module);
+	_cleanup_strv_ struct strv paths = { 0 };
+	int r = read_files(role, files, module, parameters, &paths, error);
 
-	if (r < 0 || (!parameters->count && !has_defaults(module)))
+	if (r < 0 || (!parameters->count && !preset))
 		return r;
 	r = loader_parameters(loader, module, &taken, error);
-	if (r == 0)
-		r = check_all(&taken, files, module, parameters, error);
-	if (r == 0 && add_defaults(&taken, module, parameters) < 0)
-		r = error_set_errno(error, -ENOMEM, "%s", module);
-	return r;
-}
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < parameters->count; i++) {
+		_cleanup_free_ char *where = NULL;
 
-/* One who changes a parameter wants to see that it was heard, also when it was not. */
-static void tell_unheard(struct action *action, const struct strv *files)
-{
-	const struct role *role = action->role;
-
-	for (size_t i = 0; i < files->count; i++) {
-		char module[NAME_SIZE];
-
-		if (module_of_file(files->items[i], module) && strcmp(module, "gridd") != 0 &&
-			!strv_contains(&role->driver_modules, module))
-			worker_report(action->worker, WORKER_NOTE, 0,
-				"/" CONTRACT_MODULE_CONF "/%s has no effect: the image has no "
-				"module %s",
-				files->items[i], module);
+		r = parameter_check(&taken, parameters->items[i], error);
+		if (r == 0)
+			continue;
+		where = strv_join(&paths, " or ");
+		return error_prefix(error, r, "%s, the operator's kernelModuleConfig, on %s",
+			where ? where : "/" CONTRACT_MODULE_CONF, module);
 	}
+	if (preset && !is_given(parameters, preset->name) &&
+		parameter_exists(&taken, preset->name) &&
+		strv_push(parameters, preset->parameter) < 0)
+		return error_set_errno(error, -ENOMEM, "%s", module);
+	return 0;
 }
 
 /* Appends "options MODULE PARAMETER…" for each module that has any. */
 static int collect(struct action *action, struct loader *loader, struct strv *lines)
 {
 	const struct role *role = action->role;
+	const struct strv *modules = &role->driver_modules;
 	_cleanup_strv_ struct strv files = { 0 };
 	int r = fs_list(role->root_fd, CONTRACT_MODULE_CONF, &files);
 
 	if (r < 0 && r != -ENOENT)
 		return error_set_errno(&action->error, r, "/" CONTRACT_MODULE_CONF);
-	tell_unheard(action, &files);
-	r = 0;
-	for (size_t i = 0; r == 0 && i < role->driver_modules.count; i++) {
-		const char *module = role->driver_modules.items[i];
+	for (size_t i = 0; i < files.count; i++) {
+		char module[NAME_SIZE];
+
+		if (module_of_file(files.items[i], module) && strcmp(module, "gridd") != 0 &&
+			!strv_contains(modules, module))
+			worker_report(action->worker, WORKER_NOTE, 0,
+				"/" CONTRACT_MODULE_CONF "/%s has no effect: the image has no "
+				"module %s",
+				files.items[i], module);
+	}
+	for (size_t i = 0; i < modules->count; i++) {
+		const char *module = modules->items[i];
 		_cleanup_strv_ struct strv parameters = { 0 };
 		_cleanup_free_ char *joined = NULL;
 
 		r = parameters_of_module(role, loader, &files, module, &parameters, &action->error);
-		if (r < 0 || !parameters.count)
+		if (r < 0)
+			return r;
+		if (!parameters.count)
 			continue;
 		joined = strv_join(&parameters, " ");
 		if (!joined || strv_pushf(lines, "options %s %s", module, joined) < 0)
@@ -191,7 +246,7 @@ static int collect(struct action *action, struct loader *loader, struct strv *li
 		worker_report(
 			action->worker, WORKER_NOTE, 0, "parameters of %s: %s", module, joined);
 	}
-	return r;
+	return 0;
 }
 
 int gpu_parameters(struct action *action)

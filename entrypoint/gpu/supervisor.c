@@ -10,11 +10,19 @@
 #include "common/clock.h"
 #include "common/fs.h"
 
+#define BACKOFF_FIRST_MS 1000u
+#define BACKOFF_MOST_MS  60000u
+
 /* One that was up for so long is not failing in a row. */
 #define STABLE_MS 60000u
 
+/* From SIGTERM to SIGKILL for what a daemon left behind. */
+#define ORPHANS_MS 5000u
+
 /* A line of the state file: names and numbers, and why it ended. */
 #define LINE_SIZE 768
+
+#define LOG_FILE_SIZE 128
 
 static const char *const states[] = {
 	[DAEMON_OFF] = "off",
@@ -25,23 +33,225 @@ static const char *const states[] = {
 	[DAEMON_STOPPING] = "stopping",
 };
 
-/* When it is started again, on the clock that other processes have too. */
-static int64_t again(const struct daemon *daemon)
+uint32_t supervisor_backoff_ms(unsigned failures)
 {
-	if (daemon->state != DAEMON_WAITING)
-		return 0;
-	return daemon->since + (int64_t) (daemon->again_ms - daemon->since_ms + 999) / 1000;
+	uint32_t wait_ms = BACKOFF_FIRST_MS;
+
+	while (failures-- > 1 && wait_ms < BACKOFF_MOST_MS)
+		wait_ms *= 2;
+	return wait_ms < BACKOFF_MOST_MS ? wait_ms : BACKOFF_MOST_MS;
 }
+
+/* ---- processes and their files */
+
+/*
+ * Is it a living child of ours? A daemon that forked is: the init is its subreaper. A number that
+ * some file names can by now be any process.
+ */
+static bool is_child(pid_t pid)
+{
+	siginfo_t info = { .si_pid = 0 };
+
+	return waitid(P_PID, (id_t) pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+	       info.si_pid == 0;
+}
+
+/* What the daemon's pid file names, or 0. */
+static pid_t read_pid(const struct daemon *daemon, int root_fd)
+{
+	_cleanup_free_ char *line = NULL;
+	long pid;
+
+	if (!daemon->pid_file || fs_read_line(root_fd, daemon->pid_file, &line) < 0)
+		return 0;
+	pid = strtol(line, NULL, 10);
+	return pid > 1 && pid <= INT32_MAX ? (pid_t) pid : 0;
+}
+
+/* The same daemon with the same pid file, run by another: on the host, or in another pod. */
+static pid_t find_foreign(const struct daemon *daemon, int root_fd)
+{
+	pid_t pid = read_pid(daemon, root_fd);
+	char program[256];
+	char path[64];
+	ssize_t length;
+
+	if (!pid || is_child(pid))
+		return 0;
+	(void) snprintf(path, sizeof(path), "proc/%d/exe", (int) pid);
+	length = readlinkat(root_fd, path, program, sizeof(program) - 1);
+	if (length < 0)
+		return 0;
+	program[length] = '\0';
+	return strcmp(basename(program), basename(daemon->argv.items[0])) == 0 ? pid : 0;
+}
+
+/* Makes the folder of a file that the daemon makes, and removes one that is left from before. */
+static int clear_file(int root_fd, const char *path)
+{
+	const char *slash = path ? strrchr(path, '/') : NULL;
+	_cleanup_free_ char *folder = NULL;
+	int r;
+
+	if (!slash)
+		return 0;
+	folder = strndup(path, (size_t) (slash - path));
+	r = folder ? fs_mkdir_parents(root_fd, folder, 0755) : -ENOMEM;
+	if (r == 0)
+		(void) unlinkat(root_fd, path, 0);
+	return r;
+}
+
+static void log_file(const struct daemon *daemon, char path[LOG_FILE_SIZE])
+{
+	(void) snprintf(path, LOG_FILE_SIZE, DAEMON_LOG_FOLDER "/%s.log", daemon->name);
+}
+
+/* A new log; the one before is kept as ".1". Without one the output goes where the init's goes. */
+static int open_log(const struct daemon *daemon, int root_fd)
+{
+	char previous[LOG_FILE_SIZE + 4];
+	char path[LOG_FILE_SIZE];
+	int fd = -1;
+
+	log_file(daemon, path);
+	(void) snprintf(previous, sizeof(previous), "%s.1", path);
+	if (fs_mkdir_parents(root_fd, DAEMON_LOG_FOLDER, 0755) == 0) {
+		(void) renameat(root_fd, path, root_fd, previous);
+		fd = openat(
+			root_fd, path, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0644);
+	}
+	return fd < 0 ? dup(STDERR_FILENO) : fd;
+}
+
+/* The last line of its log, "" when there is none. */
+static void read_last_line(const struct daemon *daemon, int root_fd, char text[256])
+{
+	_cleanup_close_ int fd = -1;
+	char path[LOG_FILE_SIZE];
+	ssize_t size = -1;
+	char end[512];
+	off_t length;
+	char *line;
+
+	text[0] = '\0';
+	log_file(daemon, path);
+	fd = openat(root_fd, path, O_RDONLY | O_CLOEXEC);
+	length = fd < 0 ? -1 : lseek(fd, 0, SEEK_END);
+	if (length > 0)
+		size = pread(fd, end, sizeof(end) - 1,
+			length > (off_t) sizeof(end) ? length - (off_t) sizeof(end) + 1 : 0);
+	if (size <= 0)
+		return;
+	while (size && (end[size - 1] == '\n' || end[size - 1] == '\0'))
+		size--;
+	end[size] = '\0';
+	line = strrchr(end, '\n');
+	(void) snprintf(text, 256, "%.255s", line ? line + 1 : end);
+}
+
+static _Noreturn void become_daemon(const struct daemon *daemon, int log_fd, int error_fd)
+{
+	int null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	sigset_t none;
+	int r;
+
+	(void) setsid();
+	(void) sigemptyset(&none);
+	(void) sigprocmask(SIG_SETMASK, &none, NULL);
+	(void) dup2(null_fd, STDIN_FILENO);
+	(void) dup2(log_fd, STDOUT_FILENO);
+	(void) dup2(log_fd, STDERR_FILENO);
+	if (daemon->variable)
+		(void) putenv(strdup(daemon->variable));
+	(void) execv(daemon->argv.items[0], daemon->argv.items);
+	r = errno;
+	(void) !write(error_fd, &r, sizeof(r));
+	_exit(127);
+}
+
+/*
+ * Starts the program: its own session, no signal blocked, output in its log. -EBUSY when such a
+ * daemon runs already that is not this container's.
+ */
+static int start_program(struct daemon *daemon, int root_fd, struct error *error)
+{
+	pid_t foreign = find_foreign(daemon, root_fd);
+	_cleanup_close_ int error_fd = -1;
+	_cleanup_close_ int log_fd = -1;
+	int exec_errno = 0;
+	int ends[2];
+	int r;
+
+	if (foreign)
+		return error_set(error, -EBUSY,
+			"%s runs already on this node as process %d, not in this container: the "
+			"driver container runs its own: disable the host's service",
+			daemon->name, (int) foreign);
+	r = clear_file(root_fd, daemon->pid_file);
+	if (r == 0)
+		r = clear_file(root_fd, daemon->socket);
+	if (r < 0)
+		return error_set_errno(error, r, "folder of /%s", daemon->pid_file);
+	log_fd = open_log(daemon, root_fd);
+	if (pipe2(ends, O_CLOEXEC) < 0)
+		return error_set_errno(error, -errno, "pipe");
+	error_fd = ends[0];
+	daemon->program = fork();
+	if (daemon->program == 0)
+		become_daemon(daemon, log_fd, ends[1]);
+	(void) close(ends[1]);
+	if (daemon->program < 0) {
+		daemon->program = 0;
+		return error_set_errno(error, -errno, "fork");
+	}
+	if (!daemon->forks)
+		daemon->pid = daemon->program;
+	/* The pipe closes with a successful exec: this takes no longer than that. */
+	if (read(error_fd, &exec_errno, sizeof(exec_errno)) == (ssize_t) sizeof(exec_errno))
+		return error_set_errno(error, -exec_errno, "%s", daemon->argv.items[0]);
+	return 0;
+}
+
+/* Signals all that is known of it, also what has not come so far as to return. */
+static void signal_daemon(struct daemon *daemon, int root_fd, int signal)
+{
+	pid_t pid = daemon->pid ? 0 : read_pid(daemon, root_fd);
+
+	if (pid && is_child(pid))
+		daemon->pid = pid;
+	if (daemon->program)
+		(void) kill(-daemon->program, signal);
+	if (daemon->pid && daemon->pid != daemon->program)
+		(void) kill(daemon->pid, signal);
+}
+
+/* How the last process ended: "exit code 1", "signal 9 (Killed)". */
+static void print_exit(const struct daemon *daemon, char text[64])
+{
+	if (WIFSIGNALED(daemon->status))
+		(void) snprintf(text, 64, "signal %d (%s)", WTERMSIG(daemon->status),
+			strsignal(WTERMSIG(daemon->status)));
+	else
+		(void) snprintf(text, 64, "exit code %d", WEXITSTATUS(daemon->status));
+}
+
+/* ---- the state file */
 
 static size_t print_line(const struct daemon *daemon, char *text)
 {
-	size_t length = (size_t) snprintf(text, LINE_SIZE, "%.63s %d %s %u %lld %s %lld %s",
-		daemon->name, (int) (daemon->pid ? daemon->pid : daemon->program),
-		states[daemon->state], daemon->restarts, (long long) daemon->since,
-		*daemon->last_exit ? daemon->last_exit : "-", (long long) again(daemon),
-		daemon->why);
+	int64_t again = 0;
+	size_t length;
 
-	/* A daemon's words may hold anything. */
+	/* On the clock that other processes have too. */
+	if (daemon->state == DAEMON_WAITING)
+		again = daemon->since +
+			(int64_t) (daemon->again_ms - daemon->since_ms + 999) / 1000;
+	length = (size_t) snprintf(text, LINE_SIZE, "%.63s %d %s %u %lld %s %lld %s", daemon->name,
+		(int) (daemon->pid ? daemon->pid : daemon->program), states[daemon->state],
+		daemon->restarts, (long long) daemon->since,
+		*daemon->last_exit ? daemon->last_exit : "-", (long long) again, daemon->why);
+	/* A daemon's log may hold anything. */
 	for (size_t i = 0; i < length; i++)
 		if ((unsigned char) text[i] < ' ')
 			text[i] = ' ';
@@ -71,25 +281,37 @@ static void change(struct supervisor *supervisor, struct daemon *daemon, enum da
 	write_state(supervisor);
 }
 
-static void tell(const struct supervisor *supervisor, const struct daemon *daemon,
+static void report(const struct supervisor *supervisor, const struct daemon *daemon,
 	const char *event, uint64_t took_ms, const char *message)
 {
 	log_event(supervisor->log, event, daemon->name, took_ms * 1000, REASON_NONE, message);
 }
 
-static void hear(void *context, pid_t pid, int status)
+/* ---- start and serve */
+
+static void child_ended(void *context, pid_t pid, int status)
 {
 	struct supervisor *supervisor = context;
 
-	for (size_t i = 0; i < supervisor->count; i++)
-		if (daemon_hear(&supervisor->daemons[i], pid, status))
-			return;
+	for (size_t i = 0; i < supervisor->count; i++) {
+		struct daemon *daemon = &supervisor->daemons[i];
+
+		if (pid != daemon->program && pid != daemon->pid)
+			continue;
+		daemon->status = status;
+		daemon->ended = true;
+		if (pid == daemon->program)
+			daemon->program = 0;
+		if (pid == daemon->pid)
+			daemon->pid = 0;
+		return;
+	}
 }
 
 void supervisor_open(struct supervisor *supervisor)
 {
 	(void) prctl(PR_SET_CHILD_SUBREAPER, 1);
-	supervisor->events->child_ended = hear;
+	supervisor->events->child_ended = child_ended;
 	supervisor->events->child_context = supervisor;
 }
 
@@ -123,58 +345,44 @@ const struct daemon *supervisor_lacks(const struct supervisor *supervisor)
 	return NULL;
 }
 
-static void note_exit(struct daemon *daemon, const char *otherwise)
-{
-	if (otherwise)
-		(void) snprintf(daemon->last_exit, sizeof(daemon->last_exit), "%s", otherwise);
-	else if (WIFSIGNALED(daemon->status))
-		(void) snprintf(daemon->last_exit, sizeof(daemon->last_exit), "signal:%d",
-			WTERMSIG(daemon->status));
-	else
-		(void) snprintf(daemon->last_exit, sizeof(daemon->last_exit), "exit:%d",
-			WEXITSTATUS(daemon->status));
-}
-
-/* Nothing of it may stay behind: what it left would keep the next one from its pid file. */
-static void sweep(const struct supervisor *supervisor, struct daemon *daemon)
-{
-	daemon_find(daemon, supervisor->root_fd);
-	daemon_signal(daemon, SIGKILL);
-	daemon->program = daemon->pid = 0;
-}
-
-/* A command belongs to the start: later it could do harm (resetting GPUs that work by then). */
-static bool gives_up_on(const struct daemon *daemon)
-{
-	return daemon->once && !daemon->needed;
-}
-
-/* It ended or was late: told with its last words, and started again in a while. */
+/*
+ * It ended, was late (@how "late"), or could not be started ("unable"): reported with the last line
+ * of its log, and started again in a while. Nothing of it may stay behind: that would keep the next
+ * one from its pid file. A command belongs to the start: later it could do harm (resetting GPUs
+ * that work by then), so that one that is not needed is not tried again.
+ */
 static void fail(struct supervisor *supervisor, struct daemon *daemon, const char *how,
 	const struct error *error)
 {
 	uint64_t now_ms = clock_monotonic_ms();
 	bool was_stable = daemon->state == DAEMON_UP && now_ms >= daemon->since_ms + STABLE_MS;
-	char words[256];
+	bool again = !daemon->once || daemon->needed;
+	char last_line[256] = "";
 	struct error text;
 
-	note_exit(daemon, how);
-	sweep(supervisor, daemon);
-	daemon->failures = was_stable ? 1 : daemon->failures + 1;
-	daemon->again_ms = now_ms + daemon_backoff_ms(daemon->failures);
-	/* One that could not be started wrote nothing: the log is the one before. */
-	*words = '\0';
-	if (!how || strcmp(how, "unable") != 0)
-		daemon_last_words(daemon, supervisor->root_fd, words);
-	(void) snprintf(daemon->why, sizeof(daemon->why), "%.240s%s%s%s", error->text,
-		*words ? ": \"" : "", words, *words ? "\"" : "");
-	if (gives_up_on(daemon))
-		(void) error_set(&text, 0, "%s; not tried again", daemon->why);
+	if (how)
+		(void) snprintf(daemon->last_exit, sizeof(daemon->last_exit), "%s", how);
 	else
+		(void) snprintf(daemon->last_exit, sizeof(daemon->last_exit), "%s:%d",
+			WIFSIGNALED(daemon->status) ? "signal" : "exit",
+			WIFSIGNALED(daemon->status) ? WTERMSIG(daemon->status)
+						    : WEXITSTATUS(daemon->status));
+	signal_daemon(daemon, supervisor->root_fd, SIGKILL);
+	daemon->program = daemon->pid = 0;
+	daemon->failures = was_stable ? 1 : daemon->failures + 1;
+	daemon->again_ms = now_ms + supervisor_backoff_ms(daemon->failures);
+	/* One that could not be started wrote nothing: the log is the one before. */
+	if (!how || strcmp(how, "unable") != 0)
+		read_last_line(daemon, supervisor->root_fd, last_line);
+	(void) snprintf(daemon->why, sizeof(daemon->why), "%.240s%s%s%s", error->text,
+		*last_line ? ": \"" : "", last_line, *last_line ? "\"" : "");
+	if (again)
 		(void) error_set(&text, 0, "%s; started again in %u s", daemon->why,
-			daemon_backoff_ms(daemon->failures) / 1000);
-	change(supervisor, daemon, gives_up_on(daemon) ? DAEMON_DONE : DAEMON_WAITING);
-	tell(supervisor, daemon, "daemon failed", 0, text.text);
+			supervisor_backoff_ms(daemon->failures) / 1000);
+	else
+		(void) error_set(&text, 0, "%s; not tried again", daemon->why);
+	change(supervisor, daemon, again ? DAEMON_WAITING : DAEMON_DONE);
+	report(supervisor, daemon, "daemon failed", 0, text.text);
 }
 
 static void spawn(struct supervisor *supervisor, struct daemon *daemon)
@@ -183,7 +391,12 @@ static void spawn(struct supervisor *supervisor, struct daemon *daemon)
 
 	if (daemon->state == DAEMON_WAITING)
 		daemon->restarts++;
-	if (daemon_spawn(daemon, supervisor->root_fd, &error) < 0) {
+	daemon->program = daemon->pid = 0;
+	daemon->ended = daemon->killed = false;
+	daemon->state = DAEMON_STARTING;
+	daemon->since_ms = clock_monotonic_ms();
+	daemon->since = (int64_t) time(NULL);
+	if (start_program(daemon, supervisor->root_fd, &error) < 0) {
 		fail(supervisor, daemon, "unable", &error);
 		return;
 	}
@@ -195,12 +408,48 @@ static void spawn(struct supervisor *supervisor, struct daemon *daemon)
 	write_state(supervisor);
 }
 
+/* Is it up? 1: yes. 0: not yet. Negative: it failed, and @error says how. */
+static int check_starting(struct daemon *daemon, int root_fd, uint64_t now_ms, struct error *error)
+{
+	bool settled = now_ms >= daemon->since_ms + daemon->settle_ms;
+	char how[64];
+
+	if (daemon->ended && !daemon->pid) {
+		pid_t pid = read_pid(daemon, root_fd);
+
+		if (!WIFEXITED(daemon->status) || WEXITSTATUS(daemon->status) != 0 ||
+			(!daemon->once && (!daemon->forks || daemon->program))) {
+			print_exit(daemon, how);
+			return error_set(error, -ECHILD, "%s ended while it started, with %s",
+				daemon->name, how);
+		}
+		if (daemon->once)
+			return 1;
+		/* The program went to the background: its pid file names the daemon. */
+		if (pid && is_child(pid)) {
+			daemon->pid = pid;
+			daemon->ended = false;
+		} else if (settled) {
+			return error_set(error, -ESRCH,
+				"%s went to the background, but /%s names no process of it",
+				daemon->name, daemon->pid_file);
+		}
+	}
+	if (daemon->pid && !daemon->once &&
+		(settled || (daemon->socket ? fs_exists(root_fd, daemon->socket) : daemon->forks)))
+		return 1;
+	if (now_ms >= daemon->since_ms + daemon->start_ms)
+		return error_set(error, -ETIMEDOUT, "%s is not up after %u s", daemon->name,
+			daemon->start_ms / 1000);
+	return 0;
+}
+
 static void look_starting(struct supervisor *supervisor, struct daemon *daemon)
 {
 	uint64_t begun_ms = daemon->since_ms;
 	struct error error = { "" };
-	char text[64];
-	int r = daemon_check(daemon, supervisor->root_fd, clock_monotonic_ms(), &error);
+	char text[64] = "";
+	int r = check_starting(daemon, supervisor->root_fd, clock_monotonic_ms(), &error);
 
 	if (r < 0)
 		fail(supervisor, daemon, r == -ETIMEDOUT ? "late" : NULL, &error);
@@ -209,33 +458,31 @@ static void look_starting(struct supervisor *supervisor, struct daemon *daemon)
 	if (!daemon->once)
 		(void) snprintf(text, sizeof(text), "process %d", (int) daemon->pid);
 	change(supervisor, daemon, daemon->once ? DAEMON_DONE : DAEMON_UP);
-	tell(supervisor, daemon, daemon->once ? "daemon done" : "daemon up",
-		daemon->since_ms - begun_ms, daemon->once ? "" : text);
-}
-
-static void look_up(struct supervisor *supervisor, struct daemon *daemon)
-{
-	struct error error;
-	char how[64];
-
-	if (daemon->pid)
-		return;
-	daemon_explain(daemon, how);
-	(void) error_set(&error, 0, "%s ended with %s", daemon->name, how);
-	fail(supervisor, daemon, NULL, &error);
+	report(supervisor, daemon, daemon->once ? "daemon done" : "daemon up",
+		daemon->since_ms - begun_ms, text);
 }
 
 /* Moves one on as far as it goes now. Returns when to look again. */
 static uint64_t look(struct supervisor *supervisor, struct daemon *daemon)
 {
-	if (daemon->state == DAEMON_STARTING)
+	if (daemon->state == DAEMON_STARTING) {
 		look_starting(supervisor, daemon);
-	else if (daemon->state == DAEMON_UP)
-		look_up(supervisor, daemon);
+	} else if (daemon->state == DAEMON_UP && !daemon->pid) {
+		struct error error;
+		char how[64];
+
+		print_exit(daemon, how);
+		(void) error_set(&error, 0, "%s ended with %s", daemon->name, how);
+		fail(supervisor, daemon, NULL, &error);
+	}
 	if (daemon->state == DAEMON_WAITING && clock_monotonic_ms() >= daemon->again_ms)
 		spawn(supervisor, daemon);
-	if (daemon->state == DAEMON_STARTING)
-		return daemon_check_at(daemon);
+	if (daemon->state == DAEMON_STARTING) {
+		bool settles = daemon->pid || (daemon->ended && daemon->forks);
+		bool settles_first = settles && daemon->settle_ms < daemon->start_ms;
+
+		return daemon->since_ms + (settles_first ? daemon->settle_ms : daemon->start_ms);
+	}
 	return daemon->state == DAEMON_WAITING ? daemon->again_ms : EVENTS_NEVER;
 }
 
@@ -256,22 +503,6 @@ static bool lets_next(const struct daemon *daemon)
 	       (!daemon->needed && daemon->failures);
 }
 
-/* Nobody waits for one that is not needed and that none comes after: the watch looks after it. */
-static bool is_waited_for(const struct supervisor *supervisor, size_t i)
-{
-	const struct daemon *daemon = &supervisor->daemons[i];
-
-	return daemon->needed || daemon->once || i + 1 < supervisor->count;
-}
-
-static int given_up(const struct daemon *daemon, struct error *error)
-{
-	return error_set(error, -ECHILD,
-		"%s does not come up: tried %d times: %s: see /" DAEMON_LOG_FOLDER
-		"/%s.log on the node",
-		daemon->name, SUPERVISOR_TRIES, daemon->why, daemon->name);
-}
-
 int supervisor_start(struct supervisor *supervisor, struct error *error)
 {
 	uint64_t wake_ms = EVENTS_NEVER;
@@ -286,14 +517,21 @@ int supervisor_start(struct supervisor *supervisor, struct error *error)
 		wake_ms = again_ms < wake_ms ? again_ms : wake_ms;
 		events_alarm(supervisor->events, wake_ms);
 		if (daemon->needed && daemon->failures >= SUPERVISOR_TRIES)
-			return given_up(daemon, error);
-		if (!lets_next(daemon) && is_waited_for(supervisor, i))
+			return error_set(error, -ECHILD,
+				"%s does not come up: tried %d times: %s: see "
+				"/" DAEMON_LOG_FOLDER "/%s.log on the node",
+				daemon->name, SUPERVISOR_TRIES, daemon->why, daemon->name);
+		/* One that is not needed and that none comes after is left to the watch. */
+		if (!lets_next(daemon) &&
+			(daemon->needed || daemon->once || i + 1 < supervisor->count))
 			return error_set(error, 1, "%s is starting: it is given %u s%s",
 				daemon->name, daemon->start_ms / 1000,
 				daemon->failures ? ", and tried again" : "");
 	}
 	return 0;
 }
+
+/* ---- stop */
 
 /* Signals every child that is no worker of ours. Returns how many there are; *ret_pid is one. */
 static size_t signal_children(const struct supervisor *supervisor, int signal, pid_t *ret_pid)
@@ -336,7 +574,7 @@ static int stop_orphans(struct supervisor *supervisor, struct error *error)
 		supervisor->orphans_since_ms = now_ms;
 		signal = SIGTERM;
 	}
-	kill_ms = supervisor->orphans_since_ms + SUPERVISOR_ORPHANS_MS;
+	kill_ms = supervisor->orphans_since_ms + ORPHANS_MS;
 	if (now_ms >= kill_ms)
 		signal = SIGKILL;
 	count = signal_children(supervisor, signal, &pid);
@@ -351,50 +589,46 @@ static int stop_orphans(struct supervisor *supervisor, struct error *error)
 		count, (int) pid, signal == SIGKILL ? "SIGKILL" : "SIGTERM");
 }
 
-static int not_ended(const struct daemon *daemon, struct error *error)
-{
-	int pid = (int) (daemon->pid ? daemon->pid : daemon->program);
-
-	if (daemon->killed)
-		return error_set(error, 1,
-			"%s (process %d) got SIGKILL and has not ended yet: left to the kernel "
-			"after %u s",
-			daemon->name, pid, SUPERVISOR_KILL_MS / 1000);
-	return error_set(error, 1,
-		"%s (process %d) got SIGTERM and has not ended yet: SIGKILL after %u s",
-		daemon->name, pid, (daemon->stop_ms + 999) / 1000);
-}
-
 /* 1: it has not ended yet. */
 static int stop_one(struct supervisor *supervisor, struct daemon *daemon, struct error *error)
 {
 	uint64_t now_ms = clock_monotonic_ms();
+	uint64_t kill_ms;
 
 	if (daemon->state == DAEMON_OFF || daemon->state == DAEMON_DONE)
 		return 0;
 	if (daemon->state != DAEMON_STOPPING) {
-		daemon_find(daemon, supervisor->root_fd);
-		daemon_signal(daemon, SIGTERM);
+		signal_daemon(daemon, supervisor->root_fd, SIGTERM);
 		change(supervisor, daemon, DAEMON_STOPPING);
 	}
 	if (!daemon->pid && !daemon->program) {
-		tell(supervisor, daemon, "daemon stopped", now_ms - daemon->since_ms, "");
+		report(supervisor, daemon, "daemon stopped", now_ms - daemon->since_ms, "");
 		change(supervisor, daemon, DAEMON_OFF);
 		return 0;
 	}
-	if (!daemon->killed && now_ms >= daemon->since_ms + daemon->stop_ms) {
-		tell(supervisor, daemon, "daemon killed", 0, "SIGTERM was not enough");
-		daemon_signal(daemon, SIGKILL);
+	kill_ms = daemon->since_ms + daemon->stop_ms;
+	if (!daemon->killed && now_ms >= kill_ms) {
+		report(supervisor, daemon, "daemon killed", 0, "SIGTERM was not enough");
+		signal_daemon(daemon, supervisor->root_fd, SIGKILL);
 		daemon->killed = true;
 	}
-	if (daemon->killed && now_ms >= daemon->since_ms + daemon->stop_ms + SUPERVISOR_KILL_MS) {
-		tell(supervisor, daemon, "daemon stuck", 0, "the kernel holds it: it is left");
+	if (!daemon->killed) {
+		events_alarm(supervisor->events, kill_ms);
+		return error_set(error, 1,
+			"%s (process %d) got SIGTERM and has not ended yet: SIGKILL after %u s",
+			daemon->name, (int) (daemon->pid ? daemon->pid : daemon->program),
+			(daemon->stop_ms + 999) / 1000);
+	}
+	if (now_ms >= kill_ms + SUPERVISOR_KILL_MS) {
+		report(supervisor, daemon, "daemon stuck", 0, "the kernel holds it: it is left");
 		change(supervisor, daemon, DAEMON_OFF);
 		return 0;
 	}
-	events_alarm(supervisor->events,
-		daemon->since_ms + daemon->stop_ms + (daemon->killed ? SUPERVISOR_KILL_MS : 0));
-	return not_ended(daemon, error);
+	events_alarm(supervisor->events, kill_ms + SUPERVISOR_KILL_MS);
+	return error_set(error, 1,
+		"%s (process %d) got SIGKILL and has not ended yet: left to the kernel after %u s",
+		daemon->name, (int) (daemon->pid ? daemon->pid : daemon->program),
+		SUPERVISOR_KILL_MS / 1000);
 }
 
 int supervisor_stop(struct supervisor *supervisor, struct error *error)

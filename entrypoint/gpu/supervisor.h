@@ -9,12 +9,13 @@
  * with pid 0 when none runs; state one of off, starting, up, done, waiting, stopping; since in
  * seconds since 1970; last-exit "exit:N", "signal:N", "late" (it was not up in time), "unable" (its
  * program could not be started) or "-" (none ended yet); again: when one that is waiting is started
- * again, in seconds since 1970, else 0; why: up to the end of the line, how it ended last and its
- * last words, "" when none ended yet. What is read out of this file has to cope with less.
+ * again, in seconds since 1970, else 0; why: up to the end of the line, how it ended last and the
+ * last line of its log, "" when none ended yet. What is read out of this file has to cope with
+ * less.
  */
 #pragma once
 
-#include "entrypoint/gpu/daemon.h"
+#include "common/strv.h"
 #include "entrypoint/engine/events.h"
 #include "entrypoint/engine/log.h"
 
@@ -26,8 +27,46 @@
 /* How long a killed daemon may take to leave the system call that it is in. */
 #define SUPERVISOR_KILL_MS 2000u
 
-/* From SIGTERM to SIGKILL for what a daemon left behind. */
-#define SUPERVISOR_ORPHANS_MS 5000u
+/* The output of the daemons: a folder of the host, relative to the root, "<name>.log" each. */
+#define DAEMON_LOG_FOLDER "var/log/slipway"
+
+enum daemon_state {
+	DAEMON_OFF,      /* not started yet, or stopped */
+	DAEMON_STARTING, /* its program runs, and is not up */
+	DAEMON_UP,
+	DAEMON_DONE,     /* a command of the start that ran, well or not */
+	DAEMON_WAITING,  /* ended by itself: started again at again_ms */
+	DAEMON_STOPPING, /* got SIGTERM */
+};
+
+struct daemon {
+	/* Set by the caller of supervisor_add(). Strings are borrowed. Paths: to the root. */
+	const char *name;
+	struct strv argv;     /* argv[0] is an absolute path; owned */
+	const char *variable; /* "NAME=value" on top of our environment, or NULL */
+	const char *pid_file; /* names the daemon when it forks; or NULL */
+	const char *socket;   /* is there when the daemon serves; or NULL */
+	bool forks;           /* the program goes to the background by itself and returns */
+	bool once;            /* a command that has to run to its end, not a daemon */
+	bool needed;          /* without it the node is not ready */
+	uint32_t start_ms;    /* it has to be up by then */
+	uint32_t settle_ms;   /* one that lives without its socket or pid file counts as up then */
+	uint32_t stop_ms;     /* from SIGTERM to SIGKILL */
+	/* What became of it. */
+	enum daemon_state state;
+	pid_t program;     /* what was started, as long as it runs */
+	pid_t pid;         /* the daemon itself, as long as it runs; 0 */
+	int status;        /* of what ended last, as waitpid() gives it */
+	bool ended;        /* program or daemon did, since it was started */
+	bool killed;       /* by us, when SIGTERM was not enough */
+	uint64_t since_ms; /* CLOCK_MONOTONIC of the last change of state */
+	int64_t since;     /* the same as seconds since 1970 */
+	uint64_t again_ms; /* DAEMON_WAITING: when it is started again */
+	unsigned failures; /* in a row */
+	unsigned restarts;
+	char why[512];      /* the last failure, in words */
+	char last_exit[32]; /* "exit:1", "signal:9", "late", or "" */
+};
 
 struct supervisor {
 	struct daemon daemons[SUPERVISOR_DAEMONS];
@@ -40,8 +79,14 @@ struct supervisor {
 };
 
 /*
- * Makes the process the one that orphans below it come to: daemons fork. Hears of ended children
- * from @supervisor->events from now on. The fields from root_fd on are set by the caller.
+ * How long after the @failures-th failure in a row a daemon is started again: 1 s, doubling, at
+ * most 60 s.
+ */
+uint32_t supervisor_backoff_ms(unsigned failures);
+
+/*
+ * Makes the process the one that orphans below it come to: daemons fork. Ended children are
+ * reported by @supervisor->events from now on. The fields from root_fd on are set by the caller.
  */
 void supervisor_open(struct supervisor *supervisor);
 void supervisor_close(struct supervisor *supervisor);

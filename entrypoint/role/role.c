@@ -20,6 +20,17 @@ int action_fail(struct action *action, enum reason reason, int code, const char 
 	return action_reason(action, reason, code);
 }
 
+void role_note(struct role *role, const char *format, ...)
+{
+	char text[ERROR_TEXT_SIZE];
+	va_list arguments;
+
+	va_start(arguments, format);
+	(void) vsnprintf(text, sizeof(text), format, arguments);
+	va_end(arguments);
+	log_event(&role->log, "note", role->log.step, 0, REASON_NONE, text);
+}
+
 int action_missing(struct action *action, enum reason reason, const char *format, ...)
 {
 	va_list arguments;

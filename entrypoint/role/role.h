@@ -85,6 +85,9 @@ int action_missing(struct action *action, enum reason reason, const char *format
 /* Gives a failure whose message is in action->error its reason; passes success (0 or more) on. */
 int action_reason(struct action *action, enum reason reason, int code);
 
+/* Logs something worth a line about the step that runs. */
+void role_note(struct role *role, const char *format, ...) _printf_(2, 3);
+
 /* Replaces a flag file, or fails the action with what to look at. */
 int action_write(struct action *action, const char *path, const char *text);
 

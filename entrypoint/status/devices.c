@@ -4,7 +4,7 @@
 
 #include "common/fs.h"
 #include "entrypoint/status/part.h"
-#include "entrypoint/status/pci.h"
+#include "entrypoint/role/pci.h"
 #include "entrypoint/gpu/procfs.h"
 #include "module/sysmodule.h"
 

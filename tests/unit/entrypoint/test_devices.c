@@ -3,7 +3,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "entrypoint/gpu/devices.h"
+#include "entrypoint/gpu/gpu.h"
 #include "tests/unit/support.h"
 
 #define PCI "sys/bus/pci/"
@@ -103,7 +103,7 @@ static void expect_free(const struct folder *folder, bool expected)
 
 	begin(&bench, folder);
 	assert_int_equal(gpu_find_device(&bench.action), 0);
-	assert_int_equal(gpu_devices_are_free(&bench.gpu), expected);
+	assert_int_equal(bench.gpu.devices_are_free, expected);
 	end(&bench);
 }
 

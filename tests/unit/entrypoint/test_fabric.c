@@ -3,10 +3,7 @@
 #include "tests/unit/support.h"
 
 #include "common/fs.h"
-#include "entrypoint/gpu/fabric.h"
-#include "entrypoint/gpu/fm_config.h"
-#include "entrypoint/gpu/gpu_programs.h"
-#include "entrypoint/gpu/vgpu_licence.h"
+#include "entrypoint/gpu/daemons.h"
 
 static void put_device(const struct folder *node, const char *address, const char *vendor,
 	const char *class, const char *device)
@@ -187,13 +184,16 @@ static void settings_replace_add_and_leave_the_rest(void **state)
 	char *environment[] = { "PATH=/bin", "NVFM_CONFIG_FABRIC_MODE=1",
 		"NVFM_CONFIG_NEW_FIELD=a=b&c|d\\e", "NVFM_CONFIG_=x", "NVFM_CONFIG_A B=x",
 		"NVFM_CONFIG_LINES=a\nFABRIC_MODE=2", "NVFM_CONFIG_EMPTY=", NULL };
+	const struct folder *node = *state;
+	_cleanup_free_ char *text = NULL;
+	struct error error;
 	unsigned ignored;
 	unsigned set;
-	_cleanup_free_ char *text = fm_config_merge(
-		"# FABRIC_MODE=7 is a comment\n\nFABRIC_MODE=0\nFABRIC_MODE_RESTART=0\nLAST=1",
-		environment, &set, &ignored);
 
-	(void) state;
+	folder_write_text(node, FM_CONFIG,
+		"# FABRIC_MODE=7 is a comment\n\nFABRIC_MODE=0\nFABRIC_MODE_RESTART=0\nLAST=1");
+	assert_int_equal(fm_config_apply(node->fd, environment, &set, &ignored, &error), 0);
+	text = folder_read_text(node, FM_CONFIG);
 	assert_string_equal(text,
 		"# FABRIC_MODE=7 is a comment\n\nFABRIC_MODE=1\nFABRIC_MODE_RESTART=0\nLAST=1\n"
 		"NEW_FIELD=a=b&c|d\\e\nEMPTY=\n");
@@ -209,17 +209,15 @@ static void settings_go_to_the_file_or_are_an_error_without_one(void **state)
 	struct error error = { "" };
 	unsigned ignored;
 	unsigned set;
-	char value[8];
+	_cleanup_free_ char *text = NULL;
 
 	assert_int_equal(fm_config_apply(node->fd, none, &set, &ignored, &error), 0);
 	assert_int_equal(fm_config_apply(node->fd, some, &set, &ignored, &error), -ENOENT);
 	assert_contains(error.text, FM_CONFIG);
 	folder_write_text(node, FM_CONFIG, "DAEMONIZE=1\n");
 	assert_int_equal(fm_config_apply(node->fd, some, &set, &ignored, &error), 0);
-	fm_config_value(node->fd, "FABRIC_MODE", value, sizeof(value));
-	assert_string_equal(value, "1");
-	fm_config_value(node->fd, "DAEMONIZE", value, sizeof(value));
-	assert_string_equal(value, "1");
+	text = folder_read_text(node, FM_CONFIG);
+	assert_string_equal(text, "DAEMONIZE=1\nFABRIC_MODE=1\n");
 }
 
 static void licence_files_go_where_gridd_looks(void **state)
@@ -260,17 +258,17 @@ static void what_a_node_cannot_do_without_is_named_before_anything_happens(void 
 	const struct fabric none = { .kind = FABRIC_NONE };
 	struct error error = { "" };
 
-	assert_int_equal(gpu_programs_check(node->fd, &none, false, &error), 0);
-	assert_int_equal(gpu_programs_check(node->fd, &none, true, &error), -ENOENT);
+	assert_int_equal(daemons_check(node->fd, &none, false, &error), 0);
+	assert_int_equal(daemons_check(node->fd, &none, true, &error), -ENOENT);
 	assert_contains(error.text, "nvidia-gridd");
-	assert_int_equal(gpu_programs_check(node->fd, &nvswitch, false, &error), -ENOENT);
+	assert_int_equal(daemons_check(node->fd, &nvswitch, false, &error), -ENOENT);
 	assert_contains(error.text, "nv-fabricmanager");
 	put_program(node, "usr/bin/nv-fabricmanager");
-	assert_int_equal(gpu_programs_check(node->fd, &nvswitch, false, &error), 0);
-	assert_int_equal(gpu_programs_check(node->fd, &nvlink5, false, &error), -ENOENT);
+	assert_int_equal(daemons_check(node->fd, &nvswitch, false, &error), 0);
+	assert_int_equal(daemons_check(node->fd, &nvlink5, false, &error), -ENOENT);
 	assert_contains(error.text, "nvlsm");
 	put_program(node, "opt/nvidia/nvlsm/sbin/nvlsm");
-	assert_int_equal(gpu_programs_check(node->fd, &nvlink5, false, &error), 0);
+	assert_int_equal(daemons_check(node->fd, &nvlink5, false, &error), 0);
 }
 
 static void expect_order(
@@ -281,7 +279,7 @@ static void expect_order(
 	struct error error = { "" };
 	char text[256] = "";
 
-	assert_int_equal(gpu_programs_declare(&supervisor, fabric, vgpu, &error), 0);
+	assert_int_equal(daemons_declare(&supervisor, fabric, vgpu, &error), 0);
 	for (size_t i = 0; i < supervisor.count; i++) {
 		size_t used = strlen(text);
 

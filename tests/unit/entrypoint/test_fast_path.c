@@ -3,9 +3,7 @@
 
 #include "common/fs.h"
 #include "entrypoint/contract.h"
-#include "entrypoint/gpu/fast_path.h"
 #include "entrypoint/gpu/gpu.h"
-#include "entrypoint/gpu/parameters.h"
 #include "entrypoint/role/roles.h"
 
 #define FINGERPRINT GPU_STATE_FOLDER "/gpu.fingerprint"
@@ -83,7 +81,7 @@ static void a_first_start_is_a_full_one_and_the_next_is_fast(void **state)
 	assert_int_equal(unlinkat(folder->fd, PARAMETERS_PATH, 0), 0);
 	assert_true(is_kept(&gpu));
 	assert_true(has_state(&gpu));
-	assert_true(fast_path_has_parameters(&gpu.role));
+	assert_true(gpu.fast_path.parameters);
 	parameters = folder_read_text(folder, PARAMETERS_PATH);
 	assert_string_equal(parameters, "options nvidia a=1\n");
 	forget(&gpu);

@@ -142,8 +142,8 @@ static void the_backoff_doubles_up_to_a_minute(void **state)
 
 	(void) state;
 	for (unsigned i = 0; i < ARRAY_SIZE(seconds); i++)
-		assert_int_equal(daemon_backoff_ms(i), seconds[i] * 1000);
-	assert_int_equal(daemon_backoff_ms(100000), 60000);
+		assert_int_equal(supervisor_backoff_ms(i), seconds[i] * 1000);
+	assert_int_equal(supervisor_backoff_ms(100000), 60000);
 }
 
 static void one_that_stays_in_the_foreground_is_up_when_it_settled(void **state)

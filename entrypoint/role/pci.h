@@ -6,12 +6,20 @@
  */
 #pragma once
 
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "common/cleanup.h"
+
+#define PCI_DEVICES "sys/bus/pci/devices"
+
 enum pci_kind { PCI_OTHER, PCI_GPU, PCI_NVSWITCH, PCI_NIC };
 
 struct pci_function {
 	char address[16]; /* "0000:00:06.0" */
 	enum pci_kind kind;
 	unsigned vendor, device;
+	unsigned class;  /* base class, sub-class and programming interface, a byte each */
 	int numa_node;   /* -1: none */
 	char driver[32]; /* bound to it, or "" */
 };
@@ -25,5 +33,11 @@ const char *pci_kind_name(enum pci_kind kind);
  */
 int pci_functions(int root_fd, struct pci_function **ret_functions);
 
-/* How many of a kind there are. */
-int pci_count(int root_fd, enum pci_kind kind);
+/* Has the node a function of this vendor? Also true where the bus cannot be seen. */
+bool pci_has_vendor(int root_fd, unsigned vendor);
+
+/* The last part of the target of a link of sysfs, "" where there is none. */
+void sysfs_link_name(int root_fd, const char *path, char *name, size_t size);
+
+/* Writes to a file of sysfs that is there. Negative errno, without a message. */
+int sysfs_put(int root_fd, const char *text, const char *format, ...) _printf_(3, 4);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "entrypoint/status/pci.h"
+#include "entrypoint/role/pci.h"
 
+#include <fcntl.h>
 #include <limits.h>
+#include <stdarg.h>
 #include <string.h>
 
 #include "common/fs.h"
 #include "entrypoint/contract.h"
 
-#define PCI_DEVICES   "sys/bus/pci/devices"
-#define MELLANOX      0x15b3
 #define CLASS_NETWORK 0x02
 #define CLASS_DISPLAY 0x03
 #define CLASS_BRIDGE  0x0680
@@ -28,35 +28,30 @@ const char *pci_kind_name(enum pci_kind kind)
 static long read_number(int root_fd, const char *address, const char *file)
 {
 	_cleanup_free_ char *text = NULL;
-	char path[128];
+	char path[512];
 
 	(void) snprintf(path, sizeof(path), PCI_DEVICES "/%s/%s", address, file);
 	return fs_read_line(root_fd, path, &text) < 0 ? -1 : strtol(text, NULL, 0);
 }
 
-static void read_driver(int root_fd, struct pci_function *function)
+void sysfs_link_name(int root_fd, const char *path, char *name, size_t size)
 {
 	char target[PATH_MAX];
-	char path[128];
-	const char *name;
-	ssize_t length;
+	const char *slash;
+	ssize_t length = readlinkat(root_fd, path, target, sizeof(target) - 1);
 
-	(void) snprintf(path, sizeof(path), PCI_DEVICES "/%s/driver", function->address);
-	length = readlinkat(root_fd, path, target, sizeof(target) - 1);
 	target[length < 0 ? 0 : length] = '\0';
-	name = strrchr(target, '/');
-	(void) snprintf(function->driver, sizeof(function->driver), "%.*s",
-		(int) sizeof(function->driver) - 1, name ? name + 1 : target);
+	slash = strrchr(target, '/');
+	(void) snprintf(name, size, "%s", slash ? slash + 1 : target);
 }
 
-/* @class has three bytes: base class, sub-class, programming interface. */
 static enum pci_kind kind_of(unsigned vendor, unsigned class)
 {
 	if (vendor == CONTRACT_PCI_NVIDIA && class >> 16 == CLASS_DISPLAY)
 		return PCI_GPU;
 	if (vendor == CONTRACT_PCI_NVIDIA && class >> 8 == CLASS_BRIDGE)
 		return PCI_NVSWITCH;
-	if (vendor == MELLANOX && class >> 16 == CLASS_NETWORK)
+	if (vendor == CONTRACT_PCI_MELLANOX && class >> 16 == CLASS_NETWORK)
 		return PCI_NIC;
 	return PCI_OTHER;
 }
@@ -64,18 +59,21 @@ static enum pci_kind kind_of(unsigned vendor, unsigned class)
 static void read_function(int root_fd, const char *address, struct pci_function *function)
 {
 	unsigned vendor = (unsigned) read_number(root_fd, address, "vendor");
+	char path[512];
 
 	/* A server has hundreds of functions, and few of them matter here. */
 	*function = (struct pci_function){ .vendor = vendor, .kind = PCI_OTHER };
-	if (vendor != CONTRACT_PCI_NVIDIA && vendor != MELLANOX)
+	if (vendor != CONTRACT_PCI_NVIDIA && vendor != CONTRACT_PCI_MELLANOX)
 		return;
-	function->kind = kind_of(vendor, (unsigned) read_number(root_fd, address, "class"));
+	function->class = (unsigned) read_number(root_fd, address, "class");
+	function->kind = kind_of(vendor, function->class);
 	if (function->kind == PCI_OTHER)
 		return;
 	function->device = (unsigned) read_number(root_fd, address, "device");
 	function->numa_node = (int) read_number(root_fd, address, "numa_node");
 	(void) snprintf(function->address, sizeof(function->address), "%s", address);
-	read_driver(root_fd, function);
+	(void) snprintf(path, sizeof(path), PCI_DEVICES "/%s/driver", address);
+	sysfs_link_name(root_fd, path, function->driver, sizeof(function->driver));
 }
 
 int pci_functions(int root_fd, struct pci_function **ret_functions)
@@ -98,13 +96,27 @@ int pci_functions(int root_fd, struct pci_function **ret_functions)
 	return count;
 }
 
-int pci_count(int root_fd, enum pci_kind kind)
+bool pci_has_vendor(int root_fd, unsigned vendor)
 {
-	_cleanup_free_ struct pci_function *functions = NULL;
-	int count = pci_functions(root_fd, &functions);
-	int found = 0;
+	_cleanup_strv_ struct strv addresses = { 0 };
 
-	for (int i = 0; i < count; i++)
-		found += functions[i].kind == kind;
-	return found;
+	if (fs_list(root_fd, PCI_DEVICES, &addresses) < 0)
+		return true;
+	for (size_t i = 0; i < addresses.count; i++)
+		if (read_number(root_fd, addresses.items[i], "vendor") == (long) vendor)
+			return true;
+	return false;
+}
+
+int sysfs_put(int root_fd, const char *text, const char *format, ...)
+{
+	_cleanup_close_ int fd = -1;
+	char path[PATH_MAX];
+	va_list arguments;
+
+	va_start(arguments, format);
+	(void) vsnprintf(path, sizeof(path), format, arguments);
+	va_end(arguments);
+	fd = openat(root_fd, path, O_WRONLY | O_CLOEXEC);
+	return fd < 0 ? -errno : fs_write_all(fd, text, strlen(text));
 }
