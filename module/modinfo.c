@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "module/modinfo.h"
+#include "module/elf_internal.h"
 
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "module/elf_module.h"
 
 #define ALIAS "alias="
 

@@ -14,7 +14,7 @@
 #include "common/error.h"
 #include "common/strv.h"
 #include "module/cms.h"
-#include "module/elf_module.h"
+#include "module/elf.h"
 #include "module/symvers.h"
 
 enum proof_verdict {

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "common/name_hash.h"
-#include "module/elf_versions.h"
+#include "module/elf_internal.h"
 #include "module/proof.h"
 
 #define PROOF_NAME_SIZE     64 /* the kernel's MODULE_NAME_LEN, with the NUL */

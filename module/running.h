@@ -20,7 +20,7 @@
 #include <stdint.h>
 
 #include "common/strv.h"
-#include "module/elf_module.h"
+#include "module/elf.h"
 #include "module/proof.h"
 
 struct running;

@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #include "common/error.h"
-#include "module/elf_module.h"
+#include "module/elf.h"
 #include "module/system_map.h"
 
 struct symvers;

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 
 #include "common/strv.h"
-#include "module/elf_module.h"
+#include "module/elf.h"
 
 /* Present and done with its init function ("live"); a built-in one counts as live. */
 bool sysmodule_is_live(int root_fd, const char *name);

@@ -150,7 +150,7 @@ static void add_crc(const struct system_map *map, struct system_map_export *expo
 	export->has_crc = true;
 }
 
-/* The linker's marks around the GPL-only table went with it: SINCE_FLAGS of elf_examination.h. */
+/* The linker's marks around the GPL-only table went with it: SINCE_FLAGS of elf_check.c. */
 static int list_exports(struct system_map *map)
 {
 	struct range gpl;

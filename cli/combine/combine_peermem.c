@@ -4,7 +4,7 @@
 
 #include "cli/combine/combine.h"
 #include "common/fs.h"
-#include "module/elf_module.h"
+#include "module/elf.h"
 #include "module/kernel_facts.h"
 
 static void peermem_free(struct combine_peermem *peermem)

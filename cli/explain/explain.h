@@ -5,7 +5,7 @@
 #include "cli/explain/explain_table.h"
 #include "common/error.h"
 #include "common/strv.h"
-#include "module/elf_module.h"
+#include "module/elf.h"
 #include "module/proof.h"
 #include "module/symvers.h"
 

@@ -8,14 +8,14 @@
 #include <sys/stat.h>
 
 #include "common/fs.h"
-#include "module/elf_module.h"
+#include "module/elf.h"
 
 #define MODULE_SUFFIX ".ko"
 #define STAGED_SUFFIX ".slipway-signed"    /* the new file, until it is in place */
 #define BEFORE_SUFFIX ".slipway-before"    /* the old one, until all the new ones are */
 #define DONE_NAME     ".slipway-sign-done" /* all the new ones are: the old ones may go */
 
-#define MODULE_SIZE_LIMIT ((size_t) 512 << 20) /* see elf_module.c */
+#define MODULE_SIZE_LIMIT ((size_t) 512 << 20) /* as elf_file.c has it */
 
 /* What lies in the folder. */
 struct finds {

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "common/fs.h"
-#include "module/elf_module.h"
+#include "module/elf.h"
 #include "module/kernel_facts.h"
 #include "module/symvers.h"
 

@@ -8,7 +8,7 @@
 
 #include "common/error.h"
 #include "common/strv.h"
-#include "module/elf_module.h"
+#include "module/elf.h"
 
 struct at_hand {
 	int root_fd;

@@ -10,7 +10,7 @@
 #include "entrypoint/role/loaded.h"
 #include "entrypoint/role/parameter.h"
 #include "entrypoint/role/role_parameters.h"
-#include "module/elf_module.h"
+#include "module/elf.h"
 #include "module/sysmodule.h"
 
 static int compare_builds(

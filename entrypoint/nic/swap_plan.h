@@ -8,7 +8,7 @@
 #include "common/error.h"
 #include "common/strv.h"
 #include "entrypoint/engine/plan.h"
-#include "module/elf_module.h"
+#include "module/elf.h"
 
 /* Why a module that is not one of the image's is in the plan. */
 enum swap_part {

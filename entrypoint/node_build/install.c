@@ -9,7 +9,7 @@
 
 #include "common/copy.h"
 #include "common/fs.h"
-#include "module/elf_module.h"
+#include "module/elf.h"
 #include "module/kernel_facts.h"
 
 #define RECIPE_FOLDER "lib/modules/%s/updates/%s"

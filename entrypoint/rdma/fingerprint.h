@@ -10,7 +10,7 @@
 
 #include "common/strv.h"
 #include "entrypoint/role/prove.h"
-#include "module/elf_module.h"
+#include "module/elf.h"
 
 struct fingerprint {
 	char exporter[64];                /* the module that exports the peer-memory interface */

@@ -6,7 +6,7 @@
 #include "common/clock.h"
 #include "entrypoint/role/kmsg.h"
 #include "entrypoint/role/load.h"
-#include "module/elf_file.h"
+#include "module/elf.h"
 
 static int call_kernel(struct elf_file *file, const char *options, struct error *error)
 {

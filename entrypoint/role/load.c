@@ -8,7 +8,7 @@
 #include "entrypoint/role/kmsg.h"
 #include "entrypoint/role/modprobe_d.h"
 #include "entrypoint/role/module_tree.h"
-#include "module/elf_module.h"
+#include "module/elf.h"
 #include "module/sysmodule.h"
 
 struct loader {

@@ -2,7 +2,7 @@
 /* Whether what is loaded is what a file is. One rule for all who ask. */
 #pragma once
 
-#include "module/elf_module.h"
+#include "module/elf.h"
 
 enum loaded {
 	LOADED_SAME,

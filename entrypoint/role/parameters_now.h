@@ -11,7 +11,7 @@
 #include "common/error.h"
 #include "common/strv.h"
 #include "entrypoint/role/parameter.h"
-#include "module/elf_module.h"
+#include "module/elf.h"
 
 /*
  * Writes every parameter of the loaded module that can be read and written on a line as

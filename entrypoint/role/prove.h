@@ -7,7 +7,7 @@
 #pragma once
 
 #include "entrypoint/role/role.h"
-#include "module/elf_module.h"
+#include "module/elf.h"
 #include "module/proof_set.h"
 #include "module/running.h"
 

@@ -8,7 +8,7 @@
 #include "entrypoint/image.h"
 #include "entrypoint/options.h"
 #include "entrypoint/engine/plan.h"
-#include "module/elf_module.h"
+#include "module/elf.h"
 
 #define ROLE_KREL_SIZE 65 /* struct utsname's release */
 

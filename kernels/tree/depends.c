@@ -8,7 +8,7 @@
 
 #include "common/fs.h"
 #include "common/copy.h"
-#include "module/elf_module.h"
+#include "module/elf.h"
 
 #define MODULE_NAME_SIZE 256
 

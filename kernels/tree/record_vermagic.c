@@ -8,7 +8,7 @@
 #include "kernels/tree/depends.h"
 #include "kernels/tree/record_parts.h"
 #include "kernels/tree/tree.h"
-#include "module/elf_module.h"
+#include "module/elf.h"
 
 /* Of a quoted word of a "#define": what stands between the quotes, or NULL. */
 static char *quoted(const char *text)

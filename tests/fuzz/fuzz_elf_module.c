@@ -11,7 +11,7 @@
 #include <sys/mman.h>
 
 #include "common/cleanup.h"
-#include "module/elf_module.h"
+#include "module/elf.h"
 #include "module/proof_set.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

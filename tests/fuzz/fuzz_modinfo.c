@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "module/modinfo.h"
+#include "module/elf_internal.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #include "common/name_hash.h"
-#include "module/elf_versions.h"
+#include "module/elf_internal.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

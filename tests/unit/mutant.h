@@ -2,7 +2,7 @@
 /* Module files for the load proof's tests: fixtures with some bytes replaced by as many others. */
 #pragma once
 
-#include "module/elf_module.h"
+#include "module/elf.h"
 #include "module/proof.h"
 #include "tests/unit/support.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "entrypoint/role/parameter.h"
-#include "module/elf_module.h"
+#include "module/elf.h"
 #include "tests/unit/support.h"
 
 static void expect_words(const char *text, const char *words)

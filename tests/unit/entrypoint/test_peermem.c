@@ -11,7 +11,7 @@
 #include "entrypoint/rdma/variant.h"
 #include "entrypoint/role/role.h"
 #include "entrypoint/role/roles.h"
-#include "module/elf_module.h"
+#include "module/elf.h"
 
 #define KREL     "6.1.0-1-test"
 #define OURS     "lib/modules/" KREL "/updates/nvidia/nvidia-peermem.ko"

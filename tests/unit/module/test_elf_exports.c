@@ -4,7 +4,7 @@
 
 #include <elf.h>
 
-#include "module/elf_module.h"
+#include "module/elf.h"
 
 static struct elf_module *open_fixture(const char *path)
 {

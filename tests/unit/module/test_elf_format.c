@@ -7,7 +7,7 @@
 #include <time.h>
 
 #include "common/fs.h"
-#include "module/elf_module.h"
+#include "module/elf.h"
 
 #define V(major, minor) ((major) << 8 | (minor))
 

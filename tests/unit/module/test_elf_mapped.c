@@ -4,7 +4,7 @@
 #include "tests/unit/support.h"
 
 #include "common/fs.h"
-#include "module/elf_module.h"
+#include "module/elf.h"
 
 #define _cleanup_module_ _cleanup_(elf_module_close)
 

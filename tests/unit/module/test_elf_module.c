@@ -5,7 +5,7 @@
 #include <elf.h>
 
 #include "common/fs.h"
-#include "module/elf_module.h"
+#include "module/elf.h"
 #include "module/trailer.h"
 
 #define PEER FIXTURES "/peer.ko"

@@ -3,7 +3,7 @@
 
 #include <time.h>
 
-#include "module/modinfo.h"
+#include "module/elf_internal.h"
 
 /* Walked as the proof walks import_ns: each step begins where the last one ended. */
 static void a_key_that_stands_100_000_times_is_walked_soon(void **state)

@@ -1,4 +1,311 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "module/elf_internal.h"
+
+#include <string.h>
+
+#include "common/name_hash.h"
+#include "module/symvers.h"
+
+#define BASIC_RECORD_SIZE 64 /* sizeof(struct modversion_info) */
+#define BASIC_NAME_OFFSET 8  /* sizeof(unsigned long) */
+#define BASIC_NAME_SIZE   (BASIC_RECORD_SIZE - BASIC_NAME_OFFSET)
+#define EXT_CRC_SIZE      4
+
+static uint32_t read_u32(const char *bytes)
+{
+	const unsigned char *b = (const unsigned char *) bytes;
+
+	return (uint32_t) b[0] | (uint32_t) b[1] << 8 | (uint32_t) b[2] << 16 |
+	       (uint32_t) b[3] << 24;
+}
+
+static uint32_t *find_slot(const struct elf_versions *versions, const char *name, uint32_t hash)
+{
+	size_t place = hash & versions->mask;
+
+	for (; versions->slots[place]; place = (place + 1) & versions->mask) {
+		size_t item = versions->slots[place] - 1;
+
+		if (versions->hashes[item] == hash && strcmp(versions->items[item].name, name) == 0)
+			break;
+	}
+	return &versions->slots[place];
+}
+
+/* For at most @count records. */
+static int allocate_versions(
+	struct elf_versions *versions, size_t count, const struct elf_memory *memory)
+{
+	size_t slot_count = 8;
+
+	while (slot_count < count * 2)
+		slot_count *= 2;
+	*versions = (struct elf_versions){ .mask = slot_count - 1 };
+	versions->items = arena_alloc(memory->kept, count * sizeof(*versions->items));
+	versions->slots = arena_zalloc(memory->index, slot_count + count, sizeof(uint32_t));
+	if (memory->known)
+		versions->known =
+			arena_alloc(memory->index, count * sizeof(const struct symvers_entry *));
+	if (!versions->items || !versions->slots || (memory->known && !versions->known))
+		return -ENOMEM;
+	versions->hashes = versions->slots + slot_count;
+	return 0;
+}
+
+/* Adds a record, unless there is one of that name. */
+static void add_version(
+	struct elf_versions *versions, const char *name, size_t length, uint32_t crc, bool wide)
+{
+	uint32_t hash = name_hash_sized(name, length);
+	uint32_t *slot = find_slot(versions, name, hash);
+
+	if (*slot)
+		return;
+	versions->hashes[versions->count] = hash;
+	versions->items[versions->count++] = (struct elf_symbol_version){ name, crc, wide };
+	versions->names_size += length + 1;
+	*slot = (uint32_t) versions->count;
+}
+
+/* A name that has no end in its record runs on into the next one's CRC: no symbol is called that.
+ */
+int elf_versions_read_basic(struct elf_versions *versions, const struct elf_span *basic,
+	const struct elf_memory *memory)
+{
+	size_t count = basic->size / BASIC_RECORD_SIZE;
+
+	if (allocate_versions(versions, count, memory) < 0)
+		return -ENOMEM;
+	for (size_t i = 0; i < count; i++) {
+		const char *record = basic->data + i * BASIC_RECORD_SIZE;
+		const char *name = record + BASIC_NAME_OFFSET;
+		size_t length = strnlen(name, BASIC_NAME_SIZE);
+
+		if (length < BASIC_NAME_SIZE)
+			add_version(versions, name, length, read_u32(record),
+				read_u32(record + 4) != 0);
+	}
+	return 0;
+}
+
+/* The names, of which the last one has an end, too. */
+static const char *end_names(const struct elf_span *names, const struct elf_memory *memory)
+{
+	char *copy;
+
+	if (names->size && !names->data[names->size - 1])
+		return names->data;
+	copy = arena_alloc(memory->index, names->size + 1);
+	if (copy && names->size)
+		memcpy(copy, names->data, names->size);
+	if (copy)
+		copy[names->size] = '\0';
+	return copy;
+}
+
+int elf_versions_read_extended(struct elf_versions *versions, const struct elf_span *crcs,
+	const struct elf_span *names, const struct elf_memory *memory)
+{
+	size_t count = crcs->size / EXT_CRC_SIZE;
+	const char *text = end_names(names, memory);
+	size_t offset = 0;
+
+	if (count > names->size)
+		count = names->size; /* of which each takes a byte at least */
+	if (!text || allocate_versions(versions, count, memory) < 0)
+		return -ENOMEM;
+	for (size_t i = 0; i < count && offset < names->size; i++) {
+		const char *name = text + offset;
+		size_t length = strlen(name);
+
+		add_version(versions, name, length, read_u32(crcs->data + i * EXT_CRC_SIZE), false);
+		offset += length + 1;
+	}
+	return 0;
+}
+
+static const char *version_name(const void *versions, size_t i)
+{
+	return ((const struct elf_versions *) versions)->items[i].name;
+}
+
+/* Returns how many bytes the names have that are not known. */
+static size_t look_up_known(struct elf_versions *versions, const struct symvers *known)
+{
+	size_t size = versions->names_size;
+
+	symvers_find_many(
+		known, versions->count, versions->hashes, version_name, versions, versions->known);
+	for (size_t i = 0; i < versions->count; i++) {
+		struct elf_symbol_version *item = &versions->items[i];
+
+		if (!versions->known[i])
+			continue;
+		size -= strlen(item->name) + 1;
+		item->name = versions->known[i]->symbol;
+	}
+	return size;
+}
+
+int elf_versions_keep(struct elf_versions *versions, const struct elf_memory *memory)
+{
+	size_t size = memory->known ? look_up_known(versions, memory->known) : versions->names_size;
+	char *next = size ? arena_alloc(memory->kept, size) : NULL;
+
+	if (size && !next)
+		return -ENOMEM;
+	for (size_t i = 0; size && i < versions->count; i++) {
+		const char *name = versions->items[i].name;
+
+		if (versions->known && versions->known[i])
+			continue;
+		versions->items[i].name = next;
+		next = stpcpy(next, name) + 1;
+	}
+	return 0;
+}
+
+const struct elf_symbol_version *elf_versions_find(
+	const struct elf_versions *versions, const char *symbol, uint32_t hash)
+{
+	uint32_t place;
+
+	if (!versions->count)
+		return NULL;
+	place = *find_slot(versions, symbol, hash);
+	return place ? &versions->items[place - 1] : NULL;
+}
+
+const struct elf_symbol_version *elf_versions_search(
+	const struct elf_versions *versions, const char *symbol)
+{
+	for (size_t i = 0; i < versions->count; i++)
+		if (strcmp(versions->items[i].name, symbol) == 0)
+			return &versions->items[i];
+	return NULL;
+}
+
+/*
+ * What a module needs of others: the symbols that simplify_symbols() of Linux kernel/module/main.c
+ * resolves. It does so for local ones too, should a file have undefined ones.
+ */
+
+/*
+ * All names together, with what they share: many symbols may be named by one string of a megabyte,
+ * which would be copied for each.
+ */
+#define NAMES_LIMIT ((size_t) 64 * 1024 * 1024)
+
+/*
+ * Mostly modpost writes versions in the order of the symbols: *@next is where the one meant may be.
+ */
+static void find_version(
+	const struct elf_versions *versions, struct elf_undefined *item, size_t size, size_t *next)
+{
+	if (*next >= versions->count || strcmp(versions->items[*next].name, item->name) != 0) {
+		item->number = name_hash_sized(item->name, size - 1);
+		item->version = elf_versions_find(versions, item->name, item->number);
+		if (!item->version)
+			return;
+		*next = (size_t) (item->version - versions->items);
+	}
+	item->version = &versions->items[*next];
+	item->number = versions->hashes[(*next)++];
+}
+
+/* The bytes of the names that no version has; SIZE_MAX when the names are beyond the limit. */
+static size_t list_undefined(const struct elf_parts *parts, const struct elf_versions *versions,
+	struct elf_undefined *items)
+{
+	size_t count = 0, rest = 0, names_size = 0, next = 0;
+	Elf64_Sym symbol;
+
+	for (size_t i = parts->symbol_facts.first_undefined; count < parts->symbol_facts.undefined;
+		i++) {
+		struct elf_undefined *item = &items[count];
+		size_t size;
+
+		elf_symbol_at(parts, i, &symbol);
+		if (symbol.st_shndx != SHN_UNDEF)
+			continue;
+		*item = (struct elf_undefined){ .name = elf_symbol_name(parts, &symbol) };
+		size = strlen(item->name) + 1;
+		names_size += size;
+		if (names_size > NAMES_LIMIT)
+			return SIZE_MAX;
+		item->index = (uint32_t) i & 0x3fffffff;
+		item->weak = ELF64_ST_BIND(symbol.st_info) == STB_WEAK;
+		find_version(versions, item, size, &next);
+		if (!item->version)
+			rest += size;
+		count++;
+	}
+	return rest;
+}
+
+/* What @known has of it, whose place stands for the hash then; or NULL. */
+static void note_known(
+	struct elf_undefined *item, const struct symvers *known, const struct symvers_entry *entry)
+{
+	if (!entry)
+		return;
+	item->known = true;
+	item->number = (uint32_t) (entry - symvers_at(known, 0));
+}
+
+/* Names as their versions have them. */
+static void share_names(const struct elf_versions *versions, const struct symvers *known,
+	struct elf_undefined *items, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		struct elf_undefined *item = &items[i];
+
+		if (!item->version)
+			continue;
+		item->name = item->version->name;
+		if (known)
+			note_known(item, known, versions->known[item->version - versions->items]);
+	}
+}
+
+/* Those of which no version is demanded are copied. */
+static int copy_names(
+	const struct elf_memory *memory, struct elf_undefined *items, size_t count, size_t size)
+{
+	char *next = arena_alloc(memory->kept, size);
+
+	for (size_t i = 0; next && i < count; i++) {
+		struct elf_undefined *item = &items[i];
+		const char *name = item->name;
+
+		if (item->version)
+			continue;
+		if (memory->known)
+			note_known(item, memory->known,
+				symvers_find_hashed(memory->known, name, item->number));
+		item->name = next;
+		next = stpcpy(next, name) + 1;
+	}
+	return next ? 0 : -ENOMEM;
+}
+
+int elf_undefined_read(const struct elf_parts *parts, struct elf_versions *versions,
+	const struct elf_memory *memory, struct elf_undefined **ret, size_t *ret_count)
+{
+	size_t count = parts->symbol_facts.undefined;
+	struct elf_undefined *items = arena_alloc(memory->kept, count * sizeof(*items));
+	size_t rest = items ? list_undefined(parts, versions, items) : SIZE_MAX;
+
+	if (rest == SIZE_MAX || elf_versions_keep(versions, memory) < 0)
+		return -ENOMEM;
+	share_names(versions, memory->known, items, count);
+	if (rest && copy_names(memory, items, count, rest) < 0)
+		return -ENOMEM;
+	*ret = items;
+	*ret_count = count;
+	return 0;
+}
+
 /*
  * What a module exports. Source: struct kernel_symbol of Linux include/linux/export.h, later
  * include/linux/export-internal.h and kernel/module/internal.h: the symbol, its name and, since
@@ -13,11 +320,6 @@
  *
  * GPL-only symbols have a table of their own before SINCE_FLAGS; later a table of flags tells them.
  */
-#include <string.h>
-
-#include "common/name_hash.h"
-#include "module/elf_parts.h"
-#include "module/symvers.h"
 
 #define FLAG_GPL_ONLY 1   /* KSYM_FLAG_GPL_ONLY of include/linux/module_symbol.h */
 #define NAME_LIMIT    512 /* KSYM_NAME_LEN of include/linux/kallsyms.h, with the NUL */
@@ -164,7 +466,9 @@ static int relocate_by(const struct elf_parts *parts, unsigned int section, relo
 	struct elf_span span;
 	int r = elf_section_map(parts, section, &span, error);
 
-	for (size_t i = 0; r == 0 && i < span.size / sizeof(Elf64_Rela); i++) {
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < span.size / sizeof(Elf64_Rela); i++) {
 		Elf64_Rela relocation;
 		Elf64_Sym symbol;
 
@@ -174,7 +478,7 @@ static int relocate_by(const struct elf_parts *parts, unsigned int section, relo
 		elf_symbol_at(parts, ELF64_R_SYM(relocation.r_info), &symbol);
 		note(parts, context, &relocation, &symbol);
 	}
-	return r;
+	return 0;
 }
 
 static bool relocates(const struct elf_parts *parts, unsigned int section, unsigned int target)
@@ -185,7 +489,7 @@ static bool relocates(const struct elf_parts *parts, unsigned int section, unsig
 
 /*
  * Calls @note for each relocation of section @target. Linkers make one section of them: of more,
- * which elf_layout.c doubts, one counts, so that no file makes us read its bytes a thousand times.
+ * which elf_check.c doubts, one counts, so that no file makes us read its bytes a thousand times.
  */
 static int relocate(const struct elf_parts *parts, unsigned int target, relocated *note,
 	void *context, struct error *error)
@@ -222,8 +526,9 @@ static int read_crcs(const struct elf_parts *parts, struct table *table, struct 
 	if (!table->crcs)
 		return 0;
 	r = elf_section_map(parts, table->crcs, &span, error);
-	if (r == 0)
-		r = find_crc_size(parts, table, error);
+	if (r < 0)
+		return r;
+	r = find_crc_size(parts, table, error);
 	if (r < 0)
 		return r;
 	for (size_t i = 0; i < table->count && i < span.size / table->crc_size; i++) {
@@ -233,21 +538,9 @@ static int read_crcs(const struct elf_parts *parts, struct table *table, struct 
 	return relocate(parts, table->crcs, note_crc, table, error);
 }
 
-static int read_flags(const struct elf_parts *parts, const struct table *table, struct error *error)
-{
-	struct elf_span span;
-	int r;
-
-	if (!table->flags)
-		return 0;
-	r = elf_section_map(parts, table->flags, &span, error);
-	for (size_t i = 0; r == 0 && i < table->count && i < span.size; i++)
-		table->items[i].gpl = span.data[i] & FLAG_GPL_ONLY;
-	return r;
-}
-
 static int read_table(const struct elf_parts *parts, struct table *table, struct error *error)
 {
+	struct elf_span flags;
 	int r;
 
 	for (size_t i = 0; i < table->count; i++)
@@ -255,10 +548,14 @@ static int read_table(const struct elf_parts *parts, struct table *table, struct
 	if (!table->count)
 		return 0;
 	r = relocate(parts, table->entries, note_string, table, error);
-	if (r == 0)
-		r = read_crcs(parts, table, error);
-	if (r == 0)
-		r = read_flags(parts, table, error);
+	if (r < 0)
+		return r;
+	r = read_crcs(parts, table, error);
+	if (r < 0)
+		return r;
+	r = elf_section_map(parts, table->flags, &flags, error);
+	for (size_t i = 0; r == 0 && i < table->count && i < flags.size; i++)
+		table->items[i].gpl = flags.data[i] & FLAG_GPL_ONLY;
 	return r;
 }
 
@@ -294,7 +591,8 @@ static size_t drop_nameless(
 }
 
 /* Copies the names and sorts by them. */
-static int keep(struct elf_module_export *items, size_t *count, const struct elf_memory *memory)
+static int keep_exports(
+	struct elf_module_export *items, size_t *count, const struct elf_memory *memory)
 {
 	char *next = arena_alloc(memory->kept, drop_nameless(items, count, memory->known));
 
@@ -352,8 +650,9 @@ int elf_exports_read(const struct elf_parts *parts, const struct elf_memory *mem
 
 	*ret = NULL;
 	*ret_count = 0;
-	if (r == 0)
-		r = find_form(parts, &gpl, error);
+	if (r < 0)
+		return r;
+	r = find_form(parts, &gpl, error);
 	count = plain.count + gpl.count;
 	if (r < 0 || !count)
 		return r;
@@ -363,11 +662,12 @@ int elf_exports_read(const struct elf_parts *parts, const struct elf_memory *mem
 	plain.items = *ret;
 	gpl.items = *ret + plain.count;
 	r = read_table(parts, &plain, error);
-	if (r == 0)
-		r = read_table(parts, &gpl, error);
 	if (r < 0)
 		return r;
-	if (keep(*ret, &count, memory) < 0)
+	r = read_table(parts, &gpl, error);
+	if (r < 0)
+		return r;
+	if (keep_exports(*ret, &count, memory) < 0)
 		return error_set_errno(error, -ENOMEM, "%zu exports", count);
 	*ret_count = count;
 	return 0;

@@ -1,0 +1,650 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "module/elf_internal.h"
+
+#include <fcntl.h>
+#include <string.h>
+
+#include "common/hex.h"
+#include "common/name_hash.h"
+
+/* Signatures have some 700 bytes; with certificates in them a few thousand. */
+#define SIGNATURE_SIZE_LIMIT ((size_t) 64 * 1024)
+
+/* Of a pool: what is read of most modules, with as much to spare. */
+#define PASSING_CHUNK ((size_t) 1024 * 1024)
+
+/* The class and byte order that e_ident states are nothing that the kernel looks at. */
+static int read_ident(struct elf_module *module, struct elf_parts *parts, struct error *error)
+{
+	size_t size = parts->file->size < sizeof(parts->header) ? (size_t) parts->file->size
+								: sizeof(parts->header);
+	const unsigned char *ident = parts->header.e_ident;
+	const char *bytes = NULL;
+	int r = elf_file_map(parts->file, 0, size, &bytes, error);
+
+	if (r < 0)
+		return r;
+	if (size)
+		memcpy(&parts->header, bytes, size);
+	if (size < SELFMAG || memcmp(ident, ELFMAG, SELFMAG) != 0)
+		return error_set(error, -EINVAL, "not an ELF file: no valid header at offset 0");
+	if (size < sizeof(parts->header) || parts->size < sizeof(parts->header))
+		return error_set(error, -EINVAL,
+			"cut short: an ELF header at offset 0 has %zu bytes, of which %zu are left",
+			sizeof(parts->header), size);
+	module->machine = parts->header.e_machine;
+	if (ident[EI_DATA] == ELFDATA2MSB && module->machine != EM_X86_64)
+		module->machine = __builtin_bswap16(module->machine);
+	module->readable = module->machine == EM_X86_64 ||
+			   (ident[EI_CLASS] == ELFCLASS64 && ident[EI_DATA] == ELFDATA2LSB);
+	return 0;
+}
+
+/* Keeps what is wrong with a signature for those who ask: the module itself may be fine. */
+static int keep_trailer_error(struct elf_module *module, int code, const struct error *why)
+{
+	size_t size = strlen(why->text) + 1;
+	char *text = arena_alloc(module->memory, size);
+
+	if (!text)
+		return -ENOMEM;
+	module->trailer_code = code;
+	module->trailer_error = memcpy(text, why->text, size);
+	return 0;
+}
+
+/* In a pool what it says is kept; what it has to say of one that is damaged needs all of it. */
+static int read_signature(struct elf_module *module, struct elf_file *file, struct error *error)
+{
+	const struct module_trailer *trailer = &module->trailer;
+	struct error why;
+	const char *bytes;
+	char *copy;
+	int r;
+
+	if (trailer->type != MODULE_TRAILER_CMS || trailer->signature_size > SIGNATURE_SIZE_LIMIT)
+		return 0;
+	r = elf_file_map(file, trailer->signature_offset, trailer->signature_size, &bytes, error);
+	if (r < 0)
+		return r;
+	if (module->pool)
+		r = cms_read_alike(&module->pool->memo, bytes, trailer->signature_size,
+			trailer->signature_offset, module->memory, &module->cms, &why);
+	if (module->cms || r == -ENOMEM)
+		return module->cms ? 0 : error_set(error, r, "%s", why.text);
+	copy = arena_alloc(module->memory, trailer->signature_size);
+	if (!copy)
+		return error_set_errno(
+			error, -ENOMEM, "%zu bytes of signature", trailer->signature_size);
+	if (trailer->signature_size)
+		memcpy(copy, bytes, trailer->signature_size);
+	module->signature = copy;
+	return 0;
+}
+
+/*
+ * The kernel takes the signature off before it looks at anything else; of one that it cannot read
+ * only the marker (mod_verify_sig() and module_sig_check() of kernel/module/signing.c).
+ */
+static int read_trailer(struct elf_module *module, struct elf_parts *parts, struct error *error)
+{
+	uint64_t size = parts->file->size;
+	size_t end_size = size < MODULE_TRAILER_SIZE ? (size_t) size : MODULE_TRAILER_SIZE;
+	struct error why = { 0 };
+	const char *end = NULL;
+	int r = elf_file_map(parts->file, size - end_size, end_size, &end, error);
+
+	if (r < 0)
+		return r;
+	r = module_trailer_parse(end, end_size, size, &module->trailer, &why);
+	module->content_size = module->trailer.content_size;
+	parts->size = module->content_size;
+	if (r < 0) {
+		if (keep_trailer_error(module, r, &why) < 0)
+			return error_set_errno(error, -ENOMEM, "cannot read");
+		return 0;
+	}
+	return module->trailer.present ? read_signature(module, parts->file, error) : 0;
+}
+
+static unsigned int found_or_any(const struct elf_parts *parts, enum elf_known known)
+{
+	const struct elf_found *found = &parts->found[known];
+
+	return found->allocated ? found->allocated : found->any;
+}
+
+static int read_info(struct elf_module *module, const struct elf_parts *parts, struct error *error)
+{
+	unsigned int index = found_or_any(parts, ELF_MODINFO);
+	const Elf64_Shdr *section = &parts->sections[index];
+	struct elf_span span;
+	uint64_t end, more = 0;
+	int r = elf_section_map(parts, index, &span, error);
+
+	if (r < 0)
+		return r;
+	if (span.size && span.data[span.size - 1]) {
+		end = section->sh_offset + section->sh_size;
+		more = parts->size - end < 4096 ? parts->size - end : 4096;
+		r = elf_file_map(parts->file, section->sh_offset, section->sh_size + more,
+			&span.data, error);
+		if (r < 0)
+			return r;
+	}
+	r = modinfo_read(&module->info, span.data, span.size, (size_t) more, module->memory);
+	return r < 0 ? error_set_errno(error, r, "cannot read .modinfo") : 0;
+}
+
+static int read_versions(struct elf_module *module, const struct elf_parts *parts,
+	const struct elf_memory *memory, struct error *error)
+{
+	struct elf_span basic, crcs, names;
+	int r = elf_section_map(parts, parts->found[ELF_VERSIONS].allocated, &basic, error);
+
+	if (r < 0)
+		return r;
+	r = elf_section_map(parts, parts->found[ELF_VERSION_CRCS].allocated, &crcs, error);
+	if (r < 0)
+		return r;
+	r = elf_section_map(parts, parts->found[ELF_VERSION_NAMES].allocated, &names, error);
+	if (r < 0)
+		return r;
+	module->has_basic = basic.present;
+	module->has_extended = crcs.present;
+	if (crcs.present && names.present)
+		r = elf_versions_read_extended(&module->versions, &crcs, &names, memory);
+	else
+		r = elf_versions_read_basic(&module->versions, &basic, memory);
+	return r < 0 ? error_set_errno(error, r, "cannot read symbol versions") : 0;
+}
+
+static int read_content(
+	struct elf_module *module, const struct elf_parts *parts, struct error *error)
+{
+	const struct elf_memory memory = { module->memory,
+		module->pool ? &module->pool->passing : module->memory, module->known };
+	int r = read_versions(module, parts, &memory, error);
+
+	if (r < 0)
+		return r;
+	module->info_allocated =
+		parts->found[ELF_MODINFO].allocated || !parts->found[ELF_MODINFO].any;
+	module->struct_size = parts->sections[found_or_any(parts, ELF_THIS_MODULE)].sh_size;
+	if (elf_undefined_read(parts, &module->versions, &memory, &module->undefined,
+		    &module->undefined_count) < 0)
+		return error_set_errno(error, -ENOMEM, "cannot read symbols");
+	module->layout = elf_versions_find(
+		&module->versions, ELF_LAYOUT_SYMBOL, name_hash(ELF_LAYOUT_SYMBOL));
+	/* What finds them by name is gone when the next module is read. */
+	if (module->pool) {
+		module->versions.slots = NULL;
+		module->versions.hashes = NULL;
+		module->versions.known = NULL;
+	}
+	r = elf_exports_read(parts, &memory, &module->exports, &module->export_count, error);
+	if (r < 0)
+		return r;
+	if (elf_check(parts, &module->defects) < 0)
+		return error_set_errno(error, -ENOMEM, "cannot read");
+	return 0;
+}
+
+/* The bytes of a GNU build id, and how many there are; 0: none. Linux include/uapi/linux/elf.h:
+ * name and content are padded to four bytes each. */
+static size_t build_id_of(const struct elf_span *note, unsigned char id[BUILD_ID_SIZE_LIMIT])
+{
+	size_t offset = 0;
+	Elf64_Nhdr header;
+
+	while (note->size - offset >= sizeof(header)) {
+		size_t left, name_size;
+
+		memcpy(&header, note->data + offset, sizeof(header));
+		offset += sizeof(header);
+		left = note->size - offset;
+		name_size = ((size_t) header.n_namesz + 3) & ~(size_t) 3;
+		if (name_size > left || header.n_descsz > left - name_size)
+			return 0;
+		if (header.n_type == NT_GNU_BUILD_ID && header.n_descsz <= BUILD_ID_SIZE_LIMIT) {
+			memcpy(id, note->data + offset + name_size, header.n_descsz);
+			return header.n_descsz;
+		}
+		offset += name_size + (((size_t) header.n_descsz + 3) & ~(size_t) 3);
+		if (offset > note->size)
+			return 0;
+	}
+	return 0;
+}
+
+static int read_module(struct elf_module *module, struct elf_file *file, struct error *error)
+{
+	_cleanup_(elf_parts_done) struct elf_parts parts = { .file = file, .size = file->size };
+	struct elf_span note;
+	int r = read_trailer(module, &parts, error);
+
+	if (r < 0)
+		return r;
+	r = read_ident(module, &parts, error);
+	if (r < 0 || !module->readable)
+		return r;
+	r = module->brief ? elf_parts_read_headers(&parts, error) : elf_parts_read(&parts, error);
+	if (r < 0)
+		return r;
+	r = elf_section_map(&parts, parts.found[ELF_BUILD_ID].any, &note, error);
+	if (r < 0)
+		return r;
+	module->build_id_size = build_id_of(&note, module->build_id);
+	r = read_info(module, &parts, error);
+	return r < 0 || module->brief ? r : read_content(module, &parts, error);
+}
+
+static int open_file(const struct elf_module *module, struct elf_file *file, struct error *error)
+{
+	if (module->data)
+		return elf_file_open_memory(file, module->data, module->data_size, error);
+	if (module->mapped)
+		return elf_file_open_mapped(file, module->dir_fd, module->path, error);
+	return elf_file_open(file, module->dir_fd, module->path, NULL, error);
+}
+
+static struct elf_module *new_module(const struct elf_module *source)
+{
+	struct elf_pool *pool = source->pool;
+	struct elf_module *module =
+		pool ? arena_alloc(&pool->kept, sizeof(*module)) : malloc(sizeof(*module));
+	size_t size = strlen(source->path) + 1;
+	char *path;
+
+	if (!module)
+		return NULL;
+	*module = *source;
+	module->memory = pool ? &pool->kept : &module->own;
+	path = arena_alloc(module->memory, size);
+	if (path)
+		module->path = memcpy(path, source->path, size);
+	else
+		elf_module_close(&module);
+	return module;
+}
+
+static int open_any(const struct elf_module *source, struct elf_module **ret, struct error *error)
+{
+	_cleanup_(elf_module_close) struct elf_module *module = new_module(source);
+	_cleanup_(elf_file_close) struct elf_file file = { .fd = -1 };
+	int r;
+
+	if (!module)
+		return error_set_errno(error, -ENOMEM, "%s", source->path);
+	r = module->pool ? elf_file_open(&file, module->dir_fd, module->path,
+				   &module->pool->passing, error)
+			 : open_file(module, &file, error);
+	if (r == 0)
+		r = read_module(module, &file, error);
+	if (module->pool)
+		arena_reset(&module->pool->passing);
+	if (r < 0)
+		return error_prefix(error, r, "%s", module->path);
+	*ret = TAKE_PTR(module);
+	return 0;
+}
+
+int elf_module_open(int dir_fd, const char *path, struct elf_module **ret, struct error *error)
+{
+	return open_any(&(struct elf_module){ .path = path, .dir_fd = dir_fd }, ret, error);
+}
+
+int elf_module_open_brief(
+	int dir_fd, const char *path, struct elf_module **ret, struct error *error)
+{
+	return open_any(
+		&(struct elf_module){ .path = path, .dir_fd = dir_fd, .brief = true }, ret, error);
+}
+
+int elf_module_open_mapped(
+	int dir_fd, const char *path, struct elf_module **ret, struct error *error)
+{
+	return open_any(
+		&(struct elf_module){ .path = path, .dir_fd = dir_fd, .mapped = true }, ret, error);
+}
+
+int elf_module_open_memory(const void *data, size_t size, const char *name, struct elf_module **ret,
+	struct error *error)
+{
+	return open_any(&(struct elf_module){ .path = name,
+				.dir_fd = AT_FDCWD,
+				.data = data ? data : "",
+				.data_size = size },
+		ret, error);
+}
+
+int elf_module_open_pooled(struct elf_pool *pool, int dir_fd, const char *path,
+	struct elf_module **ret, struct error *error)
+{
+	return open_any(
+		&(struct elf_module){
+			.path = path, .dir_fd = dir_fd, .pool = pool, .known = pool->known },
+		ret, error);
+}
+
+void elf_module_close(struct elf_module **module)
+{
+	struct elf_module *closing = TAKE_PTR(*module);
+
+	if (!closing)
+		return;
+	elf_defects_free(&closing->defects);
+	if (closing->pool)
+		return;
+	arena_free(&closing->own);
+	free(closing);
+}
+
+int elf_pool_new(const struct symvers *known, struct elf_pool **ret)
+{
+	struct elf_pool *pool = malloc(sizeof(*pool));
+
+	if (!pool)
+		return -ENOMEM;
+	*pool = (struct elf_pool){ .kept = { .chunk_size = ARENA_HUGE_CHUNK, .huge = true },
+		.passing = { .chunk_size = PASSING_CHUNK },
+		.known = known };
+	*ret = pool;
+	return 0;
+}
+
+void elf_pool_free(struct elf_pool **pool)
+{
+	struct elf_pool *freeing = TAKE_PTR(*pool);
+
+	if (!freeing)
+		return;
+	arena_free(&freeing->kept);
+	arena_free(&freeing->passing);
+	free(freeing);
+}
+
+const char *elf_module_path(const struct elf_module *module)
+{
+	return module->path;
+}
+
+const char *elf_module_name(const struct elf_module *module)
+{
+	return elf_module_info(module, "name");
+}
+
+const char *elf_module_info(const struct elf_module *module, const char *key)
+{
+	return modinfo_next(&module->info, key, NULL);
+}
+
+const char *elf_module_info_next(
+	const struct elf_module *module, const char *key, const char *previous)
+{
+	return modinfo_next(&module->info, key, previous);
+}
+
+int elf_module_info_all(const struct elf_module *module, const char *key, struct strv *values)
+{
+	const char *value = NULL;
+
+	while ((value = modinfo_next(&module->info, key, value)))
+		if (strv_push(values, value) < 0)
+			return -ENOMEM;
+	return 0;
+}
+
+void elf_module_build_id(const struct elf_module *module, char hex[BUILD_ID_HEX_SIZE])
+{
+	hex_copy(module->build_id, module->build_id_size, hex);
+}
+
+bool elf_module_has_versions(const struct elf_module *module, bool *ret_basic)
+{
+	if (ret_basic)
+		*ret_basic = module->has_basic;
+	return module->has_basic || module->has_extended;
+}
+
+bool elf_module_has_extended_versions(const struct elf_module *module)
+{
+	return module->has_extended;
+}
+
+const struct elf_symbol_version *elf_module_versions(
+	const struct elf_module *module, size_t *ret_count)
+{
+	*ret_count = module->versions.count;
+	return module->versions.items;
+}
+
+const struct elf_symbol_version *elf_module_layout(const struct elf_module *module)
+{
+	return module->layout;
+}
+
+bool elf_module_version(const struct elf_module *module, const char *symbol, uint32_t *ret_crc)
+{
+	const struct elf_versions *versions = &module->versions;
+	const struct elf_symbol_version *found =
+		versions->slots ? elf_versions_find(versions, symbol, name_hash(symbol))
+				: elf_versions_search(versions, symbol);
+
+	if (found)
+		*ret_crc = found->crc;
+	return found;
+}
+
+const struct elf_undefined *elf_module_undefined_symbols(
+	const struct elf_module *module, size_t *ret_count)
+{
+	*ret_count = module->undefined_count;
+	return module->undefined;
+}
+
+uint32_t elf_undefined_hash(const struct elf_undefined *undefined)
+{
+	return undefined->known ? name_hash(undefined->name) : undefined->number;
+}
+
+const struct elf_module_export *elf_module_exports(
+	const struct elf_module *module, size_t *ret_count)
+{
+	*ret_count = module->export_count;
+	return module->exports;
+}
+
+const struct symvers *elf_module_known(const struct elf_module *module)
+{
+	return module->known;
+}
+
+uint16_t elf_module_machine(const struct elf_module *module)
+{
+	return module->machine;
+}
+
+bool elf_module_is_read(const struct elf_module *module)
+{
+	return module->readable;
+}
+
+uint64_t elf_module_struct_size(const struct elf_module *module)
+{
+	return module->struct_size;
+}
+
+/* A signature that is too large to be kept. */
+static int read_large_cms(
+	const struct elf_module *module, struct cms_facts *ret_cms, struct error *error)
+{
+	const struct module_trailer *trailer = &module->trailer;
+	_cleanup_(elf_file_close) struct elf_file file = { .fd = -1 };
+	const char *bytes = NULL;
+	int r = open_file(module, &file, error);
+
+	if (r == 0)
+		r = elf_file_map(
+			&file, trailer->signature_offset, trailer->signature_size, &bytes, error);
+	if (r < 0)
+		return error_prefix(error, r, "%s", module->path);
+	return cms_read(bytes, trailer->signature_size, trailer->signature_offset, ret_cms, error);
+}
+
+int elf_module_trailer(const struct elf_module *module, struct cms_facts *ret_cms,
+	bool *ret_present, struct error *error)
+{
+	const struct module_trailer *trailer = &module->trailer;
+
+	memset(ret_cms, 0, sizeof(*ret_cms));
+	*ret_present = trailer->present || module->trailer_code < 0;
+	if (module->trailer_code < 0)
+		return error_set(error, module->trailer_code, "%s", module->trailer_error);
+	if (!trailer->present || trailer->type != MODULE_TRAILER_CMS)
+		return 0;
+	if (module->cms) {
+		*ret_cms = *module->cms;
+		return 0;
+	}
+	if (!module->signature)
+		return read_large_cms(module, ret_cms, error);
+	return cms_read(module->signature, trailer->signature_size, trailer->signature_offset,
+		ret_cms, error);
+}
+
+bool elf_module_info_is_seen(const struct elf_module *module, unsigned int version)
+{
+	return module->info_allocated || version >= V(6, 4);
+}
+
+int elf_module_check_stage(const struct elf_module *module, unsigned int version,
+	enum elf_stage stage, uint32_t *symbol, struct error *error)
+{
+	if (!module->readable)
+		return error_set(error, -ENOEXEC, "not a 64-bit little-endian module");
+	return elf_defects_find(&module->defects, version, stage, symbol, error);
+}
+
+int elf_module_check_format(
+	const struct elf_module *module, unsigned int version, struct error *error)
+{
+	for (enum elf_stage stage = ELF_STAGE_FILE; stage < ELF_STAGE_COUNT; stage++) {
+		int r = elf_module_check_stage(module, version, stage, NULL, error);
+
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+/*
+ * What differs from what elf_module_open() keeps only in files that somebody changed after the
+ * build, or that were built for two kinds of kernels: the file is read again for it.
+ */
+
+struct again {
+	char *data;
+	struct elf_file file;
+	struct elf_parts parts;
+};
+
+static void again_done(struct again *again)
+{
+	elf_parts_done(&again->parts);
+	elf_file_close(&again->file);
+	free(again->data);
+}
+
+static int read_again(const struct elf_module *module, struct again *again, struct error *error)
+{
+	const char *header;
+	size_t size = 0;
+	int r = elf_module_bytes(module, &again->data, &size, error);
+
+	if (r < 0)
+		return r;
+	r = elf_file_open_memory(&again->file, again->data, size, error);
+	if (r < 0)
+		return r;
+	again->parts = (struct elf_parts){ .file = &again->file, .size = size };
+	r = elf_file_map(&again->file, 0, sizeof(again->parts.header), &header, error);
+	if (r < 0)
+		return r;
+	memcpy(&again->parts.header, header, sizeof(again->parts.header));
+	return elf_parts_read(&again->parts, error);
+}
+
+int elf_module_struct_name(
+	const struct elf_module *module, char name[ELF_STRUCT_NAME_SIZE], struct error *error)
+{
+	_cleanup_(again_done) struct again again = { .file = { .fd = -1 } };
+	struct elf_span span;
+	int r = read_again(module, &again, error);
+
+	name[0] = '\0';
+	if (r < 0)
+		return r;
+	r = elf_section_map(
+		&again.parts, found_or_any(&again.parts, ELF_THIS_MODULE), &span, error);
+	if (r < 0)
+		return r;
+	if (span.size > STRUCT_NAME_OFFSET)
+		(void) snprintf(name, ELF_STRUCT_NAME_SIZE, "%.*s",
+			(int) strnlen(
+				span.data + STRUCT_NAME_OFFSET, span.size - STRUCT_NAME_OFFSET),
+			span.data + STRUCT_NAME_OFFSET);
+	return 0;
+}
+
+int elf_module_basic_versions(const struct elf_module *module, struct arena *memory,
+	struct elf_versions *ret, struct error *error)
+{
+	const struct elf_memory all = { .kept = memory, .index = memory };
+	_cleanup_(again_done) struct again again = { .file = { .fd = -1 } };
+	struct elf_span span;
+	int r = read_again(module, &again, error);
+
+	if (r < 0)
+		return r;
+	r = elf_section_map(&again.parts, again.parts.found[ELF_VERSIONS].allocated, &span, error);
+	if (r < 0)
+		return r;
+	r = elf_versions_read_basic(ret, &span, &all);
+	return r < 0 ? r : elf_versions_keep(ret, &all);
+}
+
+int elf_module_bytes(
+	const struct elf_module *module, char **ret_data, size_t *ret_size, struct error *error)
+{
+	_cleanup_(elf_file_close) struct elf_file file = { .fd = -1 };
+	int r = open_file(module, &file, error);
+
+	if (r == 0)
+		r = elf_file_take(&file, ret_data, ret_size, error);
+	return r < 0 ? error_prefix(error, r, "%s", module->path) : 0;
+}
+
+int elf_module_check_relocations(
+	const struct elf_module *module, unsigned int version, struct error *error)
+{
+	_cleanup_(elf_file_close) struct elf_file file = { .fd = -1 };
+	_cleanup_(elf_parts_done) struct elf_parts parts = { .file = &file,
+		.size = module->content_size };
+	const char *bytes;
+	int r;
+
+	if (!module->readable)
+		return 0;
+	r = open_file(module, &file, error);
+	if (r < 0)
+		return r;
+	if (module->content_size > file.size)
+		return error_set(error, -EINVAL, "changed while it was read");
+	r = elf_file_map(&file, 0, file.size, &bytes, error);
+	if (r < 0)
+		return r;
+	memcpy(&parts.header, bytes, sizeof(parts.header));
+	r = elf_parts_read(&parts, error);
+	return r < 0 ? r : elf_relocations_check(&parts, version, error);
+}

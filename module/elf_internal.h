@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The reader of module files from inside: headers and tables while a file is open, and what is kept
+ * of them. 64-bit little-endian files only. Sections are found as Linux kernel/module/main.c finds
+ * them: the first of the name that is SHF_ALLOC (find_sec()).
+ */
+#pragma once
+
+#include <elf.h>
+#include <string.h>
+
+#include "common/arena.h"
+#include "module/cms_memo.h"
+#include "module/elf.h"
+#include "module/trailer.h"
+
+/* A kernel's version, as elf_module_check_format() has it. */
+#define V(major, minor) ((major) << 8 | (minor))
+
+/* struct module of 64-bit machines begins with an enum and a list_head. */
+#define STRUCT_NAME_OFFSET 24
+
+#define BUILD_ID_SIZE_LIMIT ((BUILD_ID_HEX_SIZE - 1) / 2)
+
+/* The record for the layout of struct module, scripts/mod/modpost.c writes one for every module. */
+#define ELF_LAYOUT_SYMBOL "module_layout"
+
+/* For "%llu". */
+static inline unsigned long long ull(uint64_t number)
+{
+	return number;
+}
+
+/* ---- .modinfo: "key=value" strings, found as the kernel's get_next_modinfo() finds them */
+
+#define MODINFO_FIRSTS 64 /* a power of two */
+
+struct modinfo {
+	char *text; /* the strings; a NUL ends the last one */
+	struct modinfo_entry {
+		uint32_t offset; /* where in the text it begins */
+		uint32_t mark;   /* of its key: most that differ show here already; 0: no '=' */
+	} * entries;             /* those of "alias" at the end of the list */
+	size_t count;
+	size_t alias_count; /* how many of them are aliases: thousands in some modules */
+	/*
+	 * By a few bits of a mark, where the first of the others with these bits is, plus 1; 0:
+	 * none, as of most keys that are asked for.
+	 */
+	uint8_t first[MODINFO_FIRSTS];
+};
+
+/*
+ * Copies the @size bytes of the section at @data, of which @more follow in the file: a last string
+ * without an end goes on there, as it does for the kernel. What @info has lies in @memory, the
+ * caller's. -ENOMEM; -EFBIG for 4 GiB.
+ */
+int modinfo_read(struct modinfo *info, const char *data, size_t size, size_t more,
+	struct arena *memory) _must_check_;
+
+/* The value of @key after @previous, the first for NULL; NULL at the end. */
+const char *modinfo_next(const struct modinfo *info, const char *key, const char *previous);
+
+/* ---- symbol versions */
+
+/* Bytes of a section, borrowed. */
+struct elf_span {
+	const char *data;
+	size_t size;
+	bool present; /* false: the file has no such section */
+};
+
+/* Where what is kept of a module lies. */
+struct elf_memory {
+	struct arena *kept;
+	struct arena *index;         /* what finds names, which may go when the module is open */
+	const struct symvers *known; /* names that need not be copied, or NULL */
+};
+
+/*
+ * What a module demands, in both forms that Linux scripts/mod/modpost.c writes: __versions (struct
+ * modversion_info in include/linux/module.h: an unsigned long, then the name, 64 bytes together)
+ * and, since 6.14, the pair __version_ext_crcs (32-bit numbers) and __version_ext_names
+ * (NUL-terminated names in the same order). Read as kernel/module/version.c reads them: the first
+ * record of a name counts, a rest that makes no record is ignored.
+ */
+struct elf_versions {
+	struct elf_symbol_version *items; /* in the file's order, each name once */
+	size_t count;
+	size_t names_size;                  /* bytes of all names, with their NULs */
+	uint32_t *hashes;                   /* of the names, by name_hash() */
+	uint32_t *slots;                    /* open-addressed index: 0 is free, else place + 1 */
+	size_t mask;                        /* a power of two, less one */
+	const struct symvers_entry **known; /* of the names, where memory.known has them; or NULL */
+};
+
+/*
+ * Reads one form; until elf_versions_keep() the names lie in the section that was read. -ENOMEM,
+ * and nothing else: what is malformed no symbol's name can be equal to.
+ */
+int elf_versions_read_basic(struct elf_versions *versions, const struct elf_span *basic,
+	const struct elf_memory *memory) _must_check_;
+int elf_versions_read_extended(struct elf_versions *versions, const struct elf_span *crcs,
+	const struct elf_span *names, const struct elf_memory *memory) _must_check_;
+/* Looks which names are known, and copies the others. */
+int elf_versions_keep(struct elf_versions *versions, const struct elf_memory *memory) _must_check_;
+
+/* NULL when the module demands no version of @symbol. @hash: of that, by name_hash(). */
+const struct elf_symbol_version *elf_versions_find(
+	const struct elf_versions *versions, const char *symbol, uint32_t hash);
+/* The same by comparing all names, which needs no index. */
+const struct elf_symbol_version *elf_versions_search(
+	const struct elf_versions *versions, const char *symbol);
+
+/*
+ * The basic form of a file that has both, which kernels before 6.14 look at; elf_module_versions()
+ * has the extended one then. Reads the file again. What @ret has lies in @memory, the caller's.
+ */
+int elf_module_basic_versions(const struct elf_module *module, struct arena *memory,
+	struct elf_versions *ret, struct error *error) _must_check_;
+
+/* ---- a file while it is opened: headers and tables, checked and found */
+
+/* Sections that the kernel or we look for by name. */
+enum elf_known {
+	ELF_MODINFO,
+	ELF_THIS_MODULE,
+	ELF_VERSIONS,
+	ELF_VERSION_CRCS,
+	ELF_VERSION_NAMES,
+	ELF_BUILD_ID,
+	ELF_KSYMTAB,
+	ELF_KSYMTAB_GPL,
+	ELF_KCRCTAB,
+	ELF_KCRCTAB_GPL,
+	ELF_KFLAGSTAB,
+	ELF_KSYMTAB_STRINGS,
+	ELF_PERCPU,
+	ELF_KNOWN_COUNT,
+};
+
+struct elf_found {
+	unsigned int allocated; /* index of the first with SHF_ALLOC; 0: none */
+	unsigned int any;       /* index of the first; 0: none */
+	unsigned int count;     /* how many of the name there are */
+};
+
+struct elf_parts {
+	struct elf_file *file;
+	uint64_t size; /* of the content that the kernel looks at, without a signature */
+	Elf64_Ehdr header;
+	const Elf64_Shdr *sections; /* header.e_shnum of them */
+	Elf64_Shdr *copied;         /* where they do not lie aligned in the file; or NULL */
+	const char *names;          /* of sections; ends with a NUL */
+	uint64_t names_size;
+	struct elf_found found[ELF_KNOWN_COUNT];
+	unsigned int symtab;
+	unsigned int symtab_count; /* how many such sections there are */
+	unsigned int strtab;
+	const char *symbols; /* as in the file: maybe not aligned */
+	size_t symbol_count;
+	struct {
+		uint64_t flags;        /* sh_flags of all in one */
+		uint32_t largest_name; /* sh_name */
+		bool beyond;           /* in its place, which may be not in the file */
+		bool has_rel;          /* of type SHT_REL */
+		bool odd;        /* in a size or alignment: none that the kernel lays out right */
+		uint64_t memory; /* that they take at most, unless they are odd */
+	} section_facts;
+	struct {
+		size_t undefined; /* how many have no section; the first in the table is none */
+		size_t first_undefined; /* its index; not below the count when there is none */
+		uint32_t largest_name;  /* st_name */
+		bool misplaced;         /* any lies in no section of the file, nor is it absolute */
+	} symbol_facts;
+	const char *strings; /* of symbols; maybe without a NUL at its end */
+	uint64_t strings_size;
+};
+
+/*
+ * Reads and checks what every kernel checks: headers, or headers and the tables of symbols. -EINVAL
+ * with the offset.
+ */
+int elf_parts_read_headers(struct elf_parts *parts, struct error *error) _must_check_;
+int elf_parts_read(struct elf_parts *parts, struct error *error) _must_check_;
+void elf_parts_done(struct elf_parts *parts);
+
+/* The name of a section; "" where its place is not within the names. */
+const char *elf_section_name(const struct elf_parts *parts, unsigned int index);
+/* Maps a section's bytes. One that has none in the file, or not all, gives an empty span. */
+int elf_section_map(const struct elf_parts *parts, unsigned int index, struct elf_span *ret,
+	struct error *error) _must_check_;
+/* Whether its bytes lie in the file, whatever its type says. */
+bool elf_section_in_file(const struct elf_parts *parts, const Elf64_Shdr *section);
+/* Whether the kernel gives it memory of the module's own. */
+static inline bool elf_section_is_loaded(const struct elf_parts *parts, unsigned int index)
+{
+	return parts->sections[index].sh_flags & SHF_ALLOC &&
+	       index != parts->found[ELF_MODINFO].allocated &&
+	       index != parts->found[ELF_VERSIONS].allocated;
+}
+
+static inline void elf_symbol_at(const struct elf_parts *parts, size_t index, Elf64_Sym *ret)
+{
+	memcpy(ret, parts->symbols + index * sizeof(*ret), sizeof(*ret));
+}
+
+/* "" where it is not within the strings. */
+const char *elf_symbol_name(const struct elf_parts *parts, const Elf64_Sym *symbol);
+
+/* elf_symbols.c */
+int elf_exports_read(const struct elf_parts *parts, const struct elf_memory *memory,
+	struct elf_module_export **ret, size_t *ret_count, struct error *error) _must_check_;
+/* Names that @versions have are borrowed from there; these are kept, too. */
+int elf_undefined_read(const struct elf_parts *parts, struct elf_versions *versions,
+	const struct elf_memory *memory, struct elf_undefined **ret,
+	size_t *ret_count) _must_check_;
+
+/* ---- elf_check.c: what versions of the kernel mind beyond that */
+
+/* What a range of kernel versions minds. */
+struct elf_defect {
+	struct elf_defect *next;
+	unsigned int from;   /* the first version, major << 8 | minor */
+	unsigned int before; /* the first later one that does not mind; 0: all later ones do */
+	int code;            /* as elf_module_check_format() returns it */
+	enum elf_stage stage;
+	uint32_t symbol; /* index, in ELF_STAGE_SYMBOLS */
+	char text[];
+};
+
+struct elf_defects {
+	struct elf_defect *first;
+	struct elf_defect *last;
+	enum elf_stage stage; /* of what is added next */
+	uint32_t symbol;
+	bool no_memory;
+};
+
+/* Fills in @defects. Never fails but with -ENOMEM. */
+int elf_check(const struct elf_parts *parts, struct elf_defects *defects) _must_check_;
+/* As elf_module_check_stage(). */
+int elf_defects_find(const struct elf_defects *defects, unsigned int version, enum elf_stage stage,
+	uint32_t *symbol, struct error *error) _must_check_;
+void elf_defects_free(struct elf_defects *defects);
+
+/* 0, or what the kernel minds; reads the whole file. */
+int elf_relocations_check(
+	const struct elf_parts *parts, unsigned int version, struct error *error) _must_check_;
+
+/* ---- what is kept of an open module */
+
+struct elf_pool {
+	struct arena kept;
+	struct arena passing; /* what is read of a file, and only of use while it is opened */
+	const struct symvers *known;
+	struct cms_memo memo; /* of signatures */
+};
+
+struct elf_module {
+	const char *path;
+	struct elf_pool *pool; /* or NULL */
+	struct arena *memory;  /* the pool's, or own */
+	struct arena own;
+	const struct symvers *known; /* the pool's, or NULL */
+	int dir_fd;                  /* the caller's */
+	const char *data;            /* the caller's buffer, or NULL */
+	size_t data_size;
+	uint16_t machine;
+	bool readable; /* 64-bit little-endian: the rest is filled in */
+	bool brief;    /* of the rest only info and build_id are */
+	bool mapped;   /* the file is, while it is read */
+	bool has_basic;
+	bool has_extended;
+	uint64_t struct_size;
+	uint64_t content_size; /* without a signature */
+	struct modinfo info;
+	bool info_allocated; /* its section is marked as one that takes memory */
+	struct elf_versions versions;
+	const struct elf_symbol_version *layout; /* of these, or NULL */
+	struct elf_undefined *undefined;
+	size_t undefined_count;
+	struct elf_module_export *exports;
+	size_t export_count;
+	unsigned char build_id[BUILD_ID_SIZE_LIMIT];
+	size_t build_id_size;
+	struct elf_defects defects;
+	struct module_trailer trailer; /* of a signature; without what it borrows */
+	int trailer_code;              /* what is wrong with it, as elf_module_trailer() says it */
+	const char *trailer_error;
+	const char *signature;       /* its CMS bytes; NULL when there are none or too many */
+	const struct cms_facts *cms; /* what these say, in place of them; or NULL */
+};
