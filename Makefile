@@ -48,7 +48,7 @@ cli_objects := $(call objects,$(cli_sources) $(kernels_sources) $(module_sources
 cli_libs = $(call pkg_libs,json-c libarchive libcrypto inih libcurl expat) -llzma -lzstd -lz
 
 # `slipway probe` by itself, static, to be copied to any node of this architecture.
-probe_objects := $(call objects,cli/probe/main.c cli/cmd_probe.c cli/exit_code.c cli/option_next.c cli/output_place.c \
+probe_objects := $(call objects,cli/probe/main.c cli/cmd_probe.c cli/exit_code.c cli/options.c cli/output_place.c \
 	kernels/krel.c kernels/os_release.c \
 	kernels/archive/pack.c kernels/local/local_files.c kernels/local/local_folder.c kernels/local/local_scan.c kernels/local/local_secret.c kernels/local/local_tree.c \
 	kernels/archive/unpack_link.c module/sysmodule.c common/chase.c common/error.c common/fs.c common/json_text.c common/strv.c \
@@ -90,13 +90,22 @@ $(O)/man/%: docs/man/%.scd
 .PHONY: man
 man: $(man_pages) ## make the man pages
 
+# Shell completions, from the tables that the arguments are parsed by.
+.PHONY: completions
+completions: $(O)/completions/slipway.bash ## completions for bash, zsh and fish, in $(O)/completions
+$(O)/completions/slipway.bash: $(O)/slipway scripts/completions
+	$(Q)scripts/completions $(O)/slipway $(@D)
+
 .PHONY: install
-install: all man ## install under $(DESTDIR)$(prefix)
+install: all man completions ## install under $(DESTDIR)$(prefix)
 	$(Q)for page in $(man_pages); do \
 		install -D -m 644 $$page $(DESTDIR)$(prefix)/share/man/man$${page##*.}/$${page##*/} || exit 1; done
 	install -D -m 755 $(O)/slipway $(DESTDIR)$(prefix)/bin/slipway
 	install -D -m 755 $(O)/slipway-init $(DESTDIR)$(prefix)/libexec/slipway/slipway-init
 	install -D -m 755 $(O)/slipway-probe $(DESTDIR)$(prefix)/libexec/slipway/slipway-probe
+	install -D -m 644 $(O)/completions/slipway.bash $(DESTDIR)$(prefix)/share/bash-completion/completions/slipway
+	install -D -m 644 $(O)/completions/_slipway $(DESTDIR)$(prefix)/share/zsh/site-functions/_slipway
+	install -D -m 644 $(O)/completions/slipway.fish $(DESTDIR)$(prefix)/share/fish/vendor_completions.d/slipway.fish
 	scripts/install-data $(DESTDIR)$(prefix)/share/slipway
 
 .PHONY: lint

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/cmd_bundle.h"
+#include "cli/commands.h"
 
 #include <fcntl.h>
 #include <string.h>
@@ -13,42 +13,6 @@
 #include "cli/output_place.h"
 #include "common/json_text.h"
 
-static const char usage_text[] =
-	"Usage: slipway bundle -o FILE [options] KREL…\n"
-	"\n"
-	"Writes one file with everything that builds for these kernels need: packages, driver\n"
-	"sources, images to start from and locks. `slipway build --bundle FILE` builds from it\n"
-	"without any network. Not in it are what --gdrcopy, --nvidia-fs and --userspace name: carry\n"
-	"them beside it, and give these options, like --sources-image, to `slipway build --bundle`.\n"
-	"\n"
-	"  KREL               what uname -r prints on the node, or newest; also as --kernel KREL\n"
-	"  -o, --output FILE  the bundle; appears when it is whole\n"
-	"  --ofed SRC         as in slipway build: a tree, a tarball or reference\n"
-	"  --nvidia SRC       a tree, a tarball, debian or none [debian]\n"
-	"  --base REF         image that the driver images start from\n"
-	"  --kernel-from PATH a kernel of your own; may be given several times\n"
-	"  --compiler NAME    whatever the kernel says that it was made with\n";
-
-enum {
-	OPTION_KERNEL = COMMON_OPTION_END,
-	OPTION_OFED,
-	OPTION_NVIDIA,
-	OPTION_BASE,
-	OPTION_KERNEL_FROM,
-	OPTION_COMPILER,
-};
-
-static const struct option own_options[] = {
-	{ "kernel", required_argument, NULL, OPTION_KERNEL },
-	{ "output", required_argument, NULL, 'o' },
-	{ "ofed", required_argument, NULL, OPTION_OFED },
-	{ "nvidia", required_argument, NULL, OPTION_NVIDIA },
-	{ "base", required_argument, NULL, OPTION_BASE },
-	{ "kernel-from", required_argument, NULL, OPTION_KERNEL_FROM },
-	{ "compiler", required_argument, NULL, OPTION_COMPILER },
-	{ 0 },
-};
-
 struct verb {
 	struct build_options options; /* of each build, but for the kernel */
 	struct strv krels;
@@ -57,49 +21,20 @@ struct verb {
 	enum exit_code failure;
 };
 
-static int take_argument(void *context, char *argument, struct error *error)
+static int take_kernel(void *target, const char *argument, struct error *error)
 {
-	struct verb *verb = context;
+	struct verb *verb = target;
 
 	return strv_push_unique(&verb->krels, argument) < 0
 		       ? error_set_errno(error, -ENOMEM, "%s", argument)
 		       : 0;
 }
 
-static int take(void *context, int option, char *value, struct error *error)
+static int check(void *target, struct error *error)
 {
-	struct verb *verb = context;
+	const struct verb *verb = target;
 
-	switch (option) {
-	case OPTION_KERNEL:
-		return take_argument(context, value, error);
-	case 'o':
-		verb->options.output = value;
-		return 0;
-	case OPTION_OFED:
-		verb->options.ofed = value;
-		return 0;
-	case OPTION_NVIDIA:
-		verb->options.nvidia = value;
-		return 0;
-	case OPTION_BASE:
-		verb->options.base = value;
-		return 0;
-	case OPTION_KERNEL_FROM:
-		return strv_push(&verb->options.kernel_from, value) < 0
-			       ? error_set_errno(error, -ENOMEM, "--kernel-from")
-			       : 0;
-	case OPTION_COMPILER:
-		verb->options.compiler = value;
-		return 0;
-	default:
-		return -EINVAL;
-	}
-}
-
-static int check(const struct verb *verb, struct error *error)
-{
-	if (!verb->options.output || !*verb->options.output)
+	if (!verb->options.output)
 		return error_set(error, -EINVAL, "-o FILE is missing: where the bundle goes");
 	if (verb->krels.count == 0 && verb->options.kernel_from.count == 0)
 		return error_set(error, -EINVAL,
@@ -112,22 +47,43 @@ static int check(const struct verb *verb, struct error *error)
 	return 0;
 }
 
-static int parse(int argc, char **argv, struct verb *verb, struct error *error)
-{
-	const struct option_parser parser = {
-		.own = own_options,
-		.short_own = "o:",
-		.take = take,
-		.take_argument = take_argument,
-		.context = verb,
-	};
-	int r;
+#define BUNDLE_OPTION(name, letter, argument, kind, member, help)                                  \
+	OPTION(name, letter, argument, kind, struct verb, options.member, help)
 
-	verb->options.nvidia = "debian";
-	verb->options.jobs = 1;
-	r = common_options_parse(argc, argv, &parser, &verb->options.common, error);
-	return r < 0 || verb->options.common.help ? r : check(verb, error);
-}
+static const struct option_row rows[] = {
+	OPTION_ARGUMENT(
+		"KREL", "what uname -r prints on the node, or newest; also as --kernel KREL"),
+	OPTION_CALL("kernel", 0, "KREL", take_kernel, OPTION_HIDDEN),
+	BUNDLE_OPTION(
+		"output", 'o', "FILE", OPTION_TEXT, output, "the bundle; appears when it is whole"),
+	BUNDLE_OPTION("ofed", 0, "SRC", OPTION_TEXT, ofed,
+		"as in slipway build: a tree, a tarball or reference"),
+	BUNDLE_OPTION("nvidia", 0, "SRC", OPTION_TEXT, nvidia,
+		"a tree, a tarball, debian or none [debian]"),
+	BUNDLE_OPTION(
+		"base", 0, "REF", OPTION_TEXT, base, "image that the driver images start from"),
+	BUNDLE_OPTION("kernel-from", 0, "PATH", OPTION_LIST, kernel_from,
+		"a kernel of your own; may be given several times"),
+	BUNDLE_OPTION("compiler", 0, "NAME", OPTION_TEXT, compiler,
+		"whatever the kernel says that it was made with"),
+};
+
+const struct option_table bundle_options = {
+	.verb = "bundle",
+	.usage =
+		"Usage: slipway bundle -o FILE [options] KREL…\n"
+		"\n"
+		"Writes one file with everything that builds for these kernels need: packages, driver\n"
+		"sources, images to start from and locks. `slipway build --bundle FILE` builds from it\n"
+		"without any network. Not in it are what --gdrcopy, --nvidia-fs and --userspace name: carry\n"
+		"them beside it, and give these options, like --sources-image, to `slipway build --bundle`.\n"
+		"\n",
+	OPTION_ROWS(rows),
+	.column = 21,
+	.common = offsetof(struct verb, options.common),
+	.take_argument = take_kernel,
+	.check = check,
+};
 
 static int collect_with(
 	struct verb *verb, struct build *build, const char *folder, struct error *error)
@@ -283,25 +239,17 @@ static int start(struct verb *verb)
 
 int bundle_command(int argc, char **argv)
 {
-	struct verb verb = { .context = CONTEXT_CLOSED };
-	struct error error = { 0 };
-	int r = parse(argc, argv, &verb, &error);
+	struct verb verb = {
+		.context = CONTEXT_CLOSED,
+		.options = { .nvidia = "debian", .jobs = 1 },
+	};
+	int code;
 
-	if (r < 0) {
-		(void) fprintf(stderr,
-			"slipway bundle: %s\nslipway bundle --help lists the options\n",
-			error.text);
-		r = EXIT_CODE_USAGE;
-	} else if (verb.options.common.help) {
-		(void) fputs(usage_text, stdout);
-		common_options_usage(stdout);
-		r = EXIT_CODE_OK;
-	} else {
-		r = start(&verb);
-	}
+	if (options_start(&bundle_options, argc, argv, &verb, &code))
+		code = start(&verb);
 	bundle_manifest_free(&verb.manifest);
 	strv_free(&verb.krels);
 	context_close(&verb.context);
 	build_options_free(&verb.options);
-	return r;
+	return code;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/cmd_cache.h"
+#include "cli/commands.h"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -8,40 +8,11 @@
 #include "cli/image/buildah.h"
 #include "cli/cache/cache_prune.h"
 #include "cli/cache/cache_verify.h"
-#include "cli/common_options.h"
 #include "cli/exit_code.h"
 #include "common/fs.h"
 #include "common/json_text.h"
 
 #define DEFAULT_AGE_S ((time_t) 30 * 24 * 60 * 60)
-
-static const char usage_text[] =
-	"Usage: slipway cache list|prune|verify [options]\n"
-	"\n"
-	"  list               what is in the cache, how big it is and when it was last used\n"
-	"  prune              remove what has not been used for 30 days, or as the options say;\n"
-	"                     never what a run that is going on has used\n"
-	"  verify             hash every download and every image archive; what is damaged is\n"
-	"                     moved out of the way, and fetched or made again by the next run\n"
-	"\n"
-	"  --older-than AGE   prune: what has not been used for so long: 12h, 30d, 8w\n"
-	"  --keep-size SIZE   prune: the longest unused, until no more is left: 500M, 20G\n"
-	"  --all              prune: everything, and images of ours in the local storage that no\n"
-	"                     output names any more, also the driver images\n"
-	"  -n, --dry-run      prune: say what would go, and remove nothing\n"
-	"  --cache DIR        [~/.cache/slipway]\n"
-	"  --json             JSON on stdout\n"
-	"  -h, --help         this text\n";
-
-enum { OPTION_OLDER_THAN = COMMON_OPTION_END, OPTION_KEEP_SIZE, OPTION_ALL };
-
-static const struct option own_options[] = {
-	{ "older-than", required_argument, NULL, OPTION_OLDER_THAN },
-	{ "keep-size", required_argument, NULL, OPTION_KEEP_SIZE },
-	{ "all", no_argument, NULL, OPTION_ALL },
-	{ "dry-run", no_argument, NULL, 'n' },
-	{ 0 },
-};
 
 struct verb {
 	struct common_options options;
@@ -70,42 +41,36 @@ static int parse_unit(
 	return 0;
 }
 
-static int take(void *context, int option, char *value, struct error *error)
+static int take_age(void *target, const char *value, struct error *error)
 {
 	static const uint64_t seconds[] = { 1, 60, 3600, 86400, 604800 };
-	static const uint64_t bytes[] = { 1000, 1000000, 1000000000, 1000000000000 };
-	struct verb *verb = context;
+	struct verb *verb = target;
 	uint64_t number;
 
-	switch (option) {
-	case OPTION_OLDER_THAN:
-		if (parse_unit(value, "smhdw", seconds, &number) < 0)
-			return error_set(error, -EINVAL,
-				"--older-than %s: a number with s, m, h, d or w after it is wanted",
-				value);
-		verb->prune.by_age = true;
-		verb->prune.age_s = (time_t) number;
-		return 0;
-	case OPTION_KEEP_SIZE:
-		if (parse_unit(value, "KMGT", bytes, &verb->prune.keep_bytes) < 0)
-			return error_set(error, -EINVAL,
-				"--keep-size %s: a number with K, M, G or T after it is wanted",
-				value);
-		verb->prune.by_size = true;
-		return 0;
-	case OPTION_ALL:
-		verb->prune.all = true;
-		return 0;
-	default:
-		verb->prune.dry_run = true;
-		return 0;
-	}
+	if (parse_unit(value, "smhdw", seconds, &number) < 0)
+		return error_set(error, -EINVAL,
+			"--older-than %s: a number with s, m, h, d or w after it is wanted", value);
+	verb->prune.by_age = true;
+	verb->prune.age_s = (time_t) number;
+	return 0;
 }
 
-static int take_argument(void *context, char *argument, struct error *error)
+static int take_size(void *target, const char *value, struct error *error)
+{
+	static const uint64_t bytes[] = { 1000, 1000000, 1000000000, 1000000000000 };
+	struct verb *verb = target;
+
+	if (parse_unit(value, "KMGT", bytes, &verb->prune.keep_bytes) < 0)
+		return error_set(error, -EINVAL,
+			"--keep-size %s: a number with K, M, G or T after it is wanted", value);
+	verb->prune.by_size = true;
+	return 0;
+}
+
+static int take_argument(void *target, const char *argument, struct error *error)
 {
 	static const char *const known[] = { "list", "prune", "verify" };
-	struct verb *verb = context;
+	struct verb *verb = target;
 
 	if (verb->what)
 		return error_set(error, -EINVAL, "%s: no argument is expected there", argument);
@@ -311,22 +276,12 @@ static int check_named(const char *path, struct error *error)
 		       : error_set(error, -EINVAL, "--cache %s: no cache there", path);
 }
 
-static int parse(int argc, char **argv, struct verb *verb, struct error *error)
+static int check(void *target, struct error *error)
 {
-	const struct option_parser parser = {
-		.own = own_options,
-		.short_own = "n",
-		.take = take,
-		.take_argument = take_argument,
-		.context = verb,
-	};
-	bool for_prune;
-	int r = common_options_parse(argc, argv, &parser, &verb->options, error);
-
-	if (r < 0 || verb->options.help)
-		return r;
-	for_prune =
+	const struct verb *verb = target;
+	bool for_prune =
 		verb->prune.all || verb->prune.by_age || verb->prune.by_size || verb->prune.dry_run;
+
 	if (!verb->what)
 		return error_set(error, -EINVAL, "list, prune or verify is wanted");
 	if (for_prune && strcmp(verb->what, "prune") != 0)
@@ -334,6 +289,43 @@ static int parse(int argc, char **argv, struct verb *verb, struct error *error)
 			"--older-than, --keep-size, --all and --dry-run are for cache prune");
 	return check_named(verb->options.cache, error);
 }
+
+#define CACHE_OPTION(name, letter, argument, kind, member, help)                                   \
+	OPTION(name, letter, argument, kind, struct verb, member, help)
+
+static const struct option_row rows[] = {
+	OPTION_ARGUMENT("list", "what is in the cache, how big it is and when it was last used"),
+	OPTION_ARGUMENT("prune",
+		"remove what has not been used for 30 days, or as the options say;\n"
+		"never what a run that is going on has used"),
+	OPTION_ARGUMENT("verify",
+		"hash every download and every image archive; what is damaged is\n"
+		"moved out of the way, and fetched or made again by the next run\n"),
+	OPTION_CALL("older-than", 0, "AGE", take_age,
+		"prune: what has not been used for so long: 12h, 30d, 8w"),
+	OPTION_CALL("keep-size", 0, "SIZE", take_size,
+		"prune: the longest unused, until no more is left: 500M, 20G"),
+	CACHE_OPTION("all", 0, NULL, OPTION_FLAG, prune.all,
+		"prune: everything, and images of ours in the local storage that no\n"
+		"output names any more, also the driver images"),
+	CACHE_OPTION("dry-run", 'n', NULL, OPTION_FLAG, prune.dry_run,
+		"prune: say what would go, and remove nothing"),
+	CACHE_OPTION("cache", 0, "DIR", OPTION_TEXT, options.cache, "[~/.cache/slipway]"),
+	CACHE_OPTION("json", 0, NULL, OPTION_FLAG, options.json, "JSON on stdout"),
+	CACHE_OPTION("help", 'h', NULL, OPTION_FLAG, options.help, "this text"),
+};
+
+const struct option_table cache_options = {
+	.verb = "cache",
+	.usage = "Usage: slipway cache list|prune|verify [options]\n"
+		 "\n",
+	OPTION_ROWS(rows),
+	.column = 21,
+	.own_only = true,
+	.common = offsetof(struct verb, options),
+	.take_argument = take_argument,
+	.check = check,
+};
 
 static int finish(struct verb *verb, int r, const struct error *error)
 {
@@ -350,17 +342,10 @@ int cache_command(int argc, char **argv)
 {
 	struct verb verb = { .cache = { .fd = -1, .run_lock_fd = -1 } };
 	struct error error = { 0 };
-	int r = parse(argc, argv, &verb, &error);
+	int code;
 
-	if (r < 0) {
-		(void) fprintf(stderr,
-			"slipway cache: %s\nslipway cache --help lists the options\n", error.text);
-		common_options_free(&verb.options);
-		return EXIT_CODE_USAGE;
-	}
-	if (verb.options.help) {
-		(void) fputs(usage_text, stdout);
-		return finish(&verb, 0, &error);
-	}
-	return finish(&verb, run(&verb, &error), &error);
+	if (options_start(&cache_options, argc, argv, &verb, &code))
+		return finish(&verb, run(&verb, &error), &error);
+	common_options_free(&verb.options);
+	return code;
 }

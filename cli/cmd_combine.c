@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/cmd_combine.h"
+#include "cli/commands.h"
 
 #include <string.h>
 
@@ -9,26 +9,6 @@
 #include "cli/output_place.h"
 #include "common/json_text.h"
 
-static const char usage_text[] =
-	"Usage: slipway combine [options] IMAGE IMAGE…\n"
-	"\n"
-	"Makes one GPU image of several: of one driver version and distribution, for several\n"
-	"kernels, or for one kernel with several OFEDs. Its tag is what GPU Operator asks for\n"
-	"without precompiled drivers, VERSION-OS; the node takes the modules of its kernel, and\n"
-	"the nvidia-peermem that fits the OFED that is loaded.\n"
-	"\n"
-	"  IMAGE            a GPU image that slipway build or combine made: its archive, its OCI\n"
-	"                   layout, or its name in containers-storage; the new one starts from\n"
-	"                   the first\n"
-	"  --output WHERE   DIR, containers-storage: or oci-archive:FILE [containers-storage:]\n";
-
-enum { OPTION_OUTPUT = COMMON_OPTION_END };
-
-static const struct option own_options[] = {
-	{ "output", required_argument, NULL, OPTION_OUTPUT },
-	{ 0 },
-};
-
 struct verb {
 	struct common_options options;
 	struct strv names;
@@ -36,43 +16,50 @@ struct verb {
 	struct combine combine;
 };
 
-static int take_argument(void *context, char *argument, struct error *error)
+static int take_argument(void *target, const char *argument, struct error *error)
 {
-	struct verb *verb = context;
+	struct verb *verb = target;
 
 	return strv_push(&verb->names, argument) < 0
 		       ? error_set_errno(error, -ENOMEM, "%s", argument)
 		       : 0;
 }
 
-static int take(void *context, int option, char *value, struct error *error)
+static int check(void *target, struct error *error)
 {
-	struct verb *verb = context;
+	const struct verb *verb = target;
 
-	if (option != OPTION_OUTPUT)
-		return error_set(error, -EINVAL, "no such option");
-	verb->combine.output = value;
-	return 0;
-}
-
-static int parse(int argc, char **argv, struct verb *verb, struct error *error)
-{
-	const struct option_parser parser = {
-		.own = own_options,
-		.short_own = "",
-		.take = take,
-		.take_argument = take_argument,
-		.context = verb,
-	};
-	int r = common_options_parse(argc, argv, &parser, &verb->options, error);
-
-	if (r < 0 || verb->options.help)
-		return r;
 	if (verb->names.count < 2 || verb->names.count > COMBINE_MAX)
 		return error_set(error, -EINVAL, "two to %d images are wanted, and %zu %s named",
 			COMBINE_MAX, verb->names.count, verb->names.count == 1 ? "is" : "are");
 	return output_place_check(verb->combine.output, error);
 }
+
+static const struct option_row rows[] = {
+	OPTION_ARGUMENT("IMAGE",
+		"a GPU image that slipway build or combine made: its archive, its OCI\n"
+		"layout, or its name in containers-storage; the new one starts from\n"
+		"the first"),
+	OPTION("output", 0, "WHERE", OPTION_TEXT, struct verb, combine.output,
+		"DIR, containers-storage: or oci-archive:FILE [containers-storage:]"),
+};
+
+const struct option_table combine_options = {
+	.verb = "combine",
+	.usage =
+		"Usage: slipway combine [options] IMAGE IMAGE…\n"
+		"\n"
+		"Makes one GPU image of several: of one driver version and distribution, for several\n"
+		"kernels, or for one kernel with several OFEDs. Its tag is what GPU Operator asks for\n"
+		"without precompiled drivers, VERSION-OS; the node takes the modules of its kernel, and\n"
+		"the nvidia-peermem that fits the OFED that is loaded.\n"
+		"\n",
+	.notes = "\n",
+	OPTION_ROWS(rows),
+	.common = offsetof(struct verb, options),
+	.take_argument = take_argument,
+	.check = check,
+};
 
 static int open_inputs(struct verb *verb, struct error *error)
 {
@@ -183,25 +170,13 @@ static int start(struct verb *verb)
 int combine_command(int argc, char **argv)
 {
 	struct verb verb = { .context = CONTEXT_CLOSED, .combine.output = OUTPUT_STORAGE };
-	struct error error = { 0 };
-	int r = parse(argc, argv, &verb, &error);
+	int code;
 
-	if (r < 0) {
-		(void) fprintf(stderr,
-			"slipway combine: %s\nslipway combine --help lists the options\n",
-			error.text);
-		r = EXIT_CODE_USAGE;
-	} else if (verb.options.help) {
-		(void) fputs(usage_text, stdout);
-		(void) putchar('\n');
-		common_options_usage(stdout);
-		r = EXIT_CODE_OK;
-	} else {
-		r = start(&verb);
-	}
+	if (options_start(&combine_options, argc, argv, &verb, &code))
+		code = start(&verb);
 	combine_close(&verb.combine);
 	context_close(&verb.context);
 	strv_free(&verb.names);
 	common_options_free(&verb.options);
-	return r;
+	return code;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/cmd_explain.h"
+#include "cli/commands.h"
 
 #include <fcntl.h>
 #include <json-c/json.h>
@@ -8,47 +8,11 @@
 
 #include "cli/image/buildah.h"
 #include "cli/stage/supervise.h"
-#include "cli/common_options.h"
 #include "cli/exit_code.h"
 #include "cli/explain/explain_open.h"
 #include "common/fs.h"
 
 #define INPUT_LIMIT ((size_t) 16 << 20) /* a kernel's log buffer has 1 MiB at most */
-
-static const char usage_text[] =
-	"Usage: slipway explain [--module FILE] [--kernel PATH|KREL] [--with WHAT]… TEXT…|FILE|-\n"
-	"\n"
-	"Says which input of a build was wrong, and what to do about it, when a module does not\n"
-	"load. TEXT is what insmod, modprobe or dmesg printed, quoted or not. One word that\n"
-	"is a file's name, or - for stdin, is read; lines about other things are passed over:\n"
-	"  dmesg | slipway explain --module nvidia-peermem.ko -\n"
-	"\n"
-	"  --module FILE    the module: its CRCs, vermagic and signature are named\n"
-	"  --kernel PATH|KREL\n"
-	"                   the node's kernel, as verify takes it: a tree, a build folder,\n"
-	"                   lib/modules/KREL, record.json, packages (may be repeated), a release, which\n"
-	"                   is fetched; or a Module.symvers alone. With --module the load proof is asked\n"
-	"  --with WHAT      what is loaded before it, such as the OFED: a Module.symvers, a module, a\n"
-	"                   folder with either, or an image; later ones count more\n"
-	"  --trust CERT     a certificate that the node's kernel trusts (X.509, DER or PEM): whether\n"
-	"                   the module's signature is good; may be repeated\n"
-	"With none of them whose a symbol is can only be guessed by its name.\n"
-	"\n";
-
-enum own_option {
-	OPTION_MODULE = COMMON_OPTION_END,
-	OPTION_KERNEL,
-	OPTION_WITH,
-	OPTION_TRUST,
-};
-
-static const struct option own_options[] = {
-	{ "module", required_argument, NULL, OPTION_MODULE },
-	{ "kernel", required_argument, NULL, OPTION_KERNEL },
-	{ "with", required_argument, NULL, OPTION_WITH },
-	{ "trust", required_argument, NULL, OPTION_TRUST },
-	{ 0 },
-};
 
 struct verb {
 	struct common_options common;
@@ -61,28 +25,10 @@ struct verb {
 	struct explain_opened opened;
 };
 
-static int take(void *context, int option, char *value, struct error *error)
-{
-	struct verb *verb = context;
-
-	struct strv *const lists[] = {
-		[OPTION_KERNEL - COMMON_OPTION_END] = &verb->sources.kernels,
-		[OPTION_WITH - COMMON_OPTION_END] = &verb->sources.with,
-		[OPTION_TRUST - COMMON_OPTION_END] = &verb->sources.trust,
-	};
-
-	if (!*value)
-		return error_set(error, -EINVAL, "an option's value is empty");
-	if (option == OPTION_MODULE)
-		verb->sources.module_path = value;
-	else if (strv_push(lists[option - COMMON_OPTION_END], value) < 0)
-		return error_set_errno(error, -ENOMEM, "explain");
-	return 0;
-}
-
 /* Which kernel and files are meant is told before any of them is opened or fetched. */
-static int check(const struct verb *verb, struct error *error)
+static int check(void *target, struct error *error)
 {
+	const struct verb *verb = target;
 	enum verify_kernel_kind kind;
 
 	if (verb->texts.count == 0)
@@ -94,28 +40,48 @@ static int check(const struct verb *verb, struct error *error)
 		       : 0;
 }
 
-static int take_argument(void *context, char *argument, struct error *error)
+static int take_argument(void *target, const char *argument, struct error *error)
 {
-	struct verb *verb = context;
+	struct verb *verb = target;
 
 	return strv_push(&verb->texts, argument) < 0 ? error_set_errno(error, -ENOMEM, "explain")
 						     : 0;
 }
 
-static int parse(int argc, char **argv, struct verb *verb, struct error *error)
-{
-	const struct option_parser parser = {
-		.own = own_options,
-		.short_own = "",
-		.take = take,
-		.take_argument = take_argument,
-		.context = verb,
-	};
-	struct common_options *common = &verb->common;
-	int r = common_options_parse(argc, argv, &parser, common, error);
+#define EXPLAIN_OPTION(name, argument, kind, member, help)                                         \
+	OPTION(name, 0, argument, kind, struct verb, sources.member, help)
 
-	return r < 0 || common->help ? r : check(verb, error);
-}
+static const struct option_row rows[] = {
+	EXPLAIN_OPTION("module", "FILE", OPTION_TEXT, module_path,
+		"the module: its CRCs, vermagic and signature are named"),
+	EXPLAIN_OPTION("kernel", "PATH|KREL", OPTION_LIST, kernels,
+		"the node's kernel, as verify takes it: a tree, a build folder,\n"
+		"lib/modules/KREL, record.json, packages (may be repeated), a release, which\n"
+		"is fetched; or a Module.symvers alone. With --module the load proof is asked"),
+	EXPLAIN_OPTION("with", "WHAT", OPTION_LIST, with,
+		"what is loaded before it, such as the OFED: a Module.symvers, a module, a\n"
+		"folder with either, or an image; later ones count more"),
+	EXPLAIN_OPTION("trust", "CERT", OPTION_LIST, trust,
+		"a certificate that the node's kernel trusts (X.509, DER or PEM): whether\n"
+		"the module's signature is good; may be repeated"),
+};
+
+const struct option_table explain_options = {
+	.verb = "explain",
+	.usage =
+		"Usage: slipway explain [--module FILE] [--kernel PATH|KREL] [--with WHAT]… TEXT…|FILE|-\n"
+		"\n"
+		"Says which input of a build was wrong, and what to do about it, when a module does not\n"
+		"load. TEXT is what insmod, modprobe or dmesg printed, quoted or not. One word that\n"
+		"is a file's name, or - for stdin, is read; lines about other things are passed over:\n"
+		"  dmesg | slipway explain --module nvidia-peermem.ko -\n"
+		"\n",
+	.notes = "With none of them whose a symbol is can only be guessed by its name.\n\n",
+	OPTION_ROWS(rows),
+	.common = offsetof(struct verb, common),
+	.take_argument = take_argument,
+	.check = check,
+};
 
 static int add_text(struct verb *verb, const char *text)
 {
@@ -359,19 +325,10 @@ int explain_command(int argc, char **argv)
 		.opened = EXPLAIN_CLOSED,
 	};
 	struct error error = { 0 };
-	int r = parse(argc, argv, &verb, &error);
+	int code, r;
 
-	if (r < 0) {
-		(void) fprintf(stderr,
-			"slipway explain: %s\nslipway explain --help lists the options\n",
-			error.text);
-		return EXIT_CODE_USAGE;
-	}
-	if (verb.common.help) {
-		(void) fputs(usage_text, stdout);
-		common_options_usage(stdout);
-		return EXIT_CODE_OK;
-	}
+	if (!options_start(&explain_options, argc, argv, &verb, &code))
+		return code;
 	verb.found.context = &verb.context;
 	verb.sources.found = &verb.found;
 	r = read_texts(&verb, &error);

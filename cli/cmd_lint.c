@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Makes the kernel tree and no more, and says what stands against building for it. */
-#include "cli/cmd_lint.h"
+#include "cli/commands.h"
 
 #include <json-c/json.h>
 #include <string.h>
@@ -10,19 +10,6 @@
 #include "cli/stage/supervise.h"
 #include "common/json_text.h"
 
-static const char usage_text[] =
-	"Usage: slipway lint [--kernel] KREL|newest [options]\n"
-	"\n"
-	"Judges a kernel before minutes of compiling: fetches its headers, reads its configuration\n"
-	"and says what stands against building drivers for it, the worst first. docs/lint.md\n"
-	"explains each finding. The exit code is 24 when one of them is an error.\n"
-	"\n"
-	"  --kernel-from PATH\n"
-	"                   a kernel of one's own, or a bundle of slipway probe; may be repeated\n"
-	"  --drivers LIST   what is to be built: ofed, nvidia or ofed,nvidia [ofed,nvidia]\n"
-	"  --compiler NAME  that is to be used instead of the kernel's own: gcc-12\n"
-	"  --lock FILE      take the kernel from a lock instead of the lists\n";
-
 struct verb {
 	struct common_options common;
 	struct context context;
@@ -30,25 +17,9 @@ struct verb {
 	struct kernel_purpose purpose;
 };
 
-enum {
-	OPTION_KERNEL = COMMON_OPTION_END,
-	OPTION_KERNEL_FROM,
-	OPTION_DRIVERS,
-	OPTION_COMPILER,
-	OPTION_LOCK,
-};
-
-static const struct option own_options[] = {
-	{ "kernel", required_argument, NULL, OPTION_KERNEL },
-	{ "kernel-from", required_argument, NULL, OPTION_KERNEL_FROM },
-	{ "drivers", required_argument, NULL, OPTION_DRIVERS },
-	{ "compiler", required_argument, NULL, OPTION_COMPILER },
-	{ "lock", required_argument, NULL, OPTION_LOCK },
-	{ 0 },
-};
-
-static int take_drivers(struct verb *verb, const char *value, struct error *error)
+static int take_drivers(void *target, const char *value, struct error *error)
 {
+	struct verb *verb = target;
 	_cleanup_strv_ struct strv names = { 0 };
 
 	if (strv_split(&names, value, ",") < 0)
@@ -62,9 +33,9 @@ static int take_drivers(struct verb *verb, const char *value, struct error *erro
 	return 0;
 }
 
-static int take_argument(void *context, char *argument, struct error *error)
+static int take_kernel(void *target, const char *argument, struct error *error)
 {
-	struct verb *verb = context;
+	struct verb *verb = target;
 
 	if (verb->kernel.request.krel)
 		return error_set(error, -EINVAL, "%s: one kernel release is expected", argument);
@@ -72,51 +43,46 @@ static int take_argument(void *context, char *argument, struct error *error)
 	return 0;
 }
 
-static int take(void *context, int option, char *value, struct error *error)
+static int check(void *target, struct error *error)
 {
-	struct verb *verb = context;
-	struct kernel_request *request = &verb->kernel.request;
+	const struct kernel_request *request = &((struct verb *) target)->kernel.request;
 
-	switch (option) {
-	case OPTION_KERNEL:
-		return take_argument(context, value, error);
-	case OPTION_KERNEL_FROM:
-		return strv_push(&request->files, value) < 0
-			       ? error_set_errno(error, -ENOMEM, "--kernel-from")
-			       : 0;
-	case OPTION_DRIVERS:
-		return take_drivers(verb, value, error);
-	case OPTION_COMPILER:
-		request->compiler = value;
-		return 0;
-	case OPTION_LOCK:
-		request->lock = value;
-		return 0;
-	default:
-		return error_set(error, -EINVAL, "no such option");
-	}
-}
-
-static int parse(int argc, char **argv, struct verb *verb, struct error *error)
-{
-	const struct option_parser parser = {
-		.own = own_options,
-		.short_own = "",
-		.take = take,
-		.take_argument = take_argument,
-		.context = verb,
-	};
-	const struct kernel_request *request = &verb->kernel.request;
-	int r = common_options_parse(argc, argv, &parser, &verb->common, error);
-
-	if (r < 0 || verb->common.help)
-		return r;
 	if (!request->krel && !request->lock && !request->files.count)
 		return error_set(error, -EINVAL,
 			"a kernel release, --kernel-from or --lock is missing: what uname -r "
 			"prints on the node, or newest");
 	return 0;
 }
+
+#define LINT_OPTION(name, argument, kind, member, help)                                            \
+	OPTION(name, 0, argument, kind, struct verb, kernel.request.member, help)
+
+static const struct option_row rows[] = {
+	OPTION_CALL("kernel", 0, "KREL", take_kernel, OPTION_HIDDEN),
+	LINT_OPTION("kernel-from", "PATH", OPTION_LIST, files,
+		"a kernel of one's own, or a bundle of slipway probe; may be repeated"),
+	OPTION_CALL("drivers", 0, "LIST", take_drivers,
+		"what is to be built: ofed, nvidia or ofed,nvidia [ofed,nvidia]"),
+	LINT_OPTION("compiler", "NAME", OPTION_TEXT, compiler,
+		"that is to be used instead of the kernel's own: gcc-12"),
+	LINT_OPTION("lock", "FILE", OPTION_TEXT, lock,
+		"take the kernel from a lock instead of the lists"),
+};
+
+const struct option_table lint_options = {
+	.verb = "lint",
+	.usage =
+		"Usage: slipway lint [--kernel] KREL|newest [options]\n"
+		"\n"
+		"Judges a kernel before minutes of compiling: fetches its headers, reads its configuration\n"
+		"and says what stands against building drivers for it, the worst first. docs/lint.md\n"
+		"explains each finding. The exit code is 24 when one of them is an error.\n"
+		"\n",
+	OPTION_ROWS(rows),
+	.common = offsetof(struct verb, common),
+	.take_argument = take_kernel,
+	.check = check,
+};
 
 static void print_text(const struct verb *verb, const struct lint *lint)
 {
@@ -239,25 +205,14 @@ int lint_command(int argc, char **argv)
 		.kernel.request.no_modules = true,
 		.purpose = { .ofed = true, .nvidia = true },
 	};
-	struct error error = { 0 };
-	int r;
+	int code;
 
 	verb.kernel.context = &verb.context;
-	r = parse(argc, argv, &verb, &error);
-	if (r < 0) {
-		(void) fprintf(stderr, "slipway lint: %s\nslipway lint --help lists the options\n",
-			error.text);
-		r = EXIT_CODE_USAGE;
-	} else if (verb.common.help) {
-		(void) fputs(usage_text, stdout);
-		common_options_usage(stdout);
-		r = EXIT_CODE_OK;
-	} else {
-		r = start(&verb);
-	}
+	if (options_start(&lint_options, argc, argv, &verb, &code))
+		code = start(&verb);
 	strv_free(&verb.kernel.request.files);
 	kernel_free(&verb.kernel);
 	context_close(&verb.context);
 	common_options_free(&verb.common);
-	return r;
+	return code;
 }

@@ -1,118 +1,75 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/cmd_probe.h"
+#include "cli/commands.h"
 
 #include <fcntl.h>
-#include <getopt.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "cli/exit_code.h"
-#include "cli/option_next.h"
 #include "cli/output_place.h"
 #include "kernels/probe/probe_collect.h"
-
-static const char usage_text[] =
-	"Usage: slipway probe [options]\n"
-	"\n"
-	"Collects what a build for this node has to know into one small file, which\n"
-	"slipway build --kernel-from FILE takes. Nothing secret is in it, and no program is\n"
-	"started. docs/probe.md says what is collected and what is left out.\n"
-	"\n"
-	"  --root DIR       a system's root that is mounted there [/]\n"
-	"  --kernel KREL    the kernel of it [the one that runs, or the only one]\n"
-	"  -o, --output FILE\n"
-	"                   where to, - for stdout [probe.tar.zst]\n"
-	"  --headers WHEN   the headers below lib/modules/<krel>/build: auto (up to 256 MiB), yes\n"
-	"                   or no [auto]\n"
-	"  --json           print what was found as JSON: the bundle's probe.json\n"
-	"  -h, --help       this text\n";
-
-enum option_value {
-	OPTION_ROOT = 256,
-	OPTION_KERNEL,
-	OPTION_HEADERS,
-	OPTION_JSON,
-};
-
-static const struct option long_options[] = {
-	{ "root", required_argument, NULL, OPTION_ROOT },
-	{ "kernel", required_argument, NULL, OPTION_KERNEL },
-	{ "output", required_argument, NULL, 'o' },
-	{ "headers", required_argument, NULL, OPTION_HEADERS },
-	{ "json", no_argument, NULL, OPTION_JSON },
-	{ "help", no_argument, NULL, 'h' },
-	{ 0 },
-};
 
 struct options {
 	struct probe_request request;
 	const char *output;
-	bool json;
-	bool help;
+	struct common_options common; /* --json and --help of them */
 };
 
-static int parse_headers(const char *text, enum probe_headers *ret, struct error *error)
+static int take_headers(void *target, const char *text, struct error *error)
 {
 	static const char *const words[] = { "auto", "yes", "no" };
 
 	for (size_t i = 0; i < ARRAY_SIZE(words); i++) {
 		if (strcmp(text, words[i]) != 0)
 			continue;
-		*ret = (enum probe_headers) i;
+		((struct options *) target)->request.headers = (enum probe_headers) i;
 		return 0;
 	}
 	return error_set(error, -EINVAL, "--headers %s: auto, yes or no is wanted", text);
 }
 
-static int take(int option, const char *value, struct options *options, struct error *error)
+static int check(void *target, struct error *error)
 {
-	switch (option) {
-	case OPTION_ROOT:
-		options->request.root = value;
-		return 0;
-	case OPTION_KERNEL:
-		options->request.krel = value;
-		return 0;
-	case OPTION_HEADERS:
-		return parse_headers(value, &options->request.headers, error);
-	case OPTION_JSON:
-		options->json = true;
-		return 0;
-	case 'o':
-		options->output = value;
-		return 0;
-	case 'h':
-		options->help = true;
-		return 0;
-	default:
-		return -EINVAL;
-	}
-}
+	const struct options *options = target;
 
-static int parse(int argc, char **argv, struct options *ret, struct error *error)
-{
-	struct options options = { .request = { .root = "/" }, .output = "probe.tar.zst" };
-	int option;
-
-	opterr = 0;
-	while ((option = option_next(argc, argv, ":o:h", long_options, error)) != -1) {
-		int r;
-
-		if (option == -EINVAL)
-			return option;
-		if (option == ':')
-			return error_set(error, -EINVAL, "%s: a value is wanted", argv[optind - 1]);
-		if (option == '?')
-			return error_set(error, -EINVAL, "%s: no such option", argv[optind - 1]);
-		r = take(option, optarg, &options, error);
-		if (r < 0)
-			return r;
-	}
-	if (optind < argc)
-		return error_set(error, -EINVAL, "%s: no argument is expected there", argv[optind]);
-	*ret = options;
+	if (options->common.json && strcmp(options->output, "-") == 0)
+		return error_set(
+			error, -EINVAL, "--json and --output - would both write to stdout");
 	return 0;
 }
+
+#define PROBE_OPTION(name, letter, argument, kind, member, help)                                   \
+	OPTION(name, letter, argument, kind, struct options, member, help)
+
+static const struct option_row rows[] = {
+	PROBE_OPTION("root", 0, "DIR", OPTION_TEXT, request.root,
+		"a system's root that is mounted there [/]"),
+	PROBE_OPTION("kernel", 0, "KREL", OPTION_TEXT, request.krel,
+		"the kernel of it [the one that runs, or the only one]"),
+	PROBE_OPTION("output", 'o', "FILE", OPTION_TEXT, output,
+		"where to, - for stdout [probe.tar.zst]"),
+	OPTION_CALL("headers", 0, "WHEN", take_headers,
+		"the headers below lib/modules/<krel>/build: auto (up to 256 MiB), yes\n"
+		"or no [auto]"),
+	PROBE_OPTION("json", 0, NULL, OPTION_FLAG, common.json,
+		"print what was found as JSON: the bundle's probe.json"),
+	PROBE_OPTION("help", 'h', NULL, OPTION_FLAG, common.help, "this text"),
+};
+
+const struct option_table probe_options = {
+	.verb = "probe",
+	.usage =
+		"Usage: slipway probe [options]\n"
+		"\n"
+		"Collects what a build for this node has to know into one small file, which\n"
+		"slipway build --kernel-from FILE takes. Nothing secret is in it, and no program is\n"
+		"started. docs/probe.md says what is collected and what is left out.\n"
+		"\n",
+	OPTION_ROWS(rows),
+	.no_common = true,
+	.common = offsetof(struct options, common),
+	.check = check,
+};
 
 /* Beside its place, then renamed: a bundle is whole or not there. */
 static int write_file(
@@ -191,7 +148,7 @@ static int run(const struct options *options)
 	if (r < 0)
 		return fail(&error, r == -ENOSPC ? EXIT_CODE_DISK_FULL : EXIT_CODE_OUTPUT);
 	warn_of_headers(options, &node);
-	if (!options->json)
+	if (!options->common.json)
 		say(&node, options->output, size);
 	else if (node_write_manifest(&node, stdout) < 0)
 		return EXIT_CODE_OUTPUT;
@@ -201,22 +158,12 @@ static int run(const struct options *options)
 int probe_command(int argc, char **argv)
 {
 	_cleanup_free_ char *root = NULL;
-	struct options options = { .output = "" };
+	struct options options = { .request = { .root = "/" }, .output = "probe.tar.zst" };
 	struct error error = { 0 };
+	int code;
 
-	if (parse(argc, argv, &options, &error) < 0) {
-		(void) fprintf(stderr,
-			"slipway probe: %s\nslipway probe --help lists the options\n", error.text);
-		return EXIT_CODE_USAGE;
-	}
-	if (options.help) {
-		(void) fputs(usage_text, stdout);
-		return EXIT_CODE_OK;
-	}
-	if (options.json && strcmp(options.output, "-") == 0) {
-		error_set(&error, -EINVAL, "--json and --output - would both write to stdout");
-		return fail(&error, EXIT_CODE_USAGE);
-	}
+	if (!options_start(&probe_options, argc, argv, &options, &code))
+		return code;
 	root = realpath(options.request.root, NULL);
 	if (!root) {
 		error_set_errno(&error, -errno, "--root %s", options.request.root);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/cmd_resolve.h"
+#include "cli/commands.h"
 
 #include <string.h>
 #include <unistd.h>
@@ -14,24 +14,6 @@
 #include "common/fs.h"
 #include "kernels/krel.h"
 
-static const char usage_text[] =
-	"Usage: slipway resolve [--kernel] KREL|newest [options]\n"
-	"       slipway resolve --list --os ID [options]\n"
-	"\n"
-	"Finds the packages that a kernel's modules are compiled against, the compiler that it was\n"
-	"made with, and writes the lock that slipway build --lock takes.\n"
-	"\n"
-	"  -o FILE          write the lock, - for stdout\n"
-	"  --tree DIR       fetch the headers, too, and leave the kernel tree as this new folder:\n"
-	"                   lib/modules/KREL/build and source, what a module is compiled against\n"
-	"  --explain        every place that was looked in, and why it was there or not\n"
-	"  --list           every kernel release that the distribution's lists have\n"
-	"  --ofed reference the reference OFED's source goes into the lock too\n"
-	"  --nvidia debian  and so do the distribution's packages of NVIDIA's modules\n"
-	"\n"
-	"Without --os, newest is debian12's.\n"
-	"\n";
-
 struct resolve_options {
 	struct common_options common;
 	const char *krel;
@@ -42,26 +24,6 @@ struct resolve_options {
 	bool list;
 	bool ofed;
 	bool nvidia;
-};
-
-enum {
-	OPTION_KERNEL = COMMON_OPTION_END,
-	OPTION_EXPLAIN,
-	OPTION_LIST,
-	OPTION_OFED,
-	OPTION_NVIDIA,
-	OPTION_TREE,
-};
-
-static const struct option own_options[] = {
-	{ "kernel", required_argument, NULL, OPTION_KERNEL },
-	{ "explain", no_argument, NULL, OPTION_EXPLAIN },
-	{ "list", no_argument, NULL, OPTION_LIST },
-	{ "ofed", required_argument, NULL, OPTION_OFED },
-	{ "nvidia", required_argument, NULL, OPTION_NVIDIA },
-	{ "output", required_argument, NULL, 'o' },
-	{ "tree", required_argument, NULL, OPTION_TREE },
-	{ 0 },
 };
 
 static int take_word(
@@ -75,9 +37,9 @@ static int take_word(
 		value, word);
 }
 
-static int take_argument(void *context, char *argument, struct error *error)
+static int take_kernel(void *target, const char *argument, struct error *error)
 {
-	struct resolve_options *options = context;
+	struct resolve_options *options = target;
 
 	if (options->krel)
 		return error_set(error, -EINVAL, "%s: one kernel release is expected", argument);
@@ -85,36 +47,22 @@ static int take_argument(void *context, char *argument, struct error *error)
 	return 0;
 }
 
-static int take(void *context, int option, char *value, struct error *error)
+static int take_ofed(void *target, const char *value, struct error *error)
 {
-	struct resolve_options *options = context;
-
-	switch (option) {
-	case OPTION_KERNEL:
-		return take_argument(context, value, error);
-	case OPTION_EXPLAIN:
-		options->explain = true;
-		return 0;
-	case OPTION_LIST:
-		options->list = true;
-		return 0;
-	case OPTION_OFED:
-		return take_word("--ofed", value, "reference", &options->ofed, error);
-	case OPTION_NVIDIA:
-		return take_word("--nvidia", value, "debian", &options->nvidia, error);
-	case 'o':
-		options->output = value;
-		return *value ? 0 : error_set(error, -EINVAL, "-o: the file's name is empty");
-	case OPTION_TREE:
-		options->tree = value;
-		return *value ? 0 : error_set(error, -EINVAL, "--tree: the folder's name is empty");
-	default:
-		return error_set(error, -EINVAL, "no such option");
-	}
+	return take_word(
+		"--ofed", value, "reference", &((struct resolve_options *) target)->ofed, error);
 }
 
-static int check(const struct resolve_options *options, struct error *error)
+static int take_nvidia(void *target, const char *value, struct error *error)
 {
+	return take_word(
+		"--nvidia", value, "debian", &((struct resolve_options *) target)->nvidia, error);
+}
+
+static int check(void *target, struct error *error)
+{
+	const struct resolve_options *options = target;
+
 	if (options->list && options->krel)
 		return error_set(error, -EINVAL, "--list wants no kernel release");
 	if (!options->list && !options->krel)
@@ -129,19 +77,41 @@ static int check(const struct resolve_options *options, struct error *error)
 	return 0;
 }
 
-static int parse(int argc, char **argv, struct resolve_options *options, struct error *error)
-{
-	const struct option_parser parser = {
-		.own = own_options,
-		.short_own = "o:",
-		.take = take,
-		.take_argument = take_argument,
-		.context = options,
-	};
-	int r = common_options_parse(argc, argv, &parser, &options->common, error);
+#define RESOLVE_OPTION(name, letter, argument, kind, member, help)                                 \
+	OPTION(name, letter, argument, kind, struct resolve_options, member, help)
 
-	return r < 0 || options->common.help ? r : check(options, error);
-}
+static const struct option_row rows[] = {
+	OPTION_CALL("kernel", 0, "KREL", take_kernel, OPTION_HIDDEN),
+	RESOLVE_OPTION("output", 0, "FILE", OPTION_TEXT, output, OPTION_HIDDEN),
+	RESOLVE_OPTION(NULL, 'o', "FILE", OPTION_TEXT, output, "write the lock, - for stdout"),
+	RESOLVE_OPTION("tree", 0, "DIR", OPTION_TEXT, tree,
+		"fetch the headers, too, and leave the kernel tree as this new folder:\n"
+		"lib/modules/KREL/build and source, what a module is compiled against"),
+	RESOLVE_OPTION("explain", 0, NULL, OPTION_FLAG, explain,
+		"every place that was looked in, and why it was there or not"),
+	RESOLVE_OPTION("list", 0, NULL, OPTION_FLAG, list,
+		"every kernel release that the distribution's lists have"),
+	OPTION_CALL("ofed", 0, "reference", take_ofed,
+		"the reference OFED's source goes into the lock too"),
+	OPTION_CALL("nvidia", 0, "debian", take_nvidia,
+		"and so do the distribution's packages of NVIDIA's modules"),
+};
+
+const struct option_table resolve_options = {
+	.verb = "resolve",
+	.usage =
+		"Usage: slipway resolve [--kernel] KREL|newest [options]\n"
+		"       slipway resolve --list --os ID [options]\n"
+		"\n"
+		"Finds the packages that a kernel's modules are compiled against, the compiler that it was\n"
+		"made with, and writes the lock that slipway build --lock takes.\n"
+		"\n",
+	.notes = "\nWithout --os, newest is debian12's.\n\n",
+	OPTION_ROWS(rows),
+	.common = offsetof(struct resolve_options, common),
+	.take_argument = take_kernel,
+	.check = check,
+};
 
 static int write_lock(const struct lock *lock, const char *path, struct error *error)
 {
@@ -288,20 +258,10 @@ static int supervised(struct resolve_options *options)
 int resolve_command(int argc, char **argv)
 {
 	struct resolve_options options = { 0 };
-	struct error error = { 0 };
-	int r = parse(argc, argv, &options, &error);
+	int code;
 
-	if (r < 0) {
-		(void) fprintf(stderr,
-			"slipway resolve: %s\nslipway resolve --help lists the options\n",
-			error.text);
-		r = EXIT_CODE_USAGE;
-	} else if (options.common.help) {
-		(void) fputs(usage_text, stdout);
-		common_options_usage(stdout);
-		r = EXIT_CODE_OK;
-	} else
-		r = options.tree ? supervised(&options) : work(&options);
+	if (options_start(&resolve_options, argc, argv, &options, &code))
+		code = options.tree ? supervised(&options) : work(&options);
 	common_options_free(&options.common);
-	return r;
+	return code;
 }

@@ -1,68 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/cmd_sign.h"
+#include "cli/commands.h"
 
 #include <fcntl.h>
 #include <json-c/json.h>
 #include <string.h>
 
-#include "cli/common_options.h"
 #include "cli/exit_code.h"
 #include "cli/sign/sign_exchange.h"
 #include "cli/sign/sign_password.h"
 #include "common/json_text.h"
-
-static const char usage_text[] =
-	"Usage: slipway sign --key KEY --cert FILE HASH DIR\n"
-	"       slipway sign export HASH [-o FILE] DIR\n"
-	"       slipway sign import --cert FILE --digests FILE DIR SIGNATURE…\n"
-	"\n"
-	"Signs every kernel module below DIR as the kernel's own sign-file does, or none. Strip\n"
-	"modules before and compress them after. With a key that this machine cannot reach, export\n"
-	"writes the digests, and import takes the signatures that were made of them: files named\n"
-	"DIGEST.sig, or folders of such. docs/signing.md has the formats and the commands.\n"
-	"\n"
-	"  --key KEY        the private key: a file (PEM, PKCS#8, PKCS#12), or a pkcs11: URI\n"
-	"  --cert FILE      its certificate, X.509 in DER or PEM, which the kernel trusts\n"
-	"  --hash ALG       sha256, sha384, sha512 …\n"
-	"  --kernel PATH|KREL\n"
-	"                   takes CONFIG_MODULE_SIG_HASH of this config file, build folder, kernel\n"
-	"                   tree or unpacked kernel package, or of a release whose configuration\n"
-	"                   this machine has; one of --hash and --kernel is needed\n"
-	"  --replace        sign anew what is signed already; else that is an error\n"
-	"  --password-file FILE, --password-fd N, --password-env NAME\n"
-	"                   the key's passphrase or the token's PIN: the first line of a file or\n"
-	"                   descriptor, or a variable of the environment\n"
-	"  -o, --output FILE\n"
-	"                   of export: where to, - for stdout [-]\n"
-	"  --digests FILE   of import: what export wrote\n"
-	"  --json           print what was done as JSON\n"
-	"  -h, --help       this text\n";
-
-enum own_option {
-	OPTION_KEY = COMMON_OPTION_END,
-	OPTION_CERT,
-	OPTION_HASH,
-	OPTION_KERNEL,
-	OPTION_REPLACE,
-	OPTION_PASSWORD_FILE,
-	OPTION_PASSWORD_FD,
-	OPTION_PASSWORD_ENV,
-	OPTION_DIGESTS,
-};
-
-static const struct option own_options[] = {
-	{ "key", required_argument, NULL, OPTION_KEY },
-	{ "cert", required_argument, NULL, OPTION_CERT },
-	{ "hash", required_argument, NULL, OPTION_HASH },
-	{ "kernel", required_argument, NULL, OPTION_KERNEL },
-	{ "replace", no_argument, NULL, OPTION_REPLACE },
-	{ "password-file", required_argument, NULL, OPTION_PASSWORD_FILE },
-	{ "password-fd", required_argument, NULL, OPTION_PASSWORD_FD },
-	{ "password-env", required_argument, NULL, OPTION_PASSWORD_ENV },
-	{ "output", required_argument, NULL, 'o' },
-	{ "digests", required_argument, NULL, OPTION_DIGESTS },
-	{ 0 },
-};
 
 enum action {
 	ACTION_SIGN,
@@ -90,37 +36,9 @@ struct verb {
 	char *kernel_hash;
 };
 
-static int take(void *context, int option, char *value, struct error *error)
+static int take_argument(void *target, const char *argument, struct error *error)
 {
-	struct verb *verb = context;
-	const char **texts[] = {
-		[OPTION_KEY - COMMON_OPTION_END] = &verb->key,
-		[OPTION_CERT - COMMON_OPTION_END] = &verb->cert,
-		[OPTION_HASH - COMMON_OPTION_END] = &verb->hash,
-		[OPTION_KERNEL - COMMON_OPTION_END] = &verb->kernel,
-		[OPTION_PASSWORD_FILE - COMMON_OPTION_END] = &verb->password.file,
-		[OPTION_PASSWORD_ENV - COMMON_OPTION_END] = &verb->password.variable,
-		[OPTION_DIGESTS - COMMON_OPTION_END] = &verb->digests_path,
-	};
-
-	if (option == OPTION_REPLACE) {
-		verb->job.replace = true;
-		return 0;
-	}
-	if (option == OPTION_PASSWORD_FD)
-		return sign_password_take_fd(&verb->password, value, error);
-	if (!*value)
-		return error_set(error, -EINVAL, "an option's value is empty");
-	if (option == 'o')
-		verb->output = value;
-	else
-		*texts[option - COMMON_OPTION_END] = value;
-	return 0;
-}
-
-static int take_argument(void *context, char *argument, struct error *error)
-{
-	struct verb *verb = context;
+	struct verb *verb = target;
 
 	if (!verb->folder) {
 		verb->folder = argument;
@@ -133,8 +51,9 @@ static int take_argument(void *context, char *argument, struct error *error)
 }
 
 /* Each action with what it needs and what means nothing to it. */
-static int check_action(const struct verb *verb, struct error *error)
+static int check(void *target, struct error *error)
 {
+	const struct verb *verb = target;
 	bool has_hash = verb->hash || verb->kernel;
 	bool signs = verb->action == ACTION_SIGN;
 	bool imports = verb->action == ACTION_IMPORT;
@@ -161,29 +80,48 @@ static int check_action(const struct verb *verb, struct error *error)
 	return 0;
 }
 
-static int parse(int argc, char **argv, struct verb *verb, struct error *error)
-{
-	const struct option_parser parser = {
-		.own = own_options,
-		.short_own = "o:",
-		.take = take,
-		.take_argument = take_argument,
-		.context = verb,
-		.local = true,
-	};
-	int r;
+#define SIGN_OPTION(name, letter, argument, kind, member, help)                                    \
+	OPTION(name, letter, argument, kind, struct verb, member, help)
 
-	if (argc > 1 && strcmp(argv[1], "export") == 0)
-		verb->action = ACTION_EXPORT;
-	else if (argc > 1 && strcmp(argv[1], "import") == 0)
-		verb->action = ACTION_IMPORT;
-	if (verb->action != ACTION_SIGN) {
-		argc--;
-		argv++;
-	}
-	r = common_options_parse(argc, argv, &parser, &verb->options, error);
-	return r < 0 || verb->options.help ? r : check_action(verb, error);
-}
+static const struct option_row rows[] = {
+	SIGN_OPTION("key", 0, "KEY", OPTION_TEXT, key,
+		"the private key: a file (PEM, PKCS#8, PKCS#12), or a pkcs11: URI"),
+	SIGN_OPTION("cert", 0, "FILE", OPTION_TEXT, cert,
+		"its certificate, X.509 in DER or PEM, which the kernel trusts"),
+	SIGN_OPTION("hash", 0, "ALG", OPTION_TEXT, hash, "sha256, sha384, sha512 …"),
+	SIGN_OPTION("kernel", 0, "PATH|KREL", OPTION_TEXT, kernel,
+		"takes CONFIG_MODULE_SIG_HASH of this config file, build folder, kernel\n"
+		"tree or unpacked kernel package, or of a release whose configuration\n"
+		"this machine has; one of --hash and --kernel is needed"),
+	SIGN_OPTION("replace", 0, NULL, OPTION_FLAG, job.replace,
+		"sign anew what is signed already; else that is an error"),
+	SIGN_PASSWORD_OPTIONS(struct verb, password),
+	SIGN_OPTION("output", 'o', "FILE", OPTION_TEXT, output,
+		"of export: where to, - for stdout [-]"),
+	SIGN_OPTION(
+		"digests", 0, "FILE", OPTION_TEXT, digests_path, "of import: what export wrote"),
+	SIGN_OPTION("json", 0, NULL, OPTION_FLAG, options.json, "print what was done as JSON"),
+	SIGN_OPTION("help", 'h', NULL, OPTION_FLAG, options.help, "this text"),
+};
+
+const struct option_table sign_options = {
+	.verb = "sign",
+	.usage =
+		"Usage: slipway sign --key KEY --cert FILE HASH DIR\n"
+		"       slipway sign export HASH [-o FILE] DIR\n"
+		"       slipway sign import --cert FILE --digests FILE DIR SIGNATURE…\n"
+		"\n"
+		"Signs every kernel module below DIR as the kernel's own sign-file does, or none. Strip\n"
+		"modules before and compress them after. With a key that this machine cannot reach, export\n"
+		"writes the digests, and import takes the signatures that were made of them: files named\n"
+		"DIGEST.sig, or folders of such. docs/signing.md has the formats and the commands.\n"
+		"\n",
+	OPTION_ROWS(rows),
+	.no_common = true,
+	.common = offsetof(struct verb, options),
+	.take_argument = take_argument,
+	.check = check,
+};
 
 static int open_key(struct verb *verb, struct error *error)
 {
@@ -314,17 +252,18 @@ int sign_command(int argc, char **argv)
 		.job.set = SIGN_SET_CLOSED,
 	};
 	struct error error = { 0 };
-	int r = parse(argc, argv, &verb, &error);
+	int code, r;
 
-	if (r < 0) {
-		(void) fprintf(stderr, "slipway sign: %s\nslipway sign --help lists the options\n",
-			error.text);
-		return EXIT_CODE_USAGE;
+	if (argc > 1 && strcmp(argv[1], "export") == 0)
+		verb.action = ACTION_EXPORT;
+	else if (argc > 1 && strcmp(argv[1], "import") == 0)
+		verb.action = ACTION_IMPORT;
+	if (verb.action != ACTION_SIGN) {
+		argc--;
+		argv++;
 	}
-	if (verb.options.help) {
-		(void) fputs(usage_text, stdout);
-		return EXIT_CODE_OK;
-	}
+	if (!options_start(&sign_options, argc, argv, &verb, &code))
+		return code;
 	r = run(&verb, &error);
 	if (r == 0)
 		return EXIT_CODE_OK;

@@ -7,7 +7,7 @@
 #pragma once
 
 #include "cli/cache/cache.h"
-#include "cli/common_options.h"
+#include "cli/options.h"
 #include "cli/exit_code.h"
 #include "cli/progress.h"
 #include "kernels/catalogue.h"

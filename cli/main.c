@@ -3,37 +3,34 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cli/stage/build.h"
+#include "cli/commands.h"
+#include "cli/exit_code.h"
 #include "cli/slipway_version.h"
-#include "cli/cmd_bundle.h"
-#include "cli/cmd_cache.h"
-#include "cli/cmd_combine.h"
-#include "cli/cmd_lint.h"
-#include "cli/cmd_resolve.h"
-#include "cli/cmd_sign.h"
-#include "cli/cmd_explain.h"
-#include "cli/cmd_probe.h"
-#include "cli/cmd_verify.h"
 #include "common/nearest.h"
 
 static const struct {
 	const char *name;
 	int (*run)(int argc, char **argv);
+	const struct option_table *options;
 	const char *text;
 } verbs[] = {
-	{ "resolve", resolve_command, "find the packages of a kernel release, and lock them" },
-	{ "lint", lint_command, "say what stands against building for a kernel" },
-	{ "build", build_command, "build both driver images for a kernel release" },
-	{ "combine", combine_command,
+	{ "resolve", resolve_command, &resolve_options,
+		"find the packages of a kernel release, and lock them" },
+	{ "lint", lint_command, &lint_options, "say what stands against building for a kernel" },
+	{ "build", build_command, &build_options, "build both driver images for a kernel release" },
+	{ "combine", combine_command, &combine_options,
 		"make one GPU image for several kernels or OFEDs of several images" },
-	{ "verify", verify_command, "say whether modules or images will load on a kernel" },
-	{ "explain", explain_command,
+	{ "verify", verify_command, &verify_options,
+		"say whether modules or images will load on a kernel" },
+	{ "explain", explain_command, &explain_options,
 		"say what was wrong with a build, from an error of insmod or dmesg" },
-	{ "sign", sign_command, "sign a folder of kernel modules" },
-	{ "bundle", bundle_command,
+	{ "sign", sign_command, &sign_options, "sign a folder of kernel modules" },
+	{ "bundle", bundle_command, &bundle_options,
 		"write one file that builds need, for where there is no network" },
-	{ "cache", cache_command, "list, prune or verify downloads and finished steps" },
-	{ "probe", probe_command, "collect on a node what a build for it has to know" },
+	{ "cache", cache_command, &cache_options,
+		"list, prune or verify downloads and finished steps" },
+	{ "probe", probe_command, &probe_options,
+		"collect on a node what a build for it has to know" },
 };
 
 static void usage(FILE *file)
@@ -82,6 +79,16 @@ static int help(char *name)
 	return verb < 0 ? no_such_verb(name) : verbs[verb].run(2, words);
 }
 
+/* For scripts/completions and the check of the man pages: of the verbs first. */
+static void dump_options(void)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(verbs); i++)
+		(void) printf("\t%s\t\t\t%s\n", verbs[i].name, verbs[i].text);
+	(void) printf("\t--help\t-h\t\tthis text\n\t--version\t\t\tits version\n");
+	for (size_t i = 0; i < ARRAY_SIZE(verbs); i++)
+		options_dump(verbs[i].options, stdout);
+}
+
 int main(int argc, char **argv)
 {
 	int verb;
@@ -97,6 +104,10 @@ int main(int argc, char **argv)
 	}
 	if (strcmp(argv[1], "--version") == 0) {
 		(void) puts("slipway " SLIPWAY_VERSION);
+		return EXIT_CODE_OK;
+	}
+	if (strcmp(argv[1], "--dump-options") == 0) {
+		dump_options();
 		return EXIT_CODE_OK;
 	}
 	if (strcmp(argv[1], "help") == 0 && argc > 2)

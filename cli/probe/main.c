@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* slipway-probe: the one verb that runs on nodes, as a static program that needs nothing there. */
-#include "cli/cmd_probe.h"
+#include "cli/commands.h"
 
 int main(int argc, char **argv)
 {

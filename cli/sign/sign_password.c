@@ -71,18 +71,6 @@ static int read_file(const char *path, char **ret, struct error *error)
 	return read_fd(fd, path, ret, error);
 }
 
-int sign_password_take_fd(
-	struct sign_password_source *source, const char *value, struct error *error)
-{
-	char *end;
-	unsigned long fd = strtoul(value, &end, 10);
-
-	if (*value < '0' || *value > '9' || *end || fd > INT_MAX)
-		return error_set(error, -EINVAL, "--password-fd %s: a number is wanted", value);
-	source->fd = (int) fd;
-	return 0;
-}
-
 int sign_password_read(const struct sign_password_source *source, char **ret, struct error *error)
 {
 	const char *text;

@@ -2,7 +2,7 @@
 /* The passphrase of a key file, or a token's PIN: from anywhere but the command line. */
 #pragma once
 
-#include "common/error.h"
+#include "cli/options.h"
 
 struct sign_password_source {
 	const char *file;     /* NULL: not this one */
@@ -10,9 +10,13 @@ struct sign_password_source {
 	int fd;               /* -1: not this one */
 };
 
-/* Takes the value of --password-fd. -EINVAL when it is no number. */
-int sign_password_take_fd(
-	struct sign_password_source *source, const char *value, struct error *error) _must_check_;
+/* The rows of a verb's options: of a struct sign_password_source, @member of @type. */
+#define SIGN_PASSWORD_OPTIONS(type, member)                                                        \
+	OPTION("password-file", 0, "FILE", OPTION_TEXT, type, member.file, NULL),                  \
+		OPTION("password-fd", 0, "N", OPTION_NUMBER, type, member.fd, NULL),               \
+		OPTION("password-env", 0, "NAME", OPTION_TEXT, type, member.variable,              \
+			"the key's passphrase or the token's PIN: the first line of a file or\n"   \
+			"descriptor, or a variable of the environment")
 
 /*
  * Reads the first line of the one source that is set; *ret is NULL when none is. The caller frees

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cli/bundle/bundle.h"
+#include "cli/commands.h"
 #include "cli/stage/node_tool.h"
 #include "cli/image/output.h"
 #include "cli/stage/stage_tools.h"
@@ -252,13 +253,6 @@ static int work(void *context)
 	return r < 0 ? (int) build->context.failure : EXIT_CODE_OK;
 }
 
-static int usage_error(const struct error *error)
-{
-	(void) fprintf(
-		stderr, "slipway build: %s\nslipway build --help lists the options\n", error->text);
-	return EXIT_CODE_USAGE;
-}
-
 /* The work is a child's; what it opened here, the cache with its run folder, outlives it. */
 static int supervised(struct build *build)
 {
@@ -270,6 +264,13 @@ static int supervised(struct build *build)
 	cache_end_run(cache);
 	return supervise_report(r, "build", build->options.common.json,
 		"what was half made is removed, what was finished is kept");
+}
+
+static int usage_error(const struct error *error)
+{
+	(void) fprintf(
+		stderr, "slipway build: %s\nslipway build --help lists the options\n", error->text);
+	return EXIT_CODE_USAGE;
 }
 
 static int start(struct build *build)
@@ -291,19 +292,12 @@ static int start(struct build *build)
 int build_command(int argc, char **argv)
 {
 	struct build build = { .context = CONTEXT_CLOSED };
-	struct error error = { 0 };
-	int r = build_options_parse(argc, argv, &build.options, &error);
+	int code;
 
-	if (r < 0) {
-		r = usage_error(&error);
-	} else if (build.options.common.help) {
-		build_options_usage(stdout);
-		r = EXIT_CODE_OK;
-	} else {
-		r = start(&build);
-	}
+	if (build_options_start(argc, argv, &build.options, &code))
+		code = start(&build);
 	build_done(&build);
 	context_close(&build.context);
 	build_options_free(&build.options);
-	return r;
+	return code;
 }

@@ -100,6 +100,3 @@ int build_prepare(struct build *build, struct error *error) _must_check_;
 
 /* Frees what a build found; the context and the options are the caller's. */
 void build_done(struct build *build);
-
-/* The verb. Returns an exit code. */
-int build_command(int argc, char **argv);

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#include "cli/common_options.h"
+#include "cli/options.h"
 #include "cli/sign/sign_password.h"
 
 struct build_options {
@@ -34,13 +34,11 @@ struct build_options {
 };
 
 /*
- * Borrows from @argv. -EINVAL with what is wrong. @argv[0] is the verb. The caller frees @ret with
- * build_options_free(), also after a failure.
+ * options_start() of `slipway build`, with its defaults. Borrows from @argv. The caller frees @ret
+ * with build_options_free(), also where this returns false.
  */
-int build_options_parse(
-	int argc, char **argv, struct build_options *ret, struct error *error) _must_check_;
+bool build_options_start(int argc, char **argv, struct build_options *ret, int *ret_code);
 
 /* What only a GPU image takes wants one: -EINVAL. Asked again where a bundle says what is built. */
 int build_options_check_gpu(const struct build_options *options, struct error *error) _must_check_;
 void build_options_free(struct build_options *options);
-void build_options_usage(FILE *file);

@@ -74,7 +74,7 @@ has_nothing() { [ -z "$(find "$BATS_TEST_TMPDIR" -maxdepth 1 -name 'tree*')" ]; 
     run_slipway 2 resolve --list --os debian12 --tree "$BATS_TEST_TMPDIR/new"
     says "--tree wants one kernel release"
     run_slipway 2 resolve "$krel" --tree ''
-    says "the folder's name is empty"
+    says "--tree: its value is empty"
 }
 
 @test "SIGTERM while the tree is being written: no part of it stays" {

@@ -162,3 +162,34 @@ load helpers
         grep -qE "^\| ($code|$code, [0-9]+) \|" "$repository/docs/exit-codes.md"
     done < <(sed -n 's/^\tEXIT_CODE_[A-Z_]* = \([0-9]*\),.*/\1/p' "$repository/cli/exit_code.h")
 }
+
+@test "each option of --help is in the completions, which bash, zsh and fish understand" {
+    local folder=$BATS_TEST_TMPDIR/completions verb option
+    "$repository/scripts/completions" "$SLIPWAY" "$folder"
+    bash -n "$folder/slipway.bash"
+    zsh -n "$folder/_slipway"
+    fish -n "$folder/slipway.fish"
+    # shellcheck disable=SC1091
+    source "$folder/slipway.bash"
+    while read -r verb; do
+        while read -r option; do
+            COMP_WORDS=(slipway "$verb" "$option") COMP_CWORD=2
+            _slipway
+            [[ " ${COMPREPLY[*]} " == *" $option "* ]] || { echo "$verb $option is not completed" && return 1; }
+            sed -n "/^        $verb)\$/,/;;/p" "$folder/_slipway" | grep -qF "'*$option["
+            grep -F "seen_subcommand_from $verb'" "$folder/slipway.fish" | grep -qE -- "-l ${option#--}( |\$)"
+        done < <("$SLIPWAY" "$verb" --help | grep -E '^ +-' | grep -oE -- '--[a-z-]+' | sort -u)
+    done < <("$SLIPWAY" --help | sed -n '/^Verbs:/,/^$/s/^  \([a-z-]*\) .*/\1/p')
+}
+
+@test "bash completes a verb, an action and a file" {
+    run bash -c '
+        "$0/scripts/completions" "$1" "$2" && source "$2/slipway.bash" && touch "$2/a.lock"
+        COMP_WORDS=(slipway ver) COMP_CWORD=1 && _slipway && echo "${COMPREPLY[@]}"
+        COMP_WORDS=(slipway cache pr) COMP_CWORD=2 && _slipway && echo "${COMPREPLY[@]}"
+        COMP_WORDS=(slipway build --lock "$2/a") COMP_CWORD=3 && _slipway && echo "${COMPREPLY[@]}"
+    ' "$repository" "$SLIPWAY" "$BATS_TEST_TMPDIR"
+    [ "$output" = "verify
+prune
+$BATS_TEST_TMPDIR/a.lock" ]
+}

@@ -3,7 +3,7 @@
 #include "tests/unit/support.h"
 
 #include "cli/image/base_sources.h"
-#include "cli/common_options.h"
+#include "cli/options.h"
 
 static char debian[] = "debian", nothing[] = "", url[] = "http://mirror.example";
 

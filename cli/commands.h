@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The verbs of slipway: a function each, which returns an exit code, and the table of its options.
+ */
+#pragma once
+
+#include "cli/options.h"
+
+int build_command(int argc, char **argv);
+int bundle_command(int argc, char **argv);
+int cache_command(int argc, char **argv);
+int combine_command(int argc, char **argv);
+int explain_command(int argc, char **argv);
+int lint_command(int argc, char **argv);
+int probe_command(int argc, char **argv);
+int resolve_command(int argc, char **argv);
+int sign_command(int argc, char **argv);
+int verify_command(int argc, char **argv);
+
+extern const struct option_table build_options, bundle_options, cache_options, combine_options,
+	explain_options, lint_options, probe_options, resolve_options, sign_options, verify_options;

@@ -1,0 +1,379 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/options.h"
+
+#include <limits.h>
+#include <string.h>
+
+#include "cli/exit_code.h"
+#include "kernels/krel.h"
+
+#define COLUMN 19
+
+static int take_snapshot(void *target, const char *value, struct error *error)
+{
+	static const char wanted[] = "00000000T000000Z"; /* 0 stands for any digit */
+	bool fits = strlen(value) == sizeof(wanted) - 1;
+
+	for (size_t i = 0; fits && wanted[i]; i++)
+		fits = wanted[i] == '0' ? value[i] >= '0' && value[i] <= '9'
+					: value[i] == wanted[i];
+	if (!fits)
+		return error_set(error, -EINVAL,
+			"--snapshot %s: a time such as 20260901T000000Z is wanted", value);
+	((struct common_options *) target)->snapshot = value;
+	return 0;
+}
+
+/* It becomes a part of URLs and of cache keys. */
+static int take_arch(void *target, const char *value, struct error *error)
+{
+	static const char allowed[] = "abcdefghijklmnopqrstuvwxyz0123456789_";
+
+	if (!*value || strspn(value, allowed) != strlen(value))
+		return error_set(error, -EINVAL,
+			"--arch %s: what uname -m prints is wanted: x86_64, aarch64 …", value);
+	/* amd64: a distribution's name for it */
+	((struct common_options *) target)->arch = arch_machine(value);
+	return 0;
+}
+
+#define COMMON(name, letter, argument, kind, member, help)                                         \
+	OPTION(name, letter, argument, kind, struct common_options, member, help)
+
+static const struct option_row common_rows[] = {
+	COMMON("os", 0, "ID", OPTION_TEXT, os,
+		"the node's distribution [guessed from the kernel release]"),
+	OPTION_CALL("arch", 0, "ARCH", take_arch,
+		"the node's architecture, as uname -m prints it [this machine's]"),
+	COMMON("mirror", 0, "URL", OPTION_LIST, mirrors,
+		"where the distribution's packages are; NAME=URL for one of its mirrors;\n"
+		"may be given several times [mirrors.ini, then the system's apt sources]"),
+	COMMON("keyring", 0, "FILE", OPTION_TEXT, keyring,
+		"OpenPGP keys that package lists are checked with [the distribution's]"),
+	COMMON("allow-unsigned", 0, NULL, OPTION_FLAG, allow_unsigned,
+		"take a list that has no signature; a wrong one is never taken"),
+	COMMON("allow-expired", 0, NULL, OPTION_FLAG, allow_expired,
+		"take a list whose publisher no longer vouches for it"),
+	OPTION_CALL("snapshot", 0, "TIME", take_snapshot,
+		"a time that the distribution's archive knows, 20260901T000000Z"),
+	COMMON("cache", 0, "DIR", OPTION_TEXT, cache,
+		"downloads and finished steps [~/.cache/slipway]"),
+	COMMON("offline", 0, NULL, OPTION_FLAG, offline,
+		"use only what is in the cache; no socket is opened"),
+	COMMON("refresh", 0, NULL, OPTION_FLAG, refresh,
+		"ask the mirrors for newer package lists, however young ours are"),
+	COMMON("json", 0, NULL, OPTION_FLAG, json, "JSON on stdout"),
+	COMMON("help", 'h', NULL, OPTION_FLAG, help, "this text"),
+};
+
+void common_options_free(struct common_options *options)
+{
+	strv_free(&options->mirrors);
+}
+
+/* --- --help --- */
+
+static size_t print_name(const struct option_row *row, FILE *file)
+{
+	char text[128];
+
+	if (row->kind == OPTION_WORD)
+		(void) snprintf(text, sizeof(text), "%s", row->argument);
+	else
+		(void) snprintf(text, sizeof(text), "%s%.1s%s%s%s%s%s", row->letter ? "-" : "",
+			row->letter ? &row->letter : "", row->letter && row->name ? ", " : "",
+			row->name ? "--" : "", row->name ? row->name : "", row->argument ? " " : "",
+			row->argument ? row->argument : "");
+	(void) fputs(text, file);
+	return strlen(text);
+}
+
+static void print_rows(const struct option_row *rows, size_t count, size_t column, FILE *file)
+{
+	size_t width = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		const char *help = rows[i].help;
+
+		if (help && !*help)
+			continue;
+		width += (size_t) fprintf(file, "%s", width ? ", " : "  ");
+		width += print_name(&rows[i], file);
+		if (!help)
+			continue;
+		if (width >= column && *help != ' ')
+			(void) fprintf(file, "\n%*s", (int) column, "");
+		else if (width < column)
+			(void) fprintf(file, "%*s", (int) (column - width), "");
+		for (; *help; help++)
+			if (*help == '\n')
+				(void) fprintf(file, "\n%*s", help[1] ? (int) column : 0, "");
+			else
+				(void) fputc(*help, file);
+		(void) fputc('\n', file);
+		width = 0;
+	}
+}
+
+void options_print_help(const struct option_table *table, FILE *file)
+{
+	(void) fputs(table->usage, file);
+	print_rows(table->rows, table->count, table->column ? table->column : COLUMN, file);
+	if (table->notes)
+		(void) fputs(table->notes, file);
+	if (!table->own_only && !table->no_common)
+		print_rows(common_rows, ARRAY_SIZE(common_rows), COLUMN, file);
+}
+
+static void dump_rows(const char *verb, const struct option_row *rows, size_t count, FILE *file)
+{
+	for (size_t i = 0; i < count; i++) {
+		const struct option_row *row = &rows[i];
+		bool word = row->kind == OPTION_WORD;
+		const char *help = NULL;
+		char letter[3] = "";
+
+		for (size_t k = i; !help; k++) /* a row without a text shares the next one's */
+			help = rows[k].help;
+		/* KREL, IMAGE: what stands for something else */
+		if (!*help || (word && row->argument[0] >= 'A' && row->argument[0] <= 'Z'))
+			continue;
+		help += strspn(help, " ");
+		if (row->letter)
+			(void) snprintf(letter, sizeof(letter), "-%c", row->letter);
+		(void) fprintf(file, "%s\t%s%s\t%s\t%s\t%.*s\n", verb, row->name ? "--" : "",
+			word        ? row->argument
+			: row->name ? row->name
+				    : "",
+			letter, word || !row->argument ? "" : row->argument,
+			(int) strcspn(help, "\n"), help);
+	}
+}
+
+void options_dump(const struct option_table *table, FILE *file)
+{
+	dump_rows(table->verb, table->rows, table->count, file);
+	if (!table->own_only && !table->no_common)
+		dump_rows(table->verb, common_rows, ARRAY_SIZE(common_rows), file);
+}
+
+/* --- arguments --- */
+
+struct parser {
+	const struct option_table *table;
+	char **argv;  /* what is left of it */
+	char **words; /* that are no options */
+	size_t word_count;
+	void *target;
+};
+
+/* The row of a name of @length bytes, or of a letter, and the struct that it sets. */
+static const struct option_row *find_row(
+	struct parser *parser, const char *name, size_t length, char letter, void **ret_target)
+{
+	const struct option_table *table = parser->table;
+	const struct {
+		const struct option_row *rows;
+		size_t count, offset;
+	} groups[] = {
+		{ table->rows, table->count, 0 },
+		{ common_rows, table->no_common ? 0 : ARRAY_SIZE(common_rows), table->common },
+	};
+
+	for (size_t g = 0; g < ARRAY_SIZE(groups); g++)
+		for (size_t i = 0; i < groups[g].count; i++) {
+			const struct option_row *row = &groups[g].rows[i];
+
+			if (row->kind == OPTION_WORD)
+				continue;
+			if (name ? !row->name || strncmp(row->name, name, length) != 0 ||
+						row->name[length]
+				 : row->letter != letter)
+				continue;
+			*ret_target = (char *) parser->target + groups[g].offset;
+			return row;
+		}
+	return NULL;
+}
+
+/* The one option whose name begins so; NULL: none or several. */
+static const char *find_longer(const struct option_table *table, const char *name, size_t length)
+{
+	const char *found = NULL;
+	size_t count = table->count + (table->no_common ? 0 : ARRAY_SIZE(common_rows));
+
+	for (size_t i = 0; i < count; i++) {
+		const struct option_row *row =
+			i < table->count ? &table->rows[i] : &common_rows[i - table->count];
+
+		if (!row->name || strncmp(row->name, name, length) != 0)
+			continue;
+		if (found && strcmp(found, row->name) != 0)
+			return NULL;
+		found = row->name;
+	}
+	return found;
+}
+
+static int take_number(const struct option_row *row, const char *name, const char *text, void *slot,
+	struct error *error)
+{
+	char *end;
+	unsigned long number;
+	bool jobs = row->kind == OPTION_JOBS;
+
+	errno = 0;
+	number = strtoul(text, &end, 10);
+	if (*text < '0' || *text > '9' || *end || errno || number > (jobs ? 4096 : INT_MAX) ||
+		number < (unsigned long) jobs)
+		return error_set(error, -EINVAL, "%s %s: a number%s is wanted", name, text,
+			jobs ? " from 1 to 4096" : "");
+	if (jobs)
+		*(unsigned int *) slot = (unsigned int) number;
+	else
+		*(int *) slot = (int) number;
+	return 0;
+}
+
+static int store(const struct option_row *row, const char *name, const char *value, void *target,
+	struct error *error)
+{
+	void *slot = (char *) target + row->offset;
+
+	if (row->kind == OPTION_FLAG) {
+		*(bool *) slot = true;
+		return 0;
+	}
+	if (row->kind == OPTION_TAKE)
+		return row->take(target, value, error);
+	if (row->kind == OPTION_NUMBER || row->kind == OPTION_JOBS)
+		return take_number(row, name, value, slot, error);
+	if (!*value)
+		return error_set(error, -EINVAL, "%s: its value is empty", name);
+	if (row->kind == OPTION_LIST)
+		return strv_push(slot, value) < 0 ? error_set_errno(error, -ENOMEM, "%s", name) : 0;
+	*(const char **) slot = value;
+	return 0;
+}
+
+/* "--name", "--name=VALUE" or "--name VALUE" */
+static int parse_name(struct parser *parser, struct error *error)
+{
+	char *word = *parser->argv++;
+	size_t length = strcspn(word + 2, "=");
+	const char *value = word[2 + length] ? word + 3 + length : NULL;
+	void *target;
+	const struct option_row *row = find_row(parser, word + 2, length, 0, &target);
+	char name[64];
+
+	if (!row) {
+		const char *longer = find_longer(parser->table, word + 2, length);
+
+		return error_set(error, -EINVAL, "%.*s: no such option%s%s%s", (int) length + 2,
+			word, longer ? "; is --" : "", longer ? longer : "",
+			longer ? " meant?" : "");
+	}
+	if (value && !row->argument)
+		return error_set(error, -EINVAL, "%s: it takes no value", word);
+	if (!value && row->argument)
+		value = *parser->argv;
+	if (!value && row->argument)
+		return error_set(error, -EINVAL, "%s needs a value", word);
+	parser->argv += row->argument && value == *parser->argv;
+	(void) snprintf(name, sizeof(name), "--%s", row->name);
+	return store(row, name, value, target, error);
+}
+
+/* "-n", "-oVALUE", "-o VALUE", and several that take none: "-nh" */
+static int parse_letters(struct parser *parser, struct error *error)
+{
+	const char *letters = *parser->argv++ + 1;
+
+	for (; *letters; letters++) {
+		void *target;
+		const struct option_row *row = find_row(parser, NULL, 0, *letters, &target);
+		const char name[] = { '-', *letters, '\0' };
+		const char *value = row && row->argument ? letters + 1 : NULL;
+		int r;
+
+		if (!row)
+			return error_set(error, -EINVAL, "%s: no such option", name);
+		if (value && !*value)
+			value = *parser->argv ? *parser->argv++ : NULL;
+		if (row->argument && !value)
+			return error_set(error, -EINVAL, "%s needs a value", name);
+		r = store(row, name, value, target, error);
+		if (r < 0 || row->argument)
+			return r;
+	}
+	return 0;
+}
+
+static int parse_all(struct parser *parser, struct error *error)
+{
+	bool only_words = false;
+	int r = 0;
+
+	while (*parser->argv && r == 0) {
+		const char *word = *parser->argv;
+
+		if (!only_words && strcmp(word, "--") == 0) {
+			only_words = true;
+			parser->argv++;
+		} else if (!only_words && strncmp(word, "--", 2) == 0) {
+			r = parse_name(parser, error);
+		} else if (!only_words && word[0] == '-' && word[1]) {
+			r = parse_letters(parser, error);
+		} else {
+			parser->words[parser->word_count++] = *parser->argv++;
+		}
+	}
+	return r;
+}
+
+int options_parse(
+	const struct option_table *table, int argc, char **argv, void *target, struct error *error)
+{
+	const struct common_options *common =
+		(const void *) ((const char *) target + table->common);
+	struct parser parser = { .table = table, .argv = argv + 1, .target = target };
+	int r;
+
+	parser.words = calloc((size_t) argc + 1, sizeof(*parser.words));
+	if (!parser.words)
+		return error_set_errno(error, -ENOMEM, "%s", table->verb);
+	r = parse_all(&parser, error);
+	for (size_t i = 0; i < parser.word_count && r == 0; i++)
+		r = table->take_argument
+			    ? table->take_argument(target, parser.words[i], error)
+			    : error_set(error, -EINVAL, "%s: no argument is expected there",
+				      parser.words[i]);
+	free(parser.words);
+	if (r < 0 || common->help)
+		return r;
+	if (common->offline && common->refresh)
+		return error_set(
+			error, -EINVAL, "--refresh asks the mirrors, --offline forbids it");
+	return table->check ? table->check(target, error) : 0;
+}
+
+bool options_start(
+	const struct option_table *table, int argc, char **argv, void *target, int *ret_code)
+{
+	const struct common_options *common =
+		(const void *) ((const char *) target + table->common);
+	struct error error = { 0 };
+
+	if (options_parse(table, argc, argv, target, &error) < 0) {
+		(void) fprintf(stderr, "slipway %s: %s\nslipway %s --help lists the options\n",
+			table->verb, error.text, table->verb);
+		*ret_code = EXIT_CODE_USAGE;
+		return false;
+	}
+	if (common->help) {
+		options_print_help(table, stdout);
+		*ret_code = EXIT_CODE_OK;
+		return false;
+	}
+	return true;
+}

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Command lines: each verb's options are rows of one table. From it the arguments are parsed and
+ * --help is printed, and `slipway --dump-options` lists all tables for shell completion and for the
+ * check of the man pages.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+
+#include "common/error.h"
+#include "common/strv.h"
+
+/* What the verbs that ask mirrors and the cache have in common. */
+struct common_options {
+	const char *os;       /* NULL: guessed from the kernel release */
+	const char *arch;     /* as uname -m prints it; NULL: this machine's */
+	struct strv mirrors;  /* each --mirror as given */
+	const char *keyring;  /* absolute or as given; NULL: the catalogue's */
+	const char *snapshot; /* NULL: none */
+	const char *cache;    /* NULL: the default */
+	bool allow_unsigned;
+	bool allow_expired;
+	bool offline;
+	bool refresh;
+	bool json;
+	bool help;
+};
+
+void common_options_free(struct common_options *options);
+
+enum option_kind {
+	OPTION_TEXT,   /* const char *, borrowed from argv; an empty value is refused */
+	OPTION_FLAG,   /* bool, becomes true */
+	OPTION_LIST,   /* struct strv, appended to; an empty value is refused */
+	OPTION_NUMBER, /* int, not negative */
+	OPTION_JOBS,   /* unsigned int, 1 to 4096 */
+	OPTION_TAKE,   /* given to option_row.take() with the target itself */
+	OPTION_WORD,   /* no option: an argument that --help explains */
+};
+
+struct option_row {
+	const char *name;     /* without "--"; NULL: it has a letter only */
+	char letter;          /* -o; 0: none */
+	const char *argument; /* what --help calls its value; NULL: it takes none */
+	/*
+	 * Its lines in --help. NULL: its name is put in front of the next row's. Text that begins
+	 * with a blank is put behind a name too long for the column, not below it.
+	 */
+	const char *help;
+	enum option_kind kind;
+	size_t offset; /* of what is set in the verb's target */
+	/* -EINVAL with what is wrong. */
+	int (*take)(void *target, const char *value, struct error *error);
+};
+
+/* Taken, and not listed: another spelling. */
+#define OPTION_HIDDEN ""
+
+/* A row whose value is stored in @member of @type. */
+#define OPTION(name_, letter_, argument_, kind_, type, member, help_)                              \
+	{                                                                                          \
+		.name = (name_), .letter = (letter_), .argument = (argument_), .help = (help_),    \
+		.kind = (kind_), .offset = offsetof(type, member)                                  \
+	}
+/* A row whose value @function takes. */
+#define OPTION_CALL(name_, letter_, argument_, function, help_)                                    \
+	{                                                                                          \
+		.name = (name_), .letter = (letter_), .argument = (argument_), .help = (help_),    \
+		.kind = OPTION_TAKE, .take = (function)                                            \
+	}
+/* An argument that is no option. */
+#define OPTION_ARGUMENT(name_, help_)                                                              \
+	{                                                                                          \
+		.argument = (name_), .help = (help_), .kind = OPTION_WORD                          \
+	}
+
+/* A verb's command line. */
+struct option_table {
+	const char *verb;
+	const char *usage; /* what --help begins with */
+	const char *notes; /* between the verb's options and the common ones; NULL: nothing */
+	const struct option_row *rows;
+	size_t count;
+	size_t column;  /* where texts start in --help; 0: 19 */
+	size_t common;  /* where in the target the struct common_options is */
+	bool own_only;  /* of the common options none but its own rows are listed */
+	bool no_common; /* none is taken: --json and --help are rows of its own */
+	/* Takes an argument that is no option; NULL: there is none. -EINVAL. */
+	int (*take_argument)(void *target, const char *argument, struct error *error);
+	/* After the last option, unless there is --help: is something missing? -EINVAL; may be
+	 * NULL. */
+	int (*check)(void *target, struct error *error);
+};
+
+/* A path of a table: .rows and .count. */
+#define OPTION_ROWS(array) .rows = (array), .count = ARRAY_SIZE(array)
+
+/*
+ * Parses a verb's command line into @target, whose defaults are set; @argv[0] is the verb. Borrows
+ * from @argv. Abbreviated names are refused. -EINVAL with what is wrong.
+ */
+int options_parse(const struct option_table *table, int argc, char **argv, void *target,
+	struct error *error) _must_check_;
+void options_print_help(const struct option_table *table, FILE *file);
+
+/*
+ * options_parse(), with what follows for a program: prints --help, or what is wrong. False: the
+ * verb ends with *ret_code.
+ */
+bool options_start(
+	const struct option_table *table, int argc, char **argv, void *target, int *ret_code);
+
+/* One line an option or word: "verb\t--name\t-o\tARGUMENT\thelp", empty where there is none. */
+void options_dump(const struct option_table *table, FILE *file);
