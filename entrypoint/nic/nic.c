@@ -3,23 +3,17 @@
 #include "entrypoint/nic/nic.h"
 
 #include <fcntl.h>
+#include <stdarg.h>
 #include <string.h>
 
 #include "entrypoint/contract.h"
+#include "entrypoint/engine/kill_point.h"
 #include "entrypoint/engine/lock.h"
-#include "entrypoint/rdma/fingerprint.h"
-#include "entrypoint/role/prove.h"
 #include "entrypoint/nic/host_files.h"
-#include "entrypoint/nic/host_options.h"
-#include "entrypoint/nic/network_steps.h"
 #include "entrypoint/nic/report.h"
-#include "entrypoint/nic/sources.h"
-#include "entrypoint/nic/swap.h"
-#include "entrypoint/nic/swap_make.h"
-#include "entrypoint/nic/way_back.h"
+#include "entrypoint/rdma/fingerprint.h"
 #include "entrypoint/rdma/release.h"
-#include "entrypoint/role/role_list.h"
-#include "entrypoint/role/roles.h"
+#include "entrypoint/role/prove.h"
 #include "entrypoint/status/metrics.h"
 
 /* mlx5_core waits for each card's firmware, one after the other. */
@@ -29,9 +23,9 @@
 #define UNLOAD_DEADLINE_MS (120 * 1000)
 
 /*
- * What each undo may count on of the pod's grace (CONTRACT_NIC_GRACE_MS); together, with those of
- * NIC_BUILD_STEPS, they leave room for what hangs to be killed. The way back has the most, and all
- * that is left: a node without a NIC driver is the worst end.
+ * What each undo may count on of the pod's grace (CONTRACT_NIC_GRACE_MS); together they leave room
+ * for what hangs to be killed. The rollback has the most, and all that is left: a node without a
+ * NIC driver is the worst end.
  */
 #define SHARE_SAVE_MS   (30 * 1000)
 #define SHARE_UNLOAD_MS (50 * 1000)
@@ -45,14 +39,22 @@
 
 static const char *const nic_devices[] = { "/dev/infiniband/", NULL };
 
-bool nic_is_same(const void *role)
+void nic_note(const struct action *action, const char *format, ...)
 {
-	return nic_of_const(role)->swap.same;
+	char text[ERROR_TEXT_SIZE];
+	va_list arguments;
+
+	if (!action->worker)
+		return;
+	va_start(arguments, format);
+	(void) vsnprintf(text, sizeof(text), format, arguments);
+	va_end(arguments);
+	worker_report(action->worker, WORKER_NOTE, 0, "%s", text);
 }
 
-bool nic_swaps(const void *role)
+static bool swaps(const void *role)
 {
-	return !nic_is_same(role);
+	return !nic_of_const(role)->swap.same;
 }
 
 static int clear_stale(struct action *action)
@@ -60,14 +62,14 @@ static int clear_stale(struct action *action)
 	struct nic *nic = nic_of(action->role);
 	int r;
 
+	nic_open_journal(nic);
 	nic_inputs_tell(&nic->inputs, &nic->role.log);
 	r = role_expect_shared(action, nic->inputs.drivers_mount);
 	if (r < 0)
 		return r;
 	(void) unlinkat(nic->role.root_fd, nic->inputs.ready_file, 0);
 	nic_report_remove(nic->role.root_fd);
-	swap_forget_word(&nic->role);
-	peermem_allow(nic->role.root_fd); /* asked by that life, at its last moment */
+	peermem_allow(nic->role.root_fd); /* asked by a container that was killed */
 	return 0;
 }
 
@@ -85,36 +87,34 @@ static int prove(struct action *action)
 	return prove_tree(action, &request);
 }
 
-/* With nothing to swap there still may be a swap to finish, of an earlier life that was killed. */
-static bool is_swapped(const void *role)
-{
-	return nic_is_same(role) && !swap_is_owed(role);
-}
-
 /* What stays loaded is still what it says. */
 static int forget_fingerprint(struct action *action)
 {
-	return swap_stays(action->role) ? 0 : fingerprint_remove(action);
+	return nic_stays(action->role) ? 0 : fingerprint_remove(action);
 }
 
 /*
- * An empty file says that all is as it was; else it lists what of the network is not. From here on
- * nobody is owed anything: what comes after must not cost a node that serves its driver.
+ * An empty file says that all is as it was; else it lists what of the network is not. With it the
+ * swap is committed: what comes after must not cost a node that serves its driver.
  */
 static int tell_ready(struct action *action)
 {
 	const struct nic *nic = nic_of(action->role);
-	_cleanup_strv_ struct strv unrestored = { 0 };
+	_cleanup_journal_ struct journal journal = { 0 };
+	const struct strv *unrestored = &journal.lists[JOURNAL_UNRESTORED];
 	_cleanup_free_ char *text = NULL;
+	struct error ignored;
 	int r;
 
-	if (role_list_read(&nic->role, NIC_UNRESTORED_LIST, &unrestored) == 0)
-		text = strv_join(&unrestored, "\n");
+	if (journal_read(nic->role.root_fd, &journal, &ignored) == 0 && unrestored->count)
+		text = strv_join(unrestored, "\n");
 	peermem_allow(nic->role.root_fd);
 	r = action_write(action, nic->inputs.ready_file, text ? text : "");
-	if (r == 0)
-		swap_settle(&nic->role);
-	return r;
+	if (r < 0)
+		return r;
+	kill_point("swap:ready");
+	journal_commit(nic->role.root_fd);
+	return 0;
 }
 
 static int clear_flag(struct action *action)
@@ -127,7 +127,7 @@ static int clear_flag(struct action *action)
 }
 
 /* The last undo of all. */
-static int last_word(struct action *action)
+static int say_outcome(struct action *action)
 {
 	struct role *role = action->role;
 
@@ -137,18 +137,20 @@ static int last_word(struct action *action)
 					: "OFED stays loaded, as " CONTRACT_ENV_RESTORE
 					  " is not set; "
 					  "all else is undone";
-	return swap_last_word(action);
+	nic_tell_outcome(role);
+	return 0;
 }
 
 /* The flag comes last and goes first. */
 static const struct step nic_steps[] = {
-	/* What an earlier life shows stays until ours takes its place, or until there is none. */
+	/* What an earlier container shows stays until ours takes its place, or until there is none.
+	 */
 	{ .name = "clear-stale", .perform = clear_stale, .undo = nic_detach_sources },
 	{ .name = "clear-host-files",
 		.kind = STEP_WORKER,
 		.perform = nic_host_files_clear,
 		.deadline_ms = FILES_DEADLINE_MS,
-		.undo = last_word }, /* after every way back */
+		.undo = say_outcome }, /* after every rollback */
 	{ .name = "find-unfinished",
 		.wanted = nic_is_unfinished,
 		.kind = STEP_WORKER, /* the journal may be long, or bad */
@@ -166,7 +168,42 @@ static const struct step nic_steps[] = {
 		.undo_deadline_ms = LOAD_DEADLINE_MS,
 		.undo_share_ms = SHARE_LATE_MS },
 	{ .name = "identify-kernel", .perform = role_identify },
-	NIC_BUILD_STEPS,
+	{ .name = "prepare-toolkit",
+		.wanted = nic_toolkit_wanted,
+		.kind = STEP_WORKER,
+		.perform = nic_toolkit_prepare,
+		.deadline_ms = 300 * 1000,
+		.stoppable = true,
+		.undo_kind = STEP_WORKER,
+		.undo = nodebuild_clear,
+		.undo_deadline_ms = 60 * 1000,
+		.undo_share_ms = 3 * 1000 },
+	{ .name = "wait-toolkit",
+		.wanted = nic_toolkit_wanted,
+		.kind = STEP_WAIT,
+		.perform = nic_toolkit_wait,
+		.deadline_ms = NIC_TOOLKIT_DEADLINE_MS },
+	{ .name = "take-modules",
+		.wanted = nic_toolkit_wanted,
+		.kind = STEP_WORKER,
+		.perform = nic_toolkit_take,
+		.deadline_ms = 300 * 1000,
+		.stoppable = true,
+		.undo_kind = STEP_WORKER,
+		.undo = nodebuild_clear,
+		.undo_deadline_ms = 60 * 1000,
+		.undo_share_ms = 3 * 1000 },
+	{ .name = "build-on-node",
+		.wanted = nic_build_here,
+		.kind = STEP_WORKER,
+		.perform = nodebuild_run,
+		.deadline_ms = NIC_BUILD_DEADLINE_MS,
+		.stoppable = true,
+		.undo_kind = STEP_WORKER,
+		.undo = nodebuild_clear,
+		.undo_deadline_ms = 60 * 1000,
+		.undo_share_ms = 3 * 1000 },
+	{ .name = "read-build", .wanted = nodebuild_unread, .perform = nodebuild_adopt },
 	{ .name = "host-options",
 		.kind = STEP_WORKER,
 		.perform = nic_host_options,
@@ -177,12 +214,12 @@ static const struct step nic_steps[] = {
 		.deadline_ms = 60 * 1000 },
 	{ .name = "adopt-plan", .perform = nic_adopt_plan },
 	{ .name = "settle-earlier",
-		.wanted = nic_is_all_but_settled,
+		.wanted = nic_is_all_but_committed,
 		.kind = STEP_WORKER,
-		.perform = nic_settle_earlier,
+		.perform = nic_commit_earlier,
 		.deadline_ms = LOAD_DEADLINE_MS },
 	{ .name = "prove",
-		.wanted = nic_swaps,
+		.wanted = swaps,
 		.kind = STEP_WORKER,
 		.perform = prove,
 		.deadline_ms = 60 * 1000 },
@@ -192,7 +229,7 @@ static const struct step nic_steps[] = {
 		.perform = nic_network_save,
 		.deadline_ms = LOAD_DEADLINE_MS,
 		.undo_kind = STEP_WORKER,
-		.undo = nic_network_return,
+		.undo = nic_network_save_undo,
 		.undo_deadline_ms = LOAD_DEADLINE_MS,
 		.undo_share_ms = SHARE_GIVE_MS },
 	{ .name = "host-files",
@@ -203,33 +240,33 @@ static const struct step nic_steps[] = {
 		.undo = nic_host_files_undo,
 		.undo_deadline_ms = FILES_DEADLINE_MS,
 		.undo_share_ms = SHARE_FILES_MS },
-	{ .name = "retire-sources", .wanted = nic_swaps, .perform = nic_detach_sources },
+	{ .name = "retire-sources", .wanted = swaps, .perform = nic_detach_sources },
 	{ .name = "swap-out",
-		.is_done = is_swapped,
+		.is_done = nic_is_swapped,
 		.kind = STEP_WORKER,
-		.perform = swap_out,
+		.perform = nic_swap_out,
 		.deadline_ms = LOAD_DEADLINE_MS,
 		.undo_kind = STEP_WORKER,
-		.undo = swap_back,
+		.undo = nic_swap_out_undo,
 		.undo_deadline_ms = LOAD_DEADLINE_MS,
 		.undo_share_ms = SHARE_BACK_MS,
 		.undo_is_whole = true },
 	{ .name = "swap-in",
-		.is_done = is_swapped,
+		.is_done = nic_is_swapped,
 		.kind = STEP_WORKER,
-		.perform = swap_in,
+		.perform = nic_swap_in,
 		.deadline_ms = LOAD_DEADLINE_MS,
 		.undo_kind = STEP_WORKER,
-		.undo = swap_in_undo,
+		.undo = nic_swap_in_undo,
 		.undo_deadline_ms = UNLOAD_DEADLINE_MS,
 		.undo_share_ms = SHARE_UNLOAD_MS },
 	{ .name = "swap-others",
-		.is_done = is_swapped,
+		.is_done = nic_has_dependents,
 		.kind = STEP_WORKER,
-		.perform = swap_others,
+		.perform = nic_swap_dependents,
 		.deadline_ms = LOAD_DEADLINE_MS },
 	{ .name = "unblock",
-		.is_done = is_swapped,
+		.is_done = nic_is_swapped,
 		.kind = STEP_WORKER,
 		.perform = nic_unblock,
 		.deadline_ms = FILES_DEADLINE_MS,
@@ -254,9 +291,9 @@ static const struct step nic_steps[] = {
 		.undo = forget_fingerprint },
 	{ .name = "tell-ready", .perform = tell_ready, .undo = clear_flag },
 	{ .name = "keep-modules",
-		.wanted = swap_is_settled,
+		.wanted = nic_is_committed,
 		.kind = STEP_WORKER,
-		.perform = swap_keep,
+		.perform = nic_keep_modules,
 		.deadline_ms = FILES_DEADLINE_MS,
 		.may_fail = true },
 };

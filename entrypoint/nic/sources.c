@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "entrypoint/nic/sources.h"
-
 #include <fcntl.h>
 #include <limits.h>
 #include <string.h>

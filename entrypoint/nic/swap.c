@@ -1,88 +1,318 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The way there: old modules out, ours in, what leant on the old ones in again. */
-#include "entrypoint/nic/swap.h"
-
+#include <inttypes.h>
 #include <string.h>
 
-#include "common/fs.h"
+#include "common/fnv.h"
 #include "entrypoint/engine/kill_point.h"
-#include "entrypoint/role/unload.h"
-#include "entrypoint/nic/debt.h"
-#include "entrypoint/nic/refusals.h"
-#include "entrypoint/nic/swapper.h"
+#include "entrypoint/nic/nic.h"
 #include "entrypoint/rdma/release.h"
+#include "entrypoint/role/insert.h"
+#include "entrypoint/role/loaded.h"
+#include "entrypoint/role/parameters_now.h"
+#include "entrypoint/role/prove.h"
 #include "entrypoint/role/role_parameters.h"
+#include "entrypoint/role/unload.h"
 #include "module/sysmodule.h"
 
 /* How often modules that udev brought in the middle are taken out again. */
-#define RIVALS_MAX 3
+#define CONFLICTS_MAX 3
 
-bool swap_is_owed(const struct role *role)
+/* ---- the context */
+
+static void report_skipped(void *context, const char *text)
 {
-	return fs_exists(role->root_fd, NIC_SWAP_PATH);
+	nic_note(context, "%s", text);
 }
 
-bool swap_stays(const struct role *role)
+int swap_open(struct swap_context *swap, struct action *action)
 {
-	return !swap_is_owed(role) && (role->plan.start_failed || !role->options.restore_inbox);
+	struct nic *nic = nic_of(action->role);
+	const char *host = nic->role.host_root;
+	const char *folder = nic->inputs.journal_folder;
+	const char *slash = strrchr(folder, '/');
+
+	*swap = (struct swap_context){ .action = action, .nic = nic, .role = &nic->role };
+	if (snprintf(swap->kept, PATH_MAX, "%s/loaded", folder) >= PATH_MAX ||
+		snprintf(swap->kept_of, PATH_MAX, "%s/loaded/%s", folder, nic->role.krel) >=
+			PATH_MAX)
+		return action_fail(
+			action, REASON_INTERNAL, -ENAMETOOLONG, "the inventory's path is too long");
+	(void) snprintf(
+		swap->kept_in, PATH_MAX, "%.*s", slash ? (int) (slash - folder) : 0, folder);
+	swap->lookup = (struct module_lookup){
+		.root_fd = nic->role.root_fd,
+		.krel = nic->role.krel,
+		.host = host + (*host == '/'),
+		.kept = swap->kept_of,
+		.kept_in = swap->kept_in,
+		.tell = report_skipped,
+		.tell_context = action,
+	};
+	return 0;
 }
 
-/* Whether the way back will be the very one is told while there still is a choice. */
-static int tell_not_at_hand(struct swapper *swapper, const struct swap_plan *plan)
+void swap_close(struct swap_context *swap)
 {
+	loader_close(&swap->own_tree);
+	loader_close(&swap->host_tree);
+	module_lookup_free(&swap->lookup);
+}
+
+static struct loader *open_tree(
+	struct swap_context *swap, const char *prefix, struct loader **tree, struct error *error)
+{
+	if (!*tree && loader_open(swap->role->root_fd, prefix, swap->role->krel, tree, error) < 0)
+		*tree = NULL;
+	return *tree;
+}
+
+struct loader *swap_own_tree(struct swap_context *swap, struct error *error)
+{
+	return open_tree(swap, "", &swap->own_tree, error);
+}
+
+struct loader *swap_host_tree(struct swap_context *swap, struct error *error)
+{
+	return open_tree(swap, swap->role->host_root, &swap->host_tree, error);
+}
+
+bool swap_tree_has(struct loader *tree, const char *name)
+{
+	_cleanup_free_ char *path = NULL;
+	struct error ignored;
+
+	return loader_file(tree, name, &path, &ignored) == 0;
+}
+
+static enum loaded compare_file(const struct role *role, const char *name, const char *path)
+{
+	_cleanup_(elf_module_close) struct elf_module *file = NULL;
+	struct error ignored;
+
+	if (elf_module_open_brief(role->root_fd, path, &file, &ignored) < 0)
+		return LOADED_OTHER;
+	return loaded_compare(role->root_fd, name, file);
+}
+
+bool swap_is_ours(struct swap_context *swap, const char *name)
+{
+	const struct role *role = swap->role;
+	_cleanup_free_ char *path = NULL;
+	struct error ignored;
+	struct loader *own = swap_own_tree(swap, &ignored);
+	enum loaded build;
+
+	if (!sysmodule_exists(role->root_fd, name) || sysmodule_is_built_in(role->root_fd, name) ||
+		!own || loader_file(own, name, &path, &ignored) < 0)
+		return false;
+	build = compare_file(role, name, path);
+	return build == LOADED_SAME || (build == LOADED_UNKNOWN && loader_inserted(own, name));
+}
+
+/* ---- one module */
+
+static bool has_word(const char *text, const char *word)
+{
+	size_t length = strlen(word);
+
+	for (const char *at = text; (at = strstr(at, word)) != NULL; at += length)
+		if ((at == text || at[-1] == ' ') && (at[length] == ' ' || at[length] == '\0'))
+			return true;
+	return false;
+}
+
+/* What was a default, and is one again, is no loss. */
+static void report_left_out(
+	struct swap_context *swap, const char *name, const struct strv *left_out)
+{
+	_cleanup_strv_ struct strv lost = { 0 };
+	_cleanup_free_ char *words = NULL;
+	_cleanup_free_ char *now = NULL;
+
+	if (!left_out->count || parameters_now(swap->role->root_fd, name, &now) < 0)
+		return;
+	for (size_t i = 0; i < left_out->count; i++)
+		if (!has_word(now, left_out->items[i]) && strv_push(&lost, left_out->items[i]) < 0)
+			return;
+	words = lost.count ? strv_join(&lost, " ") : NULL;
+	if (words)
+		nic_note(swap->action,
+			"%s does not get back %.500s: this build has no such parameter, or one "
+			"that cannot be passed back",
+			name, words);
+}
+
+static int choose_options(const struct role *role, const char *path, const char *options,
+	char **ret, struct strv *left_out, struct error *error)
+{
+	_cleanup_(elf_module_close) struct elf_module *file = NULL;
+	int r = elf_module_open(role->root_fd, path, &file, error);
+
+	if (r < 0)
+		return r;
+	if (parameters_for_file(file, options ? options : "", ret, left_out) < 0)
+		return error_set_errno(error, -ENOMEM, "/%s", path + (*path == '/'));
+	return 0;
+}
+
+static int insert(struct swap_context *swap, const struct swap_module *module, const char *path,
+	struct error *error)
+{
+	const struct role *role = swap->role;
+	struct action *action = swap->action;
+	_cleanup_strv_ struct strv left_out = { 0 };
+	_cleanup_free_ char *chosen = NULL;
+	struct insertion insertion = {
+		.root_fd = role->root_fd, .path = path, .name = module->name
+	};
+	int r = choose_options(role, path, module->options, &chosen, &left_out, error);
+
+	if (r < 0)
+		return r;
+	insertion.options = chosen;
+	r = insert_file(&insertion, action->worker, &action->reason, error);
+	if (r == -EINVAL && *chosen) {
+		insertion.options = "";
+		r = insert_file(&insertion, action->worker, &action->reason, error);
+		if (r == 0)
+			nic_note(action, "%s takes not back \"%.500s\": it came without",
+				module->name, chosen);
+	}
+	if (r < 0)
+		return r;
+	report_left_out(swap, module->name, &left_out);
+	/* Where nothing is shown, nothing better is known than that the kernel took the file. */
+	if (compare_file(role, module->name, path) == LOADED_OTHER)
+		return error_set(error, -EEXIST,
+			"%s is loaded, but from another file than /%s: something on the host loads "
+			"modules meanwhile (udev?)",
+			module->name, path + (*path == '/'));
+	return 0;
+}
+
+static int load_dependencies(
+	struct swap_context *swap, struct loader *tree, const char *name, struct error *error)
+{
+	_cleanup_strv_ struct strv names = { 0 };
+	int r = loader_resolve(tree, name, &names, error);
+
+	for (size_t i = 0; r == 0 && i < names.count; i++)
+		if (strcmp(names.items[i], name) != 0 &&
+			!sysmodule_is_live(swap->role->root_fd, names.items[i]))
+			r = loader_load(tree, swap->action->worker, names.items[i],
+				&swap->action->reason, error);
+	return r;
+}
+
+int swap_load_build(
+	struct swap_context *swap, const struct swap_module *module, struct error *error)
+{
+	_cleanup_free_ char *path = NULL;
+	char loaded[BUILD_ID_HEX_SIZE];
+	int r;
+
+	sysmodule_build_id(swap->role->root_fd, module->name, loaded);
+	if (*loaded && strcmp(loaded, module->build_id) == 0)
+		return 0;
+	r = module_find(&swap->lookup, module->name, module->build_id, &path);
+	if (r < 0)
+		return error_set_errno(error, r, "the file of %s with the build id %s",
+			module->name, *module->build_id ? module->build_id : "(none)");
+	/* What else it needs was there when it was loaded, and may have gone with ours. */
+	if (module_is_of_host(&swap->lookup, path)) {
+		struct loader *host = swap_host_tree(swap, error);
+
+		r = host ? load_dependencies(swap, host, module->name, error) : -ENOENT;
+	}
+	return r < 0 ? r : insert(swap, module, path, error);
+}
+
+int swap_load(struct swap_context *swap, struct loader *tree, const struct swap_module *module,
+	struct error *error)
+{
+	_cleanup_free_ char *path = NULL;
+	int r = loader_file(tree, module->name, &path, error);
+
+	if (r == 0)
+		r = load_dependencies(swap, tree, module->name, error);
+	return r < 0 ? r : insert(swap, module, path, error);
+}
+
+int swap_unload(struct swap_context *swap, const struct strv *names, struct strv *removed)
+{
+	const struct unload unload = {
+		.root_fd = swap->role->root_fd,
+		.modules = names,
+		.device_prefixes = swap->role->devices,
+		.holders_too = true,
+	};
+	struct action *action = swap->action;
+	int r = unload_modules(&unload, action->worker, removed, &action->error);
+
+	return action_reason(action, r == -EBUSY ? REASON_MODULE_IN_USE : REASON_UNLOAD_FAILED, r);
+}
+
+/* ---- out */
+
+/* Whether the rollback will bring the very builds is reported while there still is a choice. */
+static int report_lost_files(struct swap_context *swap)
+{
+	const struct swap_plan *plan = &swap->nic->swap;
 	_cleanup_strv_ struct strv missing = { 0 };
 	_cleanup_free_ char *names = NULL;
-	int r = 0;
 
-	for (size_t i = 0; r == 0 && i < plan->go_count; i++) {
-		_cleanup_free_ char *path = NULL;
+	for (size_t i = 0; i < plan->go_count; i++) {
 		const struct swap_module *module = &plan->go[i];
+		_cleanup_free_ char *path = NULL;
+		int r;
 
 		if (module->part == SWAP_PEERMEM)
 			continue;
-		r = at_hand_find(&swapper->at_hand, module->name, module->build_id, &path);
+		r = module_find(&swap->lookup, module->name, module->build_id, &path);
 		if (r == -ENOENT)
 			r = strv_pushf(&missing, "%s (%.12s)", module->name, module->build_id);
+		if (r < 0)
+			return r;
 	}
-	if (r < 0 || !missing.count)
-		return r;
+	if (!missing.count)
+		return 0;
 	names = strv_join(&missing, ", ");
 	if (!names)
 		return -ENOMEM;
-	swapper_tell(swapper,
+	nic_note(swap->action,
 		"the files of these loaded modules are nowhere at hand (by build id): %.600s: should "
 		"the swap fail, the host's own modules come instead",
 		names);
 	return 0;
 }
 
-/* Those of the plan that are there, without nvidia_peermem, which is asked to go. */
-static int list_going(const struct swapper *swapper, struct strv *going)
+int nic_swap_out(struct action *action)
 {
-	const struct swap_plan *plan = &swapper->nic->swap;
-	int r = 0;
-
-	for (size_t i = 0; r == 0 && i < plan->go_count; i++)
-		if (plan->go[i].part != SWAP_PEERMEM &&
-			sysmodule_exists(swapper->role->root_fd, plan->go[i].name))
-			r = strv_push(going, plan->go[i].name);
-	return r;
-}
-
-static int take_out(struct swapper *swapper)
-{
-	struct action *action = swapper->action;
+	_cleanup_(swap_close) struct swap_context swap = { 0 };
 	_cleanup_strv_ struct strv removed = { 0 };
 	_cleanup_strv_ struct strv going = { 0 };
-	const struct unload unload = {
-		.root_fd = swapper->role->root_fd,
-		.modules = &going,
-		.device_prefixes = swapper->role->devices,
-	};
-	int r = list_going(swapper, &going);
+	struct unload unload = { .modules = &going };
+	const struct swap_plan *plan;
+	int r = swap_open(&swap, action);
 
+	if (r < 0 || swap.nic->swap.same)
+		return r;
+	plan = &swap.nic->swap;
+	/* Since the comparison the proof and the save took their time. */
+	r = nic_refuse(action, plan);
 	if (r < 0)
-		return action_fail(action, REASON_INTERNAL, r, "out of memory");
+		return r;
+	if (report_lost_files(&swap) < 0)
+		return action_fail(action, REASON_INTERNAL, -ENOMEM, "out of memory");
+	r = journal_begin(swap.role, plan, &swap.lookup, &action->error);
+	if (r < 0)
+		return action_reason(action, REASON_MOUNT_FAILED, r);
+	/* Without nvidia_peermem, which is asked to go. */
+	for (size_t i = 0; i < plan->go_count; i++)
+		if (plan->go[i].part != SWAP_PEERMEM &&
+			sysmodule_exists(swap.role->root_fd, plan->go[i].name) &&
+			strv_push(&going, plan->go[i].name) < 0)
+			return action_fail(action, REASON_INTERNAL, -ENOMEM, "out of memory");
 	if (!going.count)
 		return 0;
 	/* At the last moment: from here on GPUs have no direct way to the network. */
@@ -90,121 +320,267 @@ static int take_out(struct swapper *swapper)
 	if (r < 0)
 		return r;
 	kill_point("swap:peermem");
+	unload.root_fd = swap.role->root_fd;
+	unload.device_prefixes = swap.role->devices;
 	r = unload_modules(&unload, action->worker, &removed, &action->error);
 	return action_reason(action, r == -EBUSY ? REASON_MODULE_IN_USE : REASON_UNLOAD_FAILED, r);
 }
 
-static int prepare_out(struct swapper *swapper)
-{
-	struct action *action = swapper->action;
-	const struct swap_plan *plan = &swapper->nic->swap;
-	int r = tell_not_at_hand(swapper, plan);
-
-	if (r < 0)
-		return action_fail(action, REASON_INTERNAL, r, "out of memory");
-	r = debt_enter(swapper->role, plan, &swapper->at_hand, &action->error);
-	return action_reason(action, REASON_MOUNT_FAILED, r);
-}
-
-int swap_out(struct action *action)
-{
-	_cleanup_(swapper_close) struct swapper swapper = { 0 };
-	int r = swapper_open(&swapper, action);
-
-	if (r < 0 || swapper.nic->swap.same)
-		return r;
-	/* Since the comparison the proof and the save took their time. */
-	r = refusals_check(action, &swapper.nic->swap);
-	if (r == 0)
-		r = prepare_out(&swapper);
-	return r < 0 ? r : take_out(&swapper);
-}
+/* ---- in */
 
 /* Modules that shall be the image's and are there in another build. */
-static int list_rivals(struct swapper *swapper, struct strv *rivals)
+static int list_conflicting(struct swap_context *swap, struct strv *conflicting)
 {
-	const struct role *role = swapper->role;
-	const struct strv *load = &swapper->nic->swap.load;
-	int r = 0;
+	const struct role *role = swap->role;
+	const struct strv *load = &swap->nic->swap.load;
 
-	for (size_t i = 0; r == 0 && i < load->count; i++)
+	for (size_t i = 0; i < load->count; i++)
 		if (strv_contains(&role->driver_modules, load->items[i]) &&
 			sysmodule_exists(role->root_fd, load->items[i]) &&
 			!sysmodule_is_built_in(role->root_fd, load->items[i]) &&
-			!swapper_is_ours(swapper, load->items[i]))
-			r = strv_push(rivals, load->items[i]);
-	return r;
+			!swap_is_ours(swap, load->items[i]) &&
+			strv_push(conflicting, load->items[i]) < 0)
+			return -ENOMEM;
+	return 0;
 }
 
-static int load_ours(struct swapper *swapper)
+static int load_ours(struct swap_context *swap, struct loader *own)
 {
-	struct action *action = swapper->action;
-	const struct strv *load = &swapper->nic->swap.load;
-	struct loader *own = swapper_own(swapper, &action->error);
-	int r = own ? 0 : -ENOENT;
+	struct action *action = swap->action;
+	const struct strv *load = &swap->nic->swap.load;
 
-	for (size_t i = 0; r == 0 && i < load->count; i++)
-		r = loader_load(
+	for (size_t i = 0; i < load->count; i++) {
+		int r = loader_load(
 			own, action->worker, load->items[i], &action->reason, &action->error);
-	return r;
+
+		if (r < 0)
+			return r;
+	}
+	return 0;
 }
 
-/* @code: how our own load ended. 1: they are gone, try again. */
-static int take_rivals_out(struct swapper *swapper, const struct strv *rivals, int attempt)
+static int unload_conflicting(
+	struct swap_context *swap, const struct strv *conflicting, int attempt)
 {
-	struct action *action = swapper->action;
+	struct action *action = swap->action;
 	_cleanup_strv_ struct strv removed = { 0 };
-	_cleanup_free_ char *names = strv_join(rivals, ", ");
+	_cleanup_free_ char *names = strv_join(conflicting, ", ");
 	int r;
 
 	if (!names)
 		return action_fail(action, REASON_INTERNAL, -ENOMEM, "out of memory");
-	if (attempt == RIVALS_MAX)
+	if (attempt == CONFLICTS_MAX)
 		return action_fail(action, REASON_LOAD_FAILED, -EEXIST,
 			"something on the host (udev?) loads its own %.300s again and again while "
 			"the image's modules come: keep it from that with a blacklist line in its "
 			"modprobe.d",
 			names);
-	swapper_tell(swapper,
+	nic_note(action,
 		"the host loaded its own %.300s in the middle of the swap: taken out again", names);
-	r = swapper_remove(swapper, rivals, &removed);
-	if (swapper->own)
-		loader_forget(swapper->own, &removed); /* ours that held them went, too */
-	return r < 0 ? r : 1;
-}
-
-/* 1: once more. */
-static int try_in(struct swapper *swapper, int attempt)
-{
-	struct action *action = swapper->action;
-	_cleanup_strv_ struct strv rivals = { 0 };
-	int loaded = load_ours(swapper);
-	int r = list_rivals(swapper, &rivals);
-
-	if (r < 0)
-		return action_fail(action, REASON_INTERNAL, r, "out of memory");
-	if (rivals.count)
-		return take_rivals_out(swapper, &rivals, attempt);
-	return action_reason(action, REASON_LOAD_FAILED, loaded);
-}
-
-static int bring_ours(struct swapper *swapper)
-{
-	struct action *action = swapper->action;
-	struct loader *own = swapper_own(swapper, &action->error);
-	int r = own ? role_parameters_remember(swapper->role, own, &action->error) : -ENOENT;
-
-	if (r < 0)
-		return action_reason(action, REASON_MOUNT_FAILED, r);
-	for (int attempt = 0; (r = try_in(swapper, attempt)) > 0; attempt++)
-		kill_point("swap:rivals");
+	r = swap_unload(swap, conflicting, &removed);
+	loader_forget(swap->own_tree, &removed); /* ours that held them went, too */
 	return r;
 }
 
-int swap_in(struct action *action)
+int nic_swap_in(struct action *action)
 {
-	_cleanup_(swapper_close) struct swapper swapper = { 0 };
-	int r = swapper_open(&swapper, action);
+	_cleanup_(swap_close) struct swap_context swap = { 0 };
+	struct loader *own;
+	int r = swap_open(&swap, action);
 
-	return r < 0 || swapper.nic->swap.same ? r : bring_ours(&swapper);
+	if (r < 0 || swap.nic->swap.same)
+		return r;
+	r = journal_enter(swap.role->root_fd, PHASE_LOADING, &action->error);
+	if (r < 0)
+		return action_reason(action, REASON_MOUNT_FAILED, r);
+	own = swap_own_tree(&swap, &action->error);
+	r = own ? role_parameters_remember(swap.role, own, &action->error) : -ENOENT;
+	if (r < 0)
+		return action_reason(action, REASON_MOUNT_FAILED, r);
+	for (int attempt = 0;; attempt++) {
+		_cleanup_strv_ struct strv conflicting = { 0 };
+		int loaded = load_ours(&swap, own);
+
+		if (list_conflicting(&swap, &conflicting) < 0)
+			return action_fail(action, REASON_INTERNAL, -ENOMEM, "out of memory");
+		if (!conflicting.count)
+			return action_reason(action, REASON_LOAD_FAILED, loaded);
+		r = unload_conflicting(&swap, &conflicting, attempt);
+		if (r < 0)
+			return r;
+		kill_point("swap:conflicting");
+	}
+}
+
+/* ---- dependents */
+
+/* Proves that it will load on what is there now, and loads it. */
+static int load_proven(struct swap_context *swap, struct loader *tree, const char *prefix,
+	const struct swap_module *module, struct error *why)
+{
+	_cleanup_strv_ struct strv names = { 0 };
+	const struct prove_request request = { .prefix = prefix, .modules = &names };
+	int r = strv_push(&names, module->name);
+
+	if (r == 0)
+		r = prove_tree(swap->action, &request);
+	if (r < 0) {
+		*why = swap->action->error;
+		return r;
+	}
+	return swap_load(swap, tree, module, why);
+}
+
+static int load_dependent(struct swap_context *swap, const struct swap_module *module,
+	bool of_image, struct error *why)
+{
+	struct loader *own = of_image ? swap_own_tree(swap, why) : NULL;
+	const char *host_root = swap->role->host_root;
+	struct loader *host;
+
+	if (own && swap_tree_has(own, module->name))
+		return load_proven(swap, own, "", module, why);
+	if (!of_image && swap_load_build(swap, module, why) == 0)
+		return 0;
+	host = swap_host_tree(swap, why);
+	if (!host)
+		return -ENOENT;
+	if (!swap_tree_has(host, module->name))
+		return error_set(why, -ENOENT,
+			"%s of the host has no such module, and it is nowhere else at hand",
+			host_root);
+	return load_proven(swap, host, host_root, module, why);
+}
+
+/* One look at all of them, last gone first. */
+static int load_absent(struct swap_context *swap, const struct swap_plan *pending, bool of_image,
+	struct strv *missing, bool *progress)
+{
+	*progress = false;
+	for (size_t i = pending->go_count; i-- > 0;) {
+		const struct swap_module *module = &pending->go[i];
+		struct error why = { "" };
+
+		/* In a rollback the driver itself is not a dependent. */
+		if (module->part == SWAP_PEERMEM || (!of_image && module->part == SWAP_OURS) ||
+			sysmodule_exists(swap->role->root_fd, module->name))
+			continue;
+		if (load_dependent(swap, module, of_image, &why) == 0)
+			*progress = true;
+		else if (strv_pushf(missing, "%s: %s", module->name, why.text) < 0)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+int swap_load_dependents(struct swap_context *swap, const struct swap_plan *pending, bool of_image,
+	struct strv *missing)
+{
+	_cleanup_strv_ struct strv absent = { 0 };
+	struct action *action = swap->action;
+	bool progress = true;
+	struct error error;
+
+	/* One may need another that comes later in the order: of a killed container's, say. */
+	do {
+		strv_free(&absent);
+		if (load_absent(swap, pending, of_image, &absent, &progress) < 0)
+			return -ENOMEM;
+	} while (absent.count && progress);
+	action->reason = REASON_INTERNAL;
+	action->error = (struct error){ "" };
+	for (size_t i = 0; i < absent.count; i++)
+		if (strv_push(missing, absent.items[i]) < 0)
+			return -ENOMEM;
+	for (size_t i = 0; i < missing->count; i++)
+		nic_note(action, "does not come back: %s", missing->items[i]);
+	if (journal_set_list(swap->role->root_fd, JOURNAL_MISSING, missing, &error) < 0)
+		nic_note(action, "%s", error.text);
+	return 0;
+}
+
+int nic_swap_dependents(struct action *action)
+{
+	_cleanup_(swap_close) struct swap_context swap = { 0 };
+	_cleanup_journal_ struct journal journal = { 0 };
+	_cleanup_strv_ struct strv missing = { 0 };
+	int r = swap_open(&swap, action);
+
+	if (r < 0)
+		return r;
+	if (!journal_is_pending(swap.role->root_fd))
+		return 0; /* nothing ever went */
+	r = journal_enter(swap.role->root_fd, PHASE_DEPENDENTS, &action->error);
+	if (r == 0)
+		r = journal_read(swap.role->root_fd, &journal, &action->error);
+	if (r < 0)
+		return action_reason(action, REASON_INTERNAL, r);
+	if (swap_load_dependents(&swap, &journal.pending, true, &missing) < 0)
+		return action_fail(action, REASON_INTERNAL, -ENOMEM, "out of memory");
+	return 0;
+}
+
+/* ---- copies for the next image */
+
+bool nic_is_committed(const void *role)
+{
+	return journal_phase(nic_of_const(role)->role.root_fd) == PHASE_COMMITTED;
+}
+
+/* The files of all modules of the image that are loaded as its own. */
+static int list_loaded(struct swap_context *swap, struct strv *paths, uint64_t *hash)
+{
+	const struct role *role = swap->role;
+	struct error ignored;
+	struct loader *own = swap_own_tree(swap, &ignored);
+
+	if (!own)
+		return -ENOENT;
+	*hash = FNV64_START;
+	for (size_t i = 0; i < role->driver_modules.count; i++) {
+		const char *name = role->driver_modules.items[i];
+		char build_id[BUILD_ID_HEX_SIZE];
+		_cleanup_free_ char *path = NULL;
+		int r;
+
+		if (!swap_is_ours(swap, name))
+			continue;
+		r = loader_file(own, name, &path, &ignored);
+		if (r == 0)
+			r = strv_push(paths, path + (*path == '/'));
+		if (r < 0)
+			return r;
+		sysmodule_build_id(role->root_fd, name, build_id);
+		*hash = fnv64_bytes(*hash, name, strlen(name) + 1);
+		*hash = fnv64_bytes(*hash, build_id, strlen(build_id) + 1);
+	}
+	return 0;
+}
+
+int nic_keep_modules(struct action *action)
+{
+	_cleanup_(swap_close) struct swap_context swap = { 0 };
+	_cleanup_strv_ struct strv paths = { 0 };
+	struct error why = { "" };
+	uint64_t hash;
+	char id[32];
+	int r;
+
+	if (swap_open(&swap, action) < 0)
+		return 0;
+	r = list_loaded(&swap, &paths, &hash);
+	if (r < 0) {
+		(void) error_set_errno(&why, r, "the image's module files");
+	} else {
+		(void) snprintf(id, sizeof(id), "%016" PRIx64, hash);
+		r = modules_keep(swap.role->root_fd, swap.kept, swap.role->krel, &paths, id, &why);
+	}
+	if (r < 0)
+		nic_note(action,
+			"%.600s: should the next image fail, the host's own modules come back "
+			"instead of these",
+			why.text);
+	else
+		journal_end(swap.role->root_fd, false);
+	return 0;
 }

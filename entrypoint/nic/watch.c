@@ -1,22 +1,114 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "entrypoint/nic/watch.h"
-
+#include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "common/clock.h"
+#include "common/fs.h"
 #include "entrypoint/nic/nic.h"
 #include "entrypoint/nic/report.h"
-#include "entrypoint/nic/swap.h"
 #include "entrypoint/role/role_list.h"
 #include "entrypoint/role/role_parameters.h"
 #include "module/sysmodule.h"
 
-/* The kernel's word of a module's end comes before its folder is gone. */
+#define REPORT_LIMIT ((size_t) 1024 * 1024)
+
+/* The kernel reports a module's end before its folder is gone. */
 #define SETTLE_MS 250
 
 /* In the status, which is for people; the rest is in the report. */
 #define DETAIL_NAMED 4
+
+/* ---- the report, for status and metrics */
+
+static const char *const keys[] = {
+	[NIC_REPORT_WENT] = "went",
+	[NIC_REPORT_MISSING] = "missing",
+	[NIC_REPORT_UNRESTORED] = "unrestored",
+	[NIC_REPORT_PARAMETERS] = "parameters",
+	[NIC_REPORT_REPLACED] = "replaced",
+};
+
+const char *nic_report_key(enum nic_report_list list)
+{
+	return keys[list];
+}
+
+void nic_report_free(struct nic_report *report)
+{
+	for (size_t i = 0; i < NIC_REPORT_LISTS; i++)
+		strv_free(&report->lists[i]);
+	*report = (struct nic_report){ .mode = "" };
+}
+
+/* The value behind "key=", or NULL. */
+static const char *value_of(const char *line, const char *key)
+{
+	size_t length = strlen(key);
+
+	return strncmp(line, key, length) == 0 && line[length] == '=' ? line + length + 1 : NULL;
+}
+
+static int take_line(const char *line, struct nic_report *report)
+{
+	const char *value;
+
+	if ((value = value_of(line, "mode")))
+		(void) snprintf(report->mode, sizeof(report->mode), "%s", value);
+	else if ((value = value_of(line, "swap")))
+		(void) snprintf(report->swap, sizeof(report->swap), "%s", value);
+	for (size_t i = 0; i < NIC_REPORT_LISTS; i++)
+		if ((value = value_of(line, keys[i])))
+			return strv_push(&report->lists[i], value);
+	return 0;
+}
+
+int nic_report_read(int root_fd, struct nic_report *report)
+{
+	_cleanup_strv_ struct strv lines = { 0 };
+	_cleanup_free_ char *text = NULL;
+	int r = fs_read(root_fd, NIC_REPORT_PATH, REPORT_LIMIT, &text, NULL);
+
+	if (r == 0)
+		r = strv_split(&lines, text, "\n");
+	for (size_t i = 0; r == 0 && i < lines.count; i++)
+		r = take_line(lines.items[i], report);
+	return r;
+}
+
+/* A message of the kernel's may have more than one line. */
+static void print_value(FILE *file, const char *key, const char *value)
+{
+	(void) fprintf(file, "%s=", key);
+	for (; *value; value++)
+		(void) fputc(*value == '\n' ? ' ' : *value, file);
+	(void) fputc('\n', file);
+}
+
+int nic_report_write(int root_fd, const struct nic_report *report)
+{
+	_cleanup_free_ char *text = NULL;
+	size_t size = 0;
+	FILE *file = open_memstream(&text, &size);
+
+	if (!file)
+		return -ENOMEM;
+	print_value(file, "mode", report->mode);
+	print_value(file, "swap", report->swap);
+	for (size_t i = 0; i < NIC_REPORT_LISTS; i++)
+		for (size_t j = 0; j < report->lists[i].count; j++)
+			print_value(file, keys[i], report->lists[i].items[j]);
+	if (fclose(file) != 0)
+		return -ENOMEM;
+	return fs_write_atomic(root_fd, NIC_REPORT_PATH, text, size, 0644);
+}
+
+void nic_report_remove(int root_fd)
+{
+	(void) unlinkat(root_fd, NIC_REPORT_PATH, 0);
+}
+
+/* ---- the watch */
 
 void nic_watch_free(struct nic_watch *watch)
 {
@@ -93,11 +185,10 @@ static int find_changed(const struct nic *nic, struct strv *changed)
 
 static int copy_list(const struct strv *from, struct strv *to)
 {
-	int r = 0;
-
-	for (size_t i = 0; r == 0 && i < from->count; i++)
-		r = strv_push(to, from->items[i]);
-	return r;
+	for (size_t i = 0; i < from->count; i++)
+		if (strv_push(to, from->items[i]) < 0)
+			return -ENOMEM;
+	return 0;
 }
 
 /* Lines with something behind the module's name. */
@@ -120,19 +211,22 @@ static int copy_parameters(const struct role *role, struct strv *to)
 static int fill_report(const struct nic *nic, struct nic_report *report)
 {
 	const struct swap_plan *swap = &nic->swap;
+	_cleanup_journal_ struct journal journal = { 0 };
+	struct error ignored;
 	int r = swap_plan_going(swap, &report->lists[NIC_REPORT_WENT]);
-	int missing, unrestored;
 
 	(void) snprintf(report->mode, sizeof(report->mode), "%s", nic_mode_name(nic->inputs.mode));
 	(void) snprintf(report->swap, sizeof(report->swap), "%s",
 		swap->same       ? "same"
 		: swap->go_count ? "swapped"
 				 : "loaded");
-	missing = role_list_read(&nic->role, SWAP_MISSING_LIST, &report->lists[NIC_REPORT_MISSING]);
-	unrestored = role_list_read(
-		&nic->role, NIC_UNRESTORED_LIST, &report->lists[NIC_REPORT_UNRESTORED]);
-	if (r == 0 && (missing == -ENOMEM || unrestored == -ENOMEM))
+	if (r == 0 && journal_read(nic->role.root_fd, &journal, &ignored) == -ENOMEM)
 		r = -ENOMEM;
+	if (r == 0)
+		r = copy_list(&journal.lists[JOURNAL_MISSING], &report->lists[NIC_REPORT_MISSING]);
+	if (r == 0)
+		r = copy_list(
+			&journal.lists[JOURNAL_UNRESTORED], &report->lists[NIC_REPORT_UNRESTORED]);
 	if (r == 0)
 		r = copy_parameters(&nic->role, &report->lists[NIC_REPORT_PARAMETERS]);
 	return r < 0 ? r : copy_list(&nic->watch.changed, &report->lists[NIC_REPORT_REPLACED]);
@@ -199,7 +293,7 @@ static bool is_same_list(const struct strv *one, const struct strv *other)
 	return true;
 }
 
-static void tell_changed(struct nic *nic)
+static void log_changed(struct nic *nic)
 {
 	struct log *log = &nic->role.log;
 	char text[ERROR_TEXT_SIZE];
@@ -223,7 +317,7 @@ static void look_again(struct nic *nic)
 	strv_free(&nic->watch.changed);
 	nic->watch.changed = changed;
 	changed = (struct strv){ 0 };
-	tell_changed(nic);
+	log_changed(nic);
 	publish(nic);
 }
 

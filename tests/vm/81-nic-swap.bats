@@ -67,8 +67,9 @@ expect_other_builds() {
     [ -s /tmp/builds.now ] || fail "nothing is loaded"
     ! grep -Fxf "$1" /tmp/builds.now || fail "builds of $1 are loaded"
 }
+journal=/run/mellanox/drivers/slipway/swap.journal
 expect_settled() {
-    [ ! -e /run/mellanox/drivers/slipway/nic.swap ] || fail "the way back is still owed"
+    ! grep -E '^phase name=(unloading|loading|dependents|restoring|rollback)$' $journal || fail "a swap is still pending"
 }
 kept=/var/opt/mofed-container/inventory/.slipway/loaded
 meddle() { insmod /case/meddle.ko "$@"; }
@@ -97,7 +98,7 @@ expect_other_builds /tmp/inbox
 builds >/tmp/ofed
 expect_settled
 log_has nic 'unloaded rpcrdma'
-loaded rpcrdma || fail "rpcrdma has not come back on OFED: $(cat /run/mellanox/drivers/slipway/nic.missing)"
+loaded rpcrdma || fail "rpcrdma has not come back on OFED: $(grep ^missing $journal)"
 [ "$(ls $kept/*/*.ko* | wc -l)" -ge 9 ] || fail "the loaded files were not kept"
 stop_clean nic
 expect_builds /tmp/ofed
@@ -107,7 +108,7 @@ wait_ready other 120
 expect_other_builds /tmp/inbox
 expect_other_builds /tmp/ofed
 expect_settled
-loaded rpcrdma || fail "rpcrdma has not come back on the other OFED: $(cat /run/mellanox/drivers/slipway/nic.missing)"
+loaded rpcrdma || fail "rpcrdma has not come back on the other OFED: $(grep ^missing $journal)"
 refute "the files of the OFED before were not at hand" container_log_has other 'nowhere at hand'
 [ "$(ls -d $kept/* | wc -l)" = 1 ] || fail "more than one set is kept"
 
@@ -116,7 +117,7 @@ expect_builds /tmp/inbox
 expect_parameters
 loaded rpcrdma || fail "rpcrdma has not come back"
 [ "$(build_id rpcrdma)" = "$rpcrdma" ] || fail "another rpcrdma"
-[ ! -e /run/mellanox/drivers/slipway/nic.inbox ] || fail "nic.inbox is still there"
+! grep '^own ' $journal || fail "the node's own modules are still in the journal"
 expect_settled
 echo "all came back"
 CASE
@@ -207,8 +208,8 @@ wait_ready nic 120
 builds >/tmp/ofed
 kill_hard nic
 wait_exit nic 20
-# As if it had been killed before it could say that it was done: what was there is owed.
-cp /run/mellanox/drivers/slipway/nic.inbox /run/mellanox/drivers/slipway/nic.swap
+# As if it had been killed before it could write that it was done: what was there is pending.
+sed -i -e 's/^phase .*/phase name=restoring/' -e 's/^own \(.*\)/&\ngo \1/' -e 's/^inserted \(.*\)/&\nload \1/' $journal
 echo "options mlx5_core prof_sel=many" >/etc/modprobe.d/zz-bad.conf
 meddle when=mlx5_ib take=ib_core
 start nic SLIPWAY_UNLOAD_DEADLINE_SECONDS=2
@@ -245,7 +246,7 @@ wait_ready other 120
 rmmod meddle
 expect_other_builds /tmp/inbox
 # Without a word of what was there the host's modules of these names are it.
-rm /run/mellanox/drivers/slipway/nic.inbox
+sed -i -e '/^own /d' -e '/^inserted /d' $journal
 stop_clean other
 builds >/tmp/builds.now
 [ "$(grep -cFxf /tmp/inbox /tmp/builds.now)" = "$(wc -l </tmp/inbox)" ] || fail "not all of the node's own are back"
@@ -317,7 +318,7 @@ expect_loaded rdma_rxe ib_srp
 [ "$(cat /sys/module/ib_srp/parameters/cmd_sg_entries)" = 17 ] || fail "ib_srp lost its parameter"
 expect_unloaded rpcrdma
 log_has nic 'does not come back: rpcrdma: '
-grep rpcrdma /run/mellanox/drivers/slipway/nic.missing
+grep '^missing .*rpcrdma' $journal
 exec_in nic slipway-init status | grep rpcrdma
 # What leans on OFED by now leans on the node's own after.
 stop_clean nic

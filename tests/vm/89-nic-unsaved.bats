@@ -84,10 +84,10 @@ boot_node
 configure_node
 network_state >/tmp/before
 # It finds all the same, ends that swap at once, and fails after it: there is nothing to go back from.
-killed_in_start swap:settle
+killed_in_start swap:ready
 start nic:nic-1 SLIPWAY_KILL_AT=tell-ready:before
 killed_at nic tell-ready:before
-[ ! -e /run/mellanox/drivers/slipway/nic.swap ] || fail "the swap is not over"
+! grep -E '^phase name=(unloading|loading|dependents|restoring|rollback)$' /run/mellanox/drivers/slipway/swap.journal || fail "the swap is not over"
 expect "OFED was unloaded" is_of nic-1 netdevsim
 expect_state /tmp/before "the network is not what it was"
 start nic:nic-1
@@ -96,7 +96,7 @@ stop_clean nic
 expect_inbox
 # It fails before it knows: back to what was there, with the network.
 forget_containers
-killed_in_start swap:settle
+killed_in_start swap:ready
 echo "options netdevsim devices=many" >/etc/modprobe.d/zz-bad.conf
 start nic:nic-1
 [ "$(wait_exit nic 120)" != 0 ] || fail "a value that the kernel refuses was taken"

@@ -4,8 +4,7 @@
 #include "common/error.h"
 #include "common/fs.h"
 #include "common/strv.h"
-#include "entrypoint/nic/modprobe_options.h"
-#include "entrypoint/nic/sources.h"
+#include "entrypoint/nic/nic.h"
 
 static void link_to(const struct folder *folder, const char *path, const char *target)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where the network's journal is found, and when modules may not go without one. */
+/* Where the network's state is found, and when modules may not go without one. */
 #include "tests/unit/support.h"
 
 #include <sys/stat.h>
@@ -7,16 +7,14 @@
 
 #include "common/fs.h"
 #include "entrypoint/netstate/network.h"
-#include "entrypoint/nic/debt.h"
-#include "entrypoint/nic/network_journal.h"
-#include "entrypoint/nic/network_steps.h"
+#include "entrypoint/nic/nic.h"
 
 #define THERE "inventory/.slipway/network.journal"
 #define HERE  "elsewhere/network.journal"
 
 static char here[] = "elsewhere", there[] = "inventory/.slipway";
 
-static struct nic life(const struct folder *folder, char *journal_folder)
+static struct nic container(const struct folder *folder, char *journal_folder)
 {
 	return (struct nic){ .role = { .root_fd = folder->fd },
 		.inputs = { .journal_folder = journal_folder } };
@@ -24,60 +22,61 @@ static struct nic life(const struct folder *folder, char *journal_folder)
 
 static void expect_path(const struct nic *nic, const char *path)
 {
-	_cleanup_free_ char *found = nic_journal_path(nic);
+	_cleanup_free_ char *found = nic_network_path(nic);
 
 	assert_string_equal(found, path);
 }
 
 /* Another pod of the same boot may have another inventory. */
-static void an_earlier_lifes_journal_is_found_where_that_one_had_it(void **state)
+static void an_earlier_containers_state_is_found_where_that_one_had_it(void **state)
 {
 	const struct folder *folder = *state;
-	struct nic first = life(folder, there), second = life(folder, here);
+	struct nic first = container(folder, there), second = container(folder, here);
 	struct error error = { "" };
 
 	folder_subfolder(folder, NIC_STATE_FOLDER);
 	expect_path(&first, THERE);
-	assert_int_equal(nic_journal_begin(&first, THERE, &error), 0);
+	assert_int_equal(nic_network_begin(&first, THERE, &error), 0);
 	expect_path(&second, HERE);
-	assert_false(nic_journal_is_there(&second));
+	assert_true(nic_network_is_whole(&second));
 	folder_write_text(folder, THERE, "state");
 	expect_path(&second, THERE);
-	assert_true(nic_journal_is_there(&second));
+	assert_false(nic_network_is_whole(&second));
 	assert_int_equal(unlinkat(folder->fd, THERE, 0), 0);
-	assert_int_equal(nic_journal_end(&second, THERE, &error), 0);
+	assert_int_equal(nic_network_end(&second, THERE, &error), 0);
 	expect_path(&second, HERE);
 }
 
 static void one_that_is_done_but_cannot_be_removed_is_done(void **state)
 {
 	const struct folder *folder = *state;
-	struct nic nic = life(folder, there);
+	struct nic nic = container(folder, there);
 	struct error error = { "" };
 
 	folder_subfolder(folder, NIC_STATE_FOLDER);
 	folder_write_text(folder, THERE, "state");
 	assert_false(nic_network_is_whole(&nic));
-	assert_int_equal(nic_journal_end(&nic, THERE, &error), 0);
+	assert_int_equal(nic_network_end(&nic, THERE, &error), 0);
 	assert_true(nic_network_is_whole(&nic));
-	/* The next save must not take it for an unfinished life's. */
-	assert_int_equal(nic_journal_begin(&nic, THERE, &error), 0);
+	/* The next save must not take it for an unfinished save's. */
+	assert_int_equal(nic_network_begin(&nic, THERE, &error), 0);
 	assert_false(fs_exists(folder->fd, THERE));
 	folder_write_text(folder, THERE, "new");
 	assert_false(nic_network_is_whole(&nic));
 }
 
-/* The folder was root's alone when that life began; who could write to it since is seen now. */
-static void a_journal_that_others_can_have_written_is_passed_over(void **state)
+/* The folder was root's alone when that container began; who could write to it since is seen now.
+ */
+static void a_state_that_others_can_have_written_is_skipped(void **state)
 {
 	static const char *const parts[] = { THERE, "inventory/.slipway", "inventory" };
 	const struct folder *folder = *state;
-	struct nic first = life(folder, there), second = life(folder, here);
+	struct nic first = container(folder, there), second = container(folder, here);
 	struct error error = { "" };
 
 	folder_subfolder(folder, NIC_STATE_FOLDER);
 	folder_write_text(folder, THERE, "state");
-	assert_int_equal(nic_journal_begin(&first, THERE, &error), 0);
+	assert_int_equal(nic_network_begin(&first, THERE, &error), 0);
 	expect_path(&second, THERE);
 	for (size_t i = 0; i < ARRAY_SIZE(parts); i++) {
 		mode_t usual = i ? 0755 : 0644;
@@ -85,48 +84,48 @@ static void a_journal_that_others_can_have_written_is_passed_over(void **state)
 		assert_int_equal(fchmodat(folder->fd, parts[i], 0777, 0), 0);
 		expect_path(&second, HERE);
 		assert_true(nic_network_is_whole(&first));
-		assert_true(nic_journal_is_distrusted(folder->fd, &error));
+		assert_true(nic_network_is_distrusted(folder->fd, &error));
 		assert_contains(error.text, "others than root may write");
 		assert_int_equal(fchmodat(folder->fd, parts[i], usual, 0), 0);
-		assert_false(nic_journal_is_distrusted(folder->fd, &error));
+		assert_false(nic_network_is_distrusted(folder->fd, &error));
 	}
 	expect_path(&second, THERE);
 	assert_int_equal(renameat(folder->fd, THERE, folder->fd, "planted"), 0);
 	assert_int_equal(symlinkat("../../planted", folder->fd, THERE), 0);
 	expect_path(&second, HERE);
 	/* The next save's is not what somebody left there. */
-	assert_int_equal(nic_journal_begin(&first, THERE, &error), 0);
+	assert_int_equal(nic_network_begin(&first, THERE, &error), 0);
 	assert_false(fs_exists(folder->fd, THERE));
 	assert_true(fs_exists(folder->fd, "planted"));
 }
 
-static void owe(const struct nic *nic, const char *name)
+static void begin_swap(const struct nic *nic, const char *name)
 {
-	_cleanup_(swap_plan_free) struct swap_plan debt = { .same = false };
+	_cleanup_journal_ struct journal journal = { .phase = PHASE_LOADING };
 	struct swap_module module = { .part = SWAP_OURS };
 	struct error error = { "" };
 
 	(void) snprintf(module.name, sizeof(module.name), "%s", name);
-	assert_int_equal(swap_plan_add(&debt, &module), 0);
-	assert_int_equal(debt_write(&nic->role, &debt, &error), 0);
+	assert_int_equal(swap_plan_add(&journal.pending, &module), 0);
+	assert_int_equal(journal_write(nic->role.root_fd, &journal, &error), 0);
 }
 
 static void a_failed_save_keeps_modules_where_they_are(void **state)
 {
 	const struct folder *folder = *state;
-	struct nic nic = life(folder, there);
+	struct nic nic = container(folder, there);
 
 	folder_subfolder(folder, NIC_STATE_FOLDER);
 	nic.role.plan.stop_failed = true;
-	/* Nothing is owed, nothing is asked for. */
+	/* Nothing is pending, nothing is asked for. */
 	assert_false(nic_network_is_at_risk(&nic.role));
-	/* RESTORE guesses what was there when nobody wrote it down. */
+	/* RESTORE guesses what was there when nobody recorded it. */
 	nic.role.options.restore_inbox = true;
 	assert_true(nic_network_is_at_risk(&nic.role));
 	nic.role.options.restore_inbox = false;
-	/* The debt counts, not this life's plan. */
+	/* The pending swap counts, not this start's plan. */
 	nic.swap.same = true;
-	owe(&nic, "mlx5_core");
+	begin_swap(&nic, "mlx5_core");
 	assert_true(nic_network_is_at_risk(&nic.role));
 	folder_write_text(folder, THERE, "state");
 	assert_false(nic_network_is_at_risk(&nic.role));
@@ -138,9 +137,9 @@ static void a_failed_save_keeps_modules_where_they_are(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		folder_test(an_earlier_lifes_journal_is_found_where_that_one_had_it),
+		folder_test(an_earlier_containers_state_is_found_where_that_one_had_it),
 		folder_test(one_that_is_done_but_cannot_be_removed_is_done),
-		folder_test(a_journal_that_others_can_have_written_is_passed_over),
+		folder_test(a_state_that_others_can_have_written_is_skipped),
 		folder_test(a_failed_save_keeps_modules_where_they_are),
 	};
 

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the NIC role's way back rests on: files by build id, kept copies, parameters, and debts. */
+/* What the NIC role's rollback rests on: files by build id, kept copies, and parameters. */
 #include "tests/unit/node_folder.h"
 
 #include "entrypoint/role/parameters_now.h"
-#include "entrypoint/nic/debt.h"
-#include "entrypoint/nic/kept.h"
-#include "entrypoint/role/roles.h"
+#include "entrypoint/nic/nic.h"
 
 #define HOST_TREE "host/lib/modules/" KREL
 #define KEPT      "inventory/.slipway/loaded"
@@ -33,9 +31,9 @@ static void build_id(char id[BUILD_ID_HEX_SIZE], unsigned char last)
 	(void) snprintf(id, BUILD_ID_HEX_SIZE, "%.38s%02x", BUILD_ID, last);
 }
 
-static struct at_hand at_hand_of(const struct folder *folder)
+static struct module_lookup lookup_of(const struct folder *folder)
 {
-	return (struct at_hand){
+	return (struct module_lookup){
 		.root_fd = folder->fd, .krel = KREL, .host = "host", .kept = KEPT "/" KREL
 	};
 }
@@ -43,15 +41,15 @@ static struct at_hand at_hand_of(const struct folder *folder)
 static void expect_at(
 	const struct folder *folder, const char *name, unsigned char last, const char *where)
 {
-	_cleanup_(at_hand_free) struct at_hand at_hand = at_hand_of(folder);
+	_cleanup_(module_lookup_free) struct module_lookup lookup = lookup_of(folder);
 	_cleanup_free_ char *path = NULL;
 	char id[BUILD_ID_HEX_SIZE];
 
 	build_id(id, last);
-	assert_int_equal(at_hand_find(&at_hand, name, id, &path), where ? 0 : -ENOENT);
+	assert_int_equal(module_find(&lookup, name, id, &path), where ? 0 : -ENOENT);
 	if (where)
 		assert_string_equal(path, where);
-	assert_int_equal(at_hand_on_host(&at_hand, name, id),
+	assert_int_equal(module_is_on_host(&lookup, name, id),
 		where && strncmp(where, "host/", strlen("host/")) == 0);
 }
 
@@ -60,13 +58,13 @@ static void a_name_is_that_of_the_file(void **state)
 	char name[ELF_STRUCT_NAME_SIZE];
 
 	(void) state;
-	assert_true(at_hand_module_of("kernel/a/mlx5-core.ko", name));
+	assert_true(module_of_path("kernel/a/mlx5-core.ko", name));
 	assert_string_equal(name, "mlx5_core");
-	assert_true(at_hand_module_of("ib_core.ko.xz", name));
+	assert_true(module_of_path("ib_core.ko.xz", name));
 	assert_string_equal(name, "ib_core");
-	assert_false(at_hand_module_of("modules.dep", name));
-	assert_false(at_hand_module_of(".ko", name));
-	assert_false(at_hand_module_of("ib_core.kopf", name));
+	assert_false(module_of_path("modules.dep", name));
+	assert_false(module_of_path(".ko", name));
+	assert_false(module_of_path("ib_core.kopf", name));
 }
 
 static void a_file_is_known_by_its_build_id_wherever_it_lies(void **state)
@@ -103,23 +101,23 @@ static void hear(void *context, const char *text)
 
 static int find_kept(const struct folder *folder, struct told *told)
 {
-	_cleanup_(at_hand_free) struct at_hand at_hand = at_hand_of(folder);
+	_cleanup_(module_lookup_free) struct module_lookup lookup = lookup_of(folder);
 	_cleanup_free_ char *path = NULL;
 	char id[BUILD_ID_HEX_SIZE];
 
 	*told = (struct told){ .count = 0 };
-	at_hand.kept_in = "inventory";
-	at_hand.tell = hear;
-	at_hand.tell_context = told;
+	lookup.kept_in = "inventory";
+	lookup.tell = hear;
+	lookup.tell_context = told;
 	build_id(id, 3);
-	(void) !at_hand_find(&at_hand, "ib_core", id, &path);
+	(void) !module_find(&lookup, "ib_core", id, &path);
 	free(path);
 	path = NULL;
-	return at_hand_find(&at_hand, "ib_core", id, &path);
+	return module_find(&lookup, "ib_core", id, &path);
 }
 
 /* Other containers have the inventory's folder, too. */
-static void what_others_could_have_kept_is_passed_over(void **state)
+static void what_others_could_have_kept_is_skipped(void **state)
 {
 	static const char *const parts[] = { "inventory", "inventory/.slipway", KEPT, KEPT "/" KREL,
 		KEPT "/" KREL "/ib_core.ko" };
@@ -165,11 +163,11 @@ static void links_of_the_host_mean_what_they_mean_there(void **state)
 
 static void without_an_id_nothing_is_found(void **state)
 {
-	_cleanup_(at_hand_free) struct at_hand at_hand = at_hand_of(*state);
+	_cleanup_(module_lookup_free) struct module_lookup lookup = lookup_of(*state);
 	_cleanup_free_ char *path = NULL;
 
 	write_build(*state, HOST_TREE "/kernel/ib_core.ko", 1);
-	assert_int_equal(at_hand_find(&at_hand, "ib_core", "", &path), -ENOENT);
+	assert_int_equal(module_find(&lookup, "ib_core", "", &path), -ENOENT);
 	assert_null(path);
 }
 
@@ -179,7 +177,7 @@ static int keep(const struct folder *folder, const char *files, const char *id)
 	struct error error;
 
 	assert_int_equal(strv_split(&paths, files, " "), 0);
-	return kept_replace(folder->fd, KEPT, KREL, &paths, id, &error);
+	return modules_keep(folder->fd, KEPT, KREL, &paths, id, &error);
 }
 
 static void only_the_last_set_is_kept(void **state)
@@ -296,174 +294,12 @@ static void only_what_the_file_takes_is_passed_back(void **state)
 	expect_passed("", "", "");
 }
 
-static void add(struct swap_plan *plan, const char *name, unsigned char last, enum swap_part part,
-	char *options)
-{
-	struct swap_module module = { .part = part, .options = options };
-
-	(void) snprintf(module.name, sizeof(module.name), "%s", name);
-	build_id(module.build_id, last);
-	assert_int_equal(swap_plan_add(plan, &module), 0);
-}
-
-static void expect_going(const struct swap_plan *plan, const char *names)
-{
-	_cleanup_strv_ struct strv going = { 0 };
-	_cleanup_free_ char *text = NULL;
-
-	assert_int_equal(swap_plan_going(plan, &going), 0);
-	text = going.count ? strv_join(&going, " ") : strdup("");
-	assert_string_equal(text, names);
-}
-
-static void what_an_earlier_life_owed_is_owed_still(void **state)
-{
-	_cleanup_(swap_plan_free) struct swap_plan debt = { 0 };
-	_cleanup_(swap_plan_free) struct swap_plan plan = { 0 };
-	_cleanup_strv_ struct strv coming = { 0 };
-	char was[] = "prof_sel=1";
-	char is[] = "prof_sel=2";
-
-	(void) state;
-	add(&debt, "mlx5_core", 1, SWAP_OURS, was);
-	assert_int_equal(strv_push(&debt.load, "mlx_compat"), 0);
-	/* Half of what that life loaded is there, and a module that came since. */
-	add(&plan, "irdma", 7, SWAP_THIRD_PARTY, NULL);
-	add(&plan, "mlx5_core", 2, SWAP_OURS, is);
-	add(&plan, "mlx_compat", 2, SWAP_OURS, NULL);
-	assert_int_equal(strv_push(&coming, "mlx5_core"), 0);
-	assert_int_equal(debt_merge(&debt, &plan, &coming), 0);
-	expect_going(&debt, "irdma mlx5_core");
-	assert_string_equal(debt.go[1].options, "prof_sel=1");
-	assert_int_equal(debt.load.count, 2);
-	assert_int_equal(debt_merge(&debt, &plan, &coming), 0);
-	expect_going(&debt, "irdma mlx5_core");
-	assert_int_equal(debt.load.count, 2);
-}
-
-static void the_nodes_own_is_what_the_hosts_tree_has(void **state)
-{
-	_cleanup_(at_hand_free) struct at_hand at_hand = at_hand_of(*state);
-	_cleanup_(swap_plan_free) struct swap_plan inbox = { 0 };
-	_cleanup_(swap_plan_free) struct swap_plan plan = { 0 };
-	char was[] = "prof_sel=1";
-	char is[] = "prof_sel=2";
-
-	write_build(*state, HOST_TREE "/kernel/ib_core.ko", 1);
-	add(&inbox, "ib_core", 1, SWAP_OURS, NULL);
-	add(&inbox, "mlx5_core", 1, SWAP_OURS, was);
-	/* Another OFED's is no news; the host's own, with other parameters, is. */
-	add(&plan, "nvidia_peermem", 3, SWAP_PEERMEM, NULL);
-	add(&plan, "mlx5_core", 2, SWAP_OURS, NULL);
-	add(&plan, "ib_core", 1, SWAP_OURS, is);
-	assert_int_equal(inbox_merge(&inbox, &plan, true, &at_hand), 0);
-	expect_going(&inbox, "ib_core mlx5_core");
-	assert_string_equal(inbox.go[0].options, "prof_sel=2");
-	assert_string_equal(inbox.go[1].options, "prof_sel=1");
-	/* When nothing is known all of it is. */
-	swap_plan_free(&inbox);
-	assert_int_equal(inbox_merge(&inbox, &plan, false, &at_hand), 0);
-	expect_going(&inbox, "mlx5_core ib_core");
-}
-
-static void enter(const struct role *role, const struct swap_plan *plan)
-{
-	_cleanup_(at_hand_free) struct at_hand at_hand = {
-		.root_fd = role->root_fd, .krel = KREL, .host = "host", .kept = KEPT "/" KREL
-	};
-	struct error error = { "" };
-
-	assert_int_equal(debt_enter(role, plan, &at_hand, &error), 0);
-}
-
-static void nothing_owed_is_written_down_too(void **state)
-{
-	const struct folder *folder = *state;
-	const struct role role = { .root_fd = folder->fd };
-	_cleanup_(swap_plan_free) struct swap_plan plan = { 0 };
-	_cleanup_(swap_plan_free) struct swap_plan inbox = { 0 };
-	_cleanup_(swap_plan_free) struct swap_plan debt = { 0 };
-	struct error error = { "" };
-
-	assert_int_equal(strv_push(&plan.load, "ib_core"), 0);
-	assert_int_equal(strv_push(&plan.load, "psample"), 0);
-	folder_module(folder, "psample", "0\n", NULL);
-	assert_int_equal(debt_read(&role, &debt, &error), -ENOENT);
-	enter(&role, &plan);
-	assert_int_equal(debt_read(&role, &debt, &error), 0);
-	assert_int_equal(inbox_read(&role, &inbox, &error), 0);
-	assert_int_equal(debt.go_count, 0);
-	assert_int_equal(inbox.go_count, 0);
-	/* What was there before is not ours to take away again. */
-	assert_int_equal(debt.load.count, 1);
-	assert_string_equal(debt.load.items[0], "ib_core");
-	debt_forget(&role);
-	assert_int_equal(debt_read(&role, &debt, &error), -ENOENT);
-}
-
-static void the_second_swap_of_a_boot_knows_the_nodes_own_still(void **state)
-{
-	const struct folder *folder = *state;
-	const struct role role = { .root_fd = folder->fd };
-	_cleanup_(swap_plan_free) struct swap_plan first = { 0 };
-	_cleanup_(swap_plan_free) struct swap_plan second = { 0 };
-	_cleanup_(swap_plan_free) struct swap_plan inbox = { 0 };
-	struct error error = { "" };
-	char own[] = "prof_sel=1";
-
-	write_build(folder, HOST_TREE "/kernel/mlx5_core.ko", 1);
-	add(&first, "mlx5_core", 1, SWAP_OURS, own);
-	assert_int_equal(strv_push(&first.load, "mlx5_core"), 0);
-	enter(&role, &first);
-	debt_forget(&role);
-	add(&second, "mlx5_core", 2, SWAP_OURS, NULL);
-	assert_int_equal(strv_push(&second.load, "mlx5_core"), 0);
-	enter(&role, &second);
-	assert_int_equal(inbox_read(&role, &inbox, &error), 0);
-	expect_going(&inbox, "mlx5_core");
-	assert_string_equal(inbox.go[0].options, "prof_sel=1");
-}
-
-/* Killed between the two files: what is owed is all that is known of the node's own. */
-static void a_debt_alone_tells_what_the_node_had(void **state)
-{
-	const struct folder *folder = *state;
-	const struct role role = { .root_fd = folder->fd };
-	_cleanup_(swap_plan_free) struct swap_plan debt = { 0 };
-	_cleanup_(swap_plan_free) struct swap_plan plan = { 0 };
-	_cleanup_(swap_plan_free) struct swap_plan inbox = { 0 };
-	struct error error = { "" };
-
-	add(&debt, "mlx5_core", 1, SWAP_OURS, NULL);
-	assert_int_equal(debt_write(&role, &debt, &error), 0);
-	assert_int_equal(strv_push(&plan.load, "mlx5_core"), 0);
-	enter(&role, &plan);
-	assert_int_equal(inbox_read(&role, &inbox, &error), 0);
-	expect_going(&inbox, "mlx5_core");
-}
-
-static void a_damaged_debt_keeps_no_start_from_going_on(void **state)
-{
-	const struct folder *folder = *state;
-	const struct role role = { .root_fd = folder->fd };
-	_cleanup_(swap_plan_free) struct swap_plan plan = { 0 };
-	_cleanup_(swap_plan_free) struct swap_plan debt = { 0 };
-	struct error error = { "" };
-
-	folder_write_text(folder, NIC_SWAP_PATH, "go name=ib_core\n");
-	assert_int_equal(debt_read(&role, &debt, &error), -EBADMSG);
-	add(&plan, "mlx5_core", 1, SWAP_OURS, NULL);
-	enter(&role, &plan);
-	assert_int_equal(debt_read(&role, &debt, &error), 0);
-	expect_going(&debt, "mlx5_core");
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_name_is_that_of_the_file),
 		folder_test(a_file_is_known_by_its_build_id_wherever_it_lies),
-		folder_test(what_others_could_have_kept_is_passed_over),
+		folder_test(what_others_could_have_kept_is_skipped),
 		folder_test(links_of_the_host_mean_what_they_mean_there),
 		folder_test(without_an_id_nothing_is_found),
 		folder_test(only_the_last_set_is_kept),
@@ -473,12 +309,6 @@ int main(void)
 		folder_test(parameters_are_read_as_they_are_passed_back),
 		folder_test(a_module_without_parameters_has_none),
 		cmocka_unit_test(only_what_the_file_takes_is_passed_back),
-		cmocka_unit_test(what_an_earlier_life_owed_is_owed_still),
-		folder_test(the_nodes_own_is_what_the_hosts_tree_has),
-		folder_test(nothing_owed_is_written_down_too),
-		folder_test(the_second_swap_of_a_boot_knows_the_nodes_own_still),
-		folder_test(a_debt_alone_tells_what_the_node_had),
-		folder_test(a_damaged_debt_keeps_no_start_from_going_on),
 	};
 
 	return cmocka_run_group_tests_name("nic_swap", tests, NULL, NULL);

@@ -184,12 +184,16 @@ static void the_second_look_finds_what_the_first_could_not(void **state)
 static void what_is_missing_is_in_the_report(void **state)
 {
 	const struct folder *folder = *state;
+	_cleanup_journal_ struct journal journal = { 0 };
 	_cleanup_nic_ struct nic nic;
 	_cleanup_free_ char *metrics = NULL;
 	_cleanup_(nic_report_free) struct nic_report report = { .mode = "" };
+	struct error error;
 
-	folder_write_text(folder, NIC_STATE_FOLDER "/nic.missing", "ib_iser: no file");
-	folder_write_text(folder, NIC_STATE_FOLDER "/nic.unrestored", "ens1: mtu\nens2: gone");
+	assert_int_equal(strv_push(&journal.lists[JOURNAL_MISSING], "ib_iser: no file"), 0);
+	assert_int_equal(strv_push(&journal.lists[JOURNAL_UNRESTORED], "ens1: mtu"), 0);
+	assert_int_equal(strv_push(&journal.lists[JOURNAL_UNRESTORED], "ens2: gone"), 0);
+	assert_int_equal(journal_write(folder->fd, &journal, &error), 0);
 	folder_write_text(
 		folder, NIC_STATE_FOLDER "/nic.parameters", "ib_core \nmlx5_core prof_sel=2 x=1\n");
 	serve(&nic, folder);

@@ -5,7 +5,7 @@
 #include <sys/wait.h>
 
 #include "entrypoint/contract.h"
-#include "entrypoint/nic/swap_make.h"
+#include "entrypoint/nic/nic.h"
 
 #define TREE "lib/modules/" KREL
 #define SET  TREE "/updates/ofed/"
@@ -447,7 +447,9 @@ static void an_image_without_its_first_module_is_told(void **state)
 static void a_plan_is_read_as_it_was_written(void **state)
 {
 	const struct folder *folder = *state;
-	_cleanup_(swap_plan_free) struct swap_plan again = { .same = true };
+	_cleanup_journal_ struct journal journal = { 0 };
+	_cleanup_journal_ struct journal read = { 0 };
+	const struct swap_plan *again = &read.plan;
 	_cleanup_bench_ struct bench bench;
 	struct error error;
 
@@ -456,15 +458,17 @@ static void a_plan_is_read_as_it_was_written(void **state)
 	load(folder, "mlx5_core", 0, 0, "");
 	folder_write_text(folder, "sys/module/mlx5_core/parameters/text", "a b=c %25\n");
 	assert_int_equal(make(&bench), 0);
-	assert_int_equal(swap_plan_write(folder->fd, NIC_PLAN_PATH, &bench.plan, &error), 0);
-	assert_int_equal(swap_plan_read(folder->fd, NIC_PLAN_PATH, &again, &error), 0);
-	assert_false(again.same);
-	assert_going(&again, "mlx5_core:ours ib_uverbs:ours");
-	assert_string_equal(again.go[0].options, "text=\"a b=c %25\"");
-	assert_string_equal(again.go[0].build_id, "");
-	assert_string_equal(again.go[1].build_id, bench.plan.go[1].build_id);
-	assert_int_equal(again.load.count, bench.plan.load.count);
-	assert_string_equal(again.load.items[0], "ib_uverbs");
+	journal.plan = bench.plan;
+	assert_int_equal(journal_write(folder->fd, &journal, &error), 0);
+	journal.plan = (struct swap_plan){ .same = false };
+	assert_int_equal(journal_read(folder->fd, &read, &error), 0);
+	assert_false(again->same);
+	assert_going(again, "mlx5_core:ours ib_uverbs:ours");
+	assert_string_equal(again->go[0].options, "text=\"a b=c %25\"");
+	assert_string_equal(again->go[0].build_id, "");
+	assert_string_equal(again->go[1].build_id, bench.plan.go[1].build_id);
+	assert_int_equal(again->load.count, bench.plan.load.count);
+	assert_string_equal(again->load.items[0], "ib_uverbs");
 }
 
 int main(void)

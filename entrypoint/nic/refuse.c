@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "entrypoint/nic/refusals.h"
-
-#include <limits.h>
+/*
+ * What keeps a swap from being done, found before the first module leaves. The container does not
+ * see the node's processes (no hostPID), so the kernel's reference counts are the evidence, and
+ * whatever processes are seen give them a name.
+ */
 #include <stdarg.h>
 #include <string.h>
 
@@ -24,9 +26,7 @@ struct refusals {
 	char users[REFUSAL_SIZE]; /* who has an RDMA device open, as far as it can be seen, or "" */
 };
 
-static int refuse(struct refusals *refusals, const char *format, ...) _printf_(2, 3);
-
-static int refuse(struct refusals *refusals, const char *format, ...)
+static _printf_(2, 3) int refuse(struct refusals *refusals, const char *format, ...)
 {
 	char text[REFUSAL_SIZE * 2];
 	va_list arguments;
@@ -34,8 +34,7 @@ static int refuse(struct refusals *refusals, const char *format, ...)
 	va_start(arguments, format);
 	(void) vsnprintf(text, sizeof(text), format, arguments);
 	va_end(arguments);
-	if (refusals->action->worker)
-		worker_report(refusals->action->worker, WORKER_NOTE, 0, "%s", text);
+	nic_note(refusals->action, "%s", text);
 	return strv_push(&refusals->texts, text);
 }
 
@@ -133,18 +132,6 @@ static int check_references(struct refusals *refusals, const struct swap_module 
 		module->name, references);
 }
 
-static int check_modules(struct refusals *refusals)
-{
-	int r = 0;
-
-	for (size_t i = 0; r == 0 && i < refusals->plan->go_count; i++) {
-		r = check_driver(refusals, &refusals->plan->go[i]);
-		if (r == 0)
-			r = check_references(refusals, &refusals->plan->go[i]);
-	}
-	return r;
-}
-
 static bool is_rdma_driver(int root_fd, const char *module)
 {
 	_cleanup_strv_ struct strv holders = { 0 };
@@ -164,21 +151,21 @@ static bool is_rdma_driver(int root_fd, const char *module)
  */
 static int check_core_users(struct refusals *refusals)
 {
-	static const char *const witnesses[] = { "ib_uverbs", "ib_umad", "rdma_ucm" };
+	static const char *const evidence[] = { "ib_uverbs", "ib_umad", "rdma_ucm" };
 	const char *driver = NULL;
 	int r = 0;
 
 	for (size_t i = 0; !driver && i < refusals->plan->go_count; i++)
 		if (is_rdma_driver(refusals->root_fd, refusals->plan->go[i].name))
 			driver = refusals->plan->go[i].name;
-	for (size_t i = 0; driver && r == 0 && i < ARRAY_SIZE(witnesses); i++) {
-		int references = own_references(refusals->root_fd, witnesses[i]);
+	for (size_t i = 0; driver && r == 0 && i < ARRAY_SIZE(evidence); i++) {
+		int references = own_references(refusals->root_fd, evidence[i]);
 
-		if (references && !swap_plan_goes(refusals->plan, witnesses[i]))
+		if (references && !swap_plan_find(refusals->plan, evidence[i]))
 			r = refuse(refusals,
 				"%s would have to go while RDMA devices are open: %s has %d "
 				"reference(s) of its own%s%s: stop the workload that uses them",
-				driver, witnesses[i], references, *refusals->users ? ", by " : "",
+				driver, evidence[i], references, *refusals->users ? ", by " : "",
 				refusals->users);
 	}
 	return r;
@@ -205,7 +192,7 @@ static bool module_of_driver(int root_fd, const char *device, char module[64])
 
 /* @device: a PF, as a path of /sys. */
 static int check_functions(
-	struct refusals *refusals, const char *device, const char *name, struct strv *told)
+	struct refusals *refusals, const char *device, const char *name, struct strv *reported)
 {
 	_cleanup_strv_ struct strv entries = { 0 };
 	int r = 0;
@@ -220,11 +207,11 @@ static int check_functions(
 			snprintf(path, sizeof(path), "%s/%s", device, entries.items[i]) >=
 				(int) sizeof(path) ||
 			!module_of_driver(refusals->root_fd, path, module) ||
-			swap_plan_goes(refusals->plan, module) ||
+			swap_plan_find(refusals->plan, module) ||
 			own_references(refusals->root_fd, module) == 0 ||
-			strv_contains(told, module))
+			strv_contains(reported, module))
 			continue;
-		r = strv_push(told, module);
+		r = strv_push(reported, module);
 		if (r == 0)
 			r = refuse(refusals,
 				"a virtual function of %s is passed through by %s, which is in "
@@ -240,7 +227,7 @@ static int check_functions(
  */
 static int check_passed_through(struct refusals *refusals)
 {
-	_cleanup_strv_ struct strv told = { 0 };
+	_cleanup_strv_ struct strv reported = { 0 };
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && i < refusals->plan->go_count; i++) {
@@ -258,48 +245,50 @@ static int check_passed_through(struct refusals *refusals)
 			if (strchr(devices.items[j], ':') &&
 				snprintf(device, sizeof(device), "%s/%s", drivers,
 					devices.items[j]) < (int) sizeof(device))
-				r = check_functions(refusals, device, devices.items[j], &told);
+				r = check_functions(refusals, device, devices.items[j], &reported);
 		}
 	}
 	return r;
 }
 
-static int conclude(struct refusals *refusals)
+/* Each a reason of its own. */
+static int check_all(struct refusals *refusals, const struct nic_inputs *inputs)
 {
-	_cleanup_free_ char *text = NULL;
+	const struct swap_plan *plan = refusals->plan;
+	int r = check_part(refusals, SWAP_STORAGE, inputs->unload_storage, "storage over RDMA",
+		CONTRACT_ENV_UNLOAD_STORAGE);
 
-	if (!refusals->texts.count)
-		return 0;
-	text = strv_join(&refusals->texts, "; ");
-	if (!text)
-		return -ENOMEM;
-	return action_fail(
-		refusals->action, REASON_MODULE_IN_USE, -EBUSY, "nothing was touched: %s", text);
+	if (r == 0)
+		r = check_part(refusals, SWAP_THIRD_PARTY, inputs->unload_third_party,
+			"third-party RDMA", CONTRACT_ENV_UNLOAD_THIRD_PARTY);
+	for (size_t i = 0; r == 0 && i < plan->go_count; i++) {
+		r = check_driver(refusals, &plan->go[i]);
+		if (r == 0)
+			r = check_references(refusals, &plan->go[i]);
+	}
+	if (r == 0)
+		r = check_core_users(refusals);
+	return r < 0 ? r : check_passed_through(refusals);
 }
 
-int refusals_check(struct action *action, const struct swap_plan *plan)
+int nic_refuse(struct action *action, const struct swap_plan *plan)
 {
 	const struct nic *nic = nic_of_const(action->role);
-	const struct nic_inputs *inputs = &nic->inputs;
 	struct refusals refusals = { .action = action, .plan = plan, .root_fd = nic->role.root_fd };
+	_cleanup_free_ char *text = NULL;
 	int r;
 
 	if (!plan->go_count)
 		return 0;
 	find_users(&refusals);
-	r = check_part(&refusals, SWAP_STORAGE, inputs->unload_storage, "storage over RDMA",
-		CONTRACT_ENV_UNLOAD_STORAGE);
-	if (r == 0)
-		r = check_part(&refusals, SWAP_THIRD_PARTY, inputs->unload_third_party,
-			"third-party RDMA", CONTRACT_ENV_UNLOAD_THIRD_PARTY);
-	if (r == 0)
-		r = check_modules(&refusals);
-	if (r == 0)
-		r = check_core_users(&refusals);
-	if (r == 0)
-		r = check_passed_through(&refusals);
-	if (r == 0)
-		r = conclude(&refusals);
+	r = check_all(&refusals, &nic->inputs);
+	if (r == 0 && refusals.texts.count) {
+		text = strv_join(&refusals.texts, "; ");
+		r = text ? -EBUSY : -ENOMEM;
+	}
 	strv_free(&refusals.texts);
-	return r == -ENOMEM ? action_fail(action, REASON_INTERNAL, r, "out of memory") : r;
+	if (r == -ENOMEM)
+		return action_fail(action, REASON_INTERNAL, r, "out of memory");
+	return r < 0 ? action_fail(action, REASON_MODULE_IN_USE, r, "nothing was touched: %s", text)
+		     : 0;
 }

@@ -1,0 +1,651 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "entrypoint/nic/journal.h"
+
+#include <fcntl.h>
+#include <string.h>
+
+#include "common/fs.h"
+#include "entrypoint/engine/kill_point.h"
+#include "entrypoint/engine/statefile.h"
+#include "entrypoint/nic/nic.h"
+#include "module/sysmodule.h"
+
+#define WORD "slipway-swap"
+
+/* Stable, as all words of the file: a later Slipway reads what an earlier one wrote. */
+static const char *const parts[] = {
+	[SWAP_OURS] = "ours",
+	[SWAP_STORAGE] = "storage",
+	[SWAP_THIRD_PARTY] = "third-party",
+	[SWAP_AUXILIARY] = "auxiliary",
+	[SWAP_PEERMEM] = "peermem",
+	[SWAP_OTHER] = "other",
+};
+
+static const char *const phases[PHASES] = {
+	[PHASE_NONE] = "none",
+	[PHASE_UNLOADING] = "unloading",
+	[PHASE_LOADING] = "loading",
+	[PHASE_DEPENDENTS] = "dependents",
+	[PHASE_RESTORING] = "restoring",
+	[PHASE_COMMITTED] = "committed",
+	[PHASE_ROLLBACK] = "rollback",
+};
+
+static const char *const lists[JOURNAL_LISTS] = {
+	[JOURNAL_MISSING] = "missing",
+	[JOURNAL_UNRESTORED] = "unrestored",
+	[JOURNAL_OUTCOME] = "outcome",
+};
+
+/* The kinds of the records that a journal's plans are made of. */
+static const struct set {
+	size_t offset;
+	const char *go;
+	const char *load;
+} sets[] = {
+	{ offsetof(struct journal, pending), "go", "load" },
+	{ offsetof(struct journal, own), "own", "inserted" },
+	{ offsetof(struct journal, plan), "plan-go", "plan-load" },
+};
+
+static struct swap_plan *plan_of(struct journal *journal, const struct set *set)
+{
+	return (struct swap_plan *) (void *) ((char *) journal + set->offset);
+}
+
+static const struct swap_plan *plan_of_const(const struct journal *journal, const struct set *set)
+{
+	return (const struct swap_plan *) (const void *) ((const char *) journal + set->offset);
+}
+
+const char *swap_part_name(enum swap_part part)
+{
+	return parts[part];
+}
+
+const char *phase_name(enum phase phase)
+{
+	return phases[phase];
+}
+
+void swap_plan_free(struct swap_plan *plan)
+{
+	strv_free(&plan->load);
+	for (size_t i = 0; i < plan->go_count; i++)
+		free(plan->go[i].options);
+	free(plan->go);
+	*plan = (struct swap_plan){ .same = false };
+}
+
+int swap_plan_add(struct swap_plan *plan, const struct swap_module *module)
+{
+	struct swap_module *go = reallocarray(plan->go, plan->go_count + 1, sizeof(*plan->go));
+
+	if (!go)
+		return -ENOMEM;
+	plan->go = go;
+	go[plan->go_count] = *module;
+	go[plan->go_count].options = strdup(module->options ? module->options : "");
+	if (!go[plan->go_count].options)
+		return -ENOMEM;
+	plan->go_count++;
+	return 0;
+}
+
+struct swap_module *swap_plan_find(const struct swap_plan *plan, const char *module)
+{
+	for (size_t i = 0; i < plan->go_count; i++)
+		if (strcmp(plan->go[i].name, module) == 0)
+			return &plan->go[i];
+	return NULL;
+}
+
+int swap_plan_going(const struct swap_plan *plan, struct strv *names)
+{
+	for (size_t i = 0; i < plan->go_count; i++)
+		if (strv_push(names, plan->go[i].name) < 0)
+			return -ENOMEM;
+	return 0;
+}
+
+bool swap_plan_has_driver(const struct swap_plan *plan)
+{
+	for (size_t i = 0; i < plan->go_count; i++)
+		if (plan->go[i].part == SWAP_OURS)
+			return true;
+	return false;
+}
+
+void journal_free(struct journal *journal)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(sets); i++)
+		swap_plan_free(plan_of(journal, &sets[i]));
+	for (size_t i = 0; i < JOURNAL_LISTS; i++)
+		strv_free(&journal->lists[i]);
+	free(journal->network);
+	free(journal->network_done);
+	*journal = (struct journal){ .phase = PHASE_NONE };
+}
+
+static bool is_pending(enum phase phase)
+{
+	return phase != PHASE_NONE && phase != PHASE_COMMITTED;
+}
+
+bool journal_knows_own(const struct journal *journal)
+{
+	return journal->own.go_count || journal->own.load.count;
+}
+
+/* ---- text */
+
+static int print_text(
+	struct statefile *file, const char *kind, const char *field, const char *value)
+{
+	struct record *record = statefile_add(file, kind);
+
+	return record ? record_set(record, field, value) : -ENOMEM;
+}
+
+static int print_module(struct statefile *file, const char *kind, const struct swap_module *module)
+{
+	struct record *record = statefile_add(file, kind);
+
+	if (!record || record_set(record, "name", module->name) < 0 ||
+		record_set(record, "part", swap_part_name(module->part)) < 0 ||
+		(*module->build_id && record_set(record, "build-id", module->build_id) < 0) ||
+		(*module->options && record_set(record, "options", module->options) < 0))
+		return -ENOMEM;
+	return 0;
+}
+
+static int print_plan(struct statefile *file, const struct set *set, const struct swap_plan *plan)
+{
+	if (plan->same && print_text(file, "plan", "same", "1") < 0)
+		return -ENOMEM;
+	for (size_t i = 0; i < plan->load.count; i++)
+		if (print_text(file, set->load, "name", plan->load.items[i]) < 0)
+			return -ENOMEM;
+	for (size_t i = 0; i < plan->go_count; i++)
+		if (print_module(file, set->go, &plan->go[i]) < 0)
+			return -ENOMEM;
+	return 0;
+}
+
+static int print_network(struct statefile *file, const struct journal *journal)
+{
+	struct record *record = statefile_add(file, "network");
+
+	if (!record || (journal->network && record_set(record, "path", journal->network) < 0) ||
+		(journal->network_done && record_set(record, "done", journal->network_done) < 0))
+		return -ENOMEM;
+	return 0;
+}
+
+static int print_journal(struct statefile *file, const struct journal *journal)
+{
+	if (print_text(file, "phase", "name", phase_name(journal->phase)) < 0)
+		return -ENOMEM;
+	if ((journal->network || journal->network_done) && print_network(file, journal) < 0)
+		return -ENOMEM;
+	for (size_t i = 0; i < ARRAY_SIZE(sets); i++)
+		if (print_plan(file, &sets[i], plan_of_const(journal, &sets[i])) < 0)
+			return -ENOMEM;
+	for (size_t i = 0; i < JOURNAL_LISTS; i++)
+		for (size_t j = 0; j < journal->lists[i].count; j++)
+			if (print_text(file, lists[i], "text", journal->lists[i].items[j]) < 0)
+				return -ENOMEM;
+	return 0;
+}
+
+int journal_write(int root_fd, const struct journal *journal, struct error *error)
+{
+	_cleanup_(statefile_free) struct statefile file = { .word = WORD };
+
+	if (print_journal(&file, journal) < 0)
+		return error_set_errno(error, -ENOMEM, "/%s", JOURNAL_PATH);
+	if (file.count == 1 && journal->phase == PHASE_NONE)
+		return unlinkat(root_fd, JOURNAL_PATH, 0) < 0 && errno != ENOENT
+			       ? error_set_errno(error, -errno, "/%s", JOURNAL_PATH)
+			       : 0;
+	return statefile_write(root_fd, JOURNAL_PATH, &file, error);
+}
+
+/* An unknown one is of a later Slipway: it goes and comes back as any other. */
+static enum swap_part part_of(const char *name)
+{
+	for (size_t i = 0; name && i < ARRAY_SIZE(parts); i++)
+		if (strcmp(parts[i], name) == 0)
+			return (enum swap_part) i;
+	return SWAP_OTHER;
+}
+
+static int take_module(const struct record *record, struct swap_plan *plan)
+{
+	const char *name = record_get(record, "name");
+	const char *build_id = record_get(record, "build-id");
+	const char *options = record_get(record, "options");
+	struct swap_module module = { .part = part_of(record_get(record, "part")) };
+	_cleanup_free_ char *copy = strdup(options ? options : "");
+
+	if (!copy)
+		return -ENOMEM;
+	if (!name || !*name || strchr(name, '/') || strlen(name) >= sizeof(module.name))
+		return -EBADMSG;
+	(void) snprintf(module.name, sizeof(module.name), "%s", name);
+	(void) snprintf(
+		module.build_id, sizeof(module.build_id), "%.64s", build_id ? build_id : "");
+	module.options = copy;
+	return swap_plan_add(plan, &module);
+}
+
+/* Returns 1 when the record is not one of the plan's. */
+static int take_of_plan(const struct record *record, const struct set *set, struct swap_plan *plan)
+{
+	const char *name = record_get(record, "name");
+
+	if (strcmp(record->kind, set->go) == 0)
+		return take_module(record, plan);
+	if (strcmp(record->kind, set->load) != 0)
+		return 1;
+	return name ? strv_push(&plan->load, name) : -EBADMSG;
+}
+
+static int take_copy(const struct record *record, const char *field, char **ret)
+{
+	const char *value = record_get(record, field);
+
+	if (!value)
+		return 0;
+	free(*ret);
+	*ret = strdup(value);
+	return *ret ? 0 : -ENOMEM;
+}
+
+/* One of a later Slipway: as from the first of ours, from which recovery does all. */
+static enum phase phase_of(const struct record *record)
+{
+	const char *name = record_get(record, "name");
+
+	for (size_t i = 0; name && i < PHASES; i++)
+		if (strcmp(phases[i], name) == 0)
+			return (enum phase) i;
+	return PHASE_UNLOADING;
+}
+
+static int take_record(const struct record *record, struct journal *journal)
+{
+	const char *text = record_get(record, "text");
+
+	if (strcmp(record->kind, "phase") == 0) {
+		journal->phase = phase_of(record);
+		return 0;
+	}
+	if (strcmp(record->kind, "plan") == 0) {
+		journal->plan.same = record_get(record, "same") != NULL;
+		return 0;
+	}
+	if (strcmp(record->kind, "network") == 0) {
+		int r = take_copy(record, "path", &journal->network);
+
+		return r < 0 ? r : take_copy(record, "done", &journal->network_done);
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(sets); i++) {
+		int r = take_of_plan(record, &sets[i], plan_of(journal, &sets[i]));
+
+		if (r <= 0)
+			return r;
+	}
+	for (size_t i = 0; i < JOURNAL_LISTS; i++)
+		if (strcmp(record->kind, lists[i]) == 0)
+			return text ? strv_push(&journal->lists[i], text) : -EBADMSG;
+	return 0; /* of a later version */
+}
+
+int journal_read(int root_fd, struct journal *journal, struct error *error)
+{
+	_cleanup_(statefile_free) struct statefile file = { .word = WORD };
+	int r;
+
+	*journal = (struct journal){ .phase = PHASE_NONE };
+	if (!fs_exists(root_fd, JOURNAL_PATH))
+		return 0;
+	r = statefile_read(root_fd, JOURNAL_PATH, &file, error);
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < file.count; i++) {
+		r = take_record(&file.items[i], journal);
+		if (r < 0) {
+			journal_free(journal);
+			return error_set_errno(error, r, "/%s", JOURNAL_PATH);
+		}
+	}
+	return 0;
+}
+
+/* ---- phases */
+
+/* One that is damaged says nothing, and no action hangs on it. */
+static int read_or_none(int root_fd, struct journal *journal, struct error *error)
+{
+	int r = journal_read(root_fd, journal, error);
+
+	return r == -EBADMSG ? 0 : r;
+}
+
+enum phase journal_phase(int root_fd)
+{
+	_cleanup_journal_ struct journal journal = { 0 };
+	struct error ignored;
+
+	return journal_read(root_fd, &journal, &ignored) < 0 ? PHASE_NONE : journal.phase;
+}
+
+bool journal_is_pending(int root_fd)
+{
+	return is_pending(journal_phase(root_fd));
+}
+
+static int write_phase(int root_fd, struct journal *journal, enum phase phase, struct error *error)
+{
+	int r;
+
+	journal->phase = phase;
+	r = journal_write(root_fd, journal, error);
+	kill_point("phase:%s", phase_name(phase));
+	return r;
+}
+
+int journal_enter(int root_fd, enum phase phase, struct error *error)
+{
+	_cleanup_journal_ struct journal journal = { 0 };
+	int r = journal_read(root_fd, &journal, error);
+
+	if (r < 0 || journal.phase == phase)
+		return r;
+	return write_phase(root_fd, &journal, phase, error);
+}
+
+static int insert(struct swap_plan *plan, size_t index, const struct swap_module *module)
+{
+	int r = swap_plan_add(plan, module);
+	struct swap_module last;
+
+	if (r < 0)
+		return r;
+	last = plan->go[plan->go_count - 1];
+	memmove(&plan->go[index + 1], &plan->go[index],
+		(plan->go_count - 1 - index) * sizeof(*plan->go));
+	plan->go[index] = last;
+	return 0;
+}
+
+/*
+ * What came since depends on what was there, if on anything: it goes first and comes last. What the
+ * killed container loaded itself does not come back.
+ */
+int journal_merge_pending(
+	struct swap_plan *pending, const struct swap_plan *plan, const struct strv *coming)
+{
+	size_t added = 0;
+
+	for (size_t i = 0; i < plan->go_count; i++)
+		if (!swap_plan_find(pending, plan->go[i].name) &&
+			!strv_contains(&pending->load, plan->go[i].name) &&
+			insert(pending, added++, &plan->go[i]) < 0)
+			return -ENOMEM;
+	for (size_t i = 0; i < coming->count; i++)
+		if (strv_push_unique(&pending->load, coming->items[i]) < 0)
+			return -ENOMEM;
+	return 0;
+}
+
+static int replace(struct swap_module *there, const struct swap_module *module)
+{
+	char *options = strdup(module->options ? module->options : "");
+
+	if (!options)
+		return -ENOMEM;
+	free(there->options);
+	*there = *module;
+	there->options = options;
+	return 0;
+}
+
+/*
+ * A module whose file the host's tree has is the node's own, whatever was known; of one that
+ * another container brought the old entry stays.
+ */
+int journal_merge_own(struct swap_plan *own, const struct swap_plan *plan, bool known,
+	struct module_lookup *lookup)
+{
+	for (size_t i = 0; i < plan->go_count; i++) {
+		const struct swap_module *module = &plan->go[i];
+		struct swap_module *there = swap_plan_find(own, module->name);
+
+		if (module->part == SWAP_PEERMEM ||
+			(known && !module_is_on_host(lookup, module->name, module->build_id)))
+			continue;
+		if ((there ? replace(there, module) : swap_plan_add(own, module)) < 0)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+/* What this start will insert itself: all of the plan's that is not there, or goes first. */
+static int list_coming(const struct role *role, const struct swap_plan *plan, struct strv *coming)
+{
+	for (size_t i = 0; i < plan->load.count; i++)
+		if ((swap_plan_find(plan, plan->load.items[i]) ||
+			    !sysmodule_exists(role->root_fd, plan->load.items[i])) &&
+			strv_push(coming, plan->load.items[i]) < 0)
+			return -ENOMEM;
+	return 0;
+}
+
+int journal_begin(const struct role *role, const struct swap_plan *plan,
+	struct module_lookup *lookup, struct error *error)
+{
+	_cleanup_journal_ struct journal journal = { 0 };
+	_cleanup_strv_ struct strv coming = { 0 };
+	bool is_continued;
+	int r = read_or_none(role->root_fd, &journal, error);
+
+	if (r < 0)
+		return r;
+	is_continued = is_pending(journal.phase);
+	if (!is_continued)
+		swap_plan_free(&journal.pending);
+	r = list_coming(role, plan, &coming);
+	/* What runs is what the killed container left: the node's own is what that one found. */
+	if (r == 0)
+		r = journal_merge_own(&journal.own, is_continued ? &journal.pending : plan,
+			journal_knows_own(&journal), lookup);
+	for (size_t i = 0; r == 0 && i < coming.count; i++)
+		r = strv_push_unique(&journal.own.load, coming.items[i]);
+	if (r == 0)
+		r = journal_merge_pending(&journal.pending, plan, &coming);
+	if (r < 0)
+		return error_set_errno(error, r, "/%s", JOURNAL_PATH);
+	return write_phase(role->root_fd, &journal, PHASE_UNLOADING, error);
+}
+
+/* Where it cannot be written, no journal is better than one that unloads what serves. */
+static void finish(int root_fd, struct journal *journal, enum phase phase)
+{
+	bool was_pending = is_pending(journal->phase);
+	struct error ignored;
+
+	swap_plan_free(&journal->pending);
+	if (write_phase(root_fd, journal, phase, &ignored) < 0 && was_pending)
+		(void) unlinkat(root_fd, JOURNAL_PATH, 0);
+}
+
+void journal_commit(int root_fd)
+{
+	_cleanup_journal_ struct journal journal = { 0 };
+	struct error ignored;
+
+	if (read_or_none(root_fd, &journal, &ignored) < 0)
+		(void) unlinkat(root_fd, JOURNAL_PATH, 0);
+	else if (is_pending(journal.phase))
+		finish(root_fd, &journal, PHASE_COMMITTED);
+}
+
+void journal_end(int root_fd, bool own_is_back)
+{
+	_cleanup_journal_ struct journal journal = { 0 };
+	struct error ignored;
+
+	if (read_or_none(root_fd, &journal, &ignored) < 0) {
+		(void) unlinkat(root_fd, JOURNAL_PATH, 0);
+		return;
+	}
+	if (own_is_back) {
+		swap_plan_free(&journal.plan);
+		swap_plan_free(&journal.own);
+	}
+	finish(root_fd, &journal, PHASE_NONE);
+}
+
+int journal_set_list(
+	int root_fd, enum journal_list list, const struct strv *lines, struct error *error)
+{
+	_cleanup_journal_ struct journal journal = { 0 };
+	int r = read_or_none(root_fd, &journal, error);
+
+	if (r < 0 || ((!lines || !lines->count) && !journal.lists[list].count))
+		return r;
+	strv_free(&journal.lists[list]);
+	for (size_t i = 0; lines && i < lines->count; i++)
+		if (strv_push(&journal.lists[list], lines->items[i]) < 0)
+			return error_set_errno(error, -ENOMEM, "/%s", JOURNAL_PATH);
+	return journal_write(root_fd, &journal, error);
+}
+
+int journal_set_network(int root_fd, const char *path, const char *done, struct error *error)
+{
+	_cleanup_journal_ struct journal journal = { 0 };
+	int r = read_or_none(root_fd, &journal, error);
+
+	if (r < 0)
+		return r;
+	free(journal.network);
+	free(journal.network_done);
+	journal.network = path ? strdup(path) : NULL;
+	journal.network_done = done ? strdup(done) : NULL;
+	if ((path && !journal.network) || (done && !journal.network_done))
+		return error_set_errno(error, -ENOMEM, "/%s", JOURNAL_PATH);
+	return journal_write(root_fd, &journal, error);
+}
+
+/* ---- what an older Slipway left */
+
+#define OLD(name) NIC_STATE_FOLDER "/nic." name
+
+/* In the order in which they are removed: what says that a swap is pending goes last. */
+static const char *const old_files[] = { OLD("plan"), OLD("way-back"), OLD("missing"),
+	OLD("unrestored"), OLD("journal"), OLD("journal-done"), OLD("settled"), OLD("inbox"),
+	OLD("swap") };
+
+/* 0 with an empty plan where it is absent, or damaged: then it says nothing. -ENOMEM. */
+static int read_old_plan(int root_fd, const char *path, struct swap_plan *plan)
+{
+	_cleanup_(statefile_free) struct statefile file = { .word = "slipway-modules" };
+	struct error ignored;
+	int r = statefile_read(root_fd, path, &file, &ignored);
+
+	for (size_t i = 0; r == 0 && i < file.count; i++) {
+		r = take_of_plan(&file.items[i], &sets[0], plan);
+		if (r > 0)
+			r = 0; /* "swap same=": of no use here */
+	}
+	if (r == 0 || r == -ENOMEM)
+		return r;
+	swap_plan_free(plan);
+	return 0;
+}
+
+static int read_old_list(int root_fd, const char *path, struct strv *list)
+{
+	_cleanup_free_ char *text = NULL;
+	int r = fs_read(root_fd, path, (size_t) 1 << 20, &text, NULL);
+
+	if (r < 0)
+		return r == -ENOMEM ? r : 0;
+	strv_free(list);
+	return strv_split(list, text, "\n");
+}
+
+static int read_old_line(int root_fd, const char *path, char **ret)
+{
+	_cleanup_free_ char *line = NULL;
+	int r = fs_read_line(root_fd, path, &line);
+
+	if (r < 0)
+		return r == -ENOMEM ? r : 0;
+	free(*ret);
+	*ret = *line ? TAKE_PTR(line) : NULL;
+	return 0;
+}
+
+/* Adding what is there already changes nothing: this may have been killed half-way. */
+static int merge_old(int root_fd, struct journal *journal)
+{
+	_cleanup_(swap_plan_free) struct swap_plan swap = { 0 };
+	_cleanup_(swap_plan_free) struct swap_plan inbox = { 0 };
+	bool knew_own = journal_knows_own(journal);
+	int r = read_old_plan(root_fd, OLD("swap"), &swap);
+
+	if (r == 0)
+		r = read_old_plan(root_fd, OLD("inbox"), &inbox);
+	if (r == 0)
+		r = journal_merge_pending(&journal->pending, &swap, &swap.load);
+	/* A list that knew more than the older image did stays as it is. */
+	for (size_t i = 0; r == 0 && !knew_own && i < inbox.go_count; i++)
+		r = swap_plan_add(&journal->own, &inbox.go[i]);
+	for (size_t i = 0; r == 0 && i < inbox.load.count; i++)
+		r = strv_push_unique(&journal->own.load, inbox.load.items[i]);
+	if (r == 0)
+		r = read_old_list(root_fd, OLD("missing"), &journal->lists[JOURNAL_MISSING]);
+	if (r == 0)
+		r = read_old_list(root_fd, OLD("unrestored"), &journal->lists[JOURNAL_UNRESTORED]);
+	if (r == 0)
+		r = read_old_line(root_fd, OLD("journal"), &journal->network);
+	if (r == 0)
+		r = read_old_line(root_fd, OLD("journal-done"), &journal->network_done);
+	if (r < 0)
+		return r;
+	/* Which step it was killed in nobody wrote down: recovery does all from the first on. */
+	if (swap.load.count || swap.go_count)
+		journal->phase = PHASE_UNLOADING;
+	else if (journal->phase == PHASE_NONE && fs_exists(root_fd, OLD("settled")))
+		journal->phase = PHASE_COMMITTED;
+	return 0;
+}
+
+int journal_adopt_old(int root_fd, struct error *error)
+{
+	_cleanup_journal_ struct journal journal = { 0 };
+	bool is_there = false;
+	int r;
+
+	for (size_t i = 0; i < ARRAY_SIZE(old_files); i++)
+		is_there |= fs_exists(root_fd, old_files[i]);
+	if (!is_there)
+		return 0;
+	r = read_or_none(root_fd, &journal, error);
+	if (r < 0)
+		return r;
+	r = merge_old(root_fd, &journal);
+	if (r < 0)
+		return error_set_errno(error, r, "/%s", JOURNAL_PATH);
+	r = journal_write(root_fd, &journal, error);
+	kill_point("adopt:written");
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < ARRAY_SIZE(old_files); i++)
+		(void) unlinkat(root_fd, old_files[i], 0);
+	return 0;
+}

@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <fcntl.h>
+#include <string.h>
+
+#include "common/chase.h"
+#include "common/copy.h"
+#include "common/fs.h"
+#include "common/owned.h"
+#include "common/within.h"
+#include "entrypoint/engine/kill_point.h"
+#include "entrypoint/nic/nic.h"
+
+/* Deeper than any kernel's module tree. */
+#define DEPTH_MAX 12
+
+#define ID_FILE "set"
+
+/* ---- files by build id */
+
+void module_lookup_free(struct module_lookup *lookup)
+{
+	strv_free(&lookup->files);
+	strv_free(&lookup->skipped);
+	lookup->listed = false;
+}
+
+bool module_of_path(const char *path, char name[ELF_STRUCT_NAME_SIZE])
+{
+	const char *slash = strrchr(path, '/');
+	const char *base = slash ? slash + 1 : path;
+	const char *dot = strstr(base, ".ko");
+
+	if (!dot || dot == base || dot - base >= ELF_STRUCT_NAME_SIZE ||
+		(dot[3] != '\0' && dot[3] != '.'))
+		return false;
+	(void) snprintf(name, ELF_STRUCT_NAME_SIZE, "%.*s", (int) (dot - base), base);
+	for (char *c = name; (c = strchr(c, '-'));)
+		*c = '_';
+	return true;
+}
+
+/* Headers, and the indexes that depmod makes, are no modules. */
+static bool is_module_folder(const char *name)
+{
+	return strcmp(name, "build") != 0 && strcmp(name, "source") != 0 &&
+	       strncmp(name, "modules.", strlen("modules.")) != 0;
+}
+
+static int list_folder(struct module_lookup *lookup, const char *folder, int depth)
+{
+	_cleanup_strv_ struct strv names = { 0 };
+	int r = fs_list(lookup->root_fd, folder, &names);
+
+	if (r < 0)
+		return r == -ENOMEM ? r : 0; /* no folder: something else that lies there */
+	for (size_t i = 0; r == 0 && i < names.count; i++) {
+		char name[ELF_STRUCT_NAME_SIZE];
+		char path[PATH_MAX];
+
+		if (snprintf(path, sizeof(path), "%s/%s", folder, names.items[i]) >=
+				(int) sizeof(path) ||
+			!is_module_folder(names.items[i]))
+			continue;
+		if (module_of_path(path, name))
+			r = strv_push(&lookup->files, path);
+		else if (depth > 0 && !strchr(names.items[i], '.'))
+			r = list_folder(lookup, path, depth - 1);
+	}
+	return r;
+}
+
+static int list_tree(struct module_lookup *lookup, const char *root)
+{
+	char folder[PATH_MAX];
+
+	(void) snprintf(
+		folder, sizeof(folder), "%s%slib/modules/%s", root, *root ? "/" : "", lookup->krel);
+	return list_folder(lookup, folder, DEPTH_MAX);
+}
+
+static int list_all(struct module_lookup *lookup)
+{
+	int r;
+
+	if (lookup->listed)
+		return 0;
+	lookup->listed = true;
+	r = *lookup->host ? list_tree(lookup, lookup->host) : 0;
+	if (r == 0)
+		r = list_folder(lookup, lookup->kept, 1);
+	return r < 0 ? r : list_tree(lookup, "");
+}
+
+static bool is_below(const char *path, const char *folder)
+{
+	size_t length = strlen(folder);
+
+	return length && strncmp(path, folder, length) == 0 && path[length] == '/';
+}
+
+bool module_is_of_host(const struct module_lookup *lookup, const char *path)
+{
+	return is_below(path, lookup->host);
+}
+
+/* Links of the host's tree (weak-updates is full of them) mean what they mean there. */
+static int real_path(const struct module_lookup *lookup, const char *path, char **ret)
+{
+	_cleanup_close_ int host_fd = -1;
+	_cleanup_free_ char *real = NULL;
+	int r;
+
+	if (!module_is_of_host(lookup, path))
+		return chase(lookup->root_fd, path, ret);
+	host_fd = openat(lookup->root_fd, lookup->host, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (host_fd < 0)
+		return -errno;
+	r = chase(host_fd, path + strlen(lookup->host) + 1, &real);
+	if (r == 0 && asprintf(ret, "%s/%s", lookup->host, real) < 0) {
+		*ret = NULL;
+		return -ENOMEM;
+	}
+	return r;
+}
+
+static int check_owned(const struct module_lookup *lookup, const char *path, struct error *error)
+{
+	_cleanup_close_ int base_fd =
+		open_in_root(lookup->root_fd, lookup->kept_in, O_PATH | O_DIRECTORY);
+	_cleanup_close_ int fd = -1;
+
+	if (base_fd < 0)
+		return error_set_errno(error, base_fd, "/%s", lookup->kept_in);
+	fd = open_owned(base_fd, path + strlen(lookup->kept_in) + 1, O_RDONLY, error);
+	return fd < 0 ? fd : 0;
+}
+
+/* What others could have put there is not loaded, whatever build id it says it has. */
+static bool is_trusted(struct module_lookup *lookup, const char *path)
+{
+	struct error why = { "" };
+	struct error text;
+
+	if (!lookup->kept_in || !is_below(path, lookup->kept) || !is_below(path, lookup->kept_in) ||
+		check_owned(lookup, path, &why) == 0)
+		return true;
+	if (!lookup->tell || strv_contains(&lookup->skipped, path))
+		return false;
+	(void) !strv_push(&lookup->skipped, path); /* else it is reported twice */
+	(void) error_set(
+		&text, 0, "a kept module is passed over: /%.300s, in it %.500s", path, why.text);
+	lookup->tell(lookup->tell_context, text.text);
+	return false;
+}
+
+/* Is that the file? Then its real path is in *ret. */
+static bool is_the_build(
+	struct module_lookup *lookup, const char *path, const char *build_id, char **ret)
+{
+	_cleanup_(elf_module_close) struct elf_module *file = NULL;
+	_cleanup_free_ char *real = NULL;
+	char id[BUILD_ID_HEX_SIZE];
+	struct error ignored;
+
+	if (!is_trusted(lookup, path) || real_path(lookup, path, &real) < 0 ||
+		elf_module_open(lookup->root_fd, real, &file, &ignored) < 0)
+		return false;
+	elf_module_build_id(file, id);
+	if (strcmp(id, build_id) != 0)
+		return false;
+	*ret = TAKE_PTR(real);
+	return true;
+}
+
+int module_find(
+	struct module_lookup *lookup, const char *name, const char *build_id, char **ret_path)
+{
+	int r = list_all(lookup);
+
+	if (r < 0)
+		return r;
+	for (size_t i = 0; *build_id && i < lookup->files.count; i++) {
+		char file_name[ELF_STRUCT_NAME_SIZE];
+
+		if (module_of_path(lookup->files.items[i], file_name) &&
+			strcmp(file_name, name) == 0 &&
+			is_the_build(lookup, lookup->files.items[i], build_id, ret_path))
+			return 0;
+	}
+	return -ENOENT;
+}
+
+bool module_is_on_host(struct module_lookup *lookup, const char *name, const char *build_id)
+{
+	_cleanup_free_ char *path = NULL;
+
+	/* The host's tree comes first. */
+	return module_find(lookup, name, build_id, &path) == 0 && module_is_of_host(lookup, path);
+}
+
+/* ---- copies for the next image */
+
+static bool has_set(int root_fd, const char *folder, const char *krel, const char *id)
+{
+	_cleanup_free_ char *text = NULL;
+	char path[PATH_MAX];
+
+	(void) snprintf(path, sizeof(path), "%s/%s/" ID_FILE, folder, krel);
+	return fs_read_line(root_fd, path, &text) == 0 && strcmp(text, id) == 0;
+}
+
+static int copy_set(int root_fd, const char *folder, const struct strv *paths, const char *id)
+{
+	_cleanup_close_ int folder_fd = -1;
+	int r = fs_mkdir_parents(root_fd, folder, 0755);
+
+	if (r < 0)
+		return r;
+	folder_fd = openat(root_fd, folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (folder_fd < 0)
+		return -errno;
+	for (size_t i = 0; i < paths->count; i++) {
+		const char *slash = strrchr(paths->items[i], '/');
+		const char *name = slash ? slash + 1 : paths->items[i];
+
+		r = copy_apart(root_fd, paths->items[i], folder_fd, name);
+		if (r == 0)
+			r = fs_sync(folder_fd, name);
+		if (r < 0)
+			return r;
+	}
+	r = fs_write_atomic(folder_fd, ID_FILE, id, strlen(id), 0644);
+	return r < 0 ? r : fs_sync(root_fd, folder);
+}
+
+/* The new folder takes the old one's place, also where the file system cannot exchange two. */
+static int exchange(int root_fd, const char *made, const char *folder)
+{
+	const char *slash = strrchr(folder, '/');
+	char above[PATH_MAX];
+	int r;
+
+	if (renameat2(root_fd, made, root_fd, folder, RENAME_EXCHANGE) < 0) {
+		if (errno != ENOENT && errno != EINVAL && errno != ENOSYS)
+			return -errno;
+		r = fs_remove_tree(root_fd, folder);
+		if (r < 0)
+			return r;
+		if (renameat(root_fd, made, root_fd, folder) < 0)
+			return -errno;
+	}
+	(void) snprintf(above, sizeof(above), "%.*s", slash ? (int) (slash - folder) : 1,
+		slash ? folder : ".");
+	return fs_sync(root_fd, above);
+}
+
+int modules_keep(int root_fd, const char *folder, const char *krel, const struct strv *paths,
+	const char *id, struct error *error)
+{
+	char made[PATH_MAX];
+	char below[PATH_MAX];
+	int r;
+
+	if (has_set(root_fd, folder, krel, id))
+		return 0;
+	if (snprintf(made, sizeof(made), "%s.new", folder) >= (int) sizeof(made) ||
+		snprintf(below, sizeof(below), "%s/%s", made, krel) >= (int) sizeof(below))
+		return error_set_errno(error, -ENAMETOOLONG, "/%s", folder);
+	r = fs_remove_tree(root_fd, made);
+	if (r == 0)
+		r = copy_set(root_fd, below, paths, id);
+	if (r == 0)
+		r = fs_sync(root_fd, made);
+	kill_point("swap:kept:copied");
+	if (r == 0)
+		r = exchange(root_fd, made, folder);
+	kill_point("swap:kept:shown");
+	if (fs_remove_tree(root_fd, made) < 0 && r == 0)
+		r = -EIO;
+	return r < 0 ? error_set_errno(error, r, "copies of the loaded modules in /%s", folder) : 0;
+}

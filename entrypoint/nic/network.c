@@ -1,0 +1,371 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * When the network's state is saved and restored: before the first module leaves and after the last
+ * one is back, on the way in and on the way out. It lies on the host's disk where the operator
+ * mounts a folder for it, and the next start finds it there, also after a power failure; where it
+ * lies, and whether it is restored, the journal says.
+ */
+#include "entrypoint/netstate/network.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "common/fs.h"
+#include "common/owned.h"
+#include "common/within.h"
+#include "entrypoint/nic/nic.h"
+
+/* How network_failure() begins what it reports (netstate/tell.c). */
+#define FAILURE "could not be restored: "
+
+/* A card with 512 VFs that does not come back is one fault, not 512. */
+#define UNRESTORED_MAX 200
+
+#define MARK_SIZE 128
+
+/* ---- the file */
+
+static char *own_path(const struct nic *nic)
+{
+	char *path;
+
+	return asprintf(&path, "%s/network.journal", nic->inputs.journal_folder) < 0 ? NULL : path;
+}
+
+/* It is written by a rename: another one is another file. False when there is none. */
+static bool mark_of(int root_fd, const char *path, char mark[MARK_SIZE])
+{
+	struct stat st;
+
+	if (fstatat(root_fd, path, &st, 0) < 0)
+		return false;
+	(void) snprintf(mark, MARK_SIZE, "%llu %llu %lld.%09ld %lld",
+		(unsigned long long) st.st_dev, (unsigned long long) st.st_ino,
+		(long long) st.st_ctim.tv_sec, st.st_ctim.tv_nsec, (long long) st.st_size);
+	return true;
+}
+
+/* The '/' before the last two parts of a path: the file's folder, and the file. */
+static const char *base_end(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	while (slash && slash > path && *--slash != '/')
+		;
+	return slash > path ? slash : NULL;
+}
+
+/*
+ * It says what is written to /proc/sys and to devices: the folder that holds it was judged when the
+ * container that recorded it began, and by who may write to it since.
+ */
+static int check_owner(int root_fd, const char *path, struct error *why)
+{
+	const char *end = base_end(path);
+	_cleanup_free_ char *base = end ? strndup(path, (size_t) (end - path)) : strdup(".");
+	_cleanup_close_ int base_fd = -1;
+	_cleanup_close_ int fd = -1;
+
+	if (!base)
+		return error_set_errno(why, -ENOMEM, "/%s", path);
+	base_fd = open_in_root(root_fd, base, O_RDONLY | O_DIRECTORY);
+	if (base_fd < 0)
+		return error_set_errno(why, base_fd, "/%s", path);
+	fd = open_owned(base_fd, end ? end + 1 : path, O_RDONLY, why);
+	return fd < 0 ? fd : 0;
+}
+
+/* Is it there, and not restored? */
+static bool is_saved(int root_fd, const struct journal *journal, const char *path)
+{
+	char mark[MARK_SIZE];
+
+	return network_is_saved(root_fd, path) &&
+	       !(journal->network_done && mark_of(root_fd, path, mark) &&
+		       strcmp(journal->network_done, mark) == 0);
+}
+
+/* Is it there, believed, and not restored? */
+static bool is_to_restore(int root_fd, const struct journal *journal, const char *path)
+{
+	struct error ignored; /* nic_network_is_distrusted() */
+
+	return is_saved(root_fd, journal, path) && check_owner(root_fd, path, &ignored) == 0;
+}
+
+/* The path in a new string, NULL without memory; *ret_saved: is_to_restore(). */
+static char *find_saved(const struct nic *nic, bool *ret_saved)
+{
+	_cleanup_journal_ struct journal journal = { 0 };
+	int root_fd = nic->role.root_fd;
+	struct error ignored;
+	char *path;
+
+	(void) !journal_read(root_fd, &journal, &ignored);
+	*ret_saved = journal.network && is_to_restore(root_fd, &journal, journal.network);
+	if (*ret_saved)
+		return TAKE_PTR(journal.network);
+	path = own_path(nic);
+	*ret_saved = path && is_to_restore(root_fd, &journal, path);
+	return path;
+}
+
+char *nic_network_path(const struct nic *nic)
+{
+	bool ignored;
+
+	return find_saved(nic, &ignored);
+}
+
+bool nic_network_is_distrusted(int root_fd, struct error *why)
+{
+	_cleanup_journal_ struct journal journal = { 0 };
+
+	return journal_read(root_fd, &journal, why) == 0 && journal.network &&
+	       is_saved(root_fd, &journal, journal.network) &&
+	       check_owner(root_fd, journal.network, why) < 0;
+}
+
+bool nic_network_is_whole(const void *role)
+{
+	bool saved;
+	_cleanup_free_ char *path = find_saved(nic_of_const(role), &saved);
+
+	return !saved;
+}
+
+bool nic_network_is_for_next_start(const struct nic *nic)
+{
+	bool saved;
+	_cleanup_free_ char *path = find_saved(nic, &saved);
+
+	return saved && network_is_owed(nic->role.root_fd, path);
+}
+
+int nic_network_begin(const struct nic *nic, const char *path, struct error *error)
+{
+	_cleanup_journal_ struct journal journal = { 0 };
+	int root_fd = nic->role.root_fd;
+
+	if (journal_read(root_fd, &journal, error) == -ENOMEM)
+		return -ENOMEM;
+	if (network_is_saved(root_fd, path) && !is_to_restore(root_fd, &journal, path) &&
+		unlinkat(root_fd, path, 0) < 0)
+		return error_set_errno(
+			error, -errno, "/%s, of a swap that is over, cannot be removed", path);
+	return journal_set_network(root_fd, path, NULL, error);
+}
+
+int nic_network_end(const struct nic *nic, const char *path, struct error *error)
+{
+	int root_fd = nic->role.root_fd;
+	char mark[MARK_SIZE];
+
+	if (mark_of(root_fd, path, mark))
+		return journal_set_network(root_fd, path, mark, error);
+	(void) !journal_set_network(root_fd, NULL, NULL, error); /* what is not there is whole */
+	return 0;
+}
+
+/* ---- saving and restoring */
+
+/* One saving or restoring, and what of it is reported. */
+struct call {
+	struct action *action;
+	char *path;
+	struct strv modules;
+	struct strv unrestored;
+	struct network network;
+};
+
+static void receive(void *context, const char *text)
+{
+	struct call *call = context;
+
+	nic_note(call->action, "%s", text);
+	if (strncmp(text, FAILURE, strlen(FAILURE)) == 0 && call->unrestored.count < UNRESTORED_MAX)
+		(void) !strv_push(&call->unrestored, text + strlen(FAILURE));
+}
+
+static void call_done(struct call *call)
+{
+	free(call->path);
+	strv_free(&call->modules);
+	strv_free(&call->unrestored);
+}
+
+static int push_modules(struct strv *modules, const struct swap_plan *plan, bool also_load)
+{
+	for (size_t i = 0; i < plan->go_count; i++)
+		if (strv_push_unique(modules, plan->go[i].name) < 0)
+			return -ENOMEM;
+	for (size_t i = 0; also_load && i < plan->load.count; i++)
+		if (strv_push_unique(modules, plan->load.items[i]) < 0)
+			return -ENOMEM;
+	return 0;
+}
+
+/*
+ * @also_ours: what is loaded now is among those that go; and a pending swap names the drivers that
+ * go and come, also where the plan says "same".
+ */
+static int begin(struct call *call, struct action *action, bool also_ours)
+{
+	const struct nic *nic = nic_of(action->role);
+	_cleanup_journal_ struct journal journal = { 0 };
+	struct error ignored;
+
+	*call = (struct call){ .action = action, .path = nic_network_path(nic) };
+	call->network = (struct network){
+		.root_fd = nic->role.root_fd,
+		.log = call->path,
+		.modules = &call->modules,
+		.bind_ms = nic->inputs.bind_ms,
+		.tell = receive,
+		.context = call,
+	};
+	if (!call->path || push_modules(&call->modules, &nic->swap, also_ours) < 0)
+		return action_fail(action, REASON_INTERNAL, -ENOMEM, "out of memory");
+	if (also_ours && (journal_read(nic->role.root_fd, &journal, &ignored) == -ENOMEM ||
+				 push_modules(&call->modules, &journal.pending, true) < 0))
+		return action_fail(action, REASON_INTERNAL, -ENOMEM, "out of memory");
+	return 0;
+}
+
+static int save(struct action *action, bool also_ours)
+{
+	_cleanup_(call_done) struct call call = { 0 };
+	int r = begin(&call, action, also_ours);
+
+	if (r < 0)
+		return r;
+	r = nic_network_begin(nic_of(action->role), call.path, &action->error);
+	if (r == 0)
+		r = network_save(&call.network, &action->error);
+	return action_reason(action, REASON_NETWORK_INCOMPLETE, r);
+}
+
+static void record_unrestored(const struct call *call)
+{
+	struct error ignored;
+
+	(void) !journal_set_list(
+		call->network.root_fd, JOURNAL_UNRESTORED, &call->unrestored, &ignored);
+}
+
+/*
+ * No start will ever read it: one that fails for it would fail again and again. Where the disk is
+ * read only it even stays in its place.
+ */
+static int give_up_damaged(struct call *call)
+{
+	struct action *action = call->action;
+
+	nic_note(action, FAILURE "%s", action->error.text);
+	if (strv_push(&call->unrestored, action->error.text) < 0)
+		return action_fail(action, REASON_INTERNAL, -ENOMEM, "out of memory");
+	record_unrestored(call);
+	return action_reason(action, REASON_NETWORK_INCOMPLETE,
+		nic_network_end(nic_of(action->role), call->path, &action->error));
+}
+
+static int restore(struct action *action)
+{
+	struct network_result result = { 0 };
+	_cleanup_(call_done) struct call call = { 0 };
+	int r = begin(&call, action, true);
+
+	if (r < 0)
+		return r;
+	r = network_restore(&call.network, &result, &action->error);
+	if (r == -ENOENT)
+		return 0;
+	if (r == -EBADMSG)
+		return give_up_damaged(&call);
+	if (r < 0)
+		return action_reason(action, REASON_NETWORK_INCOMPLETE, r);
+	record_unrestored(&call);
+	network_forget(&call.network, &result);
+	if (!result.is_owed)
+		r = nic_network_end(nic_of(action->role), call.path, &action->error);
+	nic_note(action,
+		"restored: %u device(s) with %u VF(s), %u interface(s); %u thing(s) could not be",
+		result.devices, result.vfs, result.links, result.failures);
+	return action_reason(action, REASON_NETWORK_INCOMPLETE, r);
+}
+
+bool nic_network_stays(const void *role)
+{
+	const struct swap_plan *plan = &nic_of_const(role)->swap;
+
+	return plan->same || !plan->go_count;
+}
+
+int nic_network_save(struct action *action)
+{
+	struct error ignored;
+	int r = save(action, false);
+
+	if (r == 0)
+		(void) !journal_set_list(
+			nic_of(action->role)->role.root_fd, JOURNAL_UNRESTORED, NULL, &ignored);
+	return r;
+}
+
+int nic_network_give_back(struct action *action)
+{
+	const struct nic *nic = nic_of(action->role);
+	bool saved;
+	_cleanup_free_ char *path = find_saved(nic, &saved);
+
+	if (!saved)
+		return 0;
+	if (network_can_restore(nic->role.root_fd, path))
+		return restore(action);
+	nic_note(action,
+		"none of the devices has a driver: the network's state is kept for the next start");
+	return 0;
+}
+
+int nic_network_save_undo(struct action *action)
+{
+	return nic_network_is_for_next_start(nic_of(action->role)) ? 0
+								   : nic_network_give_back(action);
+}
+
+int nic_network_restore(struct action *action)
+{
+	int root_fd = nic_of(action->role)->role.root_fd;
+	int r = journal_is_pending(root_fd)
+			? journal_enter(root_fd, PHASE_RESTORING, &action->error)
+			: 0;
+
+	return r < 0 ? action_reason(action, REASON_NETWORK_INCOMPLETE, r) : restore(action);
+}
+
+/* Where nothing was before us, nothing comes that could be given anything. */
+static bool others_come(const struct role *role)
+{
+	_cleanup_journal_ struct journal journal = { 0 };
+	struct error ignored;
+
+	/* One that nobody can read may say anything. */
+	if (journal_read(role->root_fd, &journal, &ignored) < 0)
+		return true;
+	if (journal_is_pending(role->root_fd))
+		return journal.pending.go_count > 0;
+	/* What RESTORE brings: where nobody recorded it, it is guessed. */
+	return !role->plan.start_failed && role->options.restore_inbox &&
+	       (!journal_knows_own(&journal) || journal.own.go_count);
+}
+
+int nic_network_save_again(struct action *action)
+{
+	return others_come(action->role) ? save(action, true) : 0;
+}
+
+bool nic_network_is_at_risk(const struct role *role)
+{
+	return role->plan.stop_failed && others_come(role) && nic_network_is_whole(role);
+}

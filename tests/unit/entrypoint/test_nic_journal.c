@@ -1,0 +1,440 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The NIC role's journal: what is pending, whose modules are the node's own, what a start does in
+ * each phase, and that what an older Slipway left says the same.
+ */
+#include "tests/unit/node_folder.h"
+
+#include <sys/stat.h>
+
+#include "entrypoint/nic/nic.h"
+
+#define HOST_TREE "host/lib/modules/" KREL
+#define STATE     NIC_STATE_FOLDER "/"
+
+/* A module file whose build id ends in @last. */
+static void write_build(const struct folder *folder, const char *path, unsigned char last)
+{
+	static const char name[] = { 3, 0, 0, 0, 'G', 'N', 'U', 0 };
+	_cleanup_free_ char *data = NULL;
+	char *note;
+	size_t size;
+
+	assert_int_equal(fs_read(AT_FDCWD, FIXTURES "/parameters.ko", 0, &data, &size), 0);
+	note = memmem(data, size, name, sizeof(name));
+	assert_non_null(note);
+	note[sizeof(name) + 19] = (char) last;
+	folder_write(folder, path, data, size);
+}
+
+static struct module_lookup lookup_of(const struct folder *folder)
+{
+	return (struct module_lookup){
+		.root_fd = folder->fd, .krel = KREL, .host = "host", .kept = "kept"
+	};
+}
+
+static void add(struct swap_plan *plan, const char *name, unsigned char last, enum swap_part part,
+	char *options)
+{
+	struct swap_module module = { .part = part, .options = options };
+
+	(void) snprintf(module.name, sizeof(module.name), "%s", name);
+	(void) snprintf(module.build_id, BUILD_ID_HEX_SIZE, "%.38s%02x", BUILD_ID, last);
+	assert_int_equal(swap_plan_add(plan, &module), 0);
+}
+
+static void expect_going(const struct swap_plan *plan, const char *names)
+{
+	_cleanup_strv_ struct strv going = { 0 };
+	_cleanup_free_ char *text = NULL;
+
+	assert_int_equal(swap_plan_going(plan, &going), 0);
+	text = going.count ? strv_join(&going, " ") : strdup("");
+	assert_string_equal(text, names);
+}
+
+static void expect_list(const struct strv *list, const char *names)
+{
+	_cleanup_free_ char *text = list->count ? strv_join(list, " ") : strdup("");
+
+	assert_string_equal(text, names);
+}
+
+static void read_journal(const struct folder *folder, struct journal *journal)
+{
+	struct error error = { "" };
+
+	journal_free(journal);
+	assert_int_equal(journal_read(folder->fd, journal, &error), 0);
+}
+
+static void begin(const struct folder *folder, const struct swap_plan *plan)
+{
+	_cleanup_(module_lookup_free) struct module_lookup lookup = lookup_of(folder);
+	const struct role role = { .root_fd = folder->fd };
+	struct error error = { "" };
+
+	assert_int_equal(journal_begin(&role, plan, &lookup, &error), 0);
+	assert_int_equal(journal_phase(folder->fd), PHASE_UNLOADING);
+}
+
+static void what_a_killed_container_had_pending_stays_pending(void **state)
+{
+	_cleanup_(swap_plan_free) struct swap_plan pending = { 0 };
+	_cleanup_(swap_plan_free) struct swap_plan plan = { 0 };
+	_cleanup_strv_ struct strv coming = { 0 };
+	char was[] = "prof_sel=1";
+	char is[] = "prof_sel=2";
+
+	(void) state;
+	add(&pending, "mlx5_core", 1, SWAP_OURS, was);
+	assert_int_equal(strv_push(&pending.load, "mlx_compat"), 0);
+	/* Half of what that one loaded is there, and a module that came since. */
+	add(&plan, "irdma", 7, SWAP_THIRD_PARTY, NULL);
+	add(&plan, "mlx5_core", 2, SWAP_OURS, is);
+	add(&plan, "mlx_compat", 2, SWAP_OURS, NULL);
+	assert_int_equal(strv_push(&coming, "mlx5_core"), 0);
+	for (int again = 0; again < 2; again++) {
+		assert_int_equal(journal_merge_pending(&pending, &plan, &coming), 0);
+		expect_going(&pending, "irdma mlx5_core");
+		assert_string_equal(pending.go[1].options, "prof_sel=1");
+		expect_list(&pending.load, "mlx_compat mlx5_core");
+	}
+}
+
+static void the_nodes_own_is_what_the_hosts_tree_has(void **state)
+{
+	_cleanup_(module_lookup_free) struct module_lookup lookup = lookup_of(*state);
+	_cleanup_(swap_plan_free) struct swap_plan own = { 0 };
+	_cleanup_(swap_plan_free) struct swap_plan plan = { 0 };
+	char was[] = "prof_sel=1";
+	char is[] = "prof_sel=2";
+
+	write_build(*state, HOST_TREE "/kernel/ib_core.ko", 1);
+	add(&own, "ib_core", 1, SWAP_OURS, NULL);
+	add(&own, "mlx5_core", 1, SWAP_OURS, was);
+	/* Another OFED's is no news; the host's own, with other parameters, is. */
+	add(&plan, "nvidia_peermem", 3, SWAP_PEERMEM, NULL);
+	add(&plan, "mlx5_core", 2, SWAP_OURS, NULL);
+	add(&plan, "ib_core", 1, SWAP_OURS, is);
+	assert_int_equal(journal_merge_own(&own, &plan, true, &lookup), 0);
+	expect_going(&own, "ib_core mlx5_core");
+	assert_string_equal(own.go[0].options, "prof_sel=2");
+	assert_string_equal(own.go[1].options, "prof_sel=1");
+	/* When nothing is known all of it is. */
+	swap_plan_free(&own);
+	assert_int_equal(journal_merge_own(&own, &plan, false, &lookup), 0);
+	expect_going(&own, "mlx5_core ib_core");
+}
+
+static void a_swap_of_which_nothing_goes_is_pending_too(void **state)
+{
+	const struct folder *folder = *state;
+	_cleanup_(swap_plan_free) struct swap_plan plan = { 0 };
+	_cleanup_journal_ struct journal journal = { 0 };
+
+	assert_int_equal(strv_push(&plan.load, "ib_core"), 0);
+	assert_int_equal(strv_push(&plan.load, "psample"), 0);
+	folder_module(folder, "psample", "0\n", NULL);
+	assert_false(journal_is_pending(folder->fd));
+	begin(folder, &plan);
+	assert_true(journal_is_pending(folder->fd));
+	read_journal(folder, &journal);
+	assert_int_equal(journal.pending.go_count, 0);
+	assert_int_equal(journal.own.go_count, 0);
+	assert_true(journal_knows_own(&journal));
+	/* What was there before is not ours to take away again. */
+	expect_list(&journal.pending.load, "ib_core");
+	journal_end(folder->fd, false);
+	assert_false(journal_is_pending(folder->fd));
+	journal_end(folder->fd, true);
+	assert_false(fs_exists(folder->fd, JOURNAL_PATH));
+}
+
+static void the_second_swap_of_a_boot_knows_the_nodes_own_still(void **state)
+{
+	const struct folder *folder = *state;
+	_cleanup_(swap_plan_free) struct swap_plan first = { 0 };
+	_cleanup_(swap_plan_free) struct swap_plan second = { 0 };
+	_cleanup_journal_ struct journal journal = { 0 };
+	char own[] = "prof_sel=1";
+
+	write_build(folder, HOST_TREE "/kernel/mlx5_core.ko", 1);
+	add(&first, "mlx5_core", 1, SWAP_OURS, own);
+	assert_int_equal(strv_push(&first.load, "mlx5_core"), 0);
+	begin(folder, &first);
+	journal_commit(folder->fd);
+	assert_int_equal(journal_phase(folder->fd), PHASE_COMMITTED);
+	add(&second, "mlx5_core", 2, SWAP_OURS, NULL);
+	assert_int_equal(strv_push(&second.load, "mlx5_core"), 0);
+	begin(folder, &second);
+	read_journal(folder, &journal);
+	expect_going(&journal.own, "mlx5_core");
+	assert_string_equal(journal.own.go[0].options, "prof_sel=1");
+	assert_string_equal(journal.pending.go[0].options, "");
+}
+
+/* Of an older Slipway, killed between its two files. */
+static void what_is_pending_tells_what_the_node_had(void **state)
+{
+	const struct folder *folder = *state;
+	_cleanup_journal_ struct journal journal = { .phase = PHASE_LOADING };
+	_cleanup_(swap_plan_free) struct swap_plan plan = { 0 };
+	struct error error = { "" };
+
+	add(&journal.pending, "mlx5_core", 1, SWAP_OURS, NULL);
+	assert_int_equal(journal_write(folder->fd, &journal, &error), 0);
+	assert_int_equal(strv_push(&plan.load, "mlx5_core"), 0);
+	begin(folder, &plan);
+	read_journal(folder, &journal);
+	expect_going(&journal.own, "mlx5_core");
+}
+
+static void a_damaged_journal_keeps_no_start_from_going_on(void **state)
+{
+	const struct folder *folder = *state;
+	struct nic nic = { .role = { .root_fd = folder->fd } };
+	_cleanup_(swap_plan_free) struct swap_plan plan = { 0 };
+	_cleanup_journal_ struct journal journal = { 0 };
+	struct error error = { "" };
+
+	folder_write_text(folder, JOURNAL_PATH, "go name=ib_core\n");
+	assert_int_equal(journal_read(folder->fd, &journal, &error), -EBADMSG);
+	assert_false(journal_is_pending(folder->fd));
+	add(&plan, "mlx5_core", 1, SWAP_OURS, NULL);
+	begin(folder, &plan);
+	read_journal(folder, &journal);
+	expect_going(&journal.pending, "mlx5_core");
+	folder_write_text(folder, JOURNAL_PATH, "go name=ib_core\n");
+	log_prepare(&nic.role.log, folder->fd, "nic", NIC_STATE_FOLDER);
+	nic_open_journal(&nic);
+	assert_false(fs_exists(folder->fd, JOURNAL_PATH));
+}
+
+static void every_phase_is_read_as_it_was_written(void **state)
+{
+	const struct folder *folder = *state;
+	struct error error = { "" };
+
+	for (enum phase phase = PHASE_UNLOADING; phase < PHASES; phase++) {
+		assert_int_equal(journal_enter(folder->fd, phase, &error), 0);
+		assert_int_equal(journal_phase(folder->fd), phase);
+		assert_int_equal(journal_is_pending(folder->fd), phase != PHASE_COMMITTED);
+	}
+	/* One of a later Slipway is pending: it is recovered from the first on. */
+	folder_write_text(folder, JOURNAL_PATH, "slipway-swap 1\nphase name=dancing\nend\n");
+	assert_int_equal(journal_phase(folder->fd), PHASE_UNLOADING);
+}
+
+static void lists_and_the_networks_state_are_beside_the_phase(void **state)
+{
+	const struct folder *folder = *state;
+	_cleanup_journal_ struct journal journal = { 0 };
+	_cleanup_strv_ struct strv lines = { 0 };
+	struct error error = { "" };
+
+	assert_int_equal(journal_enter(folder->fd, PHASE_RESTORING, &error), 0);
+	assert_int_equal(strv_push(&lines, "ens1f0: mtu 9000%"), 0);
+	assert_int_equal(journal_set_list(folder->fd, JOURNAL_UNRESTORED, &lines, &error), 0);
+	assert_int_equal(journal_set_network(folder->fd, "a b/network.journal", "1 2", &error), 0);
+	read_journal(folder, &journal);
+	assert_int_equal(journal.phase, PHASE_RESTORING);
+	assert_string_equal(journal.network, "a b/network.journal");
+	assert_string_equal(journal.network_done, "1 2");
+	assert_string_equal(journal.lists[JOURNAL_UNRESTORED].items[0], "ens1f0: mtu 9000%");
+	assert_int_equal(journal_set_list(folder->fd, JOURNAL_UNRESTORED, NULL, &error), 0);
+	assert_int_equal(journal_set_network(folder->fd, NULL, NULL, &error), 0);
+	journal_commit(folder->fd);
+	journal_end(folder->fd, false);
+	assert_false(fs_exists(folder->fd, JOURNAL_PATH));
+}
+
+/* The table of recover.c. */
+static void a_start_goes_on_by_the_phase_and_by_what_is_loaded(void **state)
+{
+	static const struct {
+		enum phase phase;
+		bool same, is_saved;
+		bool is_swapped, has_dependents, is_committed_early;
+	} rows[] = {
+		{ PHASE_NONE, true, false, true, true, false },
+		{ PHASE_NONE, true, true, true, true, false },
+		{ PHASE_NONE, false, false, false, false, false },
+		{ PHASE_UNLOADING, true, true, true, false, false },
+		{ PHASE_UNLOADING, true, false, true, true, true },
+		{ PHASE_UNLOADING, false, true, false, false, false },
+		{ PHASE_LOADING, true, true, true, false, false },
+		{ PHASE_LOADING, true, false, true, true, true },
+		{ PHASE_LOADING, false, true, false, false, false },
+		{ PHASE_DEPENDENTS, true, true, true, false, false },
+		{ PHASE_DEPENDENTS, true, false, true, true, true },
+		{ PHASE_DEPENDENTS, false, true, false, false, false },
+		{ PHASE_RESTORING, true, true, true, true, false },
+		{ PHASE_RESTORING, true, false, true, true, true },
+		{ PHASE_RESTORING, false, true, false, false, false },
+		{ PHASE_COMMITTED, true, false, true, true, false },
+		{ PHASE_COMMITTED, true, true, true, true, false },
+		{ PHASE_COMMITTED, false, false, false, false, false },
+		{ PHASE_ROLLBACK, true, true, true, false, false },
+		{ PHASE_ROLLBACK, true, false, true, true, true },
+		{ PHASE_ROLLBACK, false, true, false, false, false },
+	};
+	static char inventory[] = "inventory/.slipway";
+	const struct folder *folder = *state;
+	struct nic nic = { .role = { .root_fd = folder->fd },
+		.inputs = { .journal_folder = inventory } };
+	struct error error = { "" };
+
+	folder_subfolder(folder, "inventory/.slipway");
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		assert_int_equal(journal_enter(folder->fd, rows[i].phase, &error), 0);
+		nic.swap.same = rows[i].same;
+		if (rows[i].is_saved)
+			folder_write_text(folder, "inventory/.slipway/network.journal", "state");
+		assert_int_equal(nic_is_swapped(&nic), rows[i].is_swapped);
+		assert_int_equal(nic_has_dependents(&nic), rows[i].has_dependents);
+		assert_int_equal(nic_is_all_but_committed(&nic), rows[i].is_committed_early);
+		(void) unlinkat(folder->fd, "inventory/.slipway/network.journal", 0);
+	}
+}
+
+/* ---- an older Slipway's */
+
+static const char *const old_names[] = { "swap", "inbox", "settled", "missing", "unrestored",
+	"journal", "journal-done", "way-back", "plan" };
+
+static void expect_no_old_files(const struct folder *folder)
+{
+	char path[128];
+
+	for (size_t i = 0; i < ARRAY_SIZE(old_names); i++) {
+		(void) snprintf(path, sizeof(path), STATE "nic.%s", old_names[i]);
+		assert_false(fs_exists(folder->fd, path));
+	}
+}
+
+static void adopt(const struct folder *folder, struct journal *journal)
+{
+	struct error error = { "" };
+
+	assert_int_equal(journal_adopt_old(folder->fd, &error), 0);
+	expect_no_old_files(folder);
+	read_journal(folder, journal);
+}
+
+#define OLD_PLAN(records) "slipway-modules 1\nswap same=0\n" records "end\n"
+
+static void where_there_is_nothing_old_nothing_is_written(void **state)
+{
+	const struct folder *folder = *state;
+	_cleanup_journal_ struct journal journal = { 0 };
+
+	adopt(folder, &journal);
+	assert_false(fs_exists(folder->fd, JOURNAL_PATH));
+}
+
+static void all_that_an_older_slipway_wrote_is_taken_up(void **state)
+{
+	const struct folder *folder = *state;
+	_cleanup_journal_ struct journal journal = { 0 };
+
+	folder_write_text(folder, STATE "nic.swap",
+		OLD_PLAN("load name=ib_core\nload name=mlx5_core\n"
+			 "go name=rpcrdma part=storage build-id=ab options=a=1%20b=2\n"
+			 "go name=mlx5_core part=ours build-id=cd\n"));
+	folder_write_text(folder, STATE "nic.inbox",
+		OLD_PLAN("load name=mlx5_core\ngo name=mlx5_core part=ours build-id=cd\n"));
+	folder_write_text(folder, STATE "nic.missing", "ib_iser: no file\n");
+	folder_write_text(folder, STATE "nic.unrestored", "ens1: mtu\nens2: gone\n");
+	folder_write_text(folder, STATE "nic.journal", "var/x/network.journal");
+	folder_write_text(folder, STATE "nic.journal-done", "1 2 3.4 5");
+	folder_write_text(folder, STATE "nic.way-back", "what was loaded before is loaded again");
+	folder_write_text(folder, STATE "nic.plan", OLD_PLAN(""));
+	/* Killed between the write and the removal: the same again. */
+	for (int again = 0; again < 2; again++) {
+		adopt(folder, &journal);
+		assert_int_equal(journal.phase, PHASE_UNLOADING);
+		expect_going(&journal.pending, "rpcrdma mlx5_core");
+		expect_list(&journal.pending.load, "ib_core mlx5_core");
+		assert_int_equal(journal.pending.go[0].part, SWAP_STORAGE);
+		assert_string_equal(journal.pending.go[0].build_id, "ab");
+		assert_string_equal(journal.pending.go[0].options, "a=1 b=2");
+		expect_going(&journal.own, "mlx5_core");
+		expect_list(&journal.own.load, "mlx5_core");
+		assert_string_equal(journal.network, "var/x/network.journal");
+		assert_string_equal(journal.network_done, "1 2 3.4 5");
+		assert_int_equal(journal.lists[JOURNAL_MISSING].count, 1);
+		assert_int_equal(journal.lists[JOURNAL_UNRESTORED].count, 2);
+		folder_write_text(folder, STATE "nic.swap",
+			OLD_PLAN("load name=mlx5_core\ngo name=mlx5_core part=ours build-id=ff\n"));
+	}
+}
+
+static void a_settled_swap_is_committed(void **state)
+{
+	const struct folder *folder = *state;
+	_cleanup_journal_ struct journal journal = { 0 };
+
+	folder_write_text(folder, STATE "nic.settled",
+		OLD_PLAN("load name=mlx5_core\ngo name=mlx5_core part=ours build-id=cd\n"));
+	folder_write_text(folder, STATE "nic.inbox",
+		OLD_PLAN("load name=mlx5_core\ngo name=mlx5_core part=ours build-id=cd\n"));
+	adopt(folder, &journal);
+	assert_int_equal(journal.phase, PHASE_COMMITTED);
+	assert_int_equal(journal.pending.go_count, 0);
+	expect_going(&journal.own, "mlx5_core");
+}
+
+/* What this image recorded before an older one ran knows more of the node's own. */
+static void an_older_image_after_this_one_changes_what_it_knew(void **state)
+{
+	const struct folder *folder = *state;
+	_cleanup_journal_ struct journal journal = { .phase = PHASE_NONE };
+	struct error error = { "" };
+
+	add(&journal.own, "mlx5_core", 1, SWAP_OURS, NULL);
+	assert_int_equal(strv_push(&journal.own.load, "mlx5_core"), 0);
+	assert_int_equal(journal_write(folder->fd, &journal, &error), 0);
+	folder_write_text(folder, STATE "nic.swap",
+		OLD_PLAN("load name=mlx_compat\ngo name=mlx5_core part=ours build-id=ff\n"));
+	folder_write_text(folder, STATE "nic.inbox",
+		OLD_PLAN("load name=mlx_compat\ngo name=mlx5_core part=ours build-id=ff\n"));
+	adopt(folder, &journal);
+	assert_int_equal(journal.phase, PHASE_UNLOADING);
+	assert_string_equal(journal.pending.go[0].build_id, "ff");
+	assert_string_not_equal(journal.own.go[0].build_id, "ff");
+	expect_list(&journal.own.load, "mlx5_core mlx_compat");
+}
+
+static void a_damaged_old_file_says_nothing(void **state)
+{
+	const struct folder *folder = *state;
+	_cleanup_journal_ struct journal journal = { 0 };
+
+	folder_write_text(folder, STATE "nic.swap", "slipway-modules 1\ngo name=mlx5_core\n");
+	adopt(folder, &journal);
+	assert_int_equal(journal.phase, PHASE_NONE);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_a_killed_container_had_pending_stays_pending),
+		folder_test(the_nodes_own_is_what_the_hosts_tree_has),
+		folder_test(a_swap_of_which_nothing_goes_is_pending_too),
+		folder_test(the_second_swap_of_a_boot_knows_the_nodes_own_still),
+		folder_test(what_is_pending_tells_what_the_node_had),
+		folder_test(a_damaged_journal_keeps_no_start_from_going_on),
+		folder_test(every_phase_is_read_as_it_was_written),
+		folder_test(lists_and_the_networks_state_are_beside_the_phase),
+		folder_test(a_start_goes_on_by_the_phase_and_by_what_is_loaded),
+		folder_test(where_there_is_nothing_old_nothing_is_written),
+		folder_test(all_that_an_older_slipway_wrote_is_taken_up),
+		folder_test(a_settled_swap_is_committed),
+		folder_test(an_older_image_after_this_one_changes_what_it_knew),
+		folder_test(a_damaged_old_file_says_nothing),
+	};
+
+	return cmocka_run_group_tests_name("nic_journal", tests, NULL, NULL);
+}
