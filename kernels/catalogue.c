@@ -2,7 +2,9 @@
 #include "kernels/catalogue.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "common/fs.h"
@@ -25,6 +27,9 @@ static const char *const kinds[] = { "apt", "rpm-md", NULL };
 static const char *const trusts[] = { "index", "packages", NULL };
 static const char *const matches[] = { "name", "provides", "version", NULL };
 
+#define REPOSITORY_PREFIX "repository "
+#define INHERIT_DEPTH     4
+
 #define OF_OS(member)         offsetof(struct catalogue, member)
 #define OF_REPOSITORY(member) offsetof(struct repository, member)
 
@@ -32,6 +37,7 @@ static const struct key keys[] = {
 	{ "os", "name", VALUE_TEXT, true, OF_OS(name), NULL },
 	{ "os", "id", VALUE_TEXT, true, OF_OS(id), NULL },
 	{ "os", "version_id", VALUE_TEXT, false, OF_OS(version_id), NULL },
+	{ "os", "codename", VALUE_TEXT, false, OF_OS(codename), NULL },
 	{ "os", "minor_after", VALUE_TEXT, false, OF_OS(minor_after), NULL },
 	{ "os", "krel", VALUE_WORDS, true, OF_OS(krels), NULL },
 	{ "kernel", "match", VALUE_WORD_OF, true, OF_OS(kernel.match), matches },
@@ -80,86 +86,276 @@ static void *slot_of(
 	return base + key->offset;
 }
 
-static int take_word(const struct key *key, const char *value, int *slot)
+/* One key of a file, with what it goes on with in further lines. */
+struct entry {
+	char *section;
+	const struct key *key;
+	char *value;
+};
+
+/* The sections and keys of a file, or of a file and what it inherits. */
+struct entries {
+	struct entry *items;
+	size_t count;
+	char *inherit; /* the file that has what this one does not say, or NULL */
+};
+
+static void entries_free(struct entries *entries)
+{
+	for (size_t i = 0; i < entries->count; i++) {
+		free(entries->items[i].section);
+		free(entries->items[i].value);
+	}
+	free(entries->items);
+	free(entries->inherit);
+}
+
+static struct entry *entry_find(
+	const struct entries *entries, const char *section, const struct key *key)
+{
+	for (size_t i = 0; i < entries->count; i++)
+		if (entries->items[i].key == key && strcmp(entries->items[i].section, section) == 0)
+			return &entries->items[i];
+	return NULL;
+}
+
+static int entry_add(
+	struct entries *entries, const char *section, const struct key *key, const char *value)
+{
+	struct entry *grown = reallocarray(entries->items, entries->count + 1, sizeof(*grown));
+
+	if (!grown)
+		return -ENOMEM;
+	entries->items = grown;
+	grown = &grown[entries->count];
+	*grown = (struct entry){ .section = strdup(section), .key = key, .value = strdup(value) };
+	entries->count++;
+	return grown->section && grown->value ? 0 : -ENOMEM;
+}
+
+static bool is_repository(const char *section)
+{
+	return strncmp(section, REPOSITORY_PREFIX, sizeof(REPOSITORY_PREFIX) - 1) == 0;
+}
+
+static const struct key *key_find(const char *section, const char *name)
+{
+	const char *kind = is_repository(section) ? "repository" : section;
+
+	for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
+		if (strcmp(keys[i].section, kind) == 0 && strcmp(keys[i].name, name) == 0)
+			return &keys[i];
+	return NULL;
+}
+
+static int word_index(const struct key *key, const char *value)
 {
 	for (int i = 0; key->words[i]; i++)
-		if (strcmp(key->words[i], value) == 0) {
-			*slot = i;
-			return 0;
-		}
+		if (strcmp(key->words[i], value) == 0)
+			return i;
 	return -EINVAL;
 }
 
-static int take_flag(const char *value, bool *slot)
+/* ini_file_key */
+static int on_key(void *user, const char *section, const char *name, const char *value)
 {
-	*slot = strcmp(value, "yes") == 0;
-	return *slot || strcmp(value, "no") == 0 ? 0 : -EINVAL;
+	struct entries *entries = user;
+	const struct key *key = key_find(section, name);
+	struct entry *there;
+	char *joined;
+
+	if (strcmp(section, "os") == 0 && strcmp(name, "inherit") == 0) {
+		if (entries->inherit)
+			return -EINVAL;
+		entries->inherit = strdup(value);
+		return entries->inherit ? 0 : -ENOMEM;
+	}
+	if (!key || (key->kind == VALUE_WORD_OF && word_index(key, value) < 0) ||
+		(key->kind == VALUE_FLAG && strcmp(value, "yes") != 0 && strcmp(value, "no") != 0))
+		return -EINVAL;
+	there = entry_find(entries, section, key);
+	if (!there)
+		return entry_add(entries, section, key, value);
+	if (key->kind != VALUE_WORDS)
+		return -EINVAL;
+	if (asprintf(&joined, "%s %s", there->value, value) < 0)
+		return -ENOMEM;
+	free(there->value);
+	there->value = joined;
+	return 0;
 }
 
-static int take_text(const char *value, char **slot)
+/* What @from says takes the place of what @to has of the same section and key. */
+static int entries_merge(struct entries *to, const struct entries *from)
 {
-	if (*slot)
-		return -EINVAL;
-	*slot = strdup(value);
-	return *slot ? 0 : -ENOMEM;
+	for (size_t i = 0; i < from->count; i++) {
+		const struct entry *entry = &from->items[i];
+		struct entry *there = entry_find(to, entry->section, entry->key);
+		char *value;
+		int r;
+
+		if (!there) {
+			r = entry_add(to, entry->section, entry->key, entry->value);
+			if (r < 0)
+				return r;
+			continue;
+		}
+		value = strdup(entry->value);
+		if (!value)
+			return -ENOMEM;
+		free(there->value);
+		there->value = value;
+	}
+	return 0;
+}
+
+/* Reads a file after what it inherits. @files gets their names, the last is @os. */
+static int read_file(const char *folder, const char *os, struct entries *entries,
+	struct strv *files, struct error *error)
+{
+	_cleanup_(entries_free) struct entries own = { 0 };
+	_cleanup_free_ char *path = NULL;
+	int r;
+
+	if (asprintf(&path, "%s/%s.ini", folder, os) < 0)
+		return error_set_errno(error, -ENOMEM, "%s", os);
+	if (!fs_exists(AT_FDCWD, path))
+		return -ENOENT;
+	r = ini_file_read(path, on_key, &own, error);
+	if (r < 0)
+		return r;
+	if (own.inherit) {
+		if (strchr(own.inherit, '/') || files->count == INHERIT_DEPTH)
+			return error_set(error, -EINVAL, "%s: inherit = %s: %s", path, own.inherit,
+				files->count == INHERIT_DEPTH ? "too deep, or a circle"
+							      : "not a name");
+		r = strv_push(files, own.inherit);
+		if (r == 0)
+			r = read_file(folder, own.inherit, entries, files, error);
+		if (r == -ENOENT)
+			return error_set(error, -EINVAL, "%s: inherit = %s: there is no such file",
+				path, own.inherit);
+		if (r < 0)
+			return r;
+	}
+	r = entries_merge(entries, &own);
+	return r < 0 ? error_set_errno(error, r, "%s", path) : 0;
+}
+
+/* {os} and three keys of [os] stand for themselves in any value. A new string, or NULL. */
+static char *substitute(const struct entries *entries, const char *os, const char *value)
+{
+	static const char *const names[] = { "id", "version_id", "codename" };
+	_cleanup_free_ char *text = NULL;
+	size_t size = 0;
+	FILE *stream = open_memstream(&text, &size);
+
+	if (!stream)
+		return NULL;
+	while (*value) {
+		const char *replacement = NULL;
+		size_t length = *value == '{' ? strcspn(value, "}") : 0;
+
+		if (length > 1 && value[length] == '}') {
+			if (length == 3 && strncmp(value + 1, "os", 2) == 0)
+				replacement = os;
+			for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+				const struct entry *entry =
+					entry_find(entries, "os", key_find("os", names[i]));
+
+				if (entry && strlen(names[i]) == length - 1 &&
+					strncmp(value + 1, names[i], length - 1) == 0)
+					replacement = entry->value;
+			}
+		}
+		if (replacement) {
+			(void) fputs(replacement, stream);
+			value += length + 1;
+		} else {
+			(void) fputc(*value++, stream);
+		}
+	}
+	return fclose(stream) == 0 ? TAKE_PTR(text) : NULL;
 }
 
 static int take(const struct key *key, const char *value, void *slot)
 {
 	switch (key->kind) {
 	case VALUE_TEXT:
-		return take_text(value, slot);
+		*(char **) slot = strdup(value);
+		return *(char **) slot ? 0 : -ENOMEM;
 	case VALUE_WORDS:
 		return strv_split(slot, value, " \t\n");
 	case VALUE_FLAG:
-		return take_flag(value, slot);
+		*(bool *) slot = strcmp(value, "yes") == 0;
+		return 0;
 	case VALUE_WORD_OF:
-		return take_word(key, value, slot);
+		*(int *) slot = word_index(key, value);
+		return 0;
 	}
 	return -EINVAL;
 }
 
-/* "[repository backports]" is section "repository" with the name "backports". */
-static struct repository *repository_named(struct catalogue *catalogue, const char *name)
+/* Fills the keys of one section; of a repository those of [repository] where it has none. */
+static int fill_section(const struct entries *entries, const char *section, const char *defaults,
+	const char *os, void *base)
 {
+	for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
+		const struct entry *entry = entry_find(entries, section, &keys[i]);
+		_cleanup_free_ char *value = NULL;
+		int r;
+
+		if (!entry && defaults)
+			entry = entry_find(entries, defaults, &keys[i]);
+		if (!entry)
+			continue;
+		value = substitute(entries, os, entry->value);
+		if (!value)
+			return -ENOMEM;
+		r = take(&keys[i], value, (char *) base + keys[i].offset);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+static int fill_repository(struct catalogue *catalogue, const struct entries *entries,
+	const char *section, const char *os)
+{
+	const char *name = section + sizeof(REPOSITORY_PREFIX) - 1;
 	struct repository *grown;
 
 	for (size_t i = 0; i < catalogue->repository_count; i++)
 		if (strcmp(catalogue->repositories[i].name, name) == 0)
-			return &catalogue->repositories[i];
+			return 0;
 	grown = reallocarray(
 		catalogue->repositories, catalogue->repository_count + 1, sizeof(*grown));
 	if (!grown)
-		return NULL;
+		return -ENOMEM;
 	catalogue->repositories = grown;
-	grown = &grown[catalogue->repository_count];
+	grown = &grown[catalogue->repository_count++];
 	*grown = (struct repository){ .name = strdup(name) };
-	if (!grown->name)
-		return NULL;
-	catalogue->repository_count++;
-	return grown;
+	return grown->name ? fill_section(entries, section, "repository", os, grown) : -ENOMEM;
 }
 
-static int on_key(void *user, const char *section, const char *name, const char *value)
+static int fill(struct catalogue *catalogue, const struct entries *entries, const char *os)
 {
-	static const char prefix[] = "repository ";
-	struct catalogue *catalogue = user;
-	struct repository *repository = NULL;
-	const char *kind = section;
+	static const char *const sections[] = { "os", "kernel", "image" };
+	int r;
 
-	if (strncmp(section, prefix, sizeof(prefix) - 1) == 0) {
-		repository = repository_named(catalogue, section + sizeof(prefix) - 1);
-		if (!repository)
-			return -ENOMEM;
-		kind = "repository";
+	for (size_t i = 0; i < ARRAY_SIZE(sections); i++) {
+		r = fill_section(entries, sections[i], NULL, os, catalogue);
+		if (r < 0)
+			return r;
 	}
-	for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
-		if (strcmp(keys[i].section, kind) != 0 || strcmp(keys[i].name, name) != 0 ||
-			(strcmp(kind, "repository") == 0 && !repository))
-			continue;
-		return take(&keys[i], value, slot_of(&keys[i], catalogue, repository));
+	for (size_t i = 0; i < entries->count; i++) {
+		const char *section = entries->items[i].section;
+
+		r = is_repository(section) ? fill_repository(catalogue, entries, section, os) : 0;
+		if (r < 0)
+			return r;
 	}
-	return -EINVAL;
+	return 0;
 }
 
 static bool is_empty(const struct key *key, void *slot)
@@ -185,7 +381,7 @@ static int complete_section(struct catalogue *catalogue, struct repository *repo
 			return error_set(error, -EINVAL, "%s: [%s%s%s] has no %s", path,
 				keys[i].section, repository ? " " : "",
 				repository ? repository->name : "", keys[i].name);
-		if (keys[i].kind == VALUE_TEXT && !*(char **) slot && take_text("", slot) < 0)
+		if (keys[i].kind == VALUE_TEXT && !*(char **) slot && take(&keys[i], "", slot) < 0)
 			return error_set_errno(error, -ENOMEM, "%s", path);
 	}
 	return 0;
@@ -239,20 +435,22 @@ static int unknown_os(const char *folder, const char *os, struct error *error)
 static int open_file(
 	const char *folder, const char *os, struct catalogue *catalogue, struct error *error)
 {
-	_cleanup_free_ char *path = NULL;
+	_cleanup_(entries_free) struct entries entries = { 0 };
+	char path[PATH_MAX];
 	int r;
 
-	if (asprintf(&path, "%s/%s.ini", folder, os) < 0)
-		return error_set_errno(error, -ENOMEM, "%s", os);
-	if (!fs_exists(AT_FDCWD, path))
-		return -ENOENT;
-	r = ini_file_read(path, on_key, catalogue, error);
-	if (r == 0)
-		r = complete(catalogue, path, error);
+	r = strv_push(&catalogue->files, os);
+	if (r < 0)
+		return error_set_errno(error, r, "%s", os);
+	r = read_file(folder, os, &entries, &catalogue->files, error);
 	if (r < 0)
 		return r;
 	catalogue->os = strdup(os);
-	return catalogue->os ? 0 : error_set_errno(error, -ENOMEM, "%s", os);
+	r = catalogue->os ? fill(catalogue, &entries, os) : -ENOMEM;
+	if (r < 0)
+		return error_set_errno(error, r, "%s", os);
+	(void) snprintf(path, sizeof(path), "%s/%s.ini", folder, os);
+	return complete(catalogue, path, error);
 }
 
 /* "bookworm" of "Debian 12 (bookworm)": VERSION_CODENAME in os-release, which people know too. */
@@ -312,6 +510,7 @@ static void free_slot(const struct key *key, void *slot)
 void catalogue_free(struct catalogue *catalogue)
 {
 	free(catalogue->os);
+	strv_free(&catalogue->files);
 	for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
 		if (strcmp(keys[i].section, "repository") != 0) {
 			free_slot(&keys[i], slot_of(&keys[i], catalogue, NULL));

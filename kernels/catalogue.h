@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What is known of a distribution: kernels/catalogue/<os>.ini, data only, so that a new
- * distribution is a new file and no code. docs/catalogue.md explains every key. An unknown key or
- * section is an error with its line number: a misspelt one would otherwise be passed over.
+ * distribution is a new file and no code. slipway-catalogue(5) explains every key. An unknown key
+ * or section is an error with its line number: a misspelt one would otherwise be ignored.
  *
  * No file names a host: where a repository's mirror is comes from the machine
  * (kernels/repo/mirrors.h).
@@ -92,9 +92,11 @@ struct image_rules {
 
 struct catalogue {
 	char *os;          /* the file's name: "debian12" */
+	struct strv files; /* that name, and those of the files that it inherits */
 	char *name;        /* for people: "Debian 12 (bookworm)" */
 	char *id;          /* ID and VERSION_ID of os-release */
 	char *version_id;  /* "" for rolling ones */
+	char *codename;    /* what paths call the release, for {codename}: "bookworm", "15-SP6" */
 	char *minor_after; /* what stands before the minor release in a krel: ".el9_"; or "" */
 	struct strv krels; /* fnmatch(3) patterns of its kernel releases, for guessing --os */
 	struct repository *repositories;

@@ -198,9 +198,11 @@ static int add_files(const struct build *build, struct hash *hash, struct error 
 	return r < 0 ? error_set_errno(error, r, "slipway for the image") : 0;
 }
 
-static void catalogue_path(const struct build *build, char path[PATH_MAX])
+/* One of the catalogue's files that the distribution's rules are in, below the data folder. */
+static void catalogue_path(const struct build *build, size_t index, char path[PATH_MAX])
 {
-	(void) snprintf(path, PATH_MAX, "kernels/catalogue/%s.ini", build->context.os.os);
+	(void) snprintf(
+		path, PATH_MAX, "kernels/catalogue/%s.ini", build->context.os.files.items[index]);
 }
 
 int node_tool_add_inputs(const struct build *build, struct hash *hash, struct error *error)
@@ -214,9 +216,13 @@ int node_tool_add_inputs(const struct build *build, struct hash *hash, struct er
 	mirrors = mirrors_text(build);
 	hash_add_text(hash, "node tool 1");
 	hash_add_text(hash, mirrors ? mirrors : "");
-	catalogue_path(build, path);
-	r = cached_add_data(&build->context, path, hash, error);
-	return r < 0 ? r : add_files(build, hash, error);
+	for (size_t i = 0; i < build->context.os.files.count; i++) {
+		catalogue_path(build, i, path);
+		r = cached_add_data(&build->context, path, hash, error);
+		if (r < 0)
+			return r;
+	}
+	return add_files(build, hash, error);
 }
 
 /* A new file of the image's: nothing of this machine is linked into it. */
@@ -277,7 +283,7 @@ static int put_data(const struct build *build, int root_fd, struct error *error)
 	_cleanup_free_ char *mirrors = mirrors_text(build);
 	_cleanup_free_ char *conf = NULL;
 	char name[PATH_MAX], from[PATH_MAX + NAME_MAX], to[PATH_MAX + NAME_MAX];
-	int r;
+	int r = 0;
 
 	if (!mirrors ||
 		asprintf(&conf, "os=%s\nid=%s\nversion_id=%s\n%s", build->context.os.os,
@@ -285,10 +291,12 @@ static int put_data(const struct build *build, int root_fd, struct error *error)
 			build->context.os.version_id ? build->context.os.version_id : "",
 			build->context.options->keyring ? "keyring=/" KEYRING "\n" : "") < 0)
 		return error_set_errno(error, -ENOMEM, "image");
-	catalogue_path(build, name);
-	(void) snprintf(from, sizeof(from), "%s/%s", build->context.data, name);
-	(void) snprintf(to, sizeof(to), NODE_TOOL_FOLDER "/data/%s", name);
-	r = put_file(root_fd, from, to);
+	for (size_t i = 0; i < build->context.os.files.count && r == 0; i++) {
+		catalogue_path(build, i, name);
+		(void) snprintf(from, sizeof(from), "%s/%s", build->context.data, name);
+		(void) snprintf(to, sizeof(to), NODE_TOOL_FOLDER "/data/%s", name);
+		r = put_file(root_fd, from, to);
+	}
 	/* By this folder the program knows its data. */
 	if (r == 0)
 		r = fs_mkdir_parents(root_fd, NODE_TOOL_FOLDER "/data/containers/recipes", 0755);

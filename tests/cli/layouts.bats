@@ -162,12 +162,12 @@ teardown_file() {
 
 setup() {
     key=(--keyring "$rpm_key")
-    # The test's lists have one component; all other data are the real ones.
+    # The test's lists have one component; all other data are the real ones. It is what the others inherit.
     mkdir -p "$BATS_TEST_TMPDIR/data"
     cp -rs "$repository/kernels" "$BATS_TEST_TMPDIR/data/kernels"
-    rm "$BATS_TEST_TMPDIR/data/kernels/catalogue/ubuntu22.04.ini"
-    sed 's#^components = .*#components = main#' "$repository/kernels/catalogue/ubuntu22.04.ini" \
-        >"$BATS_TEST_TMPDIR/data/kernels/catalogue/ubuntu22.04.ini"
+    rm "$BATS_TEST_TMPDIR/data/kernels/catalogue/ubuntu24.04.ini"
+    sed 's#^components = .*#components = main#' "$repository/kernels/catalogue/ubuntu24.04.ini" \
+        >"$BATS_TEST_TMPDIR/data/kernels/catalogue/ubuntu24.04.ini"
     export SLIPWAY_DATADIR=$BATS_TEST_TMPDIR/data
     ln -s "$repository"/{containers,scripts,common,module,entrypoint,Makefile} "$SLIPWAY_DATADIR/"
 }

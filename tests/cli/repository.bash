@@ -19,7 +19,7 @@ make_repository() {
     # The catalogue has one repository and names the key; all other data are the real ones.
     mkdir -p "$BATS_TEST_TMPDIR/data/kernels/catalogue"
     ln -s "$repository"/{containers,scripts,common,module,entrypoint,Makefile} "$BATS_TEST_TMPDIR/data/"
-    sed -n '/^\[repository /q; p' "$repository/kernels/catalogue/debian12.ini" >"$BATS_TEST_TMPDIR/data/kernels/catalogue/debian12.ini"
+    sed -n '/^\[repository/q; p' "$repository/kernels/catalogue/debian12.ini" >"$BATS_TEST_TMPDIR/data/kernels/catalogue/debian12.ini"
     add_repository main bookworm
     export SLIPWAY_DATADIR=$BATS_TEST_TMPDIR/data SLIPWAY_MIRRORS=/dev/null
 

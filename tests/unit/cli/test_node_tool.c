@@ -13,6 +13,7 @@
 
 /* What the structs own elsewhere. */
 static char data_folder[] = ".", os_name[] = "debian12", os_id[] = "debian", os_version[] = "12";
+static char *os_files[] = { os_name, NULL };
 static char file_url[] = "file:///srv/mirror", other_url[] = "https://c.test/security";
 static char somebody[] = "somebody", pem[] = "/etc/ours.pem";
 
@@ -41,6 +42,7 @@ static void make_site(struct site *site)
 	site->build.context.has_mirrors = true;
 	site->build.context.mirrors = (struct mirrors){ site->mirrors, 2 };
 	site->build.context.os.os = os_name;
+	site->build.context.os.files = (struct strv){ .items = os_files, .count = 1 };
 	site->build.context.os.id = os_id;
 	site->build.context.os.version_id = os_version;
 	site->build.context.os.repositories = site->repositories;

@@ -126,6 +126,59 @@ static void an_unknown_name_lists_the_known_ones(void **state)
 	}
 }
 
+/* ---- inherit, [repository], {os} */
+
+static void a_file_takes_what_it_does_not_say_from_another(void **state)
+{
+	_cleanup_(catalogue_free) struct catalogue os = { 0 };
+	const struct folder *folder = *state;
+	struct error error = { 0 };
+
+	folder_write_text(folder, "base.ini", smallest);
+	assert_int_equal(open_text(folder,
+				 "[os]\ninherit = base\nversion_id = 2\ncodename = second\n"
+				 "[kernel]\nheaders = a-{krel} b\n"
+				 "[repository]\nsuite = {codename}\nkeyring = /{os}.asc\n"
+				 "[repository main]\npath = {version_id}/{arch}\n"
+				 "[repository more]\nkind = apt\nmirror = x\nsuite = own\n",
+				 &os, &error),
+		0);
+	assert_string_equal(os.name, "Test");
+	assert_int_equal(os.kernel.headers.count, 2);
+	assert_string_equal(os.kernel.headers.items[0], "a-{krel}");
+	assert_string_equal(os.kernel.modules.items[0], "m-{krel}");
+	assert_int_equal(os.repository_count, 2);
+	assert_string_equal(os.repositories[0].name, "main");
+	assert_string_equal(os.repositories[0].mirror, "test");
+	assert_string_equal(os.repositories[0].path, "2/{arch}");
+	assert_string_equal(os.repositories[0].suite, "second");
+	assert_string_equal(os.repositories[0].keyrings.items[0], "/test.asc");
+	assert_string_equal(os.repositories[1].suite, "own");
+	assert_int_equal(os.files.count, 2);
+	assert_string_equal(os.files.items[0], "test");
+	assert_string_equal(os.files.items[1], "base");
+}
+
+static void what_cannot_be_inherited_is_named(void **state)
+{
+	static const struct {
+		const char *text, *part;
+	} cases[] = {
+		{ "[os]\ninherit = none\n", "inherit = none: there is no such file" },
+		{ "[os]\ninherit = test\n", "inherit = test: too deep, or a circle" },
+		{ "[os]\ninherit = ../test\n", "inherit = ../test: not a name" },
+		{ "[os]\ninherit = a\ninherit = b\n", "test.ini:3:" },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct catalogue os = { 0 };
+		struct error error = { 0 };
+
+		assert_int_equal(open_text(*state, cases[i].text, &os, &error), -EINVAL);
+		assert_contains(error.text, cases[i].part);
+	}
+}
+
 /* ---- what a krel tells */
 
 static void expect_split(const char *os, const char *krel, const char *version, const char *flavour)
@@ -356,6 +409,8 @@ int main(void)
 		cmocka_unit_test(a_code_name_is_as_good),
 		folder_test(a_bad_file_is_named_with_its_line),
 		folder_test(a_line_that_would_be_cut_is_an_error),
+		folder_test(a_file_takes_what_it_does_not_say_from_another),
+		folder_test(what_cannot_be_inherited_is_named),
 		folder_test(lists_go_on_in_lines_that_begin_with_a_blank),
 		folder_test(an_unknown_name_lists_the_known_ones),
 		cmocka_unit_test(flavours_are_what_the_catalogue_says),
