@@ -38,14 +38,20 @@ char *xstrndup(const char *text, size_t length)
 
 char *xasprintf(const char *format, ...)
 {
-	char *text = NULL;
 	va_list arguments;
-	int r;
+	char *text;
 
 	va_start(arguments, format);
-	r = vasprintf(&text, format, arguments);
+	text = xvasprintf(format, arguments);
 	va_end(arguments);
-	if (r < 0)
+	return text;
+}
+
+char *xvasprintf(const char *format, va_list arguments)
+{
+	char *text = NULL;
+
+	if (vasprintf(&text, format, arguments) < 0)
 		out_of_memory();
 	return text;
 }

@@ -23,6 +23,8 @@ char *xstrndup(const char *text, size_t length)
 	__attribute__((returns_nonnull, warn_unused_result));
 char *xasprintf(const char *format, ...) _printf_(1, 2)
 	__attribute__((returns_nonnull, warn_unused_result));
+char *xvasprintf(const char *format, va_list arguments) _printf_(1, 0)
+	__attribute__((returns_nonnull, warn_unused_result));
 
 /* As those of common/strv.h. */
 void xstrv_push(struct strv *list, const char *text);

@@ -8,7 +8,6 @@
 #include "common/fs.h"
 #include "common/xalloc.h"
 #include "kernels/krel.h"
-#include "kernels/resolve/resolve_kernel.h"
 
 void kernel_free(struct kernel *kernel)
 {
@@ -324,8 +323,7 @@ static void lock_files(struct kernel *kernel)
 			.sha256 = xstrdup(input->sha256),
 		};
 
-		if (lock_add_local(&kernel->lock, &local) < 0)
-			out_of_memory();
+		lock_add_local(&kernel->lock, &local);
 	}
 }
 

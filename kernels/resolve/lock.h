@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The lock: every input of a build by name, version, URL, size and SHA-256. As a file it is JSON,
- * sorted, so that two of them can be compared with diff; docs/lock.md has the schema.
+ * sorted, so that two of them can be compared with diff; slipway-lock(5) has the schema.
  */
 #pragma once
 
@@ -66,11 +66,11 @@ struct lock {
 };
 
 /* Each takes the thing over (it is emptied), keeping its list sorted. A repository of a name that
- * is there already is dropped. -ENOMEM. */
-int lock_add(struct lock *lock, struct lock_package *package) _must_check_;
-int lock_add_repository(struct lock *lock, struct lock_repository *repository) _must_check_;
+ * is there already is dropped. */
+void lock_add(struct lock *lock, struct lock_package *package);
+void lock_add_repository(struct lock *lock, struct lock_repository *repository);
 /* In the order of the command line, which decides between them. */
-int lock_add_local(struct lock *lock, struct lock_local *local) _must_check_;
+void lock_add_local(struct lock *lock, struct lock_local *local);
 
 /* The first package for @purpose, or of this name, or NULL. */
 const struct lock_package *lock_find(const struct lock *lock, const char *purpose);

@@ -1,119 +1,515 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Whom to ask for a kernel: the distribution's own lists as we have them, the same lists anew, its
+ * archives. "There is no such kernel" is only said when every list that may have it was read.
+ */
 #include "kernels/resolve/resolve.h"
 
+#include <stdarg.h>
 #include <string.h>
 
-#include "kernels/resolve/resolve_kernel.h"
+#include "common/hash.h"
+#include "common/xalloc.h"
+#include "kernels/krel.h"
+#include "kernels/resolve/resolve_internal.h"
+#include "kernels/version.h"
 
-static int lock_package_of(
-	const struct found *found, const char *purpose, struct lock_package *package)
+/* ---- the trace, for --explain */
+
+void trace_add(struct trace *trace, enum trace_outcome outcome, const char *repository,
+	const char *url, const char *format, ...)
 {
-	const struct package *from = found->package;
-	const char *path = strncmp(from->path, "./", 2) == 0 ? from->path + 2 : from->path;
+	struct trace_entry *entry;
+	va_list arguments;
 
-	*package = (struct lock_package){
-		.name = strdup(from->name),
-		.version = strdup(from->version),
-		.architecture = strdup(from->architecture),
-		.purpose = strdup(purpose),
-		.repository = strdup(found->index->request->repository->name),
-		.sha256 = strdup(from->sha256),
-		.size_bytes = from->size_bytes,
+	if (!trace)
+		return;
+	trace->entries = xreallocarray(trace->entries, trace->count + 1, sizeof(*entry));
+	entry = &trace->entries[trace->count++];
+	*entry = (struct trace_entry){
+		.outcome = outcome,
+		.repository = xstrdup(repository ? repository : ""),
+		.url = xstrdup(url ? url : ""),
 	};
-	if (asprintf(&package->url, "%s/%s", found->index->request->url, path) < 0)
-		package->url = NULL;
-	return package->name && package->version && package->architecture && package->purpose &&
-			       package->repository && package->sha256 && package->url
-		       ? 0
-		       : -ENOMEM;
+	va_start(arguments, format);
+	entry->text = xvasprintf(format, arguments);
+	va_end(arguments);
 }
 
-static int add_repository(struct lock *lock, const struct index *index)
+void trace_free(struct trace *trace)
 {
-	const struct repository *from = index->request->repository;
-	_cleanup_(lock_repository_free) struct lock_repository repository = {
-		.name = strdup(from->name),
-		.url = strdup(index->request->url),
-		.suite = strdup(from->suite ? from->suite : ""),
-		.release_sha256 = strdup(index->release_sha256 ? index->release_sha256 : ""),
-		.date = strdup(index->date ? index->date : ""),
-		.signer = strdup(index->signer ? index->signer : ""),
-	};
-
-	if (!repository.name || !repository.url || !repository.suite ||
-		!repository.release_sha256 || !repository.date || !repository.signer)
-		return -ENOMEM;
-	return lock_add_repository(lock, &repository);
+	for (size_t i = 0; i < trace->count; i++) {
+		free(trace->entries[i].repository);
+		free(trace->entries[i].url);
+		free(trace->entries[i].text);
+	}
+	free(trace->entries);
+	*trace = (struct trace){ 0 };
 }
 
-int resolution_add(struct resolution *resolution, const struct found *found, const char *purpose)
+const char *trace_outcome_text(enum trace_outcome outcome)
 {
-	_cleanup_(lock_package_free) struct lock_package package = { 0 };
+	static const char *const texts[] = { "found", "absent", "skipped", "failed" };
+
+	return (size_t) outcome < ARRAY_SIZE(texts) ? texts[outcome] : "unknown";
+}
+
+/* ---- the lists that a question is put to: chosen, opened together, and judged */
+
+struct list_set {
+	struct index_request *requests;
+	char **urls; /* that the requests borrow */
+	struct index *indexes;
+	size_t count;
+	struct strv unknown; /* mirrors of which nothing says where they are */
+	bool wants_date;     /* one of those needs a --snapshot too */
+	struct strv undated; /* mirrors that are known, and need a --snapshot */
+};
+
+static void list_set_free(struct list_set *set)
+{
+	indexes_free(&set->indexes, set->count);
+	for (size_t i = 0; set->urls && i < set->count; i++)
+		free(set->urls[i]);
+	free(set->urls);
+	free(set->requests);
+	strv_free(&set->unknown);
+	strv_free(&set->undated);
+	*set = (struct list_set){ 0 };
+}
+
+static bool is_newest(const struct resolve_request *request)
+{
+	return strcmp(request->krel, KREL_NEWEST) == 0;
+}
+
+/* A repository of a few kernels, or of the past, is none to look for the newest in. */
+static bool concerns(
+	const struct repository *repository, const struct resolve_request *request, bool archives)
+{
+	if (repository->archive != archives)
+		return false;
+	if (is_newest(request))
+		return repository->krels.count == 0;
+	return repository_concerns(repository, request->krel);
+}
+
+static int add_list(const struct resolve_places *places, const struct resolve_request *request,
+	const struct repository *repository, struct list_set *set, struct trace *trace,
+	struct error *error)
+{
+	const struct mirror *mirror = mirrors_find(places->mirrors, repository);
+	bool is_dated = strstr(repository->path, "{snapshot}") != NULL;
+	struct error why = { 0 };
+	char *url = NULL;
 	int r;
 
-	if (lock_find_name(&resolution->lock, found->package->name))
+	if (!mirror) {
+		xstrv_push_unique(&set->unknown, repository->mirror);
+		set->wants_date |= is_dated;
+		trace_add(trace, TRACE_SKIPPED, repository->name, "",
+			"no mirror is known for %s: --mirror %s=URL, or mirrors.ini",
+			repository->mirror, repository->mirror);
 		return 0;
-	if (strcmp(purpose, LOCK_HEADERS) == 0) {
-		struct found_list *headers = &resolution->headers;
-		struct found *grown =
-			reallocarray(headers->items, headers->count + 1, sizeof(*grown));
-
-		if (!grown)
-			return -ENOMEM;
-		headers->items = grown;
-		grown[headers->count++] = *found;
 	}
-	r = lock_package_of(found, purpose, &package);
-	if (r == 0)
-		r = lock_add(&resolution->lock, &package);
-	return r < 0 ? r : add_repository(&resolution->lock, found->index);
-}
-
-static int prepare(struct resolution *resolution, struct error *error)
-{
-	const struct resolve_request *request = resolution->request;
-	struct lock *lock = &resolution->lock;
-
-	lock->krel = strdup(request->krel);
-	lock->os = strdup(request->os->os);
-	lock->arch = strdup(request->arch);
-	lock->compiler = strdup("");
-	lock->compiler_evidence = strdup("");
-	return lock->krel && lock->os && lock->arch && lock->compiler && lock->compiler_evidence
-		       ? 0
-		       : error_set_errno(error, -ENOMEM, "lock");
-}
-
-static void resolution_free(struct resolution *resolution)
-{
-	lock_free(&resolution->lock);
-	found_list_free(&resolution->headers);
-}
-
-int resolve_in(const struct index *indexes, size_t count, const struct resolve_request *request,
-	struct lock *ret, struct trace *trace, struct error *error)
-{
-	_cleanup_(resolution_free) struct resolution resolution = {
-		.scope = {
-			.indexes = indexes,
-			.count = count,
-			.os = request->os,
-			.arch = request->arch,
-			.krel = request->krel,
-		},
-		.request = request,
-		.trace = trace,
+	r = mirrors_url(mirror, repository, request->os, is_newest(request) ? NULL : request->krel,
+		request->arch, places->snapshot, &url, &why);
+	if (r == -EINVAL) { /* its path needs a --snapshot, or another kernel */
+		if (!places->snapshot && is_dated)
+			xstrv_push_unique(&set->undated, repository->mirror);
+		trace_add(trace, TRACE_SKIPPED, repository->name, mirror->url, "%s", why.text);
+		return 0;
+	}
+	if (r < 0)
+		return error_set(
+			error, r, "%s: %s", repository->name, *why.text ? why.text : strerror(-r));
+	set->urls[set->count] = url;
+	set->requests[set->count++] = (struct index_request){
+		.repository = repository,
+		.mirror = mirror,
+		.url = url,
+		.arch = request->arch,
+		.keep = &request->os->kernel.keep,
 	};
-	int r = prepare(&resolution, error);
+	return 0;
+}
+
+static bool may_be_skipped(int result)
+{
+	return result == -EADDRNOTAVAIL || result == -ETIMEDOUT || result == -EHOSTUNREACH ||
+	       result == -ENETDOWN || result == -EACCES;
+}
+
+/* An archive's 404 is an answer: the vault of a minor release that is not over does not exist. */
+static bool is_absent(const struct index *index)
+{
+	return index->result == -EADDRNOTAVAIL && index->request->repository->archive;
+}
+
+/* Was there something to ask, and nothing of it could be read? */
+static bool is_unreachable(const struct list_set *set)
+{
+	for (size_t i = 0; i < set->count; i++)
+		if (set->indexes[i].result >= 0)
+			return false;
+	return set->count > 0;
+}
+
+/* The first list that could not be asked; NULL when all answered. */
+static const struct index *find_unanswered(const struct list_set *set)
+{
+	for (size_t i = 0; i < set->count; i++)
+		if (set->indexes[i].result < 0 && !is_absent(&set->indexes[i]))
+			return &set->indexes[i];
+	return NULL;
+}
+
+/* The result of the first list of an unreachable set, with its reason once for all of them. */
+static int report_unreachable(
+	const struct list_set *set, const struct catalogue *os, struct error *error)
+{
+	const struct index *first = &set->indexes[0];
+
+	if (set->count == 1)
+		return error_set(error, first->result, "the only list of %s could not be read: %s",
+			os->os, first->error.text);
+	return error_set(error, first->result, "none of the %zu lists of %s could be read: %s",
+		set->count, os->os, first->error.text);
+}
+
+static int report_no_mirror(
+	const struct list_set *set, const struct catalogue *os, struct error *error)
+{
+	_cleanup_free_ char *names = xstrv_join(&set->unknown, ", ");
+
+	return error_set(error, -ENOMEDIUM,
+		"%s: nothing on this machine says where its packages are (mirrors: %s): give "
+		"--mirror %s=URL, or write it into /etc/slipway/mirrors.ini (docs/mirrors.md)",
+		os->os, names, set->unknown.count ? set->unknown.items[0] : os->os);
+}
+
+/* Lists that failed go into the trace and into the warnings. */
+static void note_lists(const struct list_set *set, struct trace *trace, struct strv *warnings)
+{
+	/* Archives are asked beside the distribution's own lists, which may have answered. */
+	bool is_own = set->count && !set->requests[0].repository->archive;
+	/* One sentence says it for all of them, at the end. */
+	bool is_grouped = is_own && is_unreachable(set);
+
+	for (size_t i = 0; i < set->count; i++) {
+		const struct index *index = &set->indexes[i];
+		const char *name = set->requests[i].repository->name;
+
+		if (index->result < 0)
+			trace_add(trace, is_absent(index) ? TRACE_ABSENT : TRACE_FAILED, name,
+				set->urls[i], "%s", index->error.text);
+		if (index->result < 0 && !is_absent(index) && !is_grouped)
+			xstrv_pushf(warnings, "%s is passed over: %s", name, index->error.text);
+		if (index->warning)
+			xstrv_pushf(warnings, "%s: %s", name, index->warning);
+	}
+}
+
+/* ---- asking */
+
+struct query {
+	const struct resolve_places *places;
+	const struct resolve_request *request;
+	struct resolve_answer *answer;
+	struct list_set own;
+	struct list_set archives;
+	/* Both sets' lists in one array; the sets own what is in them. */
+	struct index *indexes;
+	size_t count;
+};
+
+static void query_free(struct query *query)
+{
+	free(query->indexes);
+	list_set_free(&query->own);
+	list_set_free(&query->archives);
+}
+
+/*
+ * Opens the repositories that may have the kernel: the archives, or all others. A list that is
+ * wrong (a signature, damage, our own disk), rather than unreachable, ends all.
+ */
+static int open_lists(struct query *query, bool archives, bool refresh, struct error *error)
+{
+	struct list_set *set = archives ? &query->archives : &query->own;
+	const struct catalogue *os = query->request->os;
+	struct resolve_answer *answer = query->answer;
+	struct index_options options = *query->places->options;
+	int r;
+
+	if (!archives) {
+		list_set_free(set);
+		trace_free(&answer->trace);
+		strv_free(&answer->warnings);
+	}
+	set->urls = xcalloc(os->repository_count, sizeof(*set->urls));
+	set->requests = xcalloc(os->repository_count, sizeof(*set->requests));
+	for (size_t i = 0; i < os->repository_count; i++) {
+		if (!concerns(&os->repositories[i], query->request, archives))
+			continue;
+		r = add_list(query->places, query->request, &os->repositories[i], set,
+			&answer->trace, error);
+		if (r < 0)
+			return r;
+	}
+	options.refresh |= refresh;
+	if (set->count) {
+		r = indexes_open(&options, set->requests, set->count, &set->indexes, error);
+		if (r < 0) {
+			list_set_free(set);
+			return r;
+		}
+	}
+	note_lists(set, &answer->trace, &answer->warnings);
+	query->count = query->own.count + query->archives.count;
+	query->indexes = xreallocarray(query->indexes, query->count + 1, sizeof(*query->indexes));
+	if (query->own.count)
+		memcpy(query->indexes, query->own.indexes,
+			query->own.count * sizeof(*query->indexes));
+	if (query->archives.count)
+		memcpy(query->indexes + query->own.count, query->archives.indexes,
+			query->archives.count * sizeof(*query->indexes));
+	for (size_t i = 0; i < set->count; i++)
+		if (set->indexes[i].result < 0 && !may_be_skipped(set->indexes[i].result))
+			return error_set(
+				error, set->indexes[i].result, "%s", set->indexes[i].error.text);
+	return 0;
+}
+
+/*
+ * Which release is the newest? That is only known when every list answered. That a mirror has no
+ * list is no answer either, but of archives and optional ones: a kernel with holes would pass for
+ * the newest when the security mirror is set up wrongly.
+ */
+static int find_newest(const struct query *query, char **ret_krel, struct error *error)
+{
+	const struct catalogue *os = query->request->os;
+	_cleanup_strv_ struct strv krels = { 0 };
+	const char *newest;
+	int r;
+
+	if (is_unreachable(&query->own))
+		return report_unreachable(&query->own, os, error);
+	for (size_t i = 0; i < query->count; i++) {
+		const struct index *index = &query->indexes[i];
+		const struct repository *repository = index->request->repository;
+
+		if (index->result < 0 && !(index->result == -EADDRNOTAVAIL &&
+						 (repository->archive || repository->optional)))
+			return error_set(error, index->result,
+				"kernel newest: which one is not known without the list of %s: %s",
+				repository->name, index->error.text);
+	}
+	r = resolve_releases(query->indexes, query->count, os, &krels);
+	if (r < 0)
+		return error_set_errno(error, r, "kernel newest");
+	newest = resolve_newest(&krels, os);
+	if (!newest)
+		return error_set(error, -ENODATA,
+			"kernel newest: the lists of %s have no %s%skernel%s%s", os->os,
+			os->kernel.series, *os->kernel.series ? " " : "",
+			*os->kernel.flavour ? " of flavour " : "", os->kernel.flavour);
+	*ret_krel = xstrdup(newest);
+	return 0;
+}
+
+static int look(struct query *query, bool strict, struct error *error)
+{
+	struct resolve_request request = *query->request;
+	_cleanup_free_ char *krel = NULL;
+
+	request.strict = strict;
+	if (is_newest(&request)) {
+		int r = find_newest(query, &krel, error);
+
+		if (r < 0)
+			return r;
+		request.krel = krel;
+	}
+	return resolve_in(query->indexes, query->count, &request, &query->answer->lock,
+		&query->answer->trace, error);
+}
+
+static const struct index *unanswered_list(const struct query *query)
+{
+	const struct index *unanswered = find_unanswered(&query->own);
+
+	return unanswered ? unanswered : find_unanswered(&query->archives);
+}
+
+/* Which half of what an archive needs was not given, as the end of a sentence. */
+static char *describe_missing_half(const struct list_set *archives, const char *snapshot)
+{
+	static const char why[] = "it may have left the mirrors: an archive can be asked with";
+
+	if (archives->undated.count)
+		return xasprintf("; %s --snapshot TIME, which is missing beside the mirror %s: "
+				 "docs/mirrors.md",
+			why, archives->undated.items[0]);
+	if (archives->unknown.count && snapshot)
+		return xasprintf(
+			"; %s --mirror %s=URL, which is missing beside --snapshot: docs/mirrors.md",
+			why, archives->unknown.items[0]);
+	if (archives->unknown.count)
+		return xasprintf("; %s --mirror %s=URL%s: docs/mirrors.md", why,
+			archives->unknown.items[0], archives->wants_date ? " --snapshot TIME" : "");
+	return xstrdup("");
+}
+
+/* The nearest there are, and which lists could not be asked: those may have it. */
+static int report_not_found(const struct query *query, struct error *error)
+{
+	const struct resolve_request *request = query->request;
+	const struct index *unanswered = unanswered_list(query);
+	_cleanup_strv_ struct strv krels = { 0 };
+	_cleanup_strv_ struct strv nearest = { 0 };
+	_cleanup_free_ char *joined = NULL;
+	_cleanup_free_ char *unasked = NULL;
+	_cleanup_free_ char *archive = NULL;
+	const char *meant = NULL;
+	struct error why = *error;
+
+	if (is_unreachable(&query->own) &&
+		(!query->archives.count || is_unreachable(&query->archives)))
+		return report_unreachable(&query->own, request->os, error);
+	if (unanswered)
+		return error_set(error, unanswered->result,
+			"%s; but the list of %s could not be read, and may have it: %s", why.text,
+			unanswered->request->repository->name, unanswered->error.text);
+	if (resolve_releases(query->indexes, query->count, request->os, &krels) == 0)
+		meant = resolve_meant(&krels, request->os, request->krel);
+	resolve_nearest(&krels, request->os, request->krel, &nearest);
+	joined = xstrv_join(&nearest, ", ");
+	unasked = xstrv_join(&query->own.unknown, ", ");
+	archive = describe_missing_half(&query->archives, query->places->snapshot);
+	return error_set(error, -ENODATA,
+		"%s%s%s%s nearest there are: %s%s%s%s; slipway resolve --explain shows every place",
+		why.text, meant ? "; did you mean " : "", meant ? meant : "",
+		meant ? "? The" : "; the", nearest.count ? joined : "none",
+		query->own.unknown.count ? "; not asked, for nothing says where they are: " : "",
+		unasked, archive);
+}
+
+/*
+ * A name that is not there may be younger than our lists: they are asked once more. Then come the
+ * archives. Only when all of them have answered, and none has modules of the headers' own build,
+ * may those be of another, or lacking: a list that did not answer may have the right ones.
+ */
+static int ask(struct query *query, struct error *error)
+{
+	const struct index_options *options = query->places->options;
+	int r = open_lists(query, false, false, error);
 
 	if (r == 0)
-		r = resolve_kernel(&resolution, error);
-	if (r == 0)
-		r = resolve_extras(&resolution, error);
+		r = look(query, true, error);
+	if (r == -ENODATA && query->own.count && !options->refresh &&
+		!download_is_offline(options->download)) {
+		r = open_lists(query, false, true, error);
+		if (r == 0)
+			r = look(query, true, error);
+	}
+	if (r != -ENODATA)
+		return r;
+	r = open_lists(query, true, false, error);
 	if (r < 0)
 		return r;
-	*ret = resolution.lock;
-	resolution.lock = (struct lock){ 0 };
+	r = query->archives.count ? look(query, true, error) : -ENODATA;
+	if (r == -ENODATA && !unanswered_list(query))
+		r = look(query, false, error);
+	if (query->count == 0 && query->own.unknown.count)
+		return report_no_mirror(&query->own, query->request->os, error);
+	return r == -ENODATA ? report_not_found(query, error) : r;
+}
+
+/* What the lists say besides: their digest, which compilers they have, that modules are lacking. */
+static void finish(struct query *query)
+{
+	struct resolve_answer *answer = query->answer;
+	struct strv *compilers = &answer->compilers;
+	struct hash *hash = hash_new();
+	char hex[HASH_HEX_SIZE];
+
+	if (!hash)
+		out_of_memory();
+	for (size_t i = 0; i < query->own.count; i++) {
+		const struct index *index = &query->own.indexes[i];
+
+		hash_add_text(hash, query->own.urls[i]);
+		hash_add_text(hash, index->result == 0 ? index->release_sha256 : "");
+	}
+	hash_finish(hash, hex);
+	answer->stamp = xstrdup(hex);
+	/* Not a reason to fail: modules can be compiled, and what they need of the kernel's is not
+	 * known. */
+	if (!query->request->has_modules && answer->lock.krel &&
+		!lock_find(&answer->lock, LOCK_MODULES))
+		xstrv_pushf(&answer->warnings,
+			"kernel %s: its headers are there, its own modules are in no list of %s",
+			answer->lock.krel, answer->lock.os);
+	for (size_t i = 0; i < query->count; i++)
+		for (size_t j = 0; query->indexes[i].result == 0 && j < query->indexes[i].count;
+			j++) {
+			const char *package = query->indexes[i].packages[j].name;
+			_cleanup_free_ char *name = resolve_compiler_name(package);
+
+			if (name && strcmp(name, package) == 0)
+				xstrv_push_unique(compilers, name);
+		}
+	if (compilers->count)
+		qsort(compilers->items, compilers->count, sizeof(*compilers->items),
+			version_compare_items);
+}
+
+int resolve(const struct resolve_places *places, const struct resolve_request *request,
+	struct resolve_answer *ret, struct error *error)
+{
+	_cleanup_(query_free) struct query query = {
+		.places = places,
+		.request = request,
+		.answer = ret,
+	};
+	int r = is_newest(request) ? 0 : krel_check(request->krel, error);
+
+	*ret = (struct resolve_answer){ 0 };
+	if (r < 0)
+		return r;
+	/* Nothing to ask: then a list that cannot be read does not matter. */
+	if (request->has_headers && request->has_modules && request->extra_count == 0)
+		return resolve_in(NULL, 0, request, &ret->lock, &ret->trace, error);
+	r = ask(&query, error);
+	if (r < 0)
+		return r;
+	finish(&query);
+	return 0;
+}
+
+int resolve_list(const struct resolve_places *places, const struct resolve_request *request,
+	struct strv *krels, struct resolve_answer *ret, struct error *error)
+{
+	_cleanup_(query_free) struct query query = {
+		.places = places,
+		.request = request,
+		.answer = ret,
+	};
+	int r;
+
+	*ret = (struct resolve_answer){ 0 };
+	r = open_lists(&query, false, false, error);
+	if (r < 0)
+		return r;
+	if (query.count == 0 && query.own.unknown.count)
+		return report_no_mirror(&query.own, request->os, error);
+	if (is_unreachable(&query.own))
+		return report_unreachable(&query.own, request->os, error);
+	r = resolve_releases(query.indexes, query.count, request->os, krels);
+	if (r < 0)
+		return error_set_errno(error, r, "%s", request->os->os);
+	finish(&query);
 	return 0;
 }
 

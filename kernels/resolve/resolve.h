@@ -8,7 +8,33 @@
 #include "kernels/repo/index.h"
 #include "kernels/resolve/lock.h"
 #include "kernels/repo/mirrors.h"
-#include "kernels/resolve/trace.h"
+
+/* Every place that was looked in for a kernel, and why it was or was not there: for --explain. */
+enum trace_outcome {
+	TRACE_FOUND,
+	TRACE_ABSENT,  /* asked, and not there */
+	TRACE_SKIPPED, /* not asked: no mirror is known, or an earlier place had it */
+	TRACE_FAILED,  /* could not be asked */
+};
+
+struct trace_entry {
+	enum trace_outcome outcome;
+	char *repository; /* the catalogue's name of it; "" for what is about all */
+	char *url;        /* "" where there is none */
+	char *text;       /* what was looked for and what was there instead */
+};
+
+struct trace {
+	struct trace_entry *entries;
+	size_t count;
+};
+
+/* Appends an entry; copies all texts. A trace of NULL takes nothing. */
+void trace_add(struct trace *trace, enum trace_outcome outcome, const char *repository,
+	const char *url, const char *format, ...) _printf_(5, 6);
+void trace_free(struct trace *trace);
+/* "found", "absent", "skipped", "failed". */
+const char *trace_outcome_text(enum trace_outcome outcome);
 
 struct resolve_extra {
 	const char *name; /* a package that the build needs beside the kernel's */
@@ -65,13 +91,14 @@ int resolve(const struct resolve_places *places, const struct resolve_request *r
 void resolve_answer_free(struct resolve_answer *answer);
 
 /*
- * The same over lists that are open: those whose result is not 0 are passed over. -ENODATA leaves
+ * The same over lists that are open: those whose result is not 0 are skipped. -ENODATA leaves
  * @error empty of nearest releases: resolve() adds them.
  */
 int resolve_in(const struct index *indexes, size_t count, const struct resolve_request *request,
 	struct lock *ret, struct trace *trace, struct error *error) _must_check_;
 
-/* Appends every kernel release that the open lists have packages for, oldest first. */
+/* Appends every kernel release that the open lists have packages for, oldest first. -EINVAL for a
+ * {word} of the catalogue that nobody knows. */
 int resolve_releases(const struct index *indexes, size_t count, const struct catalogue *os,
 	struct strv *krels) _must_check_;
 
@@ -83,8 +110,8 @@ int resolve_list(const struct resolve_places *places, const struct resolve_reque
 const char *resolve_newest(const struct strv *krels, const struct catalogue *os);
 
 /* Appends up to six of @krels next to @krel, of its own flavour where there is one. */
-int resolve_nearest(const struct strv *krels, const struct catalogue *os, const char *krel,
-	struct strv *nearest) _must_check_;
+void resolve_nearest(const struct strv *krels, const struct catalogue *os, const char *krel,
+	struct strv *nearest);
 
 /*
  * The one of @krels that a mistyped @krel may stand for, or NULL. Only where none has its flavour:
@@ -94,3 +121,6 @@ const char *resolve_meant(const struct strv *krels, const struct catalogue *os, 
 
 /* The upstream part of a package's version: without epoch and revision. The caller frees it. */
 char *resolve_upstream(const char *version);
+
+/* "gcc-12" of "gcc-12-for-host" and "clang-16"; the caller frees it; NULL for other names. */
+char *resolve_compiler_name(const char *package);

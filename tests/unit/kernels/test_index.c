@@ -6,7 +6,7 @@
 
 #include "common/fs.h"
 #include "kernels/repo/digest.h"
-#include "kernels/resolve/trace.h"
+#include "kernels/resolve/resolve.h"
 
 #define SUITE "mirror/dists/stable/"
 #define LIST  "main/binary-amd64/Packages"
@@ -314,9 +314,9 @@ static void traces_keep_what_they_are_told(void **state)
 	struct trace trace = { 0 };
 
 	(void) state;
-	assert_int_equal(trace_add(NULL, TRACE_FOUND, "a", "b", "c"), 0);
-	assert_int_equal(trace_add(&trace, TRACE_FOUND, "main", "http://x", "%d packages", 2), 0);
-	assert_int_equal(trace_add(&trace, TRACE_SKIPPED, NULL, NULL, "why"), 0);
+	trace_add(NULL, TRACE_FOUND, "a", "b", "c");
+	trace_add(&trace, TRACE_FOUND, "main", "http://x", "%d packages", 2);
+	trace_add(&trace, TRACE_SKIPPED, NULL, NULL, "why");
 	assert_int_equal(trace.count, 2);
 	assert_string_equal(trace.entries[0].text, "2 packages");
 	assert_string_equal(trace.entries[1].repository, "");

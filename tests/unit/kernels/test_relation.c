@@ -4,7 +4,7 @@
 
 #include "kernels/repo/relation.h"
 #include "kernels/resolve/resolve.h"
-#include "kernels/resolve/resolve_kernel.h"
+#include "kernels/resolve/resolve_internal.h"
 #include "kernels/version.h"
 
 static void versions_are_ordered_as_dpkg_orders_them(void **state)

@@ -3,7 +3,7 @@
 #include "tests/unit/support.h"
 
 #include "kernels/resolve/resolve.h"
-#include "kernels/resolve/resolve_kernel.h"
+#include "kernels/resolve/resolve_internal.h"
 
 #define WORDS(...)                                                                                 \
 	{                                                                                          \

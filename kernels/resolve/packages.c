@@ -1,0 +1,832 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The packages of a kernel, and others that a build needs, in lists that are open. */
+#include <ctype.h>
+#include <fnmatch.h>
+#include <string.h>
+
+#include "common/xalloc.h"
+#include "kernels/krel.h"
+#include "kernels/repo/relation.h"
+#include "kernels/resolve/resolve_internal.h"
+#include "kernels/version.h"
+
+/* What a resolution works on. */
+struct resolution {
+	struct match_scope scope;
+	const struct resolve_request *request;
+	struct lock lock;
+	struct trace *trace;
+	const struct index *home;     /* the list that has the headers; NULL: none has */
+	const struct package *anchor; /* the headers, whose version and source all else goes by */
+	struct found_list headers;    /* all that were taken */
+};
+
+/* ---- finding packages */
+
+void found_list_free(struct found_list *list)
+{
+	free(list->items);
+	*list = (struct found_list){ 0 };
+}
+
+static void append(
+	struct found_list *list, const struct index *index, const struct package *package)
+{
+	list->items = xreallocarray(list->items, list->count + 1, sizeof(*list->items));
+	list->items[list->count++] = (struct found){ .index = index, .package = package };
+}
+
+static bool is_for(const struct package *package, const char *arch)
+{
+	const char *own = package->architecture;
+
+	return strcmp(own, arch) == 0 || strcmp(own, arch_debian(arch)) == 0 ||
+	       strcmp(own, "all") == 0 || strcmp(own, "noarch") == 0;
+}
+
+static const char *without_epoch(const char *version)
+{
+	const char *colon = strchr(version, ':');
+
+	return colon ? colon + 1 : version;
+}
+
+int match_compare_versions(const char *a, const char *b)
+{
+	long left = strchr(a, ':') ? strtol(a, NULL, 10) : 0;
+	long right = strchr(b, ':') ? strtol(b, NULL, 10) : 0;
+
+	if (left != right)
+		return left < right ? -1 : 1;
+	return version_compare(without_epoch(a), without_epoch(b));
+}
+
+/* How long the version is without ".<number>" at its end. */
+static size_t length_without_counter(const char *version)
+{
+	const char *dot = strrchr(version, '.');
+
+	if (!dot || !isdigit((unsigned char) dot[1]) ||
+		dot[1 + strspn(dot + 1, "0123456789")] != '\0')
+		return strlen(version);
+	return (size_t) (dot - version);
+}
+
+/* Has the package this version, or with the catalogue's build_counter this one and a counter? */
+static bool version_fits(const struct catalogue *os, const char *version, const char *wanted)
+{
+	const char *own = without_epoch(version);
+	size_t length;
+
+	if (!os->kernel.build_counter)
+		return strcmp(own, wanted) == 0;
+	length = length_without_counter(own);
+	return length == strlen(wanted) && strncmp(own, wanted, length) == 0 && own[length];
+}
+
+/* Are the versions the same, where the catalogue says so without the build counter? */
+static bool is_same_build(const struct catalogue *os, const char *a, const char *b)
+{
+	size_t left, right;
+
+	if (match_compare_versions(a, b) == 0)
+		return true;
+	if (!os->kernel.build_counter)
+		return false;
+	a = without_epoch(a);
+	b = without_epoch(b);
+	left = length_without_counter(a);
+	right = length_without_counter(b);
+	/* One of them may be a Requires, which has no counter. */
+	return (left == right && strncmp(a, b, left) == 0) ||
+	       (strlen(a) == right && strncmp(a, b, right) == 0) ||
+	       (strlen(b) == left && strncmp(a, b, left) == 0);
+}
+
+/* Appends the packages with this name, and with this version unless it is NULL. */
+static void match_named(const struct match_scope *scope, const char *name, const char *version,
+	struct found_list *list)
+{
+	for (size_t i = 0; i < scope->count; i++) {
+		const struct index *index = &scope->indexes[i];
+		const struct package *package = index->result == 0 ? index_find(index, name) : NULL;
+		const struct package *end = index->packages + index->count;
+
+		for (; package && package < end && strcmp(package->name, name) == 0; package++)
+			if (is_for(package, scope->arch) &&
+				(!version || version_fits(scope->os, package->version, version)))
+				append(list, index, package);
+	}
+}
+
+void match_name(const struct match_scope *scope, const char *name, struct found_list *list)
+{
+	match_named(scope, name, NULL, list);
+}
+
+/* Does the package provide "<pattern> = krel"? */
+static bool provides(const struct package *package, const char *pattern, const char *krel)
+{
+	const char *cursor = package->provides;
+
+	/* Most packages are told by this alone. */
+	if (!strstr(cursor, krel))
+		return false;
+	for (;;) {
+		_cleanup_(relation_free) struct relation relation = { 0 };
+
+		if (relation_next(&cursor, &relation) <= 0)
+			return false;
+		if (strcmp(relation.version, krel) == 0 && fnmatch(pattern, relation.name, 0) == 0)
+			return true;
+	}
+}
+
+static void match_provides(
+	const struct match_scope *scope, const char *pattern, struct found_list *list)
+{
+	for (size_t i = 0; i < scope->count; i++) {
+		const struct index *index = &scope->indexes[i];
+
+		for (size_t j = 0; index->result == 0 && j < index->count; j++) {
+			const struct package *package = &index->packages[j];
+
+			if (is_for(package, scope->arch) && provides(package, pattern, scope->krel))
+				append(list, index, package);
+		}
+	}
+}
+
+/*
+ * Appends all packages that a word of the rules' headers or modules means; of one with alternatives
+ * ("a|b"), those of the first that any list has. -EINVAL for a {word} that nobody knows.
+ */
+static int match_word(const struct match_scope *scope, const char *word, struct found_list *list)
+{
+	_cleanup_strv_ struct strv alternatives = { 0 };
+	size_t before = list->count;
+
+	xstrv_split(&alternatives, word, "|");
+	for (size_t i = 0; i < alternatives.count && list->count == before; i++) {
+		_cleanup_free_ char *text = NULL;
+		_cleanup_free_ char *version = NULL;
+		_cleanup_free_ char *flavour = NULL;
+		int r = catalogue_expand(scope->os, alternatives.items[i], scope->krel, &text);
+
+		if (r < 0)
+			return r;
+		switch (scope->os->kernel.match) {
+		case MATCH_NAME:
+			match_named(scope, text, NULL, list);
+			break;
+		case MATCH_PROVIDES:
+			match_provides(scope, text, list);
+			break;
+		case MATCH_VERSION:
+			r = catalogue_split_krel(scope->os, scope->krel, &version, &flavour);
+			if (r < 0)
+				return r;
+			match_named(scope, text, version, list);
+			break;
+		}
+	}
+	return 0;
+}
+
+/* What the word means for this kernel, for messages; the caller frees it. */
+static char *describe_word(const struct match_scope *scope, const char *word)
+{
+	_cleanup_free_ char *text = NULL;
+	_cleanup_free_ char *version = NULL;
+	_cleanup_free_ char *flavour = NULL;
+
+	if (catalogue_expand(scope->os, word, scope->krel, &text) < 0 ||
+		catalogue_split_krel(scope->os, scope->krel, &version, &flavour) < 0)
+		return xstrdup(word);
+	switch (scope->os->kernel.match) {
+	case MATCH_PROVIDES:
+		return xasprintf("package that provides %s = %s", text, scope->krel);
+	case MATCH_VERSION:
+		return xasprintf("package %s of version %s%s", text, version,
+			scope->os->kernel.build_counter ? ".*" : "");
+	case MATCH_NAME:
+		break;
+	}
+	for (char *bar = strchr(text, '|'); bar; bar = strchr(bar, '|'))
+		*bar = '/';
+	return xasprintf("package %s", text);
+}
+
+static int compare_found(const void *a, const void *b, void *home)
+{
+	const struct found *left = a;
+	const struct found *right = b;
+	int difference = match_compare_versions(right->package->version, left->package->version);
+
+	if (difference || left->index == right->index)
+		return difference;
+	if (left->index == home || right->index == home)
+		return left->index == home ? -1 : 1;
+	return left->index < right->index ? -1 : 1;
+}
+
+/* Newest first; of one version those of the headers' list first, then in the order of the lists. */
+static void sort(struct found_list *list, const struct index *home)
+{
+	if (list->count > 1)
+		qsort_r(list->items, list->count, sizeof(*list->items), compare_found,
+			(void *) (uintptr_t) home);
+}
+
+/* ---- the lock */
+
+/* Adds it, with its repository; one that is in the lock already is not added again. */
+static void take(struct resolution *resolution, const struct found *found, const char *purpose)
+{
+	const struct package *package = found->package;
+	const struct index *index = found->index;
+	const struct repository *repository = index->request->repository;
+	const char *path = strncmp(package->path, "./", 2) == 0 ? package->path + 2 : package->path;
+	struct lock_package locked;
+	struct lock_repository list;
+
+	if (lock_find_name(&resolution->lock, package->name))
+		return;
+	if (strcmp(purpose, LOCK_HEADERS) == 0)
+		append(&resolution->headers, index, package);
+	locked = (struct lock_package){
+		.name = xstrdup(package->name),
+		.version = xstrdup(package->version),
+		.architecture = xstrdup(package->architecture),
+		.purpose = xstrdup(purpose),
+		.repository = xstrdup(repository->name),
+		.url = xasprintf("%s/%s", index->request->url, path),
+		.sha256 = xstrdup(package->sha256),
+		.size_bytes = package->size_bytes,
+	};
+	lock_add(&resolution->lock, &locked);
+	list = (struct lock_repository){
+		.name = xstrdup(repository->name),
+		.url = xstrdup(index->request->url),
+		.suite = xstrdup(repository->suite ? repository->suite : ""),
+		.release_sha256 = xstrdup(index->release_sha256 ? index->release_sha256 : ""),
+		.date = xstrdup(index->date ? index->date : ""),
+		.signer = xstrdup(index->signer ? index->signer : ""),
+	};
+	lock_add_repository(&resolution->lock, &list);
+}
+
+static void lock_begin(struct lock *lock, const struct resolve_request *request)
+{
+	lock_free(lock);
+	*lock = (struct lock){
+		.krel = xstrdup(request->krel),
+		.os = xstrdup(request->os->os),
+		.arch = xstrdup(request->arch),
+		.compiler = xstrdup(""),
+		.compiler_evidence = xstrdup(""),
+	};
+}
+
+/* ---- headers and what they depend on */
+
+/* The first of this name in a sorted list. */
+static bool is_first_of_name(const struct found_list *list, size_t index)
+{
+	for (size_t i = 0; i < index; i++)
+		if (strcmp(list->items[i].package->name, list->items[index].package->name) == 0)
+			return false;
+	return true;
+}
+
+/*
+ * Adds what a word of the rules means: one package of each name; of "a|b" the first that is there
+ * in the version that is wanted. With MATCH_NAME the version is not in the name: then it is to be
+ * that of the headers, or with @any_version the newest. Returns how many, or negative.
+ */
+static int add_word(
+	struct resolution *resolution, const char *word, const char *purpose, bool any_version)
+{
+	bool by_name = resolution->scope.os->kernel.match == MATCH_NAME;
+	_cleanup_strv_ struct strv alternatives = { 0 };
+	int count = 0;
+
+	xstrv_split(&alternatives, word, "|");
+	for (size_t i = 0; i < alternatives.count && count == 0; i++) {
+		_cleanup_(found_list_free) struct found_list list = { 0 };
+		int r = match_word(&resolution->scope, alternatives.items[i], &list);
+
+		if (r < 0)
+			return r;
+		sort(&list, resolution->home);
+		for (size_t j = 0; j < list.count; j++) {
+			const struct found *found = &list.items[j];
+
+			if (by_name && !any_version && resolution->anchor &&
+				match_compare_versions(
+					found->package->version, resolution->anchor->version) != 0)
+				continue;
+			if ((any_version || !by_name) && !is_first_of_name(&list, j))
+				continue;
+			take(resolution, found, purpose);
+			count++;
+		}
+	}
+	return count;
+}
+
+static int no_word(const struct resolution *resolution, const char *word, struct error *error)
+{
+	_cleanup_free_ char *description = describe_word(&resolution->scope, word);
+
+	return error_set(error, -ENODATA, "kernel %s: no %s in the lists of %s",
+		resolution->scope.krel, description, resolution->scope.os->os);
+}
+
+/* Adds what each word means. -ENODATA when a word means nothing, unless they are @optional. */
+static int add_words(struct resolution *resolution, const struct strv *words, const char *purpose,
+	bool any_version, bool optional, struct error *error)
+{
+	for (size_t i = 0; i < words->count; i++) {
+		int r = add_word(resolution, words->items[i], purpose, any_version);
+
+		if (r < 0)
+			return error_set_errno(error, r, "%s", words->items[i]);
+		if (r == 0 && !optional)
+			return no_word(resolution, words->items[i], error);
+	}
+	return 0;
+}
+
+static bool is_followed(const struct strv *prefixes, const char *name)
+{
+	for (size_t i = 0; i < prefixes->count; i++)
+		if (strncmp(name, prefixes->items[i], strlen(prefixes->items[i])) == 0)
+			return true;
+	return false;
+}
+
+/*
+ * Of the headers' own source; or where the catalogue knows packages by their version, of the same
+ * build: SUSE's kernel-devel comes from another source than kernel-default-devel.
+ */
+static bool belongs(const struct resolution *resolution, const struct package *package)
+{
+	const struct package *anchor = resolution->anchor;
+
+	return strcmp(package->source, anchor->source) == 0 ||
+	       (resolution->scope.os->kernel.match == MATCH_VERSION &&
+		       is_same_build(resolution->scope.os, package->version, anchor->version));
+}
+
+static const struct found *find_version(
+	const struct resolution *resolution, const struct found_list *list, const char *version)
+{
+	for (size_t i = 0; i < list->count; i++)
+		if (is_same_build(resolution->scope.os, list->items[i].package->version, version))
+			return &list->items[i];
+	return NULL;
+}
+
+/*
+ * Adds a dependency where it belongs to the headers, in the version that is asked for, else that of
+ * the headers, else the newest: of the list that has the headers where it has any. False: no list
+ * has it.
+ */
+static bool follow(struct resolution *resolution, const struct relation *relation)
+{
+	_cleanup_(found_list_free) struct found_list list = { 0 };
+	const struct found *found = NULL;
+
+	match_name(&resolution->scope, relation->name, &list);
+	if (list.count == 0)
+		return false;
+	sort(&list, resolution->home);
+	if (strcmp(relation->sign, "=") == 0)
+		found = find_version(resolution, &list, relation->version);
+	if (!found)
+		found = find_version(resolution, &list, resolution->anchor->version);
+	for (size_t i = 0; i < list.count && !found; i++)
+		if (list.items[i].index == resolution->home)
+			found = &list.items[i];
+	if (!found)
+		found = &list.items[0];
+	if (belongs(resolution, found->package))
+		take(resolution, found, LOCK_HEADERS);
+	return true;
+}
+
+/* Adds the packages of the headers' own source that @package depends on. */
+static int walk_one(
+	struct resolution *resolution, const struct package *package, struct error *error)
+{
+	const struct kernel_rules *rules = &resolution->scope.os->kernel;
+	_cleanup_free_ char *missing = NULL; /* none of its alternatives was there yet */
+	const char *cursor = package->depends;
+
+	for (;;) {
+		_cleanup_(relation_free) struct relation relation = { 0 };
+		bool more = relation_next(&cursor, &relation) > 0;
+
+		if (missing && (!more || !relation.alternative))
+			return error_set(error, -ENODATA,
+				"kernel %s: %s %s depends on %s, which is in no list",
+				resolution->scope.krel, package->name, package->version, missing);
+		if (!more)
+			return 0;
+		if (!is_followed(&rules->follow, relation.name) ||
+			(relation.alternative && !missing))
+			continue;
+		free(TAKE_PTR(missing));
+		if (!follow(resolution, &relation))
+			missing = TAKE_PTR(relation.name);
+	}
+}
+
+/* ---- the compiler */
+
+char *resolve_compiler_name(const char *package)
+{
+	static const char *const families[] = { "gcc-", "clang-" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(families); i++) {
+		size_t length = strlen(families[i]);
+		size_t digits;
+
+		if (strncmp(package, families[i], length) != 0)
+			continue;
+		digits = strspn(package + length, "0123456789");
+		if (digits && (!package[length + digits] || package[length + digits] == '-'))
+			return xstrndup(package, length + digits);
+	}
+	return NULL;
+}
+
+/* The first compiler that a package's Depends names, with that package; or NULL. */
+static char *compiler_in(const char *depends, char **ret_package)
+{
+	for (;;) {
+		_cleanup_(relation_free) struct relation relation = { 0 };
+		char *name;
+
+		if (relation_next(&depends, &relation) <= 0)
+			return NULL;
+		name = resolve_compiler_name(relation.name);
+		if (name) {
+			*ret_package = TAKE_PTR(relation.name);
+			return name;
+		}
+	}
+}
+
+static void set_compiler(struct lock *lock, char *name, char *evidence)
+{
+	free(lock->compiler);
+	free(lock->compiler_evidence);
+	lock->compiler = name;
+	lock->compiler_evidence = evidence;
+}
+
+/* "linux-compiler-gcc-12-x86" holds nothing; its Depends, or else its name, names the compiler. */
+static bool compiler_from_named(
+	struct resolution *resolution, const struct package *headers, const char *name)
+{
+	_cleanup_(found_list_free) struct found_list list = { 0 };
+	_cleanup_free_ char *package = NULL;
+	const char *prefix = resolution->scope.os->kernel.compiler_prefix;
+	char *compiler = NULL;
+
+	match_name(&resolution->scope, name, &list);
+	sort(&list, resolution->home);
+	for (size_t i = 0; i < list.count && !compiler; i++)
+		compiler = compiler_in(list.items[i].package->depends, &package);
+	if (!compiler)
+		compiler = resolve_compiler_name(name + strlen(prefix));
+	if (!compiler)
+		return false;
+	set_compiler(&resolution->lock, compiler,
+		package ? xasprintf("%s %s depends on %s, which depends on %s", headers->name,
+				  headers->version, name, package)
+			: xasprintf("%s %s depends on %s, whose name tells", headers->name,
+				  headers->version, name));
+	return true;
+}
+
+static bool compiler_from_prefix(struct resolution *resolution, const struct package *headers)
+{
+	const char *prefix = resolution->scope.os->kernel.compiler_prefix;
+	const char *cursor = headers->depends;
+
+	for (;;) {
+		_cleanup_(relation_free) struct relation relation = { 0 };
+
+		if (!*prefix || relation_next(&cursor, &relation) <= 0)
+			return false;
+		if (strncmp(relation.name, prefix, strlen(prefix)) == 0 &&
+			compiler_from_named(resolution, headers, relation.name))
+			return true;
+	}
+}
+
+/*
+ * A package that the headers depend on names the compiler, or the catalogue does. Where nothing
+ * tells, it is "", and the tree's own configuration decides.
+ */
+static void find_compiler(struct resolution *resolution)
+{
+	const struct found_list *headers = &resolution->headers;
+	const struct catalogue *os = resolution->scope.os;
+
+	for (size_t i = 0; i < headers->count; i++)
+		if (compiler_from_prefix(resolution, headers->items[i].package))
+			return;
+	for (size_t i = 0; i < headers->count; i++) {
+		const struct package *package = headers->items[i].package;
+		_cleanup_free_ char *name = NULL;
+		char *compiler = compiler_in(package->depends, &name);
+
+		if (compiler) {
+			set_compiler(&resolution->lock, compiler,
+				xasprintf("%s %s depends on %s", package->name, package->version,
+					name));
+			return;
+		}
+	}
+	set_compiler(&resolution->lock, xstrdup(os->kernel.compiler),
+		*os->kernel.compiler
+			? xasprintf("the catalogue of %s says so: its packages do not tell", os->os)
+			: xasprintf("neither a package nor the catalogue of %s tells: the "
+				    "tree's own configuration will",
+				  os->os));
+}
+
+/* ---- the kernel */
+
+enum strictness {
+	SAME_BUILD,      /* modules of the version that the headers have */
+	ANY_BUILD,       /* or of another */
+	WITHOUT_MODULES, /* or none: modules can be compiled against headers alone */
+};
+
+static int add_modules(
+	struct resolution *resolution, enum strictness strictness, struct error *error)
+{
+	const struct kernel_rules *rules = &resolution->scope.os->kernel;
+	struct error why = { 0 };
+	int r;
+
+	if (resolution->request->has_modules)
+		return 0;
+	r = add_words(
+		resolution, &rules->modules, LOCK_MODULES, strictness != SAME_BUILD, false, &why);
+	if (r == -ENODATA && strictness == WITHOUT_MODULES) {
+		trace_add(resolution->trace, TRACE_ABSENT, "", "", "its own modules: %s", why.text);
+		return 0;
+	}
+	if (r < 0)
+		return error_set(error, r, "%s", why.text);
+	return add_words(resolution, &rules->modules_optional, LOCK_MODULES, false, true, error);
+}
+
+/* All packages of the kernel, by one of the headers packages that could be its. */
+static int try_anchor(struct resolution *resolution, const struct found *anchor,
+	enum strictness strictness, struct error *error)
+{
+	int r;
+
+	lock_begin(&resolution->lock, resolution->request);
+	found_list_free(&resolution->headers);
+	resolution->home = anchor->index;
+	resolution->anchor = anchor->package;
+	take(resolution, anchor, LOCK_HEADERS);
+	r = add_words(resolution, &resolution->scope.os->kernel.headers, LOCK_HEADERS,
+		strictness != SAME_BUILD, false, error);
+	if (r < 0)
+		return r;
+	/* The list grows on the way; no package is in it twice. */
+	for (size_t i = 0; i < resolution->headers.count; i++) {
+		r = walk_one(resolution, resolution->headers.items[i].package, error);
+		if (r < 0)
+			return r;
+	}
+	find_compiler(resolution);
+	return add_modules(resolution, strictness, error);
+}
+
+/* The archives' turn comes when the others were asked already. */
+static bool is_noted(const struct trace *trace, const char *repository)
+{
+	for (size_t i = 0; trace && i < trace->count; i++)
+		if (strcmp(trace->entries[i].repository, repository) == 0)
+			return true;
+	return false;
+}
+
+static void note_lists(const struct resolution *resolution, const struct found_list *anchors)
+{
+	const char *word = resolution->scope.os->kernel.headers.items[0];
+	_cleanup_free_ char *description = describe_word(&resolution->scope, word);
+
+	for (size_t i = 0; i < resolution->scope.count; i++) {
+		const struct index *index = &resolution->scope.indexes[i];
+		const char *name = index->request->repository->name;
+		const struct package *newest = NULL;
+
+		if (index->result < 0 || is_noted(resolution->trace, name))
+			continue;
+		for (size_t j = 0; j < anchors->count && !newest; j++)
+			if (anchors->items[j].index == index)
+				newest = anchors->items[j].package;
+		if (newest)
+			trace_add(resolution->trace, TRACE_FOUND, name, index->request->url,
+				"%s %s", newest->name, newest->version);
+		else
+			trace_add(resolution->trace, TRACE_ABSENT, name, index->request->url,
+				"no %s among the %llu packages of its list", description,
+				(unsigned long long) index->listed);
+	}
+}
+
+/*
+ * Adds the headers of the newest build of the kernel all of whose packages are there, with what
+ * belongs to them, its modules, and the compiler. Modules may be lacking: they are then in no list.
+ */
+static int add_kernel(struct resolution *resolution, struct error *error)
+{
+	const char *word = resolution->scope.os->kernel.headers.items[0];
+	_cleanup_(found_list_free) struct found_list anchors = { 0 };
+	struct error first = { 0 };
+	int r;
+
+	if (resolution->request->has_headers)
+		return add_modules(resolution, WITHOUT_MODULES, error);
+	r = match_word(&resolution->scope, word, &anchors);
+	if (r < 0)
+		return error_set_errno(error, r, "%s", word);
+	sort(&anchors, NULL);
+	note_lists(resolution, &anchors);
+	if (anchors.count == 0)
+		return no_word(resolution, word, error);
+	for (size_t i = 0; i < anchors.count; i++) {
+		r = try_anchor(resolution, &anchors.items[i], SAME_BUILD, i ? error : &first);
+		if (r != -ENODATA)
+			return r < 0 && !i ? error_set(error, r, "%s", first.text) : r;
+	}
+	for (int s = ANY_BUILD; s <= WITHOUT_MODULES && !resolution->request->strict; s++) {
+		r = try_anchor(resolution, &anchors.items[0], (enum strictness) s, error);
+		if (r != -ENODATA)
+			return r;
+	}
+	return error_set(error, -ENODATA, "%s", first.text);
+}
+
+/* ---- packages that a build needs beside the kernel's: driver sources, and what belongs to them */
+
+char *resolve_upstream(const char *version)
+{
+	const char *start = without_epoch(version);
+	const char *dash = strrchr(start, '-');
+
+	return dash ? xstrndup(start, (size_t) (dash - start)) : xstrdup(start);
+}
+
+/* The newest; one of backports only where no other list has any, or the kernel is from there. */
+static const struct found *newest(
+	const struct resolution *resolution, const struct found_list *list)
+{
+	for (size_t i = 0; i < list->count; i++)
+		if (!list->items[i].index->not_automatic ||
+			list->items[i].index == resolution->home)
+			return &list->items[i];
+	return list->count ? &list->items[0] : NULL;
+}
+
+/* Of the same upstream version as the package @model of the lock, or NULL. */
+static const struct found *same_upstream(
+	const struct lock_package *model, const struct found_list *list)
+{
+	_cleanup_free_ char *wanted = resolve_upstream(model->version);
+
+	for (size_t i = 0; i < list->count; i++) {
+		_cleanup_free_ char *upstream = resolve_upstream(list->items[i].package->version);
+
+		if (strcmp(upstream, wanted) == 0)
+			return &list->items[i];
+	}
+	return NULL;
+}
+
+static const struct found *beside_kernel(
+	const struct resolution *resolution, const struct found_list *list)
+{
+	for (size_t i = 0; resolution->anchor && i < list->count; i++)
+		if (match_compare_versions(
+			    list->items[i].package->version, resolution->anchor->version) == 0)
+			return &list->items[i];
+	return NULL;
+}
+
+/* Returns 1 when there is no packaging of it that fits. */
+static int add_extra(
+	struct resolution *resolution, const struct resolve_extra *extra, struct error *error)
+{
+	_cleanup_(found_list_free) struct found_list list = { 0 };
+	_cleanup_free_ char *name = NULL;
+	const struct lock_package *model = NULL;
+	const struct found *found = NULL;
+	int r = catalogue_expand(
+		resolution->scope.os, extra->name, resolution->request->krel, &name);
+
+	if (r < 0)
+		return error_set_errno(error, r, "%s", extra->name);
+	match_name(&resolution->scope, name, &list);
+	sort(&list, resolution->home);
+	if (extra->same_upstream_as)
+		model = lock_find_name(&resolution->lock, extra->same_upstream_as);
+	if (model) {
+		found = same_upstream(model, &list);
+		if (!found)
+			return 1;
+	}
+	if (!found && extra->beside_kernel)
+		found = beside_kernel(resolution, &list);
+	if (!found)
+		found = newest(resolution, &list);
+	if (found)
+		take(resolution, found, extra->purpose);
+	else if (!extra->optional)
+		return error_set(error, -ENOENT,
+			"%s: the package for %s is in no list of %s that could be read: name a tree or "
+			"a tarball instead, or run again with --refresh",
+			name, extra->purpose, resolution->scope.os->os);
+	return 0;
+}
+
+static void drop_purpose(struct lock *lock, const char *purpose)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < lock->count; i++) {
+		if (strcmp(lock->packages[i].purpose, purpose) == 0)
+			lock_package_free(&lock->packages[i]);
+		else
+			lock->packages[kept++] = lock->packages[i];
+	}
+	lock->count = kept;
+}
+
+static int add_extras(struct resolution *resolution, struct error *error)
+{
+	const struct resolve_request *request = resolution->request;
+	const char *dropped = NULL;
+
+	for (size_t i = 0; i < request->extra_count; i++) {
+		const struct resolve_extra *extra = &request->extras[i];
+		int r;
+
+		if (dropped && strcmp(extra->purpose, dropped) == 0)
+			continue;
+		r = add_extra(resolution, extra, error);
+		if (r < 0)
+			return r;
+		if (r > 0) {
+			drop_purpose(&resolution->lock, extra->purpose);
+			dropped = extra->purpose;
+		}
+	}
+	return 0;
+}
+
+static void resolution_free(struct resolution *resolution)
+{
+	lock_free(&resolution->lock);
+	found_list_free(&resolution->headers);
+}
+
+int resolve_in(const struct index *indexes, size_t count, const struct resolve_request *request,
+	struct lock *ret, struct trace *trace, struct error *error)
+{
+	_cleanup_(resolution_free) struct resolution resolution = {
+		.scope = {
+			.indexes = indexes,
+			.count = count,
+			.os = request->os,
+			.arch = request->arch,
+			.krel = request->krel,
+		},
+		.request = request,
+		.trace = trace,
+	};
+	int r;
+
+	lock_begin(&resolution.lock, request);
+	r = add_kernel(&resolution, error);
+	if (r < 0)
+		return r;
+	r = add_extras(&resolution, error);
+	if (r < 0)
+		return r;
+	*ret = resolution.lock;
+	resolution.lock = (struct lock){ 0 };
+	return 0;
+}

@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which kernel releases there are: the catalogue's rules read backwards. */
+#include <fnmatch.h>
+#include <string.h>
+
+#include "common/nearest.h"
+#include "common/xalloc.h"
+#include "kernels/krel.h"
+#include "kernels/repo/relation.h"
+#include "kernels/resolve/resolve_internal.h"
+#include "kernels/version.h"
+
+#define NEAREST_EACH_SIDE 3
+#define KREL_WORD         "{krel}"
+
+struct listing {
+	const struct index *indexes;
+	size_t count;
+	const struct catalogue *os;
+	struct strv headers; /* alternatives of the rules' first words */
+	struct strv modules;
+	struct strv *krels;
+};
+
+static void listing_free(struct listing *listing)
+{
+	strv_free(&listing->headers);
+	strv_free(&listing->modules);
+}
+
+/* "6.1.0-56-amd64" has two dots in its version; "6.12-amd64", which only means the newest, one. */
+static bool is_release(const char *krel)
+{
+	int dots = 0;
+
+	if (!krel_is_valid(krel))
+		return false;
+	for (const char *c = krel; *c && *c != '-'; c++)
+		dots += *c == '.';
+	return dots >= 2;
+}
+
+/* Adds the release if @word for it is the name @wanted. -EINVAL for a word that nobody knows. */
+static int add_if_means(
+	const struct listing *listing, const char *word, const char *krel, const char *wanted)
+{
+	_cleanup_free_ char *text = NULL;
+	int r = catalogue_expand(listing->os, word, krel, &text);
+
+	if (r == 0 && strcmp(text, wanted) == 0)
+		xstrv_push(listing->krels, krel);
+	return r;
+}
+
+/* Returns 1 when a list has the release's modules. */
+static int has_modules(const struct listing *listing, const char *krel)
+{
+	for (size_t i = 0; i < listing->modules.count; i++) {
+		_cleanup_free_ char *name = NULL;
+		int r = catalogue_expand(listing->os, listing->modules.items[i], krel, &name);
+
+		if (r < 0)
+			return r;
+		for (size_t j = 0; j < listing->count; j++)
+			if (listing->indexes[j].result == 0 &&
+				index_find(&listing->indexes[j], name))
+				return 1;
+	}
+	return 0;
+}
+
+/*
+ * What stands for {krel} in a package's name. What flavours share ("6.1.0-56-common") is told by
+ * its lack of modules.
+ */
+static int add_by_name(
+	const struct listing *listing, const struct package *package, const char *word)
+{
+	const char *place = strstr(word, KREL_WORD);
+	const char *suffix = place ? place + strlen(KREL_WORD) : "";
+	size_t before = place ? (size_t) (place - word) : 0;
+	size_t length = strlen(package->name);
+	_cleanup_free_ char *krel = NULL;
+	int r;
+
+	if (!place || strncmp(package->name, word, before) != 0 ||
+		length <= before + strlen(suffix))
+		return 0;
+	krel = xstrndup(package->name + before, length - before - strlen(suffix));
+	if (!is_release(krel))
+		return 0;
+	r = has_modules(listing, krel);
+	return r > 0 ? add_if_means(listing, word, krel, package->name) : r;
+}
+
+static int add_by_provides(
+	const struct listing *listing, const struct package *package, const char *word)
+{
+	const char *cursor = package->provides;
+
+	for (;;) {
+		_cleanup_(relation_free) struct relation relation = { 0 };
+		_cleanup_free_ char *pattern = NULL;
+		int r;
+
+		if (relation_next(&cursor, &relation) <= 0)
+			return 0;
+		if (!is_release(relation.version))
+			continue;
+		r = catalogue_expand(listing->os, word, relation.version, &pattern);
+		if (r < 0)
+			return r;
+		if (fnmatch(pattern, relation.name, 0) == 0)
+			xstrv_push(listing->krels, relation.version);
+	}
+}
+
+/* The release of each flavour, and of none, whose headers are this package. */
+static int add_by_version(
+	const struct listing *listing, const struct package *package, const char *word)
+{
+	const struct kernel_rules *rules = &listing->os->kernel;
+	const char *colon = strchr(package->version, ':');
+	const char *version = colon ? colon + 1 : package->version;
+	const char *dot = strrchr(version, '.');
+	size_t length = rules->build_counter && dot ? (size_t) (dot - version) : strlen(version);
+
+	if (strncmp(package->name, word, strcspn(word, "{")) != 0)
+		return 0;
+	for (size_t i = 0; i <= rules->flavours.count; i++) {
+		const char *flavour = i ? rules->flavours.items[i - 1] : "";
+		_cleanup_free_ char *krel =
+			xasprintf("%.*s%s%s", (int) length, version, *flavour ? "-" : "", flavour);
+		int r = is_release(krel) ? add_if_means(listing, word, krel, package->name) : 0;
+
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+int resolve_releases(
+	const struct index *indexes, size_t count, const struct catalogue *os, struct strv *krels)
+{
+	static int (*const add[])(const struct listing *, const struct package *, const char *) = {
+		[MATCH_NAME] = add_by_name,
+		[MATCH_PROVIDES] = add_by_provides,
+		[MATCH_VERSION] = add_by_version,
+	};
+	_cleanup_(listing_free) struct listing listing = {
+		.indexes = indexes,
+		.count = count,
+		.os = os,
+		.krels = krels,
+	};
+
+	xstrv_split(&listing.headers, os->kernel.headers.items[0], "|");
+	xstrv_split(&listing.modules, os->kernel.modules.items[0], "|");
+	for (size_t i = 0; i < count; i++)
+		for (size_t j = 0; indexes[i].result == 0 && j < indexes[i].count; j++)
+			for (size_t k = 0; k < listing.headers.count; k++) {
+				int r = add[os->kernel.match](&listing, &indexes[i].packages[j],
+					listing.headers.items[k]);
+
+				if (r < 0)
+					return r;
+			}
+	if (krels->count)
+		qsort(krels->items, krels->count, sizeof(*krels->items), version_compare_items);
+	for (size_t i = krels->count; i-- > 1;)
+		if (strcmp(krels->items[i], krels->items[i - 1]) == 0)
+			strv_remove(krels, i);
+	return 0;
+}
+
+/* What tells kernels of one version apart: Debian's is in its name, rpm's follows the machine. */
+static bool is_of_flavour(const struct catalogue *os, const char *krel, const char *wanted)
+{
+	_cleanup_free_ char *flavour = NULL;
+	_cleanup_free_ char *version = NULL;
+
+	if (os->kernel.match == MATCH_NAME)
+		return strcmp(krel_flavour(krel), wanted) == 0;
+	return catalogue_split_krel(os, krel, &version, &flavour) == 0 &&
+	       strcmp(flavour, wanted) == 0;
+}
+
+static bool is_of_series(const char *krel, const char *series)
+{
+	size_t length = strlen(series);
+
+	return length == 0 ||
+	       (strncmp(krel, series, length) == 0 && (krel[length] == '.' || krel[length] == '-'));
+}
+
+const char *resolve_newest(const struct strv *krels, const struct catalogue *os)
+{
+	const char *newest = NULL;
+
+	for (size_t i = 0; i < krels->count; i++) {
+		const char *krel = krels->items[i];
+
+		if (is_of_series(krel, os->kernel.series) &&
+			is_of_flavour(os, krel, os->kernel.flavour) &&
+			(!newest || version_compare(krel, newest) > 0))
+			newest = krel;
+	}
+	return newest;
+}
+
+/* Appends the releases that have @krel's flavour. */
+static void of_same_flavour(
+	const struct strv *krels, const struct catalogue *os, const char *krel, struct strv *same)
+{
+	_cleanup_free_ char *version = NULL;
+	_cleanup_free_ char *split = NULL;
+	const char *flavour = krel_flavour(krel);
+
+	if (os->kernel.match != MATCH_NAME) {
+		if (catalogue_split_krel(os, krel, &version, &split) < 0)
+			return;
+		flavour = split;
+	}
+	for (size_t i = 0; i < krels->count; i++)
+		if (is_of_flavour(os, krels->items[i], flavour))
+			xstrv_push(same, krels->items[i]);
+}
+
+/* "6.1" of "6.1.0-57-amd64": how far two releases of one series agree. */
+static size_t series_length(const char *krel)
+{
+	size_t length = strcspn(krel, ".");
+
+	return krel[length] ? length + 1 + strcspn(krel + length + 1, ".-+") : length;
+}
+
+void resolve_nearest(const struct strv *krels, const struct catalogue *os, const char *krel,
+	struct strv *nearest)
+{
+	_cleanup_strv_ struct strv same = { 0 };
+	_cleanup_strv_ struct strv series = { 0 };
+	const struct strv *from = &same;
+	size_t length = series_length(krel);
+	size_t place = 0, first, last;
+
+	of_same_flavour(krels, os, krel, &same);
+	if (same.count == 0)
+		from = krels;
+	/* Of those the ones of the same series, where it has any: another is a far neighbour. */
+	for (size_t i = 0; i < from->count; i++)
+		if (series_length(from->items[i]) == length &&
+			strncmp(from->items[i], krel, length) == 0)
+			xstrv_push(&series, from->items[i]);
+	if (series.count)
+		from = &series;
+	while (place < from->count && version_compare(from->items[place], krel) < 0)
+		place++;
+	first = place > NEAREST_EACH_SIDE ? place - NEAREST_EACH_SIDE : 0;
+	last = place + NEAREST_EACH_SIDE < from->count ? place + NEAREST_EACH_SIDE : from->count;
+	for (size_t i = first; i < last; i++)
+		xstrv_push(nearest, from->items[i]);
+}
+
+const char *resolve_meant(const struct strv *krels, const struct catalogue *os, const char *krel)
+{
+	_cleanup_strv_ struct strv same = { 0 };
+
+	of_same_flavour(krels, os, krel, &same);
+	return same.count ? NULL : nearest_word(krels, krel);
+}
