@@ -11,7 +11,7 @@
 #include "common/conf.h"
 #include "entrypoint/contract.h"
 #include "entrypoint/gpu/gpu.h"
-#include "entrypoint/role/load.h"
+#include "entrypoint/role/modset.h"
 #include "entrypoint/role/roles.h"
 #include "module/sysmodule.h"
 

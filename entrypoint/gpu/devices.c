@@ -16,10 +16,9 @@
 
 #include "common/fs.h"
 #include "entrypoint/gpu/gpu.h"
-#include "entrypoint/role/load.h"
+#include "entrypoint/role/modset.h"
 #include "entrypoint/role/pci.h"
-#include "entrypoint/role/role_list.h"
-#include "entrypoint/role/unload.h"
+#include "entrypoint/role/role.h"
 #include "entrypoint/role/users.h"
 #include "module/sysmodule.h"
 

@@ -11,6 +11,7 @@
 #include "entrypoint/rdma/follow.h"
 #include "entrypoint/rdma/ofed_wait.h"
 #include "entrypoint/rdma/peermem_load.h"
+#include "entrypoint/role/modset.h"
 #include "entrypoint/role/prove.h"
 #include "entrypoint/role/roles.h"
 #include "entrypoint/status/metrics.h"

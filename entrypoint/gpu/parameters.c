@@ -11,9 +11,8 @@
 #include "entrypoint/contract.h"
 #include "entrypoint/gpu/gpu.h"
 #include "entrypoint/ignored_env.h"
-#include "entrypoint/role/load.h"
-#include "entrypoint/role/parameter.h"
-#include "entrypoint/role/role_parameters.h"
+#include "entrypoint/role/modset.h"
+#include "entrypoint/role/parameters.h"
 
 #define CONF_SUFFIX ".conf"
 #define CONF_LIMIT  (64UL * 1024)

@@ -3,6 +3,7 @@
 
 #include "common/fs.h"
 #include "entrypoint/contract.h"
+#include "entrypoint/role/modset.h"
 #include "entrypoint/role/prove.h"
 #include "entrypoint/rdma/fingerprint.h"
 #include "entrypoint/role/role.h"

@@ -5,9 +5,8 @@
 #include "common/fs.h"
 #include "entrypoint/contract.h"
 #include "entrypoint/nic/nic.h"
-#include "entrypoint/role/load.h"
-#include "entrypoint/role/parameter.h"
-#include "entrypoint/role/role_parameters.h"
+#include "entrypoint/role/modset.h"
+#include "entrypoint/role/parameters.h"
 
 #define OWN_FOLDER "etc/modprobe.d/"
 #define SUFFIX     ".conf"

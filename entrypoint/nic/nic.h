@@ -10,7 +10,7 @@
 #include "entrypoint/nic/inputs.h"
 #include "entrypoint/nic/journal.h"
 #include "entrypoint/nic/nic_build.h"
-#include "entrypoint/role/load.h"
+#include "entrypoint/role/modset.h"
 #include "entrypoint/role/role.h"
 #include "entrypoint/role/roles.h"
 

@@ -28,8 +28,8 @@
 #include "entrypoint/rdma/fingerprint.h"
 #include "entrypoint/rdma/release.h"
 #include "entrypoint/role/prove.h"
-#include "entrypoint/role/role_parameters.h"
-#include "entrypoint/role/unload.h"
+#include "entrypoint/role/parameters.h"
+#include "entrypoint/role/modset.h"
 #include "module/sysmodule.h"
 
 enum recovery {
@@ -709,7 +709,7 @@ static int roll_back(struct rollback *rollback)
 	if (swap_load_dependents(swap, &rollback->journal.pending, false, &rollback->missing) < 0)
 		return no_memory(swap->action);
 	record_outcome(rollback);
-	role_parameters_forget(swap->role);
+	role_list_remove(swap->role, ROLE_PARAMETERS_LIST);
 	kill_point("swap:back");
 	journal_end(root_fd, is_own_back(rollback));
 	/* Whoever waits for OFED finds what was there. */

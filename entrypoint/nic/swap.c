@@ -6,12 +6,9 @@
 #include "entrypoint/engine/kill_point.h"
 #include "entrypoint/nic/nic.h"
 #include "entrypoint/rdma/release.h"
-#include "entrypoint/role/insert.h"
-#include "entrypoint/role/loaded.h"
-#include "entrypoint/role/parameters_now.h"
+#include "entrypoint/role/modset.h"
+#include "entrypoint/role/parameters.h"
 #include "entrypoint/role/prove.h"
-#include "entrypoint/role/role_parameters.h"
-#include "entrypoint/role/unload.h"
 #include "module/sysmodule.h"
 
 /* How often modules that udev brought in the middle are taken out again. */

@@ -7,8 +7,8 @@
 #include "common/fs.h"
 #include "entrypoint/nic/nic.h"
 #include "entrypoint/nic/report.h"
-#include "entrypoint/role/role_list.h"
-#include "entrypoint/role/role_parameters.h"
+#include "entrypoint/role/role.h"
+#include "entrypoint/role/parameters.h"
 #include "module/sysmodule.h"
 
 #define REPORT_LIMIT ((size_t) 1024 * 1024)

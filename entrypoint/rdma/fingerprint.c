@@ -8,8 +8,7 @@
 #include "common/fs.h"
 #include "common/conf.h"
 #include "entrypoint/contract.h"
-#include "entrypoint/role/loaded.h"
-#include "entrypoint/role/module_tree.h"
+#include "entrypoint/role/modset.h"
 #include "entrypoint/role/role.h"
 #include "entrypoint/role/roles.h"
 #include "module/sysmodule.h"
@@ -19,30 +18,24 @@
 
 #define BUILDS_SIZE 8192
 
-/* With the kernel's release. */
-#define IMAGE_TREE "lib/modules/%s/"
-
 /* The image's own symvers: what its modules were built with. */
 #define SYMVERS_PATH "usr/src/ofa_kernel/default/Module.symvers"
 
 /* What the kernel loaded may be the host's own of that name. */
-static bool is_of_image(const struct role *role, const struct module_tree *tree, const char *name)
+static bool is_of_image(const struct role *role, struct loader *tree, const char *name)
 {
 	_cleanup_(elf_module_close) struct elf_module *file = NULL;
-	char below[PATH_MAX];
-	char path[PATH_MAX];
+	_cleanup_free_ char *path = NULL;
 	struct error ignored;
 
-	if (!module_tree_path(tree, name, below) ||
-		snprintf(path, sizeof(path), IMAGE_TREE "%s", role->krel, below) >=
-			(int) sizeof(path) ||
+	if (loader_file(tree, name, &path, &ignored) < 0 ||
 		elf_module_open_brief(role->root_fd, path, &file, &ignored) < 0)
 		return false;
 	return loaded_compare(role->root_fd, name, file) == LOADED_SAME;
 }
 
 /* "modules=ib_core 29ac… ib_uverbs 7ca4… …" of the image's own that are loaded. */
-static void print_builds(const struct role *role, const struct module_tree *tree, FILE *file)
+static void print_builds(const struct role *role, struct loader *tree, FILE *file)
 {
 	const struct strv *names = &role->driver_modules;
 
@@ -60,12 +53,11 @@ static void print_builds(const struct role *role, const struct module_tree *tree
 /* Without the tree's index none is told: who reads this looks for files then. */
 static void print_image_builds(const struct role *role, FILE *file)
 {
-	_cleanup_(module_tree_close) struct module_tree tree = { NULL };
-	char folder[PATH_MAX];
+	_cleanup_(loader_close) struct loader *tree = NULL;
+	struct error ignored;
 
-	(void) snprintf(folder, sizeof(folder), IMAGE_TREE, role->krel);
-	if (module_tree_open(role->root_fd, folder, &tree) == 0)
-		print_builds(role, &tree, file);
+	if (loader_open(role->root_fd, ".", role->krel, &tree, &ignored) == 0)
+		print_builds(role, tree, file);
 }
 
 static int write_entry(struct action *action, const struct symvers_entry *entry)

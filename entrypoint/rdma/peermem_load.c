@@ -1,16 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "entrypoint/rdma/peermem_load.h"
 
-#include <fcntl.h>
 #include <limits.h>
 #include <string.h>
-#include <sys/syscall.h>
 
-#include "common/clock.h"
 #include "common/fs.h"
 #include "entrypoint/contract.h"
-#include "entrypoint/role/kmsg.h"
-#include "entrypoint/role/parameter.h"
+#include "entrypoint/role/modset.h"
 #include "entrypoint/role/prove.h"
 #include "entrypoint/node_build/nodebuild.h"
 #include "entrypoint/rdma/fingerprint.h"
@@ -105,28 +101,12 @@ static int read_parameters(struct action *action, char **ret)
 	return *ret ? 0 : action_fail(action, REASON_INTERNAL, -ENOMEM, "out of memory");
 }
 
-static int kernel_refused(struct action *action, int code, int kmsg_fd)
-{
-	char kernel_says[ERROR_TEXT_SIZE / 2];
-
-	kmsg_about(kmsg_fd, PEERMEM_MODULE, kernel_says, sizeof(kernel_says));
-	return action_fail(action, REASON_LOAD_FAILED, code, "%s: the kernel refused it (%s)%s%s",
-		PEERMEM_MODULE, strerrorname_np(-code),
-		*kernel_says ? "; the kernel's log: " : ": no word of it in the kernel's log",
-		kernel_says);
-}
-
-/*
- * What it depends on is loaded, so that the file alone will do: libkmod and its libraries would
- * take longer to map than the kernel takes for the module.
- */
+/* What it depends on is loaded: the file alone will do. */
 static int insert(struct action *action)
 {
 	const struct role *role = action->role;
 	_cleanup_free_ char *parameters = NULL;
-	uint64_t begun_ms = clock_monotonic_ms();
-	_cleanup_close_ int kmsg_fd = -1;
-	_cleanup_close_ int fd = -1;
+	struct insertion insertion = { .root_fd = role->root_fd, .name = PEERMEM_MODULE };
 	char path[PATH_MAX];
 	int r = peermem_path(role, path, sizeof(path));
 
@@ -138,13 +118,9 @@ static int insert(struct action *action)
 	r = read_parameters(action, &parameters);
 	if (r < 0)
 		return r;
-	fd = openat(role->root_fd, path, O_RDONLY | O_CLOEXEC);
-	kmsg_fd = kmsg_open_at_end(role->root_fd);
-	if (syscall(SYS_finit_module, fd, parameters, 0) < 0 && errno != EEXIST)
-		return kernel_refused(action, -errno, kmsg_fd);
-	worker_report(action->worker, WORKER_LOADED, (uint32_t) (clock_monotonic_ms() - begun_ms),
-		"%s", PEERMEM_MODULE);
-	return 0;
+	insertion.path = path;
+	insertion.options = parameters;
+	return insert_file(&insertion, action->worker, &action->reason, &action->error);
 }
 
 /* Without the NIC container's word: does anybody export the interface at all? */

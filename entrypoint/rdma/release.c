@@ -8,7 +8,7 @@
 #include "common/fs.h"
 #include "entrypoint/contract.h"
 #include "entrypoint/engine/lock.h"
-#include "entrypoint/role/unload.h"
+#include "entrypoint/role/modset.h"
 #include "entrypoint/role/role.h"
 #include "module/sysmodule.h"
 

@@ -9,7 +9,7 @@
 #include "common/clock.h"
 #include "common/fs.h"
 #include "entrypoint/contract.h"
-#include "entrypoint/role/load.h"
+#include "entrypoint/role/modset.h"
 #include "entrypoint/role/securityfs.h"
 #include "module/kernel_facts.h"
 #include "module/sysmodule.h"
@@ -89,20 +89,15 @@ static int keep_coming(struct proving *proving, const struct strv *all)
 static int find_names(
 	struct proving *proving, const char *const *modules, size_t count, size_t required)
 {
-	const struct role *role = proving->role;
 	struct action *action = proving->action;
+	_cleanup_strv_ struct strv selected = { 0 };
 	_cleanup_strv_ struct strv all = { 0 };
-	int r = 0;
+	int r = role_select(action, modules, count, required, &selected);
 
-	for (size_t i = 0; r == 0 && i < count; i++) {
-		if (strv_contains(&role->driver_modules, modules[i]))
-			r = loader_resolve(proving->loader, modules[i], &all, &action->error);
-		else if (i < required)
-			return action_fail(action, REASON_WILL_NOT_LOAD, -ENOENT,
-				"the image has no module %s for %s: build it again with slipway "
-				"build --kernel %s",
-				modules[i], role->krel, role->krel);
-	}
+	if (r < 0)
+		return r;
+	for (size_t i = 0; r == 0 && i < selected.count; i++)
+		r = loader_resolve(proving->loader, selected.items[i], &all, &action->error);
 	if (r == 0)
 		r = keep_coming(proving, &all);
 	return action_reason(action, REASON_INTERNAL, r);

@@ -100,45 +100,9 @@ int role_expect_shared(struct action *action, const char *path);
 /* STEP_DIRECT: finds the running kernel and the image's modules for it. */
 int role_identify(struct action *action);
 
-struct loader;
-
-/*
- * Which of the image's modules are loaded, live or not yet, to @present; and the first of them that
- * is another build than the image's to @foreign, "" when none is.
- */
-int role_compare_loaded(const struct role *role, struct loader *loader, struct strv *present,
-	char foreign[64], struct error *error);
-
-/* Is any of the image's modules loaded? Reads sysfs only. */
-bool role_has_loaded(const struct role *role);
-
-/*
- * STEP_WORKER: when a module of the image is loaded in another build, unloads all that the image
- * replaces. Modules that are the image's very own stay: an earlier life of the container loaded
- * them. The names of what was unloaded go to <state_folder>/<role>.replaced before the first goes.
- */
-int role_unload_conflicting(struct action *action);
-/*
- * STEP_WORKER, the undo of role_unload_conflicting(): loads what was unloaded again, from the
- * host's tree, when the start failed or the operator wants the old driver back.
- */
-int role_reload_replaced(struct action *action);
-
-/*
- * To be called in a worker before the first load: keeps the list of modules that were there before
- * us in <state_folder>/<role>.before, unless an earlier life of the container left one.
- */
-int role_remember_before(const struct role *role, struct error *error);
-
-/*
- * STEP_WORKER: unloads the image's modules, all or none, then the dependencies of theirs that were
- * not there before us and that nobody else uses by now.
- */
-int role_unload(struct action *action);
-
-/*
- * Loads the modules with their dependencies, in this order. The first @required of them must be in
- * the image; others that it lacks are passed over. Afterwards every loaded module of the image's
- * set has to be the image's very own: udev may have been quicker with the host's.
- */
-int role_load(struct action *action, const char *const *modules, size_t count, size_t required);
+/* Lists that survive us: <state_folder>/<role>.<list>, one item a line. */
+int role_list_write(
+	const struct role *role, const char *list, const struct strv *items, struct error *error);
+/* Appends the items. -ENOENT without such a list. */
+int role_list_read(const struct role *role, const char *list, struct strv *items);
+void role_list_remove(const struct role *role, const char *list);

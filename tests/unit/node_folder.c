@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/unit/node_folder.h"
 
+#include <sys/wait.h>
+
 static const char kernel_symvers[] = "0x9060323f\tmodule_layout\tvmlinux\tEXPORT_SYMBOL\t\n"
 				     "0x00000007\tprintk\tvmlinux\tEXPORT_SYMBOL\t\n"
 				     "0x0000000a\tib_inbox\tdrivers/infiniband/core/ib_uverbs\t"
@@ -30,6 +32,28 @@ void copy_fixture(const struct folder *folder, const char *fixture, const char *
 	(void) snprintf(path, sizeof(path), "%s/%s.ko", FIXTURES, fixture);
 	assert_int_equal(fs_read(AT_FDCWD, path, 0, &data, &size), 0);
 	folder_write(folder, to, data, size);
+}
+
+void run_depmod(const struct folder *folder, const char *top)
+{
+	char path[256];
+	int status;
+	pid_t pid;
+
+	(void) snprintf(path, sizeof(path), "%s/lib/modules/" KREL "/modules.order", top);
+	folder_write_text(folder, path, "");
+	(void) snprintf(path, sizeof(path), "%s/lib/modules/" KREL "/modules.builtin", top);
+	folder_write_text(folder, path, "");
+	(void) snprintf(path, sizeof(path), "%s/%s", folder->path, top);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		(void) freopen("/dev/null", "w", stderr); /* of fixtures it has much to say */
+		(void) execl("/sbin/depmod", "depmod", "-b", path, KREL, (char *) NULL);
+		_exit(127);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
 }
 
 void write_facts(const struct folder *folder, const char *build)

@@ -29,6 +29,8 @@ struct node {
 /* The build id of a loaded module, ending in @last. */
 void write_note(const struct folder *folder, const char *module, unsigned char last);
 void copy_fixture(const struct folder *folder, const char *fixture, const char *to);
+/* The indexes of lib/modules/KREL below the folder @top of it, "" for itself. */
+void run_depmod(const struct folder *folder, const char *top);
 void write_facts(const struct folder *folder, const char *build);
 /* An OFED's ib_uverbs is loaded; its file is in the tree "host", and its build id ends in @last. */
 void load_uverbs(const struct folder *folder, unsigned char last);

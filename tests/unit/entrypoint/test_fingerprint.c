@@ -108,9 +108,7 @@ static void tells_what_is_the_images_and_not_the_hosts_own(void **state)
 		copy_fixture(folder, "exporter", path);
 		assert_int_equal(strv_push(&set, names[i]), 0);
 	}
-	folder_write_text(folder, "lib/modules/" KREL "/modules.dep",
-		"updates/ib_core.ko:\nupdates/ib_uverbs.ko:\nupdates/nvme.ko:\n"
-		"updates/ib_iser.ko:\n");
+	run_depmod(folder, "");
 	folder_write_text(folder, "usr/src/ofa_kernel/default/Module.symvers",
 		"0x8e6daf35\t" CONTRACT_PEER_REGISTER "\tib_uverbs\tEXPORT_SYMBOL\t\n");
 	write_note(folder, "ib_core", OWN);

@@ -2,7 +2,7 @@
 /* What the NIC role's rollback rests on: files by build id, kept copies, and parameters. */
 #include "tests/unit/node_folder.h"
 
-#include "entrypoint/role/parameters_now.h"
+#include "entrypoint/role/parameters.h"
 #include "entrypoint/nic/nic.h"
 
 #define HOST_TREE "host/lib/modules/" KREL

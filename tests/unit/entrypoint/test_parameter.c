@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "entrypoint/role/parameter.h"
+#include "entrypoint/role/parameters.h"
 #include "module/elf.h"
 #include "tests/unit/support.h"
 

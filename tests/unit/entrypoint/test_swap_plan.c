@@ -2,8 +2,6 @@
 /* The plan of a swap from a folder that shows modules as /sys/module does. */
 #include "tests/unit/node_folder.h"
 
-#include <sys/wait.h>
-
 #include "entrypoint/contract.h"
 #include "entrypoint/nic/nic.h"
 
@@ -22,21 +20,6 @@ struct bench {
 	struct action action;
 };
 
-static void run_depmod(const struct folder *folder)
-{
-	pid_t pid = fork();
-	int status;
-
-	assert_true(pid >= 0);
-	if (pid == 0) {
-		(void) freopen("/dev/null", "w", stderr); /* of fixtures it has much to say */
-		(void) execl("/sbin/depmod", "depmod", "-b", folder->path, KREL, (char *) NULL);
-		_exit(127);
-	}
-	assert_int_equal(waitpid(pid, &status, 0), pid);
-	assert_int_equal(status, 0);
-}
-
 /* mlx5_core needs a symbol of ib_uverbs; the others need nothing. */
 static void make_image(const struct folder *folder)
 {
@@ -46,9 +29,7 @@ static void make_image(const struct folder *folder)
 	copy_fixture(folder, "parameters", SET "rpcrdma.ko");
 	copy_fixture(folder, "parameters", SET "mlx5_vdpa.ko");
 	copy_fixture(folder, "parameters", SET "nvme_core.ko");
-	folder_write_text(folder, TREE "/modules.order", "");
-	folder_write_text(folder, TREE "/modules.builtin", "");
-	run_depmod(folder);
+	run_depmod(folder, "");
 }
 
 static void open_bench(struct bench *bench, const struct folder *folder)

@@ -2,7 +2,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "entrypoint/role/unload.h"
+#include "entrypoint/role/modset.h"
 #include "tests/unit/support.h"
 
 static const char *const nvidia_holders[] = { "nvidia_peermem", "nvidia_uvm", NULL };

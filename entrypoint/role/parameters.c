@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "entrypoint/role/parameter.h"
+#include "entrypoint/role/parameters.h"
 
 #include <ctype.h>
+#include <limits.h>
 #include <stdint.h>
 #include <string.h>
 
+#include "common/fs.h"
 #include "common/nearest.h"
+#include "entrypoint/role/modset.h"
 
 #define NAME_SIZE 128
 
@@ -88,18 +91,18 @@ static int split_line(const char *at, const char *end, unsigned number, struct s
 int parameter_split(
 	const char *text, const char *module, struct strv *parameters, struct error *error)
 {
-	int r = 0;
-
-	for (unsigned number = 1; r == 0 && *text; number++) {
+	for (unsigned number = 1; *text; number++) {
 		const char *end = text + strcspn(text, "\n");
 		const char *line = skip_blanks(text, end);
+		int r = *line == '#' ? 0
+				     : split_line(skip_options(line, end, module), end, number,
+					       parameters, error);
 
-		if (*line != '#')
-			r = split_line(
-				skip_options(line, end, module), end, number, parameters, error);
+		if (r < 0)
+			return r;
 		text = end + (*end == '\n');
 	}
-	return r;
+	return 0;
 }
 
 bool parameter_is(const char *parameter, const char *name)
@@ -282,4 +285,189 @@ int parameter_check(
 	if (type)
 		return check_value(parameter, type, error);
 	return is_kernels_own(parameter) ? 0 : refuse_name(taken, parameter, error);
+}
+
+/* ---- of a loaded module */
+
+/* What param_get_charp() prints for a string that was never set. */
+#define NEVER_SET "(null)"
+
+static bool is_passable(const char *value)
+{
+	for (; *value; value++)
+		if (*value == '"' || iscntrl((unsigned char) *value))
+			return false;
+	return true;
+}
+
+static int push_parameter(int root_fd, const char *module, const char *name, struct strv *words)
+{
+	_cleanup_free_ char *value = NULL;
+	char path[PATH_MAX];
+	int r;
+
+	(void) snprintf(path, sizeof(path), "sys/module/%s/parameters/%s", module, name);
+	r = fs_read_line(root_fd, path, &value);
+	if (r == -ENOMEM)
+		return r;
+	if (r < 0 || strcmp(value, NEVER_SET) == 0 || !is_passable(value))
+		return 0;
+	return strv_pushf(words, strpbrk(value, " \t") ? "%s=\"%s\"" : "%s=%s", name, value);
+}
+
+static char *join_words(const struct strv *words)
+{
+	return words->count ? strv_join(words, " ") : strdup("");
+}
+
+int parameters_now(int root_fd, const char *module, char **ret_options)
+{
+	_cleanup_strv_ struct strv names = { 0 };
+	_cleanup_strv_ struct strv words = { 0 };
+	char path[PATH_MAX];
+	int r;
+
+	(void) snprintf(path, sizeof(path), "sys/module/%s/parameters", module);
+	if (fs_list(root_fd, path, &names) == -ENOMEM) /* most modules have no such folder */
+		return -ENOMEM;
+	for (size_t i = 0; i < names.count; i++) {
+		r = push_parameter(root_fd, module, names.items[i], &words);
+		if (r < 0)
+			return r;
+	}
+	*ret_options = join_words(&words);
+	return *ret_options ? 0 : -ENOMEM;
+}
+
+/*
+ * Types whose set function reads what the get function shows: those of kernel/params.c. A type of
+ * the module's own making may show one thing and take another.
+ */
+static bool is_plain_type(const char *type)
+{
+	static const char *const plain[] = { "bool", "invbool", "bint", "byte", "short", "ushort",
+		"int", "uint", "long", "ulong", "ullong", "hexint", "charp", "string" };
+	static const char array[] = "array of ";
+
+	if (strncmp(type, array, strlen(array)) == 0)
+		type += strlen(array);
+	for (size_t i = 0; i < ARRAY_SIZE(plain); i++)
+		if (strcmp(type, plain[i]) == 0)
+			return true;
+	return false;
+}
+
+static bool is_taken(const struct parameters_taken *taken, const char *word)
+{
+	const char *type = parameter_type(taken, word);
+	struct error ignored;
+
+	return type && is_plain_type(type) && parameter_check(taken, word, &ignored) == 0;
+}
+
+static int choose(const struct parameters_taken *taken, const struct strv *words,
+	struct strv *chosen, struct strv *left_out)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < words->count; i++) {
+		if (is_taken(taken, words->items[i]))
+			r = strv_push(chosen, words->items[i]);
+		else if (left_out)
+			r = strv_push(left_out, words->items[i]);
+	}
+	return r;
+}
+
+int parameters_for_file(const struct elf_module *file, const char *options, char **ret_options,
+	struct strv *left_out)
+{
+	_cleanup_(parameters_taken_free) struct parameters_taken taken = { 0 };
+	_cleanup_strv_ struct strv chosen = { 0 };
+	_cleanup_strv_ struct strv words = { 0 };
+	struct error ignored;
+	int r = parameter_split(options, "", &words, &ignored);
+
+	if (r == -EINVAL)
+		strv_free(&words); /* damaged: better none than half of them */
+	else if (r < 0)
+		return r;
+	r = elf_module_info_all(file, "parmtype", &taken.types);
+	if (r >= 0)
+		r = choose(&taken, &words, &chosen, left_out);
+	if (r < 0)
+		return r;
+	*ret_options = join_words(&chosen);
+	return *ret_options ? 0 : -ENOMEM;
+}
+
+/* ---- of the image's modules */
+
+int role_parameters_remember(const struct role *role, struct loader *loader, struct error *error)
+{
+	_cleanup_strv_ struct strv lines = { 0 };
+
+	for (size_t i = 0; i < role->driver_modules.count; i++) {
+		const char *module = role->driver_modules.items[i];
+		_cleanup_free_ char *options = NULL;
+		int r = loader_options(loader, module, &options, error);
+
+		if (r < 0)
+			return r;
+		if (strv_pushf(&lines, "%s %s", module, options) < 0)
+			return error_set_errno(error, -ENOMEM, "%s", module);
+	}
+	return role_list_write(role, ROLE_PARAMETERS_LIST, &lines, error);
+}
+
+const char *role_parameters_find(const struct strv *lines, const char *module)
+{
+	size_t length = strlen(module);
+
+	for (size_t i = 0; i < lines->count; i++)
+		if (strncmp(lines->items[i], module, length) == 0 && lines->items[i][length] == ' ')
+			return lines->items[i] + length + 1;
+	return NULL;
+}
+
+int role_parameters_changed(const struct role *role, struct loader *loader,
+	const struct strv *present, struct worker *worker, bool *ret, struct error *error)
+{
+	_cleanup_strv_ struct strv lines = { 0 };
+	int r = role_list_read(role, ROLE_PARAMETERS_LIST, &lines);
+
+	*ret = false;
+	if (r == -ENOENT)
+		return 0;
+	if (r < 0)
+		return error_set_errno(error, r, "list of parameters");
+	for (size_t i = 0; i < present->count; i++) {
+		const char *module = present->items[i];
+		const char *then = role_parameters_find(&lines, module);
+		_cleanup_free_ char *now = NULL;
+
+		r = loader_options(loader, module, &now, error);
+		if (r < 0)
+			return r;
+		if (!then || strcmp(then, now) == 0)
+			continue;
+		*ret = true;
+		worker_report(worker, WORKER_NOTE, 0,
+			"%s was loaded with \"%s\" and shall have \"%s\": it is loaded anew",
+			module, then, now);
+	}
+	return 0;
+}
+
+int role_parameters_write(
+	const struct role *role, const char *path, struct strv *lines, struct error *error)
+{
+	_cleanup_free_ char *text = NULL;
+	int r = strv_push(lines, ""); /* the last line ends too */
+
+	text = r < 0 ? NULL : strv_join(lines, "\n");
+	r = text ? fs_mkdir_parents(role->root_fd, "etc/modprobe.d", 0755) : -ENOMEM;
+	if (r == 0)
+		r = fs_write_atomic(role->root_fd, path, text, strlen(text), 0644);
+	return r < 0 ? error_set_errno(error, r, "/%s", path) : 0;
 }

@@ -1,16 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The actions of role.h that load and unload. All of them run in workers. */
+/* What the roles' steps load, unload and load again. */
 #include <string.h>
 
-#include "entrypoint/role/load.h"
-#include "entrypoint/role/loaded.h"
-#include "entrypoint/role/role.h"
-#include "entrypoint/role/role_list.h"
-#include "entrypoint/role/role_parameters.h"
+#include "entrypoint/role/modset.h"
 #include "module/sysmodule.h"
-#include "entrypoint/role/unload.h"
 
-int role_remember_before(const struct role *role, struct error *error)
+/* Before the first load: what was there before us, unless a previous run of the container knows. */
+static int remember_before(const struct role *role, struct error *error)
 {
 	_cleanup_strv_ struct strv names = { 0 };
 	int r = role_list_read(role, "before", &names);
@@ -31,8 +27,9 @@ static int is_ours(const struct role *role, struct loader *loader, const char *n
 	_cleanup_free_ char *path = NULL;
 	int r = loader_file(loader, name, &path, error);
 
-	if (r == 0)
-		r = elf_module_open_brief(role->root_fd, path, &module, error);
+	if (r < 0)
+		return r;
+	r = elf_module_open_brief(role->root_fd, path, &module, error);
 	if (r < 0)
 		return r;
 	*ret = loaded_compare(role->root_fd, name, module) == LOADED_SAME;
@@ -42,22 +39,23 @@ static int is_ours(const struct role *role, struct loader *loader, const char *n
 int role_compare_loaded(const struct role *role, struct loader *loader, struct strv *present,
 	char foreign[64], struct error *error)
 {
-	int r = 0;
-
 	foreign[0] = '\0';
-	for (size_t i = 0; r == 0 && i < role->driver_modules.count; i++) {
+	for (size_t i = 0; i < role->driver_modules.count; i++) {
 		const char *name = role->driver_modules.items[i];
 		bool ours = false;
+		int r;
 
 		if (!sysmodule_exists(role->root_fd, name))
 			continue;
 		r = is_ours(role, loader, name, &ours, error);
-		if (r == 0 && !ours && !*foreign)
+		if (r < 0)
+			return r;
+		if (!ours && !*foreign)
 			(void) snprintf(foreign, 64, "%s", name);
-		if (r == 0 && strv_push(present, name) < 0)
-			r = error_set_errno(error, -ENOMEM, "%s", name);
+		if (strv_push(present, name) < 0)
+			return error_set_errno(error, -ENOMEM, "%s", name);
 	}
-	return r;
+	return 0;
 }
 
 static struct unload unload_of(const struct role *role, const struct strv *modules)
@@ -76,8 +74,8 @@ static int unload_refused(struct action *action, int code)
 
 /* The trees that modules come back from. */
 struct trees {
-	struct loader
-		*own; /* the image's, for those of the image's set; NULL: all are the host's */
+	/* The image's, for those of the image's set; NULL: all are the host's. */
+	struct loader *own;
 	struct loader *host; /* for all others; NULL as long as none was asked for */
 };
 
@@ -107,7 +105,7 @@ static int tree_for(const struct role *role, struct trees *trees, const char *mo
 
 /*
  * Loads modules again, last gone first. One that no tree has (another OFED's own, say, or one that
- * came out of a container) is told and passed over: the others are worth having.
+ * came out of a container) is reported and skipped: the others are worth having.
  */
 static int load_again(const struct role *role, struct worker *worker, struct trees *trees,
 	const struct strv *removed, struct error *error)
@@ -153,7 +151,7 @@ static int take_back(struct action *action, bool ours, const struct strv *remove
 	return unload_refused(action, code);
 }
 
-/* An earlier life's list names the node's own driver: it stays. */
+/* The list of a previous run names the node's own driver: it stays. */
 static int remember_replaced(struct action *action, const struct strv *order)
 {
 	const struct role *role = action->role;
@@ -235,23 +233,25 @@ int role_reload_replaced(struct action *action)
 	return 0;
 }
 
-static int load_all(struct action *action, struct loader *loader, const char *const *modules,
-	size_t count, size_t required)
+int role_select(struct action *action, const char *const *modules, size_t count, size_t required,
+	struct strv *selected)
 {
 	const struct role *role = action->role;
-	int r = 0;
 
-	for (size_t i = 0; r == 0 && i < count; i++) {
-		if (strv_contains(&role->driver_modules, modules[i]))
-			r = loader_load(loader, action->worker, modules[i], &action->reason,
-				&action->error);
-		else if (i < required)
+	for (size_t i = 0; i < count; i++) {
+		if (!strv_contains(&role->driver_modules, modules[i])) {
+			if (i >= required)
+				continue;
 			return action_fail(action, REASON_WILL_NOT_LOAD, -ENOENT,
 				"the image has no module %s for %s: build it again with slipway "
 				"build --kernel %s",
 				modules[i], role->krel, role->krel);
+		}
+		if (strv_push(selected, modules[i]) < 0)
+			return action_fail(
+				action, REASON_INTERNAL, -ENOMEM, "module %s", modules[i]);
 	}
-	return r;
+	return 0;
 }
 
 /* What the kernel took from us is ours; somebody else may have been quicker with the others. */
@@ -283,7 +283,8 @@ int role_load(struct action *action, const char *const *modules, size_t count, s
 {
 	const struct role *role = action->role;
 	_cleanup_(loader_close) struct loader *loader = NULL;
-	int r = role_remember_before(role, &action->error);
+	_cleanup_strv_ struct strv selected = { 0 };
+	int r = remember_before(role, &action->error);
 
 	if (r < 0)
 		return action_reason(action, REASON_MOUNT_FAILED, r);
@@ -293,7 +294,10 @@ int role_load(struct action *action, const char *const *modules, size_t count, s
 	r = role_parameters_remember(role, loader, &action->error);
 	if (r < 0)
 		return action_reason(action, REASON_MOUNT_FAILED, r);
-	r = load_all(action, loader, modules, count, required);
+	r = role_select(action, modules, count, required, &selected);
+	for (size_t i = 0; r == 0 && i < selected.count; i++)
+		r = loader_load(
+			loader, action->worker, selected.items[i], &action->reason, &action->error);
 	return r < 0 ? r : expect_ours(action, loader);
 }
 
@@ -310,7 +314,7 @@ static int list_added_dependencies(const struct role *role, struct strv *added, 
 	if (r == 0)
 		r = loader_open(role->root_fd, "", role->krel, &loader, error);
 	for (size_t i = 0; r == 0 && i < role->driver_modules.count; i++)
-		r = loader_resolve(loader, role->driver_modules.items[i], &all, error);
+		r = loader_resolve_all(loader, role->driver_modules.items[i], &all, error);
 	for (size_t i = all.count; r == 0 && i-- > 0;)
 		if (!strv_contains(&before, all.items[i]) &&
 			!strv_contains(&role->driver_modules, all.items[i]) &&
@@ -354,7 +358,7 @@ int role_unload(struct action *action)
 	if (r < 0)
 		return take_back(action, true, &removed, r);
 	unload_dependencies(action, &dependencies);
-	role_parameters_forget(role);
+	role_list_remove(role, ROLE_PARAMETERS_LIST);
 	role_list_remove(role, "before");
 	return 0;
 }

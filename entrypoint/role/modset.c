@@ -1,0 +1,683 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "entrypoint/role/modset.h"
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <libkmod.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include "common/clock.h"
+#include "common/fs.h"
+#include "entrypoint/role/kmsg.h"
+#include "entrypoint/role/users.h"
+#include "module/sysmodule.h"
+
+#define USERS_NAMED 8
+
+/* ---- libkmod: only functions of kmod 20, which CentOS 7 has */
+
+#define KMOD_SONAME "libkmod.so.2"
+
+#define KMOD_FUNCTIONS(X)                                                                          \
+	X(kmod_new)                                                                                \
+	X(kmod_unref)                                                                              \
+	X(kmod_set_log_fn)                                                                         \
+	X(kmod_list_next)                                                                          \
+	X(kmod_module_new_from_name)                                                               \
+	X(kmod_module_new_from_path)                                                               \
+	X(kmod_module_unref)                                                                       \
+	X(kmod_module_unref_list)                                                                  \
+	X(kmod_module_get_module)                                                                  \
+	X(kmod_module_get_name)                                                                    \
+	X(kmod_module_get_path)                                                                    \
+	X(kmod_module_get_options)                                                                 \
+	X(kmod_module_get_dependencies)                                                            \
+	X(kmod_module_get_softdeps)                                                                \
+	X(kmod_module_insert_module)                                                               \
+	X(kmod_module_remove_module)
+
+struct kmod {
+	struct kmod_ctx *context;
+/* NOLINTNEXTLINE(bugprone-macro-parentheses): the name of a member takes none */
+#define KMOD_MEMBER(name) __typeof__(&name) name;
+	KMOD_FUNCTIONS(KMOD_MEMBER)
+#undef KMOD_MEMBER
+};
+
+/* For one module by its file or name: modprobe.d has no say. */
+static const char *const no_config[] = { NULL };
+
+static void silent_log(void *data, int priority, const char *file, int line, const char *function,
+	const char *format, va_list arguments)
+{
+	/* Failures come back as errno and are reported once, with the module's name. */
+	(void) data, (void) priority, (void) file, (void) line, (void) function, (void) format;
+	(void) arguments;
+}
+
+/* The library stays open until the worker exits. */
+static int kmod_open(
+	struct kmod *kmod, const char *folder, const char *const *config, struct error *error)
+{
+	void *library = dlopen(KMOD_SONAME, RTLD_LAZY | RTLD_LOCAL);
+
+	if (!library)
+		return error_set(error, -ELIBACC, "%s: the image lacks libkmod", dlerror());
+#define KMOD_LOOK_UP(name)                                                                         \
+	*(void **) &kmod->name = dlsym(library, #name);                                            \
+	if (!kmod->name)                                                                           \
+		return error_set(error, -ELIBBAD, "%s has no %s", KMOD_SONAME, #name);
+	KMOD_FUNCTIONS(KMOD_LOOK_UP)
+#undef KMOD_LOOK_UP
+	kmod->context = kmod->kmod_new(folder, config);
+	if (!kmod->context)
+		return error_set(error, -ENOMEM, "libkmod cannot use %s", folder);
+	kmod->kmod_set_log_fn(kmod->context, silent_log, NULL);
+	return 0;
+}
+
+static void kmod_close(struct kmod *kmod)
+{
+	if (kmod->context)
+		(void) kmod->kmod_unref(kmod->context);
+}
+
+/* Appends the names of a list of modules, which is freed. */
+static int take_names(const struct kmod *kmod, struct kmod_list *list, struct strv *names)
+{
+	int r = 0;
+
+	for (struct kmod_list *entry = list; r == 0 && entry;
+		entry = kmod->kmod_list_next(list, entry)) {
+		struct kmod_module *module = kmod->kmod_module_get_module(entry);
+
+		r = strv_push_unique(names, kmod->kmod_module_get_name(module));
+		(void) kmod->kmod_module_unref(module);
+	}
+	(void) kmod->kmod_module_unref_list(list);
+	return r;
+}
+
+/* ---- a tree of modules */
+
+struct loader {
+	int root_fd;
+	char folder[256]; /* lib/modules/<krel> of the tree */
+	struct kmod kmod;
+	char kmod_folder[288]; /* the same for libkmod, which knows no root */
+	struct strv inserted;  /* what the kernel took from us */
+	struct strv visited; /* soft dependencies that were tried: they may go round in a circle */
+	int kmsg_fd;         /* the kernel's log, from the first module on; or -1 */
+};
+
+int loader_open(
+	int root_fd, const char *prefix, const char *krel, struct loader **ret, struct error *error)
+{
+	static const char *const folders[] = { "etc", "run", "usr/local/lib", "lib" };
+	const char *config[ARRAY_SIZE(folders) + 1] = { NULL };
+	_cleanup_(loader_close) struct loader *loader = calloc(1, sizeof(*loader));
+	char paths[ARRAY_SIZE(folders)][64];
+	char index[PATH_MAX];
+	int r;
+
+	if (!loader)
+		return error_set_errno(error, -ENOMEM, "module loader");
+	loader->root_fd = root_fd;
+	loader->kmsg_fd = -1;
+	(void) snprintf(loader->folder, sizeof(loader->folder), "%s/lib/modules/%s", prefix, krel);
+	(void) snprintf(index, sizeof(index), "%s/modules.dep.bin", loader->folder);
+	if (!fs_exists(root_fd, index))
+		return error_set_errno(error, -ENOENT, "%s", index);
+	if (*prefix == '/' || !*prefix)
+		(void) snprintf(
+			loader->kmod_folder, sizeof(loader->kmod_folder), "%s", loader->folder);
+	else
+		(void) snprintf(loader->kmod_folder, sizeof(loader->kmod_folder),
+			"/proc/self/fd/%d/%s", root_fd, loader->folder);
+	for (size_t i = 0; i < ARRAY_SIZE(folders); i++) {
+		(void) snprintf(paths[i], sizeof(paths[i]), "/proc/self/fd/%d/%s/modprobe.d",
+			root_fd, folders[i]);
+		config[i] = paths[i];
+	}
+	r = kmod_open(&loader->kmod, loader->kmod_folder, config, error);
+	if (r < 0)
+		return r;
+	*ret = TAKE_PTR(loader);
+	return 0;
+}
+
+void loader_close(struct loader **loader)
+{
+	struct loader *closing = TAKE_PTR(*loader);
+
+	if (!closing)
+		return;
+	kmod_close(&closing->kmod);
+	strv_free(&closing->inserted);
+	strv_free(&closing->visited);
+	cleanup_close(&closing->kmsg_fd);
+	free(closing);
+}
+
+static int has_no_module(const struct loader *loader, const char *name, struct error *error)
+{
+	return error_set(error, -ENOENT, "%s has no module %s", loader->folder, name);
+}
+
+/* The caller drops it with kmod_module_unref(). Also of a name that the tree does not have. */
+static int find_module(const struct loader *loader, const char *name, struct kmod_module **ret,
+	struct error *error)
+{
+	int r = loader->kmod.kmod_module_new_from_name(loader->kmod.context, name, ret);
+
+	return r < 0 ? error_set_errno(error, r, "%s: module %s", loader->folder, name) : 0;
+}
+
+/* Its path below the tree's folder, borrowed; NULL when the tree has no file for it. */
+static const char *path_in_tree(const struct loader *loader, struct kmod_module *module)
+{
+	const char *path = loader->kmod.kmod_module_get_path(module);
+
+	return path ? path + strlen(loader->kmod_folder) + 1 : NULL;
+}
+
+/* The soft dependencies of a module: what should be loaded before it, and after it. */
+static int find_soft(const struct loader *loader, struct kmod_module *module, struct strv *before,
+	struct strv *after)
+{
+	struct kmod_list *pre = NULL;
+	struct kmod_list *post = NULL;
+	int r = loader->kmod.kmod_module_get_softdeps(module, &pre, &post);
+	int r_post;
+
+	if (r < 0)
+		return r == -ENOMEM ? r : 0;
+	r = take_names(&loader->kmod, pre, before);
+	r_post = take_names(&loader->kmod, post, after);
+	return r < 0 ? r : r_post;
+}
+
+/* @soft: what is loaded with them because modprobe.d or the tree say so, too, in no order. */
+static int resolve(const struct loader *loader, const char *name, bool soft, struct strv *names,
+	struct error *error)
+{
+	const struct kmod *kmod = &loader->kmod;
+	_cleanup_strv_ struct strv found = { 0 };
+	_cleanup_strv_ struct strv more = { 0 };
+	struct kmod_module *module;
+	int r = find_module(loader, name, &module, error);
+	bool has_file;
+
+	if (r < 0)
+		return r;
+	has_file = path_in_tree(loader, module);
+	r = take_names(kmod, kmod->kmod_module_get_dependencies(module), &found);
+	if (r == 0)
+		r = strv_push(&found, kmod->kmod_module_get_name(module));
+	if (r == 0 && soft)
+		r = find_soft(loader, module, &more, &more);
+	(void) kmod->kmod_module_unref(module);
+	if (r == 0 && !has_file && !sysmodule_exists(loader->root_fd, name))
+		return has_no_module(loader, name, error);
+	for (size_t i = 0; r == 0 && i < found.count; i++)
+		r = strv_push_unique(names, found.items[i]);
+	if (r < 0)
+		return error_set_errno(error, r, "%s", name);
+	for (size_t i = 0; i < more.count; i++) {
+		struct error ignored;
+
+		if (!strv_contains(names, more.items[i]) &&
+			resolve(loader, more.items[i], true, names, &ignored) == -ENOMEM)
+			return error_set_errno(error, -ENOMEM, "%s", name);
+	}
+	return 0;
+}
+
+int loader_resolve(struct loader *loader, const char *name, struct strv *names, struct error *error)
+{
+	return resolve(loader, name, false, names, error);
+}
+
+int loader_resolve_all(
+	struct loader *loader, const char *name, struct strv *names, struct error *error)
+{
+	return resolve(loader, name, true, names, error);
+}
+
+int loader_file(struct loader *loader, const char *name, char **ret_path, struct error *error)
+{
+	struct kmod_module *module;
+	int r = find_module(loader, name, &module, error);
+	const char *path;
+
+	if (r < 0)
+		return r;
+	path = path_in_tree(loader, module);
+	if (path && asprintf(ret_path, "%s/%s", loader->folder, path) < 0)
+		r = error_set_errno(error, -ENOMEM, "%s", name);
+	(void) loader->kmod.kmod_module_unref(module);
+	if (path || r < 0)
+		return r;
+	return sysmodule_exists(loader->root_fd, name)
+		       ? error_set(error, -ENOENT, "%s has no file for %s", loader->folder, name)
+		       : has_no_module(loader, name, error);
+}
+
+int loader_options(struct loader *loader, const char *name, char **ret_options, struct error *error)
+{
+	struct kmod_module *module;
+	int r = find_module(loader, name, &module, error);
+	const char *options;
+
+	if (r < 0)
+		return r;
+	options = loader->kmod.kmod_module_get_options(module);
+	*ret_options = strdup(options ? options : "");
+	(void) loader->kmod.kmod_module_unref(module);
+	return *ret_options ? 0 : error_set_errno(error, -ENOMEM, "%s", name);
+}
+
+int loader_parameters(struct loader *loader, const char *name, struct parameters_taken *taken,
+	struct error *error)
+{
+	_cleanup_(elf_module_close) struct elf_module *module = NULL;
+	_cleanup_free_ char *path = NULL;
+	int r = loader_file(loader, name, &path, error);
+
+	if (r < 0)
+		return r;
+	r = elf_module_open_brief(loader->root_fd, path, &module, error);
+	if (r < 0)
+		return r;
+	if (elf_module_info_all(module, "parmtype", &taken->types) < 0 ||
+		elf_module_info_all(module, "parm", &taken->described) < 0)
+		return error_set_errno(error, -ENOMEM, "%s", name);
+	return 0;
+}
+
+/* ---- loading */
+
+/* What the errno of finit_module() means, and what to do (Linux kernel/module/main.c). */
+static const char *explain(int code)
+{
+	switch (code) {
+	case -ENODEV:
+		return "the driver found no device that it can drive";
+	case -ENOENT:
+		return "a symbol that it needs is not there: load or rebuild what exports it";
+	case -ENOEXEC:
+		return "it was built for another kernel (vermagic): use an image for this kernel";
+	case -EINVAL:
+		return "a symbol version or a parameter does not fit: rebuild it against what is "
+		       "loaded";
+	case -EKEYREJECTED:
+		return "its signature is by a key that the kernel does not trust: sign it, or "
+		       "enrol the key";
+	case -EPERM:
+		return "the kernel forbids it (lockdown, modules_disabled, or no CAP_SYS_MODULE)";
+	case -ENOMEM:
+		return "the kernel is out of memory";
+	default:
+		return strerror(-code);
+	}
+}
+
+static int kernel_refused(
+	const char *name, int code, int kmsg_fd, enum reason *reason, struct error *error)
+{
+	char kernel_says[ERROR_TEXT_SIZE / 2];
+
+	kmsg_about(kmsg_fd, name, kernel_says, sizeof(kernel_says));
+	*reason = code == -ENODEV && strcmp(name, "nvidia") == 0 ? REASON_NO_NVIDIA_DEVICE
+								 : REASON_LOAD_FAILED;
+	return error_set(error, code, "%s: the kernel refused it (%s): %s%s%s", name,
+		strerrorname_np(-code), explain(code), *kernel_says ? "; the kernel's log: " : "",
+		kernel_says);
+}
+
+/* 1: the kernel took it. 0: one of that name was there. @kmsg_fd: opened when it is -1. */
+static int insert(const struct kmod *kmod, struct kmod_module *module,
+	const struct insertion *insertion, int *kmsg_fd, struct worker *worker, enum reason *reason,
+	struct error *error)
+{
+	uint64_t begun_ms = clock_monotonic_ms();
+	int r;
+
+	*reason = REASON_LOAD_FAILED;
+	/* What the kernel says from here on. */
+	if (*kmsg_fd < 0)
+		*kmsg_fd = kmsg_open_at_end(insertion->root_fd);
+	else
+		kmsg_to_end(*kmsg_fd);
+	r = kmod->kmod_module_insert_module(module, 0, insertion->options);
+	if (r == -EEXIST)
+		return 0;
+	if (r < 0)
+		return kernel_refused(insertion->name, r, *kmsg_fd, reason, error);
+	worker_report(worker, WORKER_LOADED, (uint32_t) (clock_monotonic_ms() - begun_ms), "%s",
+		insertion->name);
+	return 1;
+}
+
+int insert_file(const struct insertion *insertion, struct worker *worker, enum reason *reason,
+	struct error *error)
+{
+	_cleanup_(kmod_close) struct kmod kmod = { .context = NULL };
+	_cleanup_close_ int kmsg_fd = -1;
+	struct kmod_module *module;
+	char path[PATH_MAX];
+	int r;
+
+	*reason = REASON_LOAD_FAILED;
+	r = kmod_open(&kmod, "/", no_config, error);
+	if (r < 0)
+		return r;
+	if (*insertion->path == '/')
+		(void) snprintf(path, sizeof(path), "%s", insertion->path);
+	else
+		(void) snprintf(path, sizeof(path), "/proc/self/fd/%d/%s", insertion->root_fd,
+			insertion->path);
+	r = kmod.kmod_module_new_from_path(kmod.context, path, &module);
+	if (r < 0)
+		return error_set_errno(error, r, "/%s", insertion->path);
+	r = insert(&kmod, module, insertion, &kmsg_fd, worker, reason, error);
+	(void) kmod.kmod_module_unref(module);
+	return r < 0 ? r : 0;
+}
+
+/* modprobe goes on, too, when one of them does not load. */
+static int load_soft(struct loader *loader, struct worker *worker, const struct strv *names)
+{
+	for (size_t i = 0; i < names->count; i++) {
+		enum reason reason;
+		struct error why;
+		int r;
+
+		if (strv_contains(&loader->visited, names->items[i]))
+			continue;
+		if (strv_push(&loader->visited, names->items[i]) < 0)
+			return -ENOMEM;
+		r = loader_load(loader, worker, names->items[i], &reason, &why);
+		if (r < 0 && r != -ENOENT)
+			worker_report(worker, WORKER_NOTE, 0, "soft dependency: %s", why.text);
+	}
+	return 0;
+}
+
+/* One of the tree, whose hard dependencies are loaded. */
+static int load_one(struct loader *loader, struct worker *worker, const char *name,
+	enum reason *reason, struct error *error)
+{
+	_cleanup_strv_ struct strv before = { 0 };
+	_cleanup_strv_ struct strv after = { 0 };
+	_cleanup_free_ char *options = NULL;
+	struct insertion insertion = { .root_fd = loader->root_fd, .name = name };
+	struct kmod_module *module;
+	int r;
+
+	/* Several of ours may depend on one. */
+	if (loader_inserted(loader, name) || sysmodule_is_live(loader->root_fd, name))
+		return 0;
+	r = loader_options(loader, name, &options, error);
+	if (r < 0)
+		return r;
+	insertion.options = options;
+	r = find_module(loader, name, &module, error);
+	if (r < 0)
+		return r;
+	if (!path_in_tree(loader, module))
+		r = has_no_module(loader, name, error);
+	if (r == 0 && find_soft(loader, module, &before, &after) < 0)
+		r = error_set_errno(error, -ENOMEM, "%s", name);
+	if (r == 0)
+		r = load_soft(loader, worker, &before);
+	if (r == 0)
+		r = insert(
+			&loader->kmod, module, &insertion, &loader->kmsg_fd, worker, reason, error);
+	(void) loader->kmod.kmod_module_unref(module);
+	if (r == 1 && strv_push(&loader->inserted, name) < 0)
+		r = error_set_errno(error, -ENOMEM, "%s", name);
+	return r < 0 ? r : load_soft(loader, worker, &after);
+}
+
+int loader_load(struct loader *loader, struct worker *worker, const char *name, enum reason *reason,
+	struct error *error)
+{
+	_cleanup_strv_ struct strv names = { 0 };
+	int r;
+
+	*reason = REASON_LOAD_FAILED;
+	r = loader_resolve(loader, name, &names, error);
+	for (size_t i = 0; r == 0 && i < names.count; i++)
+		r = load_one(loader, worker, names.items[i], reason, error);
+	return r;
+}
+
+bool loader_inserted(const struct loader *loader, const char *name)
+{
+	return strv_contains(&loader->inserted, name);
+}
+
+void loader_forget(struct loader *loader, const struct strv *modules)
+{
+	for (size_t i = loader->inserted.count; i-- > 0;)
+		if (strv_contains(modules, loader->inserted.items[i]))
+			strv_remove(&loader->inserted, i);
+}
+
+static bool read_srcversion(int root_fd, const char *name, char **ret)
+{
+	char path[128];
+
+	(void) snprintf(path, sizeof(path), "sys/module/%.100s/srcversion", name);
+	return fs_read_line(root_fd, path, ret) == 0 && **ret;
+}
+
+enum loaded loaded_compare(int root_fd, const char *name, const struct elf_module *file)
+{
+	const char *of_file = elf_module_info(file, "srcversion");
+	_cleanup_free_ char *srcversion = NULL;
+	char loaded_id[BUILD_ID_HEX_SIZE];
+	char file_id[BUILD_ID_HEX_SIZE];
+
+	sysmodule_build_id(root_fd, name, loaded_id);
+	elf_module_build_id(file, file_id);
+	if (*loaded_id && *file_id)
+		return strcmp(loaded_id, file_id) == 0 ? LOADED_SAME : LOADED_OTHER;
+	if (read_srcversion(root_fd, name, &srcversion))
+		return of_file && strcmp(srcversion, of_file) == 0 ? LOADED_SAME : LOADED_OTHER;
+	return *loaded_id ? LOADED_OTHER : LOADED_UNKNOWN;
+}
+
+/* ---- unloading */
+
+static size_t append(char *text, size_t size, size_t used, const char *format, ...) _printf_(4, 5);
+
+static size_t append(char *text, size_t size, size_t used, const char *format, ...)
+{
+	va_list arguments;
+	int length;
+
+	if (used >= size)
+		return used;
+	va_start(arguments, format);
+	length = vsnprintf(text + used, size - used, format, arguments);
+	va_end(arguments);
+	return length < 0 ? used : used + (size_t) length;
+}
+
+static int patterns_for(const struct unload *unload, const char *module, struct strv *patterns)
+{
+	int r = users_patterns(unload->root_fd, module, patterns);
+
+	if (r < 0 || patterns->count)
+		return r;
+	for (const char *const *prefix = unload->device_prefixes; prefix && *prefix; prefix++)
+		if (strv_pushf(patterns, "%s*", *prefix) < 0)
+			return -ENOMEM;
+	return 0;
+}
+
+/* Names the processes, and has the init wake up when one of them ends. Returns how many. */
+static int name_users(const struct unload *unload, struct worker *worker, const char *module,
+	char *who, size_t size)
+{
+	_cleanup_strv_ struct strv patterns = { 0 };
+	struct user users[USERS_NAMED];
+	size_t used = 0;
+	int count = 0;
+
+	if (patterns_for(unload, module, &patterns) == 0 && patterns.count)
+		count = users_of_devices(unload->root_fd, &patterns, users, USERS_NAMED);
+	for (int i = 0; i < count && i < USERS_NAMED; i++) {
+		char text[USER_TEXT_SIZE];
+
+		user_text(&users[i], text);
+		used = append(who, size, used, "%s%s", i ? ", " : "", text);
+		if (worker)
+			worker_report_holder(worker, users[i].pid);
+	}
+	if (count > USERS_NAMED)
+		(void) append(who, size, used, " and %d more", count - USERS_NAMED);
+	return count;
+}
+
+/* A module's own references: those that no holder accounts for. */
+static int refuse_references(const struct unload *unload, struct worker *worker, const char *module,
+	int references, struct error *error)
+{
+	char who[ERROR_TEXT_SIZE * 3 / 4] = "";
+
+	if (name_users(unload, worker, module, who, sizeof(who)) > 0)
+		return error_set(
+			error, -EBUSY, "%s is in use by %s: stop it, then try again", module, who);
+	return error_set(error, -EBUSY,
+		"%s is in use: %d reference(s) that belong to no other module and to no "
+		"process seen from here: stop the workload that uses it, then try again",
+		module, references);
+}
+
+/* Holders come first: depth-first over them. A holder outside the set is not ours to remove, unless
+ * the caller says so. */
+static int visit(const struct unload *unload, struct worker *worker, const char *module,
+	struct strv *order, struct error *error)
+{
+	_cleanup_strv_ struct strv holders = { 0 };
+	int references;
+	int r;
+
+	if (strv_contains(order, module) || !sysmodule_exists(unload->root_fd, module))
+		return 0;
+	r = sysmodule_holders(unload->root_fd, module, &holders);
+	if (r < 0)
+		return error_set_errno(error, r, "/sys/module/%s/holders", module);
+	for (size_t i = 0; i < holders.count; i++) {
+		if (!unload->holders_too && !strv_contains(unload->modules, holders.items[i]))
+			return error_set(error, -EBUSY,
+				"%s is held by the module %s: unload that first, then try again",
+				module, holders.items[i]);
+		r = visit(unload, worker, holders.items[i], order, error);
+		if (r < 0)
+			return r;
+	}
+	references = sysmodule_references(unload->root_fd, module);
+	if (references < 0)
+		return error_set(error, -EOPNOTSUPP,
+			"%s cannot be unloaded: it is built in, or the kernel has no module "
+			"unloading (CONFIG_MODULE_UNLOAD): reboot the node to change the driver",
+			module);
+	if ((size_t) references > holders.count)
+		return refuse_references(
+			unload, worker, module, references - (int) holders.count, error);
+	return strv_push(order, module) < 0 ? error_set_errno(error, -ENOMEM, "%s", module) : 0;
+}
+
+int unload_order(
+	const struct unload *unload, struct worker *worker, struct strv *order, struct error *error)
+{
+	for (size_t i = 0; i < unload->modules->count; i++) {
+		int r = visit(unload, worker, unload->modules->items[i], order, error);
+
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+/*
+ * A module turns "live" a moment before its loader drops the last reference of its own (Linux
+ * kernel/module/main.c: do_init_module()), and nothing tells when: the call is repeated a few times
+ * over 100 ms before its "in use" is believed.
+ */
+static int remove_module(const struct kmod *kmod, const char *name)
+{
+	const struct timespec pause = { .tv_nsec = 10L * 1000 * 1000 };
+	struct kmod_module *module;
+	int r = kmod->kmod_module_new_from_name(kmod->context, name, &module);
+
+	if (r < 0)
+		return r;
+	for (int attempt = 0; attempt <= 10; attempt++) {
+		r = kmod->kmod_module_remove_module(module, KMOD_REMOVE_NOWAIT);
+		if (r != -EAGAIN)
+			break;
+		(void) nanosleep(&pause, NULL);
+	}
+	(void) kmod->kmod_module_unref(module);
+	return r;
+}
+
+/*
+ * delete_module(2): EWOULDBLOCK when there are references or modules that depend on it, EBUSY when
+ * it has no exit function or is on its way already.
+ */
+static int refuse_removal(const struct unload *unload, struct worker *worker, char *module,
+	int code, struct error *error)
+{
+	_cleanup_strv_ struct strv order = { 0 };
+	const struct strv one = { .items = &module, .count = 1 };
+	const struct unload again = { .root_fd = unload->root_fd,
+		.modules = &one,
+		.device_prefixes = unload->device_prefixes };
+
+	if (code == -EBUSY)
+		return error_set(error, -EPERM,
+			"%s cannot be unloaded: it has no exit function, or is being unloaded by "
+			"someone else: reboot the node to change the driver",
+			module);
+	if (code != -EAGAIN)
+		return error_set_errno(error, code, "the kernel refused to unload %s", module);
+	/* Who took it since the check? */
+	if (unload_order(&again, worker, &order, error) == -EBUSY)
+		return -EBUSY;
+	return error_set(
+		error, -EBUSY, "%s was taken into use while it was being unloaded", module);
+}
+
+int unload_modules(const struct unload *unload, struct worker *worker, struct strv *removed,
+	struct error *error)
+{
+	_cleanup_(kmod_close) struct kmod kmod = { .context = NULL };
+	_cleanup_strv_ struct strv order = { 0 };
+	int r = unload_order(unload, worker, &order, error);
+
+	if (r < 0 || !order.count)
+		return r;
+	r = kmod_open(&kmod, "/", no_config, error);
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < order.count; i++) {
+		uint64_t begun_ms = clock_monotonic_ms();
+
+		r = remove_module(&kmod, order.items[i]);
+		if (r < 0 && r != -ENOENT) /* that one somebody else removed */
+			return refuse_removal(unload, worker, order.items[i], r, error);
+		worker_report(worker, WORKER_UNLOADED, (uint32_t) (clock_monotonic_ms() - begun_ms),
+			"%s", order.items[i]);
+		if (strv_push(removed, order.items[i]) < 0)
+			return error_set_errno(error, -ENOMEM, "%s", order.items[i]);
+	}
+	return 0;
+}

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Sets of modules: one tree of them by libkmod (files, order, options), loading, unloading all or
+ * none, and the steps of a role that exchange what is loaded. All of it runs in workers: libkmod is
+ * opened at run time there, so that the init, which stays for months, never maps it nor what it
+ * drags in (libcrypto, liblzma, libzstd).
+ */
+#pragma once
+
+#include <stdbool.h>
+
+#include "common/error.h"
+#include "common/strv.h"
+#include "entrypoint/engine/reason.h"
+#include "entrypoint/engine/worker.h"
+#include "entrypoint/role/parameters.h"
+#include "entrypoint/role/role.h"
+#include "module/elf.h"
+
+/* ---- a tree of modules */
+
+struct loader;
+
+/*
+ * Opens the tree whose top is @prefix ("" for the image itself, "/host" for the host's) for @krel;
+ * options are those of the modprobe.d folders below @root_fd. -ENOENT: no such tree (its
+ * modules.dep.bin is asked for); -ELIBACC, -ELIBBAD: no libkmod. The caller closes it with
+ * loader_close().
+ */
+int loader_open(int root_fd, const char *prefix, const char *krel, struct loader **ret,
+	struct error *error) _must_check_;
+void loader_close(struct loader **loader);
+
+/*
+ * Loads @module after all that it depends on, as modprobe would: with the options and soft
+ * dependencies of modprobe.d and the tree, telling @worker of each module that was inserted. What
+ * is live already is left alone. A soft dependency that does not load is no failure. On failure
+ * @reason and @error say what the kernel said: its errno and the lines of its log that name the
+ * module.
+ */
+int loader_load(struct loader *loader, struct worker *worker, const char *module,
+	enum reason *reason, struct error *error) _must_check_;
+
+/* Whether the kernel took the module from this loader: it is the tree's own then. */
+bool loader_inserted(const struct loader *loader, const char *module);
+
+/* These were taken out again: the tree's own, should they be there after this, are somebody's. */
+void loader_forget(struct loader *loader, const struct strv *modules);
+
+/* Appends @module's dependencies (all, in load order) and the module itself, '_' in the names. */
+int loader_resolve(struct loader *loader, const char *module, struct strv *names,
+	struct error *error) _must_check_;
+
+/* The same with what loader_load() loads as soft dependencies of them, in no order. */
+int loader_resolve_all(struct loader *loader, const char *module, struct strv *names,
+	struct error *error) _must_check_;
+
+/* Writes the .ko file's path of @module to a new string. -ENOENT when the tree lacks it. */
+int loader_file(struct loader *loader, const char *module, char **ret_path,
+	struct error *error) _must_check_;
+
+/*
+ * Writes the options that loader_load() would give @module, of modprobe.d and the kernel's command
+ * line, to a new string: "" for none.
+ */
+int loader_options(struct loader *loader, const char *module, char **ret_options,
+	struct error *error) _must_check_;
+
+/* What @module's file says that it takes, appended. Much cheaper than elf_module_open(). */
+int loader_parameters(struct loader *loader, const char *module, struct parameters_taken *taken,
+	struct error *error) _must_check_;
+
+/* ---- one module */
+
+enum loaded {
+	LOADED_SAME,
+	LOADED_OTHER,
+	LOADED_UNKNOWN, /* the kernel shows neither build id nor srcversion */
+};
+
+/*
+ * Is the loaded module @name the build that @file is (elf_module_open_brief() will do)? By the
+ * build id where both have one, else by srcversion.
+ */
+enum loaded loaded_compare(int root_fd, const char *name, const struct elf_module *file);
+
+/*
+ * One module from one file, with options of the caller's choice: for a build that is no tree's own,
+ * such as a module that was replaced and comes back. What it depends on is loaded already.
+ */
+struct insertion {
+	int root_fd;
+	const char *path;    /* .ko, plain or packed, relative to root_fd */
+	const char *name;    /* as the kernel will know it, for messages */
+	const char *options; /* "name=value …" */
+};
+
+/*
+ * 0 when it is loaded, or when a module of that name was there already (the caller looks whose
+ * build it is). Else what the kernel said, as loader_load() says it.
+ */
+int insert_file(const struct insertion *insertion, struct worker *worker, enum reason *reason,
+	struct error *error) _must_check_;
+
+/* ---- unloading: the whole set is checked first, then goes in the order that the holders give */
+
+struct unload {
+	int root_fd;
+	/* What has to go; absent ones are skipped. */
+	const struct strv *modules;
+	/*
+	 * Prefixes of the device paths whose users are named when a module is in use that has none
+	 * of its own (users_patterns()); NULL-terminated.
+	 */
+	const char *const *device_prefixes;
+	/*
+	 * Whether a module outside the set that holds one of it goes too, when nobody uses it: then
+	 * it is part of the order.
+	 */
+	bool holders_too;
+};
+
+/*
+ * Works out the order of removal into @order: every module comes after the modules that hold it.
+ * -EBUSY when something outside the set holds one of them or a module has references of its own;
+ * @error then names module, holders and processes with their pods, and each process goes to
+ * @worker, which may be NULL. Touches nothing.
+ */
+int unload_order(const struct unload *unload, struct worker *worker, struct strv *order,
+	struct error *error) _must_check_;
+
+/*
+ * Checks, then removes, telling @worker of each module that went. -EBUSY, with nothing removed, as
+ * unload_order() says. When the kernel refuses one in mid-course (someone took a reference after
+ * the check), the modules that are gone are in @removed, in order, which the caller can load again:
+ * with holders_too some of them may be of another tree than the set's.
+ */
+int unload_modules(const struct unload *unload, struct worker *worker, struct strv *removed,
+	struct error *error);
+
+/* ---- what roles do with them (modset_role.c) */
+
+/*
+ * Which of the image's modules are loaded, live or not yet, to @present; and the first of them that
+ * is another build than the image's to @foreign, "" when none is.
+ */
+int role_compare_loaded(const struct role *role, struct loader *loader, struct strv *present,
+	char foreign[64], struct error *error) _must_check_;
+
+/* Is any of the image's modules loaded? Reads sysfs only. */
+bool role_has_loaded(const struct role *role);
+
+/*
+ * STEP_WORKER: when a module of the image is loaded in another build, unloads all that the image
+ * replaces. Modules that are the image's very own stay: a previous run of the container loaded
+ * them. The names of what was unloaded go to <state_folder>/<role>.replaced before the first goes.
+ */
+int role_unload_conflicting(struct action *action);
+/*
+ * STEP_WORKER, the undo of role_unload_conflicting(): loads what was unloaded again, from the
+ * host's tree, when the start failed or the operator wants the old driver back.
+ */
+int role_reload_replaced(struct action *action);
+
+/*
+ * STEP_WORKER: unloads the image's modules, all or none, then the dependencies of theirs that were
+ * not there before us and that nobody else uses by now.
+ */
+int role_unload(struct action *action);
+
+/*
+ * Appends what of these the image has. The first @required of them must be there: else -ENOENT,
+ * with the action failed.
+ */
+int role_select(struct action *action, const char *const *modules, size_t count, size_t required,
+	struct strv *selected) _must_check_;
+
+/*
+ * Loads the modules with their dependencies, in this order. The first @required of them must be in
+ * the image; others that it lacks are skipped. Afterwards every loaded module of the image's set
+ * has to be the image's very own: udev may have been quicker with the host's.
+ */
+int role_load(struct action *action, const char *const *modules, size_t count, size_t required);

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Module parameters as a user writes them, and what a module says that it takes. The kernel ignores
+ * a name that it does not know and refuses a value that it cannot read only when the module
+ * is loaded, which is after the driver before it has gone: both are found here instead.
+ * Sources: Linux kernel/params.c, lib/cmdline.c (next_arg()), lib/kstrtox.c, and
+ * include/linux/moduleparam.h for the .modinfo keys "parm" and "parmtype".
+ */
+#pragma once
+
+#include <stdbool.h>
+
+#include "common/error.h"
+#include "common/strv.h"
+#include "entrypoint/engine/worker.h"
+#include "entrypoint/role/role.h"
+#include "module/elf.h"
+
+struct loader;
+
+/*
+ * Appends the "name=value" words of @text, which stand between white space of any kind; a value
+ * with blanks has '"' around it. A line that begins with '#' is skipped, and so are the words
+ * "options <module>" at a line's start: modprobe.d's form is accepted. -EINVAL for a '"' without
+ * its other and for bytes that a line of modprobe.d cannot hold; the message has the line's number.
+ */
+int parameter_split(
+	const char *text, const char *module, struct strv *parameters, struct error *error);
+
+/* Whether @parameter is about the parameter @name ('-' is '_', as for the kernel). */
+bool parameter_is(const char *parameter, const char *name);
+
+/* What a module takes, as its .modinfo says. */
+struct parameters_taken {
+	struct strv types;     /* "parmtype": "name:int" */
+	struct strv described; /* "parm": "name:what it is for" */
+};
+
+void parameters_taken_free(struct parameters_taken *taken);
+
+/*
+ * The type of the parameter that @parameter ("name" or "name=value") is about: "int", "array of
+ * int"; NULL when the module declares none. Borrowed.
+ */
+const char *parameter_type(const struct parameters_taken *taken, const char *parameter);
+
+/* Whether the module has a parameter of that name. */
+bool parameter_exists(const struct parameters_taken *taken, const char *name);
+
+/*
+ * -EINVAL when the module has no such parameter (the message names the nearest that it has) or
+ * when the kernel could not read the value as one of its type. A type of the module's own making
+ * takes any value.
+ */
+int parameter_check(
+	const struct parameters_taken *taken, const char *parameter, struct error *error);
+
+/* ---- those that a loaded module has, so that it can be loaded with the same ones again */
+
+/*
+ * Writes every parameter of the loaded module that can be read and written on a line as
+ * "name=value …" to a new string, "" for none: /sys/module/<m>/parameters has one file each (Linux
+ * kernel/params.c: param_attr_show()). Left out are those that the kernel shows to nobody, strings
+ * that were never set, and values with a '"' or a control character. -ENOMEM.
+ */
+int parameters_now(int root_fd, const char *module, char **ret_options) _must_check_;
+
+/*
+ * Of the @options those that @file takes: parameters that it declares with a type whose values the
+ * kernel reads as it shows them. *ret_options is a new string; the words that do not fit are
+ * appended to @left_out, which may be NULL. -ENOMEM.
+ */
+int parameters_for_file(const struct elf_module *file, const char *options, char **ret_options,
+	struct strv *left_out) _must_check_;
+
+/*
+ * ---- those that the image's modules were loaded with. The kernel shows those of most modules to
+ * nobody (NVIDIA's have mode 0), so each load is written down before it is done:
+ * <state_folder>/<role>.parameters, "module options" a line.
+ */
+#define ROLE_PARAMETERS_LIST "parameters"
+
+/* To be called in a worker before the first load. */
+int role_parameters_remember(
+	const struct role *role, struct loader *loader, struct error *error) _must_check_;
+
+/*
+ * Whether one of the @present modules, all of them the image's own, was loaded with other
+ * parameters than it would get now; @worker is told which. Of a load that was not written down it
+ * cannot be known: it counts as the same.
+ */
+int role_parameters_changed(const struct role *role, struct loader *loader,
+	const struct strv *present, struct worker *worker, bool *ret,
+	struct error *error) _must_check_;
+
+/*
+ * In the lines of such a list (role_list_read(role, ROLE_PARAMETERS_LIST)): what the module was
+ * loaded with, or NULL when it was not written down. Borrowed.
+ */
+const char *role_parameters_find(const struct strv *lines, const char *module);
+
+/*
+ * Writes a file of etc/modprobe.d below the role's root, whole: there libkmod finds it, and a
+ * modprobe in the driver root. @lines gets an empty one at its end.
+ */
+int role_parameters_write(const struct role *role, const char *path, struct strv *lines,
+	struct error *error) _must_check_;

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a tree says of its modules, through libkmod; and is what is loaded the build of a file? */
+#include "tests/unit/node_folder.h"
+
+#include <sys/stat.h>
+
+#include "entrypoint/role/modset.h"
+
+#define TREE "lib/modules/" KREL "/"
+
+#define _cleanup_loader_ _cleanup_(loader_close)
+
+/* mlx5_core needs a symbol of ib_uverbs; ib_umad needs nothing. */
+static void make_tree(const struct folder *folder, struct loader **ret)
+{
+	struct error error = { "" };
+
+	copy_fixture(folder, "exporter", "host/" TREE "kernel/ib_uverbs.ko");
+	copy_fixture(folder, "peer", "host/" TREE "updates/mlx5-core.ko");
+	copy_fixture(folder, "parameters", "host/" TREE "updates/ib_umad.ko");
+	run_depmod(folder, "host");
+	if (loader_open(folder->fd, "host", KREL, ret, &error) < 0)
+		fail_msg("%s", error.text);
+}
+
+static void a_folder_without_an_index_is_no_tree(void **state)
+{
+	const struct folder *folder = *state;
+	struct loader *loader = NULL;
+	struct error error = { "" };
+
+	assert_int_equal(loader_open(folder->fd, "none", KREL, &loader, &error), -ENOENT);
+	assert_contains(error.text, "none/" TREE "modules.dep");
+}
+
+static void a_tree_knows_order_and_files(void **state)
+{
+	const struct folder *folder = *state;
+	_cleanup_loader_ struct loader *loader = NULL;
+	_cleanup_strv_ struct strv names = { 0 };
+	_cleanup_free_ char *dashes = NULL;
+	_cleanup_free_ char *path = NULL;
+	struct error error = { "" };
+
+	make_tree(folder, &loader);
+	assert_int_equal(loader_resolve(loader, "mlx5_core", &names, &error), 0);
+	assert_int_equal(names.count, 2);
+	assert_string_equal(names.items[0], "ib_uverbs");
+	assert_string_equal(names.items[1], "mlx5_core");
+	assert_int_equal(loader_file(loader, "mlx5_core", &path, &error), 0);
+	assert_string_equal(path, "host/" TREE "updates/mlx5-core.ko");
+	assert_int_equal(loader_file(loader, "mlx5-core", &dashes, &error), 0);
+	assert_string_equal(dashes, path);
+	assert_int_equal(loader_resolve(loader, "mlx5", &names, &error), -ENOENT);
+	assert_contains(error.text, "has no module mlx5");
+	assert_int_equal(loader_file(loader, "mlx5_core_more", &path, &error), -ENOENT);
+	assert_false(loader_inserted(loader, "mlx5_core"));
+}
+
+static void what_is_loaded_from_elsewhere_has_no_file(void **state)
+{
+	const struct folder *folder = *state;
+	_cleanup_loader_ struct loader *loader = NULL;
+	_cleanup_strv_ struct strv names = { 0 };
+	struct error error = { "" };
+	char *path = NULL;
+
+	make_tree(folder, &loader);
+	folder_write_text(folder, "sys/module/elsewhere/initstate", "live\n");
+	assert_int_equal(loader_resolve(loader, "elsewhere", &names, &error), 0);
+	assert_int_equal(names.count, 1);
+	assert_string_equal(names.items[0], "elsewhere");
+	assert_int_equal(loader_file(loader, "elsewhere", &path, &error), -ENOENT);
+	assert_contains(error.text, "has no file for elsewhere");
+}
+
+static void soft_dependencies_come_with_a_module(void **state)
+{
+	const struct folder *folder = *state;
+	_cleanup_loader_ struct loader *loader = NULL;
+	_cleanup_strv_ struct strv hard = { 0 };
+	_cleanup_strv_ struct strv all = { 0 };
+	struct error error = { "" };
+
+	folder_write_text(folder, "etc/modprobe.d/soft.conf",
+		"softdep ib_umad pre: mlx5_core post: absent\nsoftdep mlx5_core post: ib_umad\n");
+	make_tree(folder, &loader);
+	assert_int_equal(loader_resolve(loader, "ib_umad", &hard, &error), 0);
+	assert_int_equal(hard.count, 1);
+	assert_int_equal(loader_resolve_all(loader, "ib_umad", &all, &error), 0);
+	assert_int_equal(all.count, 3);
+	assert_true(strv_contains(&all, "ib_uverbs"));
+	assert_true(strv_contains(&all, "mlx5_core"));
+}
+
+static void expect_options(const struct folder *folder, const char *module, const char *expected)
+{
+	_cleanup_loader_ struct loader *loader = NULL;
+	_cleanup_free_ char *options = NULL;
+	struct error error = { "" };
+
+	make_tree(folder, &loader);
+	assert_int_equal(loader_options(loader, module, &options, &error), 0);
+	assert_string_equal(options, expected);
+}
+
+static void options_are_those_of_the_folders_below_the_root(void **state)
+{
+	const struct folder *folder = *state;
+
+	folder_write_text(folder, "etc/modprobe.d/b.conf",
+		"# options m no=1\n options  m\tone=1\ttwo=\"a b\"  \noptions m-n x=1\n"
+		"options nothing\nalias m n\noptionsm m y=1\ninstall m /bin/false\n");
+	folder_write_text(folder, "etc/modprobe.d/skipped.txt", "options m no=2\n");
+	folder_write_text(folder, "etc/modprobe.d/.hidden.conf", "options m no=3\n");
+	folder_write_text(folder, "lib/modprobe.d/b.conf", "options m hidden=1\n");
+	folder_write_text(folder, "lib/modprobe.d/a.conf", "options m first=1\n");
+	folder_write_text(folder, "run/modprobe.d/c.conf", "options m last=1\n");
+	expect_options(folder, "m", "first=1 one=1 two=\"a b\"   last=1");
+	expect_options(folder, "m_n", "x=1");
+	expect_options(folder, "nothing", "");
+	expect_options(folder, "other", "");
+	folder_write_text(folder, "usr/local/lib/modprobe.d/d.conf", "options long a=1 \\\n b=2\n");
+	expect_options(folder, "long", "a=1  b=2");
+}
+
+static void no_folders_are_no_options(void **state)
+{
+	expect_options(*state, "m", "");
+}
+
+/* ---- what is loaded */
+
+#define MODULE     "ib_uverbs"
+#define SRCVERSION "sys/module/" MODULE "/srcversion"
+
+/* The last byte of the fixtures' build id (tests.mk). */
+#define LAST 0x67
+
+static enum loaded verdict(const struct folder *folder, const char *fixture)
+{
+	_cleanup_module_ struct elf_module *file = NULL;
+	struct error error;
+
+	copy_fixture(folder, fixture, "file.ko");
+	assert_int_equal(elf_module_open_brief(folder->fd, "file.ko", &file, &error), 0);
+	return loaded_compare(folder->fd, MODULE, file);
+}
+
+static void the_build_id_decides_where_both_have_one(void **state)
+{
+	const struct folder *folder = *state;
+
+	folder_module(folder, MODULE, "0\n", NULL);
+	write_note(folder, MODULE, LAST);
+	assert_int_equal(verdict(folder, "exporter"), LOADED_SAME);
+	folder_write_text(folder, SRCVERSION, "0123456789ABCDEF0123456\n");
+	write_note(folder, MODULE, LAST + 1);
+	assert_int_equal(verdict(folder, "exporter"), LOADED_OTHER);
+}
+
+static void else_srcversion_does(void **state)
+{
+	const struct folder *folder = *state;
+
+	folder_module(folder, MODULE, "0\n", NULL);
+	folder_write_text(folder, SRCVERSION, "0123456789ABCDEF0123456\n");
+	assert_int_equal(verdict(folder, "exporter"), LOADED_SAME);
+	/* A file without one cannot be what was loaded with one. */
+	assert_int_equal(verdict(folder, "extended"), LOADED_OTHER);
+	folder_write_text(folder, SRCVERSION, "AAAA456789ABCDEF0123456\n");
+	assert_int_equal(verdict(folder, "exporter"), LOADED_OTHER);
+}
+
+/* It is no other build: nobody may be blamed for having loaded it. */
+static void where_the_kernel_shows_neither_nothing_is_known(void **state)
+{
+	const struct folder *folder = *state;
+
+	folder_module(folder, MODULE, "0\n", NULL);
+	assert_int_equal(verdict(folder, "exporter"), LOADED_UNKNOWN);
+	assert_int_equal(verdict(folder, "extended"), LOADED_UNKNOWN);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		folder_test(a_folder_without_an_index_is_no_tree),
+		folder_test(a_tree_knows_order_and_files),
+		folder_test(what_is_loaded_from_elsewhere_has_no_file),
+		folder_test(soft_dependencies_come_with_a_module),
+		folder_test(options_are_those_of_the_folders_below_the_root),
+		folder_test(no_folders_are_no_options),
+		folder_test(the_build_id_decides_where_both_have_one),
+		folder_test(else_srcversion_does),
+		folder_test(where_the_kernel_shows_neither_nothing_is_known),
+	};
+
+	return cmocka_run_group_tests_name("modset", tests, NULL, NULL);
+}
