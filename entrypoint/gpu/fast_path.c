@@ -13,7 +13,7 @@
 #include "common/conf.h"
 #include "entrypoint/contract.h"
 #include "entrypoint/gpu/gpu.h"
-#include "entrypoint/rdma/fingerprint.h"
+#include "entrypoint/rdma/ofed.h"
 #include "entrypoint/role/roles.h"
 #include "module/sysmodule.h"
 

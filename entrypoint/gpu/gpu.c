@@ -7,10 +7,8 @@
 #include "entrypoint/contract.h"
 #include "entrypoint/gpu/gpu.h"
 #include "entrypoint/node_build/nodebuild.h"
-#include "entrypoint/rdma/fingerprint.h"
-#include "entrypoint/rdma/follow.h"
-#include "entrypoint/rdma/ofed_wait.h"
-#include "entrypoint/rdma/peermem_load.h"
+#include "entrypoint/rdma/ofed.h"
+#include "entrypoint/rdma/peermem.h"
 #include "entrypoint/role/modset.h"
 #include "entrypoint/role/prove.h"
 #include "entrypoint/role/roles.h"
@@ -128,16 +126,19 @@ static int prove(struct action *action)
 		r = peermem_prepare(action);
 	if (r < 0)
 		return r;
-	gpu_module_list(gpu, &list);
+	gpu_module_list(gpu, gpu->peermem.due, &list);
 	return prove_modules(action, list.names, list.count, list.required);
 }
 
 static int load(struct action *action)
 {
+	const struct gpu *gpu = gpu_of(action->role);
 	struct module_list list;
+	int r;
 
-	gpu_module_list(gpu_of(action->role), &list);
-	return role_load(action, list.names, list.count, list.required);
+	gpu_module_list(gpu, false, &list);
+	r = role_load(action, list.names, list.count, list.required);
+	return r < 0 || !gpu->peermem.due ? r : peermem_load(action);
 }
 
 /* What fits the driver goes after it, and stays with one that is in use. */

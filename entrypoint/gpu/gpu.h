@@ -6,7 +6,7 @@
 #pragma once
 
 #include "entrypoint/gpu/daemons.h"
-#include "entrypoint/rdma/state.h"
+#include "entrypoint/rdma/peermem.h"
 #include "entrypoint/role/role.h"
 
 /* What the image's modules are loaded with: libkmod finds it there, and modprobe in the root. */
@@ -74,11 +74,11 @@ struct module_list {
 
 /*
  * nvidia, nvidia_uvm, nvidia_modeset; nvidia_drm where SLIPWAY_NVIDIA_DRM asks for it or
- * /drivers/nvidia-drm.conf is there; nvidia_peermem where OFED came; gdrdrv and nvidia_fs where the
- * operator's variables ask for GDRCopy and GDS and the image has them: without, their containers
- * compile them.
+ * /drivers/nvidia-drm.conf is there; @with_peermem nvidia_peermem, which is proven with them but
+ * loaded by peermem_load(); gdrdrv and nvidia_fs where the operator's variables ask for GDRCopy and
+ * GDS and the image has them: without, their containers compile them.
  */
-void gpu_module_list(const struct gpu *gpu, struct module_list *list);
+void gpu_module_list(const struct gpu *gpu, bool with_peermem, struct module_list *list);
 
 /* Notes the modules of GDRCopy and GDS that the variables ask for and that the image lacks. */
 void gpu_report_missing_modules(struct gpu *gpu);

@@ -18,7 +18,7 @@
 #define CONF_LIMIT  (64UL * 1024)
 #define NAME_SIZE   64
 
-void gpu_module_list(const struct gpu *gpu, struct module_list *list)
+void gpu_module_list(const struct gpu *gpu, bool with_peermem, struct module_list *list)
 {
 	const struct options *options = &gpu->role.options;
 	int root_fd = gpu->role.root_fd;
@@ -29,7 +29,7 @@ void gpu_module_list(const struct gpu *gpu, struct module_list *list)
 	list->count = 3;
 	if (options->drm)
 		list->names[list->count++] = "nvidia_drm";
-	if (gpu->peermem.due)
+	if (with_peermem)
 		list->names[list->count++] = "nvidia_peermem";
 	list->required = list->count;
 	if (!options->drm && drm_conf)

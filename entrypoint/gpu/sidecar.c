@@ -5,7 +5,7 @@
 #include "entrypoint/contract.h"
 #include "entrypoint/role/modset.h"
 #include "entrypoint/role/prove.h"
-#include "entrypoint/rdma/fingerprint.h"
+#include "entrypoint/rdma/ofed.h"
 #include "entrypoint/role/role.h"
 #include "entrypoint/status/metrics.h"
 #include "entrypoint/role/roles.h"

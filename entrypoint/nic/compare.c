@@ -10,7 +10,7 @@
 #include "common/fs.h"
 #include "entrypoint/contract.h"
 #include "entrypoint/nic/nic.h"
-#include "entrypoint/rdma/release.h"
+#include "entrypoint/rdma/peermem.h"
 #include "entrypoint/role/modset.h"
 #include "entrypoint/role/parameters.h"
 #include "entrypoint/role/role.h"

@@ -7,7 +7,7 @@
 #include "common/fs.h"
 #include "entrypoint/nic/nic.h"
 #include "entrypoint/nic/udev.h"
-#include "entrypoint/rdma/release.h"
+#include "entrypoint/rdma/peermem.h"
 
 #define MEMORY_FOLDER NIC_STATE_FOLDER "/host-files"
 #define JOURNAL       "hostfiles.journal"

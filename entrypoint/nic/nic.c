@@ -11,8 +11,8 @@
 #include "entrypoint/engine/lock.h"
 #include "entrypoint/nic/host_files.h"
 #include "entrypoint/nic/report.h"
-#include "entrypoint/rdma/fingerprint.h"
-#include "entrypoint/rdma/release.h"
+#include "entrypoint/rdma/ofed.h"
+#include "entrypoint/rdma/peermem.h"
 #include "entrypoint/role/prove.h"
 #include "entrypoint/status/metrics.h"
 

@@ -5,7 +5,7 @@
 #include "common/fnv.h"
 #include "entrypoint/engine/kill_point.h"
 #include "entrypoint/nic/nic.h"
-#include "entrypoint/rdma/release.h"
+#include "entrypoint/rdma/peermem.h"
 #include "entrypoint/role/modset.h"
 #include "entrypoint/role/parameters.h"
 #include "entrypoint/role/prove.h"

@@ -1,60 +1,50 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "entrypoint/rdma/follow.h"
-
+/*
+ * Following OFED, which the GPU and the peermem container do, and the peermem container itself: the
+ * GPU pod's second one, for nvidia-peermem for as long as OFED and nvidia are there, with its
+ * probe.
+ */
 #include <fcntl.h>
-#include <stdarg.h>
+#include <limits.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <time.h>
 
 #include "common/clock.h"
+#include "common/conf.h"
 #include "common/fs.h"
-#include "entrypoint/rdma/state.h"
 #include "entrypoint/contract.h"
-#include "entrypoint/rdma/fingerprint.h"
-#include "entrypoint/rdma/ofed_wait.h"
-#include "entrypoint/rdma/peermem_load.h"
-#include "entrypoint/rdma/release.h"
+#include "entrypoint/node_build/nodebuild.h"
+#include "entrypoint/rdma/ofed.h"
+#include "entrypoint/rdma/peermem.h"
+#include "entrypoint/status/metrics.h"
 #include "module/sysmodule.h"
 
 #define LOAD_DEADLINE_MS    (600 * 1000)
 #define RELEASE_DEADLINE_MS (60 * 1000)
 
-/* Users of peermem that are no process (or not one that is seen) end without a word. */
+/* No event comes when users of peermem end that are no process (or none that is seen). */
 #define RELEASE_RETRY_MS 500
 
-/* The holder's lock falls a moment after its file is closed, which is what is heard of. */
+/* The holder's lock falls a moment after its file is closed, which is the event. */
 #define LOCK_RETRY_MS 50
 
-/* A module tells that it comes, and not that its init function is done. */
+/* The event of a module says that it comes, and not that its init function is done. */
 #define COMING_RETRY_MS 20
 
-/* Somebody else unloaded it, who may be about to change OFED (a host's openibd, another vendor's
- * NIC container): nothing is in his way for so long. */
+/*
+ * Someone else unloaded it, who may be about to change OFED (a host's openibd, another vendor's NIC
+ * container): it is kept out of the way for so long.
+ */
 #define HOLD_MS 10000
 
-static const struct step load_step = {
-	.name = "load-peermem",
-	.kind = STEP_WORKER,
-	.perform = peermem_load,
-	.stoppable = true, /* it may compile */
-	.deadline_ms = LOAD_DEADLINE_MS,
-};
+/* The probe: peermem comes back some 50 ms after OFED's flag; under load, or compiled anew, later.
+ */
+#define GRACE_SECONDS 10
 
-static const struct step choose_step = {
-	.name = "choose-peermem",
-	.kind = STEP_WORKER,
-	.perform = peermem_put_fitting,
-	.deadline_ms = RELEASE_DEADLINE_MS,
-};
-
-static const struct step release_step = {
-	.name = "release-peermem",
-	.kind = STEP_WORKER,
-	.perform = peermem_let_go,
-	.deadline_ms = RELEASE_DEADLINE_MS,
-};
+/* The probe: HOLD_MS, and then the follower needs time to load. */
+#define HOLD_SECONDS 20
 
 static uint64_t wall_us(void)
 {
@@ -78,18 +68,16 @@ static void watch_files(struct role *role)
 	(void) events_watch_file(&role->events, "/" CONTRACT_DAEMONS_STATUS);
 }
 
-/* A lock that cannot be had because there is no shared folder is nobody's: follow then. */
+/* Without a shared folder there is no lock to be had, and no other container: follow then. */
 static bool open_lock(struct role *role)
 {
 	struct peermem_state *state = role->peermem;
 
 	if (state->lock_opened)
 		return true;
-	if (fs_mkdir_parents(role->root_fd, NIC_STATE_FOLDER, 0755) == 0)
-		state->lock_fd =
-			openat(role->root_fd, PEERMEM_LOCK, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-	else
-		state->lock_fd = -1;
+	if (fs_mkdir_parents(role->root_fd, NIC_STATE_FOLDER, 0755) < 0)
+		return false;
+	state->lock_fd = openat(role->root_fd, PEERMEM_LOCK, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
 	state->lock_opened = state->lock_fd >= 0;
 	return state->lock_opened;
 }
@@ -111,14 +99,14 @@ static bool take_turn(struct role *role, unsigned happened, uint64_t *wake_ms)
 	return state->follows;
 }
 
-/* The state of affairs goes to the journal when it is new, and to the status while it is bad. */
-static void tell(struct role *role, enum reason reason, const char *text)
+/* The state of affairs goes to the log when it is new, and to the status while it is bad. */
+static void report(struct role *role, enum reason reason, const char *text)
 {
 	struct peermem_state *state = role->peermem;
 
-	if (strncmp(state->told, text, sizeof(state->told) - 1) == 0)
+	if (strncmp(state->reported, text, sizeof(state->reported) - 1) == 0)
 		return;
-	(void) snprintf(state->told, sizeof(state->told), "%s", text);
+	(void) snprintf(state->reported, sizeof(state->reported), "%s", text);
 	if (*text)
 		log_event(&role->log, "note", "", 0, reason, text);
 	if (reason != REASON_NONE || state->detailed)
@@ -126,8 +114,10 @@ static void tell(struct role *role, enum reason reason, const char *text)
 	state->detailed = reason != REASON_NONE;
 }
 
-/* The driver container says "Ready" between its start and its stop, in which it loads and unloads
- * on its own. It is asked for its own word only by others. */
+/*
+ * The driver container says "Ready" between its start and its stop, in which it loads and unloads
+ * on its own. Its own follower does not run then.
+ */
 static bool gpu_serves(const struct role *role)
 {
 	_cleanup_free_ char *status = NULL;
@@ -140,7 +130,7 @@ static bool gpu_serves(const struct role *role)
 	       strcmp(status, "Ready") == 0;
 }
 
-/* The build of who exports the interface, "?" where nobody can tell. */
+/* The build of what exports the interface, "?" where it is not known. */
 static void exporter_build(const struct role *role, char build_id[BUILD_ID_HEX_SIZE])
 {
 	_cleanup_(fingerprint_free) struct fingerprint ofed = { .crc = 0 };
@@ -153,48 +143,7 @@ static void exporter_build(const struct role *role, char build_id[BUILD_ID_HEX_S
 		(void) snprintf(build_id, BUILD_ID_HEX_SIZE, "?");
 }
 
-/* NULL: nothing is. */
-static const char *what_is_missing(const struct role *role)
-{
-	if (peermem_is_asked_to_go(role->root_fd))
-		return "waits for the NIC container to have changed OFED";
-	if (!gpu_serves(role))
-		return "waits for the driver container to be ready";
-	if (!ofed_is_up(role))
-		return "waits for OFED";
-	return NULL;
-}
-
-/* Since when has all been there? Its flag tells when OFED came, if that is what was missing. */
-static uint64_t ready_since(const struct role *role, uint64_t looked_us)
-{
-	struct stat flag;
-	uint64_t came_us;
-
-	if (fstatat(role->root_fd, CONTRACT_OFED_READY, &flag, 0) < 0)
-		return looked_us;
-	came_us = (uint64_t) flag.st_mtim.tv_sec * 1000000 + (uint64_t) flag.st_mtim.tv_nsec / 1000;
-	return came_us > role->peermem->missing_us && came_us < looked_us ? came_us : looked_us;
-}
-
-static void tell_loaded(struct role *role, uint64_t since_us)
-{
-	struct peermem_state *state = role->peermem;
-	uint64_t now_us = wall_us();
-	char text[128];
-
-	state->loads++;
-	state->last_us = now_us > since_us ? now_us - since_us : 0;
-	if (state->last_us > state->slowest_us)
-		state->slowest_us = state->last_us;
-	(void) snprintf(text, sizeof(text), "loaded %.1f ms after OFED and nvidia were there",
-		(double) state->last_us / 1e3);
-	(void) unlinkat(role->root_fd, PEERMEM_HOLD, 0);
-	tell(role, REASON_NONE, "");
-	log_event(&role->log, LOG_EVENT_PEERMEM, "", state->last_us + 1, REASON_NONE, text);
-}
-
-static bool wait_for(struct role *role, const char *missing, uint64_t *wake_ms)
+static void wait_for(struct role *role, const char *missing, uint64_t *wake_ms)
 {
 	struct peermem_state *state = role->peermem;
 	const char *exporter = ofed_exporter(role);
@@ -203,14 +152,14 @@ static bool wait_for(struct role *role, const char *missing, uint64_t *wake_ms)
 	state->refused[0] = '\0';
 	state->present = false;
 	state->hold_ms = 0;
-	tell(role, REASON_NONE, missing);
+	report(role, REASON_NONE, missing);
 	if (sysmodule_exists(role->root_fd, exporter) &&
 		!sysmodule_is_live(role->root_fd, exporter))
 		wake_by(wake_ms, clock_monotonic_ms() + COMING_RETRY_MS);
-	return false;
 }
 
-static bool somebody_unloaded_it(struct role *role, uint64_t *wake_ms)
+/* It was there and is gone, by no deed of ours: is it left alone for now? */
+static bool is_on_hold(struct role *role, uint64_t *wake_ms)
 {
 	struct peermem_state *state = role->peermem;
 	uint64_t now_ms = clock_monotonic_ms();
@@ -222,9 +171,9 @@ static bool somebody_unloaded_it(struct role *role, uint64_t *wake_ms)
 			log_event(&role->log, "note", "", 0, REASON_NONE,
 				"/" PEERMEM_HOLD
 				" cannot be written: the probe may fail meanwhile");
-		tell(role, REASON_NONE,
-			"somebody unloaded nvidia_peermem: it is loaded again in 10 s, or when OFED "
-			"has gone and come");
+		report(role, REASON_NONE,
+			"nvidia_peermem was unloaded by someone else: it is loaded again in 10 s, "
+			"or when OFED has gone and come");
 	}
 	if (now_ms >= state->hold_ms)
 		return false;
@@ -232,59 +181,95 @@ static bool somebody_unloaded_it(struct role *role, uint64_t *wake_ms)
 	return true;
 }
 
+/* Since when has all been there? Its flag says when OFED came, if that is what was missing. */
+static uint64_t ready_since(const struct role *role, uint64_t looked_us)
+{
+	struct stat flag;
+	uint64_t came_us;
+
+	if (fstatat(role->root_fd, CONTRACT_OFED_READY, &flag, 0) < 0)
+		return looked_us;
+	came_us = (uint64_t) flag.st_mtim.tv_sec * 1000000 + (uint64_t) flag.st_mtim.tv_nsec / 1000;
+	return came_us > role->peermem->missing_us && came_us < looked_us ? came_us : looked_us;
+}
+
+static void report_loaded(struct role *role, uint64_t since_us)
+{
+	uint64_t now_us = wall_us();
+	uint64_t took_us = now_us > since_us ? now_us - since_us : 0;
+	char text[128];
+
+	(void) snprintf(text, sizeof(text), "loaded %.1f ms after OFED and nvidia were there",
+		(double) took_us / 1e3);
+	(void) unlinkat(role->root_fd, PEERMEM_HOLD, 0);
+	report(role, REASON_NONE, "");
+	log_event(&role->log, LOG_EVENT_PEERMEM, "", took_us + 1, REASON_NONE, text);
+}
+
 /* True when it did something: then what is there has changed, and is looked at again. */
 static bool load(struct role *role, uint64_t *wake_ms)
 {
+	static const struct step step = {
+		.name = "load-peermem",
+		.kind = STEP_WORKER,
+		.perform = peermem_load,
+		.stoppable = true, /* it may compile */
+		.deadline_ms = LOAD_DEADLINE_MS,
+	};
 	struct peermem_state *state = role->peermem;
 	uint64_t looked_us = wall_us();
-	const char *missing = what_is_missing(role);
 	char build_id[BUILD_ID_HEX_SIZE];
+	const char *missing = NULL;
 	struct action outcome;
 
-	if (missing)
-		return wait_for(role, missing, wake_ms);
-	if (somebody_unloaded_it(role, wake_ms))
+	if (peermem_is_asked_to_go(role->root_fd))
+		missing = "waits for the NIC container to have changed OFED";
+	else if (!gpu_serves(role))
+		missing = "waits for the driver container to be ready";
+	else if (!ofed_is_up(role))
+		missing = "waits for OFED";
+	if (missing) {
+		wait_for(role, missing, wake_ms);
+		return false;
+	}
+	if (is_on_hold(role, wake_ms))
 		return false;
 	exporter_build(role, build_id);
 	if (strcmp(build_id, state->refused) == 0)
 		return false;
-	if (plan_do(&role->plan, &load_step, &outcome) == 0) {
-		tell_loaded(role, ready_since(role, looked_us));
+	if (plan_do(&role->plan, &step, &outcome) == 0) {
+		report_loaded(role, ready_since(role, looked_us));
 		return true;
 	}
 	memcpy(state->refused, build_id, sizeof(build_id));
-	tell(role, outcome.reason, outcome.error.text);
+	report(role, outcome.reason, outcome.error.text);
 	return true;
 }
 
+/* True when it went. */
 static bool release(struct role *role, uint64_t *wake_ms)
 {
+	static const struct step step = {
+		.name = "release-peermem",
+		.kind = STEP_WORKER,
+		.perform = peermem_release,
+		.deadline_ms = RELEASE_DEADLINE_MS,
+	};
 	struct peermem_state *state = role->peermem;
 	struct action outcome;
 
 	/* The answer was given: as long as the users are there, it is the same. */
-	if (state->held && peermem_has_users(role->root_fd)) {
-		wake_by(wake_ms, clock_monotonic_ms() + RELEASE_RETRY_MS);
-		return false;
+	if (!state->in_use || !peermem_has_users(role->root_fd)) {
+		events_forget_pids(&role->events);
+		state->in_use = plan_do(&role->plan, &step, &outcome) != 0;
+		if (!state->in_use) {
+			state->present = false;
+			return true;
+		}
+		report(role, outcome.reason, outcome.error.text);
 	}
-	events_forget_pids(&role->events);
-	if (plan_do(&role->plan, &release_step, &outcome) == 0) {
-		state->releases++;
-		state->present = false;
-		state->held = false;
-		return true;
-	}
-	tell(role, outcome.reason, outcome.error.text);
-	state->held = true;
 	wake_by(wake_ms, clock_monotonic_ms() + RELEASE_RETRY_MS);
 	return false;
-}
-
-/* The kernel tells of a module's end before its folder is gone; its state goes first of all. */
-static bool comes_or_goes(const struct role *role)
-{
-	return sysmodule_is_built_in(role->root_fd, PEERMEM_MODULE) ||
-	       !sysmodule_is_live(role->root_fd, PEERMEM_MODULE);
 }
 
 /* One round. */
@@ -293,20 +278,38 @@ static bool act(struct role *role, uint64_t *wake_ms)
 	if (!sysmodule_exists(role->root_fd, PEERMEM_MODULE))
 		return load(role, wake_ms);
 	role->peermem->present = true;
-	if (comes_or_goes(role))
+	/* The kernel reports a module's end before its folder is gone; its state goes first. */
+	if (sysmodule_is_built_in(role->root_fd, PEERMEM_MODULE) ||
+		!sysmodule_is_live(role->root_fd, PEERMEM_MODULE))
 		wake_by(wake_ms, clock_monotonic_ms() + COMING_RETRY_MS);
 	if (peermem_is_asked_to_go(role->root_fd))
 		return release(role, wake_ms);
-	tell(role, REASON_NONE, "");
+	report(role, REASON_NONE, "");
 	return false;
 }
 
+/* STEP_WORKER: only the choice among what the image has. What does not fit is no failure. */
+static int choose(struct action *action)
+{
+	bool proven;
+	uint32_t crc = peermem_wanted_crc(action->role, &proven);
+	int r = crc && proven ? peermem_choose(action, crc) : 0;
+
+	return r < 0 ? r : 0;
+}
+
 /*
- * Whoever loads it: a modprobe in the driver's root, which is the GPU container's, is to find the
- * one that fits. Its start saw to that, unless it took the fast path.
+ * Also a modprobe in the driver's root, which is the GPU container's, is to find the one that fits.
+ * Its start saw to that, unless it took the fast path.
  */
 static void keep_root_fitting(struct role *role)
 {
+	static const struct step step = {
+		.name = "choose-peermem",
+		.kind = STEP_WORKER,
+		.perform = choose,
+		.deadline_ms = RELEASE_DEADLINE_MS,
+	};
 	_cleanup_(fingerprint_free) struct fingerprint ofed = { .crc = 0 };
 	struct action outcome;
 
@@ -314,7 +317,7 @@ static void keep_root_fitting(struct role *role)
 		ofed.crc == role->peermem->root_crc)
 		return;
 	role->peermem->root_crc = ofed.crc;
-	(void) plan_do(&role->plan, &choose_step, &outcome);
+	(void) plan_do(&role->plan, &step, &outcome);
 }
 
 void peermem_follow(struct role *role, unsigned happened, uint64_t *wake_ms)
@@ -322,13 +325,161 @@ void peermem_follow(struct role *role, unsigned happened, uint64_t *wake_ms)
 	if (!role->peermem->always && !role->options.rdma)
 		return;
 	watch_files(role);
-	/* The kernel tells of a module's end a moment before its folder is gone. */
+	/* The kernel reports a module's end a moment before its folder is gone. */
 	if (happened & EVENT_KERNEL)
 		wake_by(wake_ms, clock_monotonic_ms() + COMING_RETRY_MS);
-	/* What came while a worker ran was heard by the worker's wait. */
+	/* What came while a worker ran was noticed by the worker's wait. */
 	if (take_turn(role, happened, wake_ms))
 		while (!role->events.stop_count && act(role, wake_ms))
 			watch_files(role);
 	if (!role->events.stop_count)
 		keep_root_fitting(role);
+}
+
+/* ---- the peermem container */
+
+static int wait_nvidia(struct action *action)
+{
+	struct role *role = action->role;
+	char path[PATH_MAX];
+
+	/* Watch first, look then: what comes in between is an event. */
+	(void) events_watch_file(&role->events, "/" CONTRACT_DAEMONS_STATUS);
+	if (!sysmodule_is_live(role->root_fd, "nvidia"))
+		return action_missing(action, REASON_DEADLINE,
+			"the module nvidia is not loaded: the driver container has not come that "
+			"far");
+	if (nodebuild_wanted(role) && !sysmodule_is_live(role->root_fd, PEERMEM_MODULE) &&
+		peermem_path(role, path, sizeof(path)) < 0)
+		return action_missing(action, REASON_DEADLINE,
+			"the driver container, which compiles nvidia-peermem, has not exported it");
+	return 0;
+}
+
+static bool is_due(const void *context)
+{
+	const struct role *role = context;
+
+	return role->peermem->due;
+}
+
+/*
+ * The driver container unloads all of its modules itself, and may have loaded this one: this
+ * container waits, loads, and follows OFED.
+ */
+static const struct step peermem_steps[] = {
+	{ .name = "identify-kernel", .perform = role_identify },
+	{ .name = "wait-ofed", .kind = STEP_WAIT, .perform = ofed_wait },
+	{ .name = "wait-nvidia", .wanted = is_due, .kind = STEP_WAIT, .perform = wait_nvidia },
+	{ .name = "load",
+		.wanted = is_due,
+		.kind = STEP_WORKER,
+		.perform = peermem_load,
+		.stoppable = true, /* it may compile */
+		.deadline_ms = LOAD_DEADLINE_MS },
+};
+
+static const struct watch peermem_watches[] = {
+	{ "peermem", peermem_follow },
+};
+
+int peermem_main(int root_fd, char *const *arguments)
+{
+	struct peermem_state state = { .always = true };
+	struct role role = {
+		.name = "peermem",
+		.state_folder = GPU_STATE_FOLDER,
+		.host_root = "/" CONTRACT_GPU_HOST_ROOT,
+		.build = &nodebuild_gpu,
+		.root_fd = root_fd,
+		.is_built_here = nodebuild_wanted,
+		.on_change = metrics_changed,
+		.prove_peer = fingerprint_for_proof,
+		.peermem = &state,
+		.watches = peermem_watches,
+		.watch_count = ARRAY_SIZE(peermem_watches),
+	};
+
+	(void) arguments;
+	return role_run(&role, peermem_steps, ARRAY_SIZE(peermem_steps));
+}
+
+/* ---- its probe */
+
+static bool is_fresh(int root_fd, const char *path, time_t seconds)
+{
+	struct stat status;
+
+	return fstatat(root_fd, path, &status, 0) == 0 &&
+	       time(NULL) - status.st_mtim.tv_sec < seconds;
+}
+
+/* The driver container is on its way up or down, and takes peermem with it. */
+static bool gpu_is_changing(int root_fd)
+{
+	_cleanup_free_ char *status = NULL;
+
+	return fs_read_line(root_fd, CONTRACT_DAEMONS_STATUS, &status) == 0 &&
+	       (strcmp(status, "NotReady") == 0 ||
+		       is_fresh(root_fd, CONTRACT_DAEMONS_STATUS, GRACE_SECONDS));
+}
+
+static const char *why_ofed_is_down(const struct role *role)
+{
+	if (role->options.host_ofed)
+		return "OFED is not up: the host has loaded none: nothing to probe";
+	if (!fs_exists(role->root_fd, CONTRACT_OFED_READY))
+		return "OFED is not up: the NIC container has not written /" CONTRACT_OFED_READY
+		       ": nothing to probe";
+	if (ready_flag_is_stale(role->root_fd))
+		return "OFED is not up: stale flag: " READY_FLAG_STALE ": nothing to probe";
+	return "OFED is not up: /" CONTRACT_OFED_READY " is there, and the module that exports "
+	       "the peer-memory interface is not loaded: nothing to probe";
+}
+
+/* Why peermem need not be there now; NULL: it should be. */
+static const char *excuse(const struct role *role)
+{
+	if (!ofed_is_up(role))
+		return why_ofed_is_down(role);
+	if (peermem_is_asked_to_go(role->root_fd))
+		return "OFED is being changed: nvidia_peermem made way";
+	if (gpu_is_changing(role->root_fd))
+		return "the driver container is starting";
+	if (sysmodule_is_live(role->root_fd, "nvidia") &&
+		is_fresh(role->root_fd, CONTRACT_OFED_READY, GRACE_SECONDS))
+		return "OFED has just come: nvidia_peermem follows";
+	if (is_fresh(role->root_fd, PEERMEM_HOLD, HOLD_SECONDS))
+		return "nvidia_peermem was unloaded by someone else: it is loaded again in a moment";
+	return NULL;
+}
+
+/*
+ * The liveness probe ends the container at its first failure: it may fail only where a new start
+ * would be of use, or where someone has to look. The kubelet shows what a failing probe prints.
+ */
+int peermem_probe(int root_fd, char *const *arguments)
+{
+	struct role role = { .name = "probe", .root_fd = root_fd };
+	_cleanup_free_ char *text = NULL;
+	char detail[1024] = "";
+	struct error ignored;
+	const char *why;
+	bool stale;
+
+	(void) arguments;
+	if (sysmodule_is_live(root_fd, PEERMEM_MODULE))
+		return 0;
+	(void) options_read(&role.options, NULL, &ignored);
+	why = excuse(&role);
+	if (why) {
+		(void) puts(why);
+		return 0;
+	}
+	if (fs_read(root_fd, GPU_STATE_FOLDER "/peermem.status", 65536, &text, NULL) == 0)
+		conf_value(text, "detail", detail, sizeof(detail));
+	stale = !role.options.host_ofed && ready_flag_is_stale(root_fd);
+	(void) printf("nvidia_peermem is not loaded%s%s%s\n", *detail ? ": " : "", detail,
+		stale ? "; OFED is loaded, and " READY_FLAG_STALE : "");
+	return 1;
 }

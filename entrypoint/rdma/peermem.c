@@ -1,92 +1,463 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The GPU pod's second container: nvidia-peermem, for as long as OFED and nvidia are there. */
+#include "entrypoint/rdma/peermem.h"
+
 #include <limits.h>
 #include <string.h>
 
+#include "common/clock.h"
+#include "common/conf.h"
 #include "common/fs.h"
 #include "entrypoint/contract.h"
-#include "entrypoint/rdma/ofed_wait.h"
-#include "entrypoint/rdma/fingerprint.h"
-#include "entrypoint/rdma/follow.h"
-#include "entrypoint/rdma/peermem_load.h"
+#include "entrypoint/engine/lock.h"
 #include "entrypoint/node_build/nodebuild.h"
-#include "entrypoint/rdma/release.h"
-#include "entrypoint/rdma/variant.h"
-#include "entrypoint/rdma/state.h"
-#include "entrypoint/role/role.h"
-#include "entrypoint/role/roles.h"
-#include "entrypoint/status/metrics.h"
+#include "entrypoint/rdma/ofed.h"
+#include "entrypoint/role/modset.h"
+#include "entrypoint/role/parameters.h"
+#include "entrypoint/role/prove.h"
+#include "module/kallsyms.h"
+#include "module/kernel_facts.h"
+#include "module/symvers.h"
 #include "module/sysmodule.h"
 
-static int wait_nvidia(struct action *action)
+#define VARIANT_PATH_SIZE 1024
+
+#define MODULE_SIZE_MAX (16UL << 20)
+
+/*
+ * A follower answers in milliseconds. The NIC pod's stop tries again as long as its own time lasts,
+ * so that one try needs not wait for a process that is about to end.
+ */
+#define RELEASE_WAIT_MS 5000
+
+/* After an event of the kernel's about some module. */
+#define GOING_RETRY_MS 10
+
+#define ANSWER_SIZE 2048
+
+/* Whose processes use RDMA devices: seen from a pod that shares the host's process ids. */
+static const char *const rdma_devices[] = { "/dev/infiniband/", NULL };
+
+/* As the operator names it, and as others do (gpu/parameters.c takes both, too). */
+static const char *const conf_paths[] = { CONTRACT_MODULE_CONF "/nvidia-peermem.conf",
+	CONTRACT_MODULE_CONF "/nvidia_peermem.conf" };
+
+/* ---- which one */
+
+int peermem_path(const struct role *role, char *path, size_t size)
 {
-	struct role *role = action->role;
+	static const char below[] = "updates/nvidia/" KERNEL_FACTS_PEERMEM_MODULE;
+
+	(void) snprintf(path, size, "lib/modules/%s/%s", role->krel, below);
+	if (fs_exists(role->root_fd, path))
+		return 0;
+	if (!role->peermem || !role->peermem->always)
+		return -ENOENT;
+	/* What the pod's driver container compiled lies in its root, and not in this one's. */
+	(void) snprintf(path, size, CONTRACT_DRIVER_ROOT "/lib/modules/%s/%s", role->krel, below);
+	return fs_exists(role->root_fd, path) ? 0 : -ENOENT;
+}
+
+static int open_file(const struct role *role, struct elf_module **ret)
+{
+	struct error ignored;
+	char path[PATH_MAX];
+	int r = peermem_path(role, path, sizeof(path));
+
+	return r < 0 ? r : elf_module_open(role->root_fd, path, ret, &ignored);
+}
+
+uint32_t peermem_file_crc(const struct role *role)
+{
+	_cleanup_(elf_module_close) struct elf_module *module = NULL;
+	uint32_t crc = 0;
+
+	if (open_file(role, &module) < 0 ||
+		!elf_module_version(module, CONTRACT_PEER_REGISTER, &crc))
+		return 0;
+	return crc;
+}
+
+bool peermem_is_bound(const struct role *role)
+{
+	_cleanup_(elf_module_close) struct elf_module *module = NULL;
+	const struct elf_undefined *used;
+	size_t count;
+
+	if (open_file(role, &module) < 0)
+		return true;
+	used = elf_module_undefined_symbols(module, &count);
+	for (size_t i = 0; i < count; i++)
+		if (strcmp(used[i].name, CONTRACT_PEER_REGISTER) == 0)
+			return true;
+	return false;
+}
+
+uint32_t peermem_wanted_crc(const struct role *role, bool *ret_proven)
+{
+	_cleanup_(fingerprint_free) struct fingerprint ofed = { .crc = 0 };
+	_cleanup_(symvers_close) struct symvers *symvers = NULL;
+	const struct symvers_entry *entry;
+	struct error ignored;
 	char path[PATH_MAX];
 
-	/* Watch first, look then: what comes in between is an event. */
-	(void) events_watch_file(&role->events, "/" CONTRACT_DAEMONS_STATUS);
-	if (sysmodule_is_live(role->root_fd, "nvidia") && nodebuild_wanted(role) &&
-		!sysmodule_is_live(role->root_fd, PEERMEM_MODULE) &&
-		peermem_path(role, path, sizeof(path)) < 0)
-		return action_missing(action, REASON_DEADLINE,
-			"the driver container, which compiles nvidia-peermem, has not exported it");
-	if (sysmodule_is_live(role->root_fd, "nvidia"))
+	*ret_proven = fingerprint_read(role->root_fd, &ofed);
+	if (*ret_proven)
+		return ofed.crc;
+	if (ofed_find_symvers(role, path, sizeof(path)) < 0 ||
+		symvers_open(role->root_fd, path, &symvers, &ignored) < 0)
 		return 0;
-	return action_missing(action, REASON_DEADLINE,
-		"the module nvidia is not loaded: the driver container has not come that far");
+	entry = symvers_find(symvers, CONTRACT_PEER_REGISTER);
+	return entry ? entry->crc : 0;
 }
 
-static int load(struct action *action)
+/* Does the variant in @folder fit? Its version is remembered, for messages. */
+static bool fits(struct role *role, const char *folder, uint32_t crc)
+{
+	struct image *image = &role->image;
+	_cleanup_free_ char *text = NULL;
+	char path[VARIANT_PATH_SIZE];
+	char value[64];
+
+	(void) snprintf(path, sizeof(path), "%s/" KERNEL_FACTS_PEERMEM_CONF, folder);
+	if (fs_read(role->root_fd, path, 65536, &text, NULL) < 0)
+		return false;
+	conf_value(text, "crc", value, sizeof(value));
+	if (!*value || strtoul(value, NULL, 16) != crc)
+		return false;
+	conf_value(text, "ofed_version", image->ofed_version, sizeof(image->ofed_version));
+	conf_value(text, "ofed_exporter", image->ofed_exporter, sizeof(image->ofed_exporter));
+	return true;
+}
+
+static int copy(int root_fd, const char *folder, const char *file, const char *to)
+{
+	_cleanup_free_ char *data = NULL;
+	char from[VARIANT_PATH_SIZE];
+	size_t size;
+	int r;
+
+	(void) snprintf(from, sizeof(from), "%s/%s", folder, file);
+	r = fs_read(root_fd, from, MODULE_SIZE_MAX, &data, &size);
+	return r < 0 ? r : fs_write_atomic(root_fd, to, data, size, 0644);
+}
+
+/* Copies the module, and the list of the OFED that it is bound to, where there is one. */
+static int put_variant(struct action *action, const char *folder)
 {
 	const struct role *role = action->role;
+	char path[PATH_MAX];
+	int r;
+
+	(void) peermem_path(role, path, sizeof(path));
+	r = copy(role->root_fd, folder, KERNEL_FACTS_PEERMEM_MODULE, path);
+	if (r == 0) {
+		(void) snprintf(path, sizeof(path), KERNEL_FACTS_FOLDER "/%s/" KERNEL_FACTS_OFED,
+			role->krel);
+		r = copy(role->root_fd, folder, KERNEL_FACTS_OFED, path);
+		r = r == -ENOENT ? 0 : r;
+	}
+	if (r < 0)
+		return action_fail(action, REASON_INTERNAL, r, "/%s cannot be replaced: %s", path,
+			strerror(-r));
+	worker_report(action->worker, WORKER_NOTE, 0,
+		"of the image's nvidia-peermems, the one for OFED %s fits",
+		*role->image.ofed_version ? role->image.ofed_version : "of unknown version");
+	return 1;
+}
+
+int peermem_choose(struct action *action, uint32_t crc)
+{
+	struct role *role = action->role;
+	_cleanup_strv_ struct strv variants = { 0 };
+	char base[256];
+
+	if (peermem_file_crc(role) == crc)
+		return 1;
+	(void) snprintf(
+		base, sizeof(base), KERNEL_FACTS_FOLDER "/%s/" KERNEL_FACTS_PEERMEM, role->krel);
+	if (fs_list(role->root_fd, base, &variants) < 0)
+		return 0; /* one peermem, which does not fit */
+	for (size_t i = 0; i < variants.count; i++) {
+		char folder[VARIANT_PATH_SIZE - 64];
+
+		(void) snprintf(folder, sizeof(folder), "%s/%s", base, variants.items[i]);
+		if (fits(role, folder, crc))
+			return put_variant(action, folder);
+	}
+	return 0;
+}
+
+/* ---- load */
+
+static int refuse_other(struct action *action, uint32_t crc)
+{
+	const struct role *role = action->role;
+	char loaded[64];
+
+	fingerprint_version(role->root_fd, loaded);
+	return action_fail(action, REASON_PEERMEM_OTHER_OFED, -ENOEXEC,
+		"%s: built for %s CRC 0x%08x (OFED %s), and the OFED that is loaded has 0x%08x "
+		"(version %s): use a GPU image that has it (slipway build --ofed …, or slipway "
+		"combine to have both in one), or the NIC image of the first",
+		PEERMEM_MODULE, CONTRACT_PEER_REGISTER, peermem_file_crc(role),
+		*role->image.ofed_version ? role->image.ofed_version : "of unknown version", crc,
+		loaded);
+}
+
+/*
+ * Sees that lib/modules has what fits: a variant, or one that is compiled against the headers of
+ * the very OFED that is loaded, whose list has the CRC. 1: it has. 0: nothing fits.
+ */
+static int provide(struct action *action, uint32_t crc)
+{
+	int r = peermem_choose(action, crc);
+
+	if (r != 0 || !nodebuild_can_peermem(action->role))
+		return r;
+	r = nodebuild_peermem(action);
+	if (r < 0)
+		return r;
+	return peermem_file_crc(action->role) == crc ? 1 : refuse_other(action, crc);
+}
+
+int peermem_prepare(struct action *action)
+{
+	bool proven;
+	uint32_t crc = peermem_wanted_crc(action->role, &proven);
+	int r = crc ? provide(action, crc) : 0;
+
+	return r < 0 ? r : 0;
+}
+
+/* Its parameters, as one line of "name=value". The kernel ignores names that it does not know. */
+static int read_parameters(struct action *action, char **ret)
+{
+	_cleanup_strv_ struct strv words = { 0 };
+	const struct role *role = action->role;
+
+	for (size_t i = 0; i < ARRAY_SIZE(conf_paths); i++) {
+		_cleanup_free_ char *text = NULL;
+		int r = fs_read(role->root_fd, conf_paths[i], 65536, &text, NULL);
+
+		if (r == -ENOENT)
+			continue;
+		if (r < 0)
+			return action_fail(action, REASON_BAD_PARAMETER, r, "/%s: %s",
+				conf_paths[i], strerror(-r));
+		/* "name=value", or modprobe.d's "options nvidia_peermem name=value". */
+		r = parameter_split(text, PEERMEM_MODULE, &words, &action->error);
+		if (r < 0)
+			return action_reason(action, REASON_BAD_PARAMETER, r);
+	}
+	*ret = words.count ? strv_join(&words, " ") : strdup("");
+	return *ret ? 0 : action_fail(action, REASON_INTERNAL, -ENOMEM, "out of memory");
+}
+
+/* What it depends on is loaded: the file alone will do. */
+static int insert(struct action *action)
+{
+	const struct role *role = action->role;
+	struct insertion insertion = { .root_fd = role->root_fd, .name = PEERMEM_MODULE };
+	_cleanup_free_ char *parameters = NULL;
+	char path[PATH_MAX];
+	int r = peermem_path(role, path, sizeof(path));
+
+	if (r < 0)
+		return action_fail(action, REASON_PEERMEM_OTHER_OFED, r,
+			"the image has no nvidia-peermem for %s: build it with slipway build "
+			"--ofed <the OFED of the NIC image>, or leave %s unset",
+			role->krel, CONTRACT_ENV_RDMA);
+	r = read_parameters(action, &parameters);
+	if (r < 0)
+		return r;
+	insertion.path = path;
+	insertion.options = parameters;
+	return insert_file(&insertion, action->worker, &action->reason, &action->error);
+}
+
+/*
+ * The kernel refused one whose CRC the NIC container did not say. Is the interface exported at all?
+ * And the load proof says more than the kernel: which symbol, both CRCs, who exports it.
+ */
+static int explain(struct action *action, int code)
+{
+	static const char *const modules[] = { PEERMEM_MODULE };
+	const struct role *role = action->role;
+	struct action refused = *action;
+	char owner[64];
+	int r = kallsyms_exporter(role->root_fd, CONTRACT_PEER_REGISTER, owner, sizeof(owner));
+
+	if (r == -ENOENT)
+		return action_fail(action, REASON_NO_PEER_MEMORY, r,
+			"nobody exports %s: this RDMA stack has no peer-memory interface (OFED "
+			"has; without OFED, use dma-buf, which needs no nvidia-peermem, and leave "
+			"%s unset)",
+			CONTRACT_PEER_REGISTER, CONTRACT_ENV_RDMA);
+	r = prove_modules(action, modules, ARRAY_SIZE(modules), 1);
+	if (r < 0)
+		return r;
+	action->reason = refused.reason;
+	action->error = refused.error;
+	return code;
+}
+
+/*
+ * Nothing has to go for it, so that the kernel may judge, in milliseconds. Without MODVERSIONS the
+ * kernel would take what is for another OFED: then only what the fingerprint says is known.
+ */
+int peermem_load(struct action *action)
+{
+	const struct role *role = action->role;
+	bool proven;
+	uint32_t crc;
+	int r;
 
 	if (sysmodule_is_live(role->root_fd, PEERMEM_MODULE))
-		return 0; /* the driver container loaded it, and will unload it */
-	return peermem_load(action);
+		return 0;
+	crc = peermem_wanted_crc(role, &proven);
+	r = crc ? provide(action, crc) : 0;
+	if (r == 0 && crc && proven)
+		return refuse_other(action, crc);
+	if (r < 0)
+		return r;
+	if (!peermem_is_bound(role))
+		return action_fail(action, REASON_PEERMEM_OTHER_OFED, -ENOEXEC,
+			"%s asks for no %s: it was built without OFED. Build the GPU image with "
+			"slipway build --kernel %s --ofed <the OFED of the NIC image>, or leave %s "
+			"unset",
+			PEERMEM_MODULE, CONTRACT_PEER_REGISTER, role->krel, CONTRACT_ENV_RDMA);
+	r = insert(action);
+	return r == 0 || proven ? r : explain(action, r);
 }
 
-static bool is_due(const void *context)
-{
-	const struct role *role = context;
+/* ---- release */
 
-	return role->peermem->due;
+bool peermem_is_asked_to_go(int root_fd)
+{
+	/* The request of a NIC container that was killed does not count any more. */
+	return fs_exists(root_fd, PEERMEM_REQUEST) && lock_is_held(root_fd, CONTRACT_OFED_LOCK);
 }
 
-/* The driver container unloads all of its modules itself: this one waits, loads, and follows OFED.
- */
-static const struct step peermem_steps[] = {
-	{ .name = "identify-kernel", .perform = role_identify },
-	{ .name = "wait-ofed", .kind = STEP_WAIT, .perform = ofed_wait },
-	{ .name = "wait-nvidia", .wanted = is_due, .kind = STEP_WAIT, .perform = wait_nvidia },
-	{ .name = "load",
-		.wanted = is_due,
-		.kind = STEP_WORKER,
-		.perform = load,
-		.stoppable = true, /* it may compile */
-		.deadline_ms = 600 * 1000 },
-};
-
-static const struct watch peermem_watches[] = {
-	{ "peermem", peermem_follow },
-};
-
-int peermem_main(int root_fd, char *const *arguments)
+void peermem_allow(int root_fd)
 {
-	struct peermem_state state = { .always = true };
-	struct role role = {
-		.name = "peermem",
-		.state_folder = GPU_STATE_FOLDER,
-		.host_root = "/" CONTRACT_GPU_HOST_ROOT,
-		.build = &nodebuild_gpu,
-		.root_fd = root_fd,
-		.is_built_here = nodebuild_wanted,
-		.on_change = metrics_changed,
-		.prove_peer = fingerprint_for_proof,
-		.peermem = &state,
-		.watches = peermem_watches,
-		.watch_count = ARRAY_SIZE(peermem_watches),
+	(void) unlinkat(root_fd, PEERMEM_REQUEST, 0);
+	(void) unlinkat(root_fd, PEERMEM_ANSWER, 0);
+}
+
+bool peermem_has_users(int root_fd)
+{
+	_cleanup_strv_ struct strv holders = { 0 };
+	int references = sysmodule_references(root_fd, PEERMEM_MODULE);
+
+	return sysmodule_holders(root_fd, PEERMEM_MODULE, &holders) == 0 &&
+	       references > (int) holders.count;
+}
+
+static int unload_peermem(struct action *action)
+{
+	static char name[] = PEERMEM_MODULE;
+	static char *names[] = { name, NULL };
+	static const struct strv one = { .items = names, .count = 1 };
+	const struct role *role = action->role;
+	const struct unload unload = {
+		.root_fd = role->root_fd, .modules = &one, .device_prefixes = rdma_devices
 	};
+	_cleanup_strv_ struct strv removed = { 0 };
+	int r = unload_modules(&unload, action->worker, &removed, &action->error);
 
-	(void) arguments;
-	return role_run(&role, peermem_steps, ARRAY_SIZE(peermem_steps));
+	return action_reason(action, r == -EBUSY ? REASON_MODULE_IN_USE : REASON_UNLOAD_FAILED, r);
+}
+
+int peermem_release(struct action *action)
+{
+	const struct role *role = action->role;
+	int r = unload_peermem(action);
+
+	if (r == 0)
+		(void) unlinkat(role->root_fd, PEERMEM_ANSWER, 0);
+	else if (fs_write_atomic(role->root_fd, PEERMEM_ANSWER, action->error.text,
+			 strlen(action->error.text), 0644) < 0)
+		worker_report(
+			action->worker, WORKER_NOTE, 0, "/%s cannot be written", PEERMEM_ANSWER);
+	return r;
+}
+
+/* Is it all that is in the way? Where OFED could not go either, peermem need not go. */
+static int check_others(struct action *action, const struct strv *going)
+{
+	const struct role *role = action->role;
+	_cleanup_strv_ struct strv with_peermem = { 0 };
+	_cleanup_strv_ struct strv order = { 0 };
+	const struct unload unload = {
+		.root_fd = role->root_fd, .modules = &with_peermem, .device_prefixes = role->devices
+	};
+	int r = strv_push(&with_peermem, PEERMEM_MODULE);
+
+	for (size_t i = 0; r == 0 && i < going->count; i++)
+		r = strv_push(&with_peermem, going->items[i]);
+	if (r < 0)
+		return action_fail(action, REASON_INTERNAL, r, "out of memory");
+	if (peermem_has_users(role->root_fd))
+		return 0; /* the GPU side knows better who they are */
+	r = unload_order(&unload, action->worker, &order, &action->error);
+	return action_reason(action, r == -EBUSY ? REASON_MODULE_IN_USE : REASON_UNLOAD_FAILED, r);
+}
+
+/* True once it is gone. With descriptors of the worker's own: the init's are the init's. */
+static bool wait_until_gone(int root_fd)
+{
+	uint64_t give_up_ms = clock_monotonic_ms() + RELEASE_WAIT_MS;
+	uint64_t look_ms = give_up_ms;
+	struct events events;
+	struct error ignored;
+	bool gone;
+
+	if (events_open(&events, &ignored) < 0)
+		return !sysmodule_exists(root_fd, PEERMEM_MODULE);
+	while (!(gone = !sysmodule_exists(root_fd, PEERMEM_MODULE)) &&
+		lock_is_held(root_fd, PEERMEM_LOCK) && clock_monotonic_ms() < give_up_ms) {
+		/* The kernel reports a module's end a moment before its folder is gone. */
+		bool soon = events_wait(&events, look_ms) & EVENT_KERNEL;
+
+		look_ms = soon ? clock_monotonic_ms() + GOING_RETRY_MS : give_up_ms;
+	}
+	events_close(&events);
+	return gone;
+}
+
+int peermem_make_way(struct action *action, const struct strv *going)
+{
+	const struct role *role = action->role;
+	_cleanup_free_ char *answer = NULL;
+	uint64_t begun_us;
+	int r;
+
+	if (!sysmodule_exists(role->root_fd, PEERMEM_MODULE))
+		return 0;
+	r = check_others(action, going);
+	if (r < 0)
+		return r;
+	if (!lock_is_held(role->root_fd, PEERMEM_LOCK)) {
+		worker_report(action->worker, WORKER_NOTE, 0,
+			"no GPU container is there to let %s go: it is unloaded from here",
+			PEERMEM_MODULE);
+		return unload_peermem(action);
+	}
+	begun_us = clock_monotonic_us();
+	(void) unlinkat(role->root_fd, PEERMEM_ANSWER, 0);
+	r = action_write(action, PEERMEM_REQUEST, role->name);
+	if (r < 0)
+		return r;
+	if (wait_until_gone(role->root_fd)) {
+		worker_report(action->worker, WORKER_NOTE, 0,
+			"the GPU container let %s go in %.1f ms", PEERMEM_MODULE,
+			(double) (clock_monotonic_us() - begun_us) / 1e3);
+		return 0;
+	}
+	/* Without an answer, what can be seen from here has to do. */
+	if (fs_read(role->root_fd, PEERMEM_ANSWER, ANSWER_SIZE, &answer, NULL) < 0 || !*answer)
+		return unload_peermem(action);
+	return action_fail(action, REASON_MODULE_IN_USE, -EBUSY,
+		"%s uses OFED, and the GPU container cannot let it go: %.700s", PEERMEM_MODULE,
+		answer);
 }

@@ -4,7 +4,7 @@
 #include "common/fs.h"
 #include "common/conf.h"
 #include "entrypoint/contract.h"
-#include "entrypoint/rdma/ready_flag.h"
+#include "entrypoint/rdma/ofed.h"
 #include "entrypoint/role/roles.h"
 #include "entrypoint/status/part.h"
 #include "module/sysmodule.h"
@@ -18,7 +18,7 @@ struct peermem {
 	long last_us;    /* the last time: from OFED being there to loaded */
 };
 
-/* Either of the two roles may be the one that follows OFED (entrypoint/rdma/follow.h). */
+/* Either of the two roles may be the one that follows OFED (entrypoint/rdma/peermem.h). */
 static void read_follower(int root_fd, struct peermem *peermem)
 {
 	static const char *const files[] = { GPU_STATE_FOLDER "/peermem.status",

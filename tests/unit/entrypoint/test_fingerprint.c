@@ -2,7 +2,7 @@
 #include "tests/unit/node_folder.h"
 
 #include "entrypoint/contract.h"
-#include "entrypoint/rdma/fingerprint.h"
+#include "entrypoint/rdma/ofed.h"
 #include "entrypoint/role/role.h"
 #include "entrypoint/role/roles.h"
 

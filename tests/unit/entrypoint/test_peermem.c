@@ -5,10 +5,9 @@
 #include <unistd.h>
 
 #include "entrypoint/contract.h"
-#include "entrypoint/rdma/ofed_wait.h"
-#include "entrypoint/rdma/ready_flag.h"
-#include "entrypoint/rdma/release.h"
-#include "entrypoint/rdma/variant.h"
+#include "entrypoint/rdma/ofed.h"
+#include "entrypoint/rdma/peermem.h"
+#include "entrypoint/role/pci.h"
 #include "entrypoint/role/role.h"
 #include "entrypoint/role/roles.h"
 #include "module/elf.h"
@@ -182,11 +181,11 @@ static void a_nic_is_a_pci_function_of_mellanox(void **state)
 {
 	const struct folder *folder = *state;
 
-	assert_true(ofed_has_nic(folder->fd)); /* nobody can see the bus */
+	assert_true(pci_has_vendor(folder->fd, CONTRACT_PCI_MELLANOX)); /* nobody can see the bus */
 	folder_write_text(folder, "sys/bus/pci/devices/0000:01:00.0/vendor", "0x10de\n");
-	assert_false(ofed_has_nic(folder->fd));
+	assert_false(pci_has_vendor(folder->fd, CONTRACT_PCI_MELLANOX));
 	folder_write_text(folder, "sys/bus/pci/devices/0000:02:00.0/vendor", "0x15b3\n");
-	assert_true(ofed_has_nic(folder->fd));
+	assert_true(pci_has_vendor(folder->fd, CONTRACT_PCI_MELLANOX));
 }
 
 static int hold(const struct folder *folder, const char *path)
