@@ -136,6 +136,15 @@ int fs_sync(int dir_fd, const char *path)
 	return fsync(fd) < 0 && errno != EINVAL ? -errno : 0;
 }
 
+int fs_copy(int dir_fd, const char *from, const char *to, size_t limit, mode_t mode)
+{
+	_cleanup_free_ char *data = NULL;
+	size_t size;
+	int r = fs_read(dir_fd, from, limit, &data, &size);
+
+	return r < 0 ? r : fs_write_atomic(dir_fd, to, data, size, mode);
+}
+
 int fs_write_output(const char *path, const void *data, size_t size)
 {
 	_cleanup_close_ int fd = -1;

@@ -30,9 +30,12 @@ int fs_read_line(int dir_fd, const char *path, char **ret_line) _must_check_;
 int fs_write_atomic(
 	int dir_fd, const char *path, const void *data, size_t size, mode_t mode) _must_check_;
 
+/* Replaces @to so by a copy of @from, which has at most @limit bytes (0: no limit). */
+int fs_copy(int dir_fd, const char *from, const char *to, size_t limit, mode_t mode) _must_check_;
+
 /*
- * The same for a file that a user names: what is there and is no regular file (a terminal, a pipe)
- * is written to, not replaced.
+ * fs_write_atomic() for a file that a user names: what is there and is no regular file (a
+ * terminal, a pipe) is written to, not replaced.
  */
 int fs_write_output(const char *path, const void *data, size_t size) _must_check_;
 

@@ -345,12 +345,8 @@ static int configure_fabric_manager(struct action *action)
 
 static int copy_licence(int root_fd, const char *from, const char *to, struct error *error)
 {
-	_cleanup_free_ char *data = NULL;
-	size_t size;
-	int r = fs_read(root_fd, from, LICENCE_MOST, &data, &size);
+	int r = fs_copy(root_fd, from, to, LICENCE_MOST, 0644);
 
-	if (r == 0)
-		r = fs_write_atomic(root_fd, to, data, size, 0644);
 	return r < 0 ? error_set_errno(error, r, "/%s to /%s", from, to) : 0;
 }
 

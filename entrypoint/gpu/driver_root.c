@@ -49,14 +49,20 @@ static const struct {
 	{ "nvidia-uvm", 1, "dev/nvidia-uvm-tools" },
 };
 
+/* How the driver wants its nodes: NVreg_DeviceFile{Mode,UID,GID}. */
 struct maker {
 	int root_fd;
-	const char *devices; /* /proc/devices */
-	/* NVreg_DeviceFile{Mode,UID,GID} */
 	mode_t mode;
 	uid_t owner;
 	gid_t group;
 };
+
+static long parameter(int root_fd, const char *name, long otherwise)
+{
+	long number = procfs_nvidia_parameter(root_fd, name);
+
+	return number < 0 ? otherwise : number;
+}
 
 /* Beside its place first, so that no reader ever finds none where one was. */
 static int make_node(
@@ -84,11 +90,11 @@ static int make_node(
 static int make_of_driver(const struct maker *maker, const char *driver, unsigned minor,
 	const char *path, struct error *error)
 {
-	int major = procfs_text_major(maker->devices, driver);
+	int major = procfs_major(maker->root_fd, driver);
 
 	/* Up to 545 one driver of this name stood before nvidia and nvidia-modeset. */
 	if (major < 0 && strcmp(driver, "nvidia-uvm") != 0)
-		major = procfs_text_major(maker->devices, "nvidia-frontend");
+		major = procfs_major(maker->root_fd, "nvidia-frontend");
 	if (major < 0)
 		return 0;
 	return make_node(maker, path, maker->mode, makedev((unsigned) major, minor), error);
@@ -121,7 +127,7 @@ static int make_gpus(const struct maker *maker, struct error *error)
 static int make_capabilities(const struct maker *maker, struct error *error)
 {
 	static const char *const names[] = { "mig/config", "mig/monitor" };
-	int major = procfs_text_major(maker->devices, "nvidia-caps");
+	int major = procfs_major(maker->root_fd, "nvidia-caps");
 	int r;
 
 	if (!fs_exists(maker->root_fd, CAPABILITIES "/mig"))
@@ -147,25 +153,6 @@ static int make_capabilities(const struct maker *maker, struct error *error)
 	return 0;
 }
 
-/* One of the driver's params. */
-static long parameter(const char *params, const char *name, long otherwise)
-{
-	char value[64];
-	long number;
-
-	procfs_text_value(params, name, value, sizeof(value));
-	number = procfs_number(value);
-	return number < 0 ? otherwise : number;
-}
-
-/* What cannot be read is empty. */
-static char *read_text(int root_fd, const char *path)
-{
-	char *text = NULL;
-
-	return fs_read(root_fd, path, 0, &text, NULL) < 0 ? strdup("") : text;
-}
-
 /*
  * Makes the nodes of what /proc/devices and /proc/driver/nvidia list now: GPUs, the control device,
  * modesetting, unified memory, and the MIG capabilities. One that is right already is left alone.
@@ -174,18 +161,16 @@ static char *read_text(int root_fd, const char *path)
  */
 static int make_nodes(int root_fd, struct error *error)
 {
-	_cleanup_free_ char *params = read_text(root_fd, PROCFS_NVIDIA "/params");
-	_cleanup_free_ char *devices = read_text(root_fd, "proc/devices");
-	struct maker maker = { .root_fd = root_fd, .devices = devices };
+	const struct maker maker = {
+		.root_fd = root_fd,
+		.mode = (mode_t) parameter(root_fd, "DeviceFileMode", 0666) & 0777,
+		.owner = (uid_t) parameter(root_fd, "DeviceFileUID", 0),
+		.group = (gid_t) parameter(root_fd, "DeviceFileGID", 0),
+	};
 	int r;
 
-	if (!params || !devices)
-		return error_set_errno(error, -ENOMEM, "device nodes");
-	if (parameter(params, "ModifyDeviceFiles", 1) == 0)
+	if (parameter(root_fd, "ModifyDeviceFiles", 1) == 0)
 		return 0;
-	maker.mode = (mode_t) parameter(params, "DeviceFileMode", 0666) & 0777;
-	maker.owner = (uid_t) parameter(params, "DeviceFileUID", 0);
-	maker.group = (gid_t) parameter(params, "DeviceFileGID", 0);
 	for (size_t i = 0; i < ARRAY_SIZE(fixed_nodes); i++) {
 		r = make_of_driver(&maker, fixed_nodes[i].driver, fixed_nodes[i].minor,
 			fixed_nodes[i].path, error);
@@ -199,19 +184,15 @@ static int make_nodes(int root_fd, struct error *error)
 /* The sources show the symvers of the image's first kernel until then. */
 static int choose_symvers(const struct role *role, struct error *error)
 {
-	_cleanup_free_ char *text = NULL;
 	char from[PATH_MAX], to[PATH_MAX];
-	size_t size;
 	int r;
 
 	(void) snprintf(
 		from, sizeof(from), KERNEL_FACTS_FOLDER "/%s/" KERNEL_FACTS_NVIDIA, role->krel);
 	(void) snprintf(to, sizeof(to), "usr/src/nvidia-%s/Module.symvers", role->image.version);
-	r = fs_read(role->root_fd, from, 0, &text, &size);
-	if (r == -ENOENT)
+	if (!fs_exists(role->root_fd, from))
 		return 0;
-	if (r == 0)
-		r = fs_write_atomic(role->root_fd, to, text, size, 0644);
+	r = fs_copy(role->root_fd, from, to, 0, 0644);
 	return r < 0 ? error_set_errno(error, r, "/%s from /%s", to, from) : 0;
 }
 

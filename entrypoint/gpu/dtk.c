@@ -32,9 +32,14 @@
 
 /* ---- the driver's container */
 
+static int shared_failed(struct action *action, enum reason reason, int code, const char *cure)
+{
+	return action_fail(action, reason, code, "/" SHARED ": %s%s", strerror(-code), cure);
+}
+
 /*
- * The toolkit's container is started again when it fails, and tries again: its last word is old by
- * then. What it has built is still good, for the folder goes with the pod.
+ * The toolkit's container is started again when it fails, and tries again: what it said last is old
+ * by then. What it has built is still good, for the folder goes with the pod.
  */
 static int clear(struct action *action)
 {
@@ -50,19 +55,10 @@ static int clear(struct action *action)
 	}
 	if (r == 0 && unlinkat(role->root_fd, BROKEN, 0) < 0 && errno != ENOENT)
 		r = -errno;
-	return r < 0 ? action_fail(action, REASON_MOUNT_FAILED, r,
-			       "/" SHARED ": %s: the operator's emptyDir has to be mounted there",
-			       strerror(-r))
-		     : 0;
-}
-
-static int copy_program(const struct role *role)
-{
-	_cleanup_free_ char *data = NULL;
-	size_t size;
-	int r = fs_read(role->root_fd, "proc/self/exe", 0, &data, &size);
-
-	return r < 0 ? r : fs_write_atomic(role->root_fd, PROGRAM, data, size, 0755);
+	if (r == 0)
+		return 0;
+	return shared_failed(action, REASON_MOUNT_FAILED, r,
+		": the operator's emptyDir has to be mounted there");
 }
 
 static int prepare(struct action *action)
@@ -75,14 +71,13 @@ static int prepare(struct action *action)
 		return action_reason(action, REASON_NO_MODULES_FOR_KERNEL, r);
 	r = kit_copy(role->root_fd, &kit, KIT);
 	if (r == 0)
-		r = copy_program(role);
+		r = fs_copy(role->root_fd, "proc/self/exe", PROGRAM, 0, 0755);
 	if (r == 0)
 		r = fs_write_atomic(role->root_fd, PREPARED, "", 0, 0644);
-	return r < 0 ? action_fail(action, REASON_BUILD_FAILED, r, "/" SHARED ": %s", strerror(-r))
-		     : 0;
+	return r < 0 ? shared_failed(action, REASON_BUILD_FAILED, r, "") : 0;
 }
 
-/* 1 while nothing is there; the toolkit's own word when it failed. */
+/* 1 while nothing is there; what the toolkit says when it failed. */
 static int look_for(struct action *action, const char *flag, const char *what)
 {
 	struct role *role = action->role;
@@ -92,11 +87,11 @@ static int look_for(struct action *action, const char *flag, const char *what)
 	(void) events_watch_file(&role->events, "/" BUILT);
 	if (fs_exists(role->root_fd, flag) || fs_exists(role->root_fd, BUILT))
 		return 0;
-	if (fs_read(role->root_fd, BROKEN, ERROR_TEXT_SIZE, &why, NULL) == 0)
-		return action_fail(action, REASON_BUILD_FAILED, -EIO,
-			"in the driver toolkit's container: %.900s",
-			*why ? why : "it says no more than that it cannot (see its log)");
-	return action_missing(action, REASON_BUILD_FAILED, "%s", what);
+	if (fs_read(role->root_fd, BROKEN, ERROR_TEXT_SIZE, &why, NULL) < 0)
+		return action_missing(action, REASON_BUILD_FAILED, "%s", what);
+	return action_fail(action, REASON_BUILD_FAILED, -EIO,
+		"in the driver toolkit's container: %.900s",
+		*why ? why : "it says no more than that it cannot (see its log)");
 }
 
 static int wait_start(struct action *action)
@@ -129,7 +124,7 @@ static int take(struct action *action)
 }
 
 /* The operator says when the node's release has no toolkit: this container compiles then. */
-static bool has_none(const void *context)
+static bool uses_toolkit(const void *context)
 {
 	const struct role *role = context;
 
@@ -138,25 +133,25 @@ static bool has_none(const void *context)
 
 static const struct step driver_steps[] = {
 	{ .name = "identify-kernel", .perform = nodebuild_identify },
-	{ .name = "clear-toolkit", .wanted = has_none, .perform = clear },
+	{ .name = "clear-toolkit", .wanted = uses_toolkit, .perform = clear },
 	{ .name = "prepare-toolkit",
-		.wanted = has_none,
+		.wanted = uses_toolkit,
 		.kind = STEP_WORKER,
 		.perform = prepare,
 		.deadline_ms = 300 * 1000,
 		.stoppable = true },
 	{ .name = "wait-toolkit",
-		.wanted = has_none,
+		.wanted = uses_toolkit,
 		.kind = STEP_WAIT,
 		.perform = wait_start,
 		.deadline_ms = START_DEADLINE_MS },
 	{ .name = "wait-modules",
-		.wanted = has_none,
+		.wanted = uses_toolkit,
 		.kind = STEP_WAIT,
 		.perform = wait_build,
 		.deadline_ms = BUILD_DEADLINE_MS },
 	{ .name = "take-modules",
-		.wanted = has_none,
+		.wanted = uses_toolkit,
 		.kind = STEP_WORKER,
 		.perform = take,
 		.deadline_ms = 300 * 1000 },
@@ -194,15 +189,13 @@ static int give(struct action *action)
 	const struct role *role = action->role;
 	int r = nodebuild_compile(action, MODULES);
 
-	if (r < 0) {
-		if (fs_write_atomic(role->root_fd, BROKEN, action->error.text,
-			    strlen(action->error.text), 0644) < 0)
-			worker_report(action->worker, WORKER_NOTE, 0,
-				"/" BROKEN
-				" cannot be written: the driver's container is not told");
-		return r;
-	}
-	return action_write(action, BUILT, "");
+	if (r == 0)
+		return action_write(action, BUILT, "");
+	if (fs_write_atomic(role->root_fd, BROKEN, action->error.text, strlen(action->error.text),
+		    0644) < 0)
+		worker_report(action->worker, WORKER_NOTE, 0,
+			"/" BROKEN " cannot be written: the driver's container does not know");
+	return r;
 }
 
 static const struct step toolkit_steps[] = {

@@ -214,11 +214,7 @@ static void remove_file(const struct role *role, const char *path)
 
 static int copy_file(const struct role *role, const char *from, const char *to)
 {
-	_cleanup_free_ char *text = NULL;
-	size_t size = 0;
-	int r = fs_read(role->root_fd, from, FINGERPRINT_SIZE, &text, &size);
-
-	return r < 0 ? r : fs_write_atomic(role->root_fd, to, text, size, 0644);
+	return fs_copy(role->root_fd, from, to, FINGERPRINT_SIZE, 0644);
 }
 
 int fast_path_recognise(struct action *action)

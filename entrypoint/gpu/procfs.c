@@ -6,60 +6,59 @@
 
 #include "common/fs.h"
 
-static void copy_trimmed(const char *text, size_t length, char *value, size_t size)
-{
-	while (length && strchr(" \t", *text))
-		text++, length--;
-	while (length && strchr(" \t\r", text[length - 1]))
-		length--;
-	(void) snprintf(value, size, "%.*s", (int) length, text);
-}
-
-void procfs_text_value(const char *text, const char *key, char *value, size_t size)
-{
-	size_t key_length = strlen(key);
-
-	value[0] = '\0';
-	for (const char *line = text; *line;) {
-		size_t length = strcspn(line, "\n");
-
-		if (length > key_length && strncmp(line, key, key_length) == 0 &&
-			line[key_length] == ':') {
-			copy_trimmed(line + key_length + 1, length - key_length - 1, value, size);
-			return;
-		}
-		line += length + (line[length] == '\n');
-	}
-}
-
 void procfs_value(int root_fd, const char *path, const char *key, char *value, size_t size)
 {
 	_cleanup_free_ char *text = NULL;
+	size_t key_length = strlen(key);
 
 	value[0] = '\0';
-	if (fs_read(root_fd, path, 0, &text, NULL) == 0)
-		procfs_text_value(text, key, value, size);
+	if (fs_read(root_fd, path, 0, &text, NULL) < 0)
+		return;
+	for (const char *line = text; *line;) {
+		size_t length = strcspn(line, "\n");
+		const char *end = line + length;
+
+		if (length > key_length && strncmp(line, key, key_length) == 0 &&
+			line[key_length] == ':') {
+			line += key_length + 1;
+			line += strspn(line, " \t");
+			while (end > line && strchr(" \t\r", end[-1]))
+				end--;
+			(void) snprintf(value, size, "%.*s", (int) (end - line), line);
+			return;
+		}
+		line = end + (*end == '\n');
+	}
 }
 
-long procfs_number(const char *text)
+static long value_number(int root_fd, const char *path, const char *key)
 {
+	char value[64];
 	char *end;
-	long number = strtol(text, &end, 10);
+	long number;
 
-	return end == text || *end ? -1 : number;
+	procfs_value(root_fd, path, key, value, sizeof(value));
+	number = strtol(value, &end, 10);
+	return end == value || *end ? -1 : number;
 }
 
 long procfs_nvidia_parameter(int root_fd, const char *name)
 {
-	char value[64];
+	return value_number(root_fd, PROCFS_NVIDIA "/params", name);
+}
 
-	procfs_value(root_fd, PROCFS_NVIDIA "/params", name, value, sizeof(value));
-	return procfs_number(value);
+long procfs_capability_minor(int root_fd, const char *path)
+{
+	return value_number(root_fd, path, "DeviceFileMinor");
 }
 
 /* "242 nvidia-caps-imex-channels"; block devices follow in a list of their own. */
-int procfs_text_major(const char *text, const char *name)
+int procfs_major(int root_fd, const char *name)
 {
+	_cleanup_free_ char *text = NULL;
+
+	if (fs_read(root_fd, "proc/devices", 0, &text, NULL) < 0)
+		return -1;
 	for (const char *line = text; *line && strncmp(line, "Block", strlen("Block")) != 0;) {
 		size_t length = strcspn(line, "\n");
 		char *after;
@@ -72,20 +71,4 @@ int procfs_text_major(const char *text, const char *name)
 		line += length + (line[length] == '\n');
 	}
 	return -1;
-}
-
-int procfs_major(int root_fd, const char *name)
-{
-	_cleanup_free_ char *text = NULL;
-
-	return fs_read(root_fd, "proc/devices", 0, &text, NULL) < 0 ? -1
-								    : procfs_text_major(text, name);
-}
-
-long procfs_capability_minor(int root_fd, const char *path)
-{
-	char value[32];
-
-	procfs_value(root_fd, path, "DeviceFileMinor", value, sizeof(value));
-	return procfs_number(value);
 }

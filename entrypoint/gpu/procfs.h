@@ -16,20 +16,11 @@
  */
 void procfs_value(int root_fd, const char *path, const char *key, char *value, size_t size);
 
-/* The same of a text that was read: for who asks it more than once. */
-void procfs_text_value(const char *text, const char *key, char *value, size_t size);
-
 /* The same of /proc/driver/nvidia/params, as a number; -1 when it is not known. */
 long procfs_nvidia_parameter(int root_fd, const char *name);
 
 /* The major number of the character device driver @name in /proc/devices, or -1. */
 int procfs_major(int root_fd, const char *name);
-
-/* The same of its text. */
-int procfs_text_major(const char *text, const char *name);
-
-/* The number in @text, which is nothing else; or -1. */
-long procfs_number(const char *text);
 
 /* The minor that a capability file of the driver names (DeviceFileMinor), or -1. */
 long procfs_capability_minor(int root_fd, const char *path);

@@ -54,14 +54,15 @@ static int wait_driver(struct action *action)
 static int prove(struct action *action)
 {
 	const struct sidecar *sidecar = sidecar_of(action->role);
+	const struct role *role = &sidecar->role;
 
 	if (is_loaded(sidecar))
 		return 0;
-	if (!strv_contains(&sidecar->role.driver_modules, *sidecar->module))
+	if (!strv_contains(&role->driver_modules, *sidecar->module))
 		return action_fail(action, REASON_WILL_NOT_LOAD, -ENOENT,
 			"this image has no module %s for %s: build it with slipway build %s "
 			"SOURCE, or take the vendor's own image for this container",
-			*sidecar->module, sidecar->role.krel, sidecar->option);
+			*sidecar->module, role->krel, sidecar->option);
 	return prove_modules(action, sidecar->module, 1, 1);
 }
 
@@ -69,13 +70,11 @@ static int load(struct action *action)
 {
 	const struct sidecar *sidecar = sidecar_of(action->role);
 
-	if (is_loaded(sidecar)) {
-		worker_report(action->worker, WORKER_NOTE, 0,
-			"%s is loaded already, by the driver container: nothing to do",
-			*sidecar->module);
-		return 0;
-	}
-	return role_load(action, sidecar->module, 1, 1);
+	if (!is_loaded(sidecar))
+		return role_load(action, sidecar->module, 1, 1);
+	worker_report(action->worker, WORKER_NOTE, 0,
+		"%s is loaded already, by the driver container: nothing to do", *sidecar->module);
+	return 0;
 }
 
 /* The driver container unloads what holds its modules itself: nothing here is undone. */

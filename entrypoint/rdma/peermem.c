@@ -131,14 +131,10 @@ static bool fits(struct role *role, const char *folder, uint32_t crc)
 
 static int copy(int root_fd, const char *folder, const char *file, const char *to)
 {
-	_cleanup_free_ char *data = NULL;
 	char from[VARIANT_PATH_SIZE];
-	size_t size;
-	int r;
 
 	(void) snprintf(from, sizeof(from), "%s/%s", folder, file);
-	r = fs_read(root_fd, from, MODULE_SIZE_MAX, &data, &size);
-	return r < 0 ? r : fs_write_atomic(root_fd, to, data, size, 0644);
+	return fs_copy(root_fd, from, to, MODULE_SIZE_MAX, 0644);
 }
 
 /* Copies the module, and the list of the OFED that it is bound to, where there is one. */
