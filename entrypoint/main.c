@@ -11,8 +11,7 @@
 #include "entrypoint/engine/kill_point.h"
 #include "entrypoint/engine/reason.h"
 #include "entrypoint/role/roles.h"
-#include "entrypoint/gpu/dtk.h"
-#include "entrypoint/gpu/sidecar.h"
+#include "entrypoint/status/metrics.h"
 #include "entrypoint/status/status.h"
 
 #define VERSION "0.1.0"
@@ -69,13 +68,18 @@ static const char usage[] =
 struct verb {
 	const char *program; /* the name it is called by */
 	const char *name;
-	int (*run)(int root_fd, char *const *arguments);
+	role_main *run;
 	enum {
 		TAKES_ARGUMENTS,
 		TAKES_NONE,
 		IS_PROBE, /* neither: runs beside a role, whose container's last word is not its own
 			   */
 	} kind;
+};
+
+static const struct role_hooks metrics = {
+	.changed = metrics_changed,
+	.look = metrics_watch,
 };
 
 static const struct verb verbs[] = {
@@ -183,7 +187,7 @@ static int run_verb(int root_fd, const struct verb *verb, char *const *arguments
 	char text[256];
 
 	if (verb->kind == TAKES_ARGUMENTS || !*arguments)
-		return verb->run(root_fd, arguments);
+		return verb->run(root_fd, arguments, &metrics);
 	(void) snprintf(text, sizeof(text), "%s %s takes no \"%.64s\": it has no arguments",
 		verb->program, verb->name, *arguments);
 	return usage_error(root_fd, verb->program, verb->kind != IS_PROBE, text);
@@ -231,7 +235,7 @@ static int run(const char *program, const char *name, char *const *argv)
 	if (is_option(name, "status"))
 		return run_status(root_fd, program, argv + 2);
 	if (init && root_fd >= 0)
-		return init->run(root_fd, argv + 1);
+		return init->run(root_fd, argv + 1, &metrics);
 	return verb && root_fd >= 0 ? run_verb(root_fd, verb, argv + 2)
 				    : no_verb(root_fd, program, name);
 }

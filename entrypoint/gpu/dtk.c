@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "entrypoint/gpu/dtk.h"
-
+/*
+ * OpenShift: the driver container and the driver toolkit's container, which has headers and
+ * compiler of the node's kernel, as a pair. They meet in a folder that both have mounted. Source:
+ * NVIDIA gpu-driver-container, rhel9/ocp_dtk_entrypoint, whose flags these are; gpu-operator
+ * manifests/state-driver/0500_daemonset.yaml, which waits for the first of them.
+ */
 #include <fcntl.h>
 #include <string.h>
 
@@ -11,7 +15,6 @@
 #include "entrypoint/node_build/node_cache.h"
 #include "entrypoint/node_build/nodebuild.h"
 #include "entrypoint/role/roles.h"
-#include "entrypoint/status/metrics.h"
 
 #define SHARED   "mnt/shared-nvidia-driver-toolkit"
 #define KIT      SHARED "/kit"
@@ -157,12 +160,12 @@ static const struct step driver_steps[] = {
 		.deadline_ms = 300 * 1000 },
 };
 
-int dtk_driver_main(int root_fd, char *const *arguments)
+int dtk_driver_main(int root_fd, char *const *arguments, const struct role_hooks *hooks)
 {
 	struct role role = {
 		.build = &nodebuild_gpu,
 		.is_built_here = nodebuild_wanted,
-		.on_change = metrics_changed,
+		.hooks = hooks,
 		.name = "toolkit",
 		.state_folder = GPU_STATE_FOLDER,
 		.host_root = "/" CONTRACT_GPU_HOST_ROOT,
@@ -173,7 +176,7 @@ int dtk_driver_main(int root_fd, char *const *arguments)
 	int code = role_run(&role, driver_steps, ARRAY_SIZE(driver_steps));
 
 	/* A signal ends it here, with everything undone. */
-	return code != 0 || role.events.stop_count ? code : gpu_main(root_fd, arguments);
+	return code != 0 || role.events.stop_count ? code : gpu_main(root_fd, arguments, hooks);
 }
 
 /* ---- the toolkit's container */
@@ -211,7 +214,7 @@ static const struct step toolkit_steps[] = {
 		.undo_deadline_ms = 60 * 1000 },
 };
 
-int dtk_build_main(int root_fd, char *const *arguments)
+int dtk_build_main(int root_fd, char *const *arguments, const struct role_hooks *hooks)
 {
 	static const struct nodebuild toolkit = {
 		.recipe = "nvidia",
@@ -222,7 +225,7 @@ int dtk_build_main(int root_fd, char *const *arguments)
 	struct role role = {
 		.build = &toolkit,
 		.is_built_here = nodebuild_wanted,
-		.on_change = metrics_changed,
+		.hooks = hooks,
 		.name = "toolkit-build",
 		.state_folder = SHARED "/slipway",
 		.host_root = "/" CONTRACT_GPU_HOST_ROOT,

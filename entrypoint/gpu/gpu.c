@@ -12,7 +12,6 @@
 #include "entrypoint/role/modset.h"
 #include "entrypoint/role/prove.h"
 #include "entrypoint/role/roles.h"
-#include "entrypoint/status/metrics.h"
 #include "module/sysmodule.h"
 
 /* A build on the node: the largest driver with one job takes some 20 minutes. */
@@ -248,10 +247,9 @@ static const struct watch gpu_watches[] = {
 	{ "peermem", peermem_follow },
 	{ "daemons", gpu_daemons_watch },
 	{ "fingerprint", fast_path_watch },
-	{ "metrics", metrics_watch },
 };
 
-int gpu_main(int root_fd, char *const *arguments)
+int gpu_main(int root_fd, char *const *arguments, const struct role_hooks *hooks)
 {
 	struct gpu gpu = { .role = {
 				   .name = "gpu",
@@ -263,7 +261,7 @@ int gpu_main(int root_fd, char *const *arguments)
 				   .devices = gpu_devices,
 				   .build = &nodebuild_gpu,
 				   .is_built_here = nodebuild_wanted,
-				   .on_change = metrics_changed,
+				   .hooks = hooks,
 				   .prove_peer = fingerprint_for_proof,
 				   .peermem = &gpu.peermem,
 				   .root_fd = root_fd,

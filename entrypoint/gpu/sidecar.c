@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "entrypoint/gpu/sidecar.h"
-
+/*
+ * The GPU pod's containers for GPUDirect Storage and GDRCopy, when their image is ours: their
+ * module is loaded as soon as the driver is there, and again when the driver was loaded anew. The
+ * driver container loads both itself when its image has them; then there is nothing left to do.
+ * Their probes ask `lsmod` (gpu-operator manifests/state-driver/0500_daemonset.yaml).
+ */
 #include "common/fs.h"
 #include "entrypoint/contract.h"
 #include "entrypoint/role/modset.h"
 #include "entrypoint/role/prove.h"
 #include "entrypoint/rdma/ofed.h"
 #include "entrypoint/role/role.h"
-#include "entrypoint/status/metrics.h"
 #include "entrypoint/role/roles.h"
 #include "module/sysmodule.h"
 
@@ -115,7 +118,8 @@ static const struct watch sidecar_watches[] = {
 	{ "driver", follow_driver },
 };
 
-static int run(int root_fd, const char *name, const char *const *module, const char *option)
+static int run(int root_fd, const struct role_hooks *hooks, const char *name,
+	const char *const *module, const char *option)
 {
 	struct sidecar sidecar = {
 		.role = {
@@ -123,7 +127,7 @@ static int run(int root_fd, const char *name, const char *const *module, const c
 			.state_folder = GPU_STATE_FOLDER,
 			.host_root = "/" CONTRACT_GPU_HOST_ROOT,
 			.root_fd = root_fd,
-			.on_change = metrics_changed,
+			.hooks = hooks,
 			.prove_peer = fingerprint_for_proof,
 			.watches = sidecar_watches,
 			.watch_count = ARRAY_SIZE(sidecar_watches),
@@ -135,18 +139,18 @@ static int run(int root_fd, const char *name, const char *const *module, const c
 	return role_run(&sidecar.role, sidecar_steps, ARRAY_SIZE(sidecar_steps));
 }
 
-int gds_main(int root_fd, char *const *arguments)
+int gds_main(int root_fd, char *const *arguments, const struct role_hooks *hooks)
 {
 	static const char *const module[] = { "nvidia_fs" };
 
 	(void) arguments;
-	return run(root_fd, "gds", module, "--nvidia-fs");
+	return run(root_fd, hooks, "gds", module, "--nvidia-fs");
 }
 
-int gdrcopy_main(int root_fd, char *const *arguments)
+int gdrcopy_main(int root_fd, char *const *arguments, const struct role_hooks *hooks)
 {
 	static const char *const module[] = { "gdrdrv" };
 
 	(void) arguments;
-	return run(root_fd, "gdrcopy", module, "--gdrcopy");
+	return run(root_fd, hooks, "gdrcopy", module, "--gdrcopy");
 }

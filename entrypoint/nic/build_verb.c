@@ -6,7 +6,6 @@
 #include "entrypoint/contract.h"
 #include "entrypoint/nic/nic.h"
 #include "entrypoint/role/roles.h"
-#include "entrypoint/status/metrics.h"
 
 static int identify(struct action *action)
 {
@@ -38,7 +37,7 @@ static int read_inputs(struct role *role, struct error *error)
 			       &nic->build, role->root_fd, &nic->inputs, &role->build, error);
 }
 
-int nic_build_main(int root_fd, char *const *arguments)
+int nic_build_main(int root_fd, char *const *arguments, const struct role_hooks *hooks)
 {
 	struct nic nic = {
 		.role = {
@@ -50,7 +49,7 @@ int nic_build_main(int root_fd, char *const *arguments)
 			.options = { .verb = "build" },
 			.read_inputs = read_inputs,
 			.is_built_here = nodebuild_wanted,
-			.on_change = metrics_changed,
+			.hooks = hooks,
 			.once = true,
 		},
 		.lock_fd = -1,

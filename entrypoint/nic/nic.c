@@ -14,7 +14,6 @@
 #include "entrypoint/rdma/ofed.h"
 #include "entrypoint/rdma/peermem.h"
 #include "entrypoint/role/prove.h"
-#include "entrypoint/status/metrics.h"
 
 /* mlx5_core waits for each card's firmware, one after the other. */
 #define LOAD_DEADLINE_MS (600 * 1000)
@@ -327,10 +326,9 @@ static int read_inputs(struct role *role, struct error *error)
 
 static const struct watch nic_watches[] = {
 	{ "modules", nic_watch },
-	{ "metrics", metrics_watch },
 };
 
-int nic_main(int root_fd, char *const *arguments)
+int nic_main(int root_fd, char *const *arguments, const struct role_hooks *hooks)
 {
 	struct nic nic = {
 		.role = {
@@ -344,7 +342,7 @@ int nic_main(int root_fd, char *const *arguments)
 			.root_fd = root_fd,
 			.read_inputs = read_inputs,
 			.is_built_here = nodebuild_wanted,
-			.on_change = metrics_changed,
+			.hooks = hooks,
 			.prove_peer = fingerprint_for_proof,
 			.watches = nic_watches,
 			.watch_count = ARRAY_SIZE(nic_watches),
@@ -355,7 +353,7 @@ int nic_main(int root_fd, char *const *arguments)
 	int exit_code;
 
 	if (arguments && arguments[0] && strcmp(arguments[0], nic_mode_name(NIC_DTK_BUILD)) == 0)
-		return nic_dtk_main(root_fd, arguments + 1);
+		return nic_dtk_main(root_fd, arguments + 1, hooks);
 	exit_code = role_run(&nic.role, nic_steps, ARRAY_SIZE(nic_steps));
 	if (nic.lock_fd >= 0)
 		lock_let_go(root_fd, nic.inputs.lock_file, nic.lock_fd);
@@ -366,17 +364,12 @@ int nic_main(int root_fd, char *const *arguments)
 	return exit_code;
 }
 
-static int run_mode(int root_fd, enum nic_mode mode)
+int nic_sources_main(int root_fd, char *const *arguments, const struct role_hooks *hooks)
 {
 	char name[16];
-	char *arguments[] = { name, NULL };
+	char *mode[] = { name, NULL };
 
-	(void) snprintf(name, sizeof(name), "%s", nic_mode_name(mode));
-	return nic_main(root_fd, arguments);
-}
-
-int nic_sources_main(int root_fd, char *const *arguments)
-{
 	(void) arguments;
-	return run_mode(root_fd, NIC_SOURCES);
+	(void) snprintf(name, sizeof(name), "%s", nic_mode_name(NIC_SOURCES));
+	return nic_main(root_fd, mode, hooks);
 }

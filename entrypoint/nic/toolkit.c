@@ -13,7 +13,6 @@
 #include "entrypoint/node_build/nodebuild.h"
 #include "entrypoint/node_build/run.h"
 #include "entrypoint/role/roles.h"
-#include "entrypoint/status/metrics.h"
 
 /* ---- the driver's container */
 
@@ -301,7 +300,7 @@ static int read_inputs(struct role *role, struct error *error)
 	return r < 0 ? r : nic_build_settings(&toolkit->inputs, &toolkit->build.settings, error);
 }
 
-int nic_dtk_main(int root_fd, char *const *arguments)
+int nic_dtk_main(int root_fd, char *const *arguments, const struct role_hooks *hooks)
 {
 	struct toolkit toolkit = {
 		.role = {
@@ -313,7 +312,7 @@ int nic_dtk_main(int root_fd, char *const *arguments)
 			.options = { .verb = "dtk-build" },
 			.read_inputs = read_inputs,
 			.is_built_here = nodebuild_wanted,
-			.on_change = metrics_changed,
+			.hooks = hooks,
 			.build = &toolkit.build,
 		},
 		.build = { .recipe = "ofed", .role = "nic", .in_place = true },

@@ -7,7 +7,6 @@
 #include "entrypoint/contract.h"
 #include "entrypoint/node_build/nodebuild.h"
 #include "entrypoint/role/roles.h"
-#include "entrypoint/status/metrics.h"
 
 /* For an OFED whose headers are here already, and that no nvidia-peermem was made for. */
 static bool wants_peermem(const void *context)
@@ -56,7 +55,7 @@ static const struct step build_steps[] = {
 		.undo_deadline_ms = 60 * 1000 },
 };
 
-int build_main(int root_fd, char *const *arguments)
+int build_main(int root_fd, char *const *arguments, const struct role_hooks *hooks)
 {
 	struct role role = {
 		.name = "build",
@@ -64,7 +63,7 @@ int build_main(int root_fd, char *const *arguments)
 		.host_root = "/" CONTRACT_GPU_HOST_ROOT,
 		.build = &nodebuild_gpu,
 		.is_built_here = nodebuild_wanted,
-		.on_change = metrics_changed,
+		.hooks = hooks,
 		.root_fd = root_fd,
 		.arguments = arguments,
 		.options = { .verb = "build" },

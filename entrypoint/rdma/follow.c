@@ -18,7 +18,6 @@
 #include "entrypoint/node_build/nodebuild.h"
 #include "entrypoint/rdma/ofed.h"
 #include "entrypoint/rdma/peermem.h"
-#include "entrypoint/status/metrics.h"
 #include "module/sysmodule.h"
 
 #define LOAD_DEADLINE_MS    (600 * 1000)
@@ -383,7 +382,7 @@ static const struct watch peermem_watches[] = {
 	{ "peermem", peermem_follow },
 };
 
-int peermem_main(int root_fd, char *const *arguments)
+int peermem_main(int root_fd, char *const *arguments, const struct role_hooks *hooks)
 {
 	struct peermem_state state = { .always = true };
 	struct role role = {
@@ -393,7 +392,7 @@ int peermem_main(int root_fd, char *const *arguments)
 		.build = &nodebuild_gpu,
 		.root_fd = root_fd,
 		.is_built_here = nodebuild_wanted,
-		.on_change = metrics_changed,
+		.hooks = hooks,
 		.prove_peer = fingerprint_for_proof,
 		.peermem = &state,
 		.watches = peermem_watches,
@@ -458,7 +457,7 @@ static const char *excuse(const struct role *role)
  * The liveness probe ends the container at its first failure: it may fail only where a new start
  * would be of use, or where someone has to look. The kubelet shows what a failing probe prints.
  */
-int peermem_probe(int root_fd, char *const *arguments)
+int peermem_probe(int root_fd, char *const *arguments, const struct role_hooks *hooks)
 {
 	struct role role = { .name = "probe", .root_fd = root_fd };
 	_cleanup_free_ char *text = NULL;
@@ -467,7 +466,7 @@ int peermem_probe(int root_fd, char *const *arguments)
 	const char *why;
 	bool stale;
 
-	(void) arguments;
+	(void) arguments, (void) hooks;
 	if (sysmodule_is_live(root_fd, PEERMEM_MODULE))
 		return 0;
 	(void) options_read(&role.options, NULL, &ignored);

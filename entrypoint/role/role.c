@@ -220,6 +220,8 @@ static void serve(struct role *role)
 
 		for (size_t i = 0; i < role->watch_count && !role->events.stop_count; i++)
 			role->watches[i].look(role, happened, &wake_ms);
+		if (role->hooks && !role->events.stop_count)
+			role->hooks->look(role, happened, &wake_ms);
 		happened = next_event(role, wake_ms);
 	}
 }
@@ -276,7 +278,7 @@ int role_run(struct role *role, const struct step *steps, size_t step_count)
 
 	role->lock_fd = -1;
 	log_prepare(&role->log, role->root_fd, role->name, role->state_folder);
-	role->log.changed = role->on_change;
+	role->log.changed = role->hooks ? role->hooks->changed : NULL;
 	if (events_open(&role->events, &error) < 0)
 		return refuse(role, REASON_INTERNAL, &error);
 	if (options_read(&role->options, role->arguments, &error) < 0)

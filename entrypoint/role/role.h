@@ -8,6 +8,7 @@
 #include "entrypoint/image.h"
 #include "entrypoint/options.h"
 #include "entrypoint/engine/plan.h"
+#include "entrypoint/role/roles.h"
 #include "module/elf.h"
 
 #define ROLE_KREL_SIZE 65 /* struct utsname's release */
@@ -46,8 +47,7 @@ struct role {
 	 * step make the modules? role_identify() does not fail then.
 	 */
 	bool (*is_built_here)(const void *role);
-	/* Called when the state changed, or what is waited for (metrics_changed()); or NULL. */
-	void (*on_change)(const struct log *log);
+	const struct role_hooks *hooks; /* or NULL */
 	/* What the node's OFED says of itself (fingerprint_for_proof()); or NULL. */
 	int (*prove_peer)(const struct role *role, struct prove_peer *ret);
 	struct peermem_state *peermem; /* of the roles that load nvidia-peermem, else NULL */

@@ -1,22 +1,38 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The roles: each runs until it is stopped and returns the exit code. @root_fd is of "/";
- * @arguments are what follows the verb on the command line, NULL at the end.
- */
+/* The roles, and where they keep their state. */
 #pragma once
 
-int gpu_main(int root_fd, char *const *arguments);         /* gpu.c: nvidia-driver init */
-int nic_main(int root_fd, char *const *arguments);         /* nic.c: nic-driver precompiled */
-int nic_sources_main(int root_fd, char *const *arguments); /* nic-driver sources */
-int nic_dtk_main(int root_fd, char *const *arguments);     /* nic/toolkit.c: nic-driver dtk-build */
-int nic_build_main(int root_fd, char *const *arguments);   /* nic/build_verb.c: nic-driver build */
-int peermem_main(
-	int root_fd, char *const *arguments); /* peermem.c: nvidia-driver reload_nvidia_peermem */
-int peermem_probe(int root_fd,
-	char *const
-		*arguments); /* peermem.c: nvidia-driver probe_nvidia_peermem; returns at once */
+#include <stdint.h>
 
-int build_main(int root_fd, char *const *arguments); /* nodebuild/build.c: nvidia-driver build */
+struct log;
+struct role;
+
+/* What the program adds to a role that knows nothing of it: its metrics. */
+struct role_hooks {
+	/* The state, the reason or what is waited for changed. */
+	void (*changed)(const struct log *log);
+	/* As a watch (role.h), after the role's own. */
+	void (*look)(struct role *role, unsigned happened, uint64_t *wake_ms);
+};
+
+/*
+ * Each runs until it is stopped and returns the exit code. @root_fd is of "/"; @arguments are what
+ * follows the verb on the command line, NULL at the end.
+ */
+typedef int role_main(int root_fd, char *const *arguments, const struct role_hooks *hooks);
+
+role_main gpu_main;         /* gpu/gpu.c: nvidia-driver init */
+role_main dtk_driver_main;  /* gpu/dtk.c: ocp_dtk_entrypoint nv-ctr-run-with-dtk */
+role_main dtk_build_main;   /* ocp_dtk_entrypoint dtk-build-driver */
+role_main gds_main;         /* gpu/sidecar.c: nvidia-gds-driver install */
+role_main gdrcopy_main;     /* nvidia-gdrcopy-driver install */
+role_main nic_main;         /* nic/nic.c: nic-driver precompiled */
+role_main nic_sources_main; /* nic-driver sources */
+role_main nic_dtk_main;     /* nic/toolkit.c: nic-driver dtk-build */
+role_main nic_build_main;   /* nic/build_verb.c: nic-driver build */
+role_main peermem_main;     /* rdma/follow.c: nvidia-driver reload_nvidia_peermem */
+role_main peermem_probe;    /* nvidia-driver probe_nvidia_peermem; returns at once */
+role_main build_main;       /* node_build/build_main.c: nvidia-driver build */
 
 #define GPU_STATE_FOLDER "run/nvidia/slipway"
 #define NIC_STATE_FOLDER "run/mellanox/drivers/slipway"

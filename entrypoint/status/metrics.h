@@ -10,8 +10,7 @@
 /* The journal's "changed": writes the file. What cannot be written is passed over. */
 void metrics_changed(const struct log *log);
 
-/* A watch of the GPU role: writes the file anew when something in it changed (a daemon, peermem).
- */
+/* A watch: writes the file anew when something in it changed (a daemon, peermem). */
 void metrics_watch(struct role *role, unsigned happened, uint64_t *wake_ms);
 
 /* The text itself, which the caller frees; NULL without memory. */

@@ -258,26 +258,26 @@ static void the_probe_knows_why_peermem_is_away(void **state)
 	const struct folder *folder = *state;
 	int fd;
 
-	assert_int_equal(peermem_probe(folder->fd, NULL), 0); /* no OFED */
+	assert_int_equal(peermem_probe(folder->fd, NULL, NULL), 0); /* no OFED */
 	folder_module(folder, "ib_uverbs", "0\n", NULL);
 	folder_write_text(folder, CONTRACT_OFED_READY, "");
-	assert_int_equal(peermem_probe(folder->fd, NULL), 1); /* nvidia is not there */
+	assert_int_equal(peermem_probe(folder->fd, NULL, NULL), 1); /* nvidia is not there */
 	folder_module(folder, "nvidia", "0\n", NULL);
-	assert_int_equal(peermem_probe(folder->fd, NULL), 0); /* OFED has just come */
+	assert_int_equal(peermem_probe(folder->fd, NULL, NULL), 0); /* OFED has just come */
 	assert_int_equal(utimensat(folder->fd, CONTRACT_OFED_READY,
 				 (const struct timespec[2]){ { .tv_sec = 1 }, { .tv_sec = 1 } }, 0),
 		0);
-	assert_int_equal(peermem_probe(folder->fd, NULL), 1);
+	assert_int_equal(peermem_probe(folder->fd, NULL, NULL), 1);
 	folder_write_text(folder, CONTRACT_DAEMONS_STATUS, "NotReady");
-	assert_int_equal(peermem_probe(folder->fd, NULL), 0); /* the driver is changing */
+	assert_int_equal(peermem_probe(folder->fd, NULL, NULL), 0); /* the driver is changing */
 	assert_int_equal(unlinkat(folder->fd, CONTRACT_DAEMONS_STATUS, 0), 0);
 	folder_write_text(folder, PEERMEM_REQUEST, "nic");
-	assert_int_equal(peermem_probe(folder->fd, NULL), 1); /* nobody asks any more */
+	assert_int_equal(peermem_probe(folder->fd, NULL, NULL), 1); /* nobody asks any more */
 	fd = hold(folder, CONTRACT_OFED_LOCK);
-	assert_int_equal(peermem_probe(folder->fd, NULL), 0); /* OFED is changing */
+	assert_int_equal(peermem_probe(folder->fd, NULL, NULL), 0); /* OFED is changing */
 	(void) close(fd);
 	folder_module(folder, "nvidia_peermem", "0\n", NULL);
-	assert_int_equal(peermem_probe(folder->fd, NULL), 0);
+	assert_int_equal(peermem_probe(folder->fd, NULL, NULL), 0);
 }
 
 static void a_flag_without_a_holder_of_the_lock_is_stale(void **state)
