@@ -294,8 +294,7 @@ static int expect_no_users(struct action *action, const struct pci_function *fun
 		return 0;
 	if (count < 0)
 		return action_fail(action, REASON_DEVICE_HELD, count,
-			"who uses %s cannot be told: /proc: %s", function->address,
-			strerror(-count));
+			"who uses %s is not known: /proc: %s", function->address, strerror(-count));
 	user_text(&user, who);
 	return action_fail(action, REASON_DEVICE_HELD, -EBUSY,
 		"%s is given to a virtual machine by %s, and in use by %s%s: end it, or take the "
@@ -365,7 +364,7 @@ static int expect_a_device(struct action *action)
 	if (!held)
 		return 0;
 	return action_fail(action, REASON_DEVICE_HELD, -EBUSY,
-		"the driver %s has %s, and no other NVIDIA device is free: somebody put it there "
+		"the driver %s has %s, and no other NVIDIA device is free: it was put there "
 		"on purpose: echo %s >/sys/bus/pci/drivers/%s/unbind on the node gives it back",
 		held->driver, held->address, held->address, held->driver);
 }
@@ -406,7 +405,7 @@ static int load_again(struct action *action, const char *module)
 	return loader_load(loader, action->worker, module, &action->reason, &action->error);
 }
 
-/* A driver that has the device by its override is asked by the bus; another is told the device. */
+/* A driver that has the device by its override is asked by the bus; another gets the address. */
 static int bind_again(
 	struct action *action, const char *address, const char *driver, const char *override)
 {

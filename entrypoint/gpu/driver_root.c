@@ -156,7 +156,7 @@ static int make_capabilities(const struct maker *maker, struct error *error)
 /*
  * Makes the nodes of what /proc/devices and /proc/driver/nvidia list now: GPUs, the control device,
  * modesetting, unified memory, and the MIG capabilities. One that is right already is left alone.
- * Nothing is made where the driver was told not to have its files modified
+ * Nothing is made where the driver is not to have its files modified
  * (NVreg_ModifyDeviceFiles=0).
  */
 static int make_nodes(int root_fd, struct error *error)

@@ -181,7 +181,7 @@ int dtk_driver_main(int root_fd, char *const *arguments, const struct role_hooks
 
 /* ---- the toolkit's container */
 
-static int tell_started(struct action *action)
+static int write_started(struct action *action)
 {
 	return action_write(action, STARTED, "");
 }
@@ -203,7 +203,7 @@ static int give(struct action *action)
 
 static const struct step toolkit_steps[] = {
 	{ .name = "identify-kernel", .perform = nodebuild_identify },
-	{ .name = "tell-started", .perform = tell_started },
+	{ .name = "tell-started", .perform = write_started },
 	{ .name = "build-on-node",
 		.kind = STEP_WORKER,
 		.perform = give,
@@ -233,6 +233,6 @@ int dtk_build_main(int root_fd, char *const *arguments, const struct role_hooks 
 		.arguments = arguments,
 	};
 
-	/* It serves nobody, and stays: a container that ends is started again. */
+	/* It has no clients, and stays: a container that ends is started again. */
 	return role_run(&role, toolkit_steps, ARRAY_SIZE(toolkit_steps));
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which NVLink fabric a node has, and so which daemons it needs, told from PCI alone: before any
+ * Which NVLink fabric a node has, and so which daemons it needs, by PCI alone: before any
  * driver is loaded, and without InfiniBand's sysfs, which is empty while its modules are absent.
  *
  * Sources: NVIDIA Fabric Manager User Guide (the NVSwitches of HGX-2, HGX A100 and HGX H100 are PCI

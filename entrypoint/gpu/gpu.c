@@ -29,7 +29,7 @@
 static const char *const gpu_devices[] = { "/dev/nvidia", NULL };
 
 /*
- * Flags of a previous run would tell others that we are ready. Its root stays until ours takes its
+ * Flags of a previous run would say that we are ready. Its root stays until ours takes its
  * place, or until the modules that it fits go (the step retire-root).
  */
 static int clear_stale(struct action *action)

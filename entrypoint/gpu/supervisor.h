@@ -40,7 +40,8 @@ enum daemon_state {
 };
 
 struct daemon {
-	/* Set by the caller of supervisor_add(). Strings are borrowed. Paths: to the root. */
+	/* Set by the caller of supervisor_add(). Strings are borrowed, paths relative to the root.
+	 */
 	const char *name;
 	struct strv argv;     /* argv[0] is an absolute path; owned */
 	const char *variable; /* "NAME=value" on top of our environment, or NULL */

@@ -288,8 +288,8 @@ static int find_peer_memory(struct action *action)
 		"interface (OFED has; without OFED, use dma-buf, which needs no nvidia-peermem, "
 		"and leave %s unset)",
 		exporter, CONTRACT_PEER_REGISTER, CONTRACT_ENV_RDMA);
-	/* A NIC container's stack, which its flag tells from the host's, will not change; the
-	 * host's may still be replaced by its own OFED, which has no flag. */
+	/* A NIC container's stack, which its flag distinguishes from the host's, will not change;
+	 * the host's may still be replaced by its own OFED, which has no flag. */
 	return fs_exists(role->root_fd, CONTRACT_OFED_READY) ? -ENODATA : 1;
 }
 

@@ -3,7 +3,7 @@
  * OFED's state on a node, as the NIC container leaves it for the GPU and the peermem container: its
  * ready flag with the lock that goes with it, and the fingerprint of what it loaded. With the
  * fingerprint they know without searching the kernel's long list of symbols that the peer-memory
- * interface is there, and with which CRC: a build id tells one module file from all others.
+ * interface is there, and with which CRC: a build id identifies a module file.
  */
 #pragma once
 
@@ -30,7 +30,7 @@ int fingerprint_write(struct action *action);
 /* STEP_DIRECT, its undo. */
 int fingerprint_remove(struct action *action);
 
-/* Is there one? Then the OFED that it tells of is the one that a NIC role loaded last. */
+/* Is there one? Then the OFED that it describes is the one that a NIC role loaded last. */
 bool fingerprint_is_there(int root_fd);
 
 /*
@@ -72,7 +72,7 @@ bool ready_flag_is_stale(int root_fd);
 int ofed_wait(struct action *action);
 
 /*
- * Has OFED come, as far as a few system calls tell: the NIC container's flag (with USE_HOST_MOFED,
+ * Has OFED come, as far as a few system calls show: the NIC container's flag (with USE_HOST_MOFED,
  * and where no NIC container could be: nothing), and a live module that exports, or may export, the
  * peer-memory interface?
  */
