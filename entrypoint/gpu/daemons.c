@@ -387,7 +387,7 @@ int vgpu_licence_place(
 
 static int place_licence(struct action *action)
 {
-	struct role *role = action->role;
+	struct role *role = &gpu_of(action->role)->role;
 	unsigned tokens;
 	bool conf;
 	int r;
@@ -464,7 +464,7 @@ bool gpu_daemons_want_modules(const void *role)
 
 int gpu_daemons_load_modules(struct action *action)
 {
-	const struct role *role = action->role;
+	const struct role *role = &gpu_of(action->role)->role;
 	_cleanup_(loader_close) struct loader *loader = NULL;
 	int r = loader_open(role->root_fd, role->host_root, role->krel, &loader, &action->error);
 

@@ -212,7 +212,7 @@ static int parameters_of_module(const struct role *role, struct loader *loader,
 /* Appends "options MODULE PARAMETER…" for each module that has any. */
 static int collect(struct action *action, struct loader *loader, struct strv *lines)
 {
-	const struct role *role = action->role;
+	const struct role *role = &gpu_of(action->role)->role;
 	const struct strv *modules = &role->driver_modules;
 	_cleanup_strv_ struct strv files = { 0 };
 	int r = fs_list(role->root_fd, CONTRACT_MODULE_CONF, &files);
@@ -250,7 +250,7 @@ static int collect(struct action *action, struct loader *loader, struct strv *li
 
 int gpu_parameters(struct action *action)
 {
-	const struct role *role = action->role;
+	const struct role *role = &gpu_of(action->role)->role;
 	_cleanup_(loader_close) struct loader *loader = NULL;
 	_cleanup_strv_ struct strv lines = { 0 };
 	int r = loader_open(role->root_fd, "", role->krel, &loader, &action->error);
