@@ -11,7 +11,7 @@
 #include "entrypoint/rdma/state.h"
 #include "entrypoint/role/role.h"
 #include "entrypoint/role/roles.h"
-#include "entrypoint/role/mountinfo.h"
+#include "entrypoint/role/mounts.h"
 #include "module/kallsyms.h"
 #include "module/sysmodule.h"
 

@@ -8,8 +8,7 @@
 
 #include "common/fs.h"
 #include "entrypoint/engine/lock.h"
-#include "entrypoint/role/mountinfo.h"
-#include "entrypoint/variables.h"
+#include "entrypoint/role/mounts.h"
 
 int action_fail(struct action *action, enum reason reason, int code, const char *format, ...)
 {
