@@ -330,7 +330,7 @@ static void suggest(const char *name, struct error *note)
 			name, all ? all : "others");
 }
 
-/* Misspelt, a flag of the operator's is as good as not set, and nobody would know. */
+/* Misspelt, a flag of the operator's is as good as not set, unnoticed. */
 static bool is_slip(const char *name, struct error *note)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(variables); i++)
@@ -371,7 +371,7 @@ static bool is_reported(const struct ignored_env *group, const char *value)
 	return value && *value && !(group->usual && strcmp(group->usual, value) == 0);
 }
 
-static void tell_group(struct log *log, const char *step, const struct ignored_env *group)
+static void report_group(struct log *log, const char *step, const struct ignored_env *group)
 {
 	_cleanup_strv_ struct strv set = { 0 };
 	_cleanup_free_ char *names = NULL;
@@ -392,5 +392,5 @@ void ignored_env_tell(
 	struct log *log, const char *step, const struct ignored_env *groups, size_t count)
 {
 	for (size_t i = 0; i < count; i++)
-		tell_group(log, step, &groups[i]);
+		report_group(log, step, &groups[i]);
 }

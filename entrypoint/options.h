@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the container was told to do: its environment and arguments, read once; and what is set
- * there that nobody reads. One table in options.c has all variables.
+ * there that is not read. One table in options.c has all variables.
  */
 #pragma once
 
@@ -59,7 +59,7 @@ int options_seconds(const char *name, long least, long otherwise, uint32_t *ret_
 	struct error *error) _must_check_;
 
 /*
- * Is @entry ("NAME=value") a variable that nobody reads and that somebody may believe in: one that
+ * Is @entry ("NAME=value") a variable that is not read although it seems to be: one that
  * begins with SLIPWAY_, or an operator's with a slip or two in its name? Then @note says so, with
  * the name that may have been meant.
  */

@@ -251,7 +251,7 @@ static int replace(int root_fd, const char *target, int old, struct error *error
 		return r;
 	if (mountinfo_count(root_fd, target) > old)
 		return unmount_times(path, old, error);
-	/* Not shared with anybody: nobody else sees the gap. */
+	/* Not shared: the gap is seen here only. */
 	r = unmount_times(path, old, error);
 	return r < 0 ? r : bind_mount(STAGE_ROOT, path, MS_REC, error);
 }

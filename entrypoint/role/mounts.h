@@ -42,7 +42,7 @@ int rootfs_bind_over(int root_fd, const char *source, const char *target, struct
  * left out, so that the export does not contain itself.
  *
  * What is mounted at @target already, by a previous run of the container, is replaced without a
- * gap: whoever looks there, in whatever name space, finds the old root or the new one.
+ * gap: a look there, from any name space, finds the old root or the new one.
  */
 int rootfs_export(int root_fd, const char *target, struct error *error);
 
