@@ -72,7 +72,8 @@ struct verb {
 	enum {
 		TAKES_ARGUMENTS,
 		TAKES_NONE,
-		IS_PROBE, /* neither: runs beside a role, whose container's last word is not its own
+		IS_PROBE, /* neither: runs beside a role, whose container's termination message is
+			   * not its own
 			   */
 	} kind;
 };
@@ -138,14 +139,13 @@ static bool is_option(const char *argument, const char *option)
 	return argument && strcmp(argument, option) == 0;
 }
 
-/* The reason comes last, where one who looks at a log finds it. */
-static int usage_error(int root_fd, const char *program, bool is_last_word, const char *text)
+static int usage_error(int root_fd, const char *program, bool is_final, const char *text)
 {
 	struct log log;
 
 	(void) fprintf(stderr, "[%s] %s (slipway-init --help lists verbs and variables)\n",
 		reason_entry(REASON_USAGE)->code, text);
-	if (is_last_word) {
+	if (is_final) {
 		log_prepare(&log, root_fd, program, "");
 		log_termination(&log, REASON_USAGE, text);
 	}

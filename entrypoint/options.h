@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the container was told to do: its environment and arguments, read once. */
+/*
+ * What the container was told to do: its environment and arguments, read once; and what is set
+ * there that is not read. One table in options.c has all variables.
+ */
 #pragma once
 
 #include <stdbool.h>
@@ -7,14 +10,17 @@
 
 #include "common/error.h"
 
+struct log;
+
 struct options {
-	const char *verb;     /* set by the caller: whose arguments these are; NULL: "init" */
-	bool rdma;            /* GPU_DIRECT_RDMA_ENABLED */
-	bool host_ofed;       /* USE_HOST_MOFED: no NIC container, no ready flag */
-	bool restore_inbox;   /* RESTORE_DRIVER_ON_POD_TERMINATION */
-	bool gds;             /* GDS_ENABLED */
-	bool gdrcopy;         /* GDRCOPY_ENABLED */
-	bool vgpu;            /* DRIVER_TYPE=vgpu */
+	const char *verb;           /* set by the caller: whose arguments these are; NULL: "init" */
+	bool rdma;                  /* GPU_DIRECT_RDMA_ENABLED */
+	bool host_ofed;             /* USE_HOST_MOFED: no NIC container, no ready flag */
+	bool restore_inbox;         /* RESTORE_DRIVER_ON_POD_TERMINATION */
+	bool gds;                   /* GDS_ENABLED */
+	bool gdrcopy;               /* GDRCOPY_ENABLED */
+	bool vgpu;                  /* DRIVER_TYPE=vgpu */
+	const char *license_server; /* VGPU_LICENSE_SERVER_TYPE, or NULL */
 	bool vgpu_token;      /* VGPU_LICENSE_SERVER_TYPE is NLS, as it is unless said otherwise */
 	bool vgpu_unchecked;  /* DISABLE_VGPU_VERSION_CHECK */
 	bool toolkit_missing; /* RHCOS_IMAGE_MISSING: there is no driver toolkit of this node's
@@ -47,7 +53,43 @@ int options_read(struct options *options, char *const *arguments, struct error *
  * One variable of the environment: false unless it says yes; -EINVAL for a word that is neither yes
  * nor no, naming both.
  */
-int options_flag(const char *name, bool *ret, struct error *error);
+int options_flag(const char *name, bool *ret, struct error *error) _must_check_;
 /* Whole seconds from @least to a week, in milliseconds; @otherwise where it is not set. */
-int options_seconds(
-	const char *name, long least, long otherwise, uint32_t *ret_ms, struct error *error);
+int options_seconds(const char *name, long least, long otherwise, uint32_t *ret_ms,
+	struct error *error) _must_check_;
+
+/*
+ * Is @entry ("NAME=value") a variable that is not read although it seems to be: one that
+ * begins with SLIPWAY_, or an operator's with a slip or two in its name? Then @note says so, with
+ * the name that may have been meant.
+ */
+bool variables_is_unknown(const char *entry, struct error *note);
+
+/* Notes all such variables of the process's environment. */
+void variables_tell(struct log *log);
+
+/*
+ * Variables of a stock image that are accepted and not needed here. Whoever sets one reads in the
+ * log that it was seen, and why nothing comes of it. None is a reason to refuse a start, whatever
+ * its value is.
+ */
+struct ignored_env {
+	const char *reason;    /* follows "not needed, because" */
+	const char *usual;     /* a value that an operator gives unasked, or NULL: no word of it */
+	const char *names[12]; /* NULL behind the last */
+};
+
+/* Of a cluster with a proxy, OpenShift say, every pod has them. */
+#define IGNORED_ENV_PROXIES                                                                        \
+	{                                                                                          \
+		.reason = "nothing is fetched on the node but headers that it lacks",              \
+		.names = { "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy",   \
+			"no_proxy" },                                                              \
+	}
+
+/*
+ * Of those that are set, a note for each reason, with their names; never a value, which may be a
+ * secret. @step: what the notes are told of.
+ */
+void ignored_env_tell(
+	struct log *log, const char *step, const struct ignored_env *groups, size_t count);

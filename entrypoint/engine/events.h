@@ -36,7 +36,8 @@ struct events {
 	uint64_t stopped_ms; /* CLOCK_MONOTONIC: when the first of them was seen */
 	int pid_fds[EVENTS_PIDS];
 	unsigned pid_count;
-	/* Hears of every other child that ended, with its status as waitpid() gives it; or NULL. */
+	/* Called for every other child that ended, with its status as waitpid() gives it; or NULL.
+	 */
 	void (*child_ended)(void *context, pid_t pid, int status);
 	void *child_context;
 };

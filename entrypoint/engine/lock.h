@@ -7,7 +7,7 @@
 #include "common/error.h"
 
 /*
- * Takes the lock, waiting for nobody but those who look (lock_is_held()), and writes our pid into
+ * Takes the lock, waiting only for those who look (lock_is_held()), and writes our pid into
  * the file, whose folder is made. The kernel lets go also when we are killed. -EBUSY when another
  * one has it; else a negative errno.
  */

@@ -56,7 +56,7 @@ static void open_events(struct log *log)
 void log_open(struct log *log)
 {
 	open_events(log);
-	/* What an earlier life said of itself is over. */
+	/* What a previous run said of itself is over. */
 	if (log->changed)
 		log->changed(log);
 }
@@ -170,7 +170,7 @@ static void write_status(struct log *log)
 			stderr, "%s: /%s cannot be written: %s\n", log->role, path, strerror(-r));
 }
 
-static void tell_change(const struct log *log)
+static void report_change(const struct log *log)
 {
 	if (log->changed)
 		log->changed(log);
@@ -185,7 +185,7 @@ static void keep_figures(struct log *log, const char *event, const char *step, u
 		log->peermem_loads++;
 		log->peermem_us = duration_us;
 		write_status(log);
-		tell_change(log);
+		report_change(log);
 	}
 }
 
@@ -236,7 +236,7 @@ void log_state(struct log *log, const char *state, const char *step)
 	write_status(log);
 	/* Not for each step: a start has many, and they are short. */
 	if (changed)
-		tell_change(log);
+		report_change(log);
 }
 
 void log_step(struct log *log, const char *step, bool told)
@@ -250,7 +250,7 @@ void log_detail(struct log *log, enum reason reason, const char *detail)
 	log->reason = reason;
 	(void) snprintf(log->detail, sizeof(log->detail), "%s", detail);
 	write_status(log);
-	tell_change(log);
+	report_change(log);
 }
 
 void log_proof(struct log *log, const char *verdict)

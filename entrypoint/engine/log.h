@@ -21,7 +21,7 @@
 #define LOG_PHASES    40 /* steps of a start whose durations are kept */
 
 /*
- * An event by which whoever follows OFED tells that nvidia-peermem was loaded after OFED came: its
+ * The event that says that nvidia-peermem was loaded after OFED came: its
  * duration is that from OFED being there to the module being live. Status and metrics count them.
  */
 #define LOG_EVENT_PEERMEM "peermem"
@@ -52,9 +52,9 @@ struct log {
 	uint64_t ready_us;                   /* from start to ready, or 0 */
 	struct log_phase phases[LOG_PHASES]; /* the steps of the start that are done */
 	size_t phase_count;
-	unsigned peermem_loads; /* JOURNAL_EVENT_PEERMEM: how many, and the last one's duration */
+	unsigned peermem_loads; /* LOG_EVENT_PEERMEM: how many, and the last one's duration */
 	uint64_t peermem_us;
-	/* Hears when state, reason or what is waited for changed; set by the role, or NULL. */
+	/* Called when state, reason or what is waited for changed; set by the role, or NULL. */
 	void (*changed)(const struct log *log);
 };
 
@@ -86,8 +86,8 @@ void log_step(struct log *log, const char *step, bool told);
 /* Sets what is waited for or went wrong, and rewrites the status file. */
 void log_detail(struct log *log, enum reason reason, const char *detail);
 
-/* Sets what the load proof said, for the status and the container's last word. */
+/* Sets what the load proof said, for the status and the container's termination message. */
 void log_proof(struct log *log, const char *verdict);
 
-/* Writes the container's last word for the kubelet: reason code, colon, message. */
+/* Writes the container's termination message for the kubelet: reason code, colon, message. */
 void log_termination(const struct log *log, enum reason reason, const char *message);

@@ -56,7 +56,7 @@ static int try_call(struct call *call)
 }
 
 /* What is waited for goes to the log when it is new, not at every event. */
-static void tell_waiting(const struct call *call, uint64_t give_up_ms)
+static void report_waiting(const struct call *call, uint64_t give_up_ms)
 {
 	struct log *log = call->plan->log;
 	uint64_t now_ms = clock_monotonic_ms();
@@ -93,7 +93,7 @@ static int run_wait(struct call *call)
 	while ((r = try_call(call)) > 0) {
 		if (events->stop_count && !call->undoing)
 			return -EINTR;
-		tell_waiting(call, call->deadline_ms);
+		report_waiting(call, call->deadline_ms);
 		if (events_wait(call->plan->events, call->deadline_ms) & EVENT_TIME)
 			return wait_is_over(call, begun_ms);
 	}
@@ -155,7 +155,7 @@ static int run_undo(struct call *call)
 	while ((r = try_call(call)) == -EBUSY) {
 		if (clock_monotonic_ms() >= give_up_ms || events->stop_count > stops_seen)
 			return r;
-		tell_waiting(call, give_up_ms);
+		report_waiting(call, give_up_ms);
 		(void) events_wait(call->plan->events, next_look_ms(give_up_ms));
 		events_forget_pids(call->plan->events);
 		if (events->stop_count > stops_seen)

@@ -3,7 +3,7 @@
  * The step engine. A plan is a const table of steps; each has a do, an undo and a deadline. On
  * failure or a stop signal the undos of all steps that were begun run in reverse order, the begun
  * one's too: an undo must cope with a do that got half-way or not far at all, and with one that ran
- * in an earlier life of the container.
+ * in a previous run of the container.
  */
 #pragma once
 
@@ -59,7 +59,7 @@ struct plan {
 	/*
 	 * How long after a stop signal all undos together may take, or 0: who sent it kills the
 	 * container then. Each undo ends where the shares of those after it begin. A start that
-	 * failed, with nobody who waits, has only each undo's own deadline.
+	 * failed, for which no one waits, has only each undo's own deadline.
 	 */
 	uint32_t grace_ms;
 	/* Overrides a step's deadline, or NULL. */

@@ -12,7 +12,7 @@
 #define LAST_LINE  "end"
 
 /* A node with a full routing table on its NIC writes some 20 MB. */
-#define JOURNAL_LIMIT_BYTES ((size_t) 256 << 20)
+#define LIMIT_BYTES ((size_t) 256 << 20)
 
 static void record_clear(struct record *record)
 {
@@ -361,10 +361,10 @@ int statefile_write(
 	size_t size = 0;
 	int r;
 
-	if (text_size(records) > JOURNAL_LIMIT_BYTES)
+	if (text_size(records) > LIMIT_BYTES)
 		return error_set(error, -EFBIG,
 			"%s: more than %zu MiB would be written, which nobody would read again",
-			path, JOURNAL_LIMIT_BYTES >> 20);
+			path, LIMIT_BYTES >> 20);
 	r = statefile_render(records, &text, &size);
 
 	if (r == 0)
@@ -511,7 +511,7 @@ int statefile_read(int root_fd, const char *path, struct statefile *records, str
 {
 	_cleanup_free_ char *text = NULL;
 	size_t size = 0;
-	int r = fs_read(root_fd, path, JOURNAL_LIMIT_BYTES, &text, &size);
+	int r = fs_read(root_fd, path, LIMIT_BYTES, &text, &size);
 
 	if (r < 0)
 		return error_set_errno(error, r, "%s: cannot be read", path);

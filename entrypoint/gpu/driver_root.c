@@ -27,8 +27,7 @@
 #include "entrypoint/contract.h"
 #include "entrypoint/gpu/gpu.h"
 #include "entrypoint/gpu/procfs.h"
-#include "entrypoint/role/mountinfo.h"
-#include "entrypoint/role/rootfs.h"
+#include "entrypoint/role/mounts.h"
 #include "module/kernel_facts.h"
 
 #define GPUS         PROCFS_NVIDIA "/gpus"

@@ -10,7 +10,7 @@
 #include "common/fs.h"
 #include "entrypoint/contract.h"
 #include "entrypoint/gpu/gpu.h"
-#include "entrypoint/ignored_env.h"
+#include "entrypoint/options.h"
 #include "entrypoint/role/modset.h"
 #include "entrypoint/role/parameters.h"
 
@@ -64,14 +64,14 @@ void gpu_report_missing_modules(struct gpu *gpu)
 void gpu_report_ignored_env(struct gpu *gpu)
 {
 	/* Of variables that every pod has (NODE_NAME and the like) nothing is said. */
-	static const struct unneeded variables[] = {
+	static const struct ignored_env variables[] = {
 		/* The operator's default. */
 		{ "the image holds finished modules, of one kind", "auto",
 			{ "KERNEL_MODULE_TYPE", "OPEN_KERNEL_MODULES_ENABLED" } },
 		{ "no package is installed on the node", NULL,
 			{ "UBUNTU_PRO_TOKEN", "DNF_RELEASEVER", "RHEL_VERSION", "RHCOS_VERSION",
 				"RHCOS_IMAGE_MISSING" } },
-		UNNEEDED_PROXIES,
+		IGNORED_ENV_PROXIES,
 	};
 	struct role *role = &gpu->role;
 	const struct options *options = &role->options;

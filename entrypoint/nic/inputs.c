@@ -9,10 +9,9 @@
 #include "common/owned.h"
 #include "common/within.h"
 #include "entrypoint/contract.h"
-#include "entrypoint/ignored_env.h"
 #include "entrypoint/nic/nic.h"
 #include "entrypoint/options.h"
-#include "entrypoint/role/mountinfo.h"
+#include "entrypoint/role/mounts.h"
 #include "entrypoint/role/roles.h"
 
 /* What the lists of the operators' documentation have between names, and what people write. */
@@ -272,7 +271,7 @@ void nic_inputs_free(struct nic_inputs *inputs)
 
 #define DTK_FILES "the driver toolkit is told by files of its own"
 
-static const struct unneeded without_use[] = {
+static const struct ignored_env without_use[] = {
 	{ "no package of a distribution is installed at a start", NULL, { "UBUNTU_PRO_TOKEN" } },
 	{ "the image knows where its own sources are", NULL, { "NVIDIA_NIC_DRIVER_PATH" } },
 	{ DTK_FILES, NULL,
@@ -287,7 +286,7 @@ static const struct unneeded without_use[] = {
 	{ "there is one entrypoint", NULL, { "USE_NEW_ENTRYPOINT" } },
 	{ "it is the operator's init container's, not this one's", NULL,
 		{ "SKIP_PREFLIGHT_CHECKS" } },
-	UNNEEDED_PROXIES,
+	IGNORED_ENV_PROXIES,
 };
 
 static const char *value_of(const char *name)

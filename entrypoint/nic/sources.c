@@ -7,7 +7,7 @@
 
 #include "common/fs.h"
 #include "entrypoint/nic/nic.h"
-#include "entrypoint/role/rootfs.h"
+#include "entrypoint/role/mounts.h"
 
 static bool leads_to(int folder_fd, const char *name, const char *target)
 {

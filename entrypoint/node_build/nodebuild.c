@@ -8,7 +8,7 @@
 #include "common/copy.h"
 #include "common/fs.h"
 #include "entrypoint/contract.h"
-#include "entrypoint/role/securityfs.h"
+#include "entrypoint/role/prove.h"
 #include "entrypoint/node_build/facts.h"
 #include "entrypoint/node_build/install.h"
 #include "entrypoint/node_build/run.h"

@@ -13,7 +13,7 @@
 #include "entrypoint/engine/lock.h"
 #include "entrypoint/rdma/peermem.h"
 #include "entrypoint/role/modset.h"
-#include "entrypoint/role/mountinfo.h"
+#include "entrypoint/role/mounts.h"
 #include "entrypoint/role/pci.h"
 #include "entrypoint/role/role.h"
 #include "entrypoint/role/roles.h"

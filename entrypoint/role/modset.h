@@ -114,7 +114,7 @@ struct unload {
 	 */
 	const char *const *device_prefixes;
 	/*
-	 * Whether a module outside the set that holds one of it goes too, when nobody uses it: then
+	 * Whether a module outside the set that holds one of it goes too, when it is not used: then
 	 * it is part of the order.
 	 */
 	bool holders_too;

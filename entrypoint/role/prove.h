@@ -24,8 +24,8 @@ struct prove_peer {
 
 /*
  * STEP_WORKER: proves these modules with their dependencies; those of them that are loaded and stay
- * are part of the kernel. The first @required must be in the image; others that it lacks are passed
- * over.
+ * are part of the kernel. The first @required must be in the image; others that it lacks are
+ * skipped.
  */
 int prove_modules(struct action *action, const char *const *modules, size_t count, size_t required);
 
@@ -58,3 +58,9 @@ struct judgement {
  * line in both cases.
  */
 int prove_judge(const struct judgement *judgement, enum reason *ret_reason, struct error *text);
+
+/*
+ * Opens the kernel's securityfs, which containers do not have below /sys, without mounting it
+ * anywhere: fsopen(2), Linux 5.2. Returns a descriptor that the caller closes, or a negative errno.
+ */
+int securityfs_open(void) _must_check_;

@@ -8,8 +8,7 @@
 
 #include "common/fs.h"
 #include "entrypoint/engine/lock.h"
-#include "entrypoint/role/mountinfo.h"
-#include "entrypoint/variables.h"
+#include "entrypoint/role/mounts.h"
 
 int action_fail(struct action *action, enum reason reason, int code, const char *format, ...)
 {
@@ -140,14 +139,14 @@ void role_list_remove(const struct role *role, const char *list)
 	(void) unlinkat(role->root_fd, path, 0);
 }
 
-static void hear_proof(struct role *role, const struct worker_message *message)
+static void report_proof(struct role *role, const struct worker_message *message)
 {
 	log_proof(&role->log, message->text.text);
 	log_event(&role->log, "proof", role->log.step, (uint64_t) message->duration_ms * 1000 + 1,
 		REASON_NONE, message->text.text);
 }
 
-static void hear_worker(void *context, const struct worker_message *message)
+static void worker_message(void *context, const struct worker_message *message)
 {
 	struct role *role = context;
 	static const char *const events[] = {
@@ -159,7 +158,7 @@ static void hear_worker(void *context, const struct worker_message *message)
 	if (message->kind == WORKER_NOTE)
 		log_event(&role->log, "note", role->log.step, 0, REASON_NONE, message->text.text);
 	else if (message->kind == WORKER_PROOF)
-		hear_proof(role, message);
+		report_proof(role, message);
 	else if (message->kind < ARRAY_SIZE(events))
 		log_event(&role->log, events[message->kind], message->text.text,
 			(uint64_t) message->duration_ms * 1000 + 1, REASON_NONE, "");
@@ -176,22 +175,18 @@ static uint32_t step_deadline(const void *context, const struct step *step)
 /* The end of a start that went wrong, of a stop, or of both. Returns the exit code. */
 static int finish(struct role *role)
 {
-	struct plan *plan = &role->plan;
+	const struct plan *plan = &role->plan;
 	bool stopped = plan->reason == REASON_NONE;
+	enum reason reason = stopped ? REASON_STOPPED : plan->reason;
+	const char *text = stopped ? role->left_so : plan->error.text;
 
-	log_detail(&role->log, stopped ? REASON_STOPPED : plan->reason,
-		!stopped        ? plan->error.text
-		: role->left_so ? role->left_so
-				: "");
+	log_detail(&role->log, reason, text ? text : "");
 	if (!stopped)
 		log_termination(&role->log, plan->reason, plan->error.text);
 	log_state(&role->log, stopped ? "stopped" : "failed", "");
-	log_event(&role->log, stopped ? "stopped" : "gave up", "", 0,
-		stopped ? REASON_NONE : plan->reason,
-		!stopped        ? plan->error.text
-		: role->left_so ? role->left_so
-				: "all is undone");
-	return reason_entry(stopped ? REASON_STOPPED : plan->reason)->exit_code;
+	log_event(&role->log, stopped ? "stopped" : "gave up", "", 0, plan->reason,
+		text ? text : "all is undone");
+	return reason_entry(reason)->exit_code;
 }
 
 /*
@@ -298,7 +293,7 @@ int role_run(struct role *role, const struct step *steps, size_t step_count)
 		.role = role,
 		.events = &role->events,
 		.log = &role->log,
-		.listener = hear_worker,
+		.listener = worker_message,
 		.busy_ms = role->options.unload_ms,
 		.grace_ms = role->grace_ms,
 		.deadline_ms = step_deadline,

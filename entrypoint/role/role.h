@@ -38,8 +38,8 @@ struct role {
 	uint32_t grace_ms;        /* plan.h; 0: none */
 	/* How a role that was stopped left the node, or NULL: with all undone. Set by an undo. */
 	const char *left_so;
-	bool once;                  /* ends after its last step, serves nobody and undoes nothing */
-	bool unloads_holders;       /* and what holds its modules, whoever loaded it */
+	bool once;                  /* ends after its last step, serves and undoes nothing */
+	bool unloads_holders;       /* and what holds its modules, whatever loaded it */
 	const char *const *devices; /* prefixes of the device paths whose users keep modules busy */
 	const struct nodebuild *build; /* what it compiles on a node, or NULL: nothing */
 	/*

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 
 #include "entrypoint/options.h"
-#include "entrypoint/variables.h"
 
 static int read_all(struct options *options, struct error *error, char *const *arguments)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "entrypoint/role/rootfs.h"
+#include "entrypoint/role/mounts.h"
 
 #include <fcntl.h>
 #include <libgen.h>
@@ -8,7 +8,100 @@
 #include <sys/mount.h>
 
 #include "common/fs.h"
-#include "entrypoint/role/mountinfo.h"
+
+/* ---- /proc/self/mountinfo (Linux Documentation/filesystems/proc.rst, section 3.5) */
+
+#define TABLE "proc/self/mountinfo"
+
+/* "36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw" */
+struct line {
+	char place[PATH_MAX]; /* the fifth field: "/mnt2"; a blank in it is "\\040" */
+	bool shared;
+};
+
+#define FIELDS_BEFORE_PLACE   4
+#define FIELDS_BEFORE_OPTIONS 6 /* optional ones: "shared:1", "master:1"; a lone dash ends them */
+
+static size_t skip_fields(const char *text, size_t length, unsigned count)
+{
+	size_t at = 0;
+
+	while (count && at < length)
+		count -= text[at++] == ' ';
+	return at;
+}
+
+static void parse_line(const char *text, size_t length, struct line *line)
+{
+	size_t at = skip_fields(text, length, FIELDS_BEFORE_PLACE);
+	const char *place = text + at;
+
+	(void) snprintf(
+		line->place, sizeof(line->place), "%.*s", (int) strcspn(place, " \n"), place);
+	line->shared = false;
+	for (at = skip_fields(text, length, FIELDS_BEFORE_OPTIONS); at < length && text[at] != '-';
+		at += skip_fields(text + at, length - at, 1))
+		if (strncmp(text + at, "shared:", strlen("shared:")) == 0)
+			line->shared = true;
+}
+
+static bool next_line(const char **text, struct line *line)
+{
+	size_t length = strcspn(*text, "\n");
+
+	if (!length)
+		return false;
+	parse_line(*text, length, line);
+	*text += length + ((*text)[length] == '\n');
+	return true;
+}
+
+int mountinfo_count(int root_fd, const char *path)
+{
+	_cleanup_free_ char *text = NULL;
+	int r = fs_read(root_fd, TABLE, 0, &text, NULL);
+	const char *rest = text;
+	struct line line = { .shared = false };
+	int count = 0;
+
+	if (r < 0)
+		return r;
+	while (next_line(&rest, &line))
+		count += strcmp(line.place + 1, path) == 0;
+	return count;
+}
+
+static bool lies_on(const char *path, const char *place)
+{
+	size_t length = strlen(place);
+
+	return length == 0 ||
+	       (strncmp(path, place, length) == 0 && (path[length] == '/' || path[length] == '\0'));
+}
+
+int mountinfo_find(int root_fd, const char *path, struct mountinfo *ret)
+{
+	_cleanup_free_ char *text = NULL;
+	int r = fs_read(root_fd, TABLE, 0, &text, NULL);
+	const char *rest = text;
+	struct line line = { .shared = false };
+	size_t longest = 0;
+
+	*ret = (struct mountinfo){ .shared = false };
+	if (r < 0)
+		return r;
+	while (next_line(&rest, &line)) {
+		size_t length = strlen(line.place + 1);
+
+		if (length < longest || !lies_on(path, line.place + 1))
+			continue;
+		longest = length;
+		*ret = (struct mountinfo){ .of_root = length == 0, .shared = line.shared };
+	}
+	return 0;
+}
+
+/* ---- what is shown to others */
 
 static void absolute(char path[PATH_MAX], const char *relative)
 {
@@ -79,9 +172,7 @@ static int stage_open(struct error *error)
 	if (r < 0)
 		return error_set_errno(error, r, "folder " STAGE);
 	r = bind_mount(STAGE, STAGE, 0, error);
-	if (r == 0)
-		r = change_propagation(STAGE, MS_PRIVATE, error);
-	return r;
+	return r < 0 ? r : change_propagation(STAGE, MS_PRIVATE, error);
 }
 
 /* The root file system by itself: nothing that is mounted over some of it hides it here. */
@@ -97,21 +188,22 @@ static int stage_live_folders(struct error *error)
 	/* The last is a folder of the host's, with fabric manager's socket: operands look for it
 	 * below the root. Not every container has it. */
 	static const char *const live[] = { "/dev", "/proc", "/sys", "/run/nvidia-fabricmanager" };
-	int r = 0;
 
-	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(live); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(live); i++) {
 		char below[PATH_MAX];
+		int r;
 
 		if (!fs_exists(AT_FDCWD, live[i]))
 			continue;
 		(void) snprintf(below, sizeof(below), STAGE_ROOT "%s", live[i]);
 		r = bind_mount(live[i], below, MS_REC, error);
-		/* What comes there appears in the export; detaching the export takes nothing away.
-		 */
+		/* What comes there appears in the export; detaching it takes nothing away. */
 		if (r == 0)
 			r = change_propagation(below, MS_REC | MS_SLAVE, error);
+		if (r < 0)
+			return r;
 	}
-	return r;
+	return 0;
 }
 
 /*
@@ -159,7 +251,7 @@ static int replace(int root_fd, const char *target, int old, struct error *error
 		return r;
 	if (mountinfo_count(root_fd, target) > old)
 		return unmount_times(path, old, error);
-	/* Not shared with anybody: nobody else sees the gap. */
+	/* Not shared: the gap is seen here only. */
 	r = unmount_times(path, old, error);
 	return r < 0 ? r : bind_mount(STAGE_ROOT, path, MS_REC, error);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a container shows to others through a mount under a shared host folder: the driver root of
- * the GPU container, the sources of the NIC container. Targets are relative to the root.
+ * What is mounted where in our mount name space, and what a container shows to others through a
+ * mount under a shared host folder: the driver root of the GPU container, the sources of the NIC
+ * container. Paths and targets are relative to the root.
  */
 #pragma once
 
@@ -9,8 +10,19 @@
 
 #include "common/error.h"
 
+/* How many mounts lie at exactly this path, one over the other; or a negative errno. */
+int mountinfo_count(int root_fd, const char *path);
+
+struct mountinfo {
+	bool of_root; /* it is the root itself: of a container, its own file system */
+	bool shared;  /* what is mounted below reaches other mount name spaces */
+};
+
+/* The mount that the path lies on, the topmost of those that are there; or a negative errno. */
+int mountinfo_find(int root_fd, const char *path, struct mountinfo *ret);
+
 /*
- * Detaches whatever is mounted at @target, as often as something is, also what an earlier life of
+ * Detaches whatever is mounted at @target, as often as something is, also what a previous run of
  * the container left there. Nothing there is fine. The detach reaches the host, because the folder
  * above is shared.
  */
@@ -29,8 +41,8 @@ int rootfs_bind_over(int root_fd, const char *source, const char *target, struct
  * /proc and /sys. What is mounted elsewhere below the root (the host's shared folders above all) is
  * left out, so that the export does not contain itself.
  *
- * What is mounted at @target already, by an earlier life of the container, is replaced without a
- * gap: whoever looks there, in whatever name space, finds the old root or the new one.
+ * What is mounted at @target already, by a previous run of the container, is replaced without a
+ * gap: a look there, from any name space, finds the old root or the new one.
  */
 int rootfs_export(int root_fd, const char *target, struct error *error);
 
