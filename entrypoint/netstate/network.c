@@ -2,16 +2,12 @@
 #include "entrypoint/netstate/network.h"
 
 #include <fcntl.h>
+#include <stdarg.h>
 #include <string.h>
 
 #include "common/fs.h"
 #include "entrypoint/engine/kill_point.h"
-#include "entrypoint/netstate/away.h"
-#include "entrypoint/netstate/devices.h"
-#include "entrypoint/netstate/links.h"
-#include "entrypoint/netstate/rdma.h"
-#include "entrypoint/engine/statefile.h"
-#include "entrypoint/netstate/tell.h"
+#include "entrypoint/netstate/state.h"
 
 #define _cleanup_statefile_ _cleanup_(statefile_free)
 #define BOOT_ID_PATH        "proc/sys/kernel/random/boot_id"
@@ -23,7 +19,60 @@ bool network_is_saved(int root_fd, const char *log)
 	return fs_exists(root_fd, log);
 }
 
-/* Kept for whoever wants to know, out of the way of the next one. */
+/* ---- reports */
+
+void network_note(const struct network *network, const char *format, ...)
+{
+	char text[512];
+	va_list arguments;
+
+	va_start(arguments, format);
+	(void) vsnprintf(text, sizeof(text), format, arguments);
+	va_end(arguments);
+	if (network->tell)
+		network->tell(network->context, text);
+}
+
+void network_failure(
+	const struct network *network, struct network_result *result, const char *format, ...)
+{
+	char text[512];
+	va_list arguments;
+
+	va_start(arguments, format);
+	(void) vsnprintf(text, sizeof(text), format, arguments);
+	va_end(arguments);
+	if (result->failures++ == 0)
+		(void) snprintf(result->first, sizeof(result->first), "%.255s", text);
+	network_note(network, "could not be restored: %s", text);
+}
+
+#define UNSAVED "unsaved" /* kind of a record */
+
+int network_unsaved(struct statefile *records, const char *name, const char *what)
+{
+	struct record *record;
+
+	for (size_t i = 0; i < records->count; i++) {
+		const char *of = record_get(&records->items[i], "name");
+
+		if (strcmp(records->items[i].kind, UNSAVED) == 0 && of && strcmp(of, name) == 0)
+			return 0;
+	}
+	record = statefile_add(records, UNSAVED);
+	if (!record || record_set(record, "name", name) < 0)
+		return -ENOMEM;
+	return record_set(record, "what", what);
+}
+
+static bool is_saved(const struct record *record)
+{
+	return strcmp(record->kind, UNSAVED) != 0;
+}
+
+/* ---- the file */
+
+/* Kept for a person to look at, out of the way of the next one. */
 static int put_aside(const struct network *network, const char *why)
 {
 	char aside[512];
@@ -87,7 +136,7 @@ static int name_boot(const struct network *network, struct statefile *records, s
 	return 0;
 }
 
-static bool is_of_this_boot(const struct network *network, const struct statefile *records)
+bool network_is_of_this_boot(const struct network *network, const struct statefile *records)
 {
 	_cleanup_free_ char *id = NULL;
 	const struct record *record = boot_record(records);
@@ -98,8 +147,7 @@ static bool is_of_this_boot(const struct network *network, const struct statefil
 }
 
 /* The journal of this machine. -ENOENT: there is none. One that is of no use is put aside. */
-static int read_journal(
-	const struct network *network, struct statefile *records, struct error *error)
+static int read_state(const struct network *network, struct statefile *records, struct error *error)
 {
 	int r = statefile_read(network->root_fd, network->log, records, error);
 
@@ -143,14 +191,14 @@ static void choose_what_holds(const struct network *network, struct statefile *r
 {
 	struct error error = { 0 };
 
-	if (is_of_this_boot(network, records) && is_owed(records)) {
+	if (network_is_of_this_boot(network, records) && is_owed(records)) {
 		network_note(
 			network, "%s has what an earlier start could not restore", network->log);
 		links_forget_done(records);
 		devices_forget_set_up(network, records);
 		return;
 	}
-	if (is_of_this_boot(network, records)) {
+	if (network_is_of_this_boot(network, records)) {
 		if (links_are_untouched(network, records, &error))
 			statefile_free(records);
 		return;
@@ -158,7 +206,8 @@ static void choose_what_holds(const struct network *network, struct statefile *r
 	network_note(network, "%s is of an earlier boot: interfaces are saved as they are now",
 		network->log);
 	links_forget(records);
-	away_forget(records);
+	statefile_keep(records, is_saved);
+	netns_forget(records);
 	rdma_forget(records);
 	devices_forget_set_up(network, records);
 }
@@ -166,7 +215,7 @@ static void choose_what_holds(const struct network *network, struct statefile *r
 static int read_earlier(
 	const struct network *network, struct statefile *records, struct error *error)
 {
-	int r = read_journal(network, records, error);
+	int r = read_state(network, records, error);
 
 	if (r == -EBADMSG) {
 		network_note(network, "%s; put aside", error->text);
@@ -186,7 +235,7 @@ int network_save(const struct network *network, struct error *error)
 		r = name_boot(network, &records, error);
 	if (r == 0)
 		r = devices_save(network, &records, error);
-	if (r == 0 && (away_save(network, &records) < 0 || rdma_save(network, &records) < 0))
+	if (r == 0 && (netns_save(network, &records) < 0 || rdma_save(network, &records) < 0))
 		r = error_set_errno(error, -ENOMEM, "network state");
 	if (r == 0)
 		r = links_save(network, &records, error);
@@ -199,7 +248,7 @@ int network_save(const struct network *network, struct error *error)
 /* ---- restoring */
 
 /* A journal that is gone stays gone also after a power loss. */
-static int remove_journal(const struct network *network)
+static int remove_state(const struct network *network)
 {
 	_cleanup_free_ char *folder = strdup(network->log);
 	char *slash = folder ? strrchr(folder, '/') : NULL;
@@ -214,6 +263,67 @@ static int remove_journal(const struct network *network)
 	if (folder_fd >= 0)
 		(void) fsync(folder_fd);
 	return 0;
+}
+
+/* Kinds of records that this version restores, and fields that it does not. */
+static const char *const kinds[] = { "boot", "device", "param", "vf", "sf", "link", "sysctls",
+	"ethtool", "address", "neighbour", "nexthop", "route", "rule", "bridge-vlans",
+	"bridge-entry", "rdma", "away" };
+
+static const struct {
+	const char *kind;
+	const char *field; /* NULL: the whole record */
+	const char *what;
+} dropped[] = {
+	{ "rate", NULL, "devlink's rates (devlink port function rate)" },
+	{ "link", "token", "IPv6 tokens (ip token)" },
+	{ "ethtool", "private_flags", "ethtool's private flags" },
+};
+
+static bool is_restored(const struct record *record)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
+		if (strcmp(record->kind, kinds[i]) == 0)
+			return true;
+	return false;
+}
+
+/*
+ * What was not saved; and what this version does not restore of a state that another one saved,
+ * before the node was upgraded or downgraded.
+ */
+static void report_unsaved(
+	const struct network *network, struct statefile *records, struct network_result *result)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(dropped); i++) {
+		size_t count = 0;
+
+		for (size_t k = 0; k < records->count; k++) {
+			const struct record *record = &records->items[k];
+
+			count += strcmp(record->kind, dropped[i].kind) == 0 &&
+				 (!dropped[i].field || record_get(record, dropped[i].field));
+		}
+		if (count)
+			network_failure(network, result,
+				"%s: %zu saved by another version, this one does not restore them",
+				dropped[i].what, count);
+	}
+	for (size_t i = 0; i < records->count; i++) {
+		const struct record *record = &records->items[i];
+		const char *name = record_get(record, "name");
+		const char *what = record_get(record, "what");
+
+		if (strcmp(record->kind, UNSAVED) == 0)
+			network_failure(network, result, "%s: %s: not saved, to be set again",
+				name ? name : "", what ? what : "");
+		else if (!is_restored(record) && strcmp(record->kind, "rate") != 0)
+			network_failure(network, result,
+				"a record of the kind %.32s was saved by another version, this one "
+				"does not restore it",
+				record->kind);
+	}
+	statefile_keep(records, is_restored);
 }
 
 static void restore_parts(
@@ -232,7 +342,7 @@ static void restore_parts(
 	}
 	rdma_restore(network, records, result);
 	kill_point("network:rdma");
-	away_restore(network, records, result);
+	netns_restore(network, records, result);
 	kill_point("network:restored");
 }
 
@@ -255,19 +365,21 @@ int network_restore(
 	_cleanup_statefile_ struct statefile records = { 0 };
 	bool same_boot;
 	bool again;
-	int r = read_journal(network, &records, error);
+	int r = read_state(network, &records, error);
 
 	*result = (struct network_result){ 0 };
 	if (r < 0)
 		return r;
 	again = is_owed(&records);
-	same_boot = is_of_this_boot(network, &records);
+	same_boot = network_is_of_this_boot(network, &records);
 	if (!same_boot) {
-		away_forget(&records);
+		statefile_keep(&records, is_saved);
+		netns_forget(&records);
 		rdma_forget(&records);
 	}
 	if (again)
 		network_note(network, "what an earlier start could not restore is tried once more");
+	report_unsaved(network, &records, result);
 	restore_parts(network, &records, result);
 	if (!result->is_cut_short && !(result->is_absent && same_boot))
 		return 0;
@@ -287,7 +399,7 @@ void network_forget(const struct network *network, const struct network_result *
 
 	if (result->is_owed)
 		return;
-	r = result->is_given_up ? put_aside(network, "unrestored") : remove_journal(network);
+	r = result->is_given_up ? put_aside(network, "unrestored") : remove_state(network);
 	if (r < 0)
 		network_note(network, "%s cannot be removed, the next start reads it again: %s",
 			network->log, strerror(-r));

@@ -17,9 +17,7 @@
 
 #include "common/cleanup.h"
 #include "common/clock.h"
-#include "entrypoint/netstate/devices.h"
-#include "entrypoint/netstate/network.h"
-#include "entrypoint/engine/statefile.h"
+#include "entrypoint/netstate/state.h"
 
 struct tool {
 	struct network network;

@@ -13,10 +13,8 @@
 #include <sched.h>
 #include <string.h>
 
-#include "entrypoint/netstate/link_table.h"
-#include "entrypoint/netstate/links.h"
-#include "entrypoint/netstate/netlink.h"
-#include "entrypoint/engine/statefile.h"
+#include "entrypoint/netstate/link.h"
+#include "tests/unit/saved_states.h"
 #include "tests/unit/support.h"
 
 #define _cleanup_netlink_   _cleanup_(netlink_close)
@@ -345,6 +343,56 @@ static void the_journal_can_be_read(void **state)
 	sysctls = find(&records, "sysctls");
 	assert_string_equal(record_get(sysctls, "ipv4.conf.rp_filter"), "2");
 	assert_null(record_get(sysctls, "ipv4.conf.mtu"));
+}
+
+static bool has_text(const struct statefile *records, const struct record *wanted)
+{
+	for (size_t i = 0; i < records->count; i++) {
+		const char *text = record_get(&records->items[i], "text");
+
+		if (strcmp(records->items[i].kind, wanted->kind) == 0 && text &&
+			strcmp(text, record_get(wanted, "text")) == 0)
+			return true;
+	}
+	return false;
+}
+
+static void what_an_earlier_version_saved_comes_back(void **state)
+{
+	_cleanup_statefile_ struct statefile records = { 0 };
+	_cleanup_statefile_ struct statefile saved = { 0 };
+	_cleanup_statefile_ struct statefile now = { 0 };
+	_cleanup_free_ char *filter = NULL;
+	_cleanup_life_ struct life life;
+	size_t texts = 0;
+
+	begin(&life, *state, "test_nic");
+	folder_write_text(*state, "proc/sys/net/ipv4/conf/lo/rp_filter", "0\n");
+	assert_int_equal(
+		statefile_parse(SAVED_LINKS, strlen(SAVED_LINKS), "saved", &saved, &life.error), 0);
+	assert_int_equal(
+		statefile_parse(SAVED_LINKS, strlen(SAVED_LINKS), "saved", &records, &life.error),
+		0);
+	restore(&life, &records);
+	assert_string_equal(life.result.first, "");
+	assert_int_equal(life.result.links, 1);
+	assert_int_equal(records.count, 1); /* the boot's */
+	filter = folder_read_text(*state, "proc/sys/net/ipv4/conf/lo/rp_filter");
+	assert_int_equal(filter[0], '2');
+	save(&life, &now);
+	for (size_t i = 0; i < saved.count; i++) {
+		if (!record_get(&saved.items[i], "text"))
+			continue;
+		texts++;
+		if (!has_text(&now, &saved.items[i]))
+			fail_msg("%s %s is not back", saved.items[i].kind,
+				record_get(&saved.items[i], "text"));
+	}
+	assert_int_equal(texts, 16);
+	assert_string_equal(record_get(find(&now, "link"), "mtu"), "30000");
+	assert_string_equal(record_get(find(&now, "link"), "alias"), "a b");
+	assert_string_equal(record_get(find(&now, "link"), "altnames"), "looped");
+	assert_string_equal(record_get(find(&now, "link"), "group"), "7");
 }
 
 static void another_drivers_interface_is_left_alone(void **state)
@@ -793,6 +841,7 @@ int main(void)
 		node_test(what_an_interface_had_comes_back),
 		node_test(it_can_be_restored_twice),
 		node_test(the_journal_can_be_read),
+		node_test(what_an_earlier_version_saved_comes_back),
 		node_test(another_drivers_interface_is_left_alone),
 		node_test(a_lifetime_runs_on),
 		node_test(of_another_boot_nothing_with_a_lifetime_comes),

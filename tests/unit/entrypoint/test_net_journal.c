@@ -108,6 +108,30 @@ static void what_does_not_come_is_tried_once_more(void **state)
 	strv_free(&bench.modules);
 }
 
+static void what_this_version_does_not_restore_is_named(void **state)
+{
+	const struct folder *folder = *state;
+	struct bench bench;
+
+	begin(&bench, folder);
+	folder_write_text(folder, JOURNAL,
+		"slipway-network 1\nboot id=this-boot machine=this-machine\n"
+		"rate device=pci/0000:3b:00.0 node=all share=1 max=2\n"
+		"rate device=pci/0000:3b:00.0 vf=1 share=0 max=2\n"
+		"ethtool link=eth0 life=0 private_flags=+rx_cqe_moder\n"
+		"of-tomorrow name=x\n"
+		"unsaved name=eth1 what=its%20IPv6%20token%20(ip%20token)\nend\n");
+	restore(&bench);
+	assert_int_equal(bench.result.failures, 4);
+	assert_contains(bench.told,
+		"devlink's rates (devlink port function rate): 2 saved by another version");
+	assert_contains(bench.told, "ethtool's private flags: 1 saved by another version");
+	assert_contains(bench.told, "a record of the kind of-tomorrow was saved by another");
+	assert_contains(bench.told, "eth1: its IPv6 token (ip token): not saved, to be set again");
+	assert_false(bench.result.is_owed);
+	strv_free(&bench.modules);
+}
+
 static void what_does_not_come_after_a_boot_is_not_owed(void **state)
 {
 	const struct folder *folder = *state;
@@ -209,6 +233,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		folder_test(a_journal_stays_until_it_is_forgotten),
 		folder_test(what_does_not_come_is_tried_once_more),
+		folder_test(what_this_version_does_not_restore_is_named),
 		folder_test(what_does_not_come_after_a_boot_is_not_owed),
 		folder_test(a_journal_of_another_machine_is_put_aside),
 		folder_test(a_saved_journal_names_the_machine),

@@ -2,7 +2,7 @@
 /* Names of RDMA devices of a /sys in a folder; that the kernel takes them is 90-nic-away.bats'. */
 #include <string.h>
 
-#include "entrypoint/netstate/rdma.h"
+#include "entrypoint/netstate/state.h"
 #include "tests/unit/support.h"
 
 #define CLASS "sys/class/infiniband/"
