@@ -3,7 +3,7 @@
  * What /sys and the kernel say of the devices whose driver goes, and the saving of it. Source:
  * Documentation/ABI/testing/sysfs-bus-pci.
  */
-#include "entrypoint/netstate/device.h"
+#include "entrypoint/netstate/device_internal.h"
 
 #include <ctype.h>
 #include <fcntl.h>
@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "common/fs.h"
-#include "entrypoint/netstate/state.h"
+#include "entrypoint/netstate/state_internal.h"
 #include "entrypoint/role/pci.h"
 
 /* ---- paths */
@@ -296,7 +296,7 @@ void device_read_subfunction(int root_fd, const char *name, struct device_sf *sf
 /* ---- saving */
 
 struct saving {
-	const struct network *network;
+	const struct netstate *netstate;
 	struct device_list devices;
 	struct devlink *devlink; /* NULL: a kernel without it */
 	struct netlink *route;
@@ -335,7 +335,7 @@ static int read_device(struct saving *saving, const char *name, struct error *er
 		return error_set_errno(error, -ENOMEM, "%s", name);
 	list->items = items;
 	device = &items[list->count];
-	r = device_read_sysfs(saving->network->root_fd, name, device);
+	r = device_read_sysfs(saving->netstate->root_fd, name, device);
 	if (r < 0)
 		return error_set_errno(error, r, "%s", name);
 	list->count++;
@@ -345,7 +345,7 @@ static int read_device(struct saving *saving, const char *name, struct error *er
 	for (size_t i = 0; i < device->vf_count; i++)
 		known += device->vfs[i].settings.known != 0;
 	if (known < device->vf_count)
-		network_note(saving->network,
+		netstate_note(saving->netstate,
 			"%s: what it holds for %zu of its %zu VFs is not known, and not saved: %s",
 			name, device->vf_count - known, device->vf_count,
 			device->ifindex ? "the kernel leaves it out"
@@ -354,7 +354,7 @@ static int read_device(struct saving *saving, const char *name, struct error *er
 		return 0;
 	r = devlink_eswitch_get(saving->devlink, name, &device->eswitch, &why);
 	if (r < 0 && r != -EOPNOTSUPP && r != -ENODEV)
-		network_note(saving->network,
+		netstate_note(saving->netstate,
 			"%s: its eswitch's mode is not known, and not saved: %s", name, why.text);
 	return 0;
 }
@@ -382,10 +382,10 @@ static int read_devlink(struct saving *saving, struct statefile *records)
 	if (!saving->devlink)
 		return 0;
 	if (devlink_params(saving->devlink, keep_param, &saving->devices, &error) < 0)
-		network_note(saving->network,
+		netstate_note(saving->netstate,
 			"devlink's parameters are not known, and not saved: %s", error.text);
 	if (devlink_ports(saving->devlink, NULL, keep_port, &saving->devices, &error) < 0)
-		network_note(saving->network, "subfunctions are not known, and not saved: %s",
+		netstate_note(saving->netstate, "subfunctions are not known, and not saved: %s",
 			error.text);
 	/* A kernel before 5.14 has no rates. */
 	(void) !devlink_rated(saving->devlink, &rated, &error);
@@ -394,11 +394,11 @@ static int read_devlink(struct saving *saving, struct statefile *records)
 
 		for (size_t k = 0; k < device->sf_count; k++)
 			device_read_subfunction(
-				saving->network->root_fd, device->name, &device->sfs[k]);
+				saving->netstate->root_fd, device->name, &device->sfs[k]);
 	}
 	for (size_t i = 0; i < rated.count; i++)
 		if (device_list_find(&saving->devices, rated.items[i]) &&
-			network_unsaved(records, rated.items[i],
+			netstate_unsaved(records, rated.items[i],
 				"its rates (devlink port function rate)") < 0)
 			return -ENOMEM;
 	return 0;
@@ -426,11 +426,11 @@ static int save_all(struct saving *saving, const struct strv *names, struct stat
 	return r < 0 ? error_set_errno(error, r, "the saved network state") : 0;
 }
 
-int devices_save(const struct network *network, struct statefile *records, struct error *error)
+int devices_save(const struct netstate *netstate, struct statefile *records, struct error *error)
 {
-	_cleanup_(saving_end) struct saving saving = { .network = network };
+	_cleanup_(saving_end) struct saving saving = { .netstate = netstate };
 	_cleanup_strv_ struct strv names = { 0 };
-	int r = device_names(network->root_fd, network->modules, &names);
+	int r = device_names(netstate->root_fd, netstate->modules, &names);
 
 	if (r < 0)
 		return error_set_errno(error, r, "the devices of the modules that go");
@@ -457,12 +457,12 @@ bool devices_are_driven(int root_fd, const struct statefile *records)
 
 /* ---- what somebody has set up since */
 
-static bool is_set_up(const struct network *network, struct devlink *devlink, const char *name)
+static bool is_set_up(const struct netstate *netstate, struct devlink *devlink, const char *name)
 {
 	struct devlink_eswitch eswitch = { 0 };
 	struct error ignored;
 	struct device now;
-	bool has_vfs = device_read_sysfs(network->root_fd, name, &now) == 0 && now.vf_number;
+	bool has_vfs = device_read_sysfs(netstate->root_fd, name, &now) == 0 && now.vf_number;
 
 	device_free(&now);
 	return has_vfs ||
@@ -470,20 +470,20 @@ static bool is_set_up(const struct network *network, struct devlink *devlink, co
 		       eswitch.has_mode && eswitch.mode == DEVLINK_ESWITCH_MODE_SWITCHDEV);
 }
 
-void devices_forget_set_up(const struct network *network, struct statefile *records)
+void devices_forget_set_up(const struct netstate *netstate, struct statefile *records)
 {
 	_cleanup_(devlink_close) struct devlink *devlink = NULL;
 	_cleanup_strv_ struct strv names = { 0 };
 	struct error ignored;
 
-	if (device_names(network->root_fd, network->modules, &names) < 0)
+	if (device_names(netstate->root_fd, netstate->modules, &names) < 0)
 		return;
 	(void) devlink_open(&devlink, &ignored);
 	for (size_t i = 0; i < names.count; i++) {
 		if (!is_recorded(records, names.items[i]) ||
-			!is_set_up(network, devlink, names.items[i]))
+			!is_set_up(netstate, devlink, names.items[i]))
 			continue;
-		network_note(network,
+		netstate_note(netstate,
 			"%s: somebody has set it up since its state was saved: that is kept",
 			names.items[i]);
 		device_forget(records, names.items[i]);

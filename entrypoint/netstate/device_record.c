@@ -8,7 +8,7 @@
  *   sf device=pci/0000:3b:00.0 controller=0 pf=0 number=88 address=0200000000ff active=1 …
  *
  * Tables say of each field where it is in our structures, in a record, and in the kernel's
- * messages. A field that is missing is something that the driver did not tell.
+ * messages. A field that is missing is something that the driver does not know.
  */
 #include <arpa/inet.h>
 #include <inttypes.h>
@@ -19,7 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "entrypoint/netstate/device.h"
+#include "entrypoint/netstate/device_internal.h"
 
 enum field_type {
 	FIELD_NUMBER,

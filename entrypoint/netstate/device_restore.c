@@ -10,14 +10,14 @@
 #include <string.h>
 
 #include "entrypoint/engine/kill_point.h"
-#include "entrypoint/netstate/device.h"
-#include "entrypoint/netstate/state.h"
+#include "entrypoint/netstate/device_internal.h"
+#include "entrypoint/netstate/state_internal.h"
 
 #define PFS_AT_ONCE 32
 #define BINDERS     8 /* processes for each PF: a driver takes a good part of a second for a VF */
 
 struct restoration {
-	const struct network *network;
+	const struct netstate *netstate;
 	struct pool *pool;
 	const struct device *saved;
 	struct device now;
@@ -36,7 +36,7 @@ static int look(struct restoration *restoration)
 	int r;
 
 	device_free(now);
-	r = device_read_sysfs(restoration->network->root_fd, saved->name, now);
+	r = device_read_sysfs(restoration->netstate->root_fd, saved->name, now);
 	if (r == 0)
 		r = device_read_vfs(restoration->route, now, &error);
 	/* No eswitch is an answer, too. */
@@ -68,7 +68,8 @@ static const char *missing(struct restoration *restoration)
 	struct device now;
 	const char *lacks = NULL;
 
-	if (device_read_sysfs(restoration->network->root_fd, saved->name, &now) < 0 || !*now.driver)
+	if (device_read_sysfs(restoration->netstate->root_fd, saved->name, &now) < 0 ||
+		!*now.driver)
 		lacks = "no driver has taken it (the kernel's log says why)";
 	else if (wants_interface(saved) && !now.ifindex)
 		lacks = "its interface has not come";
@@ -88,7 +89,7 @@ static bool is_there(void *context)
  */
 static bool await(struct restoration *restoration)
 {
-	uint32_t bind_ms = restoration->network->bind_ms;
+	uint32_t bind_ms = restoration->netstate->bind_ms;
 	const char *lacks;
 
 	if (uevents_wait(restoration->uevents, bind_ms, is_there, restoration))
@@ -227,8 +228,8 @@ static void restore_refused_params(struct restoration *restoration)
 {
 	if (!restoration->has_refused_params)
 		return;
-	if (!uevents_wait(
-		    restoration->uevents, restoration->network->bind_ms, all_are_back, restoration))
+	if (!uevents_wait(restoration->uevents, restoration->netstate->bind_ms, all_are_back,
+		    restoration))
 		(void) retry(restoration, true);
 }
 /* ---- VFs: their number, and what the PF holds for each */
@@ -250,7 +251,7 @@ static void go_legacy(struct restoration *restoration)
 static void make_vfs(struct restoration *restoration)
 {
 	const struct device *saved = restoration->saved;
-	int root_fd = restoration->network->root_fd;
+	int root_fd = restoration->netstate->root_fd;
 	char number[16];
 	int r;
 
@@ -507,7 +508,7 @@ static bool has_driver(void *context)
 {
 	struct coming *coming = context;
 
-	device_read_subfunction(coming->restoration->network->root_fd,
+	device_read_subfunction(coming->restoration->netstate->root_fd,
 		coming->restoration->saved->name, &coming->now);
 	return *coming->now.driver != '\0';
 }
@@ -515,7 +516,7 @@ static bool has_driver(void *context)
 static int move_subfunction(const struct restoration *restoration, const struct device_sf *saved,
 	const struct device_sf *now)
 {
-	int root_fd = restoration->network->root_fd;
+	int root_fd = restoration->netstate->root_fd;
 	char device[DEVLINK_NAME_SIZE];
 	char path[192];
 	int r = 0;
@@ -538,7 +539,7 @@ static void restore_sf_driver(struct restoration *restoration, const struct devi
 		return;
 	/* The bus gives a driver to each one that comes, also to one that had none. */
 	(void) uevents_wait(restoration->uevents,
-		was_active && !*saved->driver ? 0 : restoration->network->bind_ms, has_driver,
+		was_active && !*saved->driver ? 0 : restoration->netstate->bind_ms, has_driver,
 		&coming);
 	if (strcmp(coming.now.driver, saved->driver) == 0)
 		return;
@@ -590,8 +591,8 @@ static bool is_ours(const struct restoration *restoration, const char *function)
 {
 	char module[DEVICE_PART_SIZE];
 
-	device_link(restoration->network->root_fd, function, "driver/module", module);
-	return strv_contains(restoration->network->modules, module);
+	device_link(restoration->netstate->root_fd, function, "driver/module", module);
+	return strv_contains(restoration->netstate->modules, module);
 }
 
 static bool has_work(const struct restoration *restoration, const struct device_vf *saved,
@@ -612,14 +613,14 @@ static int bind_to(const struct restoration *restoration, const char *driver, co
 	char path[128];
 
 	(void) snprintf(path, sizeof(path), "sys/bus/pci/drivers/%s/bind", driver);
-	return sysfs_write(restoration->network->root_fd, path, strchr(function, '/') + 1);
+	return sysfs_write(restoration->netstate->root_fd, path, strchr(function, '/') + 1);
 }
 
 static int set_override(
 	const struct restoration *restoration, const struct device_vf *saved, const char *function)
 {
 	/* An empty line clears it. */
-	int r = device_write(restoration->network->root_fd, function, "driver_override",
+	int r = device_write(restoration->netstate->root_fd, function, "driver_override",
 		*saved->override ? saved->override : "\n");
 
 	if (r < 0)
@@ -646,7 +647,7 @@ static int release(const struct restoration *restoration, const struct device_vf
 			*saved->driver ? saved->driver : "none");
 		return -EBUSY;
 	}
-	r = device_write(restoration->network->root_fd, function, "driver/unbind", now->function);
+	r = device_write(restoration->netstate->root_fd, function, "driver/unbind", now->function);
 	if (r < 0)
 		pool_failure(restoration->pool, "VF %u of %s (%s): %s does not let go of it: %s",
 			saved->settings.index, restoration->saved->name, now->function, now->driver,
@@ -666,7 +667,7 @@ static void bind_again(
 	if (r == 0)
 		return;
 	/* udev or another program may have been faster. */
-	device_link(restoration->network->root_fd, function, "driver", driver);
+	device_link(restoration->netstate->root_fd, function, "driver", driver);
 	if (strcmp(driver, saved->driver) == 0)
 		return;
 	pool_failure(restoration->pool, "VF %u of %s (%s) does not go back to %s: %s",
@@ -705,7 +706,7 @@ static void set_autoprobe(struct restoration *restoration, bool autoprobe)
 
 	if (!now->has_autoprobe || now->autoprobe == autoprobe)
 		return;
-	r = device_write(restoration->network->root_fd, now->name, "sriov_drivers_autoprobe",
+	r = device_write(restoration->netstate->root_fd, now->name, "sriov_drivers_autoprobe",
 		autoprobe ? "1" : "0");
 	if (r < 0)
 		pool_failure(restoration->pool,
@@ -745,7 +746,7 @@ static enum job_status restore_all(struct restoration *restoration)
 	char driver[DEVICE_PART_SIZE];
 
 	/* Without its driver there is nothing to bring back; without its interface all else is. */
-	device_link(restoration->network->root_fd, restoration->saved->name, "driver", driver);
+	device_link(restoration->netstate->root_fd, restoration->saved->name, "driver", driver);
 	if (!*driver)
 		return JOB_ABSENT;
 	if (look(restoration) < 0)
@@ -766,9 +767,9 @@ static enum job_status restore_all(struct restoration *restoration)
 }
 
 static enum job_status restore_device(
-	const struct network *network, const struct device *saved, struct pool *pool)
+	const struct netstate *netstate, const struct device *saved, struct pool *pool)
 {
-	struct restoration restoration = { .network = network, .pool = pool, .saved = saved };
+	struct restoration restoration = { .netstate = netstate, .pool = pool, .saved = saved };
 	enum job_status status = JOB_LOST;
 	struct error error = { 0 };
 	int r = netlink_open(NETLINK_ROUTE, &restoration.route, &error);
@@ -788,7 +789,7 @@ static enum job_status restore_device(
 }
 
 struct job {
-	const struct network *network;
+	const struct netstate *netstate;
 	const struct device_list *devices;
 };
 
@@ -796,15 +797,15 @@ static void restore_one(void *context, size_t index, struct pool *pool)
 {
 	const struct job *job = context;
 
-	pool_end(pool, index, restore_device(job->network, &job->devices->items[index], pool));
+	pool_end(pool, index, restore_device(job->netstate, &job->devices->items[index], pool));
 }
 
-int devices_restore(const struct network *network, struct statefile *records,
-	struct network_result *result, struct error *error)
+int devices_restore(const struct netstate *netstate, struct statefile *records,
+	struct netstate_result *result, struct error *error)
 {
 	_cleanup_(device_list_free) struct device_list devices = { 0 };
 	_cleanup_free_ enum job_status *statuses = NULL;
-	struct job job = { network, &devices };
+	struct job job = { netstate, &devices };
 	int r;
 
 	/* A damaged record costs what it says, not the others. */
@@ -815,7 +816,7 @@ int devices_restore(const struct network *network, struct statefile *records,
 		if (r < 0 && r != -EBADMSG)
 			return error_set(error, r, "%s", why.text);
 		if (r < 0)
-			network_failure(network, result, "%s", why.text);
+			netstate_failure(netstate, result, "%s", why.text);
 	}
 	if (!devices.count)
 		return 0;
@@ -823,7 +824,7 @@ int devices_restore(const struct network *network, struct statefile *records,
 	if (!statuses)
 		return error_set_errno(error, -ENOMEM, "devices");
 	r = pool_run(
-		network, result, devices.count, PFS_AT_ONCE, restore_one, &job, statuses, error);
+		netstate, result, devices.count, PFS_AT_ONCE, restore_one, &job, statuses, error);
 	if (r < 0)
 		return r;
 	for (size_t i = 0; i < devices.count; i++) {

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "entrypoint/netstate/device.h"
+#include "entrypoint/netstate/device_internal.h"
 
 struct devlink {
 	struct netlink *netlink;
@@ -156,7 +156,7 @@ int devlink_eswitch_set(struct devlink *devlink, const char *device, uint16_t at
 
 /* ---- parameters */
 
-/* Kernel numbers of attribute types as include/net/netlink.h counts them; no header tells. */
+/* Kernel numbers of attribute types as include/net/netlink.h counts them; no header has them. */
 enum {
 	TYPE_U8 = 1,
 	TYPE_U16 = 2,
@@ -454,7 +454,7 @@ int devlink_subfunction_add(
 	mnl_attr_put_u16(message, DEVLINK_ATTR_PORT_FLAVOUR, DEVLINK_PORT_FLAVOUR_PCI_SF);
 	mnl_attr_put_u16(message, DEVLINK_ATTR_PORT_PCI_PF_NUMBER, port->pf);
 	mnl_attr_put_u32(message, DEVLINK_ATTR_PORT_PCI_SF_NUMBER, port->number);
-	/* Drivers take the absence for their own, and some refuse to be told. */
+	/* Drivers take the absence for their own, and some refuse to have it set. */
 	if (port->controller)
 		mnl_attr_put_u32(message, DEVLINK_ATTR_PORT_CONTROLLER_NUMBER, port->controller);
 	return netlink_talk(devlink->netlink, message, pass_port, &reader, error);

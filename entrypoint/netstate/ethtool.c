@@ -2,19 +2,19 @@
 /*
  * What ethtool sets of a driver's interface: channels, rings, interrupt coalescing, features and
  * pause, by the kernel's ethtool family of generic netlink (5.8; Linux net/ethtool and
- * Documentation/networking/ethtool-netlink.rst). In the journal, a record for each interface:
+ * Documentation/networking/ethtool-netlink.rst). In the state file, a record for each interface:
  *
  *   ethtool life link channels=9=8 rings=6=1024 9=512 … features=+rx-gro -rx-lro …
  *
  * numbers by the kernel's number for each, switches by their names. Only what differs is set. One
- * driver does not have to take what another did: that is told, and is no failure.
+ * driver does not have to take what another did: that is reported, and is no failure.
  */
 #include <linux/ethtool_netlink.h>
 #include <linux/genetlink.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "entrypoint/netstate/link.h"
+#include "entrypoint/netstate/link_internal.h"
 
 #define KIND "ethtool"
 
@@ -164,7 +164,7 @@ static bool has_switch(const struct strv *list, char sign, const char *name)
 	return false;
 }
 
-/* What is on was told; of those that can be set the others are off. */
+/* What is on was listed; of those that can be set the others are off. */
 static int complete(struct words *words)
 {
 	_cleanup_strv_ struct strv list = { 0 };
@@ -222,7 +222,7 @@ static int save_link(
 	int r = record ? record_set(record, "link", link->name) : -ENOMEM;
 
 	if (r == 0)
-		r = record_setf(record, "life", "%llu", (unsigned long long) save->life);
+		r = record_setf(record, "life", "%llu", (unsigned long long) save->generation);
 	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(parts); i++)
 		r = save_part(ethtool, &parts[i], link->index, record);
 	return r;
@@ -328,7 +328,7 @@ static void set_each(const struct links_restore *restore, const struct ethtool *
 		struct error error = { 0 };
 
 		if (set_words(ethtool, part, link->index, &one, &error) < 0)
-			network_note(restore->network,
+			netstate_note(restore->netstate,
 				"%s: this driver does not take what ethtool had set: %s %s: %s",
 				link->name, part->name, words->items[i], error.text);
 	}
@@ -355,10 +355,10 @@ static void restore_record(const struct links_restore *restore, const struct eth
 	const struct record *record)
 {
 	const struct restored_link *link = restored_by_name(restore, record_get(record, "link"));
-	uint64_t life = 0;
+	uint64_t generation = 0;
 
-	if (!link || !link->index || link->is_hosts || record_get_u64(record, "life", &life) < 0 ||
-		life != link->life)
+	if (!link || !link->index || link->is_hosts ||
+		record_get_u64(record, "life", &generation) < 0 || generation != link->generation)
 		return;
 	for (size_t i = 0; i < ARRAY_SIZE(parts); i++)
 		restore_part(restore, ethtool, &parts[i], record, link);

@@ -9,7 +9,7 @@
 #include <linux/rtnetlink.h>
 #include <string.h>
 
-#include "entrypoint/netstate/link.h"
+#include "entrypoint/netstate/link_internal.h"
 
 /* ---- made again */
 
@@ -25,7 +25,7 @@ static bool is_tunnel(const char *kind)
 	return false;
 }
 
-/* The kernel tells a mask of all ones, and takes none with a flag that it does not know. */
+/* The kernel answers a mask of all ones, and takes none with a flag that it does not know. */
 static void put_vlan_flags(struct nlmsghdr *request, const struct nlattr *attribute)
 {
 	struct ifla_vlan_flags flags;
@@ -37,7 +37,8 @@ static void put_vlan_flags(struct nlmsghdr *request, const struct nlattr *attrib
 	mnl_attr_put(request, IFLA_VLAN_FLAGS, sizeof(flags), &flags);
 }
 
-/* What the kernel tells otherwise than it takes it (8021q, macvlan.c, vxlan_core.c): true, done. */
+/* What the kernel answers otherwise than it takes it (8021q, macvlan.c, vxlan_core.c): true, done.
+ */
 static bool put_translated(
 	struct nlmsghdr *request, const char *kind, const struct nlattr *attribute)
 {
@@ -124,18 +125,18 @@ static void make_one(struct links_restore *restore, struct restored_link *link)
 	struct error error = { 0 };
 
 	if (over && (!lower || !lower->index)) {
-		network_failure(restore->network, restore->result,
+		netstate_failure(restore->netstate, restore->result,
 			"%s: %s, on which it stands, is not there", link->name, over);
 		return;
 	}
 	if (!kind || (!over && strcmp(kind, "bond") != 0) || strcmp(kind, "macsec") == 0) {
-		network_failure(restore->network, restore->result,
+		netstate_failure(restore->netstate, restore->result,
 			"%s%s%s: it is not there any more, and cannot be made again from here",
 			kind ? kind : "", kind ? " " : "", link->name);
 		return;
 	}
 	if (make(restore, link, kind, lower ? lower->index : 0, &error) < 0)
-		network_failure(restore->network, restore->result, "%s %s: %s", kind, link->name,
+		netstate_failure(restore->netstate, restore->result, "%s %s: %s", kind, link->name,
 			error.text);
 }
 
@@ -179,7 +180,7 @@ void links_make(struct links_restore *restore)
 		else if (!link->device && link->index && !link->is_tried && kind &&
 			 is_tunnel(kind) && lower && lower->index &&
 			 lower->index != lower->old_index)
-			network_failure(restore->network, restore->result,
+			netstate_failure(restore->netstate, restore->result,
 				"%s %s: it stayed without %s, to which it was bound: bind it again "
 				"(ip link set %s type %s dev %s)",
 				kind, link->name, lower->name, link->name, kind, lower->name);
@@ -241,7 +242,7 @@ static void set_differences(struct links_restore *restore, const struct restored
 
 /* ---- masters that were made again */
 
-/* Interfaces' indexes, which are chosen later, and what a bond only tells. */
+/* Interfaces' indexes, which are chosen later, and what a bond only shows. */
 static bool bond_skips(const char *kind, uint16_t type)
 {
 	(void) kind;
@@ -280,7 +281,7 @@ static void restore_bond(struct links_restore *restore, const struct restored_li
 
 /* ---- ports */
 
-/* What a bridge tells of a port and nobody sets: its state and what it learned of its neighbours.
+/* What a bridge shows of a port and nobody sets: its state and what it learned of its neighbours.
  */
 static bool port_skips(const char *kind, uint16_t type)
 {
@@ -331,14 +332,14 @@ static void join(struct links_restore *restore, const struct restored_link *link
 	if (!now || link->is_hosts)
 		return;
 	if (!master) {
-		network_failure(restore->network, restore->result, "%s: its master %s is not there",
-			link->name, name);
+		netstate_failure(restore->netstate, restore->result,
+			"%s: its master %s is not there", link->name, name);
 		return;
 	}
 	if (now->master == master->index)
 		return;
 	if (strcmp(master->kind, "openvswitch") == 0) {
-		network_note(restore->network, "%s: Open vSwitch takes it by itself", link->name);
+		netstate_note(restore->netstate, "%s: Open vSwitch takes it by itself", link->name);
 		return;
 	}
 	if (strcmp(master->kind, "bond") == 0)
@@ -346,7 +347,7 @@ static void join(struct links_restore *restore, const struct restored_link *link
 	(void) set_master(restore, link, master->index);
 }
 
-/* One that could not join its master has no settings of a port: that was told. */
+/* One that could not join its master has no settings of a port: that was reported. */
 static void set_port(struct links_restore *restore, const struct restored_link *link)
 {
 	const char *kind = record_get(link->record, "port_kind");
@@ -413,7 +414,7 @@ static void choose(struct links_restore *restore, const struct restored_link *li
 	if (!now || !attribute || mnl_attr_get_payload_len(attribute) < 4 ||
 		!has_active_port(&saved))
 		return;
-	port = restored_index(restore, link->life, mnl_attr_get_u32(attribute));
+	port = restored_index(restore, link->generation, mnl_attr_get_u32(attribute));
 	if (!port || (current && mnl_attr_get_u32(current) == port))
 		return;
 	info = link_begin_info(

@@ -7,7 +7,7 @@
 
 #include "common/clock.h"
 #include "entrypoint/engine/kill_point.h"
-#include "entrypoint/netstate/link.h"
+#include "entrypoint/netstate/link_internal.h"
 
 #define KIND_SIZE      32 /* struct link's */
 #define SETTINGS_LIMIT ((size_t) 32 << 10)
@@ -96,10 +96,12 @@ struct restored_link *restored_by_name(const struct links_restore *restore, cons
 	return NULL;
 }
 
-uint32_t restored_index(const struct links_restore *restore, uint64_t life, uint32_t old_index)
+uint32_t restored_index(
+	const struct links_restore *restore, uint64_t generation, uint32_t old_index)
 {
 	for (size_t i = 0; i < restore->count; i++)
-		if (restore->links[i].life == life && restore->links[i].old_index == old_index)
+		if (restore->links[i].generation == generation &&
+			restore->links[i].old_index == old_index)
 			return restore->links[i].index;
 	return restore->same_boot && link_by_index(&restore->now, old_index) ? old_index : 0;
 }
@@ -110,7 +112,7 @@ const struct link *restored_now(
 	return link->index ? link_by_index(&restore->now, link->index) : NULL;
 }
 
-/* Has the journal but one record of such a port, so that it cannot be mistaken for another? */
+/* Has the state file but one record of such a port, so that it cannot be mistaken for another? */
 static bool is_only_port(
 	const struct links_restore *restore, const char *device, uint64_t dev_port, bool is_any)
 {
@@ -162,7 +164,7 @@ static const struct link *find(const struct links_restore *restore, const struct
 
 static int look(struct links_restore *restore, struct error *error)
 {
-	int r = link_table_read(restore->network->root_fd, restore->netlink, &restore->now, error);
+	int r = link_table_read(restore->netstate->root_fd, restore->netlink, &restore->now, error);
 
 	for (size_t i = 0; r == 0 && i < restore->count; i++) {
 		const struct link *now = find(restore, restore->links[i].record);
@@ -178,7 +180,7 @@ int links_look(struct links_restore *restore)
 	int r = look(restore, &error);
 
 	if (r < 0)
-		network_failure(restore->network, restore->result, "%s", error.text);
+		netstate_failure(restore->netstate, restore->result, "%s", error.text);
 	return r;
 }
 
@@ -196,12 +198,12 @@ static int collect(struct links_restore *restore)
 		if (strcmp(record->kind, "link") != 0)
 			continue;
 		if (!is_sound(record)) {
-			network_failure(restore->network, restore->result,
+			netstate_failure(restore->netstate, restore->result,
 				"interface %.*s: its record is damaged", IFNAMSIZ,
 				link.name ? link.name : "");
 			continue;
 		}
-		(void) record_get_u64(record, "life", &link.life);
+		(void) record_get_u64(record, "life", &link.generation);
 		(void) record_get_u64(record, "index", &link.old_index);
 		restore->links[restore->count++] = link;
 	}
@@ -225,9 +227,9 @@ static void report_missing(const struct links_restore *restore)
 		const struct restored_link *link = &restore->links[i];
 
 		if (link->device && !link->index)
-			network_failure(restore->network, restore->result,
+			netstate_failure(restore->netstate, restore->result,
 				"%s: no interface of %s came within %u ms", link->name,
-				link->device, restore->network->bind_ms);
+				link->device, restore->netstate->bind_ms);
 	}
 }
 
@@ -238,7 +240,7 @@ static void report_missing(const struct links_restore *restore)
 static int await_links(struct links_restore *restore, struct error *error)
 {
 	_cleanup_(netlink_close) struct netlink *events = NULL;
-	uint64_t deadline_ms = clock_monotonic_ms() + restore->network->bind_ms;
+	uint64_t deadline_ms = clock_monotonic_ms() + restore->netstate->bind_ms;
 	size_t missing = SIZE_MAX;
 	int r = netlink_open(NETLINK_ROUTE, &events, error);
 
@@ -253,7 +255,7 @@ static int await_links(struct links_restore *restore, struct error *error)
 		if (r < 0 || !missing)
 			return r;
 		if (missing < before)
-			deadline_ms = now_ms + restore->network->bind_ms;
+			deadline_ms = now_ms + restore->netstate->bind_ms;
 		if (now_ms >= deadline_ms)
 			break;
 		r = netlink_wait(events, (uint32_t) (deadline_ms - now_ms), error);
@@ -287,7 +289,7 @@ static const char *first_without_carrier(const struct links_restore *restore)
 static void await_carriers(struct links_restore *restore)
 {
 	_cleanup_(netlink_close) struct netlink *events = NULL;
-	uint64_t deadline_ms = clock_monotonic_ms() + restore->network->bind_ms;
+	uint64_t deadline_ms = clock_monotonic_ms() + restore->netstate->bind_ms;
 	struct error error = { 0 };
 	int r = netlink_open(NETLINK_ROUTE, &events, &error);
 
@@ -303,7 +305,7 @@ static void await_carriers(struct links_restore *restore)
 		if (!name)
 			return;
 		if (now_ms >= deadline_ms) {
-			network_note(restore->network, "%s has no carrier yet", name);
+			netstate_note(restore->netstate, "%s has no carrier yet", name);
 			return;
 		}
 		r = netlink_wait(events, (uint32_t) (deadline_ms - now_ms), &error);
@@ -328,7 +330,7 @@ int link_do(const struct links_restore *restore, const struct restored_link *lin
 	int r = netlink_talk(restore->netlink, request, NULL, NULL, &error);
 
 	if (r < 0)
-		network_failure(restore->network, restore->result, "%s: %s: %s", link->name, what,
+		netstate_failure(restore->netstate, restore->result, "%s: %s: %s", link->name, what,
 			error.text);
 	return r;
 }
@@ -426,7 +428,7 @@ static int take_altname(struct links_restore *restore, const struct restored_lin
 	int r = change_altname(restore, holder->index, link->name, RTM_DELLINKPROP, error);
 
 	if (r == 0)
-		network_note(restore->network,
+		netstate_note(restore->netstate,
 			"%s: %s had that name as an altname, and has it no more", link->name,
 			holder->name);
 	return r;
@@ -475,7 +477,7 @@ static void rename_links(struct links_restore *restore)
 			rename_one(restore, link, &error) == 0)
 			continue;
 		link->is_misnamed = true;
-		network_failure(restore->network, restore->result, "%s: its name (it is %s): %s",
+		netstate_failure(restore->netstate, restore->result, "%s: its name (it is %s): %s",
 			link->name, now->name, error.text);
 	}
 }
@@ -507,7 +509,7 @@ static void restore_altnames(struct links_restore *restore, const struct restore
 			answers_to(restore, link, list.items[i]))
 			continue;
 		if (r < 0)
-			network_failure(restore->network, restore->result, "%s: its name %s: %s",
+			netstate_failure(restore->netstate, restore->result, "%s: its name %s: %s",
 				link->name, list.items[i], error.text);
 	}
 }
@@ -555,7 +557,7 @@ static void restore_mac(
 		return;
 	if (change_also_down(restore, link->index, IFLA_ADDRESS, address, (size_t) size, &error) <
 		0)
-		network_failure(restore->network, restore->result, "%s: its MAC: %s", link->name,
+		netstate_failure(restore->netstate, restore->result, "%s: its MAC: %s", link->name,
 			error.text);
 }
 
@@ -607,7 +609,7 @@ static void leave_the_hosts(struct links_restore *restore)
 
 		restore->links[i].is_hosts = now && ((now->flags & IFF_UP) || now->master);
 	}
-	/* So is what an earlier life has brought back, and this one reads for what stands on it. */
+	/* So is what an earlier run has restored, and this one reads for what stands on it. */
 	for (size_t i = 0; i < restore->count; i++) {
 		const struct record *record = restore->links[i].record;
 
@@ -657,7 +659,7 @@ static void check_names(const struct links_restore *restore)
 
 		if (now && link->device && !link->is_hosts && !link->is_misnamed &&
 			strcmp(now->name, link->name) != 0)
-			network_failure(restore->network, restore->result,
+			netstate_failure(restore->netstate, restore->result,
 				"%s: somebody has named it %s", link->name, now->name);
 	}
 }
@@ -757,13 +759,13 @@ static void keep_absent(struct links_restore *restore, struct statefile *records
 	statefile_keep(records, is_still_of_use);
 }
 
-int links_restore(const struct network *network, struct statefile *records,
-	struct network_result *result, struct error *error)
+int links_restore(const struct netstate *netstate, struct statefile *records,
+	struct netstate_result *result, struct error *error)
 {
-	_cleanup_(links_restore_free) struct links_restore restore = { .network = network,
+	_cleanup_(links_restore_free) struct links_restore restore = { .netstate = netstate,
 		.records = records,
 		.result = result,
-		.same_boot = network_is_of_this_boot(network, records),
+		.same_boot = netstate_is_of_this_boot(netstate, records),
 		.now_s = link_boottime_s() };
 	int r = netlink_open(NETLINK_ROUTE, &restore.netlink, error);
 

@@ -6,7 +6,7 @@
 #include <linux/rtnetlink.h>
 #include <string.h>
 
-#include "entrypoint/netstate/link.h"
+#include "entrypoint/netstate/link_internal.h"
 
 /* ---- which interfaces */
 
@@ -24,7 +24,7 @@ bool links_save_has(const struct links_save *save, uint32_t index)
  */
 static bool is_drivers(const struct links_save *save, const struct link *link)
 {
-	const struct strv *modules = save->network->modules;
+	const struct strv *modules = save->netstate->modules;
 
 	if (!link_is_port(&save->table, link))
 		return false;
@@ -209,7 +209,7 @@ static int add_link(const struct links_save *save, const struct link *link)
 	bool is_own = is_drivers(save, link);
 
 	if (!record || record_set(record, "name", link->name) < 0 ||
-		record_setf(record, "life", "%llu", (unsigned long long) save->life) < 0 ||
+		record_setf(record, "life", "%llu", (unsigned long long) save->generation) < 0 ||
 		record_setf(record, "index", "%u", link->index) < 0 ||
 		(is_own && set_place(record, link) < 0) || set_kind(save, record, link) < 0 ||
 		set_settings(record, link) < 0 || set_address(record, link, is_own) < 0)
@@ -250,7 +250,7 @@ static bool is_known(
 	return false;
 }
 
-/* Forgets what an earlier life has saved already: what that says is older, and holds. */
+/* Leaves out what an earlier run has saved already: what that says is older, and holds. */
 static void drop_known(struct links_save *save)
 {
 	size_t kept = 0;
@@ -264,22 +264,23 @@ static void drop_known(struct links_save *save)
 	save->count = kept;
 }
 
-static uint64_t next_life(const struct statefile *records)
+static uint64_t next_generation(const struct statefile *records)
 {
 	uint64_t next = 0;
 
 	for (size_t i = 0; i < records->count; i++) {
-		uint64_t life;
+		uint64_t generation;
 
 		if (strcmp(records->items[i].kind, "link") == 0 &&
-			record_get_u64(&records->items[i], "life", &life) == 0 && life >= next)
-			next = life + 1;
+			record_get_u64(&records->items[i], "life", &generation) == 0 &&
+			generation >= next)
+			next = generation + 1;
 	}
 	return next;
 }
 
 /*
- * IPv6 tokens (ip token) are not saved, but reported: the kernel tells of them to who asks for the
+ * IPv6 tokens (ip token) are not saved, but reported: the kernel names them when asked for the
  * family's own part of interfaces only (Linux net/ipv6/addrconf.c, inet6_fill_ifla6_attrs()).
  */
 static int see_token(void *context, const struct nlmsghdr *message)
@@ -295,7 +296,7 @@ static int see_token(void *context, const struct nlmsghdr *message)
 		mnl_attr_get_payload_len(token) != sizeof(none) ||
 		memcmp(mnl_attr_get_payload(token), none, sizeof(none)) == 0)
 		return 0;
-	return network_unsaved(save->records, name_of(save, index), "its IPv6 token (ip token)");
+	return netstate_unsaved(save->records, name_of(save, index), "its IPv6 token (ip token)");
 }
 
 static int see_tokens(struct links_save *save, struct error *error)
@@ -337,15 +338,15 @@ static void links_save_free(struct links_save *save)
 	free(save->order);
 }
 
-int links_save(const struct network *network, struct statefile *records, struct error *error)
+int links_save(const struct netstate *netstate, struct statefile *records, struct error *error)
 {
 	_cleanup_(links_save_free) struct links_save save = {
-		.network = network, .records = records, .life = next_life(records)
+		.netstate = netstate, .records = records, .generation = next_generation(records)
 	};
 	int r = netlink_open(NETLINK_ROUTE, &save.netlink, error);
 
 	if (r == 0)
-		r = link_table_read(network->root_fd, save.netlink, &save.table, error);
+		r = link_table_read(netstate->root_fd, save.netlink, &save.table, error);
 	if (r < 0)
 		return r;
 	if (choose(&save) < 0)
@@ -371,14 +372,14 @@ void links_forget(struct statefile *records)
 }
 
 bool links_are_untouched(
-	const struct network *network, const struct statefile *records, struct error *error)
+	const struct netstate *netstate, const struct statefile *records, struct error *error)
 {
 	_cleanup_(netlink_close) struct netlink *netlink = NULL;
 	_cleanup_(link_table_free) struct link_table table = { 0 };
 	bool is_any = false;
 
 	if (netlink_open(NETLINK_ROUTE, &netlink, error) < 0 ||
-		link_table_read(network->root_fd, netlink, &table, error) < 0)
+		link_table_read(netstate->root_fd, netlink, &table, error) < 0)
 		return false;
 	for (size_t i = 0; i < records->count; i++) {
 		const struct record *record = &records->items[i];

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "common/fs.h"
-#include "entrypoint/netstate/device.h"
-#include "entrypoint/netstate/link.h"
+#include "entrypoint/netstate/device_internal.h"
+#include "entrypoint/netstate/link_internal.h"
 #include "entrypoint/role/pci.h"
 
 void link_table_free(struct link_table *table)
@@ -88,8 +88,8 @@ static void read_parent_name(int dir_fd, char name[LINK_DEVICE_SIZE])
 }
 
 /*
- * A subfunction's auxiliary device is numbered by who came first; its sfnum is what whoever made it
- * chose (drivers/net/ethernet/mellanox/mlx5/core/sf/dev/dev.c).
+ * A subfunction's auxiliary device is numbered by who came first; its sfnum is what the one who
+ * made it chose (drivers/net/ethernet/mellanox/mlx5/core/sf/dev/dev.c).
  */
 void link_device_of(int dir_fd, char device[LINK_DEVICE_SIZE])
 {

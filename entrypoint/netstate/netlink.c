@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "entrypoint/netstate/netlink.h"
+#include "entrypoint/netstate/netlink_internal.h"
 
 #include <linux/genetlink.h>
 #include <linux/netlink.h>
@@ -154,7 +154,7 @@ static int answer_keep(struct answer *answer, const struct nlmsghdr *message)
 {
 	size_t size = MNL_ALIGN(message->nlmsg_len);
 
-	if (answer->size + size > answer->capacity) {
+	if (!answer->data || answer->size + size > answer->capacity) {
 		size_t capacity = (answer->size + size) * 2;
 		char *data = realloc(answer->data, capacity);
 
@@ -292,7 +292,7 @@ int netlink_talk(struct netlink *netlink, struct nlmsghdr *request, netlink_call
 		return r;
 	if (answer.is_interrupted)
 		return error_set(error, -EAGAIN,
-			"netlink: what is asked for changed while the kernel told it, %d times",
+			"netlink: what is asked for changed during the answer, %d times",
 			DUMP_TRIES);
 	left = (int) answer.size;
 	message = (const struct nlmsghdr *) (const void *) answer.data;

@@ -16,8 +16,8 @@
 #include <string.h>
 
 #include "common/fs.h"
-#include "entrypoint/netstate/device.h"
-#include "entrypoint/netstate/state.h"
+#include "entrypoint/netstate/device_internal.h"
+#include "entrypoint/netstate/state_internal.h"
 
 #define KIND    "away"
 #define CURE    "restart that pod, or drain the node before the next swap"
@@ -146,17 +146,17 @@ static int add_vfs(int root_fd, const char *name, struct strv *functions)
 }
 
 /* The devices of the drivers that go, and all that goes with them. */
-static int list_functions(const struct network *network, struct strv *functions)
+static int list_functions(const struct netstate *netstate, struct strv *functions)
 {
 	_cleanup_strv_ struct strv names = { 0 };
-	int r = device_names(network->root_fd, network->modules, &names);
+	int r = device_names(netstate->root_fd, netstate->modules, &names);
 
 	for (size_t i = 0; r == 0 && i < names.count; i++) {
 		r = strv_push(functions, names.items[i]);
 		if (r == 0)
-			r = add_vfs(network->root_fd, names.items[i], functions);
+			r = add_vfs(netstate->root_fd, names.items[i], functions);
 		if (r == 0)
-			r = add_subfunctions(network->root_fd, names.items[i], functions);
+			r = add_subfunctions(netstate->root_fd, names.items[i], functions);
 	}
 	return r;
 }
@@ -183,13 +183,13 @@ static int add_record(struct statefile *records, const char *device, const char 
 }
 
 /* One record for each that is elsewhere now. -ENOMEM. */
-static int find(const struct network *network, struct statefile *records)
+static int find(const struct netstate *netstate, struct statefile *records)
 {
 	_cleanup_(netlink_close) struct netlink *netlink = NULL;
 	_cleanup_(netns_links_free) struct netns_links links = { 0 };
 	_cleanup_strv_ struct strv functions = { 0 };
 	struct error ignored;
-	int r = list_functions(network, &functions);
+	int r = list_functions(netstate, &functions);
 
 	if (r == 0 && functions.count && netlink_open(NETLINK_ROUTE, &netlink, &ignored) == 0)
 		r = list_links(netlink, &links);
@@ -202,7 +202,7 @@ static int find(const struct network *network, struct statefile *records)
 				r = add_record(records, function, links.items[k].name);
 				is_found = true;
 			}
-		if (r == 0 && !is_found && is_hidden(network->root_fd, function))
+		if (r == 0 && !is_found && is_hidden(netstate->root_fd, function))
 			r = add_record(records, function, "");
 	}
 	return r == -ENOMEM ? r : 0;
@@ -231,10 +231,10 @@ static bool has(const struct statefile *records, const struct record *record)
 }
 
 /* What an earlier run has recorded was reported then, and did not go. */
-int netns_save(const struct network *network, struct statefile *records)
+int netns_save(const struct netstate *netstate, struct statefile *records)
 {
 	_cleanup_(statefile_free) struct statefile found = { 0 };
-	int r = find(network, &found);
+	int r = find(netstate, &found);
 
 	for (size_t i = 0; r == 0 && i < found.count; i++) {
 		const char *device = field(&found.items[i], "device");
@@ -242,7 +242,7 @@ int netns_save(const struct network *network, struct statefile *records)
 
 		if (has(records, &found.items[i]))
 			continue;
-		network_note(network,
+		netstate_note(netstate,
 			"%s: its interface%s%s is in another network namespace (" UNKNOWN
 			"), and goes with the driver: " CURE,
 			device, *name ? " " : "", name);
@@ -262,12 +262,12 @@ void netns_forget(struct statefile *records)
 }
 
 void netns_restore(
-	const struct network *network, struct statefile *records, struct network_result *result)
+	const struct netstate *netstate, struct statefile *records, struct netstate_result *result)
 {
 	_cleanup_(statefile_free) struct statefile now = { 0 };
 
 	/* Without memory none is: then all are reported. */
-	if (find(network, &now) < 0)
+	if (find(netstate, &now) < 0)
 		statefile_free(&now);
 	for (size_t i = 0; i < records->count; i++) {
 		const struct record *record = &records->items[i];
@@ -276,7 +276,7 @@ void netns_restore(
 		const char *where = field(record, "where");
 
 		if (!is_other(record) && !has(&now, record))
-			network_failure(network, result,
+			netstate_failure(netstate, result,
 				"%s: its interface%s%s was in another network namespace (%s) and "
 				"went with the driver: " CURE,
 				field(record, "device"), *name ? " " : "", name,

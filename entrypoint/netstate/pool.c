@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "entrypoint/netstate/device.h"
+#include "entrypoint/netstate/device_internal.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 
 #include "common/fs.h"
-#include "entrypoint/netstate/state.h"
+#include "entrypoint/netstate/state_internal.h"
 
 /* A line of this size is written to a pipe in one piece (PIPE_BUF). */
 #define LINE_SIZE    2048
@@ -142,15 +142,15 @@ void pool_share(struct pool *pool, size_t count, unsigned width, pool_job *job, 
 /* ---- the process that started them */
 
 struct reader {
-	const struct network *network;
-	struct network_result *result;
+	const struct netstate *netstate;
+	struct netstate_result *result;
 	enum job_status *statuses; /* [count] */
 	size_t count;
 };
 
 static void read_line(const struct reader *reader, const char *line)
 {
-	struct network_result *result = reader->result;
+	struct netstate_result *result = reader->result;
 	unsigned devices, vfs;
 	size_t index;
 	int status;
@@ -168,10 +168,10 @@ static void read_line(const struct reader *reader, const char *line)
 		}
 		break;
 	case 'F':
-		network_failure(reader->network, result, "%s", line + 1);
+		netstate_failure(reader->netstate, result, "%s", line + 1);
 		break;
 	case 'N':
-		network_note(reader->network, "%s", line + 1);
+		netstate_note(reader->netstate, "%s", line + 1);
 		break;
 	default:
 		break;
@@ -193,12 +193,12 @@ static void do_all(void *context, size_t index, struct pool *pool)
 	pool_share(pool, share->count, share->width, share->job, share->context);
 }
 
-int pool_run(const struct network *network, struct network_result *result, size_t count,
+int pool_run(const struct netstate *netstate, struct netstate_result *result, size_t count,
 	unsigned width, pool_job *job, void *context, enum job_status *statuses,
 	struct error *error)
 {
 	struct share share = { count, width, job, context };
-	const struct reader reader = { network, result, statuses, count };
+	const struct reader reader = { netstate, result, statuses, count };
 	char line[LINE_SIZE + 1];
 	struct pool pool;
 	_cleanup_fclose_ FILE *pipe = NULL;

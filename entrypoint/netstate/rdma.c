@@ -3,7 +3,7 @@
  * Names of RDMA devices ("mlx5_2", or what udev made of it): the kernel gives them in the order of
  * coming, which is another one after VFs were made side by side, and workloads ask for them by
  * name. In the state file: "rdma device=pci/0000:3b:00.0 name=mlx5_0". Of several that belong to
- * one device none can be told from the other: they are not saved. Source: Linux
+ * one device none can be known from the other: they are not saved. Source: Linux
  * drivers/infiniband/core/nldev.c.
  */
 #include <fcntl.h>
@@ -13,9 +13,9 @@
 #include <string.h>
 
 #include "common/fs.h"
-#include "entrypoint/netstate/device.h"
-#include "entrypoint/netstate/link.h"
-#include "entrypoint/netstate/state.h"
+#include "entrypoint/netstate/device_internal.h"
+#include "entrypoint/netstate/link_internal.h"
+#include "entrypoint/netstate/state_internal.h"
 #include "entrypoint/role/pci.h"
 
 #define KIND      "rdma"
@@ -96,14 +96,14 @@ static bool is_recorded(const struct statefile *records, const char *device)
 	return false;
 }
 
-static int save_devices(const struct network *network, const struct rdma_devices *devices,
+static int save_devices(const struct netstate *netstate, const struct rdma_devices *devices,
 	struct statefile *records)
 {
 	for (size_t i = 0; i < devices->count; i++) {
 		const struct rdma_device *device = &devices->items[i];
 		struct record *record;
 
-		if (!strv_contains(network->modules, device->module) ||
+		if (!strv_contains(netstate->modules, device->module) ||
 			!only_of(devices, device->device) || is_recorded(records, device->device))
 			continue;
 		record = statefile_add(records, KIND);
@@ -114,13 +114,13 @@ static int save_devices(const struct network *network, const struct rdma_devices
 	return 0;
 }
 
-int rdma_save(const struct network *network, struct statefile *records)
+int rdma_save(const struct netstate *netstate, struct statefile *records)
 {
 	struct rdma_devices devices = { 0 };
-	int r = list_devices(network->root_fd, &devices);
+	int r = list_devices(netstate->root_fd, &devices);
 
 	if (r == 0)
-		r = save_devices(network, &devices, records);
+		r = save_devices(netstate, &devices, records);
 	free(devices.items);
 	return r;
 }
@@ -128,9 +128,9 @@ int rdma_save(const struct network *network, struct statefile *records)
 /* ---- restoring */
 
 struct renaming {
-	const struct network *network;
+	const struct netstate *netstate;
 	const struct statefile *records;
-	struct network_result *result;
+	struct netstate_result *result;
 	struct netlink *netlink;
 	struct rdma_devices now;
 };
@@ -147,7 +147,7 @@ static bool are_there(void *context)
 {
 	struct renaming *renaming = context;
 
-	if (list_devices(renaming->network->root_fd, &renaming->now) < 0)
+	if (list_devices(renaming->netstate->root_fd, &renaming->now) < 0)
 		return true;
 	for (size_t i = 0; i < renaming->records->count; i++)
 		if (is_rdma(&renaming->records->items[i]) &&
@@ -230,11 +230,11 @@ static void report_absent(const struct renaming *renaming, const struct record *
 	const char *device = record_get(record, "device");
 	char driver[DEVICE_PART_SIZE];
 
-	device_link(renaming->network->root_fd, device, "driver", driver);
+	device_link(renaming->netstate->root_fd, device, "driver", driver);
 	if (*driver)
-		network_failure(renaming->network, renaming->result,
+		netstate_failure(renaming->netstate, renaming->result,
 			"the RDMA device %s (of %s) did not come within %u ms",
-			record_get(record, "name"), device, renaming->network->bind_ms);
+			record_get(record, "name"), device, renaming->netstate->bind_ms);
 }
 
 static void restore_one(struct renaming *renaming, const struct record *record)
@@ -254,7 +254,7 @@ static void restore_one(struct renaming *renaming, const struct record *record)
 	else if (move_aside(renaming, name, &error) == 0)
 		(void) rename_to(renaming, from, name, &error);
 	if (*error.text)
-		network_failure(renaming->network, renaming->result,
+		netstate_failure(renaming->netstate, renaming->result,
 			"the RDMA device %s (of %s): its name (it is %s): %s", name,
 			record_get(record, "device"), from, error.text);
 }
@@ -273,9 +273,9 @@ static void restore_all(struct renaming *renaming)
 	_cleanup_close_ int uevents = uevents_open();
 	struct error error = { 0 };
 
-	(void) uevents_wait(uevents, renaming->network->bind_ms, are_there, renaming);
+	(void) uevents_wait(uevents, renaming->netstate->bind_ms, are_there, renaming);
 	if (renaming->now.count && netlink_open(NETLINK_RDMA, &renaming->netlink, &error) < 0) {
-		network_failure(renaming->network, renaming->result, "names of RDMA devices: %s",
+		netstate_failure(renaming->netstate, renaming->result, "names of RDMA devices: %s",
 			error.text);
 		return;
 	}
@@ -296,9 +296,9 @@ void rdma_forget(struct statefile *records)
 }
 
 void rdma_restore(
-	const struct network *network, struct statefile *records, struct network_result *result)
+	const struct netstate *netstate, struct statefile *records, struct netstate_result *result)
 {
-	struct renaming renaming = { .network = network, .records = records, .result = result };
+	struct renaming renaming = { .netstate = netstate, .records = records, .result = result };
 
 	if (has_any(records))
 		restore_all(&renaming);

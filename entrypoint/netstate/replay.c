@@ -24,9 +24,9 @@
 #include <time.h>
 
 #include "common/fs.h"
-#include "entrypoint/netstate/link.h"
+#include "entrypoint/netstate/link_internal.h"
 
-#define USER_HZ  100        /* what the kernel tells an expiry in, on every architecture of today */
+#define USER_HZ  100        /* the unit of an expiry, on every architecture of today */
 #define FOR_EVER UINT32_MAX /* of a lifetime: INFINITY_LIFE_TIME of include/net/addrconf.h */
 #define RETRY_MS 100
 
@@ -53,7 +53,7 @@ struct object {
 	const char *kind;  /* of the record */
 	const char *label; /* in reports; NULL: the kind */
 	uint16_t get;      /* RTM_GET…, dumped */
-	uint16_t told;     /* RTM_NEW…, the answers */
+	uint16_t answer;   /* RTM_NEW…, the answers */
 	uint16_t set;      /* RTM_NEW…, the request */
 	uint16_t flags;    /* NLM_F_… of the request */
 	uint8_t family;    /* what is dumped */
@@ -101,7 +101,7 @@ static int save_message(void *context, const struct nlmsghdr *message)
 	struct record *record;
 	uint32_t index;
 
-	if (message->nlmsg_type != object->told ||
+	if (message->nlmsg_type != object->answer ||
 		mnl_nlmsg_get_payload_len(message) < object->header_size)
 		return 0;
 	saving->link = NULL;
@@ -117,7 +117,8 @@ static int save_message(void *context, const struct nlmsghdr *message)
 		return 0;
 	record = statefile_add(saving->save->records, object->kind);
 	if (!record ||
-		record_setf(record, "life", "%llu", (unsigned long long) saving->save->life) < 0 ||
+		record_setf(record, "life", "%llu", (unsigned long long) saving->save->generation) <
+			0 ||
 		(saving->link && record_set(record, "link", saving->link->name) < 0))
 		return -ENOMEM;
 	if (object->get != RTM_GETLINK &&
@@ -152,7 +153,7 @@ struct task {
 	struct record *record;
 	struct nlmsghdr *message;   /* the saved one again; NULL: it is damaged */
 	struct restored_link *link; /* NULL: it goes with no single one */
-	uint64_t life;
+	uint64_t generation;
 	char words[160];
 	bool is_done;
 	unsigned left_out; /* paths or members that are not there */
@@ -239,7 +240,7 @@ static bool address_is_wanted(const struct saving *saving, const struct nlmsghdr
 	       (proto < PROTO_KERNEL_LO || proto > PROTO_KERNEL_LL);
 }
 
-/* Lifetimes are told as what is left of them: that runs on while the driver is away. */
+/* Lifetimes are what is left of them: that runs on while the driver is away. */
 static int describe_address(
 	struct saving *saving, const struct nlmsghdr *message, struct record *record)
 {
@@ -295,7 +296,7 @@ static void read_presents(struct replay *replay)
 
 	(void) netlink_extra(request, sizeof(struct ifaddrmsg));
 	if (netlink_talk(restore->netlink, request, keep_present, replay, &error) < 0)
-		network_failure(restore->network, restore->result, "addresses: %s", error.text);
+		netstate_failure(restore->netstate, restore->result, "addresses: %s", error.text);
 }
 
 /*
@@ -321,7 +322,7 @@ static bool prepare_address(struct replay *replay, struct task *task)
 			is_elsewhere = true;
 	}
 	if (is_elsewhere)
-		network_note(replay->restore->network, "address %s of %s stays where it is now",
+		netstate_note(replay->restore->netstate, "address %s of %s stays where it is now",
 			text_of(task), task->link->name);
 	return !is_elsewhere;
 }
@@ -423,7 +424,7 @@ static const struct nlattr *vlans_of(const struct nlmsghdr *message)
 	return netlink_attribute(message, sizeof(struct ifinfomsg), IFLA_AF_SPEC);
 }
 
-/* A bridge without the filter tells none; the bridge itself keeps its own. */
+/* A bridge without the filter has none; the bridge itself keeps its own. */
 static bool vlans_are_wanted(const struct saving *saving, const struct nlmsghdr *message)
 {
 	return vlans_of(message) && saving->link->master;
@@ -494,7 +495,7 @@ static const struct nlattr *nexthop_attribute(const struct nlmsghdr *message, ui
 	return netlink_attribute(message, sizeof(struct nhmsg), type);
 }
 
-/* The kernel tells nexthops by number: groups in a second round. */
+/* The kernel lists nexthops by number: groups in a second round. */
 static bool nexthop_is_wanted(const struct saving *saving, const struct nlmsghdr *message)
 {
 	const struct nlattr *group = nexthop_attribute(message, NHA_GROUP);
@@ -611,7 +612,7 @@ static bool has_saved_source(
 
 /* Does the kernel itself listen to routers on the interface? Its routes of theirs come anew then.
  */
-static bool hears_routers(const struct links_save *save, uint32_t index)
+static bool accepts_routers(const struct links_save *save, uint32_t index)
 {
 	static const char folder[] = "proc/sys/net/ipv6/conf";
 	const struct link *link = link_by_index(&save->table, index);
@@ -620,10 +621,10 @@ static bool hears_routers(const struct links_save *save, uint32_t index)
 	char path[128];
 
 	(void) snprintf(path, sizeof(path), "%s/%s/accept_ra", folder, link ? link->name : "");
-	if (fs_read_line(save->network->root_fd, path, &accept) < 0)
+	if (fs_read_line(save->netstate->root_fd, path, &accept) < 0)
 		return false;
 	(void) snprintf(path, sizeof(path), "%s/%s/forwarding", folder, link ? link->name : "");
-	if (fs_read_line(save->network->root_fd, path, &forwarding) < 0)
+	if (fs_read_line(save->netstate->root_fd, path, &forwarding) < 0)
 		return false;
 	return accept[0] == '2' || (accept[0] == '1' && forwarding[0] == '0');
 }
@@ -639,7 +640,7 @@ static bool route_is_wanted(const struct saving *saving, const struct nlmsghdr *
 		(header->rtm_family != AF_INET && header->rtm_family != AF_INET6) ||
 		header->rtm_protocol == RTPROT_KERNEL || header->rtm_protocol == RTPROT_REDIRECT)
 		return false;
-	if (header->rtm_protocol == RTPROT_RA && hears_routers(saving->save, out))
+	if (header->rtm_protocol == RTPROT_RA && accepts_routers(saving->save, out))
 		return false;
 	(void) snprintf(nexthop, sizeof(nexthop), "%u",
 		netlink_number(route_attribute(message, RTA_NH_ID)));
@@ -690,8 +691,8 @@ static bool put_paths(struct replay *replay, struct task *task, struct nlmsghdr 
 
 	for (; copy && left >= (int) sizeof(*path) && RTNH_OK(path, left);
 		left -= (int) NLMSG_ALIGN(path->rtnh_len), path = RTNH_NEXT(path)) {
-		uint32_t index =
-			restored_index(replay->restore, task->life, (uint32_t) path->rtnh_ifindex);
+		uint32_t index = restored_index(
+			replay->restore, task->generation, (uint32_t) path->rtnh_ifindex);
 		struct rtnexthop *put = (struct rtnexthop *) (void *) (copy + used);
 
 		if (!index) {
@@ -782,7 +783,7 @@ static const struct object objects[] = {
 	{ .kind = "bridge-vlans",
 		.label = "VLANs in the bridge",
 		.get = RTM_GETLINK,
-		.told = RTM_NEWLINK,
+		.answer = RTM_NEWLINK,
 		.set = RTM_SETLINK,
 		.family = AF_BRIDGE,
 		.dumps = 1,
@@ -796,7 +797,7 @@ static const struct object objects[] = {
 	{ .kind = "bridge-entry",
 		.label = "entry of the forwarding table",
 		.get = RTM_GETNEIGH,
-		.told = RTM_NEWNEIGH,
+		.answer = RTM_NEWNEIGH,
 		.set = RTM_NEWNEIGH,
 		.flags = NLM_F_CREATE | NLM_F_APPEND,
 		.family = AF_BRIDGE,
@@ -810,7 +811,7 @@ static const struct object objects[] = {
 		.finish = finish_entry },
 	{ .kind = "address",
 		.get = RTM_GETADDR,
-		.told = RTM_NEWADDR,
+		.answer = RTM_NEWADDR,
 		.set = RTM_NEWADDR,
 		.flags = NLM_F_CREATE | NLM_F_EXCL,
 		.dumps = 1,
@@ -825,7 +826,7 @@ static const struct object objects[] = {
 		.finish = finish_address },
 	{ .kind = "neighbour",
 		.get = RTM_GETNEIGH,
-		.told = RTM_NEWNEIGH,
+		.answer = RTM_NEWNEIGH,
 		.set = RTM_NEWNEIGH,
 		.flags = NLM_F_CREATE | NLM_F_EXCL,
 		.dumps = 2,
@@ -837,7 +838,7 @@ static const struct object objects[] = {
 	/* Before the routes, which name them; kernels before 5.3 know none. */
 	{ .kind = "nexthop",
 		.get = RTM_GETNEXTHOP,
-		.told = RTM_NEWNEXTHOP,
+		.answer = RTM_NEWNEXTHOP,
 		.set = RTM_NEWNEXTHOP,
 		.flags = NLM_F_CREATE | NLM_F_REPLACE,
 		.dumps = 2,
@@ -854,7 +855,7 @@ static const struct object objects[] = {
 		.finish = finish_nexthop },
 	{ .kind = "route",
 		.get = RTM_GETROUTE,
-		.told = RTM_NEWROUTE,
+		.answer = RTM_NEWROUTE,
 		.set = RTM_NEWROUTE,
 		.flags = NLM_F_CREATE,
 		.dumps = 1,
@@ -870,7 +871,7 @@ static const struct object objects[] = {
 		.finish = finish_route },
 	{ .kind = "rule",
 		.get = RTM_GETRULE,
-		.told = RTM_NEWRULE,
+		.answer = RTM_NEWRULE,
 		.set = RTM_NEWRULE,
 		.flags = NLM_F_CREATE | NLM_F_EXCL,
 		.dumps = 1,
@@ -931,9 +932,13 @@ static struct nlmsghdr *saved_message(const struct object *object, const struct 
 		vlans->nla_len = (uint16_t) (MNL_ATTR_HDRLEN + size);
 	}
 	if (record_get_hex(record, field, payload + before, size) == (int) size) {
-		mnl_attr_for_each(attribute, message, object->header_size);
+		const char *end = mnl_nlmsg_get_payload_tail(message);
+
+		attribute = mnl_nlmsg_get_payload_offset(message, object->header_size);
+		while (mnl_attr_ok(attribute, (int) (end - (const char *) attribute)))
+			attribute = mnl_attr_next(attribute);
 		/* The attributes fill it to its end, and none of them is cut. */
-		if ((const char *) attribute == (const char *) mnl_nlmsg_get_payload_tail(message))
+		if ((const char *) attribute == end)
 			return message;
 	}
 	free(message);
@@ -980,7 +985,7 @@ static struct nlmsghdr *begin_request(struct replay *replay, struct task *task)
 				return NULL;
 			continue;
 		}
-		index = restored_index(restore, task->life, netlink_number(attribute));
+		index = restored_index(restore, task->generation, netlink_number(attribute));
 		if (!index || !mnl_attr_put_u32_check(request, NETLINK_REQUEST_SIZE, type, index))
 			return NULL;
 	}
@@ -1036,7 +1041,7 @@ static size_t try_all(struct replay *replay, size_t *left)
 }
 
 /*
- * What is refused now may be taken in a moment: a source address of IPv6 counts when nobody on the
+ * What is refused now may be taken in a moment: a source address of IPv6 counts when no host on the
  * link has objected to it, for which the kernel waits a second.
  */
 static void try_until_done(struct replay *replay)
@@ -1047,7 +1052,7 @@ static void try_until_done(struct replay *replay)
 	for (;;) {
 		while (try_all(replay, &left) && left)
 			;
-		if (!left || waited_ms >= replay->restore->network->bind_ms)
+		if (!left || waited_ms >= replay->restore->netstate->bind_ms)
 			return;
 		(void) poll(NULL, 0, RETRY_MS);
 		waited_ms += RETRY_MS;
@@ -1062,7 +1067,7 @@ static void add_task(struct replay *replay, const struct object *object, struct 
 		.record = record,
 		.message = saved_message(object, record),
 		.link = restored_by_name(replay->restore, record_get(record, "link")) };
-	(void) record_get_u64(record, "life", &task->life);
+	(void) record_get_u64(record, "life", &task->generation);
 }
 
 static bool is_ipv6(const struct record *record)
@@ -1098,10 +1103,10 @@ static void report(const struct links_restore *restore, const struct task *task)
 	const char *link = record_get(task->record, "link");
 
 	if (!task->is_done)
-		network_failure(restore->network, restore->result, "%s%s%s%s%s: %s", label,
+		netstate_failure(restore->netstate, restore->result, "%s%s%s%s%s: %s", label,
 			*text ? " " : "", text, link ? " of " : "", link ? link : "", task->words);
 	else if (task->left_out)
-		network_failure(restore->network, restore->result,
+		netstate_failure(restore->netstate, restore->result,
 			"%s %s: without %u of its paths, whose interfaces are not there", label,
 			text, task->left_out);
 }
@@ -1113,7 +1118,7 @@ static void replay_all(struct links_restore *restore, bool is_late)
 
 	replay.tasks = calloc(restore->records->count + 1, sizeof(*replay.tasks));
 	if (!replay.tasks) {
-		network_failure(restore->network, restore->result, "%s: out of memory",
+		netstate_failure(restore->netstate, restore->result, "%s: out of memory",
 			is_late ? "routes" : "addresses");
 		return;
 	}

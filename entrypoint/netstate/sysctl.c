@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "common/fs.h"
-#include "entrypoint/netstate/link.h"
+#include "entrypoint/netstate/link_internal.h"
 
 static const char *const folders[] = { "ipv4/conf", "ipv4/neigh", "ipv6/conf", "ipv6/neigh",
 	"mpls/conf" };
@@ -50,7 +50,7 @@ static int save_folder(
 	struct links_save *save, size_t folder, const char *link, struct record *record)
 {
 	const struct record *usual = &save->usual.items[folder];
-	_cleanup_close_ int link_fd = open_folder(save->network->root_fd, folders[folder], link);
+	_cleanup_close_ int link_fd = open_folder(save->netstate->root_fd, folders[folder], link);
 
 	for (size_t i = 0; link_fd >= 0 && i < usual->count; i++) {
 		_cleanup_free_ char *value = NULL;
@@ -77,7 +77,7 @@ int sysctls_save(struct links_save *save, const struct link *link)
 		const char *folder = folders[save->usual.count];
 		struct record *usual = statefile_add(&save->usual, "usual");
 
-		if (!usual || read_usual(save->network->root_fd, folder, usual) < 0)
+		if (!usual || read_usual(save->netstate->root_fd, folder, usual) < 0)
 			return -ENOMEM;
 	}
 	record = statefile_add(save->records, "sysctls");
@@ -135,9 +135,9 @@ static void restore_record(const struct links_restore *restore, const struct rec
 
 		if (!path_of(field->name, now->name, path, sizeof(path)))
 			continue;
-		r = write_value(restore->network->root_fd, path, field->value);
+		r = write_value(restore->netstate->root_fd, path, field->value);
 		if (r < 0)
-			network_failure(restore->network, restore->result, "/%s=%s: %s", path,
+			netstate_failure(restore->netstate, restore->result, "/%s=%s: %s", path,
 				field->value, strerror(-r));
 	}
 }

@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "entrypoint/netstate/device.h"
+#include "entrypoint/netstate/device_internal.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

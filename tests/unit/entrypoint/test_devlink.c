@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "entrypoint/netstate/device.h"
+#include "entrypoint/netstate/device_internal.h"
 #include "tests/unit/netlink_messages.h"
 #include "tests/unit/support.h"
 

@@ -13,7 +13,7 @@
 #include <sched.h>
 #include <string.h>
 
-#include "entrypoint/netstate/link.h"
+#include "entrypoint/netstate/link_internal.h"
 #include "tests/unit/saved_states.h"
 #include "tests/unit/support.h"
 
@@ -219,8 +219,8 @@ static struct counts count_all(struct netlink *netlink)
 
 struct life {
 	struct strv modules;
-	struct network network;
-	struct network_result result;
+	struct netstate netstate;
+	struct netstate_result result;
 	struct error error;
 	struct strv told;
 };
@@ -236,10 +236,10 @@ static void begin(struct life *life, const struct folder *folder, const char *mo
 {
 	*life = (struct life){ 0 };
 	assert_int_equal(strv_push(&life->modules, module), 0);
-	life->network = (struct network){ .root_fd = folder->fd,
+	life->netstate = (struct netstate){ .root_fd = folder->fd,
 		.modules = &life->modules,
 		.bind_ms = 50,
-		.tell = keep,
+		.report = keep,
 		.context = life };
 }
 
@@ -256,13 +256,13 @@ static void save(struct life *life, struct statefile *records)
 	struct record *boot = statefile_add(records, "boot");
 
 	assert_int_equal(record_set(boot, "id", "this-boot"), 0);
-	if (links_save(&life->network, records, &life->error) < 0)
+	if (links_save(&life->netstate, records, &life->error) < 0)
 		fail_msg("%s", life->error.text);
 }
 
 static void restore(struct life *life, struct statefile *records)
 {
-	if (links_restore(&life->network, records, &life->result, &life->error) < 0)
+	if (links_restore(&life->netstate, records, &life->result, &life->error) < 0)
 		fail_msg("%s", life->error.text);
 }
 
@@ -719,13 +719,13 @@ static void interfaces_that_never_went_are_known(void **state)
 	_cleanup_life_ struct life life;
 
 	begin(&life, *state, "test_nic");
-	assert_false(links_are_untouched(&life.network, &records, &life.error));
+	assert_false(links_are_untouched(&life.netstate, &records, &life.error));
 	save(&life, &records);
-	assert_true(links_are_untouched(&life.network, &records, &life.error));
+	assert_true(links_are_untouched(&life.netstate, &records, &life.error));
 	for (size_t i = 0; i < records.count; i++)
 		if (record_get(&records.items[i], "index"))
 			assert_int_equal(record_set(&records.items[i], "index", "7"), 0);
-	assert_false(links_are_untouched(&life.network, &records, &life.error));
+	assert_false(links_are_untouched(&life.netstate, &records, &life.error));
 	links_forget(&records);
 	assert_int_equal(records.count, 1);
 	assert_string_equal(records.items[0].kind, "boot");
@@ -743,16 +743,16 @@ static void a_later_life_adds_what_it_does_not_know(void **state)
 	configure(netlink);
 	save(&life, &records);
 	saved = records.count;
-	assert_int_equal(links_save(&life.network, &records, &life.error), 0);
+	assert_int_equal(links_save(&life.netstate, &records, &life.error), 0);
 	assert_int_equal(find(&records, "link")->count, records.items[1].count);
 	/* A rule names the interface, but is saved with those that are. */
 	assert_int_equal(records.count, saved);
 	/* The same port of a driver that has a label for it. */
 	assert_int_equal(record_set(&records.items[1], "port", "p7"), 0);
-	assert_int_equal(links_save(&life.network, &records, &life.error), 0);
+	assert_int_equal(links_save(&life.netstate, &records, &life.error), 0);
 	assert_int_equal(records.count, saved);
 	assert_int_equal(record_set(&records.items[1], "port", "pf0vf7"), 0);
-	assert_int_equal(links_save(&life.network, &records, &life.error), 0);
+	assert_int_equal(links_save(&life.netstate, &records, &life.error), 0);
 	assert_true(records.count > saved);
 	assert_string_equal(record_get(&records.items[saved], "life"), "1");
 }

@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "common/fs.h"
-#include "entrypoint/netstate/device.h"
-#include "entrypoint/netstate/state.h"
+#include "entrypoint/netstate/device_internal.h"
+#include "entrypoint/netstate/state_internal.h"
 #include "tests/unit/saved_states.h"
 #include "tests/unit/support.h"
 
@@ -105,10 +105,10 @@ static void pf(const struct folder *folder, const char *vfs)
 }
 
 struct bench {
-	struct network network;
+	struct netstate netstate;
 	struct strv modules;
 	struct statefile records;
-	struct network_result result;
+	struct netstate_result result;
 	struct told told;
 	struct error error;
 };
@@ -117,10 +117,10 @@ static void begin(struct bench *bench, const struct folder *folder)
 {
 	*bench = (struct bench){ 0 };
 	assert_int_equal(strv_push(&bench->modules, "mlx5_core"), 0);
-	bench->network = (struct network){ .root_fd = folder->fd,
+	bench->netstate = (struct netstate){ .root_fd = folder->fd,
 		.modules = &bench->modules,
 		.bind_ms = 50,
-		.tell = hear,
+		.report = hear,
 		.context = &bench->told };
 }
 
@@ -132,13 +132,13 @@ static void end(struct bench *bench)
 
 static void save(struct bench *bench)
 {
-	if (devices_save(&bench->network, &bench->records, &bench->error) < 0)
+	if (devices_save(&bench->netstate, &bench->records, &bench->error) < 0)
 		fail_msg("%s", bench->error.text);
 }
 
 static void restore(struct bench *bench)
 {
-	if (devices_restore(&bench->network, &bench->records, &bench->result, &bench->error) < 0)
+	if (devices_restore(&bench->netstate, &bench->records, &bench->result, &bench->error) < 0)
 		fail_msg("%s", bench->error.text);
 }
 
@@ -638,14 +638,14 @@ static void every_job_is_done_and_heard(void **state)
 
 	begin(&bench, *state);
 	assert_int_equal(
-		pool_run(&bench.network, &bench.result, 100, 7, work, &dies, NULL, &bench.error),
+		pool_run(&bench.netstate, &bench.result, 100, 7, work, &dies, NULL, &bench.error),
 		0);
 	assert_int_equal(bench.result.devices, 100);
 	assert_int_equal(bench.result.vfs, 200);
 	assert_int_equal(bench.result.failures, 50);
 	assert_contains(bench.told.text, "job 99 fails\n");
-	bench.result = (struct network_result){ 0 };
-	assert_int_equal(pool_run(&bench.network, &bench.result, 5, 5, share_work, &dies, NULL,
+	bench.result = (struct netstate_result){ 0 };
+	assert_int_equal(pool_run(&bench.netstate, &bench.result, 5, 5, share_work, &dies, NULL,
 				 &bench.error),
 		0);
 	assert_int_equal(bench.result.devices, 20);
@@ -660,7 +660,7 @@ static void a_job_that_dies_is_a_failure(void **state)
 
 	begin(&bench, *state);
 	assert_int_equal(
-		pool_run(&bench.network, &bench.result, 4, 4, work, &dies, NULL, &bench.error), 0);
+		pool_run(&bench.netstate, &bench.result, 4, 4, work, &dies, NULL, &bench.error), 0);
 	assert_int_equal(bench.result.devices, 3);
 	assert_int_equal(bench.result.failures, 3);
 	assert_contains(bench.told.text, "was ended by signal 9");
@@ -682,7 +682,7 @@ static void what_nobody_got_to_is_lost(void **state)
 	int dies = 2;
 
 	begin(&bench, *state);
-	assert_int_equal(pool_run(&bench.network, &bench.result, 4, 4, statuses_are_read, &dies,
+	assert_int_equal(pool_run(&bench.netstate, &bench.result, 4, 4, statuses_are_read, &dies,
 				 statuses, &bench.error),
 		0);
 	assert_int_equal(statuses[0], JOB_DONE);
@@ -742,10 +742,10 @@ static void what_the_host_has_set_up_since_is_newer(void **state)
 	pf(folder, "0\n");
 	pf_record(&bench, "8", "1");
 	(void) vf_record(&bench, "0", "0000:3b:00.1", "mlx5_core", NULL);
-	devices_forget_set_up(&bench.network, &bench.records);
+	devices_forget_set_up(&bench.netstate, &bench.records);
 	assert_int_equal(bench.records.count, 2);
 	folder_write_text(folder, PCI "devices/0000:3b:00.0/sriov_numvfs", "4\n");
-	devices_forget_set_up(&bench.network, &bench.records);
+	devices_forget_set_up(&bench.netstate, &bench.records);
 	assert_int_equal(bench.records.count, 0);
 	assert_contains(bench.told.text, PF ": somebody has set it up since");
 	end(&bench);

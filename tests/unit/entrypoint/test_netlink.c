@@ -6,7 +6,7 @@
 #include <sched.h>
 #include <string.h>
 
-#include "entrypoint/netstate/netlink.h"
+#include "entrypoint/netstate/netlink_internal.h"
 #include "tests/unit/support.h"
 
 #define _cleanup_netlink_ _cleanup_(netlink_close)

@@ -17,8 +17,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "entrypoint/netstate/netlink.h"
-#include "entrypoint/netstate/state.h"
+#include "entrypoint/netstate/netlink_internal.h"
+#include "entrypoint/netstate/state_internal.h"
 
 #define LINK_DEVICE_SIZE  128
 #define LINK_ADDRESS_SIZE 32 /* MAX_ADDR_LEN of include/linux/netdevice.h */
@@ -107,13 +107,13 @@ const struct nlattr *link_info_attribute(const struct link *link, uint16_t type)
 /* ---- saving */
 
 struct links_save {
-	const struct network *network;
+	const struct netstate *netstate;
 	struct netlink *netlink;
 	struct link_table table;
 	uint32_t *order; /* indexes of those that are saved, a lower one before what stands on it */
 	size_t count;
 	struct statefile *records;
-	uint64_t life;
+	uint64_t generation;
 	struct statefile usual; /* a new interface's sysctls, a record for each folder of them */
 };
 
@@ -131,7 +131,7 @@ struct restored_link {
 	const struct record *record;
 	const char *name;
 	const char *device; /* NULL: made by a person, not by a driver */
-	uint64_t life;
+	uint64_t generation;
 	uint64_t old_index;
 	uint32_t index; /* 0: it is not there */
 	/* The host's own configuration has set it up after a reboot: nothing of it is changed. */
@@ -141,9 +141,9 @@ struct restored_link {
 };
 
 struct links_restore {
-	const struct network *network;
+	const struct netstate *netstate;
 	struct statefile *records;
-	struct network_result *result;
+	struct netstate_result *result;
 	struct netlink *netlink;
 	struct link_table now;
 	struct restored_link *links;
@@ -157,7 +157,8 @@ uint64_t link_boottime_s(void);
 /* NULL: no link of that name, or @name is NULL. */
 struct restored_link *restored_by_name(const struct links_restore *restore, const char *name);
 /* What an index of a save means today, or 0. One that was not saved means the same in this boot. */
-uint32_t restored_index(const struct links_restore *restore, uint64_t life, uint32_t old_index);
+uint32_t restored_index(
+	const struct links_restore *restore, uint64_t generation, uint32_t old_index);
 /* What the table says of it now; NULL when it is not there. */
 const struct link *restored_now(
 	const struct links_restore *restore, const struct restored_link *link);

@@ -13,8 +13,8 @@
 
 #include "common/strv.h"
 #include "entrypoint/engine/statefile.h"
-#include "entrypoint/netstate/netlink.h"
-#include "entrypoint/netstate/network.h"
+#include "entrypoint/netstate/netlink_internal.h"
+#include "entrypoint/netstate/netstate.h"
 
 #define DEVICE_PART_SIZE     64 /* of a PCI address, a driver */
 #define DEVLINK_NAME_SIZE    96 /* of a device, a parameter */
@@ -41,7 +41,7 @@ enum vf_attribute {
 /* What a PF's driver holds for a VF. */
 struct vf_settings {
 	uint32_t index;
-	uint32_t known; /* a bit for each enum vf_attribute that the driver tells */
+	uint32_t known; /* a bit for each enum vf_attribute that the driver knows */
 	uint8_t mac[VF_MAC_SIZE];
 	uint64_t node_guid;
 	uint64_t port_guid;
@@ -180,7 +180,7 @@ struct vf_list {
 /* "its MAC address": for messages. */
 const char *vf_attribute_words(enum vf_attribute attribute);
 bool vf_knows(const struct vf_settings *vf, enum vf_attribute attribute);
-/* Whether both tell it, and it is the same. */
+/* Do both know it, and is it the same? */
 bool vf_is_same(const struct vf_settings *one, const struct vf_settings *other,
 	enum vf_attribute attribute);
 /* From and to rtnetlink: Linux net/core/rtnetlink.c, rtnl_fill_vfinfo() and do_setvfinfo(). */
@@ -268,7 +268,7 @@ enum job_status { JOB_LOST, JOB_DONE, JOB_ABSENT };
  * reported to @network as they come, and added to @result. @statuses: [count], JOB_LOST until a job
  * says something else by pool_end(); may be NULL.
  */
-int pool_run(const struct network *network, struct network_result *result, size_t count,
+int pool_run(const struct netstate *netstate, struct netstate_result *result, size_t count,
 	unsigned width, pool_job *job, void *context, enum job_status *statuses,
 	struct error *error);
 /* The same inside of a job. */

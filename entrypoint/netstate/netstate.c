@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "entrypoint/netstate/network.h"
+#include "entrypoint/netstate/netstate.h"
 
 #include <fcntl.h>
 #include <stdarg.h>
@@ -7,21 +7,21 @@
 
 #include "common/fs.h"
 #include "entrypoint/engine/kill_point.h"
-#include "entrypoint/netstate/state.h"
+#include "entrypoint/netstate/state_internal.h"
 
 #define _cleanup_statefile_ _cleanup_(statefile_free)
 #define BOOT_ID_PATH        "proc/sys/kernel/random/boot_id"
 #define MACHINE_PATH        "sys/class/dmi/id/product_uuid"
-#define TRIED               "tried" /* field of the boot record: restored once, and this is owed */
+#define TRIED               "tried" /* field of the boot record: restored once, and this is pending */
 
-bool network_is_saved(int root_fd, const char *log)
+bool netstate_is_saved(int root_fd, const char *path)
 {
-	return fs_exists(root_fd, log);
+	return fs_exists(root_fd, path);
 }
 
 /* ---- reports */
 
-void network_note(const struct network *network, const char *format, ...)
+void netstate_note(const struct netstate *netstate, const char *format, ...)
 {
 	char text[512];
 	va_list arguments;
@@ -29,12 +29,12 @@ void network_note(const struct network *network, const char *format, ...)
 	va_start(arguments, format);
 	(void) vsnprintf(text, sizeof(text), format, arguments);
 	va_end(arguments);
-	if (network->tell)
-		network->tell(network->context, text);
+	if (netstate->report)
+		netstate->report(netstate->context, text);
 }
 
-void network_failure(
-	const struct network *network, struct network_result *result, const char *format, ...)
+void netstate_failure(
+	const struct netstate *netstate, struct netstate_result *result, const char *format, ...)
 {
 	char text[512];
 	va_list arguments;
@@ -44,12 +44,12 @@ void network_failure(
 	va_end(arguments);
 	if (result->failures++ == 0)
 		(void) snprintf(result->first, sizeof(result->first), "%.255s", text);
-	network_note(network, "could not be restored: %s", text);
+	netstate_note(netstate, "could not be restored: %s", text);
 }
 
 #define UNSAVED "unsaved" /* kind of a record */
 
-int network_unsaved(struct statefile *records, const char *name, const char *what)
+int netstate_unsaved(struct statefile *records, const char *name, const char *what)
 {
 	struct record *record;
 
@@ -73,15 +73,16 @@ static bool is_saved(const struct record *record)
 /* ---- the file */
 
 /* Kept for a person to look at, out of the way of the next one. */
-static int put_aside(const struct network *network, const char *why)
+static int put_aside(const struct netstate *netstate, const char *why)
 {
 	char aside[512];
 
-	(void) snprintf(aside, sizeof(aside), "%.490s.%s", network->log, why);
-	return renameat(network->root_fd, network->log, network->root_fd, aside) < 0 ? -errno : 0;
+	(void) snprintf(aside, sizeof(aside), "%.490s.%s", netstate->path, why);
+	return renameat(netstate->root_fd, netstate->path, netstate->root_fd, aside) < 0 ? -errno
+											 : 0;
 }
 
-/* ---- whose boot a journal is of */
+/* ---- of which boot and machine a state file is */
 
 static struct record *boot_record(const struct statefile *records)
 {
@@ -92,27 +93,27 @@ static struct record *boot_record(const struct statefile *records)
 }
 
 /* Devices are known by their places, which another machine has too. */
-static int name_machine(const struct network *network, struct record *record)
+static int name_machine(const struct netstate *netstate, struct record *record)
 {
 	_cleanup_free_ char *machine = NULL;
 
-	if (fs_read_line(network->root_fd, MACHINE_PATH, &machine) < 0 || !*machine)
+	if (fs_read_line(netstate->root_fd, MACHINE_PATH, &machine) < 0 || !*machine)
 		return 0;
 	return record_set(record, "machine", machine);
 }
 
 /* A disk that was cloned. A machine that does not say which it is, is taken for the same. */
-static bool is_foreign(const struct network *network, const struct statefile *records)
+static bool is_foreign(const struct netstate *netstate, const struct statefile *records)
 {
 	_cleanup_free_ char *machine = NULL;
 	const struct record *record = boot_record(records);
 	const char *saved = record ? record_get(record, "machine") : NULL;
 
-	return saved && fs_read_line(network->root_fd, MACHINE_PATH, &machine) == 0 && *machine &&
+	return saved && fs_read_line(netstate->root_fd, MACHINE_PATH, &machine) == 0 && *machine &&
 	       strcmp(saved, machine) != 0;
 }
 
-static bool is_owed(const struct statefile *records)
+static bool is_pending(const struct statefile *records)
 {
 	const struct record *record = boot_record(records);
 	const char *tried = record ? record_get(record, TRIED) : NULL;
@@ -120,146 +121,148 @@ static bool is_owed(const struct statefile *records)
 	return tried && strcmp(tried, "1") == 0;
 }
 
-static int name_boot(const struct network *network, struct statefile *records, struct error *error)
+static int name_boot(
+	const struct netstate *netstate, struct statefile *records, struct error *error)
 {
 	_cleanup_free_ char *id = NULL;
 	struct record *record = boot_record(records);
-	int r = fs_read_line(network->root_fd, BOOT_ID_PATH, &id);
+	int r = fs_read_line(netstate->root_fd, BOOT_ID_PATH, &id);
 
 	if (r < 0)
 		return error_set_errno(error, r, "/" BOOT_ID_PATH);
 	if (!record)
 		record = statefile_add(records, "boot");
-	if (!record || record_set(record, "id", id) < 0 || name_machine(network, record) < 0 ||
+	if (!record || record_set(record, "id", id) < 0 || name_machine(netstate, record) < 0 ||
 		(record_get(record, TRIED) && record_set(record, TRIED, "0") < 0))
 		return error_set_errno(error, -ENOMEM, "network state");
 	return 0;
 }
 
-bool network_is_of_this_boot(const struct network *network, const struct statefile *records)
+bool netstate_is_of_this_boot(const struct netstate *netstate, const struct statefile *records)
 {
 	_cleanup_free_ char *id = NULL;
 	const struct record *record = boot_record(records);
 	const char *saved = record ? record_get(record, "id") : NULL;
 
-	return saved && fs_read_line(network->root_fd, BOOT_ID_PATH, &id) == 0 &&
+	return saved && fs_read_line(netstate->root_fd, BOOT_ID_PATH, &id) == 0 &&
 	       strcmp(saved, id) == 0;
 }
 
-/* The journal of this machine. -ENOENT: there is none. One that is of no use is put aside. */
-static int read_state(const struct network *network, struct statefile *records, struct error *error)
+/* The state file of this machine. -ENOENT: there is none. One that is of no use is put aside. */
+static int read_state(
+	const struct netstate *netstate, struct statefile *records, struct error *error)
 {
-	int r = statefile_read(network->root_fd, network->log, records, error);
+	int r = statefile_read(netstate->root_fd, netstate->path, records, error);
 
 	if (r == -EBADMSG)
-		(void) put_aside(network, "damaged");
-	if (r < 0 || !is_foreign(network, records))
+		(void) put_aside(netstate, "damaged");
+	if (r < 0 || !is_foreign(netstate, records))
 		return r;
-	network_note(network, "%s is of another machine: put aside as %s.foreign", network->log,
-		network->log);
+	netstate_note(netstate, "%s is of another machine: put aside as %s.foreign", netstate->path,
+		netstate->path);
 	statefile_free(records);
-	(void) put_aside(network, "foreign");
+	(void) put_aside(netstate, "foreign");
 	return -ENOENT;
 }
 
-bool network_is_owed(int root_fd, const char *log)
+bool netstate_is_pending(int root_fd, const char *path)
 {
 	_cleanup_statefile_ struct statefile records = { 0 };
 	struct error ignored;
 
-	return statefile_read(root_fd, log, &records, &ignored) == 0 && is_owed(&records);
+	return statefile_read(root_fd, path, &records, &ignored) == 0 && is_pending(&records);
 }
 
-bool network_can_restore(int root_fd, const char *log)
+bool netstate_can_restore(int root_fd, const char *path)
 {
 	_cleanup_statefile_ struct statefile records = { 0 };
 	struct error ignored;
 
-	return statefile_read(root_fd, log, &records, &ignored) < 0 ||
+	return statefile_read(root_fd, path, &records, &ignored) < 0 ||
 	       devices_are_driven(root_fd, &records);
 }
 
 /* ---- saving */
 
 /*
- * What of an earlier life's journal holds: nothing, when no driver has gone since; all, when one
+ * What of an earlier run's state file holds: nothing, when no driver has gone since; all, when one
  * has; of devices alone, when the node has booted since, for its interfaces are then as its own
  * configuration made them, and of those what it has not set up itself. Of what a finished restore
- * owes, what has not come or not been set up since.
+ * left, what has not come or not been set up since.
  */
-static void choose_what_holds(const struct network *network, struct statefile *records)
+static void choose_what_holds(const struct netstate *netstate, struct statefile *records)
 {
 	struct error error = { 0 };
 
-	if (network_is_of_this_boot(network, records) && is_owed(records)) {
-		network_note(
-			network, "%s has what an earlier start could not restore", network->log);
+	if (netstate_is_of_this_boot(netstate, records) && is_pending(records)) {
+		netstate_note(
+			netstate, "%s has what an earlier start could not restore", netstate->path);
 		links_forget_done(records);
-		devices_forget_set_up(network, records);
+		devices_forget_set_up(netstate, records);
 		return;
 	}
-	if (network_is_of_this_boot(network, records)) {
-		if (links_are_untouched(network, records, &error))
+	if (netstate_is_of_this_boot(netstate, records)) {
+		if (links_are_untouched(netstate, records, &error))
 			statefile_free(records);
 		return;
 	}
-	network_note(network, "%s is of an earlier boot: interfaces are saved as they are now",
-		network->log);
+	netstate_note(netstate, "%s is of an earlier boot: interfaces are saved as they are now",
+		netstate->path);
 	links_forget(records);
 	statefile_keep(records, is_saved);
 	netns_forget(records);
 	rdma_forget(records);
-	devices_forget_set_up(network, records);
+	devices_forget_set_up(netstate, records);
 }
 
 static int read_earlier(
-	const struct network *network, struct statefile *records, struct error *error)
+	const struct netstate *netstate, struct statefile *records, struct error *error)
 {
-	int r = read_state(network, records, error);
+	int r = read_state(netstate, records, error);
 
 	if (r == -EBADMSG) {
-		network_note(network, "%s; put aside", error->text);
+		netstate_note(netstate, "%s; put aside", error->text);
 		return 0;
 	}
 	if (r == 0)
-		choose_what_holds(network, records);
+		choose_what_holds(netstate, records);
 	return r == -ENOENT ? 0 : r;
 }
 
-int network_save(const struct network *network, struct error *error)
+int netstate_save(const struct netstate *netstate, struct error *error)
 {
 	_cleanup_statefile_ struct statefile records = { 0 };
-	int r = read_earlier(network, &records, error);
+	int r = read_earlier(netstate, &records, error);
 
 	if (r == 0)
-		r = name_boot(network, &records, error);
+		r = name_boot(netstate, &records, error);
 	if (r == 0)
-		r = devices_save(network, &records, error);
-	if (r == 0 && (netns_save(network, &records) < 0 || rdma_save(network, &records) < 0))
+		r = devices_save(netstate, &records, error);
+	if (r == 0 && (netns_save(netstate, &records) < 0 || rdma_save(netstate, &records) < 0))
 		r = error_set_errno(error, -ENOMEM, "network state");
 	if (r == 0)
-		r = links_save(network, &records, error);
+		r = links_save(netstate, &records, error);
 	if (r == 0)
-		r = statefile_write(network->root_fd, network->log, &records, error);
+		r = statefile_write(netstate->root_fd, netstate->path, &records, error);
 	kill_point("network:saved");
 	return r < 0 ? error_prefix(error, r, "the network's state cannot be saved") : 0;
 }
 
 /* ---- restoring */
 
-/* A journal that is gone stays gone also after a power loss. */
-static int remove_state(const struct network *network)
+/* A file that is gone stays gone also after a power loss. */
+static int remove_state(const struct netstate *netstate)
 {
-	_cleanup_free_ char *folder = strdup(network->log);
+	_cleanup_free_ char *folder = strdup(netstate->path);
 	char *slash = folder ? strrchr(folder, '/') : NULL;
 	_cleanup_close_ int folder_fd = -1;
 
-	if (unlinkat(network->root_fd, network->log, 0) < 0 && errno != ENOENT)
+	if (unlinkat(netstate->root_fd, netstate->path, 0) < 0 && errno != ENOENT)
 		return -errno;
 	if (slash)
 		*slash = '\0';
 	folder_fd =
-		openat(network->root_fd, slash ? folder : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		openat(netstate->root_fd, slash ? folder : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (folder_fd >= 0)
 		(void) fsync(folder_fd);
 	return 0;
@@ -293,7 +296,7 @@ static bool is_restored(const struct record *record)
  * before the node was upgraded or downgraded.
  */
 static void report_unsaved(
-	const struct network *network, struct statefile *records, struct network_result *result)
+	const struct netstate *netstate, struct statefile *records, struct netstate_result *result)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(dropped); i++) {
 		size_t count = 0;
@@ -305,7 +308,7 @@ static void report_unsaved(
 				 (!dropped[i].field || record_get(record, dropped[i].field));
 		}
 		if (count)
-			network_failure(network, result,
+			netstate_failure(netstate, result,
 				"%s: %zu saved by another version, this one does not restore them",
 				dropped[i].what, count);
 	}
@@ -315,10 +318,10 @@ static void report_unsaved(
 		const char *what = record_get(record, "what");
 
 		if (strcmp(record->kind, UNSAVED) == 0)
-			network_failure(network, result, "%s: %s: not saved, to be set again",
+			netstate_failure(netstate, result, "%s: %s: not saved, to be set again",
 				name ? name : "", what ? what : "");
 		else if (!is_restored(record) && strcmp(record->kind, "rate") != 0)
-			network_failure(network, result,
+			netstate_failure(netstate, result,
 				"a record of the kind %.32s was saved by another version, this one "
 				"does not restore it",
 				record->kind);
@@ -327,84 +330,86 @@ static void report_unsaved(
 }
 
 static void restore_parts(
-	const struct network *network, struct statefile *records, struct network_result *result)
+	const struct netstate *netstate, struct statefile *records, struct netstate_result *result)
 {
 	struct error part = { 0 };
 
-	if (devices_restore(network, records, result, &part) < 0) {
-		network_failure(network, result, "devices: %s", part.text);
+	if (devices_restore(netstate, records, result, &part) < 0) {
+		netstate_failure(netstate, result, "devices: %s", part.text);
 		result->is_cut_short = true;
 	}
 	kill_point("network:devices");
-	if (links_restore(network, records, result, &part) < 0) {
-		network_failure(network, result, "interfaces: %s", part.text);
+	if (links_restore(netstate, records, result, &part) < 0) {
+		netstate_failure(netstate, result, "interfaces: %s", part.text);
 		result->is_cut_short = true;
 	}
-	rdma_restore(network, records, result);
+	rdma_restore(netstate, records, result);
 	kill_point("network:rdma");
-	netns_restore(network, records, result);
+	netns_restore(netstate, records, result);
 	kill_point("network:restored");
 }
 
-/* Only what is owed: what is back is the node's again, and what is changed there holds. */
-static int keep_owed(const struct network *network, struct statefile *records)
+/* Only what is pending: what is back is the node's again, and what is changed there holds. */
+static int keep_pending(const struct netstate *netstate, struct statefile *records)
 {
 	struct record *record = boot_record(records);
 	struct error why = { 0 };
 
 	if (!record || record_set(record, TRIED, "1") < 0)
 		return -ENOMEM;
-	if (statefile_write(network->root_fd, network->log, records, &why) < 0)
-		network_note(network, "%s stays whole", why.text);
+	if (statefile_write(netstate->root_fd, netstate->path, records, &why) < 0)
+		netstate_note(netstate, "%s stays whole", why.text);
 	return 0;
 }
 
-int network_restore(
-	const struct network *network, struct network_result *result, struct error *error)
+int netstate_restore(
+	const struct netstate *netstate, struct netstate_result *result, struct error *error)
 {
 	_cleanup_statefile_ struct statefile records = { 0 };
 	bool same_boot;
 	bool again;
-	int r = read_state(network, &records, error);
+	int r = read_state(netstate, &records, error);
 
-	*result = (struct network_result){ 0 };
+	*result = (struct netstate_result){ 0 };
 	if (r < 0)
 		return r;
-	again = is_owed(&records);
-	same_boot = network_is_of_this_boot(network, &records);
+	again = is_pending(&records);
+	same_boot = netstate_is_of_this_boot(netstate, &records);
 	if (!same_boot) {
 		statefile_keep(&records, is_saved);
 		netns_forget(&records);
 		rdma_forget(&records);
 	}
 	if (again)
-		network_note(network, "what an earlier start could not restore is tried once more");
-	report_unsaved(network, &records, result);
-	restore_parts(network, &records, result);
+		netstate_note(
+			netstate, "what an earlier start could not restore is tried once more");
+	report_unsaved(netstate, &records, result);
+	restore_parts(netstate, &records, result);
 	if (!result->is_cut_short && !(result->is_absent && same_boot))
 		return 0;
 	if (again) {
 		result->is_given_up = true;
 		return 0;
 	}
-	result->is_owed = true;
-	network_note(network, "the next start tries once more what is not back");
-	return keep_owed(network, &records) < 0 ? error_set_errno(error, -ENOMEM, "network state")
-						: 0;
+	result->is_pending = true;
+	netstate_note(netstate, "the next start tries once more what is not back");
+	return keep_pending(netstate, &records) < 0
+		       ? error_set_errno(error, -ENOMEM, "network state")
+		       : 0;
 }
 
-void network_forget(const struct network *network, const struct network_result *result)
+void netstate_forget(const struct netstate *netstate, const struct netstate_result *result)
 {
 	int r;
 
-	if (result->is_owed)
+	if (result->is_pending)
 		return;
-	r = result->is_given_up ? put_aside(network, "unrestored") : remove_state(network);
+	r = result->is_given_up ? put_aside(netstate, "unrestored") : remove_state(netstate);
 	if (r < 0)
-		network_note(network, "%s cannot be removed, the next start reads it again: %s",
-			network->log, strerror(-r));
+		netstate_note(netstate, "%s cannot be removed, the next start reads it again: %s",
+			netstate->path, strerror(-r));
 	else if (result->is_given_up)
-		network_note(network,
+		netstate_note(netstate,
 			"what was tried twice is not tried again; its state is in %s.unrestored",
-			network->log);
+			netstate->path);
 }
