@@ -68,7 +68,7 @@ fuzz_sources := $(wildcard tests/fuzz/fuzz_*.c)
 fuzz_programs := $(patsubst tests/fuzz/%.c,$(fuzz_dir)/%,$(fuzz_sources))
 # Compiled once for all targets; a target links what it needs of it.
 fuzz_tested := $(patsubst %.c,$(fuzz_dir)/obj/%.o,$(common_sources) $(module_sources) $(kernels_sources) \
-	entrypoint/engine/statefile.c $(addprefix entrypoint/netstate/,device_record.c device_state.c vf.c netlink.c))
+	entrypoint/engine/statefile.c $(addprefix entrypoint/netstate/,device_record.c netlink.c))
 
 $(fuzz_dir)/obj/%.o: %.c
 	@mkdir -p $(@D)
@@ -178,6 +178,6 @@ agreement-programs: $(addprefix $(agreement_dir)/,loader mutate judge certs)
 
 # ---- what the VM's tests of the network state run: the role's own code without the role
 
-$(O)/nettool: $(O)/tests/vm/nettool.o $(call objects,$(wildcard entrypoint/netstate/*.c) entrypoint/engine/pod.c entrypoint/engine/statefile.c $(init_common))
+$(O)/nettool: $(O)/tests/vm/nettool.o $(call objects,$(wildcard entrypoint/netstate/*.c) entrypoint/role/pci.c entrypoint/engine/statefile.c $(init_common))
 	@echo "  LINK    $@"
 	$(Q)$(CC) $(base_ldflags) $(LDFLAGS) -o $@ $^ -lmnl

@@ -1,22 +1,59 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A device in the journal:
+ * A device in the state file:
  *
  *   device device=pci/0000:3b:00.0 driver=mlx5_core vfs=8 autoprobe=1 eswitch=switchdev …
  *   param device=pci/0000:3b:00.0 name=flow_steering_mode type=5 mode=0 value=smfs
  *   vf device=pci/0000:3b:00.0 index=0 function=0000:3b:00.2 driver=vfio-pci mac=020000000001 …
- *   rate device=pci/0000:3b:00.0 vf=1 controller=0 pf=0 share=0 max=1250000 parent=group
  *   sf device=pci/0000:3b:00.0 controller=0 pf=0 number=88 address=0200000000ff active=1 …
  *
- * A field that is missing is something that the driver did not tell.
+ * Tables say of each field where it is in our structures, in a record, and in the kernel's
+ * messages. A field that is missing is something that the driver does not know.
  */
+#include <arpa/inet.h>
 #include <inttypes.h>
 #include <linux/devlink.h>
+#include <linux/if_arp.h>
 #include <linux/if_link.h>
+#include <linux/rtnetlink.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "entrypoint/netstate/device_state.h"
+#include "entrypoint/netstate/device_internal.h"
+
+enum field_type {
+	FIELD_NUMBER,
+	FIELD_HEX,   /* a number that is written as one of base 16 */
+	FIELD_FLAG,  /* a bool; the kernel's ~0 is no answer */
+	FIELD_WORD,  /* a number that has words; one that has none is written as the number */
+	FIELD_BYTES, /* fixed, or as many as the size_t at "known" says */
+	FIELD_TEXT,  /* "" is not written */
+	FIELD_PART,  /* text that becomes a part of a path */
+};
+
+#define ALWAYS UINT16_MAX
+
+struct field {
+	const char *name; /* in a record; NULL: only in messages */
+	enum field_type type;
+	uint16_t offset; /* in the structure */
+	uint16_t size;
+	/* Where it says that the field is there: a bool; with @bit, a mask; of bytes a size_t. */
+	uint16_t known;
+	uint32_t bit;
+	bool is_required;
+	const char *const *words; /* [word_count] */
+	uint16_t word_count;
+	uint16_t attribute; /* of the message; 0: none */
+	uint16_t at;        /* in its payload, … */
+	uint16_t width;     /* … of so many bytes; 0: the whole payload */
+	bool is_big_endian;
+};
+
+#define MEMBER(structure, member)                                                                  \
+	.offset = offsetof(struct structure, member),                                              \
+	.size = sizeof(((struct structure *) NULL)->member)
+#define WORDS(list) .words = (list), .word_count = ARRAY_SIZE(list)
 
 static const char *const eswitch_words[] = {
 	[DEVLINK_ESWITCH_MODE_LEGACY] = "legacy",
@@ -41,365 +78,596 @@ static const char *const link_words[] = {
 	[IFLA_VF_LINK_STATE_DISABLE] = "disable",
 };
 
+static const struct field device_fields[] = {
+	{ "driver", FIELD_PART, MEMBER(device, driver), .known = ALWAYS },
+	{ "vfs", FIELD_NUMBER, MEMBER(device, vf_number),
+		.known = offsetof(struct device, has_vfs) },
+	{ "autoprobe", FIELD_FLAG, MEMBER(device, autoprobe),
+		.known = offsetof(struct device, has_autoprobe) },
+};
+
+#define ESWITCH(name, member, has, list, attr)                                                     \
+	{                                                                                          \
+		name, FIELD_WORD, MEMBER(devlink_eswitch, member),                                 \
+			.known = offsetof(struct devlink_eswitch, has), WORDS(list),               \
+			.attribute = (attr)                                                        \
+	}
+
+static const struct field eswitch_fields[] = {
+	ESWITCH("eswitch", mode, has_mode, eswitch_words, DEVLINK_ATTR_ESWITCH_MODE),
+	ESWITCH("inline", inline_mode, has_inline, inline_words, DEVLINK_ATTR_ESWITCH_INLINE_MODE),
+	ESWITCH("encap", encap_mode, has_encap, encap_words, DEVLINK_ATTR_ESWITCH_ENCAP_MODE),
+};
+
+static const struct field param_fields[] = {
+	{ "name", FIELD_TEXT, MEMBER(devlink_param, name), .known = ALWAYS, .is_required = true },
+	{ "type", FIELD_NUMBER, MEMBER(devlink_param, type), .known = ALWAYS, .is_required = true },
+	{ "mode", FIELD_NUMBER, MEMBER(devlink_param, mode), .known = ALWAYS },
+	{ "value", FIELD_TEXT, MEMBER(devlink_param, value), .known = ALWAYS },
+};
+
+static const struct field vf_fields[] = {
+	{ "function", FIELD_PART, MEMBER(device_vf, function), .known = ALWAYS },
+	{ "driver", FIELD_PART, MEMBER(device_vf, driver), .known = ALWAYS },
+	{ "override", FIELD_TEXT, MEMBER(device_vf, override), .known = ALWAYS },
+};
+
+#define SETTING(name, type, member, which, attr, structure, their)                                 \
+	{                                                                                          \
+		name, type, MEMBER(vf_settings, member),                                           \
+			.known = offsetof(struct vf_settings, known), .bit = 1u << (which),        \
+			.attribute = (attr), .at = offsetof(struct structure, their),              \
+			.width = sizeof(((struct structure *) NULL)->their)                        \
+	}
+
+static const struct field setting_fields[] = {
+	{ "index", FIELD_NUMBER, MEMBER(vf_settings, index), .known = ALWAYS, .is_required = true,
+		.attribute = IFLA_VF_MAC, .width = sizeof(uint32_t) },
+	SETTING("mac", FIELD_BYTES, mac, VF_MAC, IFLA_VF_MAC, ifla_vf_mac, mac),
+	SETTING("node_guid", FIELD_HEX, node_guid, VF_NODE_GUID, IFLA_VF_IB_NODE_GUID, ifla_vf_guid,
+		guid),
+	SETTING("port_guid", FIELD_HEX, port_guid, VF_PORT_GUID, IFLA_VF_IB_PORT_GUID, ifla_vf_guid,
+		guid),
+	SETTING("vlan", FIELD_NUMBER, vlan, VF_VLAN, IFLA_VF_VLAN_LIST, ifla_vf_vlan_info, vlan),
+	SETTING("qos", FIELD_NUMBER, qos, VF_VLAN, IFLA_VF_VLAN_LIST, ifla_vf_vlan_info, qos),
+	{ "protocol", FIELD_HEX, MEMBER(vf_settings, vlan_protocol),
+		.known = offsetof(struct vf_settings, known), .bit = 1u << VF_VLAN,
+		.attribute = IFLA_VF_VLAN_LIST,
+		.at = offsetof(struct ifla_vf_vlan_info, vlan_proto), .width = sizeof(uint16_t),
+		.is_big_endian = true },
+	SETTING("min_rate", FIELD_NUMBER, min_rate, VF_RATE, IFLA_VF_RATE, ifla_vf_rate,
+		min_tx_rate),
+	SETTING("max_rate", FIELD_NUMBER, max_rate, VF_RATE, IFLA_VF_RATE, ifla_vf_rate,
+		max_tx_rate),
+	SETTING("trust", FIELD_FLAG, trust, VF_TRUST, IFLA_VF_TRUST, ifla_vf_trust, setting),
+	SETTING("spoof_check", FIELD_FLAG, spoof_check, VF_SPOOF_CHECK, IFLA_VF_SPOOFCHK,
+		ifla_vf_spoofchk, setting),
+	{ "link_state", FIELD_WORD, MEMBER(vf_settings, link_state),
+		.known = offsetof(struct vf_settings, known), .bit = 1u << VF_LINK_STATE,
+		WORDS(link_words), .attribute = IFLA_VF_LINK_STATE,
+		.at = offsetof(struct ifla_vf_link_state, link_state), .width = sizeof(uint32_t) },
+	SETTING("rss_query", FIELD_FLAG, rss_query, VF_RSS_QUERY, IFLA_VF_RSS_QUERY_EN,
+		ifla_vf_rss_query_en, setting),
+};
+
+#define PORT(name, member, attr)                                                                   \
+	{                                                                                          \
+		name, FIELD_NUMBER, MEMBER(devlink_port, member), .known = ALWAYS,                 \
+								  .attribute = (attr)              \
+	}
+
+static const struct field port_fields[] = {
+	PORT(NULL, index, DEVLINK_ATTR_PORT_INDEX),
+	PORT("controller", controller, DEVLINK_ATTR_PORT_CONTROLLER_NUMBER),
+	PORT("pf", pf, DEVLINK_ATTR_PORT_PCI_PF_NUMBER),
+	{ "number", FIELD_NUMBER, MEMBER(devlink_port, number), .known = ALWAYS,
+		.is_required = true, .attribute = DEVLINK_ATTR_PORT_PCI_SF_NUMBER },
+	{ "address", FIELD_BYTES, MEMBER(devlink_port, address),
+		.known = offsetof(struct devlink_port, address_size) },
+	{ "active", FIELD_FLAG, MEMBER(devlink_port, is_active),
+		.known = offsetof(struct devlink_port, has_state) },
+};
+
+static const struct field sf_fields[] = {
+	{ "auxiliary", FIELD_PART, MEMBER(device_sf, auxiliary), .known = ALWAYS },
+	{ "driver", FIELD_PART, MEMBER(device_sf, driver), .known = ALWAYS },
+};
+
+/* ---- devices in memory */
+
+void device_free(struct device *device)
+{
+	free(device->vfs);
+	free(device->sfs);
+	free(device->params);
+	*device = (struct device){ 0 };
+}
+
+void device_list_free(struct device_list *list)
+{
+	for (size_t i = 0; i < list->count; i++)
+		device_free(&list->items[i]);
+	free(list->items);
+	*list = (struct device_list){ 0 };
+}
+
+struct device *device_list_find(const struct device_list *list, const char *name)
+{
+	for (size_t i = 0; i < list->count; i++)
+		if (strcmp(list->items[i].name, name) == 0)
+			return &list->items[i];
+	return NULL;
+}
+
+int device_add_param(struct device *device, const struct devlink_param *param)
+{
+	struct devlink_param *params =
+		reallocarray(device->params, device->param_count + 1, sizeof(*params));
+
+	if (!params)
+		return -ENOMEM;
+	device->params = params;
+	params[device->param_count++] = *param;
+	return 0;
+}
+
+int device_add_subfunction(struct device *device, const struct devlink_port *port)
+{
+	struct device_sf *sfs = reallocarray(device->sfs, device->sf_count + 1, sizeof(*sfs));
+
+	if (!sfs)
+		return -ENOMEM;
+	device->sfs = sfs;
+	sfs[device->sf_count++] = (struct device_sf){ .port = *port };
+	return 0;
+}
+
+struct device_sf *device_find_subfunction(
+	const struct device *device, const struct devlink_port *port)
+{
+	for (size_t i = 0; i < device->sf_count; i++) {
+		const struct devlink_port *other = &device->sfs[i].port;
+
+		if (other->controller == port->controller && other->pf == port->pf &&
+			other->number == port->number)
+			return &device->sfs[i];
+	}
+	return NULL;
+}
+
+/* ---- one field */
+
+static uint64_t number_get(const void *data, size_t size)
+{
+	uint16_t two;
+	uint32_t four;
+	uint64_t eight;
+
+	switch (size) {
+	case sizeof(uint8_t):
+		return *(const uint8_t *) data;
+	case sizeof(two):
+		memcpy(&two, data, size);
+		return two;
+	case sizeof(four):
+		memcpy(&four, data, size);
+		return four;
+	case sizeof(eight):
+		memcpy(&eight, data, size);
+		return eight;
+	default:
+		return 0;
+	}
+}
+
+static void number_put(void *data, size_t size, uint64_t number)
+{
+	uint8_t one = (uint8_t) number;
+	uint16_t two = (uint16_t) number;
+	uint32_t four = (uint32_t) number;
+
+	if (size == sizeof(one))
+		memcpy(data, &one, size);
+	else if (size == sizeof(two))
+		memcpy(data, &two, size);
+	else if (size == sizeof(four))
+		memcpy(data, &four, size);
+	else if (size == sizeof(number))
+		memcpy(data, &number, size);
+}
+
+/* How many bytes there are of it: 0 when it is not there. */
+static size_t field_size(const struct field *field, const void *item)
+{
+	const char *known = (const char *) item + field->known;
+	size_t size;
+
+	if (field->known == ALWAYS)
+		return field->size;
+	if (field->bit)
+		return number_get(known, sizeof(uint32_t)) & field->bit ? field->size : 0;
+	if (field->type != FIELD_BYTES)
+		return *(const bool *) known ? field->size : 0;
+	memcpy(&size, known, sizeof(size));
+	return size;
+}
+
+static void field_learn(const struct field *field, void *item, size_t size)
+{
+	char *known = (char *) item + field->known;
+
+	if (field->known == ALWAYS)
+		return;
+	if (field->bit)
+		number_put(
+			known, sizeof(uint32_t), number_get(known, sizeof(uint32_t)) | field->bit);
+	else if (field->type == FIELD_BYTES)
+		memcpy(known, &size, sizeof(size));
+	else
+		*(bool *) known = true;
+}
+
+static void field_set_number(const struct field *field, void *item, uint64_t number)
+{
+	number_put((char *) item + field->offset, field->size,
+		field->type == FIELD_FLAG ? number != 0 : number);
+	field_learn(field, item, field->size);
+}
+
+/* ---- to and from a record */
+
+static int field_store(const struct field *field, const void *item, struct record *record)
+{
+	const char *data = (const char *) item + field->offset;
+	size_t size = field_size(field, item);
+	uint64_t number;
+
+	if (!field->name || !size)
+		return 0;
+	if (field->type == FIELD_BYTES)
+		return record_set_hex(record, field->name, data, size);
+	if (field->type == FIELD_TEXT || field->type == FIELD_PART)
+		return *data ? record_set(record, field->name, data) : 0;
+	number = number_get(data, field->size);
+	if (number < field->word_count && field->words[number])
+		return record_set(record, field->name, field->words[number]);
+	return record_setf(
+		record, field->name, field->type == FIELD_HEX ? "0x%" PRIx64 : "%" PRIu64, number);
+}
+
+/* -EBADMSG: one that is required is missing, or a part of a path is none. */
+static int field_load(const struct field *field, void *item, const struct record *record)
+{
+	const char *value = field->name ? record_get(record, field->name) : NULL;
+	char *data = (char *) item + field->offset;
+	uint64_t number;
+	int size;
+
+	if (!value)
+		return field->is_required ? -EBADMSG : 0;
+	switch (field->type) {
+	case FIELD_PART:
+		if (!record_is_part(value, field->size))
+			return -EBADMSG;
+		/* fall through */
+	case FIELD_TEXT:
+		(void) snprintf(data, field->size, "%s", value);
+		return field->is_required && !*value ? -EBADMSG : 0;
+	case FIELD_BYTES:
+		size = record_get_hex(record, field->name, data, field->size);
+		if (size > 0 && (!field->bit || size == field->size))
+			field_learn(field, item, (size_t) size);
+		return 0;
+	default:
+		break;
+	}
+	for (number = 0; number < field->word_count; number++)
+		if (field->words[number] && strcmp(field->words[number], value) == 0)
+			break;
+	if (number >= field->word_count && record_get_u64(record, field->name, &number) < 0)
+		return field->is_required ? -EBADMSG : 0;
+	field_set_number(field, item, number);
+	return 0;
+}
+
+/* ---- from and to a message */
+
+/* What else than this attribute says is left as it is; what is too short is of another kernel. */
+static void fields_take(const struct field *fields, size_t count, uint16_t type,
+	const struct nlattr *attribute, void *item)
+{
+	const char *payload = mnl_attr_get_payload(attribute);
+	size_t size = mnl_attr_get_payload_len(attribute);
+
+	for (size_t i = 0; i < count; i++) {
+		const struct field *field = &fields[i];
+		size_t width = field->width ? field->width : size;
+		uint64_t number;
+
+		if (!field->attribute || field->attribute != type)
+			continue;
+		if (field->type == FIELD_BYTES && field->at + field->size <= size) {
+			memcpy((char *) item + field->offset, payload + field->at, field->size);
+			field_learn(field, item, field->size);
+			continue;
+		}
+		if (field->type == FIELD_BYTES || field->at + width > size ||
+			(width != 1 && width != 2 && width != 4 && width != 8))
+			continue;
+		number = number_get(payload + field->at, width);
+		if (field->is_big_endian)
+			number = ntohs((uint16_t) number);
+		if (field->type != FIELD_FLAG || number != UINT32_MAX)
+			field_set_number(field, item, number);
+	}
+}
+
+void device_take_eswitch(const struct nlattr *attribute, struct devlink_eswitch *eswitch)
+{
+	fields_take(eswitch_fields, ARRAY_SIZE(eswitch_fields), mnl_attr_get_type(attribute),
+		attribute, eswitch);
+}
+
+void device_take_port(const struct nlattr *attribute, struct devlink_port *port)
+{
+	fields_take(port_fields, ARRAY_SIZE(port_fields), mnl_attr_get_type(attribute), attribute,
+		port);
+}
+
+/* ---- VFs */
+
+static const struct {
+	const char *words;
+	uint16_t type; /* of the message */
+	uint8_t size;  /* of its payload, whose first four bytes are the VF's index */
+} vf_attributes[VF_ATTRIBUTES] = {
+	[VF_MAC] = { "its MAC address", IFLA_VF_MAC, sizeof(struct ifla_vf_mac) },
+	[VF_NODE_GUID] = { "its node GUID", IFLA_VF_IB_NODE_GUID, sizeof(struct ifla_vf_guid) },
+	[VF_PORT_GUID] = { "its port GUID", IFLA_VF_IB_PORT_GUID, sizeof(struct ifla_vf_guid) },
+	[VF_VLAN] = { "its VLAN", IFLA_VF_VLAN_LIST, sizeof(struct ifla_vf_vlan_info) },
+	[VF_RATE] = { "its rates", IFLA_VF_RATE, sizeof(struct ifla_vf_rate) },
+	[VF_TRUST] = { "its trust", IFLA_VF_TRUST, sizeof(struct ifla_vf_trust) },
+	[VF_SPOOF_CHECK] = { "its spoof check", IFLA_VF_SPOOFCHK, sizeof(struct ifla_vf_spoofchk) },
+	[VF_LINK_STATE] = { "its link state", IFLA_VF_LINK_STATE,
+		sizeof(struct ifla_vf_link_state) },
+	[VF_RSS_QUERY] = { "its RSS query", IFLA_VF_RSS_QUERY_EN,
+		sizeof(struct ifla_vf_rss_query_en) },
+};
+
+const char *vf_attribute_words(enum vf_attribute attribute)
+{
+	return vf_attributes[attribute].words;
+}
+
+bool vf_knows(const struct vf_settings *vf, enum vf_attribute attribute)
+{
+	return (vf->known & (1u << attribute)) != 0;
+}
+
+bool vf_is_same(
+	const struct vf_settings *one, const struct vf_settings *other, enum vf_attribute attribute)
+{
+	if (!vf_knows(one, attribute) || !vf_knows(other, attribute))
+		return false;
+	for (size_t i = 0; i < ARRAY_SIZE(setting_fields); i++) {
+		const struct field *field = &setting_fields[i];
+
+		if (field->bit == 1u << attribute &&
+			memcmp((const char *) one + field->offset,
+				(const char *) other + field->offset, field->size) != 0)
+			return false;
+	}
+	return true;
+}
+
+static int read_vf(const struct nlattr *nest, bool is_infiniband, struct vf_list *list)
+{
+	struct vf_settings *items = reallocarray(list->items, list->count + 1, sizeof(*items));
+	const struct nlattr *attribute;
+	struct vf_settings *vf;
+
+	if (!items)
+		return -ENOMEM;
+	list->items = items;
+	vf = &items[list->count++];
+	*vf = (struct vf_settings){ 0 };
+	mnl_attr_for_each_nested(attribute, nest)
+	{
+		uint16_t type = mnl_attr_get_type(attribute);
+		const struct nlattr *data = attribute;
+
+		/* A list of one: the kernel takes no more. */
+		if (type == IFLA_VF_VLAN_LIST)
+			data = netlink_nested(attribute, IFLA_VF_VLAN_INFO);
+		if (data)
+			fields_take(setting_fields, ARRAY_SIZE(setting_fields), type, data, vf);
+	}
+	/* InfiniBand has GUIDs; what stands in the address's place cannot be set. */
+	if (is_infiniband)
+		vf->known &= ~((1u << VF_MAC) | (1u << VF_VLAN));
+	return 0;
+}
+
+int vf_read(const struct nlmsghdr *message, struct vf_list *list)
+{
+	const struct ifinfomsg *link = mnl_nlmsg_get_payload(message);
+	const struct nlattr *attribute;
+	const struct nlattr *nest;
+
+	mnl_attr_for_each(attribute, message, sizeof(*link))
+	{
+		if (mnl_attr_get_type(attribute) == IFLA_NUM_VF)
+			list->number = mnl_attr_get_u32(attribute);
+		if (mnl_attr_get_type(attribute) != IFLA_VFINFO_LIST)
+			continue;
+		mnl_attr_for_each_nested(nest, attribute)
+		{
+			int r = read_vf(nest, link->ifi_type == ARPHRD_INFINIBAND, list);
+
+			if (r < 0)
+				return r;
+		}
+	}
+	return 0;
+}
+
+void vf_put(struct nlmsghdr *message, const struct vf_settings *vf, enum vf_attribute attribute)
+{
+	uint16_t type = vf_attributes[attribute].type;
+	struct nlattr *list = NULL;
+	char payload[64] = { 0 };
+
+	memcpy(payload, &vf->index, sizeof(vf->index));
+	for (size_t i = 0; i < ARRAY_SIZE(setting_fields); i++) {
+		const struct field *field = &setting_fields[i];
+		const char *data = (const char *) vf + field->offset;
+		uint64_t number;
+
+		if (field->bit != 1u << attribute)
+			continue;
+		if (field->type == FIELD_BYTES) {
+			memcpy(payload + field->at, data, field->size);
+			continue;
+		}
+		number = number_get(data, field->size);
+		if (field->is_big_endian)
+			number = htons((uint16_t) number);
+		number_put(payload + field->at, field->width, number);
+	}
+	if (type == IFLA_VF_VLAN_LIST) {
+		list = mnl_attr_nest_start(message, type);
+		type = IFLA_VF_VLAN_INFO;
+	}
+	mnl_attr_put(message, type, vf_attributes[attribute].size, payload);
+	if (list)
+		mnl_attr_nest_end(message, list);
+}
+
+/* One attribute a message: the kernel stops at the first that it refuses, and says not which. */
+int vf_set(struct netlink *route, int ifindex, const struct vf_settings *vf,
+	enum vf_attribute attribute, struct error *error)
+{
+	struct nlmsghdr *message = netlink_request(route, RTM_SETLINK, 0);
+	struct ifinfomsg *link = netlink_extra(message, sizeof(*link));
+	struct nlattr *list;
+	struct nlattr *info;
+
+	link->ifi_index = ifindex;
+	list = mnl_attr_nest_start(message, IFLA_VFINFO_LIST);
+	info = mnl_attr_nest_start(message, IFLA_VF_INFO);
+	vf_put(message, vf, attribute);
+	mnl_attr_nest_end(message, info);
+	mnl_attr_nest_end(message, list);
+	return netlink_talk(route, message, NULL, NULL, error);
+}
+
+/* ---- devices in the state file */
+
+enum { KIND_DEVICE, KIND_PARAM, KIND_VF, KIND_SF, KINDS };
+
+/* The structure of a record, and one that begins it or is a part of it. */
+static const struct kind {
+	const char *name;
+	struct part {
+		const struct field *fields;
+		size_t count;
+		size_t offset; /* of the part in the structure */
+	} parts[2];
+} kinds[KINDS] = {
+	[KIND_DEVICE] = { "device", { { device_fields, ARRAY_SIZE(device_fields), 0 },
+					    { eswitch_fields, ARRAY_SIZE(eswitch_fields),
+						    offsetof(struct device, eswitch) } } },
+	[KIND_PARAM] = { "param", { { param_fields, ARRAY_SIZE(param_fields), 0 } } },
+	[KIND_VF] = { "vf", { { setting_fields, ARRAY_SIZE(setting_fields),
+				      offsetof(struct device_vf, settings) },
+				    { vf_fields, ARRAY_SIZE(vf_fields), 0 } } },
+	[KIND_SF] = { "sf",
+		{ { port_fields, ARRAY_SIZE(port_fields), offsetof(struct device_sf, port) },
+			{ sf_fields, ARRAY_SIZE(sf_fields), 0 } } },
+};
+
 const char *device_eswitch_word(uint16_t mode)
 {
 	return mode < ARRAY_SIZE(eswitch_words) ? eswitch_words[mode] : "unknown";
 }
 
-/* ---- to the journal: the first failure is kept, so that a record is written in one go */
-
-struct writer {
-	struct record *record;
-	int code;
-};
-
-static void begin(struct writer *writer, struct statefile *records, const char *kind,
-	const struct device *device)
+static int store(struct statefile *records, const struct device *device, int kind, const void *item)
 {
-	if (writer->code < 0)
-		return;
-	writer->record = statefile_add(records, kind);
-	writer->code =
-		writer->record ? record_set(writer->record, "device", device->name) : -ENOMEM;
-}
+	struct record *record = statefile_add(records, kinds[kind].name);
+	int r = record ? record_set(record, "device", device->name) : -ENOMEM;
 
-static void put_text(struct writer *writer, const char *name, const char *value)
-{
-	if (writer->code == 0 && *value)
-		writer->code = record_set(writer->record, name, value);
-}
+	for (size_t i = 0; i < ARRAY_SIZE(kinds[kind].parts); i++) {
+		const struct part *part = &kinds[kind].parts[i];
 
-static void put_number(struct writer *writer, const char *name, uint64_t value)
-{
-	if (writer->code == 0)
-		writer->code = record_setf(writer->record, name, "%" PRIu64, value);
-}
-
-static void put_hex(struct writer *writer, const char *name, uint64_t value)
-{
-	if (writer->code == 0)
-		writer->code = record_setf(writer->record, name, "0x%" PRIx64, value);
-}
-
-static void put_bytes(struct writer *writer, const char *name, const void *data, size_t size)
-{
-	if (writer->code == 0 && size)
-		writer->code = record_set_hex(writer->record, name, data, size);
-}
-
-/* A mode that this program has no word for yet is written as its number. */
-static void put_word(struct writer *writer, const char *name, const char *const *words,
-	size_t count, unsigned value)
-{
-	if (value < count && words[value])
-		put_text(writer, name, words[value]);
-	else
-		put_number(writer, name, value);
-}
-
-static void store_device(
-	struct writer *writer, struct statefile *records, const struct device *device)
-{
-	const struct devlink_eswitch *eswitch = &device->eswitch;
-
-	begin(writer, records, "device", device);
-	put_text(writer, "driver", device->driver);
-	if (device->has_vfs)
-		put_number(writer, "vfs", device->vf_number);
-	if (device->has_autoprobe)
-		put_number(writer, "autoprobe", device->autoprobe);
-	if (eswitch->has_mode)
-		put_word(
-			writer, "eswitch", eswitch_words, ARRAY_SIZE(eswitch_words), eswitch->mode);
-	if (eswitch->has_inline)
-		put_word(writer, "inline", inline_words, ARRAY_SIZE(inline_words),
-			eswitch->inline_mode);
-	if (eswitch->has_encap)
-		put_word(
-			writer, "encap", encap_words, ARRAY_SIZE(encap_words), eswitch->encap_mode);
-}
-
-static void store_settings(struct writer *writer, const struct vf_settings *vf)
-{
-	if (vf_knows(vf, VF_MAC))
-		put_bytes(writer, "mac", vf->mac, sizeof(vf->mac));
-	if (vf_knows(vf, VF_NODE_GUID))
-		put_hex(writer, "node_guid", vf->node_guid);
-	if (vf_knows(vf, VF_PORT_GUID))
-		put_hex(writer, "port_guid", vf->port_guid);
-	if (vf_knows(vf, VF_VLAN)) {
-		put_number(writer, "vlan", vf->vlan);
-		put_number(writer, "qos", vf->qos);
-		put_hex(writer, "protocol", vf->vlan_protocol);
+		for (size_t k = 0; r == 0 && k < part->count; k++)
+			r = field_store(
+				&part->fields[k], (const char *) item + part->offset, record);
 	}
-	if (vf_knows(vf, VF_RATE)) {
-		put_number(writer, "min_rate", vf->min_rate);
-		put_number(writer, "max_rate", vf->max_rate);
-	}
-	if (vf_knows(vf, VF_TRUST))
-		put_number(writer, "trust", vf->trust);
-	if (vf_knows(vf, VF_SPOOF_CHECK))
-		put_number(writer, "spoof_check", vf->spoof_check);
-	if (vf_knows(vf, VF_LINK_STATE))
-		put_word(writer, "link_state", link_words, ARRAY_SIZE(link_words), vf->link_state);
-	if (vf_knows(vf, VF_RSS_QUERY))
-		put_number(writer, "rss_query", vf->rss_query);
-}
-
-static void store_vf(struct writer *writer, struct statefile *records, const struct device *device,
-	const struct device_vf *vf)
-{
-	begin(writer, records, "vf", device);
-	put_number(writer, "index", vf->settings.index);
-	put_text(writer, "function", vf->function);
-	put_text(writer, "driver", vf->driver);
-	put_text(writer, "override", vf->override);
-	store_settings(writer, &vf->settings);
-}
-
-static void store_sf(struct writer *writer, struct statefile *records, const struct device *device,
-	const struct device_sf *sf)
-{
-	begin(writer, records, "sf", device);
-	put_number(writer, "controller", sf->port.controller);
-	put_number(writer, "pf", sf->port.pf);
-	put_number(writer, "number", sf->port.number);
-	put_bytes(writer, "address", sf->port.address, sf->port.address_size);
-	if (sf->port.has_state)
-		put_number(writer, "active", sf->port.is_active);
-	put_text(writer, "auxiliary", sf->auxiliary);
-	put_text(writer, "driver", sf->driver);
-}
-
-static void store_param(struct writer *writer, struct statefile *records,
-	const struct device *device, const struct devlink_param *param)
-{
-	begin(writer, records, "param", device);
-	put_text(writer, "name", param->name);
-	put_number(writer, "type", param->type);
-	put_number(writer, "mode", param->mode);
-	put_text(writer, "value", param->value);
-}
-
-static void store_rate(struct writer *writer, struct statefile *records,
-	const struct device *device, const struct device_rate *rate)
-{
-	begin(writer, records, "rate", device);
-	put_text(writer, "node", rate->rate.node);
-	if (!*rate->rate.node) {
-		put_number(writer, rate->port.is_vf ? "vf" : "sf", rate->port.number);
-		put_number(writer, "controller", rate->port.controller);
-		put_number(writer, "pf", rate->port.pf);
-	}
-	put_number(writer, "share", rate->rate.share);
-	put_number(writer, "max", rate->rate.max);
-	put_text(writer, "parent", rate->rate.parent);
+	return r;
 }
 
 int device_store(const struct device *device, struct statefile *records)
 {
-	struct writer writer = { 0 };
+	int r = store(records, device, KIND_DEVICE, device);
 
-	store_device(&writer, records, device);
-	for (size_t i = 0; i < device->param_count; i++)
-		store_param(&writer, records, device, &device->params[i]);
-	for (size_t i = 0; i < device->vf_count; i++)
-		store_vf(&writer, records, device, &device->vfs[i]);
-	for (size_t i = 0; i < device->sf_count; i++)
-		store_sf(&writer, records, device, &device->sfs[i]);
-	for (size_t i = 0; i < device->rate_count; i++)
-		store_rate(&writer, records, device, &device->rates[i]);
-	return writer.code;
+	for (size_t i = 0; r == 0 && i < device->param_count; i++)
+		r = store(records, device, KIND_PARAM, &device->params[i]);
+	for (size_t i = 0; r == 0 && i < device->vf_count; i++)
+		r = store(records, device, KIND_VF, &device->vfs[i]);
+	for (size_t i = 0; r == 0 && i < device->sf_count; i++)
+		r = store(records, device, KIND_SF, &device->sfs[i]);
+	return r;
 }
 
-/* ---- from the journal */
-
-static void get_text(const struct record *record, const char *name, char *text, size_t size)
+static int load(const struct record *record, int kind, void *item)
 {
-	const char *value = record_get(record, name);
+	for (size_t i = 0; i < ARRAY_SIZE(kinds[kind].parts); i++) {
+		const struct part *part = &kinds[kind].parts[i];
 
-	(void) snprintf(text, size, "%s", value ? value : "");
-}
+		for (size_t k = 0; k < part->count; k++) {
+			int r = field_load(&part->fields[k], (char *) item + part->offset, record);
 
-/* What becomes a part of a path below /sys, or "". */
-static bool get_part(const struct record *record, const char *name, char part[DEVICE_PART_SIZE])
-{
-	get_text(record, name, part, DEVICE_PART_SIZE);
-	return !record_get(record, name) ||
-	       record_is_part(record_get(record, name), DEVICE_PART_SIZE);
-}
-
-static bool get_number(const struct record *record, const char *name, uint64_t *number)
-{
-	*number = 0;
-	return record_get_u64(record, name, number) == 0;
-}
-
-static bool get_flag(const struct record *record, const char *name, bool *flag)
-{
-	uint64_t number;
-	bool is_there = get_number(record, name, &number);
-
-	*flag = number != 0;
-	return is_there;
-}
-
-static bool get_word(const struct record *record, const char *name, const char *const *words,
-	size_t count, uint64_t *number)
-{
-	const char *value = record_get(record, name);
-
-	for (size_t i = 0; value && i < count; i++)
-		if (words[i] && strcmp(words[i], value) == 0) {
-			*number = i;
-			return true;
+			if (r < 0)
+				return r;
 		}
-	return get_number(record, name, number);
-}
-
-static void load_eswitch(const struct record *record, struct devlink_eswitch *eswitch)
-{
-	uint64_t number;
-
-	eswitch->has_mode =
-		get_word(record, "eswitch", eswitch_words, ARRAY_SIZE(eswitch_words), &number);
-	eswitch->mode = (uint16_t) number;
-	eswitch->has_inline =
-		get_word(record, "inline", inline_words, ARRAY_SIZE(inline_words), &number);
-	eswitch->inline_mode = (uint8_t) number;
-	eswitch->has_encap =
-		get_word(record, "encap", encap_words, ARRAY_SIZE(encap_words), &number);
-	eswitch->encap_mode = (uint8_t) number;
-}
-
-static int load_device(const struct record *record, struct device *device)
-{
-	uint64_t number;
-
-	if (!get_part(record, "driver", device->driver))
-		return -EBADMSG;
-	device->has_vfs = get_number(record, "vfs", &number);
-	device->vf_number = (unsigned) number;
-	device->has_autoprobe = get_flag(record, "autoprobe", &device->autoprobe);
-	load_eswitch(record, &device->eswitch);
+	}
 	return 0;
-}
-
-static void learn(struct vf_settings *vf, enum vf_attribute attribute, bool is_known)
-{
-	if (is_known)
-		vf->known |= 1u << attribute;
-}
-
-static void load_settings(const struct record *record, struct vf_settings *vf)
-{
-	uint64_t number;
-
-	learn(vf, VF_MAC,
-		record_get_hex(record, "mac", vf->mac, sizeof(vf->mac)) == sizeof(vf->mac));
-	learn(vf, VF_NODE_GUID, get_number(record, "node_guid", &vf->node_guid));
-	learn(vf, VF_PORT_GUID, get_number(record, "port_guid", &vf->port_guid));
-	learn(vf, VF_VLAN, get_number(record, "vlan", &number));
-	vf->vlan = (uint16_t) number;
-	(void) get_number(record, "qos", &number);
-	vf->qos = (uint8_t) number;
-	(void) get_number(record, "protocol", &number);
-	vf->vlan_protocol = (uint16_t) number;
-	learn(vf, VF_RATE, get_number(record, "max_rate", &number));
-	vf->max_rate = (uint32_t) number;
-	(void) get_number(record, "min_rate", &number);
-	vf->min_rate = (uint32_t) number;
-	learn(vf, VF_TRUST, get_flag(record, "trust", &vf->trust));
-	learn(vf, VF_SPOOF_CHECK, get_flag(record, "spoof_check", &vf->spoof_check));
-	learn(vf, VF_LINK_STATE,
-		get_word(record, "link_state", link_words, ARRAY_SIZE(link_words), &number));
-	vf->link_state = (uint8_t) number;
-	learn(vf, VF_RSS_QUERY, get_flag(record, "rss_query", &vf->rss_query));
 }
 
 static int load_vf(const struct record *record, struct device *device)
 {
 	struct device_vf *vfs = reallocarray(device->vfs, device->vf_count + 1, sizeof(*vfs));
-	struct device_vf vf = { 0 };
-	uint64_t index;
+	int r;
 
 	if (!vfs)
 		return -ENOMEM;
 	device->vfs = vfs;
-	if (!get_number(record, "index", &index) || !get_part(record, "function", vf.function) ||
-		!get_part(record, "driver", vf.driver))
-		return -EBADMSG;
-	vf.settings.index = (uint32_t) index;
-	get_text(record, "override", vf.override, sizeof(vf.override));
-	load_settings(record, &vf.settings);
-	vfs[device->vf_count++] = vf;
-	return 0;
+	vfs[device->vf_count] = (struct device_vf){ 0 };
+	r = load(record, KIND_VF, &vfs[device->vf_count]);
+	if (r == 0)
+		device->vf_count++;
+	return r;
 }
 
 static int load_sf(const struct record *record, struct device *device)
 {
-	struct devlink_port port = { 0 };
-	struct device_sf *sf;
-	uint64_t number;
-	int size;
-	int r;
+	static const struct devlink_port none = { 0 };
+	int r = device_add_subfunction(device, &none);
 
-	if (!get_number(record, "number", &number))
-		return -EBADMSG;
-	port.number = (uint32_t) number;
-	(void) get_number(record, "controller", &number);
-	port.controller = (uint32_t) number;
-	(void) get_number(record, "pf", &number);
-	port.pf = (uint16_t) number;
-	size = record_get_hex(record, "address", port.address, sizeof(port.address));
-	port.address_size = size > 0 ? (size_t) size : 0;
-	port.has_state = get_flag(record, "active", &port.is_active);
-	r = device_add_port(device, &port);
 	if (r < 0)
 		return r;
-	sf = &device->sfs[device->sf_count - 1];
-	return get_part(record, "auxiliary", sf->auxiliary) &&
-			       get_part(record, "driver", sf->driver)
-		       ? 0
-		       : -EBADMSG;
-}
-
-static int load_rate(const struct record *record, struct device *device)
-{
-	struct devlink_rate rate = { 0 };
-	struct devlink_port port = { 0 };
-	uint64_t number;
-
-	get_text(record, "node", rate.node, sizeof(rate.node));
-	get_text(record, "parent", rate.parent, sizeof(rate.parent));
-	(void) get_number(record, "share", &rate.share);
-	(void) get_number(record, "max", &rate.max);
-	if (*rate.node)
-		return device_add_rate(device, &rate, NULL);
-	port.is_vf = get_number(record, "vf", &number);
-	if (!port.is_vf && !get_number(record, "sf", &number))
-		return -EBADMSG;
-	port.number = (uint32_t) number;
-	(void) get_number(record, "controller", &number);
-	port.controller = (uint32_t) number;
-	(void) get_number(record, "pf", &number);
-	port.pf = (uint16_t) number;
-	return device_add_rate(device, &rate, &port);
+	r = load(record, KIND_SF, &device->sfs[device->sf_count - 1]);
+	if (r < 0)
+		device->sf_count--;
+	return r;
 }
 
 static int load_param(const struct record *record, struct device *device)
 {
 	struct devlink_param param = { 0 };
-	uint64_t number;
+	int r = load(record, KIND_PARAM, &param);
 
-	get_text(record, "name", param.name, sizeof(param.name));
-	get_text(record, "value", param.value, sizeof(param.value));
-	if (!*param.name || !get_number(record, "type", &number))
-		return -EBADMSG;
-	param.type = (uint8_t) number;
-	(void) get_number(record, "mode", &number);
-	param.mode = (uint8_t) number;
-	return device_add_param(device, &param);
+	return r < 0 ? r : device_add_param(device, &param);
 }
 
 /* "pci/0000:3b:00.0": a bus and a device of it. */
@@ -432,32 +700,39 @@ static struct device *device_of(struct device_list *list, const char *name)
 	return device;
 }
 
-static const struct {
-	const char *kind;
-	int (*load)(const struct record *record, struct device *device);
-} kinds[] = {
-	{ "device", load_device },
-	{ "vf", load_vf },
-	{ "sf", load_sf },
-	{ "rate", load_rate },
-	{ "param", load_param },
-};
+/* KINDS: none of these. */
+static int kind_of(const struct record *record)
+{
+	int kind = 0;
+
+	while (kind < KINDS && strcmp(record->kind, kinds[kind].name) != 0)
+		kind++;
+	return kind;
+}
 
 static int load_record(const struct record *record, struct device_list *list)
 {
 	const char *name = record_get(record, "device");
+	int kind = kind_of(record);
+	struct device *device;
 
-	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
-		struct device *device;
-
-		if (strcmp(record->kind, kinds[i].kind) != 0)
-			continue;
-		if (!name || !is_device_name(name))
-			return -EBADMSG;
-		device = device_of(list, name);
-		return device ? kinds[i].load(record, device) : -ENOMEM;
+	if (kind == KINDS)
+		return 0;
+	if (!name || !is_device_name(name))
+		return -EBADMSG;
+	device = device_of(list, name);
+	if (!device)
+		return -ENOMEM;
+	switch (kind) {
+	case KIND_VF:
+		return load_vf(record, device);
+	case KIND_SF:
+		return load_sf(record, device);
+	case KIND_PARAM:
+		return load_param(record, device);
+	default:
+		return load(record, kind, device);
 	}
-	return 0;
 }
 
 int device_load_one(const struct statefile *records, size_t index, struct device_list *list,
@@ -467,30 +742,13 @@ int device_load_one(const struct statefile *records, size_t index, struct device
 
 	if (r == -EBADMSG)
 		return error_set(error, r,
-			"the journal of the network state has a damaged record of the kind %s "
+			"the saved network state has a damaged record of the kind %s "
 			"(record %zu)",
 			records->items[index].kind, index + 1);
-	return r < 0 ? error_set_errno(error, r, "the journal of the network state") : 0;
+	return r < 0 ? error_set_errno(error, r, "the saved network state") : 0;
 }
 
-int device_load(const struct statefile *records, struct device_list *list, struct error *error)
-{
-	int r = 0;
-
-	for (size_t i = 0; r == 0 && i < records->count; i++)
-		r = device_load_one(records, i, list, error);
-	return r;
-}
-
-static bool is_of_a_device(const struct record *record)
-{
-	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
-		if (strcmp(record->kind, kinds[i].kind) == 0)
-			return true;
-	return false;
-}
-
-static bool is_no_ones(const struct record *record)
+static bool is_kept(const struct record *record)
 {
 	return !record_get(record, "forgotten");
 }
@@ -501,8 +759,8 @@ void device_forget(struct statefile *records, const char *name)
 		struct record *record = &records->items[i];
 		const char *device = record_get(record, "device");
 
-		if (device && strcmp(device, name) == 0 && is_of_a_device(record))
+		if (device && strcmp(device, name) == 0 && kind_of(record) != KINDS)
 			(void) !record_set(record, "forgotten", "1");
 	}
-	statefile_keep(records, is_no_ones);
+	statefile_keep(records, is_kept);
 }

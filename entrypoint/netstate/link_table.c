@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "entrypoint/netstate/link_table.h"
-
 #include <fcntl.h>
 #include <linux/if_link.h>
 #include <linux/rtnetlink.h>
@@ -8,6 +6,9 @@
 #include <string.h>
 
 #include "common/fs.h"
+#include "entrypoint/netstate/device_internal.h"
+#include "entrypoint/netstate/link_internal.h"
+#include "entrypoint/role/pci.h"
 
 void link_table_free(struct link_table *table)
 {
@@ -19,42 +20,20 @@ void link_table_free(struct link_table *table)
 
 const struct nlattr *link_attribute(const struct link *link, uint16_t type)
 {
-	const struct nlattr *attribute;
-
-	mnl_attr_for_each(attribute, link->message, sizeof(struct ifinfomsg))
-	{
-		if (mnl_attr_get_type(attribute) == type)
-			return attribute;
-	}
-	return NULL;
+	return netlink_attribute(link->message, sizeof(struct ifinfomsg), type);
 }
 
 const struct nlattr *link_info_attribute(const struct link *link, uint16_t type)
 {
-	const struct nlattr *info = link_attribute(link, IFLA_LINKINFO);
-	const struct nlattr *attribute;
-
-	if (!info)
-		return NULL;
-	mnl_attr_for_each_nested(attribute, info)
-	{
-		if (mnl_attr_get_type(attribute) == type)
-			return attribute;
-	}
-	return NULL;
+	return netlink_nested(link_attribute(link, IFLA_LINKINFO), type);
 }
 
 static void copy_string(const struct nlattr *attribute, char *text, size_t size)
 {
-	if (attribute && mnl_attr_validate(attribute, MNL_TYPE_NUL_STRING) >= 0)
-		(void) snprintf(text, size, "%s", mnl_attr_get_str(attribute));
-}
+	const char *value = netlink_text(attribute);
 
-static uint32_t number_of(const struct nlattr *attribute)
-{
-	return attribute && mnl_attr_validate(attribute, MNL_TYPE_U32) >= 0
-		       ? mnl_attr_get_u32(attribute)
-		       : 0;
+	if (value)
+		(void) snprintf(text, size, "%s", value);
 }
 
 static void copy_address(const struct nlattr *attribute, struct link_address *address)
@@ -66,21 +45,6 @@ static void copy_address(const struct nlattr *attribute, struct link_address *ad
 }
 
 /* ---- what sysfs says */
-
-/* The last part of where a link leads to, or "". */
-static void read_link_name(int dir_fd, const char *path, char *name, size_t size)
-{
-	char target[512];
-	ssize_t length = readlinkat(dir_fd, path, target, sizeof(target) - 1);
-	const char *slash;
-
-	name[0] = '\0';
-	if (length < 0)
-		return;
-	target[length] = '\0';
-	slash = strrchr(target, '/');
-	(void) snprintf(name, size, "%.*s", (int) size - 1, slash ? slash + 1 : target);
-}
 
 static unsigned read_number(int dir_fd, const char *path)
 {
@@ -97,8 +61,8 @@ static void read_device_name(int dir_fd, const char *path, char name[LINK_DEVICE
 	char device[64];
 
 	(void) snprintf(subsystem, sizeof(subsystem), "%s/subsystem", path);
-	read_link_name(dir_fd, path, device, sizeof(device));
-	read_link_name(dir_fd, subsystem, bus, sizeof(bus));
+	sysfs_link_name(dir_fd, path, device, sizeof(device));
+	sysfs_link_name(dir_fd, subsystem, bus, sizeof(bus));
 	name[0] = '\0';
 	if (device[0] && bus[0])
 		(void) snprintf(name, LINK_DEVICE_SIZE, "%s/%s", bus, device);
@@ -107,32 +71,25 @@ static void read_device_name(int dir_fd, const char *path, char name[LINK_DEVICE
 /* The folder above where the link "device" leads to: what a subfunction is one of. */
 static void read_parent_name(int dir_fd, char name[LINK_DEVICE_SIZE])
 {
-	_cleanup_close_ int device_fd = openat(dir_fd, "device", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	_cleanup_close_ int parent_fd =
-		device_fd < 0 ? -1 : openat(device_fd, "..", O_PATH | O_DIRECTORY | O_CLOEXEC);
+		openat(dir_fd, "device/..", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	char path[64];
-	char target[512];
+	char device[64];
 	char bus[32];
-	const char *slash;
-	ssize_t length;
 
 	name[0] = '\0';
 	if (parent_fd < 0)
 		return;
 	(void) snprintf(path, sizeof(path), "/proc/self/fd/%d", parent_fd);
-	length = readlink(path, target, sizeof(target) - 1);
-	if (length < 0)
-		return;
-	target[length] = '\0';
-	slash = strrchr(target, '/');
-	read_link_name(parent_fd, "subsystem", bus, sizeof(bus));
-	if (slash && bus[0])
-		(void) snprintf(name, LINK_DEVICE_SIZE, "%s/%.60s", bus, slash + 1);
+	sysfs_link_name(AT_FDCWD, path, device, sizeof(device));
+	sysfs_link_name(parent_fd, "subsystem", bus, sizeof(bus));
+	if (device[0] && bus[0])
+		(void) snprintf(name, LINK_DEVICE_SIZE, "%s/%s", bus, device);
 }
 
 /*
- * A subfunction's auxiliary device is numbered by who came first; its sfnum is what whoever made it
- * chose (drivers/net/ethernet/mellanox/mlx5/core/sf/dev/dev.c).
+ * A subfunction's auxiliary device is numbered by who came first; its sfnum is what the one who
+ * made it chose (drivers/net/ethernet/mellanox/mlx5/core/sf/dev/dev.c).
  */
 void link_device_of(int dir_fd, char device[LINK_DEVICE_SIZE])
 {
@@ -154,28 +111,12 @@ static void read_sysfs(int net_fd, struct link *link)
 	if (dir_fd < 0)
 		return;
 	link_device_of(dir_fd, link->device);
-	read_link_name(dir_fd, "device/driver/module", link->module, sizeof(link->module));
+	sysfs_link_name(dir_fd, "device/driver/module", link->module, sizeof(link->module));
 	link->dev_port = read_number(dir_fd, "dev_port");
 	link->address_origin = read_number(dir_fd, "addr_assign_type");
 }
 
 /* ---- what the kernel says */
-
-/* A VXLAN says among its own settings what it is bound to, and goes with that. */
-static uint32_t vxlan_lower(const struct link *link)
-{
-	const struct nlattr *data = link_info_attribute(link, IFLA_INFO_DATA);
-	const struct nlattr *attribute;
-
-	if (!data || strcmp(link->kind, "vxlan") != 0)
-		return 0;
-	mnl_attr_for_each_nested(attribute, data)
-	{
-		if (mnl_attr_get_type(attribute) == IFLA_VXLAN_LINK)
-			return number_of(attribute);
-	}
-	return 0;
-}
 
 /* IFLA_PERM_ADDRESS is there since 5.6. */
 static void fill(struct link *link)
@@ -189,11 +130,13 @@ static void fill(struct link *link)
 	copy_string(link_attribute(link, IFLA_IFNAME), link->name, sizeof(link->name));
 	copy_string(port, link->port, sizeof(link->port));
 	copy_string(link_info_attribute(link, IFLA_INFO_KIND), link->kind, sizeof(link->kind));
-	link->master = number_of(link_attribute(link, IFLA_MASTER));
+	link->master = netlink_number(link_attribute(link, IFLA_MASTER));
 	if (!link_attribute(link, IFLA_LINK_NETNSID))
-		link->lower = number_of(link_attribute(link, IFLA_LINK));
-	if (!link->lower)
-		link->lower = vxlan_lower(link);
+		link->lower = netlink_number(link_attribute(link, IFLA_LINK));
+	/* A VXLAN says among its own settings what it is bound to, and goes with that. */
+	if (!link->lower && strcmp(link->kind, "vxlan") == 0)
+		link->lower = netlink_number(
+			netlink_nested(link_info_attribute(link, IFLA_INFO_DATA), IFLA_VXLAN_LINK));
 	copy_address(link_attribute(link, IFLA_ADDRESS), &link->address);
 	copy_address(link_attribute(link, IFLA_PERM_ADDRESS), &link->permanent);
 }
@@ -233,7 +176,7 @@ static bool is_at(const struct link *link, const char *device, const char *port,
 }
 
 /* What stands on another interface of the same device is no port of the device. */
-static bool is_port(const struct link_table *table, const struct link *link)
+bool link_is_port(const struct link_table *table, const struct link *link)
 {
 	return link->device[0] && !(link->kind[0] && link_by_index(table, link->lower));
 }
@@ -245,7 +188,7 @@ static void number_equals(struct link_table *table)
 
 		for (size_t k = 0; link->device[0] && k < i; k++)
 			if (is_at(&table->items[k], link->device, link->port, link->dev_port) &&
-				is_port(table, &table->items[k]))
+				link_is_port(table, &table->items[k]))
 				link->nth++;
 	}
 }
@@ -320,9 +263,10 @@ static bool has_altname(const struct link *link, const char *name)
 		return false;
 	mnl_attr_for_each_nested(attribute, list)
 	{
-		if (mnl_attr_get_type(attribute) == IFLA_ALT_IFNAME &&
-			mnl_attr_validate(attribute, MNL_TYPE_NUL_STRING) >= 0 &&
-			strcmp(mnl_attr_get_str(attribute), name) == 0)
+		const char *altname = netlink_text(attribute);
+
+		if (mnl_attr_get_type(attribute) == IFLA_ALT_IFNAME && altname &&
+			strcmp(altname, name) == 0)
 			return true;
 	}
 	return false;
@@ -345,7 +289,8 @@ const struct link *link_by_device(const struct link_table *table, const char *de
 	for (size_t i = 0; i < table->count; i++) {
 		const struct link *link = &table->items[i];
 
-		if (is_at(link, device, port, dev_port) && link->nth == nth && is_port(table, link))
+		if (is_at(link, device, port, dev_port) && link->nth == nth &&
+			link_is_port(table, link))
 			return link;
 	}
 	return NULL;
@@ -370,7 +315,7 @@ const struct link *link_by_relabelled(const struct link_table *table, const char
 		const struct link *link = &table->items[i];
 
 		if (strcmp(link->device, device) != 0 || !link_port_is_own(link->port) ||
-			!is_port(table, link) || (!is_any && link->dev_port != dev_port))
+			!link_is_port(table, link) || (!is_any && link->dev_port != dev_port))
 			continue;
 		if (found)
 			return NULL;

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "entrypoint/netstate/netlink.h"
+#include "entrypoint/netstate/netlink_internal.h"
 
 #include <linux/genetlink.h>
 #include <linux/netlink.h>
 #include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
+
+#include "common/clock.h"
 
 /* An answer about one PF with 255 VFs is some 80 KiB. */
 #define RECEIVE_SIZE ((size_t) 256 << 10)
@@ -97,13 +99,62 @@ void netlink_put_text(struct nlmsghdr *request, uint16_t type, const char *text)
 	netlink_put(request, type, strlen(text) + 1, text);
 }
 
+/* ---- attributes */
+
+const struct nlattr *netlink_attribute(
+	const struct nlmsghdr *message, size_t header_size, uint16_t type)
+{
+	const struct nlattr *attribute;
+
+	mnl_attr_for_each(attribute, message, header_size)
+	{
+		if (mnl_attr_get_type(attribute) == type)
+			return attribute;
+	}
+	return NULL;
+}
+
+const struct nlattr *netlink_nested(const struct nlattr *nest, uint16_t type)
+{
+	const struct nlattr *attribute;
+
+	if (!nest)
+		return NULL;
+	mnl_attr_for_each_nested(attribute, nest)
+	{
+		if (mnl_attr_get_type(attribute) == type)
+			return attribute;
+	}
+	return NULL;
+}
+
+uint32_t netlink_number(const struct nlattr *attribute)
+{
+	return attribute && mnl_attr_validate(attribute, MNL_TYPE_U32) >= 0
+		       ? mnl_attr_get_u32(attribute)
+		       : 0;
+}
+
+const char *netlink_text(const struct nlattr *attribute)
+{
+	return attribute && mnl_attr_validate(attribute, MNL_TYPE_NUL_STRING) >= 0
+		       ? mnl_attr_get_str(attribute)
+		       : NULL;
+}
+
+bool netlink_copy(struct nlmsghdr *request, const struct nlattr *attribute)
+{
+	return mnl_attr_put_check(request, NETLINK_REQUEST_SIZE, attribute->nla_type,
+		mnl_attr_get_payload_len(attribute), mnl_attr_get_payload(attribute));
+}
+
 /* ---- answers */
 
 static int answer_keep(struct answer *answer, const struct nlmsghdr *message)
 {
 	size_t size = MNL_ALIGN(message->nlmsg_len);
 
-	if (answer->size + size > answer->capacity) {
+	if (!answer->data || answer->size + size > answer->capacity) {
 		size_t capacity = (answer->size + size) * 2;
 		char *data = realloc(answer->data, capacity);
 
@@ -115,21 +166,6 @@ static int answer_keep(struct answer *answer, const struct nlmsghdr *message)
 	memset(answer->data + answer->size, 0, size);
 	memcpy(answer->data + answer->size, message, message->nlmsg_len);
 	answer->size += size;
-	return 0;
-}
-
-static int answer_read(const struct answer *answer, netlink_callback *callback, void *context)
-{
-	int left = (int) answer->size;
-	const struct nlmsghdr *message = (const struct nlmsghdr *) (const void *) answer->data;
-
-	while (callback && mnl_nlmsg_ok(message, left)) {
-		int r = callback(context, message);
-
-		if (r < 0)
-			return r;
-		message = mnl_nlmsg_next(message, &left);
-	}
 	return 0;
 }
 
@@ -241,6 +277,8 @@ int netlink_talk(struct netlink *netlink, struct nlmsghdr *request, netlink_call
 	void *context, struct error *error)
 {
 	_cleanup_(answer_free) struct answer answer = { 0 };
+	const struct nlmsghdr *message;
+	int left;
 	int r = 0;
 
 	if ((request->nlmsg_flags & NLM_F_DUMP) != NLM_F_DUMP)
@@ -254,101 +292,46 @@ int netlink_talk(struct netlink *netlink, struct nlmsghdr *request, netlink_call
 		return r;
 	if (answer.is_interrupted)
 		return error_set(error, -EAGAIN,
-			"netlink: what is asked for changed while the kernel told it, %d times",
+			"netlink: what is asked for changed during the answer, %d times",
 			DUMP_TRIES);
-	return answer_read(&answer, callback, context);
-}
-
-/* ---- generic netlink */
-
-/* What is looked for in the controller's word on a family. */
-struct family {
-	const char *group; /* or NULL: the family's own number */
-	int number;        /* -1 until found */
-};
-
-static void look_into_groups(struct family *family, const struct nlattr *groups)
-{
-	const struct nlattr *group;
-
-	mnl_attr_for_each_nested(group, groups)
-	{
-		const struct nlattr *attribute;
-		const char *name = NULL;
-		int number = -1;
-
-		mnl_attr_for_each_nested(attribute, group)
-		{
-			uint16_t type = mnl_attr_get_type(attribute);
-
-			if (type == CTRL_ATTR_MCAST_GRP_NAME &&
-				mnl_attr_validate(attribute, MNL_TYPE_NUL_STRING) >= 0)
-				name = mnl_attr_get_str(attribute);
-			if (type == CTRL_ATTR_MCAST_GRP_ID &&
-				mnl_attr_validate(attribute, MNL_TYPE_U32) >= 0)
-				number = (int) mnl_attr_get_u32(attribute);
-		}
-		if (name && strcmp(name, family->group) == 0)
-			family->number = number;
-	}
-}
-
-static int look_into_family(void *context, const struct nlmsghdr *message)
-{
-	struct family *family = context;
-	const struct nlattr *attribute;
-
-	mnl_attr_for_each(attribute, message, sizeof(struct genlmsghdr))
-	{
-		uint16_t type = mnl_attr_get_type(attribute);
-
-		if (family->group && type == CTRL_ATTR_MCAST_GROUPS)
-			look_into_groups(family, attribute);
-		if (!family->group && type == CTRL_ATTR_FAMILY_ID &&
-			mnl_attr_validate(attribute, MNL_TYPE_U16) >= 0)
-			family->number = mnl_attr_get_u16(attribute);
+	left = (int) answer.size;
+	message = (const struct nlmsghdr *) (const void *) answer.data;
+	for (; callback && mnl_nlmsg_ok(message, left); message = mnl_nlmsg_next(message, &left)) {
+		r = callback(context, message);
+		if (r < 0)
+			return r;
 	}
 	return 0;
 }
 
-static int ask_family(
-	struct netlink *netlink, const char *name, struct family *family, struct error *error)
+/* ---- generic netlink */
+
+static int keep_family(void *context, const struct nlmsghdr *message)
+{
+	const struct nlattr *number =
+		netlink_attribute(message, sizeof(struct genlmsghdr), CTRL_ATTR_FAMILY_ID);
+
+	if (number && mnl_attr_validate(number, MNL_TYPE_U16) >= 0)
+		*(int *) context = mnl_attr_get_u16(number);
+	return 0;
+}
+
+int netlink_family(struct netlink *netlink, const char *name, struct error *error)
 {
 	struct nlmsghdr *request = netlink_request(netlink, GENL_ID_CTRL, 0);
 	struct genlmsghdr *header = netlink_extra(request, sizeof(*header));
+	int number = -ENOENT;
 	int r;
 
 	header->cmd = CTRL_CMD_GETFAMILY;
 	header->version = 1;
 	mnl_attr_put_strz(request, CTRL_ATTR_FAMILY_NAME, name);
-	r = netlink_talk(netlink, request, look_into_family, family, error);
-	return r < 0 ? error_prefix(error, r, "netlink family %s", name) : 0;
-}
-
-int netlink_family(struct netlink *netlink, const char *name, struct error *error)
-{
-	struct family family = { .number = -1 };
-	int r = ask_family(netlink, name, &family, error);
-
+	r = netlink_talk(netlink, request, keep_family, &number, error);
 	if (r < 0)
-		return r;
-	if (family.number < 0)
-		return error_set(error, -ENOENT, "netlink family %s: it has no number", name);
-	return family.number;
-}
-
-int netlink_group(
-	struct netlink *netlink, const char *family_name, const char *name, struct error *error)
-{
-	struct family family = { .group = name, .number = -1 };
-	int r = ask_family(netlink, family_name, &family, error);
-
-	if (r < 0)
-		return r;
-	if (family.number < 0)
-		return error_set(
-			error, -ENOENT, "netlink family %s: no group %s", family_name, name);
-	return family.number;
+		return error_prefix(error, r, "netlink family %s", name);
+	if (number < 0)
+		return error_set(error, number, "netlink family %s: it has no number", name);
+	return number;
 }
 
 /* ---- notifications */
@@ -366,43 +349,76 @@ int netlink_join(struct netlink *netlink, unsigned group, struct error *error)
 	return 0;
 }
 
-/* Tells the callback what one datagram has. */
-static int pass_on(
-	const struct netlink *netlink, ssize_t size, netlink_callback *callback, void *context)
-{
-	const struct nlmsghdr *message = (const struct nlmsghdr *) (const void *) netlink->receive;
-	int left = (int) size;
-
-	for (; callback && mnl_nlmsg_ok(message, left); message = mnl_nlmsg_next(message, &left)) {
-		int r = message->nlmsg_type < NLMSG_MIN_TYPE ? 0 : callback(context, message);
-
-		if (r < 0)
-			return r;
-	}
-	return 0;
-}
-
-int netlink_hear(struct netlink *netlink, uint32_t timeout_ms, netlink_callback *callback,
-	void *context, struct error *error)
+int netlink_wait(struct netlink *netlink, uint32_t timeout_ms, struct error *error)
 {
 	struct pollfd wait = { mnl_socket_get_fd(netlink->socket), POLLIN, 0 };
-	int heard = poll(&wait, 1, (int) timeout_ms);
+	int ready = poll(&wait, 1, (int) timeout_ms);
 
-	if (heard == 0 || (heard < 0 && errno == EINTR))
+	if (ready == 0 || (ready < 0 && errno == EINTR))
 		return 0;
-	if (heard < 0)
+	if (ready < 0)
 		return error_set_errno(error, -errno, "netlink: cannot wait");
 	do {
 		ssize_t size = receive(netlink);
-		int r;
 
-		if (size == -ENOBUFS)
-			continue;
-		if (size < 0)
+		if (size < 0 && size != -ENOBUFS)
 			return error_set_errno(error, (int) size, "netlink: cannot receive");
-		r = pass_on(netlink, size, callback, context);
-		if (r < 0)
-			return r;
 	} while (poll(&wait, 1, 0) > 0);
 	return 1;
+}
+
+/* ---- uevents */
+
+#define KERNEL_GROUP  1 /* the kernel's own; udev's are in group 2 */
+#define LOOK_AGAIN_MS 500
+#define UEVENTS_SIZE  (1 << 20)
+
+int uevents_open(void)
+{
+	struct sockaddr_nl address = { .nl_family = AF_NETLINK, .nl_groups = KERNEL_GROUP };
+	int fd = socket(
+		AF_NETLINK, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_KOBJECT_UEVENT);
+	int size = UEVENTS_SIZE;
+
+	if (fd < 0)
+		return -1;
+	/* Without CAP_NET_ADMIN the default has to do: what is lost wakes just as well. */
+	(void) setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &size, sizeof(size));
+	if (bind(fd, (const struct sockaddr *) &address, sizeof(address)) < 0) {
+		(void) close(fd);
+		return -1;
+	}
+	return fd;
+}
+
+static void drain(int fd)
+{
+	char message[8192];
+	ssize_t size;
+
+	do {
+		size = recv(fd, message, sizeof(message), 0);
+	} while (size > 0 || (size < 0 && (errno == EINTR || errno == ENOBUFS)));
+}
+
+bool uevents_wait(int fd, uint32_t timeout_ms, uevents_condition *condition, void *context)
+{
+	uint64_t deadline = clock_monotonic_ms() + timeout_ms;
+	struct pollfd wait = { fd, POLLIN, 0 };
+
+	for (;;) {
+		uint64_t now;
+		uint64_t left;
+
+		if (condition(context))
+			return true;
+		now = clock_monotonic_ms();
+		if (now >= deadline)
+			return false;
+		left = deadline - now;
+		(void) poll(
+			&wait, fd < 0 ? 0 : 1, left > LOOK_AGAIN_MS ? LOOK_AGAIN_MS : (int) left);
+		if (fd >= 0)
+			drain(fd);
+	}
 }

@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "entrypoint/netstate/rdma.h"
-
+/*
+ * Names of RDMA devices ("mlx5_2", or what udev made of it): the kernel gives them in the order of
+ * coming, which is another one after VFs were made side by side, and workloads ask for them by
+ * name. In the state file: "rdma device=pci/0000:3b:00.0 name=mlx5_0". Of several that belong to
+ * one device none can be known from the other: they are not saved. Source: Linux
+ * drivers/infiniband/core/nldev.c.
+ */
 #include <fcntl.h>
 #include <limits.h>
 #include <rdma/rdma_netlink.h>
@@ -8,11 +13,10 @@
 #include <string.h>
 
 #include "common/fs.h"
-#include "entrypoint/netstate/device_state.h"
-#include "entrypoint/netstate/link_table.h"
-#include "entrypoint/netstate/netlink.h"
-#include "entrypoint/netstate/tell.h"
-#include "entrypoint/netstate/uevents.h"
+#include "entrypoint/netstate/device_internal.h"
+#include "entrypoint/netstate/link_internal.h"
+#include "entrypoint/netstate/state_internal.h"
+#include "entrypoint/role/pci.h"
 
 #define KIND      "rdma"
 #define CLASS     "sys/class/infiniband"
@@ -30,18 +34,6 @@ struct rdma_devices {
 	size_t count;
 };
 
-static void read_module(int dir_fd, char module[DEVICE_PART_SIZE])
-{
-	char target[PATH_MAX];
-	ssize_t length = readlinkat(dir_fd, "device/driver/module", target, sizeof(target) - 1);
-	const char *slash;
-
-	target[length < 0 ? 0 : length] = '\0';
-	slash = strrchr(target, '/');
-	(void) snprintf(
-		module, DEVICE_PART_SIZE, "%.*s", DEVICE_PART_SIZE - 1, slash ? slash + 1 : target);
-}
-
 /* False: it has gone again, or is no device's (rdma_rxe's stand on interfaces). */
 static bool read_device(int class_fd, const char *name, struct rdma_device *device)
 {
@@ -51,11 +43,11 @@ static bool read_device(int class_fd, const char *name, struct rdma_device *devi
 	if (dir_fd < 0 || snprintf(device->name, NAME_SIZE, "%s", name) >= NAME_SIZE)
 		return false;
 	link_device_of(dir_fd, device->device);
-	read_module(dir_fd, device->module);
+	sysfs_link_name(dir_fd, "device/driver/module", device->module, sizeof(device->module));
 	return device->device[0] != '\0';
 }
 
-static int look(int root_fd, struct rdma_devices *devices)
+static int list_devices(int root_fd, struct rdma_devices *devices)
 {
 	_cleanup_close_ int class_fd = openat(root_fd, CLASS, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	_cleanup_strv_ struct strv names = { 0 };
@@ -72,7 +64,7 @@ static int look(int root_fd, struct rdma_devices *devices)
 	return 0;
 }
 
-/* NULL: there is none, or more than one, of which nobody can know which is which. */
+/* NULL: there is none, or more than one. */
 static const struct rdma_device *only_of(const struct rdma_devices *devices, const char *device)
 {
 	const struct rdma_device *found = NULL;
@@ -89,37 +81,46 @@ static const struct rdma_device *only_of(const struct rdma_devices *devices, con
 
 /* ---- saving */
 
+static bool is_rdma(const struct record *record)
+{
+	return strcmp(record->kind, KIND) == 0 && record_get(record, "device") &&
+	       record_get(record, "name");
+}
+
 static bool is_recorded(const struct statefile *records, const char *device)
 {
-	for (size_t i = 0; i < records->count; i++) {
-		const char *of = record_get(&records->items[i], "device");
-
-		if (strcmp(records->items[i].kind, KIND) == 0 && of && strcmp(of, device) == 0)
+	for (size_t i = 0; i < records->count; i++)
+		if (is_rdma(&records->items[i]) &&
+			strcmp(record_get(&records->items[i], "device"), device) == 0)
 			return true;
-	}
 	return false;
 }
 
-static int save_one(struct statefile *records, const struct rdma_device *device)
+static int save_devices(const struct netstate *netstate, const struct rdma_devices *devices,
+	struct statefile *records)
 {
-	struct record *record = statefile_add(records, KIND);
-	int r = record ? record_set(record, "device", device->device) : -ENOMEM;
+	for (size_t i = 0; i < devices->count; i++) {
+		const struct rdma_device *device = &devices->items[i];
+		struct record *record;
 
-	return r < 0 ? r : record_set(record, "name", device->name);
+		if (!strv_contains(netstate->modules, device->module) ||
+			!only_of(devices, device->device) || is_recorded(records, device->device))
+			continue;
+		record = statefile_add(records, KIND);
+		if (!record || record_set(record, "device", device->device) < 0 ||
+			record_set(record, "name", device->name) < 0)
+			return -ENOMEM;
+	}
+	return 0;
 }
 
-int rdma_save(const struct network *network, struct statefile *records)
+int rdma_save(const struct netstate *netstate, struct statefile *records)
 {
 	struct rdma_devices devices = { 0 };
-	int r = look(network->root_fd, &devices);
+	int r = list_devices(netstate->root_fd, &devices);
 
-	for (size_t i = 0; r == 0 && i < devices.count; i++) {
-		const struct rdma_device *device = &devices.items[i];
-
-		if (strv_contains(network->modules, device->module) &&
-			only_of(&devices, device->device) && !is_recorded(records, device->device))
-			r = save_one(records, device);
-	}
+	if (r == 0)
+		r = save_devices(netstate, &devices, records);
 	free(devices.items);
 	return r;
 }
@@ -127,18 +128,12 @@ int rdma_save(const struct network *network, struct statefile *records)
 /* ---- restoring */
 
 struct renaming {
-	const struct network *network;
+	const struct netstate *netstate;
 	const struct statefile *records;
-	struct network_result *result;
+	struct netstate_result *result;
 	struct netlink *netlink;
 	struct rdma_devices now;
 };
-
-static bool is_ours(const struct record *record)
-{
-	return strcmp(record->kind, KIND) == 0 && record_get(record, "device") &&
-	       record_get(record, "name");
-}
 
 /* What the record's device is called now; NULL: it has no RDMA device. */
 static const char *name_now(const struct renaming *renaming, const struct record *record)
@@ -152,10 +147,10 @@ static bool are_there(void *context)
 {
 	struct renaming *renaming = context;
 
-	if (look(renaming->network->root_fd, &renaming->now) < 0)
+	if (list_devices(renaming->netstate->root_fd, &renaming->now) < 0)
 		return true;
 	for (size_t i = 0; i < renaming->records->count; i++)
-		if (is_ours(&renaming->records->items[i]) &&
+		if (is_rdma(&renaming->records->items[i]) &&
 			!name_now(renaming, &renaming->records->items[i]))
 			return false;
 	return true;
@@ -170,23 +165,11 @@ struct search {
 static int find_index(void *context, const struct nlmsghdr *message)
 {
 	struct search *search = context;
-	const struct nlattr *attribute;
-	bool is_it = false;
-	uint32_t index = 0;
+	const char *name = netlink_text(netlink_attribute(message, 0, RDMA_NLDEV_ATTR_DEV_NAME));
 
-	mnl_attr_for_each(attribute, message, 0)
-	{
-		uint16_t type = mnl_attr_get_type(attribute);
-
-		if (type == RDMA_NLDEV_ATTR_DEV_INDEX &&
-			mnl_attr_validate(attribute, MNL_TYPE_U32) >= 0)
-			index = mnl_attr_get_u32(attribute);
-		if (type == RDMA_NLDEV_ATTR_DEV_NAME &&
-			mnl_attr_validate(attribute, MNL_TYPE_NUL_STRING) >= 0)
-			is_it = strcmp(mnl_attr_get_str(attribute), search->name) == 0;
-	}
-	if (is_it) {
-		search->index = index;
+	if (name && strcmp(name, search->name) == 0) {
+		search->index =
+			netlink_number(netlink_attribute(message, 0, RDMA_NLDEV_ATTR_DEV_INDEX));
 		search->is_found = true;
 	}
 	return 0;
@@ -226,11 +209,11 @@ static int rename_to(
 }
 
 /* One of ours that waits for its own name goes aside for as long as that takes. */
-static int make_way(struct renaming *renaming, const char *name, struct error *error)
+static int move_aside(struct renaming *renaming, const char *name, struct error *error)
 {
 	for (size_t i = 0; i < renaming->records->count; i++) {
 		const struct record *record = &renaming->records->items[i];
-		const char *now = is_ours(record) ? name_now(renaming, record) : NULL;
+		const char *now = is_rdma(record) ? name_now(renaming, record) : NULL;
 		char aside[NAME_SIZE];
 
 		if (!now || strcmp(now, name) != 0)
@@ -238,20 +221,20 @@ static int make_way(struct renaming *renaming, const char *name, struct error *e
 		(void) snprintf(aside, sizeof(aside), "slipway_%zu", i);
 		return rename_to(renaming, now, aside, error);
 	}
-	return 0; /* whoever has it, the kernel says so */
+	return 0; /* if another one has it, the kernel says so */
 }
 
-/* Of a device that is there: another one's absence was told. */
-static void tell_absent(const struct renaming *renaming, const struct record *record)
+/* Of a device that is there: another one's absence was reported. */
+static void report_absent(const struct renaming *renaming, const struct record *record)
 {
 	const char *device = record_get(record, "device");
 	char driver[DEVICE_PART_SIZE];
 
-	device_link(renaming->network->root_fd, device, "driver", driver);
+	device_link(renaming->netstate->root_fd, device, "driver", driver);
 	if (*driver)
-		network_failure(renaming->network, renaming->result,
+		netstate_failure(renaming->netstate, renaming->result,
 			"the RDMA device %s (of %s) did not come within %u ms",
-			record_get(record, "name"), device, renaming->network->bind_ms);
+			record_get(record, "name"), device, renaming->netstate->bind_ms);
 }
 
 static void restore_one(struct renaming *renaming, const struct record *record)
@@ -262,16 +245,16 @@ static void restore_one(struct renaming *renaming, const struct record *record)
 	char from[NAME_SIZE];
 
 	if (!now)
-		tell_absent(renaming, record);
+		report_absent(renaming, record);
 	if (!now || strcmp(now, name) == 0)
 		return;
 	(void) snprintf(from, sizeof(from), "%s", now);
 	if (strlen(name) >= NAME_SIZE || strchr(name, '/'))
 		(void) error_set(&error, -EBADMSG, "its record is damaged");
-	else if (make_way(renaming, name, &error) == 0)
+	else if (move_aside(renaming, name, &error) == 0)
 		(void) rename_to(renaming, from, name, &error);
 	if (*error.text)
-		network_failure(renaming->network, renaming->result,
+		netstate_failure(renaming->netstate, renaming->result,
 			"the RDMA device %s (of %s): its name (it is %s): %s", name,
 			record_get(record, "device"), from, error.text);
 }
@@ -279,31 +262,25 @@ static void restore_one(struct renaming *renaming, const struct record *record)
 static bool has_any(const struct statefile *records)
 {
 	for (size_t i = 0; i < records->count; i++)
-		if (is_ours(&records->items[i]))
+		if (is_rdma(&records->items[i]))
 			return true;
 	return false;
-}
-
-static void await(struct renaming *renaming)
-{
-	_cleanup_close_ int uevents = uevents_open();
-
-	(void) uevents_wait(uevents, renaming->network->bind_ms, are_there, renaming);
 }
 
 /* The socket is opened for devices that are there: to ask for the family could load the host's. */
 static void restore_all(struct renaming *renaming)
 {
+	_cleanup_close_ int uevents = uevents_open();
 	struct error error = { 0 };
 
-	await(renaming);
+	(void) uevents_wait(uevents, renaming->netstate->bind_ms, are_there, renaming);
 	if (renaming->now.count && netlink_open(NETLINK_RDMA, &renaming->netlink, &error) < 0) {
-		network_failure(renaming->network, renaming->result, "names of RDMA devices: %s",
+		netstate_failure(renaming->netstate, renaming->result, "names of RDMA devices: %s",
 			error.text);
 		return;
 	}
 	for (size_t i = 0; i < renaming->records->count; i++)
-		if (is_ours(&renaming->records->items[i]))
+		if (is_rdma(&renaming->records->items[i]))
 			restore_one(renaming, &renaming->records->items[i]);
 	netlink_close(&renaming->netlink);
 }
@@ -319,9 +296,9 @@ void rdma_forget(struct statefile *records)
 }
 
 void rdma_restore(
-	const struct network *network, struct statefile *records, struct network_result *result)
+	const struct netstate *netstate, struct statefile *records, struct netstate_result *result)
 {
-	struct renaming renaming = { .network = network, .records = records, .result = result };
+	struct renaming renaming = { .netstate = netstate, .records = records, .result = result };
 
 	if (has_any(records))
 		restore_all(&renaming);

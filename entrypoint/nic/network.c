@@ -5,7 +5,7 @@
  * mounts a folder for it, and the next start finds it there, also after a power failure; where it
  * lies, and whether it is restored, the journal says.
  */
-#include "entrypoint/netstate/network.h"
+#include "entrypoint/netstate/netstate.h"
 
 #include <fcntl.h>
 #include <string.h>
@@ -16,7 +16,7 @@
 #include "common/within.h"
 #include "entrypoint/nic/nic.h"
 
-/* How network_failure() begins what it reports (netstate/tell.c). */
+/* How netstate_failure() begins what it reports (netstate/netstate.c). */
 #define FAILURE "could not be restored: "
 
 /* A card with 512 VFs that does not come back is one fault, not 512. */
@@ -81,7 +81,7 @@ static bool is_saved(int root_fd, const struct journal *journal, const char *pat
 {
 	char mark[MARK_SIZE];
 
-	return network_is_saved(root_fd, path) &&
+	return netstate_is_saved(root_fd, path) &&
 	       !(journal->network_done && mark_of(root_fd, path, mark) &&
 		       strcmp(journal->network_done, mark) == 0);
 }
@@ -140,7 +140,7 @@ bool nic_network_is_for_next_start(const struct nic *nic)
 	bool saved;
 	_cleanup_free_ char *path = find_saved(nic, &saved);
 
-	return saved && network_is_owed(nic->role.root_fd, path);
+	return saved && netstate_is_pending(nic->role.root_fd, path);
 }
 
 int nic_network_begin(const struct nic *nic, const char *path, struct error *error)
@@ -150,7 +150,7 @@ int nic_network_begin(const struct nic *nic, const char *path, struct error *err
 
 	if (journal_read(root_fd, &journal, error) == -ENOMEM)
 		return -ENOMEM;
-	if (network_is_saved(root_fd, path) && !is_to_restore(root_fd, &journal, path) &&
+	if (netstate_is_saved(root_fd, path) && !is_to_restore(root_fd, &journal, path) &&
 		unlinkat(root_fd, path, 0) < 0)
 		return error_set_errno(
 			error, -errno, "/%s, of a swap that is over, cannot be removed", path);
@@ -176,7 +176,7 @@ struct call {
 	char *path;
 	struct strv modules;
 	struct strv unrestored;
-	struct network network;
+	struct netstate network;
 };
 
 static void receive(void *context, const char *text)
@@ -217,12 +217,12 @@ static int begin(struct call *call, struct action *action, bool also_ours)
 	struct error ignored;
 
 	*call = (struct call){ .action = action, .path = nic_network_path(nic) };
-	call->network = (struct network){
+	call->network = (struct netstate){
 		.root_fd = nic->role.root_fd,
-		.log = call->path,
+		.path = call->path,
 		.modules = &call->modules,
 		.bind_ms = nic->inputs.bind_ms,
-		.tell = receive,
+		.report = receive,
 		.context = call,
 	};
 	if (!call->path || push_modules(&call->modules, &nic->swap, also_ours) < 0)
@@ -242,7 +242,7 @@ static int save(struct action *action, bool also_ours)
 		return r;
 	r = nic_network_begin(nic_of(action->role), call.path, &action->error);
 	if (r == 0)
-		r = network_save(&call.network, &action->error);
+		r = netstate_save(&call.network, &action->error);
 	return action_reason(action, REASON_NETWORK_INCOMPLETE, r);
 }
 
@@ -272,13 +272,13 @@ static int give_up_damaged(struct call *call)
 
 static int restore(struct action *action)
 {
-	struct network_result result = { 0 };
+	struct netstate_result result = { 0 };
 	_cleanup_(call_done) struct call call = { 0 };
 	int r = begin(&call, action, true);
 
 	if (r < 0)
 		return r;
-	r = network_restore(&call.network, &result, &action->error);
+	r = netstate_restore(&call.network, &result, &action->error);
 	if (r == -ENOENT)
 		return 0;
 	if (r == -EBADMSG)
@@ -286,8 +286,8 @@ static int restore(struct action *action)
 	if (r < 0)
 		return action_reason(action, REASON_NETWORK_INCOMPLETE, r);
 	record_unrestored(&call);
-	network_forget(&call.network, &result);
-	if (!result.is_owed)
+	netstate_forget(&call.network, &result);
+	if (!result.is_pending)
 		r = nic_network_end(nic_of(action->role), call.path, &action->error);
 	nic_note(action,
 		"restored: %u device(s) with %u VF(s), %u interface(s); %u thing(s) could not be",
@@ -321,7 +321,7 @@ int nic_network_give_back(struct action *action)
 
 	if (!saved)
 		return 0;
-	if (network_can_restore(nic->role.root_fd, path))
+	if (netstate_can_restore(nic->role.root_fd, path))
 		return restore(action);
 	nic_note(action,
 		"none of the devices has a driver: the network's state is kept for the next start");

@@ -235,7 +235,7 @@ int nic_unfinished_back(struct action *action);
 /* STEP_DIRECT, the last undo of all: a failed start's exit message also says what became of it. */
 void nic_tell_outcome(struct role *role);
 
-/* ---- network.c: the network's state, saved before and restored after (netstate/network.h) */
+/* ---- network.c: the network's state, saved before and restored after (netstate/netstate.h) */
 
 /* Where its file is, else where it is to be; relative to the root. NULL: out of memory. */
 char *nic_network_path(const struct nic *nic);
@@ -246,7 +246,7 @@ char *nic_network_path(const struct nic *nic);
 bool nic_network_is_distrusted(int root_fd, struct error *why);
 /* is_done of nic_network_restore(): there is no file, or it is not believed, or it is restored. */
 bool nic_network_is_whole(const void *role);
-/* Is there one of what a finished restore still has to do (network_is_owed())? */
+/* Is there one of what a finished restore still has to do (netstate_is_pending())? */
 bool nic_network_is_for_next_start(const struct nic *nic);
 /*
  * To be called before the save into @path: records it, and takes away one that is restored or not

@@ -5,8 +5,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "entrypoint/netstate/device_state.h"
-#include "entrypoint/engine/statefile.h"
+#include "entrypoint/netstate/device_internal.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -47,8 +46,9 @@ static void load_devices(const struct statefile *records)
 	_cleanup_(device_list_free) struct device_list list = { 0 };
 	struct error error = { 0 };
 
-	if (device_load(records, &list, &error) < 0)
-		return;
+	for (size_t i = 0; i < records->count; i++)
+		if (device_load_one(records, i, &list, &error) < 0)
+			break;
 	for (size_t i = 0; i < list.count; i++) {
 		const struct device *device = &list.items[i];
 		const char *slash = strchr(device->name, '/');

@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # shellcheck disable=SC2154
 # SPDX-License-Identifier: Apache-2.0
-# What of a driver's interfaces other name spaces and other parts of the kernel have: interfaces in a pod are told before and
+# What of a driver's interfaces other network namespaces and other parts of the kernel have: interfaces in a pod are told before and
 # after; RDMA devices get their names back.
 
 load drivers
@@ -20,7 +20,7 @@ setup_file() {
     done
 }
 
-@test "an interface in a pod is told before and after, with its name and whose it is" {
+@test "an interface in a pod is told before and after, with its name" {
     run_case --nic 4 --add "$BATS_FILE_TMPDIR/tools" <<'CASE'
 . /test/links.sh
 modprobe e1000e
@@ -29,14 +29,12 @@ first=$(address eth1) second=$(address eth2)
 mkdir -p /run/netns
 ip netns add pod
 ip netns add other
-# One of a pod whose processes are seen, one whose are not.
-ip netns exec other sleep 300 &
 ip link set eth1 netns pod name net1
 ip link set eth2 netns other name rail2
 nettool save run/journal e1000e >/tmp/saved
 cat /tmp/saved
-grep "^$first: its interface net1 is in another network name space (of a pod that cannot be seen from here), and goes" /tmp/saved
-grep -E "^$second: its interface rail2 is in another network name space \(that of process [0-9]+ \(.*\)\), and goes" /tmp/saved
+grep "^$first: its interface net1 is in another network namespace (a pod's), and goes" /tmp/saved
+grep "^$second: its interface rail2 is in another network namespace (a pod's), and goes" /tmp/saved
 [ "$(wc -l </tmp/saved)" = 2 ] || fail "more is told than what is away"
 # They did not go: nothing is lost.
 cp /run/journal /run/kept
@@ -48,8 +46,8 @@ status=0
 nettool restore run/journal e1000e >/tmp/restored || status=$?
 cat /tmp/restored
 [ "$status" = 3 ] || fail "nothing is lost"
-grep "could not be restored: $first: its interface net1 was in another network name space" /tmp/restored
-grep "could not be restored: $second: its interface rail2 was in another network name space" /tmp/restored
+grep "could not be restored: $first: its interface net1 was in another network namespace" /tmp/restored
+grep "could not be restored: $second: its interface rail2 was in another network namespace" /tmp/restored
 grep -c 'could not be restored' /tmp/restored | grep -x 2
 [ ! -e /run/journal ] || fail "the journal stays"
 CASE
@@ -95,21 +93,21 @@ CASE
     [ "$status" -eq 0 ]
 }
 
-@test "what an interface makes its IPv6 addresses of is what a person chose" {
+@test "an IPv6 token is not saved, and told as a thing to be set again" {
     run_case --nic 2 --add "$BATS_FILE_TMPDIR/tools" <<'CASE'
 . /test/links.sh
 modprobe e1000e
 ip link set eth1 up
 ip token set ::1:2:3:4 dev eth1
-ip token | tee /tmp/before | grep '::1:2:3:4 dev eth1'
 nettool save run/journal e1000e
 reload e1000e
-refute "the token is the device's" grep -q . <<TOKENS
-$(ip token | grep '::1:2:3:4')
-TOKENS
-nettool restore run/journal e1000e
-ip token >/tmp/after
-diff /tmp/before /tmp/after || fail "the token is another one"
+status=0
+nettool restore run/journal e1000e >/tmp/output || status=$?
+cat /tmp/output
+[ "$status" = 3 ]
+grep 'could not be restored: eth1: its IPv6 token (ip token): not saved, to be set again' /tmp/output
+grep -c 'could not be restored' /tmp/output | grep -x 1
+[ ! -e /run/journal ]
 CASE
     [ "$status" -eq 0 ]
 }

@@ -17,13 +17,11 @@
 
 #include "common/cleanup.h"
 #include "common/clock.h"
-#include "entrypoint/netstate/devices.h"
-#include "entrypoint/netstate/network.h"
-#include "entrypoint/engine/statefile.h"
+#include "entrypoint/netstate/state_internal.h"
 
 struct tool {
-	struct network network;
-	struct network_result result;
+	struct netstate netstate;
+	struct netstate_result result;
 };
 
 static void print(void *context, const char *text)
@@ -35,34 +33,34 @@ static void print(void *context, const char *text)
 
 static int save(struct tool *tool, struct error *error)
 {
-	return network_save(&tool->network, error);
+	return netstate_save(&tool->netstate, error);
 }
 
 static int restore(struct tool *tool, struct error *error)
 {
-	int r = network_restore(&tool->network, &tool->result, error);
+	int r = netstate_restore(&tool->netstate, &tool->result, error);
 
 	if (r == 0)
-		network_forget(&tool->network, &tool->result);
+		netstate_forget(&tool->netstate, &tool->result);
 	return r;
 }
 
 static int save_devices(struct tool *tool, struct error *error)
 {
 	_cleanup_(statefile_free) struct statefile records = { 0 };
-	int r = devices_save(&tool->network, &records, error);
+	int r = devices_save(&tool->netstate, &records, error);
 
 	if (r == 0)
-		r = statefile_write(tool->network.root_fd, tool->network.log, &records, error);
+		r = statefile_write(tool->netstate.root_fd, tool->netstate.path, &records, error);
 	return r;
 }
 
 static int restore_devices(struct tool *tool, struct error *error)
 {
 	_cleanup_(statefile_free) struct statefile records = { 0 };
-	int r = statefile_read(tool->network.root_fd, tool->network.log, &records, error);
+	int r = statefile_read(tool->netstate.root_fd, tool->netstate.path, &records, error);
 
-	return r < 0 ? r : devices_restore(&tool->network, &records, &tool->result, error);
+	return r < 0 ? r : devices_restore(&tool->netstate, &records, &tool->result, error);
 }
 
 static const struct {
@@ -103,11 +101,11 @@ int main(int argc, char **argv)
 	for (int i = 3; i < argc; i++)
 		if (strv_push(&modules, argv[i]) < 0)
 			return EXIT_FAILURE;
-	tool.network.root_fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	tool.network.log = argc > 2 ? argv[2] + strspn(argv[2], "/") : "";
-	tool.network.modules = &modules;
-	tool.network.bind_ms = bind_ms ? (uint32_t) strtoul(bind_ms, NULL, 10) : 10000;
-	tool.network.tell = print;
+	tool.netstate.root_fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	tool.netstate.path = argc > 2 ? argv[2] + strspn(argv[2], "/") : "";
+	tool.netstate.modules = &modules;
+	tool.netstate.bind_ms = bind_ms ? (uint32_t) strtoul(bind_ms, NULL, 10) : 10000;
+	tool.netstate.report = print;
 	for (size_t i = 0; argc > 3 && i < ARRAY_SIZE(verbs); i++)
 		if (strcmp(argv[1], verbs[i].verb) == 0)
 			return run(i, &tool);

@@ -10,8 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "entrypoint/netstate/devlink.h"
-#include "entrypoint/netstate/vf.h"
+#include "entrypoint/netstate/device_internal.h"
 #include "tests/unit/netlink_messages.h"
 #include "tests/unit/support.h"
 
@@ -156,22 +155,18 @@ static void values_are_put_as_they_are_read(void **state)
 		expect_value_back(&params[i]);
 }
 
-static void a_representor_is_a_vfs(void **state)
+static void a_vfs_representor_is_no_subfunction(void **state)
 {
 	_Alignas(8) char buffer[BUFFER_SIZE];
 	char device[DEVLINK_NAME_SIZE];
 	struct devlink_port port;
 
 	(void) state;
-	assert_true(devlink_read_port(message_of(MESSAGE_PORT_VF, buffer), device, &port));
+	assert_false(devlink_read_port(message_of(MESSAGE_PORT_VF, buffer), device, &port));
 	assert_string_equal(device, "netdevsim/netdevsim0");
-	assert_int_equal(port.index, 129);
-	assert_true(port.is_vf);
-	assert_int_equal(port.number, 1);
-	assert_false(port.has_state);
 }
 
-static void a_cards_own_port_is_neither(void **state)
+static void a_cards_own_port_is_none(void **state)
 {
 	_Alignas(8) char buffer[BUFFER_SIZE];
 	struct nlmsghdr *message = begin(buffer, sizeof(buffer), DEVLINK_CMD_PORT_NEW);
@@ -184,25 +179,23 @@ static void a_cards_own_port_is_neither(void **state)
 	assert_false(devlink_read_port(message, device, &port));
 }
 
-static void rates_of_nodes_and_of_ports_are_read(void **state)
+static void rates_of_nodes_and_of_ports_are_seen(void **state)
 {
 	_Alignas(8) char buffer[BUFFER_SIZE];
+	struct nlmsghdr *message;
 	char device[DEVLINK_NAME_SIZE];
-	struct devlink_rate rate;
 
 	(void) state;
-	devlink_read_rate(message_of(MESSAGE_RATE_NODE, buffer), device, &rate);
-	assert_string_equal(rate.node, "group");
-	assert_string_equal(rate.parent, "");
-	assert_int_equal(rate.share, 125000);
-	assert_int_equal(rate.max, 12500000);
-	devlink_read_rate(message_of(MESSAGE_RATE_LEAF, buffer), device, &rate);
+	assert_true(devlink_read_rate(message_of(MESSAGE_RATE_NODE, buffer), device));
+	assert_true(devlink_read_rate(message_of(MESSAGE_RATE_LEAF, buffer), device));
 	assert_string_equal(device, "netdevsim/netdevsim0");
-	assert_string_equal(rate.node, "");
-	assert_string_equal(rate.parent, "group");
-	assert_int_equal(rate.port_index, 128);
-	assert_int_equal(rate.share, 0);
-	assert_int_equal(rate.max, 1250000);
+	/* A port that nothing bounds. */
+	message = begin(buffer, sizeof(buffer), DEVLINK_CMD_RATE_NEW);
+	mnl_attr_put_u32(message, DEVLINK_ATTR_PORT_INDEX, 1);
+	mnl_attr_put_u64(message, DEVLINK_ATTR_RATE_TX_SHARE, 0);
+	mnl_attr_put_u64(message, DEVLINK_ATTR_RATE_TX_MAX, 0);
+	assert_false(devlink_read_rate(message, device));
+	assert_string_equal(device, "pci/0000:3b:00.0");
 }
 
 static void a_subfunction_is_read_with_address_and_state(void **state)
@@ -232,7 +225,7 @@ static void a_subfunction_is_read_with_address_and_state(void **state)
 	assert_int_equal(port.number, 88);
 	assert_int_equal(port.address_size, sizeof(address));
 	assert_memory_equal(port.address, address, sizeof(address));
-	assert_true(port.has_state && port.is_active && !port.is_vf);
+	assert_true(port.has_state && port.is_active);
 }
 
 /* ---- VFs */
@@ -369,9 +362,9 @@ int main(void)
 		cmocka_unit_test(modes_of_the_eswitch_are_read),
 		cmocka_unit_test(parameters_of_each_type_are_read),
 		cmocka_unit_test(values_are_put_as_they_are_read),
-		cmocka_unit_test(a_representor_is_a_vfs),
-		cmocka_unit_test(a_cards_own_port_is_neither),
-		cmocka_unit_test(rates_of_nodes_and_of_ports_are_read),
+		cmocka_unit_test(a_vfs_representor_is_no_subfunction),
+		cmocka_unit_test(a_cards_own_port_is_none),
+		cmocka_unit_test(rates_of_nodes_and_of_ports_are_seen),
 		cmocka_unit_test(a_subfunction_is_read_with_address_and_state),
 		cmocka_unit_test(settings_of_vfs_are_read),
 		cmocka_unit_test(an_infiniband_vf_has_no_address_to_set),

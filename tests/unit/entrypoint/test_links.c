@@ -13,10 +13,8 @@
 #include <sched.h>
 #include <string.h>
 
-#include "entrypoint/netstate/link_table.h"
-#include "entrypoint/netstate/links.h"
-#include "entrypoint/netstate/netlink.h"
-#include "entrypoint/engine/statefile.h"
+#include "entrypoint/netstate/link_internal.h"
+#include "tests/unit/saved_states.h"
 #include "tests/unit/support.h"
 
 #define _cleanup_netlink_   _cleanup_(netlink_close)
@@ -221,8 +219,8 @@ static struct counts count_all(struct netlink *netlink)
 
 struct life {
 	struct strv modules;
-	struct network network;
-	struct network_result result;
+	struct netstate netstate;
+	struct netstate_result result;
 	struct error error;
 	struct strv told;
 };
@@ -238,10 +236,10 @@ static void begin(struct life *life, const struct folder *folder, const char *mo
 {
 	*life = (struct life){ 0 };
 	assert_int_equal(strv_push(&life->modules, module), 0);
-	life->network = (struct network){ .root_fd = folder->fd,
+	life->netstate = (struct netstate){ .root_fd = folder->fd,
 		.modules = &life->modules,
 		.bind_ms = 50,
-		.tell = keep,
+		.report = keep,
 		.context = life };
 }
 
@@ -258,13 +256,13 @@ static void save(struct life *life, struct statefile *records)
 	struct record *boot = statefile_add(records, "boot");
 
 	assert_int_equal(record_set(boot, "id", "this-boot"), 0);
-	if (links_save(&life->network, records, &life->error) < 0)
+	if (links_save(&life->netstate, records, &life->error) < 0)
 		fail_msg("%s", life->error.text);
 }
 
 static void restore(struct life *life, struct statefile *records)
 {
-	if (links_restore(&life->network, records, &life->result, &life->error) < 0)
+	if (links_restore(&life->netstate, records, &life->result, &life->error) < 0)
 		fail_msg("%s", life->error.text);
 }
 
@@ -345,6 +343,56 @@ static void the_journal_can_be_read(void **state)
 	sysctls = find(&records, "sysctls");
 	assert_string_equal(record_get(sysctls, "ipv4.conf.rp_filter"), "2");
 	assert_null(record_get(sysctls, "ipv4.conf.mtu"));
+}
+
+static bool has_text(const struct statefile *records, const struct record *wanted)
+{
+	for (size_t i = 0; i < records->count; i++) {
+		const char *text = record_get(&records->items[i], "text");
+
+		if (strcmp(records->items[i].kind, wanted->kind) == 0 && text &&
+			strcmp(text, record_get(wanted, "text")) == 0)
+			return true;
+	}
+	return false;
+}
+
+static void what_an_earlier_version_saved_comes_back(void **state)
+{
+	_cleanup_statefile_ struct statefile records = { 0 };
+	_cleanup_statefile_ struct statefile saved = { 0 };
+	_cleanup_statefile_ struct statefile now = { 0 };
+	_cleanup_free_ char *filter = NULL;
+	_cleanup_life_ struct life life;
+	size_t texts = 0;
+
+	begin(&life, *state, "test_nic");
+	folder_write_text(*state, "proc/sys/net/ipv4/conf/lo/rp_filter", "0\n");
+	assert_int_equal(
+		statefile_parse(SAVED_LINKS, strlen(SAVED_LINKS), "saved", &saved, &life.error), 0);
+	assert_int_equal(
+		statefile_parse(SAVED_LINKS, strlen(SAVED_LINKS), "saved", &records, &life.error),
+		0);
+	restore(&life, &records);
+	assert_string_equal(life.result.first, "");
+	assert_int_equal(life.result.links, 1);
+	assert_int_equal(records.count, 1); /* the boot's */
+	filter = folder_read_text(*state, "proc/sys/net/ipv4/conf/lo/rp_filter");
+	assert_int_equal(filter[0], '2');
+	save(&life, &now);
+	for (size_t i = 0; i < saved.count; i++) {
+		if (!record_get(&saved.items[i], "text"))
+			continue;
+		texts++;
+		if (!has_text(&now, &saved.items[i]))
+			fail_msg("%s %s is not back", saved.items[i].kind,
+				record_get(&saved.items[i], "text"));
+	}
+	assert_int_equal(texts, 16);
+	assert_string_equal(record_get(find(&now, "link"), "mtu"), "30000");
+	assert_string_equal(record_get(find(&now, "link"), "alias"), "a b");
+	assert_string_equal(record_get(find(&now, "link"), "altnames"), "looped");
+	assert_string_equal(record_get(find(&now, "link"), "group"), "7");
 }
 
 static void another_drivers_interface_is_left_alone(void **state)
@@ -671,13 +719,13 @@ static void interfaces_that_never_went_are_known(void **state)
 	_cleanup_life_ struct life life;
 
 	begin(&life, *state, "test_nic");
-	assert_false(links_are_untouched(&life.network, &records, &life.error));
+	assert_false(links_are_untouched(&life.netstate, &records, &life.error));
 	save(&life, &records);
-	assert_true(links_are_untouched(&life.network, &records, &life.error));
+	assert_true(links_are_untouched(&life.netstate, &records, &life.error));
 	for (size_t i = 0; i < records.count; i++)
 		if (record_get(&records.items[i], "index"))
 			assert_int_equal(record_set(&records.items[i], "index", "7"), 0);
-	assert_false(links_are_untouched(&life.network, &records, &life.error));
+	assert_false(links_are_untouched(&life.netstate, &records, &life.error));
 	links_forget(&records);
 	assert_int_equal(records.count, 1);
 	assert_string_equal(records.items[0].kind, "boot");
@@ -695,16 +743,16 @@ static void a_later_life_adds_what_it_does_not_know(void **state)
 	configure(netlink);
 	save(&life, &records);
 	saved = records.count;
-	assert_int_equal(links_save(&life.network, &records, &life.error), 0);
+	assert_int_equal(links_save(&life.netstate, &records, &life.error), 0);
 	assert_int_equal(find(&records, "link")->count, records.items[1].count);
 	/* A rule names the interface, but is saved with those that are. */
 	assert_int_equal(records.count, saved);
 	/* The same port of a driver that has a label for it. */
 	assert_int_equal(record_set(&records.items[1], "port", "p7"), 0);
-	assert_int_equal(links_save(&life.network, &records, &life.error), 0);
+	assert_int_equal(links_save(&life.netstate, &records, &life.error), 0);
 	assert_int_equal(records.count, saved);
 	assert_int_equal(record_set(&records.items[1], "port", "pf0vf7"), 0);
-	assert_int_equal(links_save(&life.network, &records, &life.error), 0);
+	assert_int_equal(links_save(&life.netstate, &records, &life.error), 0);
 	assert_true(records.count > saved);
 	assert_string_equal(record_get(&records.items[saved], "life"), "1");
 }
@@ -793,6 +841,7 @@ int main(void)
 		node_test(what_an_interface_had_comes_back),
 		node_test(it_can_be_restored_twice),
 		node_test(the_journal_can_be_read),
+		node_test(what_an_earlier_version_saved_comes_back),
 		node_test(another_drivers_interface_is_left_alone),
 		node_test(a_lifetime_runs_on),
 		node_test(of_another_boot_nothing_with_a_lifetime_comes),

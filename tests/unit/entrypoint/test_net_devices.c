@@ -8,9 +8,9 @@
 #include <string.h>
 
 #include "common/fs.h"
-#include "entrypoint/netstate/crew.h"
-#include "entrypoint/netstate/device_state.h"
-#include "entrypoint/netstate/devices.h"
+#include "entrypoint/netstate/device_internal.h"
+#include "entrypoint/netstate/state_internal.h"
+#include "tests/unit/saved_states.h"
 #include "tests/unit/support.h"
 
 #define PF  "pci/0000:3b:00.0"
@@ -105,10 +105,10 @@ static void pf(const struct folder *folder, const char *vfs)
 }
 
 struct bench {
-	struct network network;
+	struct netstate netstate;
 	struct strv modules;
 	struct statefile records;
-	struct network_result result;
+	struct netstate_result result;
 	struct told told;
 	struct error error;
 };
@@ -117,10 +117,10 @@ static void begin(struct bench *bench, const struct folder *folder)
 {
 	*bench = (struct bench){ 0 };
 	assert_int_equal(strv_push(&bench->modules, "mlx5_core"), 0);
-	bench->network = (struct network){ .root_fd = folder->fd,
+	bench->netstate = (struct netstate){ .root_fd = folder->fd,
 		.modules = &bench->modules,
 		.bind_ms = 50,
-		.tell = hear,
+		.report = hear,
 		.context = &bench->told };
 }
 
@@ -132,13 +132,13 @@ static void end(struct bench *bench)
 
 static void save(struct bench *bench)
 {
-	if (devices_save(&bench->network, &bench->records, &bench->error) < 0)
+	if (devices_save(&bench->netstate, &bench->records, &bench->error) < 0)
 		fail_msg("%s", bench->error.text);
 }
 
 static void restore(struct bench *bench)
 {
-	if (devices_restore(&bench->network, &bench->records, &bench->result, &bench->error) < 0)
+	if (devices_restore(&bench->netstate, &bench->records, &bench->result, &bench->error) < 0)
 		fail_msg("%s", bench->error.text);
 }
 
@@ -257,12 +257,19 @@ static void a_subfunctions_auxiliary_device_is_found_by_its_number(void **state)
 
 /* ---- the journal */
 
+static int load_all(const struct statefile *records, struct device_list *list, struct error *error)
+{
+	for (size_t i = 0; i < records->count; i++) {
+		int r = device_load_one(records, i, list, error);
+
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
 static void fill(struct device *full)
 {
-	static const struct devlink_rate node = { .node = "group", .share = 1 };
-	static const struct devlink_rate leaf = { .port_index = 5, .max = 2, .parent = "group" };
-	static const struct devlink_rate unbound = { .port_index = 5 };
-	static const struct devlink_port representor = { .index = 5, .is_vf = true, .number = 3 };
 	static const struct devlink_param param = { "flow_steering_mode", 5, 0, "smfs" };
 	struct devlink_port port = { .controller = 1,
 		.pf = 2,
@@ -296,43 +303,56 @@ static void fill(struct device *full)
 			.trust = true,
 			.link_state = 2 } };
 	assert_int_equal(device_add_param(full, &param), 0);
-	assert_int_equal(device_add_port(full, &representor), 0);
-	assert_int_equal(device_keep_rate(full, &node), 0);
-	assert_int_equal(device_keep_rate(full, &leaf), 0);
-	assert_int_equal(device_keep_rate(full, &unbound), 0);
-	assert_int_equal(device_add_port(full, &port), 0);
+	assert_int_equal(device_add_subfunction(full, &port), 0);
 }
 
-static void the_journal_has_all_of_it(void **state)
+static void expect_full(const struct device_list *list, const struct device *full)
+{
+	const struct device *back = &list->items[0];
+
+	assert_int_equal(list->count, 1);
+	assert_string_equal(back->name, PF);
+	assert_memory_equal(&back->eswitch, &full->eswitch, sizeof(full->eswitch));
+	assert_true(back->has_vfs && back->has_autoprobe && !back->autoprobe);
+	assert_int_equal(back->vf_number, 1);
+	assert_int_equal(back->vf_count, 1);
+	assert_memory_equal(back->vfs, full->vfs, sizeof(*full->vfs));
+	assert_int_equal(back->sf_count, 1);
+	assert_memory_equal(back->sfs, full->sfs, sizeof(*full->sfs));
+	assert_int_equal(back->param_count, 1);
+	assert_memory_equal(back->params, full->params, sizeof(*full->params));
+}
+
+static void the_state_has_all_of_it(void **state)
 {
 	_cleanup_(device_list_free) struct device_list list = { 0 };
+	_cleanup_(statefile_free) struct statefile records = { 0 };
 	_cleanup_(device_free) struct device full;
-	struct statefile records = { 0 };
 	struct error error = { 0 };
-	const struct device *back;
 
 	(void) state;
 	fill(&full);
 	assert_int_equal(device_store(&full, &records), 0);
-	assert_int_equal(device_load(&records, &list, &error), 0);
-	assert_int_equal(list.count, 1);
-	back = &list.items[0];
-	assert_string_equal(back->name, PF);
-	assert_memory_equal(&back->eswitch, &full.eswitch, sizeof(full.eswitch));
-	assert_true(back->has_vfs && back->has_autoprobe && !back->autoprobe);
-	assert_int_equal(back->vf_number, 1);
-	assert_int_equal(back->vf_count, 1);
-	assert_memory_equal(back->vfs, full.vfs, sizeof(*full.vfs));
-	assert_int_equal(back->sf_count, 1);
-	assert_memory_equal(back->sfs, full.sfs, sizeof(*full.sfs));
-	assert_int_equal(back->rate_count, 2);
-	assert_memory_equal(&back->rates[0].rate, &full.rates[0].rate, sizeof(full.rates[0].rate));
-	assert_string_equal(back->rates[1].rate.parent, "group");
-	assert_int_equal(back->rates[1].rate.max, 2);
-	assert_true(device_is_same_port(&back->rates[1].port, &full.ports[0]));
-	assert_int_equal(back->param_count, 1);
-	assert_memory_equal(back->params, full.params, sizeof(*full.params));
-	statefile_free(&records);
+	assert_int_equal(load_all(&records, &list, &error), 0);
+	expect_full(&list, &full);
+}
+
+/* With rates, which are no device's any more. */
+static void what_an_earlier_version_saved_is_all_read(void **state)
+{
+	_cleanup_(device_list_free) struct device_list list = { 0 };
+	_cleanup_(statefile_free) struct statefile records = { 0 };
+	_cleanup_(device_free) struct device full;
+	struct error error = { 0 };
+
+	(void) state;
+	fill(&full);
+	assert_int_equal(
+		statefile_parse(SAVED_DEVICES, strlen(SAVED_DEVICES), "saved", &records, &error),
+		0);
+	assert_int_equal(records.count, 6);
+	assert_int_equal(load_all(&records, &list, &error), 0);
+	expect_full(&list, &full);
 }
 
 static void what_a_driver_did_not_tell_stays_unknown(void **state)
@@ -344,7 +364,7 @@ static void what_a_driver_did_not_tell_stays_unknown(void **state)
 
 	(void) state;
 	assert_int_equal(device_store(&bare, &records), 0);
-	assert_int_equal(device_load(&records, &list, &error), 0);
+	assert_int_equal(load_all(&records, &list, &error), 0);
 	assert_int_equal(list.count, 1);
 	assert_false(list.items[0].has_vfs || list.items[0].has_autoprobe ||
 		     list.items[0].eswitch.has_mode || list.items[0].eswitch.has_inline ||
@@ -361,7 +381,7 @@ static void a_record_without_its_number_is_refused(void **state)
 
 	(void) state;
 	assert_int_equal(record_set(record, "device", PF), 0);
-	assert_int_equal(device_load(&records, &list, &error), -EBADMSG);
+	assert_int_equal(load_all(&records, &list, &error), -EBADMSG);
 	assert_contains(error.text, "damaged record of the kind sf (record 1)");
 	statefile_free(&records);
 }
@@ -379,7 +399,7 @@ static bool holds(const char *kind, const char *device, const char *field, const
 	assert_int_equal(record_set(record, "index", "0"), 0);
 	assert_int_equal(record_set(record, "number", "0"), 0);
 	assert_int_equal(record_set(record, field, value), 0);
-	r = device_load(&records, &list, &error);
+	r = load_all(&records, &list, &error);
 	assert_true(r == 0 || r == -EBADMSG);
 	statefile_free(&records);
 	return r == 0;
@@ -594,21 +614,21 @@ static void a_pf_without_its_interface_gets_the_rest(void **state)
 
 /* ---- work side by side */
 
-static void work(void *context, size_t index, struct crew *crew)
+static void work(void *context, size_t index, struct pool *pool)
 {
 	const int *dies = context;
 
 	if ((int) index == *dies)
 		(void) raise(SIGKILL);
 	if (index % 2)
-		crew_fail(crew, "job %zu\nfails", index);
-	crew_count(crew, 1, 2);
+		pool_failure(pool, "job %zu\nfails", index);
+	pool_count(pool, 1, 2);
 }
 
-static void share_work(void *context, size_t index, struct crew *crew)
+static void share_work(void *context, size_t index, struct pool *pool)
 {
 	(void) index;
-	crew_share(crew, 4, 3, work, context);
+	pool_share(pool, 4, 3, work, context);
 }
 
 static void every_job_is_done_and_heard(void **state)
@@ -618,14 +638,14 @@ static void every_job_is_done_and_heard(void **state)
 
 	begin(&bench, *state);
 	assert_int_equal(
-		crew_run(&bench.network, &bench.result, 100, 7, work, &dies, NULL, &bench.error),
+		pool_run(&bench.netstate, &bench.result, 100, 7, work, &dies, NULL, &bench.error),
 		0);
 	assert_int_equal(bench.result.devices, 100);
 	assert_int_equal(bench.result.vfs, 200);
 	assert_int_equal(bench.result.failures, 50);
 	assert_contains(bench.told.text, "job 99 fails\n");
-	bench.result = (struct network_result){ 0 };
-	assert_int_equal(crew_run(&bench.network, &bench.result, 5, 5, share_work, &dies, NULL,
+	bench.result = (struct netstate_result){ 0 };
+	assert_int_equal(pool_run(&bench.netstate, &bench.result, 5, 5, share_work, &dies, NULL,
 				 &bench.error),
 		0);
 	assert_int_equal(bench.result.devices, 20);
@@ -640,7 +660,7 @@ static void a_job_that_dies_is_a_failure(void **state)
 
 	begin(&bench, *state);
 	assert_int_equal(
-		crew_run(&bench.network, &bench.result, 4, 4, work, &dies, NULL, &bench.error), 0);
+		pool_run(&bench.netstate, &bench.result, 4, 4, work, &dies, NULL, &bench.error), 0);
 	assert_int_equal(bench.result.devices, 3);
 	assert_int_equal(bench.result.failures, 3);
 	assert_contains(bench.told.text, "was ended by signal 9");
@@ -649,26 +669,26 @@ static void a_job_that_dies_is_a_failure(void **state)
 
 /* ---- what is owed after a restore */
 
-static void fates_are_heard(void *context, size_t index, struct crew *crew)
+static void statuses_are_read(void *context, size_t index, struct pool *pool)
 {
-	work(context, index, crew);
-	crew_end(crew, index, index == 1 ? CREW_ABSENT : CREW_DONE);
+	work(context, index, pool);
+	pool_end(pool, index, index == 1 ? JOB_ABSENT : JOB_DONE);
 }
 
 static void what_nobody_got_to_is_lost(void **state)
 {
-	enum crew_fate fates[4] = { CREW_LOST, CREW_LOST, CREW_LOST, CREW_LOST };
+	enum job_status statuses[4] = { JOB_LOST, JOB_LOST, JOB_LOST, JOB_LOST };
 	struct bench bench;
 	int dies = 2;
 
 	begin(&bench, *state);
-	assert_int_equal(crew_run(&bench.network, &bench.result, 4, 4, fates_are_heard, &dies,
-				 fates, &bench.error),
+	assert_int_equal(pool_run(&bench.netstate, &bench.result, 4, 4, statuses_are_read, &dies,
+				 statuses, &bench.error),
 		0);
-	assert_int_equal(fates[0], CREW_DONE);
-	assert_int_equal(fates[1], CREW_ABSENT);
-	assert_int_equal(fates[2], CREW_LOST);
-	assert_int_equal(fates[3], CREW_DONE);
+	assert_int_equal(statuses[0], JOB_DONE);
+	assert_int_equal(statuses[1], JOB_ABSENT);
+	assert_int_equal(statuses[2], JOB_LOST);
+	assert_int_equal(statuses[3], JOB_DONE);
 	end(&bench);
 }
 
@@ -722,10 +742,10 @@ static void what_the_host_has_set_up_since_is_newer(void **state)
 	pf(folder, "0\n");
 	pf_record(&bench, "8", "1");
 	(void) vf_record(&bench, "0", "0000:3b:00.1", "mlx5_core", NULL);
-	devices_forget_set_up(&bench.network, &bench.records);
+	devices_forget_set_up(&bench.netstate, &bench.records);
 	assert_int_equal(bench.records.count, 2);
 	folder_write_text(folder, PCI "devices/0000:3b:00.0/sriov_numvfs", "4\n");
-	devices_forget_set_up(&bench.network, &bench.records);
+	devices_forget_set_up(&bench.netstate, &bench.records);
 	assert_int_equal(bench.records.count, 0);
 	assert_contains(bench.told.text, PF ": somebody has set it up since");
 	end(&bench);
@@ -737,7 +757,8 @@ int main(void)
 		folder_test(devices_of_any_bus_but_no_vfs_and_no_parts),
 		folder_test(what_sys_says_is_read),
 		folder_test(a_subfunctions_auxiliary_device_is_found_by_its_number),
-		folder_test(the_journal_has_all_of_it),
+		folder_test(the_state_has_all_of_it),
+		folder_test(what_an_earlier_version_saved_is_all_read),
 		folder_test(what_a_driver_did_not_tell_stays_unknown),
 		folder_test(a_record_without_its_number_is_refused),
 		folder_test(a_name_that_leads_elsewhere_is_refused),

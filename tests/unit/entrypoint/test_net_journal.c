@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "common/fs.h"
-#include "entrypoint/netstate/network.h"
+#include "entrypoint/netstate/netstate.h"
 #include "entrypoint/engine/statefile.h"
 #include "tests/unit/support.h"
 
@@ -17,9 +17,9 @@
 #define MACHINE "sys/class/dmi/id/product_uuid"
 
 struct bench {
-	struct network network;
+	struct netstate netstate;
 	struct strv modules;
-	struct network_result result;
+	struct netstate_result result;
 	char told[4096];
 	struct error error;
 };
@@ -36,11 +36,11 @@ static void begin(struct bench *bench, const struct folder *folder)
 {
 	*bench = (struct bench){ 0 };
 	assert_int_equal(strv_push(&bench->modules, "mlx5_core"), 0);
-	bench->network = (struct network){ .root_fd = folder->fd,
-		.log = JOURNAL,
+	bench->netstate = (struct netstate){ .root_fd = folder->fd,
+		.path = JOURNAL,
 		.modules = &bench->modules,
 		.bind_ms = 20,
-		.tell = hear,
+		.report = hear,
 		.context = bench };
 	folder_write_text(folder, BOOT_ID, "this-boot\n");
 	folder_write_text(folder, MACHINE, "this-machine\n");
@@ -61,7 +61,7 @@ static void journal_of(
 static void restore(struct bench *bench)
 {
 	bench->told[0] = '\0';
-	if (network_restore(&bench->network, &bench->result, &bench->error) < 0)
+	if (netstate_restore(&bench->netstate, &bench->result, &bench->error) < 0)
 		fail_msg("%s", bench->error.text);
 }
 
@@ -80,7 +80,7 @@ static void a_journal_stays_until_it_is_forgotten(void **state)
 	restore(&bench);
 	assert_int_equal(bench.result.failures, 0);
 	assert_true(is_there(folder, JOURNAL));
-	network_forget(&bench.network, &bench.result);
+	netstate_forget(&bench.netstate, &bench.result);
 	assert_false(is_there(folder, JOURNAL));
 	strv_free(&bench.modules);
 }
@@ -92,19 +92,43 @@ static void what_does_not_come_is_tried_once_more(void **state)
 
 	begin(&bench, folder);
 	journal_of(folder, "this-boot", "this-machine", "pci/0000:af:00.0");
-	assert_false(network_is_owed(folder->fd, JOURNAL));
+	assert_false(netstate_is_pending(folder->fd, JOURNAL));
 	restore(&bench);
-	assert_true(bench.result.is_owed);
+	assert_true(bench.result.is_pending);
 	assert_int_equal(bench.result.failures, 1);
-	network_forget(&bench.network, &bench.result);
-	assert_true(network_is_owed(folder->fd, JOURNAL));
+	netstate_forget(&bench.netstate, &bench.result);
+	assert_true(netstate_is_pending(folder->fd, JOURNAL));
 	restore(&bench);
 	assert_true(bench.result.is_given_up);
-	assert_false(bench.result.is_owed);
+	assert_false(bench.result.is_pending);
 	assert_contains(bench.told, "tried once more");
-	network_forget(&bench.network, &bench.result);
+	netstate_forget(&bench.netstate, &bench.result);
 	assert_false(is_there(folder, JOURNAL));
 	assert_true(is_there(folder, JOURNAL ".unrestored"));
+	strv_free(&bench.modules);
+}
+
+static void what_this_version_does_not_restore_is_named(void **state)
+{
+	const struct folder *folder = *state;
+	struct bench bench;
+
+	begin(&bench, folder);
+	folder_write_text(folder, JOURNAL,
+		"slipway-network 1\nboot id=this-boot machine=this-machine\n"
+		"rate device=pci/0000:3b:00.0 node=all share=1 max=2\n"
+		"rate device=pci/0000:3b:00.0 vf=1 share=0 max=2\n"
+		"ethtool link=eth0 life=0 private_flags=+rx_cqe_moder\n"
+		"of-tomorrow name=x\n"
+		"unsaved name=eth1 what=its%20IPv6%20token%20(ip%20token)\nend\n");
+	restore(&bench);
+	assert_int_equal(bench.result.failures, 4);
+	assert_contains(bench.told,
+		"devlink's rates (devlink port function rate): 2 saved by another version");
+	assert_contains(bench.told, "ethtool's private flags: 1 saved by another version");
+	assert_contains(bench.told, "a record of the kind of-tomorrow was saved by another");
+	assert_contains(bench.told, "eth1: its IPv6 token (ip token): not saved, to be set again");
+	assert_false(bench.result.is_pending);
 	strv_free(&bench.modules);
 }
 
@@ -117,7 +141,7 @@ static void what_does_not_come_after_a_boot_is_not_owed(void **state)
 	journal_of(folder, "another-boot", "this-machine", "pci/0000:af:00.0");
 	restore(&bench);
 	assert_int_equal(bench.result.failures, 1);
-	assert_false(bench.result.is_owed);
+	assert_false(bench.result.is_pending);
 	strv_free(&bench.modules);
 }
 
@@ -128,7 +152,7 @@ static void a_journal_of_another_machine_is_put_aside(void **state)
 
 	begin(&bench, folder);
 	journal_of(folder, "another-boot", "another-machine", "pci/0000:af:00.0");
-	assert_int_equal(network_restore(&bench.network, &bench.result, &bench.error), -ENOENT);
+	assert_int_equal(netstate_restore(&bench.netstate, &bench.result, &bench.error), -ENOENT);
 	assert_contains(bench.told, "is of another machine");
 	assert_false(is_there(folder, JOURNAL));
 	assert_true(is_there(folder, JOURNAL ".foreign"));
@@ -143,7 +167,7 @@ static void a_saved_journal_names_the_machine(void **state)
 
 	begin(&bench, folder);
 	journal_of(folder, "another-boot", "another-machine", "pci/0000:af:00.0");
-	if (network_save(&bench.network, &bench.error) < 0)
+	if (netstate_save(&bench.netstate, &bench.error) < 0)
 		fail_msg("%s", bench.error.text);
 	assert_int_equal(fs_read(folder->fd, JOURNAL, 0, &text, NULL), 0);
 	assert_contains(text, "machine=this-machine");
@@ -159,7 +183,7 @@ static void a_journal_that_cannot_be_removed_is_told(void **state)
 
 	begin(&bench, folder);
 	folder_subfolder(folder, JOURNAL);
-	network_forget(&bench.network, &bench.result);
+	netstate_forget(&bench.netstate, &bench.result);
 	assert_contains(bench.told, JOURNAL " cannot be removed");
 	strv_free(&bench.modules);
 }
@@ -172,16 +196,16 @@ static void without_a_driver_nothing_can_be_given_back(void **state)
 	begin(&bench, folder);
 	journal_of(folder, "another-boot", "this-machine", "pci/0000:af:00.0");
 	folder_subfolder(folder, "sys/bus/pci/devices/0000:af:00.0");
-	assert_false(network_can_restore(folder->fd, JOURNAL));
+	assert_false(netstate_can_restore(folder->fd, JOURNAL));
 	folder_subfolder(folder, "sys/bus/pci/drivers/mlx5_core");
 	assert_int_equal(symlinkat("../../drivers/mlx5_core", folder->fd,
 				 "sys/bus/pci/devices/0000:af:00.0/driver"),
 		0);
-	assert_true(network_can_restore(folder->fd, JOURNAL));
+	assert_true(netstate_can_restore(folder->fd, JOURNAL));
 	journal_of(folder, "this-boot", "this-machine", NULL);
-	assert_true(network_can_restore(folder->fd, JOURNAL));
+	assert_true(netstate_can_restore(folder->fd, JOURNAL));
 	folder_write_text(folder, JOURNAL, "damaged");
-	assert_true(network_can_restore(folder->fd, JOURNAL));
+	assert_true(netstate_can_restore(folder->fd, JOURNAL));
 	strv_free(&bench.modules);
 }
 
@@ -209,6 +233,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		folder_test(a_journal_stays_until_it_is_forgotten),
 		folder_test(what_does_not_come_is_tried_once_more),
+		folder_test(what_this_version_does_not_restore_is_named),
 		folder_test(what_does_not_come_after_a_boot_is_not_owed),
 		folder_test(a_journal_of_another_machine_is_put_aside),
 		folder_test(a_saved_journal_names_the_machine),

@@ -2,16 +2,16 @@
 /* Names of RDMA devices of a /sys in a folder; that the kernel takes them is 90-nic-away.bats'. */
 #include <string.h>
 
-#include "entrypoint/netstate/rdma.h"
+#include "entrypoint/netstate/state_internal.h"
 #include "tests/unit/support.h"
 
 #define CLASS "sys/class/infiniband/"
 
 struct bench {
-	struct network network;
+	struct netstate netstate;
 	struct strv modules;
 	struct statefile records;
-	struct network_result result;
+	struct netstate_result result;
 	char told[2048];
 };
 
@@ -68,10 +68,10 @@ static void begin(struct bench *bench, const struct folder *folder)
 {
 	*bench = (struct bench){ 0 };
 	assert_int_equal(strv_push(&bench->modules, "mlx5_core"), 0);
-	bench->network = (struct network){ .root_fd = folder->fd,
+	bench->netstate = (struct netstate){ .root_fd = folder->fd,
 		.modules = &bench->modules,
 		.bind_ms = 20,
-		.tell = hear,
+		.report = hear,
 		.context = bench };
 	make_device(folder, "0000:3b:00.0", "mlx5_core");
 	make_device(folder, "0000:3b:00.1", "mlx5_core");
@@ -95,14 +95,14 @@ static void names_are_those_of_the_devices_that_go(void **state)
 	make_rdma(*state, "storage0", "0000:3b:00.1");
 	make_rdma(*state, "bnxt_re0", "0000:5e:00.0");
 	make_rdma(*state, "rxe0", "");
-	assert_int_equal(rdma_save(&bench.network, &bench.records), 0);
+	assert_int_equal(rdma_save(&bench.netstate, &bench.records), 0);
 	assert_int_equal(bench.records.count, 2);
 	assert_string_equal(record_get(&bench.records.items[0], "device"), "pci/0000:3b:00.0");
 	assert_string_equal(record_get(&bench.records.items[0], "name"), "mlx5_0");
 	assert_string_equal(record_get(&bench.records.items[1], "name"), "storage0");
 	/* What an earlier life says of a device holds. */
 	assert_int_equal(record_set(&bench.records.items[0], "name", "before"), 0);
-	assert_int_equal(rdma_save(&bench.network, &bench.records), 0);
+	assert_int_equal(rdma_save(&bench.netstate, &bench.records), 0);
 	assert_int_equal(bench.records.count, 2);
 	assert_string_equal(record_get(&bench.records.items[0], "name"), "before");
 }
@@ -114,7 +114,7 @@ static void of_two_on_one_device_nobody_knows_which_is_which(void **state)
 	begin(&bench, *state);
 	make_rdma(*state, "mlx5_0", "0000:3b:00.0");
 	make_rdma(*state, "mlx5_1", "0000:3b:00.0");
-	assert_int_equal(rdma_save(&bench.network, &bench.records), 0);
+	assert_int_equal(rdma_save(&bench.netstate, &bench.records), 0);
 	assert_int_equal(bench.records.count, 0);
 }
 
@@ -125,10 +125,10 @@ static void one_that_does_not_come_is_told(void **state)
 
 	begin(&bench, folder);
 	make_rdma(folder, "mlx5_0", "0000:3b:00.0");
-	assert_int_equal(rdma_save(&bench.network, &bench.records), 0);
+	assert_int_equal(rdma_save(&bench.netstate, &bench.records), 0);
 	assert_int_equal(unlinkat(folder->fd, CLASS "mlx5_0/device", 0), 0);
 	assert_int_equal(unlinkat(folder->fd, CLASS "mlx5_0", AT_REMOVEDIR), 0);
-	rdma_restore(&bench.network, &bench.records, &bench.result);
+	rdma_restore(&bench.netstate, &bench.records, &bench.result);
 	assert_int_equal(bench.result.failures, 1);
 	assert_contains(
 		bench.told, "the RDMA device mlx5_0 (of pci/0000:3b:00.0) did not come within");
@@ -141,9 +141,9 @@ static void one_that_has_its_name_is_left_alone(void **state)
 
 	begin(&bench, *state);
 	make_rdma(*state, "mlx5_0", "0000:3b:00.0");
-	assert_int_equal(rdma_save(&bench.network, &bench.records), 0);
+	assert_int_equal(rdma_save(&bench.netstate, &bench.records), 0);
 	assert_int_equal(bench.records.count, 1);
-	rdma_restore(&bench.network, &bench.records, &bench.result);
+	rdma_restore(&bench.netstate, &bench.records, &bench.result);
 	/* Where the kernel has no RDMA it cannot even be asked. */
 	for (const char *line = bench.told; *line; line += strcspn(line, "\n") + 1)
 		assert_contains(line, "names of RDMA devices: ");

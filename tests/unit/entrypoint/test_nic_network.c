@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "common/fs.h"
-#include "entrypoint/netstate/network.h"
+#include "entrypoint/netstate/netstate.h"
 #include "entrypoint/nic/nic.h"
 
 #define THERE "inventory/.slipway/network.journal"

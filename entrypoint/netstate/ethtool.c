@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What ethtool sets of a driver's interface: channels, rings, interrupt coalescing, features, pause
- * and private flags, by the kernel's ethtool family of generic netlink (5.8; Linux net/ethtool and
- * Documentation/networking/ethtool-netlink.rst). In the journal, a record for each interface:
+ * What ethtool sets of a driver's interface: channels, rings, interrupt coalescing, features and
+ * pause, by the kernel's ethtool family of generic netlink (5.8; Linux net/ethtool and
+ * Documentation/networking/ethtool-netlink.rst). In the state file, a record for each interface:
  *
  *   ethtool life link channels=9=8 rings=6=1024 9=512 … features=+rx-gro -rx-lro …
  *
  * numbers by the kernel's number for each, switches by their names. Only what differs is set. One
- * driver does not have to take what another did: that is told, and is no failure.
+ * driver does not have to take what another did: that is reported, and is no failure.
  */
 #include <linux/ethtool_netlink.h>
 #include <linux/genetlink.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "entrypoint/netstate/links_parts.h"
+#include "entrypoint/netstate/link_internal.h"
 
 #define KIND "ethtool"
 
@@ -32,10 +32,7 @@ struct part {
 	bool is_switches;
 };
 
-/* In the order in which they are set: private flags may say what the others can be. */
 static const struct part parts[] = {
-	{ "private_flags", ETHTOOL_MSG_PRIVFLAGS_GET, ETHTOOL_MSG_PRIVFLAGS_SET,
-		ETHTOOL_A_PRIVFLAGS_FLAGS, 0, 0, true },
 	{ "channels", ETHTOOL_MSG_CHANNELS_GET, ETHTOOL_MSG_CHANNELS_SET,
 		ETHTOOL_A_CHANNELS_RX_COUNT, ETHTOOL_A_CHANNELS_COMBINED_COUNT, 0, false },
 	{ "rings", ETHTOOL_MSG_RINGS_GET, ETHTOOL_MSG_RINGS_SET, ETHTOOL_A_RINGS_RX,
@@ -117,23 +114,11 @@ static int add_number(struct strv *list, const struct nlattr *attribute)
 	return strv_pushf(list, "%u=%u", (unsigned) mnl_attr_get_type(attribute), value);
 }
 
-static const struct nlattr *within(const struct nlattr *nest, uint16_t type)
-{
-	const struct nlattr *attribute;
-
-	mnl_attr_for_each_nested(attribute, nest)
-	{
-		if (mnl_attr_get_type(attribute) == type)
-			return attribute;
-	}
-	return NULL;
-}
-
 /* A list without a mask has those that are on; one with a mask says of each whether it is. */
 static int add_switches(struct strv *list, const struct nlattr *set)
 {
-	bool is_all_on = within(set, ETHTOOL_A_BITSET_NOMASK) != NULL;
-	const struct nlattr *bits = within(set, ETHTOOL_A_BITSET_BITS);
+	bool is_all_on = netlink_nested(set, ETHTOOL_A_BITSET_NOMASK) != NULL;
+	const struct nlattr *bits = netlink_nested(set, ETHTOOL_A_BITSET_BITS);
 	const struct nlattr *bit;
 	int r = 0;
 
@@ -141,17 +126,16 @@ static int add_switches(struct strv *list, const struct nlattr *set)
 		return 0;
 	mnl_attr_for_each_nested(bit, bits)
 	{
-		const struct nlattr *name = within(bit, ETHTOOL_A_BITSET_BIT_NAME);
-		bool is_on = is_all_on || within(bit, ETHTOOL_A_BITSET_BIT_VALUE);
+		const char *name = netlink_text(netlink_nested(bit, ETHTOOL_A_BITSET_BIT_NAME));
+		bool is_on = is_all_on || netlink_nested(bit, ETHTOOL_A_BITSET_BIT_VALUE);
 
-		if (r == 0 && name && mnl_attr_validate(name, MNL_TYPE_NUL_STRING) >= 0 &&
-			!strpbrk(mnl_attr_get_str(name), " \t"))
-			r = strv_pushf(list, "%c%s", is_on ? '+' : '-', mnl_attr_get_str(name));
+		if (r == 0 && name && !strpbrk(name, " \t"))
+			r = strv_pushf(list, "%c%s", is_on ? '+' : '-', name);
 	}
 	return r;
 }
 
-static int hear(void *context, const struct nlmsghdr *message)
+static int keep(void *context, const struct nlmsghdr *message)
 {
 	struct words *words = context;
 	const struct part *part = words->part;
@@ -180,7 +164,7 @@ static bool has_switch(const struct strv *list, char sign, const char *name)
 	return false;
 }
 
-/* What is on was told; of those that can be set the others are off. */
+/* What is on was listed; of those that can be set the others are off. */
 static int complete(struct words *words)
 {
 	_cleanup_strv_ struct strv list = { 0 };
@@ -210,7 +194,7 @@ static int ask(
 
 	*words = (struct words){ .part = part };
 	r = netlink_talk(
-		ethtool->netlink, begin(ethtool, part->get, index, true), hear, words, &ignored);
+		ethtool->netlink, begin(ethtool, part->get, index, true), keep, words, &ignored);
 	if (r == -ENOMEM)
 		return r;
 	return complete(words);
@@ -232,31 +216,31 @@ static int save_part(const struct ethtool *ethtool, const struct part *part, uin
 }
 
 static int save_link(
-	const struct saved_links *saved, const struct ethtool *ethtool, const struct link *link)
+	const struct links_save *save, const struct ethtool *ethtool, const struct link *link)
 {
-	struct record *record = statefile_add(saved->records, KIND);
+	struct record *record = statefile_add(save->records, KIND);
 	int r = record ? record_set(record, "link", link->name) : -ENOMEM;
 
 	if (r == 0)
-		r = record_setf(record, "life", "%llu", (unsigned long long) saved->life);
+		r = record_setf(record, "life", "%llu", (unsigned long long) save->generation);
 	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(parts); i++)
 		r = save_part(ethtool, &parts[i], link->index, record);
 	return r;
 }
 
-int ethtool_save(const struct saved_links *saved, struct error *error)
+int ethtool_save(const struct links_save *save, struct error *error)
 {
 	struct ethtool ethtool;
 	int r = 0;
 
 	if (ethtool_open(&ethtool))
-		for (size_t i = 0; r == 0 && i < saved->count; i++) {
-			const struct link *link = link_by_index(&saved->table, saved->order[i]);
+		for (size_t i = 0; r == 0 && i < save->count; i++) {
+			const struct link *link = link_by_index(&save->table, save->order[i]);
 
 			/* What stands on another interface has none of its own; a
 			 * representor's are the eswitch's. */
 			if (link->device[0] && !link->kind[0] && link_port_is_own(link->port))
-				r = save_link(saved, &ethtool, link);
+				r = save_link(save, &ethtool, link);
 		}
 	ethtool_close(&ethtool);
 	return r < 0 ? error_set_errno(error, r, "what ethtool sets") : 0;
@@ -344,7 +328,7 @@ static void set_each(const struct links_restore *restore, const struct ethtool *
 		struct error error = { 0 };
 
 		if (set_words(ethtool, part, link->index, &one, &error) < 0)
-			network_note(restore->network,
+			netstate_note(restore->netstate,
 				"%s: this driver does not take what ethtool had set: %s %s: %s",
 				link->name, part->name, words->items[i], error.text);
 	}
@@ -370,12 +354,11 @@ static void restore_part(const struct links_restore *restore, const struct ethto
 static void restore_record(const struct links_restore *restore, const struct ethtool *ethtool,
 	const struct record *record)
 {
-	const char *name = record_get(record, "link");
-	const struct restored_link *link = name ? restored_by_name(restore, name) : NULL;
-	uint64_t life = 0;
+	const struct restored_link *link = restored_by_name(restore, record_get(record, "link"));
+	uint64_t generation = 0;
 
-	if (!link || !link->index || link->is_hosts || record_get_u64(record, "life", &life) < 0 ||
-		life != link->life)
+	if (!link || !link->index || link->is_hosts ||
+		record_get_u64(record, "life", &generation) < 0 || generation != link->generation)
 		return;
 	for (size_t i = 0; i < ARRAY_SIZE(parts); i++)
 		restore_part(restore, ethtool, &parts[i], record, link);

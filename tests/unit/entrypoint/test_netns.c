@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Functions whose interface is in a pod's network name space, of a /sys in a folder, where such a
+ * Functions whose interface is in a pod's network namespace, of a /sys in a folder, where such a
  * one has an empty folder "net".
  */
 #include <linux/if_link.h>
 #include <linux/rtnetlink.h>
 #include <string.h>
 
-#include "entrypoint/netstate/away.h"
-#include "entrypoint/netstate/name_spaces.h"
-#include "entrypoint/netstate/netlink.h"
+#include "entrypoint/netstate/netlink_internal.h"
+#include "entrypoint/netstate/state_internal.h"
 #include "tests/unit/support.h"
 
 #define PCI "sys/bus/pci/devices/"
@@ -18,10 +17,10 @@
 
 struct bench {
 	const struct folder *folder;
-	struct network network;
+	struct netstate netstate;
 	struct strv modules;
 	struct statefile records;
-	struct network_result result;
+	struct netstate_result result;
 	char told[2048];
 };
 
@@ -52,8 +51,8 @@ static void begin(struct bench *bench, const struct folder *folder)
 {
 	*bench = (struct bench){ .folder = folder };
 	assert_int_equal(strv_push(&bench->modules, "mlx5_core"), 0);
-	bench->network = (struct network){
-		.root_fd = folder->fd, .modules = &bench->modules, .tell = hear, .context = bench
+	bench->netstate = (struct netstate){
+		.root_fd = folder->fd, .modules = &bench->modules, .report = hear, .context = bench
 	};
 	folder_subfolder(folder, "sys/module/mlx5_core/drivers");
 	folder_subfolder(folder, "sys/bus/pci/drivers/mlx5_core");
@@ -88,7 +87,7 @@ static void take_away(const struct folder *folder, const char *path)
 
 static void expect_away(struct bench *bench, const char *device)
 {
-	assert_int_equal(away_save(&bench->network, &bench->records), 0);
+	assert_int_equal(netns_save(&bench->netstate, &bench->records), 0);
 	assert_int_equal(bench->records.count, 1);
 	assert_string_equal(bench->records.items[0].kind, "away");
 	assert_string_equal(record_get(&bench->records.items[0], "device"), device);
@@ -101,7 +100,7 @@ static void what_is_here_is_not_away(void **state)
 	_cleanup_bench_ struct bench bench;
 
 	begin(&bench, *state);
-	assert_int_equal(away_save(&bench.network, &bench.records), 0);
+	assert_int_equal(netns_save(&bench.netstate, &bench.records), 0);
 	assert_int_equal(bench.records.count, 0);
 	assert_string_equal(bench.told, "");
 }
@@ -115,7 +114,7 @@ static void a_vf_in_a_pod_is_told_and_written_down(void **state)
 	expect_away(&bench, "pci/" VF);
 	/* A later life has it in the journal. */
 	*bench.told = '\0';
-	assert_int_equal(away_save(&bench.network, &bench.records), 0);
+	assert_int_equal(netns_save(&bench.netstate, &bench.records), 0);
 	assert_int_equal(bench.records.count, 1);
 	assert_string_equal(bench.told, "");
 }
@@ -127,12 +126,12 @@ static void a_vf_without_an_interface_or_a_driver_is_not_away(void **state)
 	begin(&bench, *state);
 	take_away(*state, PCI VF "/net/ens1f0v0");
 	assert_int_equal(unlinkat(bench.folder->fd, PCI VF "/driver", 0), 0);
-	assert_int_equal(away_save(&bench.network, &bench.records), 0);
+	assert_int_equal(netns_save(&bench.netstate, &bench.records), 0);
 	assert_int_equal(bench.records.count, 0);
 	put_link(*state, "../../drivers/mlx5_core", PCI VF "/driver");
 	/* InfiniBand without IPoIB. */
 	assert_int_equal(unlinkat(bench.folder->fd, PCI VF "/net", AT_REMOVEDIR), 0);
-	assert_int_equal(away_save(&bench.network, &bench.records), 0);
+	assert_int_equal(netns_save(&bench.netstate, &bench.records), 0);
 	assert_int_equal(bench.records.count, 0);
 }
 
@@ -170,17 +169,17 @@ static void what_went_from_a_pod_is_listed(void **state)
 
 	begin(&bench, *state);
 	take_away(*state, PCI VF "/net/ens1f0v0");
-	assert_int_equal(away_save(&bench.network, &bench.records), 0);
+	assert_int_equal(netns_save(&bench.netstate, &bench.records), 0);
 	record = &bench.records.items[0];
 	assert_int_equal(record_set(record, "where", "pod jobs/trainer-0"), 0);
 	/* The driver has gone and come. */
 	folder_write_text(*state, PCI VF "/net/ens1f0v0/ifindex", "25\n");
-	away_restore(&bench.network, &bench.records, &bench.result);
+	netns_restore(&bench.netstate, &bench.records, &bench.result);
 	assert_int_equal(bench.records.count, 0);
 	assert_int_equal(bench.result.failures, 1);
 	assert_contains(bench.told,
 		"could not be restored: pci/" VF ": its interface was in another "
-		"network name space (pod jobs/trainer-0) and went");
+		"network namespace (pod jobs/trainer-0) and went");
 }
 
 static void what_never_went_is_not_listed(void **state)
@@ -189,13 +188,13 @@ static void what_never_went_is_not_listed(void **state)
 
 	begin(&bench, *state);
 	take_away(*state, PCI VF "/net/ens1f0v0");
-	assert_int_equal(away_save(&bench.network, &bench.records), 0);
-	away_restore(&bench.network, &bench.records, &bench.result);
+	assert_int_equal(netns_save(&bench.netstate, &bench.records), 0);
+	netns_restore(&bench.netstate, &bench.records, &bench.result);
 	assert_int_equal(bench.records.count, 0);
 	assert_int_equal(bench.result.failures, 0);
 }
 
-/* ---- what the kernel says of another name space */
+/* ---- what the kernel says of another namespace */
 
 static struct nlmsghdr *new_link(char *buffer, bool is_of_another)
 {
@@ -211,25 +210,24 @@ static struct nlmsghdr *new_link(char *buffer, bool is_of_another)
 
 static void an_interface_elsewhere_is_known_by_its_device(void **state)
 {
-	struct away_links links = { 0 };
+	struct netns_links links = { 0 };
 	char buffer[1024];
 	struct nlmsghdr *message = new_link(buffer, true);
 
 	(void) state;
-	assert_int_equal(name_spaces_take(&links, message, ""), 0); /* a veth */
+	assert_int_equal(netns_take(&links, message), 0); /* a veth */
 	assert_int_equal(links.count, 0);
 	mnl_attr_put_strz(message, IFLA_PARENT_DEV_NAME, VF);
 	mnl_attr_put_strz(message, IFLA_PARENT_DEV_BUS_NAME, "pci");
-	assert_int_equal(name_spaces_take(&links, message, "pod a/b"), 0);
+	assert_int_equal(netns_take(&links, message), 0);
 	assert_int_equal(links.count, 1);
 	assert_string_equal(links.items[0].device, "pci/" VF);
 	assert_string_equal(links.items[0].name, "net1");
-	assert_string_equal(links.items[0].where, "pod a/b");
 	/* What an older kernel says of this one. */
 	message = new_link(buffer, false);
 	mnl_attr_put_strz(message, IFLA_PARENT_DEV_NAME, VF);
 	mnl_attr_put_strz(message, IFLA_PARENT_DEV_BUS_NAME, "pci");
-	assert_int_equal(name_spaces_take(&links, message, ""), 0);
+	assert_int_equal(netns_take(&links, message), 0);
 	assert_int_equal(links.count, 1);
 	free(links.items);
 }
@@ -247,5 +245,5 @@ int main(void)
 		cmocka_unit_test(an_interface_elsewhere_is_known_by_its_device),
 	};
 
-	return cmocka_run_group_tests_name("net_away", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("netns", tests, NULL, NULL);
 }

@@ -48,18 +48,37 @@ int netlink_talk(struct netlink *netlink, struct nlmsghdr *request, netlink_call
 int netlink_family(struct netlink *netlink, const char *name, struct error *error);
 
 /*
- * Notifications (RTNLGRP_LINK, devlink's group): on a socket of their own, for netlink_talk() drops
- * what it meets.
+ * Notifications (RTNLGRP_LINK): on a socket of their own, for netlink_talk() drops what it meets.
  */
 int netlink_join(struct netlink *netlink, unsigned group, struct error *error);
-/* Generic netlink: the number of a family's group; -ENOENT. */
-int netlink_group(
-	struct netlink *netlink, const char *family_name, const char *name, struct error *error);
+/*
+ * Waits at most @timeout_ms for notifications, and drops them. 0 when the time is over, 1 when
+ * there were some: look at the state of things after every return.
+ */
+int netlink_wait(struct netlink *netlink, uint32_t timeout_ms, struct error *error);
+
+/* ---- attributes */
+
+/* One behind a message's header, or inside of another attribute, which may be NULL. NULL: none. */
+const struct nlattr *netlink_attribute(
+	const struct nlmsghdr *message, size_t header_size, uint16_t type);
+const struct nlattr *netlink_nested(const struct nlattr *nest, uint16_t type);
+/* Its value, of four bytes: 0 without it. */
+uint32_t netlink_number(const struct nlattr *attribute);
+/* Its text; NULL: without it, or it does not end. */
+const char *netlink_text(const struct nlattr *attribute);
+/* Puts a copy; false when there is no room. */
+bool netlink_copy(struct nlmsghdr *request, const struct nlattr *attribute);
+
+/* ---- uevents: waiting for a device or an interface to come */
+
+/* Listens from now on: to be opened before what is waited for is set off. -1: cannot be had. */
+int uevents_open(void);
+
+typedef bool uevents_condition(void *context);
 
 /*
- * Waits at most @timeout_ms for notifications and calls @callback for each that is there. 0 when
- * the time is over, 1 when there were some; also 1 when the kernel had to drop some: look at the
- * state of things after every return.
+ * True as soon as the condition holds, which is asked at once and after each event; false after
+ * @timeout_ms. Twice a second it is asked anew, for what sends no event (a devlink instance).
  */
-int netlink_hear(struct netlink *netlink, uint32_t timeout_ms, netlink_callback *callback,
-	void *context, struct error *error);
+bool uevents_wait(int fd, uint32_t timeout_ms, uevents_condition *condition, void *context);
