@@ -5,10 +5,10 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "cli/stage/stage_tools.h"
 #include "cli/bundle/bundle.h"
-#include "cli/bundle/bundle_archive.h"
+#include "cli/image/buildah.h"
 #include "cli/slipway_version.h"
+#include "cli/stage/build.h"
 #include "cli/stage/supervise.h"
 #include "cli/output_place.h"
 #include "common/json_text.h"

@@ -4,7 +4,6 @@
 #include <sys/stat.h>
 
 #include "cli/image/buildah.h"
-#include "cli/image/storage.h"
 #include "cli/combine/combine.h"
 #include "cli/output_place.h"
 #include "common/fs.h"
@@ -221,7 +220,7 @@ static int place(struct combine *combine, const char *folder, const struct image
 {
 	const char *output = combine->output;
 	_cleanup_free_ char *before = NULL;
-	int r = storage_place(folder, image, ret_changed, &before, error);
+	int r = image_place(folder, image, ret_changed, &before, error);
 
 	if (before)
 		note_moved(combine, image, before);

@@ -8,9 +8,9 @@
 #include <string.h>
 #include <zstd.h>
 
-#include "cli/stage/stage_tools.h"
-#include "cli/image/image_root.h"
+#include "cli/stage/stage.h"
 #include "common/fs.h"
+#include "common/xalloc.h"
 #include "kernels/tree/depends.h"
 #include "kernels/tree/tree.h"
 #include "module/kernel_facts.h"
@@ -24,11 +24,11 @@ static int write_packed(
 	int root_fd, const char *path, const char *text, size_t size, struct error *error)
 {
 	size_t capacity = ZSTD_compressBound(size);
-	_cleanup_free_ char *packed = malloc(capacity);
-	size_t length = packed ? ZSTD_compress(packed, capacity, text, size, PACKING_LEVEL) : 0;
+	_cleanup_free_ char *packed = xcalloc(1, capacity);
+	size_t length = ZSTD_compress(packed, capacity, text, size, PACKING_LEVEL);
 	int r = -ENOMEM;
 
-	if (packed && !ZSTD_isError(length))
+	if (!ZSTD_isError(length))
 		r = fs_write_atomic(root_fd, path, packed, length, 0644);
 	return r < 0 ? error_set_errno(error, r, "%s", path) : 0;
 }
@@ -107,15 +107,11 @@ static int write_used(
 	_cleanup_(symvers_close) struct symvers *used = NULL;
 	_cleanup_(symvers_close) struct symvers *all = NULL;
 	_cleanup_strv_ struct strv paths = { 0 };
-	_cleanup_free_ char *modules = NULL;
-	_cleanup_free_ char *from = NULL;
-	_cleanup_free_ char *to = NULL;
+	_cleanup_free_ char *modules = xasprintf("usr/lib/modules/%s", build->kernel.lock.krel);
+	_cleanup_free_ char *from = xasprintf("%s/" KERNEL_FACTS_SYMVERS, folder);
+	_cleanup_free_ char *to = xasprintf("%s/" KERNEL_FACTS_USED, folder);
 	int r;
 
-	if (asprintf(&from, "%s/" KERNEL_FACTS_SYMVERS, folder) < 0 ||
-		asprintf(&to, "%s/" KERNEL_FACTS_USED, folder) < 0 ||
-		asprintf(&modules, "usr/lib/modules/%s", build->kernel.lock.krel) < 0)
-		return error_set_errno(error, -ENOMEM, "kernel facts");
 	if (!fs_exists(root_fd, from))
 		return 0;
 	r = symvers_open(root_fd, from, &all, error);
@@ -170,10 +166,9 @@ static int read_module(const struct build *build, struct kernel_facts *facts, st
 	int r = stage_open(build, STAGE_MODULES, &fd, error);
 
 	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(folders) && !paths.count; i++) {
-		_cleanup_free_ char *folder = NULL;
+		_cleanup_free_ char *folder =
+			xasprintf("lib/modules/%s/%s", build->kernel.lock.krel, folders[i]);
 
-		if (asprintf(&folder, "lib/modules/%s/%s", build->kernel.lock.krel, folders[i]) < 0)
-			return error_set_errno(error, -ENOMEM, "kernel facts");
 		if (depends_list_modules(fd, folder, &paths) == -ENOMEM)
 			return error_set_errno(error, -ENOMEM, "kernel facts");
 	}
@@ -192,7 +187,7 @@ static int read_module(const struct build *build, struct kernel_facts *facts, st
 static int write_facts(
 	const struct build *build, int root_fd, const char *folder, struct error *error)
 {
-	_cleanup_free_ char *path = NULL;
+	_cleanup_free_ char *path = xasprintf("%s/" KERNEL_FACTS_FILE, folder);
 	_cleanup_free_ char *text = NULL;
 	_cleanup_close_ int kernel_fd = -1;
 	_cleanup_close_ int build_fd = -1;
@@ -208,33 +203,27 @@ static int write_facts(
 	read_build(build_fd, facts.build, sizeof(facts.build));
 	read_config(build, kernel_fd, &facts.options);
 	text = kernel_facts_text(&facts);
-	if (!text || asprintf(&path, "%s/" KERNEL_FACTS_FILE, folder) < 0)
-		return error_set_errno(error, -ENOMEM, "kernel facts");
+	if (!text)
+		out_of_memory();
 	r = fs_write_atomic(root_fd, path, text, strlen(text), 0644);
 	return r < 0 ? error_set_errno(error, r, "%s", path) : 0;
 }
 
 int image_root_add_kernel(
-	const struct build *build, const struct image_root *stage, int root_fd, struct error *error)
+	const struct build *build, const struct image_root *root, int root_fd, struct error *error)
 {
-	_cleanup_free_ char *folder = NULL;
-	_cleanup_free_ char *from = NULL;
-	_cleanup_free_ char *to = NULL;
-	_cleanup_free_ char *ofed = NULL;
-	int r;
+	const char *krel = build->kernel.lock.krel;
+	_cleanup_free_ char *folder = xasprintf(KERNEL_FACTS_FOLDER "/%s", krel);
+	_cleanup_free_ char *from = xasprintf("lib/modules/%s/build/Module.symvers", krel);
+	_cleanup_free_ char *to = xasprintf("%s/" KERNEL_FACTS_SYMVERS, folder);
+	_cleanup_free_ char *ofed = xasprintf("%s/" KERNEL_FACTS_OFED, folder);
+	int r = fs_mkdir_parents(root_fd, folder, 0755);
 
-	if (asprintf(&folder, KERNEL_FACTS_FOLDER "/%s", build->kernel.lock.krel) < 0 ||
-		asprintf(&from, "lib/modules/%s/build/Module.symvers", build->kernel.lock.krel) <
-			0 ||
-		asprintf(&to, "%s/" KERNEL_FACTS_SYMVERS, folder) < 0 ||
-		asprintf(&ofed, "%s/" KERNEL_FACTS_OFED, folder) < 0)
-		return error_set_errno(error, -ENOMEM, "kernel facts");
-	r = fs_mkdir_parents(root_fd, folder, 0755);
 	if (r < 0)
 		return error_set_errno(error, r, "%s", folder);
 	r = copy_symvers(build, STAGE_KERNEL, from, root_fd, to, error);
-	if (r == 0 && stage->other != STAGE_COUNT)
-		r = copy_symvers(build, stage->other, "usr/src/ofa_kernel/default/Module.symvers",
+	if (r == 0 && root->other != STAGE_COUNT)
+		r = copy_symvers(build, root->other, "usr/src/ofa_kernel/default/Module.symvers",
 			root_fd, ofed, error);
 	if (r == 0)
 		r = write_used(build, root_fd, folder, error);

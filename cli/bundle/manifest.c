@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Each kind of thing is a table of its texts, written, read and freed by the same code. */
-#include "cli/bundle/bundle_manifest.h"
+#include "cli/bundle/bundle.h"
 
 #include <json-c/json.h>
 #include <stdbool.h>
 #include <string.h>
 
 #include "common/hash.h"
-#include "kernels/krel.h"
+#include "common/xalloc.h"
 #include "kernels/archive/unpack.h"
+#include "kernels/krel.h"
 
 struct field {
 	const char *key;
@@ -97,38 +98,29 @@ static void put_json(json_object **object)
 
 /* ---- lists that grow */
 
-/* @list is the address of a pointer to the items, of whatever kind. */
-static void *grow(void *list, size_t *count, size_t size)
-{
-	char *items, *grown;
-
-	memcpy(&items, list, sizeof(items));
-	grown = realloc(items, (*count + 1) * size);
-	if (!grown)
-		return NULL;
-	memcpy(list, &grown, sizeof(char *));
-	memset(grown + *count * size, 0, size);
-	return grown + (*count)++ * size;
-}
+/* Appends an item of zeros to @items, and gives it. */
+#define GROW(items, count)                                                                         \
+	((items) = xreallocarray((items), (count) + 1, sizeof(*(items))),                          \
+		memset(&(items)[count], 0, sizeof(*(items))), &(items)[(count)++])
 
 struct bundle_target *bundle_add_target(struct bundle_manifest *manifest)
 {
-	return grow(&manifest->targets, &manifest->target_count, sizeof(*manifest->targets));
+	return GROW(manifest->targets, manifest->target_count);
 }
 
 struct bundle_file *bundle_add_file(struct bundle_manifest *manifest)
 {
-	return grow(&manifest->files, &manifest->file_count, sizeof(*manifest->files));
+	return GROW(manifest->files, manifest->file_count);
 }
 
 struct bundle_image *bundle_add_image(struct bundle_target *target)
 {
-	return grow(&target->images, &target->image_count, sizeof(*target->images));
+	return GROW(target->images, target->image_count);
 }
 
 struct bundle_source *bundle_add_kernel(struct bundle_target *target)
 {
-	return grow(&target->kernel_from, &target->kernel_from_count, sizeof(*target->kernel_from));
+	return GROW(target->kernel_from, target->kernel_from_count);
 }
 
 const struct bundle_file *bundle_find_file(const struct bundle_manifest *manifest, const char *path)
@@ -137,15 +129,6 @@ const struct bundle_file *bundle_find_file(const struct bundle_manifest *manifes
 		if (strcmp(manifest->files[i].path, path) == 0)
 			return &manifest->files[i];
 	return NULL;
-}
-
-int bundle_set_source(
-	struct bundle_source *source, const char *kind, const char *name, const char *file)
-{
-	source->kind = strdup(kind);
-	source->name = strdup(name);
-	source->file = strdup(file);
-	return source->kind && source->name && source->file ? 0 : -ENOMEM;
 }
 
 static void free_fields(const struct fields *fields, const void *thing)
@@ -186,7 +169,7 @@ static json_object *to_json(const struct fields *fields, const void *thing)
 {
 	json_object *object = json_object_new_object();
 
-	for (size_t i = 0; object && i < fields->count; i++) {
+	for (size_t i = 0; i < fields->count; i++) {
 		const char *text = *slot_of(thing, &fields->items[i]);
 
 		(void) json_object_object_add(
@@ -200,7 +183,7 @@ static json_object *list_to_json(
 {
 	json_object *list = json_object_new_array();
 
-	for (size_t i = 0; list && i < count; i++)
+	for (size_t i = 0; i < count; i++)
 		(void) json_object_array_add(
 			list, to_json(fields, (const char *) things + i * size));
 	return list;
@@ -210,8 +193,6 @@ static json_object *target_to_json(const struct bundle_target *target)
 {
 	json_object *object = to_json(&of_target, target);
 
-	if (!object)
-		return NULL;
 	(void) json_object_object_add(object, "base", to_json(&of_source, &target->base));
 	(void) json_object_object_add(object, "images",
 		list_to_json(
@@ -228,9 +209,8 @@ static json_object *file_to_json(const struct bundle_file *file)
 {
 	json_object *object = to_json(&of_file, file);
 
-	if (object)
-		(void) json_object_object_add(
-			object, "size_bytes", json_object_new_uint64(file->size_bytes));
+	(void) json_object_object_add(
+		object, "size_bytes", json_object_new_uint64(file->size_bytes));
 	return object;
 }
 
@@ -239,7 +219,6 @@ char *bundle_manifest_write(const struct bundle_manifest *manifest)
 	_cleanup_(put_json) json_object *root = to_json(&of_manifest, manifest);
 	json_object *targets = json_object_new_array();
 	json_object *files = json_object_new_array();
-	char *copy;
 
 	(void) json_object_object_add(root, "schema", json_object_new_int(BUNDLE_SCHEMA));
 	(void) json_object_object_add(root, "targets", targets);
@@ -248,11 +227,8 @@ char *bundle_manifest_write(const struct bundle_manifest *manifest)
 		(void) json_object_array_add(targets, target_to_json(&manifest->targets[i]));
 	for (size_t i = 0; i < manifest->file_count; i++)
 		(void) json_object_array_add(files, file_to_json(&manifest->files[i]));
-	return asprintf(&copy, "%s\n",
-		       json_object_to_json_string_ext(
-			       root, JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_NOSLASHESCAPE)) < 0
-		       ? NULL
-		       : copy;
+	return xasprintf("%s\n", json_object_to_json_string_ext(root,
+					 JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_NOSLASHESCAPE));
 }
 
 /* ---- reading */
@@ -269,9 +245,7 @@ static int read_fields(
 			!json_object_is_type(value, json_type_string))
 			return error_set(error, -EBADMSG, "%s: \"%s\" is missing or no text",
 				fields->thing, field->key);
-		*slot = strdup(json_object_get_string(value));
-		if (!*slot)
-			return error_set_errno(error, -ENOMEM, "manifest");
+		*slot = xstrdup(json_object_get_string(value));
 		if (strlen(*slot) != (size_t) json_object_get_string_len(value) ||
 			(field->is_right && !field->is_right(*slot)))
 			return error_set(error, -EBADMSG, "%s: \"%s\" cannot be \"%.80s\"",
@@ -297,8 +271,6 @@ static int read_files(json_object *root, struct bundle_manifest *manifest, struc
 		json_object *object = json_object_array_get_idx(list, i);
 		struct bundle_file *file = bundle_add_file(manifest);
 
-		if (!file)
-			return error_set_errno(error, -ENOMEM, "manifest");
 		r = read_fields(object, &of_file, file, error);
 		if (r < 0)
 			return r;
@@ -327,32 +299,20 @@ static int read_source(
 	return r < 0 ? error_prefix(error, r, "%s", key) : 0;
 }
 
-static int read_images(json_object *object, struct bundle_target *target, struct error *error)
+/* "images" and "kernel_from". */
+static int read_lists(json_object *object, struct bundle_target *target, struct error *error)
 {
 	json_object *list;
 	int r = get_list(object, "images", &list, error);
 
-	for (size_t i = 0; r == 0 && i < json_object_array_length(list); i++) {
-		struct bundle_image *image = bundle_add_image(target);
-
-		r = image ? read_fields(json_object_array_get_idx(list, i), &of_image, image, error)
-			  : error_set_errno(error, -ENOMEM, "manifest");
-	}
-	return r;
-}
-
-static int read_kernels(json_object *object, struct bundle_target *target, struct error *error)
-{
-	json_object *list;
-	int r = get_list(object, "kernel_from", &list, error);
-
-	for (size_t i = 0; r == 0 && i < json_object_array_length(list); i++) {
-		struct bundle_source *source = bundle_add_kernel(target);
-
-		r = source ? read_fields(
-				     json_object_array_get_idx(list, i), &of_source, source, error)
-			   : error_set_errno(error, -ENOMEM, "manifest");
-	}
+	for (size_t i = 0; r == 0 && i < json_object_array_length(list); i++)
+		r = read_fields(json_object_array_get_idx(list, i), &of_image,
+			bundle_add_image(target), error);
+	if (r == 0)
+		r = get_list(object, "kernel_from", &list, error);
+	for (size_t i = 0; r == 0 && i < json_object_array_length(list); i++)
+		r = read_fields(json_object_array_get_idx(list, i), &of_source,
+			bundle_add_kernel(target), error);
 	return r;
 }
 
@@ -386,11 +346,8 @@ static int check_target(const struct bundle_manifest *manifest, const struct bun
 static int read_target(json_object *object, struct bundle_manifest *manifest, struct error *error)
 {
 	struct bundle_target *target = bundle_add_target(manifest);
-	int r;
+	int r = read_fields(object, &of_target, target, error);
 
-	if (!target)
-		return error_set_errno(error, -ENOMEM, "manifest");
-	r = read_fields(object, &of_target, target, error);
 	if (r == 0)
 		r = read_source(object, "ofed", &target->ofed, error);
 	if (r == 0)
@@ -398,9 +355,7 @@ static int read_target(json_object *object, struct bundle_manifest *manifest, st
 	if (r == 0)
 		r = read_source(object, "base", &target->base, error);
 	if (r == 0)
-		r = read_images(object, target, error);
-	if (r == 0)
-		r = read_kernels(object, target, error);
+		r = read_lists(object, target, error);
 	return r < 0 ? r : check_target(manifest, target, error);
 }
 

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/image/output.h"
+/* The end of a build: the images where they were asked for, and what is said about them. */
+#include "cli/stage/stage.h"
 
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "cli/image/image.h"
-#include "cli/stage/stage_tools.h"
-#include "cli/image/storage.h"
 #include "cli/output_place.h"
+#include "common/copy.h"
 #include "common/fs.h"
 #include "common/json_text.h"
-#include "common/copy.h"
 #include "common/tag.h"
+#include "common/xalloc.h"
 
 struct outputs {
 	struct image images[2];
@@ -100,13 +100,11 @@ static bool is_current(int a_fd, const char *a, int b_fd, const char *b)
 static int place_file(
 	struct outputs *outputs, int from_fd, const char *from, int to_fd, const char *to)
 {
-	_cleanup_free_ char *temporary = NULL;
+	_cleanup_free_ char *temporary = xasprintf("%s.%d.tmp", to, (int) getpid());
 	int r;
 
 	if (is_current(from_fd, from, to_fd, to))
 		return 0;
-	if (asprintf(&temporary, "%s.%d.tmp", to, (int) getpid()) < 0)
-		return -ENOMEM;
 	r = copy_apart(from_fd, from, to_fd, temporary);
 	if (r == 0 && renameat(to_fd, temporary, to_fd, to) < 0)
 		r = -errno;
@@ -120,16 +118,13 @@ static int write_records(const struct build *build, struct outputs *outputs, int
 {
 	_cleanup_(put_json) json_object *images = images_to_json(build, outputs);
 	_cleanup_free_ char *lock = lock_write(&build->kernel.lock);
-	_cleanup_free_ char *text = NULL;
+	_cleanup_free_ char *text = xasprintf(
+		"%s\n", json_object_to_json_string_ext(
+				images, JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_NOSLASHESCAPE));
 	_cleanup_close_ int proof_fd =
 		open(stage_output(build, STAGE_PROOF), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	int r = proof_fd < 0 ? -errno : write_text(outputs, dir_fd, "lock.json", lock);
 
-	if (r == 0 &&
-		asprintf(&text, "%s\n",
-			json_object_to_json_string_ext(images,
-				JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_NOSLASHESCAPE)) < 0)
-		r = -ENOMEM;
 	if (r == 0)
 		r = write_text(outputs, dir_fd, "images.json", text);
 	if (r == 0)
@@ -152,12 +147,10 @@ static int to_folder(const struct build *build, struct outputs *outputs, struct 
 	if (dir_fd < 0)
 		return error_set_errno(error, -errno, "--output %s", folder);
 	for (size_t i = 0; i < outputs->count && r == 0; i++) {
-		_cleanup_free_ char *name = NULL;
+		_cleanup_free_ char *name = xasprintf("%s.oci.tar", outputs->images[i].role);
 		_cleanup_close_ int from_fd = open(stage_output(build, outputs->stages[i]),
 			O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
-		if (asprintf(&name, "%s.oci.tar", outputs->images[i].role) < 0)
-			return error_set_errno(error, -ENOMEM, "--output %s", folder);
 		r = from_fd < 0 ? -errno
 				: place_file(outputs, from_fd, IMAGE_ARCHIVE, dir_fd, name);
 	}
@@ -170,7 +163,7 @@ static int to_storage(const struct build *build, struct outputs *outputs, struct
 {
 	for (size_t i = 0; i < outputs->count; i++) {
 		bool changed = false;
-		int r = storage_place(stage_output(build, outputs->stages[i]), &outputs->images[i],
+		int r = image_place(stage_output(build, outputs->stages[i]), &outputs->images[i],
 			&changed, &outputs->before[i], error);
 
 		if (r < 0)
@@ -195,10 +188,8 @@ static int to_archive(const struct build *build, struct outputs *outputs, struct
 
 		if (r < 0)
 			return r;
-		r = outputs->count == 1 ? asprintf(&name, "%s", file)
-					: asprintf(&name, "%s.%s", file, outputs->images[i].role);
-		if (r < 0)
-			return error_set_errno(error, -ENOMEM, "%s", file);
+		name = outputs->count == 1 ? xstrdup(file)
+					   : xasprintf("%s.%s", file, outputs->images[i].role);
 		r = place_file(outputs, from_fd, IMAGE_ARCHIVE, AT_FDCWD, name);
 		if (r < 0)
 			return error_set_errno(error, r, "--output " OUTPUT_ARCHIVE "%s", name);
@@ -240,7 +231,7 @@ static void say_use(const struct build *build, const struct image *image)
 	_cleanup_free_ char *branch = tag_branch(image->version);
 	bool nic = strcmp(image->role, "nic") == 0;
 
-	if (nic && nic_kit_applies(build))
+	if (nic && build->options.sources_image)
 		(void) printf("  Network Operator (NicClusterPolicy ofedDriver): repository: "
 			      "REGISTRY, image: doca-driver, version: %s; it compiles for kernels "
 			      "that it has no modules for\n",
@@ -379,19 +370,4 @@ int output_write(struct build *build, struct error *error)
 	say_text(build, &outputs, nothing);
 	say_result(build, &outputs, nothing);
 	return 0;
-}
-
-void output_failure(const struct build *build, const struct error *error)
-{
-	(void) fflush(stdout);
-	(void) fprintf(stderr, "slipway build: %s\n", error->text);
-	if (!build->context.progress.json)
-		return;
-	(void) printf(
-		"{\"event\":\"failed\",\"exit_code\":%d,\"reason\":", (int) build->context.failure);
-	json_text_string(stdout, exit_code_text((int) build->context.failure));
-	(void) fputs(",\"message\":", stdout);
-	json_text_string(stdout, error->text);
-	(void) puts("}");
-	(void) fflush(stdout);
 }
