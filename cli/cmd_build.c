@@ -3,10 +3,9 @@
 
 #include "cli/bundle/bundle.h"
 #include "cli/commands.h"
-#include "cli/image/buildah.h"
 #include "cli/output_place.h"
 #include "cli/stage/build.h"
-#include "cli/stage/supervise.h"
+#include "cli/supervise.h"
 
 struct verb {
 	struct build build;
@@ -63,37 +62,18 @@ static int work(void *context)
 	return (int) build->context.failure;
 }
 
-/* The work is a child's; what it opened here, the cache with its run folder, outlives it. */
-static int supervised(struct verb *verb)
-{
-	struct cache *cache = &verb->build.context.cache;
-	int r = supervise(work, verb);
-
-	if (r != 0)
-		buildah_sweep(cache->run_path);
-	cache_end_run(cache);
-	return supervise_report(r, "build", verb->build.options.common.json,
-		"what was half made is removed, what was finished is kept");
-}
-
 static int start(struct verb *verb)
 {
 	struct build *build = &verb->build;
 	struct error error = { 0 };
-	int r = signing_read_password(build, &error);
 
-	if (r < 0) {
+	if (signing_read_password(build, &error) < 0) {
 		(void) fprintf(stderr,
 			"slipway build: %s\nslipway build --help lists the options\n", error.text);
 		return EXIT_CODE_USAGE;
 	}
-	r = context_open(&build->options.common, &build->context, &error);
-	if (r == 0)
-		r = cache_start_run(&build->context.cache, buildah_sweep, &error);
-	if (r == 0)
-		return supervised(verb);
-	(void) fprintf(stderr, "slipway build: %s\n", error.text);
-	return EXIT_CODE_INTERNAL;
+	return supervise_run(&build->context, &build->options.common, "build",
+		"what was half made is removed, what was finished is kept", work, verb);
 }
 
 int build_command(int argc, char **argv)

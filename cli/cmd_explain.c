@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 
 #include "cli/image/buildah.h"
-#include "cli/stage/supervise.h"
+#include "cli/supervise.h"
 #include "cli/exit_code.h"
 #include "cli/explain/explain_open.h"
 #include "common/fs.h"

@@ -7,7 +7,7 @@
 
 #include "cli/image/buildah.h"
 #include "cli/kernel/kernel.h"
-#include "cli/stage/supervise.h"
+#include "cli/supervise.h"
 #include "common/json_text.h"
 
 struct verb {

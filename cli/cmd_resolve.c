@@ -7,7 +7,7 @@
 #include "cli/context.h"
 #include "cli/exit_code.h"
 #include "cli/kernel/kernel.h"
-#include "cli/stage/supervise.h"
+#include "cli/supervise.h"
 #include "cli/output_place.h"
 #include "cli/resolve_output.h"
 #include "cli/resolve_tree.h"

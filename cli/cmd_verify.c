@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "cli/image/buildah.h"
-#include "cli/stage/supervise.h"
+#include "cli/supervise.h"
 #include "cli/verify/verify.h"
 #include "common/json_text.h"
 

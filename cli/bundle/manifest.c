@@ -15,6 +15,7 @@ struct field {
 	const char *key;
 	size_t offset;
 	bool (*is_right)(const char *text); /* NULL: any text will do */
+	const char *old_key;                /* in bundles of older versions; or NULL */
 };
 
 struct fields {
@@ -53,31 +54,31 @@ static bool is_our_image(const char *text)
 }
 
 static const struct field file_fields[] = {
-	{ "path", offsetof(struct bundle_file, path), is_something },
-	{ "sha256", offsetof(struct bundle_file, sha256), hash_is_hex },
+	{ "path", offsetof(struct bundle_file, path), is_something, NULL },
+	{ "sha256", offsetof(struct bundle_file, sha256), hash_is_hex, NULL },
 };
 static const struct field image_fields[] = {
-	{ "arrow", offsetof(struct bundle_image, stage), is_name },
-	{ "file", offsetof(struct bundle_image, file), is_something },
-	{ "id", offsetof(struct bundle_image, id), hash_is_hex },
-	{ "key", offsetof(struct bundle_image, key), hash_is_hex },
-	{ "name", offsetof(struct bundle_image, name), is_our_image },
+	{ "file", offsetof(struct bundle_image, file), is_something, NULL },
+	{ "id", offsetof(struct bundle_image, id), hash_is_hex, NULL },
+	{ "key", offsetof(struct bundle_image, key), hash_is_hex, NULL },
+	{ "name", offsetof(struct bundle_image, name), is_our_image, NULL },
+	{ "stage", offsetof(struct bundle_image, stage), is_name, "arrow" },
 };
 static const struct field source_fields[] = {
-	{ "file", offsetof(struct bundle_source, file), NULL },
-	{ "kind", offsetof(struct bundle_source, kind), is_kind },
-	{ "name", offsetof(struct bundle_source, name), NULL },
+	{ "file", offsetof(struct bundle_source, file), NULL, NULL },
+	{ "kind", offsetof(struct bundle_source, kind), is_kind, NULL },
+	{ "name", offsetof(struct bundle_source, name), NULL, NULL },
 };
 static const struct field target_fields[] = {
-	{ "arch", offsetof(struct bundle_target, arch), is_name },
-	{ "krel", offsetof(struct bundle_target, krel), krel_is_valid },
-	{ "lock", offsetof(struct bundle_target, lock), is_something },
-	{ "os", offsetof(struct bundle_target, os), is_name },
-	{ "refreshed", offsetof(struct bundle_target, refreshed), NULL },
-	{ "unsigned_lists", offsetof(struct bundle_target, unsigned_lists), is_yes_or_no },
+	{ "arch", offsetof(struct bundle_target, arch), is_name, NULL },
+	{ "krel", offsetof(struct bundle_target, krel), krel_is_valid, NULL },
+	{ "lock", offsetof(struct bundle_target, lock), is_something, NULL },
+	{ "os", offsetof(struct bundle_target, os), is_name, NULL },
+	{ "refreshed", offsetof(struct bundle_target, refreshed), NULL, NULL },
+	{ "unsigned_lists", offsetof(struct bundle_target, unsigned_lists), is_yes_or_no, NULL },
 };
 static const struct field manifest_fields[] = {
-	{ "slipway", offsetof(struct bundle_manifest, slipway), is_something },
+	{ "slipway", offsetof(struct bundle_manifest, slipway), is_something, NULL },
 };
 
 static const struct fields of_file = { "file", file_fields, ARRAY_SIZE(file_fields) };
@@ -241,7 +242,9 @@ static int read_fields(
 		char **slot = slot_of(thing, field);
 		json_object *value;
 
-		if (!json_object_object_get_ex(object, field->key, &value) ||
+		if ((!json_object_object_get_ex(object, field->key, &value) &&
+			    (!field->old_key ||
+				    !json_object_object_get_ex(object, field->old_key, &value))) ||
 			!json_object_is_type(value, json_type_string))
 			return error_set(error, -EBADMSG, "%s: \"%s\" is missing or no text",
 				fields->thing, field->key);

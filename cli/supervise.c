@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/stage/supervise.h"
+#include "cli/supervise.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -9,7 +9,9 @@
 #include <time.h>
 
 #include "cli/exit_code.h"
+#include "cli/image/buildah.h"
 #include "common/cleanup.h"
+#include "common/json_text.h"
 #include "common/process.h"
 
 #define GRACE_S 10 /* what the group gets to end by itself before SIGKILL */
@@ -131,4 +133,35 @@ int supervise_report(int result, const char *verb, bool json, const char *state)
 	if (result > 128)
 		return say_killed(result - 128, verb, json);
 	return result < 0 ? EXIT_CODE_INTERNAL : result;
+}
+
+int supervise_run(struct context *context, const struct common_options *options, const char *verb,
+	const char *state, int (*work)(void *data), void *data)
+{
+	struct error error = { 0 };
+	int r = context_open(options, context, &error);
+
+	if (r == 0)
+		r = cache_start_run(&context->cache, buildah_sweep, &error);
+	if (r < 0) {
+		(void) fprintf(stderr, "slipway %s: %s\n", verb, error.text);
+		return (int) exit_code_for(r, EXIT_CODE_INTERNAL);
+	}
+	r = supervise(work, data);
+	if (r != 0)
+		buildah_sweep(context->cache.run_path);
+	cache_end_run(&context->cache);
+	return supervise_report(r, verb, options->json, state);
+}
+
+int supervise_failed(const char *verb, bool json, enum exit_code code, const struct error *error)
+{
+	(void) fflush(stdout);
+	(void) fprintf(stderr, "slipway %s: %s\n", verb, error->text);
+	if (json) {
+		(void) printf("{\"event\":\"failed\",\"exit_code\":%d,\"message\":", (int) code);
+		json_text_string(stdout, error->text);
+		(void) puts("}");
+	}
+	return (int) code;
 }
