@@ -11,11 +11,7 @@
 
 #include "cli/image/image.h"
 #include "cli/output_place.h"
-#include "cli/verify/firmware.h"
-#include "cli/verify/kernel.h"
-#include "cli/verify/members.h"
-#include "cli/verify/modprobe_conf.h"
-#include "cli/verify/report.h"
+#include "cli/verify/verify.h"
 #include "common/fs.h"
 #include "common/xalloc.h"
 #include "module/proof_set.h"
@@ -130,8 +126,8 @@ static int read_kernel(struct proving *proving, int tree_fd, int modules_fd, str
 	place.root_fd = tree_fd;
 	place.build_fd = build_fd;
 	place.modules_fd = own_fd;
-	r = verify_kernel_take_record(&proving->kernel, &proving->build->kernel.record, error);
-	return r < 0 ? r : verify_kernel_read(&proving->kernel, &place, error);
+	verify_kernel_take_record(&proving->kernel, &proving->build->kernel.record);
+	return verify_kernel_read(&proving->kernel, &place, error);
 }
 
 /* Of a probe's bundle: a node may demand more than its kernel's configuration. */
@@ -140,10 +136,9 @@ static int take_node(struct proving *proving, struct error *error)
 	_cleanup_(kernel_node_free) struct kernel_node node = { 0 };
 	int r = kernel_node_read(&proving->build->kernel, -1, &node, error);
 
-	if (r < 0 || !node.lint.probe)
-		return r;
-	r = verify_kernel_take_node(&proving->kernel, node.lint.probe);
-	return r < 0 ? error_set_errno(error, r, "probe") : 0;
+	if (r == 0 && node.lint.probe)
+		verify_kernel_take_node(&proving->kernel, node.lint.probe);
+	return r;
 }
 
 static int describe_kernel(struct proving *proving, struct error *error)
@@ -221,11 +216,10 @@ static int proving_run(const struct build *build, struct proving *ret, struct er
 	r = describe_kernel(ret, error);
 	if (r == 0)
 		r = add_inputs(ret, error);
-	if (r == 0)
-		r = verify_members_open(ret->inputs, ret->input_count, &ret->kernel.facts,
-			build->options.jobs, &ret->members, error);
 	if (r < 0)
 		return r;
+	verify_members_open(ret->inputs, ret->input_count, &ret->kernel.facts, build->options.jobs,
+		&ret->members);
 	ret->firmware = (struct verify_firmware){
 		.inputs = ret->inputs, .count = ret->input_count, .krel = build->kernel.lock.krel
 	};
@@ -360,16 +354,12 @@ static int write_report(
 		.exit_code = exit_code(proving->set.verdict),
 	};
 	_cleanup_free_ char *path = xasprintf("%s/" PROOF_REPORT, place->folder);
-	FILE *file;
-	int r;
+	FILE *file = fopen(path, "we");
 
-	file = fopen(path, "we");
 	if (!file)
 		return error_set_errno(error, -errno, "%s", path);
-	r = verify_print_json(&report, file);
-	if (fclose(file) != 0 && r == 0)
-		r = -errno;
-	return r < 0 ? error_set_errno(error, r, "%s", path) : 0;
+	verify_print_json(&report, file);
+	return fclose(file) != 0 ? error_set_errno(error, -errno, "%s", path) : 0;
 }
 
 /* The kernel's tree and modules are other stages'; what a node demands is in no tree. */
@@ -377,7 +367,7 @@ int proof_add_inputs(const struct build *build, const struct stage *stage, struc
 	struct error *error)
 {
 	_cleanup_(kernel_node_free) struct kernel_node node = { 0 };
-	static const char *const gatherers[] = { "cli/verify", "cli/stage/proof.c" };
+	static const char *const gatherers[] = { "cli/verify", "cli/json.c", "cli/stage/proof.c" };
 	const struct probe *probe;
 	int r = kernel_node_read(&build->kernel, -1, &node, error);
 

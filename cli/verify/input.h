@@ -30,8 +30,8 @@ struct verify_input {
 	bool image;          /* a whole one: firmware that is not in it is not there */
 	struct strv modules; /* sorted */
 	struct strv symvers; /* Module.symvers files */
-	struct strv passed_over;     /* kernel releases whose modules were left out */
-	bool other_kernel;           /* none is of the wanted kernel, so all were taken */
+	struct strv skipped; /* kernel releases whose modules were left out */
+	bool other_kernel;   /* none is of the wanted kernel, so all were taken */
 	struct verify_input *listed; /* of another folder, or the same: then its lists are taken;
 					borrowed, or NULL */
 };
@@ -64,14 +64,10 @@ void verify_input_close(struct verify_input *input);
  * Leaves out what lies in the folders of other kernels: beside a folder named @krel, and below
  * other lib/modules/<release>. Where nothing is of @krel all stays, and other_kernel is set.
  */
-int verify_input_choose(struct verify_input *input, const char *krel) _must_check_;
+void verify_input_choose(struct verify_input *input, const char *krel);
 
 /* Is it the path of a module file: .ko, .ko.gz, .ko.xz or .ko.zst? */
 bool verify_is_module(const char *path);
 
-/* input_folder.c: lists the modules and Module.symvers files below input->fd. */
+/* Lists the modules and Module.symvers files below input->fd. */
 int verify_input_list(struct verify_input *input, struct error *error) _must_check_;
-
-/* input_image.c: unpacks what is wanted into the run's folder, and sets folder. */
-int verify_input_unpack(
-	struct verify_input *input, struct context *context, struct error *error) _must_check_;

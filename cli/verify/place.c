@@ -1,14 +1,61 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where in a folder the parts of a kernel are; which shape the folder has is told by what is in it.
- */
+/* What --kernel names, and where in a folder the parts of a kernel are: by what is in it. */
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "cli/verify/kernel.h"
 #include "common/fs.h"
+#include "common/xalloc.h"
 #include "kernels/krel.h"
 #include "kernels/tree/tree.h"
+
+bool verify_is_symvers(const char *path)
+{
+	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	const char *slash = strrchr(path, '/');
+	struct stat status;
+	char start[2];
+
+	if (fd < 0 || fstat(fd, &status) < 0 || !S_ISREG(status.st_mode))
+		return false;
+	return strstr(slash ? slash : path, "symvers") ||
+	       (pread(fd, start, 2, 0) == 2 && memcmp(start, "0x", 2) == 0);
+}
+
+int verify_kernel_tell(const struct strv *texts, enum verify_kernel_kind *ret, struct error *error)
+{
+	size_t releases = 0;
+
+	for (size_t i = 0; i < texts->count; i++) {
+		const char *text = texts->items[i];
+		const char *dot = strrchr(text, '.');
+		_cleanup_close_ int fd = open(text, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		bool symvers = verify_is_symvers(text);
+
+		if (symvers && texts->count > 1)
+			return error_set(error, -EINVAL,
+				"--kernel %s: beside another --kernel a Module.symvers is given with "
+				"--with",
+				text);
+		if (access(text, F_OK) < 0 && strchr(text, '/'))
+			return error_set(error, -EINVAL, "--kernel %s: %s", text, strerror(errno));
+		if (access(text, F_OK) < 0) {
+			*ret = VERIFY_KERNEL_RELEASE;
+			releases++;
+		} else if (symvers || (dot && strcmp(dot, ".json") == 0) ||
+			   (fd >= 0 && !fs_exists(fd, "oci-layout"))) {
+			*ret = VERIFY_KERNEL_FOLDER;
+		} else { /* also an image, which build --kernel-from takes as well */
+			*ret = VERIFY_KERNEL_FILES;
+		}
+	}
+	if (releases > 1)
+		return error_set(error, -EINVAL, "--kernel: one kernel is expected");
+	if (texts->count > 1)
+		*ret = VERIFY_KERNEL_FILES;
+	return 0;
+}
 
 void verify_place_close(struct verify_place *place)
 {
@@ -56,17 +103,10 @@ static int take_build(struct verify_place *place, int fd)
 /* Below lib/modules, or usr/lib/modules of a root whose link from one to the other is not there. */
 static int open_below(int root_fd, const char *krel, const char *rest)
 {
-	static const char *const tops[] = { "lib/modules", "usr/lib/modules" };
-	int fd = -ENOENT;
+	_cleanup_free_ char *path = xasprintf("usr/lib/modules/%s%s", krel, rest);
+	int fd = kernel_tree_openat(root_fd, path + strlen("usr/"), O_RDONLY | O_DIRECTORY);
 
-	for (size_t i = 0; i < ARRAY_SIZE(tops) && fd < 0; i++) {
-		_cleanup_free_ char *path = NULL;
-
-		if (asprintf(&path, "%s/%s%s", tops[i], krel, rest) < 0)
-			return -ENOMEM;
-		fd = kernel_tree_openat(root_fd, path, O_RDONLY | O_DIRECTORY);
-	}
-	return fd;
+	return fd < 0 ? kernel_tree_openat(root_fd, path, O_RDONLY | O_DIRECTORY) : fd;
 }
 
 /* Of a root: its build folder and its modules, either of which may be missing. */
@@ -90,11 +130,10 @@ static int take_modules(struct verify_place *place, int fd, const char *path)
 	size_t length;
 
 	if (!slash)
-		return -ENOMEM;
+		return -errno;
 	free(place->krel);
-	place->krel = strdup(slash + 1);
-	if (!place->krel || asprintf(&end, "/lib/modules/%s", place->krel) < 0)
-		return -ENOMEM;
+	place->krel = xstrdup(slash + 1);
+	end = xasprintf("/lib/modules/%s", place->krel);
 	length = strlen(full);
 	if (length >= strlen(end) && strcmp(full + length - strlen(end), end) == 0) {
 		length -= strlen(end);
@@ -122,37 +161,27 @@ static int list_kernels(int fd, struct strv *krels)
 			openat(modules_fd, names.items[i], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
 		if (one >= 0 && krel_is_valid(names.items[i]) && is_modules_folder(one))
-			r = strv_push(krels, names.items[i]);
+			xstrv_push(krels, names.items[i]);
 	}
 	return r;
-}
-
-static int pick(struct verify_place *place, const char *path, const struct strv *krels,
-	const char *krel, struct error *error)
-{
-	_cleanup_free_ char *list = NULL;
-
-	if (krels->count == 1 || (krel && strv_contains(krels, krel))) {
-		place->krel = strdup(krels->count == 1 ? krels->items[0] : krel);
-		return place->krel ? 0 : error_set_errno(error, -ENOMEM, "%s", path);
-	}
-	list = strv_join(krels, ", ");
-	return error_set(error, -ENOTUNIQ,
-		"--kernel %s: it has several kernels: %s: name one's folder, "
-		"%s/lib/modules/<release>",
-		path, list ? list : "", path);
 }
 
 static int find_in_folder(
 	const char *path, int fd, const char *krel, struct verify_place *place, struct error *error)
 {
 	_cleanup_strv_ struct strv krels = { 0 };
+	_cleanup_free_ char *list = NULL;
 	int r = list_kernels(fd, &krels);
 
+	if (r == 0 && krels.count > 1 && !(krel && strv_contains(&krels, krel))) {
+		list = xstrv_join(&krels, ", ");
+		return error_set(error, -ENOTUNIQ,
+			"--kernel %s: it has several kernels: %s: name one's folder, "
+			"%s/lib/modules/<release>",
+			path, list, path);
+	}
 	if (r == 0 && krels.count) {
-		r = pick(place, path, &krels, krel, error);
-		if (r < 0)
-			return r;
+		place->krel = xstrdup(krels.count == 1 ? krels.items[0] : krel);
 		r = take_root(place, fd);
 	} else if (r == 0 && is_build_folder(fd)) {
 		r = take_build(place, fd);
@@ -171,25 +200,20 @@ static int find_in_folder(
 static int find_record(const char *path, struct verify_place *place, struct error *error)
 {
 	_cleanup_(kernel_record_free) struct kernel_record record = { 0 };
-	_cleanup_free_ char *folder = strdup(path);
+	const char *slash = strrchr(path, '/');
+	_cleanup_free_ char *folder = slash ? xstrndup(path, (size_t) (slash - path + 1)) : NULL;
 	_cleanup_close_ int fd = -1;
 	_cleanup_free_ char *text = NULL;
-	char *slash;
 	int r = fs_read(AT_FDCWD, path, 1 << 20, &text, NULL);
 
-	if (r < 0 || !folder)
-		return error_set_errno(error, r < 0 ? r : -ENOMEM, "--kernel %s", path);
+	if (r < 0)
+		return error_set_errno(error, r, "--kernel %s", path);
 	r = kernel_record_read(text, &record, error);
 	if (r < 0)
 		return error_prefix(error, r, "--kernel %s", path);
-	slash = strrchr(folder, '/');
-	if (slash)
-		*slash = '\0';
-	fd = open(!slash ? "." : *folder ? folder : "/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	place->krel = strdup(record.krel);
-	place->record = strdup(path);
-	if (!place->krel || !place->record)
-		return error_set_errno(error, -ENOMEM, "--kernel %s", path);
+	place->krel = xstrdup(record.krel);
+	place->record = xstrdup(path);
+	fd = open(folder ? folder : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	r = fd < 0 ? 0 : take_root(place, fd);
 	return r < 0 ? error_set_errno(error, r, "--kernel %s", path) : 0;
 }
@@ -207,17 +231,15 @@ int verify_place_find(
 	if (S_ISDIR(status.st_mode)) {
 		r = find_in_folder(path, fd, krel, &place, error);
 	} else if (verify_is_symvers(path)) {
-		place.symvers = strdup(path);
-		r = place.symvers ? 0 : error_set_errno(error, -ENOMEM, "--kernel %s", path);
+		place.symvers = xstrdup(path);
+		r = 0;
 	} else {
 		r = find_record(path, &place, error);
 	}
-	if (r == 0 && !place.record && place.root_fd >= 0 &&
-		fs_exists(place.root_fd, KERNEL_RECORD_FILE) &&
-		asprintf(&place.record, "%s/" KERNEL_RECORD_FILE, path) < 0)
-		r = error_set_errno(error, -ENOMEM, "--kernel %s", path);
 	if (r < 0)
 		return r;
+	if (!place.record && place.root_fd >= 0 && fs_exists(place.root_fd, KERNEL_RECORD_FILE))
+		place.record = xasprintf("%s/" KERNEL_RECORD_FILE, path);
 	*ret = place;
 	place = (struct verify_place) VERIFY_PLACE_CLOSED;
 	return 0;
