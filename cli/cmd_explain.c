@@ -2,13 +2,13 @@
 #include "cli/commands.h"
 
 #include <fcntl.h>
-#include <json-c/json.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "cli/image/buildah.h"
 #include "cli/supervise.h"
 #include "cli/exit_code.h"
+#include "cli/json.h"
 #include "cli/explain/explain.h"
 #include "common/fs.h"
 #include "common/xalloc.h"
@@ -37,7 +37,7 @@ static int check(void *target, struct error *error)
 			"no text: say what insmod or dmesg said, name a file of it, or pipe it: "
 			"dmesg | slipway explain -");
 	return verb->sources.kernels.count
-		       ? verify_kernel_tell(&verb->sources.kernels, &kind, error)
+		       ? verify_kernel_identify(&verb->sources.kernels, &kind, error)
 		       : 0;
 }
 
@@ -140,38 +140,31 @@ static void print_finding(const struct explain_finding *finding, const struct ve
 	print_list("said", &finding->lines);
 }
 
-static void add_string(json_object *object, const char *key, const char *value)
-{
-	(void) json_object_object_add(object, key, json_object_new_string(value));
-}
-
-static void add_list(json_object *object, const char *key, const struct strv *list)
-{
-	json_object *array = json_object_new_array();
-
-	for (size_t i = 0; i < list->count; i++)
-		(void) json_object_array_add(array, json_object_new_string(list->items[i]));
-	(void) json_object_object_add(object, key, array);
-}
-
 static json_object *finding_json(const struct explain_finding *finding)
 {
+	static const struct json_field fields[] = {
+		JSON_FIELD("guessed", JSON_BOOL, struct explain_finding, guessed),
+		JSON_FIELD("module", JSON_TEXT, struct explain_finding, module),
+		JSON_FIELD("symbols", JSON_LIST, struct explain_finding, symbols),
+		JSON_FIELD("because", JSON_TEXT, struct explain_finding, because),
+		JSON_FIELD("evidence", JSON_LIST, struct explain_finding, evidence),
+		JSON_FIELD("do", JSON_TEXT, struct explain_finding, remedy),
+		JSON_FIELD("lines", JSON_LIST, struct explain_finding, lines),
+	};
 	json_object *object = json_object_new_object();
 
-	add_string(object, "id", finding->cause->id);
-	add_string(object, "input", explain_input_text(finding->input));
-	(void) json_object_object_add(object, "guessed", json_object_new_boolean(finding->guessed));
-	add_string(object, "module", finding->module);
-	add_list(object, "symbols", &finding->symbols);
-	add_string(object, "because", finding->because);
-	add_list(object, "evidence", &finding->evidence);
-	add_string(object, "do", finding->remedy);
-	add_list(object, "lines", &finding->lines);
+	json_add(object, "id", json_text(finding->cause->id));
+	json_add(object, "input", json_text(explain_input_text(finding->input)));
+	json_add_fields(object, fields, ARRAY_SIZE(fields), finding);
 	return object;
 }
 
 static void print_json(const struct explanation *explanation)
 {
+	static const struct json_field counts[] = {
+		JSON_FIELD("lines", JSON_SIZE, struct explanation, lines),
+		JSON_FIELD("unknown", JSON_SIZE, struct explanation, unknown),
+	};
 	json_object *root = json_object_new_object();
 	json_object *findings = json_object_new_array();
 
@@ -179,14 +172,9 @@ static void print_json(const struct explanation *explanation)
 		if (!explanation->items[i].joined)
 			(void) json_object_array_add(
 				findings, finding_json(&explanation->items[i]));
-	(void) json_object_object_add(root, "findings", findings);
-	(void) json_object_object_add(
-		root, "lines", json_object_new_int64((int64_t) explanation->lines));
-	(void) json_object_object_add(
-		root, "unknown", json_object_new_int64((int64_t) explanation->unknown));
-	(void) puts(json_object_to_json_string_ext(
-		root, JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_NOSLASHESCAPE));
-	(void) json_object_put(root);
+	json_add(root, "findings", findings);
+	json_add_fields(root, counts, ARRAY_SIZE(counts), explanation);
+	json_print(root, stdout);
 }
 
 static int run(struct verb *verb, struct error *error)

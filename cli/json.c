@@ -52,13 +52,11 @@ static json_object *value_of(const struct json_field *field, const void *from)
 	}
 }
 
-json_object *json_fields(const struct json_field *fields, size_t count, const void *from)
+void json_add_fields(
+	json_object *object, const struct json_field *fields, size_t count, const void *from)
 {
-	json_object *object = json_object_new_object();
-
 	for (size_t i = 0; i < count; i++)
 		json_add(object, fields[i].name, value_of(&fields[i], from));
-	return object;
 }
 
 void json_print(json_object *root, FILE *file)
@@ -67,4 +65,19 @@ void json_print(json_object *root, FILE *file)
 		json_object_to_json_string_ext(
 			root, JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_NOSLASHESCAPE));
 	(void) json_object_put(root);
+}
+
+int json_fail(const char *verb, const char *event, int exit_code, const struct error *error)
+{
+	(void) fflush(stdout);
+	(void) fprintf(stderr, "slipway %s: %s\n", verb, error->text);
+	if (!event)
+		return exit_code;
+	(void) fputc('{', stdout);
+	if (*event)
+		(void) printf("\"event\":\"%s\",", event);
+	(void) printf("\"exit_code\":%d,\"message\":", exit_code);
+	json_text_string(stdout, error->text);
+	(void) puts("}");
+	return exit_code;
 }

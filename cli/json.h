@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdio.h>
 
+#include "common/error.h"
 #include "common/strv.h"
 
 /* How a field of a struct is printed. */
@@ -27,8 +28,9 @@ struct json_field {
 		.name = (name_), .kind = (kind_), .offset = offsetof(type, member)                 \
 	}
 
-/* An object with these fields of the struct @from. */
-json_object *json_fields(const struct json_field *fields, size_t count, const void *from);
+/* Adds these fields of the struct @from. */
+void json_add_fields(
+	json_object *object, const struct json_field *fields, size_t count, const void *from);
 /* A text, or null for NULL. */
 json_object *json_text(const char *text);
 json_object *json_list(const struct strv *list);
@@ -36,3 +38,9 @@ json_object *json_list(const struct strv *list);
 void json_add(json_object *object, const char *name, json_object *value);
 /* Prints @root and a newline, and frees it. */
 void json_print(json_object *root, FILE *file);
+
+/*
+ * Prints why a verb failed, to stderr, and with @event also as one object to stdout; it has that
+ * event unless it is "". Returns @exit_code.
+ */
+int json_fail(const char *verb, const char *event, int exit_code, const struct error *error);

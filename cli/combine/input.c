@@ -139,7 +139,7 @@ static int read_conf(struct combine_input *input, struct error *error)
 int combine_input_open(struct combine_input *input, struct context *context, struct error *error)
 {
 	_cleanup_free_ char *template = NULL;
-	int r = verify_input_tell(input->name, &input->what, error);
+	int r = verify_input_identify(input->name, &input->what, error);
 
 	if (r < 0)
 		return r;

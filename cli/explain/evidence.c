@@ -18,14 +18,15 @@ bool explain_needs_cache(const struct explain_sources *sources)
 	enum verify_kernel_kind kind;
 	struct error ignored = { 0 };
 
-	if (sources->kernels.count && verify_kernel_tell(&sources->kernels, &kind, &ignored) == 0 &&
+	if (sources->kernels.count &&
+		verify_kernel_identify(&sources->kernels, &kind, &ignored) == 0 &&
 		kind != VERIFY_KERNEL_FOLDER)
 		return true;
 	for (size_t i = 0; i < sources->with.count; i++) {
 		_cleanup_(verify_input_close) struct verify_input input = VERIFY_INPUT_CLOSED;
 
 		if (!verify_is_symvers(sources->with.items[i]) &&
-			verify_input_tell(sources->with.items[i], &input, &ignored) == 0 &&
+			verify_input_identify(sources->with.items[i], &input, &ignored) == 0 &&
 			verify_input_unpacks(&input))
 			return true;
 	}
@@ -71,7 +72,7 @@ static int read_kernel(
 			&files->node_kernel, AT_FDCWD, kernels->items[0], kernels->items[0], error);
 		return r < 0 ? error_prefix(error, r, "--kernel") : 0;
 	}
-	r = verify_kernel_tell(kernels, &kind, error);
+	r = verify_kernel_identify(kernels, &kind, error);
 	if (r < 0)
 		return r;
 	if (kind != VERIFY_KERNEL_FOLDER)
@@ -86,7 +87,7 @@ static int open_with(struct verify_input *input, const char *what, const char *k
 	struct context *context, struct error *error)
 {
 	bool unpacks;
-	int r = verify_input_tell(what, input, error);
+	int r = verify_input_identify(what, input, error);
 
 	if (r < 0)
 		return r;

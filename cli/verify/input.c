@@ -63,7 +63,7 @@ static const char *unknown_packing(const char *path)
 }
 
 /* What exists tells itself. */
-static int tell_path(struct verify_input *input, const struct stat *status, struct error *error)
+static int identify_path(struct verify_input *input, const struct stat *status, struct error *error)
 {
 	_cleanup_close_ int fd = -1;
 
@@ -102,7 +102,7 @@ static void drop_tag(char *place)
 		*colon = ':';
 }
 
-int verify_input_tell(const char *what, struct verify_input *ret, struct error *error)
+int verify_input_identify(const char *what, struct verify_input *ret, struct error *error)
 {
 	struct stat status;
 	size_t skip = 0;
@@ -125,7 +125,7 @@ int verify_input_tell(const char *what, struct verify_input *ret, struct error *
 		if (stat(ret->place, &status) < 0)
 			r = error_set(error, -EINVAL, "%s: %s", what, strerror(errno));
 	} else if (stat(what, &status) == 0) {
-		r = tell_path(ret, &status, error);
+		r = identify_path(ret, &status, error);
 	} else if (strstr(what, "://")) {
 		/* No registry is asked: what runs where is not ours to fetch unasked. */
 		r = error_set(error, -EINVAL,

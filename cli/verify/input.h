@@ -46,7 +46,8 @@ struct verify_input {
  * "docker-archive:", "containers-storage:"; what is no path is taken for an image's name. -EINVAL
  * for what is neither. Sets name, place and kind; the caller frees it with verify_input_close().
  */
-int verify_input_tell(const char *what, struct verify_input *ret, struct error *error) _must_check_;
+int verify_input_identify(
+	const char *what, struct verify_input *ret, struct error *error) _must_check_;
 
 /* Has it to be unpacked first? Then @context needs its run folder: cache_start_run(). */
 bool verify_input_unpacks(const struct verify_input *input);

@@ -66,7 +66,7 @@ struct verify_kernel {
  * What --kernel's texts are, at least one; several are files of one kernel, and perhaps its
  * release. -EINVAL for a path that is not there.
  */
-int verify_kernel_tell(
+int verify_kernel_identify(
 	const struct strv *texts, enum verify_kernel_kind *ret, struct error *error) _must_check_;
 
 /*

@@ -23,7 +23,8 @@ bool verify_is_symvers(const char *path)
 	       (pread(fd, start, 2, 0) == 2 && memcmp(start, "0x", 2) == 0);
 }
 
-int verify_kernel_tell(const struct strv *texts, enum verify_kernel_kind *ret, struct error *error)
+int verify_kernel_identify(
+	const struct strv *texts, enum verify_kernel_kind *ret, struct error *error)
 {
 	size_t releases = 0;
 

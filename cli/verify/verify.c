@@ -318,8 +318,8 @@ static void choose_variant(struct verify_input *input, const char *krel,
 
 /* --- a run --- */
 
-static int tell_all(const struct strv *texts, bool with, struct verify_input **ret, size_t *count,
-	struct error *error)
+static int identify_all(const struct strv *texts, bool with, struct verify_input **ret,
+	size_t *count, struct error *error)
 {
 	*ret = xcalloc(texts->count, sizeof(**ret));
 	for (; *count < texts->count; (*count)++) {
@@ -331,7 +331,7 @@ static int tell_all(const struct strv *texts, bool with, struct verify_input **r
 		/* A file of symvers is its own kind, and stays an input without a name. */
 		if (with && verify_is_symvers(text))
 			continue;
-		r = verify_input_tell(text, input, error);
+		r = verify_input_identify(text, input, error);
 		if (r < 0)
 			return with ? error_prefix(error, r, "--with") : r;
 	}
@@ -350,9 +350,9 @@ static bool is_same(const struct verify_input *a, const struct verify_input *b)
 	       left.st_dev == right.st_dev && left.st_ino == right.st_ino;
 }
 
-int verify_tell(struct verify *verify, struct error *error)
+int verify_identify(struct verify *verify, struct error *error)
 {
-	int r = tell_all(&verify->what, false, &verify->inputs, &verify->input_count, error);
+	int r = identify_all(&verify->what, false, &verify->inputs, &verify->input_count, error);
 
 	if (r < 0)
 		return r;
@@ -361,10 +361,10 @@ int verify_tell(struct verify *verify, struct error *error)
 			if (is_same(&verify->inputs[i], &verify->inputs[k]))
 				return error_set(
 					error, -EINVAL, "%s: given twice", verify->inputs[i].name);
-	r = tell_all(&verify->with, true, &verify->withs, &verify->with_count, error);
+	r = identify_all(&verify->with, true, &verify->withs, &verify->with_count, error);
 	return r < 0 || verify->running
 		       ? r
-		       : verify_kernel_tell(&verify->kernels, &verify->kernel_kind, error);
+		       : verify_kernel_identify(&verify->kernels, &verify->kernel_kind, error);
 }
 
 static bool unpacks_any(const struct verify *verify)

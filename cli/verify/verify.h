@@ -120,7 +120,7 @@ struct verify {
 	}
 
 /* Tells what everything on the command line is, before any work. -EINVAL with what is wrong. */
-int verify_tell(struct verify *verify, struct error *error) _must_check_;
+int verify_identify(struct verify *verify, struct error *error) _must_check_;
 
 /* Has anything to be unpacked, fetched or asked of buildah? */
 bool verify_needs_cache(const struct verify *verify);

@@ -27,7 +27,7 @@ static void tell(const char *what, enum verify_kind kind, const char *place)
 	_cleanup_(verify_input_close) struct verify_input input = VERIFY_INPUT_CLOSED;
 	struct error error = { 0 };
 
-	assert_int_equal(verify_input_tell(what, &input, &error), 0);
+	assert_int_equal(verify_input_identify(what, &input, &error), 0);
 	assert_int_equal(input.kind, kind);
 	assert_string_equal(input.name, what);
 	assert_string_equal(input.place, place);
@@ -38,7 +38,7 @@ static void refuse(const char *what, const char *why)
 	_cleanup_(verify_input_close) struct verify_input input = VERIFY_INPUT_CLOSED;
 	struct error error = { 0 };
 
-	assert_int_equal(verify_input_tell(what, &input, &error), -EINVAL);
+	assert_int_equal(verify_input_identify(what, &input, &error), -EINVAL);
 	assert_contains(error.text, why);
 }
 
@@ -303,7 +303,7 @@ static void a_symvers_file_is_a_kernel_of_its_own(void **state)
 	assert_false(verify_is_symvers(text));
 	assert_false(verify_is_symvers(folder->path));
 	assert_int_equal(strv_push(&texts, path), 0);
-	assert_int_equal(verify_kernel_tell(&texts, &kind, &error), 0);
+	assert_int_equal(verify_kernel_identify(&texts, &kind, &error), 0);
 	assert_int_equal(kind, VERIFY_KERNEL_FOLDER);
 	assert_int_equal(verify_place_find(path, NULL, &place, &error), 0);
 	assert_string_equal(place.symvers, path);
@@ -312,7 +312,7 @@ static void a_symvers_file_is_a_kernel_of_its_own(void **state)
 	assert_int_equal(symvers_count(kernel.symvers), 1);
 	assert_int_equal(kernel.notes.count, 1);
 	assert_int_equal(strv_push(&texts, KREL), 0);
-	assert_int_equal(verify_kernel_tell(&texts, &kind, &error), -EINVAL);
+	assert_int_equal(verify_kernel_identify(&texts, &kind, &error), -EINVAL);
 	assert_contains(error.text, "--with");
 }
 

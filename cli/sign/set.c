@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/sign/sign_set.h"
-
+/* The modules of a folder that are signed together: all or none, also after a kill. */
 #include <fcntl.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 
+#include "cli/sign/sign.h"
 #include "common/fs.h"
+#include "common/xalloc.h"
 #include "module/elf.h"
 
 #define MODULE_SUFFIX ".ko"
@@ -40,20 +41,19 @@ static bool ends_with(const char *text, const char *end)
 	return length >= strlen(end) && strcmp(text + length - strlen(end), end) == 0;
 }
 
-static int note_file(struct finds *finds, const char *path)
+static void note_file(struct finds *finds, const char *path)
 {
 	static const char *const packed[] = { ".ko.xz", ".ko.gz", ".ko.zst", ".ko.bz2", ".ko.lz4" };
 
 	if (ends_with(path, MODULE_SUFFIX))
-		return strv_push(&finds->modules, path);
-	if (ends_with(path, MODULE_SUFFIX STAGED_SUFFIX))
-		return strv_push(&finds->staged, path);
-	if (ends_with(path, MODULE_SUFFIX BEFORE_SUFFIX))
-		return strv_push(&finds->before, path);
+		xstrv_push(&finds->modules, path);
+	else if (ends_with(path, MODULE_SUFFIX STAGED_SUFFIX))
+		xstrv_push(&finds->staged, path);
+	else if (ends_with(path, MODULE_SUFFIX BEFORE_SUFFIX))
+		xstrv_push(&finds->before, path);
 	for (size_t i = 0; i < ARRAY_SIZE(packed); i++)
 		if (ends_with(path, packed[i]))
-			return strv_push(&finds->packed, path);
-	return 0;
+			xstrv_push(&finds->packed, path);
 }
 
 static int find_below(int fd, const char *folder, struct finds *finds)
@@ -62,38 +62,18 @@ static int find_below(int fd, const char *folder, struct finds *finds)
 	int r = fs_list(fd, *folder ? folder : ".", &names);
 
 	for (size_t i = 0; i < names.count && r == 0; i++) {
-		_cleanup_free_ char *path = NULL;
+		_cleanup_free_ char *path =
+			xasprintf("%s%s%s", folder, *folder ? "/" : "", names.items[i]);
 		struct stat status;
 
-		if (asprintf(&path, "%s%s%s", folder, *folder ? "/" : "", names.items[i]) < 0)
-			return -ENOMEM;
 		if (fstatat(fd, path, &status, AT_SYMLINK_NOFOLLOW) < 0)
 			return -errno;
 		if (S_ISDIR(status.st_mode))
 			r = find_below(fd, path, finds);
 		else if (S_ISREG(status.st_mode))
-			r = note_file(finds, path);
+			note_file(finds, path);
 	}
 	return r;
-}
-
-/* @path without @suffix. */
-static char *without(const char *path, const char *suffix)
-{
-	return strndup(path, strlen(path) - strlen(suffix));
-}
-
-static int restore(int fd, const struct strv *before)
-{
-	for (size_t i = 0; i < before->count; i++) {
-		_cleanup_free_ char *path = without(before->items[i], BEFORE_SUFFIX);
-
-		if (!path)
-			return -ENOMEM;
-		if (renameat(fd, before->items[i], fd, path) < 0)
-			return -errno;
-	}
-	return 0;
 }
 
 static int remove_all(int fd, const struct strv *paths)
@@ -116,13 +96,20 @@ static int drop_before(int fd, const struct strv *before)
 /* After this no file of an earlier run is left, and all modules are of one kind. */
 static int repair(int fd, const struct finds *finds)
 {
-	int r;
+	if (fs_exists(fd, DONE_NAME)) {
+		int r = drop_before(fd, &finds->before);
 
-	if (fs_exists(fd, DONE_NAME))
-		r = drop_before(fd, &finds->before);
-	else
-		r = restore(fd, &finds->before);
-	return r < 0 ? r : remove_all(fd, &finds->staged);
+		return r < 0 ? r : remove_all(fd, &finds->staged);
+	}
+	for (size_t i = 0; i < finds->before.count; i++) {
+		const char *before = finds->before.items[i];
+		_cleanup_free_ char *path =
+			xstrndup(before, strlen(before) - strlen(BEFORE_SUFFIX));
+
+		if (renameat(fd, before, fd, path) < 0)
+			return -errno;
+	}
+	return remove_all(fd, &finds->staged);
 }
 
 static int look(struct sign_set *set, struct error *error)
@@ -152,11 +139,9 @@ static int look(struct sign_set *set, struct error *error)
 
 int sign_set_open(const char *folder, struct sign_set *ret, struct error *error)
 {
-	_cleanup_(sign_set_close) struct sign_set set = { .folder = strdup(folder), .fd = -1 };
+	_cleanup_(sign_set_close) struct sign_set set = { .folder = xstrdup(folder), .fd = -1 };
 	int r;
 
-	if (!set.folder)
-		return error_set_errno(error, -ENOMEM, "%s", folder);
 	set.fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (set.fd < 0)
 		return error_set_errno(error, -errno, "%s: cannot open the folder", folder);
@@ -173,9 +158,7 @@ int sign_set_open(const char *folder, struct sign_set *ret, struct error *error)
 
 static char *staged_path(const char *path)
 {
-	char *staged;
-
-	return asprintf(&staged, "%s" STAGED_SUFFIX, path) < 0 ? NULL : staged;
+	return xasprintf("%s" STAGED_SUFFIX, path);
 }
 
 void sign_set_close(struct sign_set *set)
@@ -183,8 +166,7 @@ void sign_set_close(struct sign_set *set)
 	for (size_t i = 0; set->fd >= 0 && i < set->paths.count; i++) {
 		_cleanup_free_ char *staged = staged_path(set->paths.items[i]);
 
-		if (staged)
-			(void) unlinkat(set->fd, staged, 0);
+		(void) unlinkat(set->fd, staged, 0);
 	}
 	cleanup_close(&set->fd);
 	strv_free(&set->paths);
@@ -204,54 +186,33 @@ int sign_set_read(const struct sign_set *set, const char *path, char **ret_data,
 	return r < 0 ? error_set_errno(error, r, "%s/%s", set->folder, path) : 0;
 }
 
-static int write_bytes(int fd, const void *data, size_t size)
+/* A new file with the mode and owner of the module. */
+static int create_staged(const struct sign_set *set, const char *path, const char *staged)
 {
-	const char *next = data;
-
-	while (size) {
-		ssize_t written = write(fd, next, size);
-
-		if (written < 0 && errno == EINTR)
-			continue;
-		if (written < 0)
-			return -errno;
-		next += written;
-		size -= (size_t) written;
-	}
-	return 0;
-}
-
-/* A new file with the mode and owner of another one. */
-static int create_like(const struct sign_set *set, const char *path, const char *like, int *ret_fd)
-{
-	_cleanup_close_ int fd = -1;
 	struct stat status;
+	int fd, r = 0;
 
-	if (fstatat(set->fd, like, &status, AT_SYMLINK_NOFOLLOW) < 0)
+	if (fstatat(set->fd, path, &status, AT_SYMLINK_NOFOLLOW) < 0)
 		return -errno;
-	fd = openat(set->fd, path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	fd = openat(set->fd, staged, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return -errno;
-	if (fchown(fd, status.st_uid, status.st_gid) < 0 && geteuid() == 0)
-		return -errno;
-	if (fchmod(fd, status.st_mode & 07777) < 0)
-		return -errno;
-	*ret_fd = TAKE_FD(fd);
-	return 0;
+	if ((fchown(fd, status.st_uid, status.st_gid) < 0 && geteuid() == 0) ||
+		fchmod(fd, status.st_mode & 07777) < 0)
+		r = -errno;
+	if (r == 0)
+		return fd;
+	cleanup_close(&fd);
+	return r;
 }
 
 int sign_set_stage(const struct sign_set *set, const char *path, const void *data, size_t size,
 	struct error *error)
 {
 	_cleanup_free_ char *staged = staged_path(path);
-	_cleanup_close_ int fd = -1;
-	int r;
+	_cleanup_close_ int fd = create_staged(set, path, staged);
+	int r = fd < 0 ? fd : fs_write_all(fd, data, size);
 
-	if (!staged)
-		return error_set_errno(error, -ENOMEM, "%s", path);
-	r = create_like(set, staged, path, &fd);
-	if (r == 0)
-		r = write_bytes(fd, data, size);
 	return r < 0 ? error_set_errno(error, r, "%s/%s", set->folder, staged) : 0;
 }
 
@@ -259,10 +220,8 @@ int sign_set_stage(const struct sign_set *set, const char *path, const void *dat
 static int replace(int fd, const char *path)
 {
 	_cleanup_free_ char *staged = staged_path(path);
-	_cleanup_free_ char *before = NULL;
+	_cleanup_free_ char *before = xasprintf("%s" BEFORE_SUFFIX, path);
 
-	if (!staged || asprintf(&before, "%s" BEFORE_SUFFIX, path) < 0)
-		return -ENOMEM;
 	if (linkat(fd, path, fd, before, 0) < 0 && renameat(fd, path, fd, before) < 0)
 		return -errno;
 	return renameat(fd, staged, fd, path) < 0 ? -errno : 0;

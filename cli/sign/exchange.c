@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/sign/sign_exchange.h"
-
+/* Signing in two phases, for a key that this machine cannot reach. */
 #include <fcntl.h>
-#include <json-c/json.h>
-#include <limits.h>
 #include <string.h>
 #include <sys/stat.h>
 
+#include "cli/json.h"
+#include "cli/sign/sign.h"
 #include "common/fs.h"
+#include "common/xalloc.h"
 
 #define SCHEMA          1
 #define DIGESTS_LIMIT   ((size_t) 16 << 20)
@@ -33,64 +33,42 @@ static int content_digest(struct sign_job *job, const struct sign_content *conte
 	return r;
 }
 
-static void add_text(json_object *object, const char *key, const char *value)
-{
-	(void) json_object_object_add(object, key, json_object_new_string(value));
-}
-
-static int export_module(
-	struct sign_job *job, const char *path, json_object *modules, struct error *error)
-{
-	_cleanup_(sign_content_free) struct sign_content content = { 0 };
-	json_object *module;
-	char hex[HEX_SIZE];
-	int r = sign_job_content(job, path, &content, error);
-
-	if (r == 0)
-		r = content_digest(job, &content, hex, error);
-	if (r < 0)
-		return r;
-	module = json_object_new_object();
-	(void) json_object_object_add(
-		module, "size", json_object_new_int64((int64_t) content.size));
-	add_text(module, "digest", hex);
-	(void) json_object_object_add(modules, path, module);
-	return 0;
-}
-
-static int write_json(json_object *root, const char *output, struct error *error)
-{
-	const char *text = json_object_to_json_string_ext(
-		root, JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_NOSLASHESCAPE);
-	_cleanup_free_ char *line = NULL;
-	int size = text ? asprintf(&line, "%s\n", text) : -1;
-	int r;
-
-	if (size < 0)
-		return error_set_errno(error, -ENOMEM, "digests");
-	if (strcmp(output, "-") == 0)
-		return fputs(line, stdout) < 0 || fflush(stdout) != 0
-			       ? error_set_errno(error, -errno, "stdout")
-			       : 0;
-	r = fs_write_output(output, line, (size_t) size);
-	return r < 0 ? error_set_errno(error, r, "%s", output) : 0;
-}
-
 int sign_export(struct sign_job *job, const char *output, struct error *error)
 {
 	json_object *root = json_object_new_object();
 	json_object *modules = json_object_new_object();
+	_cleanup_free_ char *text = NULL;
 	int r = 0;
 
-	(void) json_object_object_add(root, "schema", json_object_new_int(SCHEMA));
-	add_text(root, "hash", job->signer.hash);
-	(void) json_object_object_add(root, "modules", modules);
-	for (size_t i = 0; i < job->set.paths.count && r == 0; i++)
-		r = export_module(job, job->set.paths.items[i], modules, error);
+	json_add(root, "schema", json_object_new_int(SCHEMA));
+	json_add(root, "hash", json_text(job->signer.hash));
+	json_add(root, "modules", modules);
+	for (size_t i = 0; i < job->set.paths.count && r == 0; i++) {
+		const char *path = job->set.paths.items[i];
+		_cleanup_(sign_content_free) struct sign_content content = { 0 };
+		json_object *module = json_object_new_object();
+		char hex[HEX_SIZE] = "";
+
+		r = sign_job_content(job, path, &content, error);
+		if (r == 0)
+			r = content_digest(job, &content, hex, error);
+		json_add(module, "size", json_object_new_int64((int64_t) content.size));
+		json_add(module, "digest", json_text(hex));
+		json_add(modules, path, module);
+	}
 	if (r == 0)
-		r = write_json(root, output, error);
+		text = xasprintf(
+			"%s\n", json_object_to_json_string_ext(root,
+					JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_NOSLASHESCAPE));
 	(void) json_object_put(root);
-	return r;
+	if (r < 0)
+		return r;
+	if (strcmp(output, "-") == 0)
+		return fputs(text, stdout) < 0 || fflush(stdout) != 0
+			       ? error_set_errno(error, -errno, "stdout")
+			       : 0;
+	r = fs_write_output(output, text, strlen(text));
+	return r < 0 ? error_set_errno(error, r, "%s", output) : 0;
 }
 
 void sign_digests_free(struct sign_digests **digests)
@@ -117,30 +95,28 @@ static const char *text_of(json_object *object, const char *key)
 	return json_object_get_string(value);
 }
 
-static int parse(const char *path, const char *text, size_t size, json_object **ret_root,
-	struct error *error)
+int sign_digests_read(const char *path, struct sign_digests **ret, struct error *error)
 {
-	json_tokener *tokener = json_tokener_new();
-	size_t used;
-
-	if (!tokener)
-		return error_set_errno(error, -ENOMEM, "%s", path);
-	*ret_root = json_tokener_parse_ex(tokener, text, (int) size);
-	used = json_tokener_get_parse_end(tokener);
-	if (*ret_root) {
-		json_tokener_free(tokener);
-		return 0;
-	}
-	(void) error_set(error, -EINVAL, "%s: no JSON at offset %zu: %s", path, used,
-		json_tokener_error_desc(json_tokener_get_error(tokener)));
-	json_tokener_free(tokener);
-	return -EINVAL;
-}
-
-static int check_digests(const char *path, struct sign_digests *digests, struct error *error)
-{
+	_cleanup_(sign_digests_free) struct sign_digests *digests = xcalloc(1, sizeof(*digests));
+	_cleanup_free_ char *text = NULL;
+	json_tokener *tokener;
 	json_object *schema = NULL;
+	size_t size;
+	int r = fs_read(AT_FDCWD, path, DIGESTS_LIMIT, &text, &size);
 
+	if (r < 0)
+		return error_set_errno(error, r, "--digests %s", path);
+	tokener = json_tokener_new();
+	if (!tokener)
+		out_of_memory();
+	digests->root = json_tokener_parse_ex(tokener, text, (int) size);
+	if (!digests->root)
+		(void) error_set(error, -EINVAL, "%s: no JSON at offset %zu: %s", path,
+			json_tokener_get_parse_end(tokener),
+			json_tokener_error_desc(json_tokener_get_error(tokener)));
+	json_tokener_free(tokener);
+	if (!digests->root)
+		return -EINVAL;
 	digests->hash = text_of(digests->root, "hash");
 	if (!digests->hash || !json_object_object_get_ex(digests->root, "schema", &schema) ||
 		json_object_get_int(schema) != SCHEMA ||
@@ -150,24 +126,8 @@ static int check_digests(const char *path, struct sign_digests *digests, struct 
 			"%s: not what slipway sign export wrote: schema %d, hash and modules are "
 			"wanted (docs/signing.md)",
 			path, SCHEMA);
+	*ret = TAKE_PTR(digests);
 	return 0;
-}
-
-int sign_digests_read(const char *path, struct sign_digests **ret, struct error *error)
-{
-	_cleanup_(sign_digests_free) struct sign_digests *digests = calloc(1, sizeof(*digests));
-	_cleanup_free_ char *text = NULL;
-	size_t size;
-	int r = fs_read(AT_FDCWD, path, DIGESTS_LIMIT, &text, &size);
-
-	if (r < 0 || !digests)
-		return error_set_errno(error, r < 0 ? r : -ENOMEM, "--digests %s", path);
-	r = parse(path, text, size, &digests->root, error);
-	if (r == 0)
-		r = check_digests(path, digests, error);
-	if (r == 0)
-		*ret = TAKE_PTR(digests);
-	return r;
 }
 
 /* Signatures by digest: file paths whose last part starts with it. */
@@ -180,7 +140,8 @@ static int add_signature(const char *path, struct strv *files, struct error *err
 		return error_set(error, -EINVAL,
 			"%s: a signature's file is named by the digest that it signs: DIGEST.sig",
 			path);
-	return strv_push(files, path) < 0 ? error_set_errno(error, -ENOMEM, "%s", path) : 0;
+	xstrv_push(files, path);
+	return 0;
 }
 
 static int add_folder(const char *folder, struct strv *files, struct error *error)
@@ -191,10 +152,8 @@ static int add_folder(const char *folder, struct strv *files, struct error *erro
 	if (r < 0)
 		return error_set_errno(error, r, "%s", folder);
 	for (size_t i = 0; i < names.count && r == 0; i++) {
-		_cleanup_free_ char *path = NULL;
+		_cleanup_free_ char *path = xasprintf("%s/%s", folder, names.items[i]);
 
-		if (asprintf(&path, "%s/%s", folder, names.items[i]) < 0)
-			return error_set_errno(error, -ENOMEM, "%s", folder);
 		r = add_signature(path, files, error);
 	}
 	return r;
@@ -228,16 +187,6 @@ static const char *find_signature(const struct strv *files, const char *hex)
 	return NULL;
 }
 
-/* The module's digest was compared before: what does not fit is the key, or the file of it. */
-static int wrong_key(
-	const struct sign_job *job, const char *path, const char *file, struct error *error)
-{
-	return error_set(error, -EKEYREJECTED,
-		"%s: does not fit %s/%s and certificate %s: it was made with another key than this "
-		"certificate's; or it is of another hash than %s, or was damaged on its way",
-		file, job->set.folder, path, module_cert_name(job->signer.cert), job->signer.hash);
-}
-
 /* A whole CMS message is taken as it is, a bare signature is put into one. */
 static int stage_signature(struct sign_job *job, const char *path, struct sign_content *content,
 	const char *file, struct error *error)
@@ -259,7 +208,12 @@ static int stage_signature(struct sign_job *job, const char *path, struct sign_c
 			r = sign_job_stage(job, path, content, wrapped, wrapped_size, error);
 	}
 	if (r == -EKEYREJECTED && !facts.has_attributes)
-		return wrong_key(job, path, file, error);
+		/* The digest was compared before: what does not fit is the key, or this file. */
+		return error_set(error, r,
+			"%s: does not fit %s/%s and certificate %s: it was made with another key than "
+			"this certificate's; or it is of another hash than %s, or was damaged on its way",
+			file, job->set.folder, path, module_cert_name(job->signer.cert),
+			job->signer.hash);
 	return r < 0 ? error_prefix(error, r, "%s", file) : 0;
 }
 
