@@ -25,7 +25,7 @@ static void run_child(int (*work)(void *context), void *context, const sigset_t 
 	(void) signal(SIGINT, SIG_DFL);
 	(void) signal(SIGTERM, SIG_DFL);
 	(void) signal(SIGHUP, SIG_DFL);
-	/* Should the supervisor be killed, nobody would clear up: end with it. */
+	/* Should the supervisor be killed, nothing would clear up: end with it. */
 	(void) prctl(PR_SET_PDEATHSIG, SIGTERM);
 	(void) sigprocmask(SIG_SETMASK, old_mask, NULL);
 	status = work(context);
@@ -109,7 +109,7 @@ static int say_interrupted(int signal_number, const char *verb, bool json, const
 	return 128 + signal_number;
 }
 
-/* The work itself was ended by a signal that nobody sends to interrupt it. */
+/* The work itself was ended by a signal that is not sent to interrupt it. */
 static int say_killed(int signal_number, const char *verb, bool json)
 {
 	const char *advice = signal_number == SIGKILL

@@ -98,7 +98,7 @@ void bundle_manifest_free(struct bundle_manifest *manifest);
 
 /*
  * Writes the files of @folder_fd that the manifest lists to @path, which appears when it is whole.
- * @on_bytes (may be NULL) is told how many have gone in so far. The digest of the bundle itself is
+ * @on_bytes (may be NULL) gets how many have gone in so far. The digest of the bundle itself is
  * written to @ret_sha256, HASH_HEX_SIZE bytes.
  */
 int bundle_pack(const struct bundle_manifest *manifest, int folder_fd, const char *path,

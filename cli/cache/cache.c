@@ -83,7 +83,7 @@ void cache_close(struct cache *cache)
 	*cache = (struct cache){ .fd = -1, .run_lock_fd = -1 };
 }
 
-/* A run holds a lock on its folder while it lives: one that can be locked belongs to nobody. */
+/* A run holds a lock on its folder while it lives: one that can be locked is a dead run's. */
 static void sweep_dead_runs(const struct cache *cache, void (*clear)(const char *run_path))
 {
 	_cleanup_strv_ struct strv names = { 0 };

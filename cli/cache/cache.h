@@ -162,7 +162,7 @@ struct cache_verify_result {
 /*
  * Hashes every download, and every blob of the images' archives (OCI image layout: named by their
  * SHA-256). Damaged ones are moved out of the way, so that the next run fetches or makes them
- * again, and told to @on_damaged with what is wrong. An output that a living run may have used
+ * again, and reported to @on_damaged with what is wrong. An output that a living run may have used
  * stays where it is.
  */
 int cache_verify(const struct cache *cache,

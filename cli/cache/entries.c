@@ -126,7 +126,7 @@ static void name_output(const struct cache *cache, struct cache_entry *entry)
 	entry->has_driver = true;
 }
 
-/* A digest tells nobody anything: the fetch that brought it wrote a name beside it. */
+/* A digest says nothing to people: the fetch wrote a name beside it. */
 static void name_download(const struct cache *cache, struct cache_entry *entry)
 {
 	_cleanup_free_ char *path = xasprintf(NAMES "/%s", strrchr(entry->path, '/') + 1);

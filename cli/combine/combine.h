@@ -2,7 +2,7 @@
 /*
  * Several GPU images as one: their kernels side by side, and of one kernel with several OFEDs the
  * nvidia-peermem of each (KERNEL_FACTS_PEERMEM in module/kernel_facts.h). The first image is what
- * the new one starts from: the others give it a layer of modules, so that whoever has the first has
+ * the new one starts from: the others give it a layer of modules, so that who has the first has
  * most of it.
  */
 #pragma once

@@ -2,7 +2,6 @@
 #include "cli/image/buildah.h"
 
 #include <fcntl.h>
-#include <stdarg.h>
 #include <string.h>
 
 #include "common/fs.h"
@@ -12,18 +11,14 @@
 
 #define CONTAINERS_FILE "containers"
 
-/* "buildah" and the words up to the NULL. */
-static void words(struct strv *argv, ...)
+static void add_words(struct strv *argv, const char *const *list)
 {
-	va_list list;
-	const char *word;
-
 	xstrv_push(argv, "buildah");
-	va_start(list, argv);
-	while ((word = va_arg(list, const char *)))
-		xstrv_push(argv, word);
-	va_end(list);
+	for (; *list; list++)
+		xstrv_push(argv, *list);
 }
+
+#define words(argv, ...) add_words((argv), (const char *const[]){ __VA_ARGS__, NULL })
 
 /* Runs with the output going to the log. Returns the exit status or a negative errno. */
 static int run_logged(const struct buildah *buildah, const struct strv *argv, struct error *error)
@@ -62,7 +57,7 @@ static char *inspect(const char *name, const char *format)
 	struct error ignored = { 0 };
 	char *output = NULL;
 
-	words(&argv, "inspect", "--type", "image", "--format", format, name, NULL);
+	words(&argv, "inspect", "--type", "image", "--format", format, name);
 	return tool_run(&argv, &output, &ignored) < 0 ? NULL : output;
 }
 
@@ -82,25 +77,29 @@ char *buildah_image_label(const char *name, const char *label)
 	return length ? xstrndup(output, length) : NULL;
 }
 
-/*
- * Runs in other containers that share the storage have our process IDs, but not our folder. The
- * name is written down before the container is made, so that a killed run's can be found.
- */
+/* Written down before it is made, so that a killed run's containers can be found. */
+static int note_container(const struct buildah *buildah, const char *container)
+{
+	_cleanup_free_ char *path = xasprintf("%s/" CONTAINERS_FILE, buildah->run_path);
+	_cleanup_fclose_ FILE *file = fopen(path, "ae");
+
+	if (!file)
+		return -errno;
+	return fprintf(file, "%s\n", container) < 0 ? -EIO : 0;
+}
+
+/* Runs in other containers that share the storage have our process IDs, but not our folder. */
 static int from(const struct buildah *buildah, const char *image, const char *what,
 	char **ret_container, struct error *error)
 {
 	_cleanup_free_ char *container =
 		xasprintf("slipway-%s-%s", what, strrchr(buildah->run_path, '/') + 1);
-	_cleanup_free_ char *path = xasprintf("%s/" CONTAINERS_FILE, buildah->run_path);
-	_cleanup_fclose_ FILE *file = fopen(path, "ae");
 	_cleanup_strv_ struct strv argv = { 0 };
-	int r;
+	int r = note_container(buildah, container);
 
-	if (!file)
-		return error_set_errno(error, -errno, "buildah from");
-	if (fprintf(file, "%s\n", container) < 0 || fflush(file) != 0)
-		return error_set_errno(error, -EIO, "buildah from");
-	words(&argv, "from", "--pull-never", "--name", container, image, NULL);
+	if (r < 0)
+		return error_set_errno(error, r, "buildah from");
+	words(&argv, "from", "--pull-never", "--name", container, image);
 	r = tool_run(&argv, NULL, error);
 	if (r == 0)
 		*ret_container = TAKE_PTR(container);
@@ -113,7 +112,7 @@ static void remove_container(const char *container)
 	struct error ignored = { 0 };
 
 	/* One that is gone already is as good. */
-	words(&argv, "rm", container, NULL);
+	words(&argv, "rm", container);
 	(void) !tool_run(&argv, NULL, &ignored);
 }
 
@@ -127,8 +126,8 @@ int buildah_import(
 
 	if (r < 0)
 		return r;
-	words(&add, "add", "--quiet", container, tar_path, "/", NULL);
-	words(&commit, "commit", "--quiet", "--timestamp", "0", container, name, NULL);
+	words(&add, "add", "--quiet", container, tar_path, "/");
+	words(&commit, "commit", "--quiet", "--timestamp", "0", container, name);
 	r = tool_run(&add, NULL, error);
 	if (r == 0)
 		r = tool_run(&commit, NULL, error);
@@ -153,7 +152,7 @@ int buildah_build(const struct buildah *buildah, const char *containerfile, cons
 	int r;
 
 	words(&argv, "build", "--layers", "--pull-never", "--timestamp", "0", "--format", "oci",
-		"-f", containerfile, "--iidfile", id_path, NULL);
+		"-f", containerfile, "--iidfile", id_path);
 	if (!buildah->network)
 		xstrv_push(&argv, "--network=none");
 	if (buildah->target)
@@ -178,7 +177,7 @@ int buildah_tag(const char *id, const char *name, struct error *error)
 {
 	_cleanup_strv_ struct strv argv = { 0 };
 
-	words(&argv, "tag", id, name, NULL);
+	words(&argv, "tag", id, name);
 	return tool_run(&argv, NULL, error);
 }
 
@@ -192,7 +191,7 @@ int buildah_run(const struct buildah *buildah, const char *image, const char *wh
 
 	if (r < 0)
 		return r;
-	words(&all, "run", "--network", "none", NULL);
+	words(&all, "run", "--network", "none");
 	for (size_t i = 0; i < mount_count; i++) {
 		xstrv_push(&all, "-v");
 		xstrv_pushf(&all, "%s:%s:%s", mounts[i].from, mounts[i].to,
@@ -215,7 +214,7 @@ int buildah_push(const struct buildah *buildah, const char *id, const char *dest
 	_cleanup_strv_ struct strv argv = { 0 };
 	int r;
 
-	words(&argv, "push", "--quiet", "--digestfile", digest_path, id, destination, NULL);
+	words(&argv, "push", "--quiet", "--digestfile", digest_path, id, destination);
 	r = tool_run(&argv, NULL, error);
 	if (r < 0)
 		return r;
@@ -227,7 +226,7 @@ int buildah_save(const char *id, const char *path, struct error *error)
 {
 	_cleanup_strv_ struct strv argv = { 0 };
 
-	words(&argv, "push", "--quiet", "--disable-compression", id, NULL);
+	words(&argv, "push", "--quiet", "--disable-compression", id);
 	xstrv_pushf(&argv, "oci-archive:%s", path);
 	return tool_run(&argv, NULL, error);
 }
@@ -238,7 +237,7 @@ int buildah_pull(const char *source, char **ret_id, struct error *error)
 	_cleanup_free_ char *output = NULL;
 	int r;
 
-	words(&argv, "pull", "--quiet", source, NULL);
+	words(&argv, "pull", "--quiet", source);
 	r = tool_run(&argv, &output, error);
 	if (r == 0)
 		*ret_id = plain_id(output);
@@ -250,7 +249,7 @@ int buildah_remove_image(const char *name)
 	_cleanup_strv_ struct strv argv = { 0 };
 	struct error ignored = { 0 };
 
-	words(&argv, "rmi", name, NULL);
+	words(&argv, "rmi", name);
 	return tool_run(&argv, NULL, &ignored);
 }
 
@@ -262,7 +261,7 @@ int buildah_image_names(const char *prefix, struct strv *names)
 	struct error ignored = { 0 };
 	int r;
 
-	words(&argv, "images", "--noheading", "--format", "{{.Name}}:{{.Tag}}", NULL);
+	words(&argv, "images", "--noheading", "--format", "{{.Name}}:{{.Tag}}");
 	r = tool_run(&argv, &output, &ignored);
 	if (r < 0)
 		return r;

@@ -3,7 +3,7 @@
  * Images that live in Buildah's storage: the two bases and the build container's. An output folder
  * holds their name, which has the key in it.
  */
-#include "cli/stage/stage.h"
+#include "cli/stage/stage_internal.h"
 
 #include <fcntl.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The repositories that base images are made of, as containers/<distribution>/base.sh wants them.
  */
-#include "cli/stage/stage.h"
+#include "cli/stage/stage_internal.h"
 
 #include <fcntl.h>
 #include <stdlib.h>

@@ -5,7 +5,7 @@
 
 #include "cli/output_place.h"
 #include "cli/stage/node_tool.h"
-#include "cli/stage/stage.h"
+#include "cli/stage/stage_internal.h"
 #include "common/json_text.h"
 #include "common/xalloc.h"
 

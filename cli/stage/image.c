@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 
 #include "cli/stage/node_tool.h"
-#include "cli/stage/stage.h"
+#include "cli/stage/stage_internal.h"
 #include "common/copy.h"
 #include "common/fs.h"
 #include "common/tag.h"

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <zstd.h>
 
-#include "cli/stage/stage.h"
+#include "cli/stage/stage_internal.h"
 #include "common/fs.h"
 #include "common/xalloc.h"
 #include "kernels/tree/depends.h"
@@ -203,9 +203,7 @@ static int write_facts(
 	read_build(build_fd, facts.build, sizeof(facts.build));
 	read_config(build, kernel_fd, &facts.options);
 	text = kernel_facts_text(&facts);
-	if (!text)
-		out_of_memory();
-	r = fs_write_atomic(root_fd, path, text, strlen(text), 0644);
+	r = text ? fs_write_atomic(root_fd, path, text, strlen(text), 0644) : -ENOMEM;
 	return r < 0 ? error_set_errno(error, r, "%s", path) : 0;
 }
 

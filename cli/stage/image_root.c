@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The root file system of an image. */
-#include "cli/stage/stage.h"
+#include "cli/stage/stage_internal.h"
 
 #include <fcntl.h>
 #include <string.h>
@@ -132,8 +132,7 @@ static int add_proof_lines(const struct build *build, const struct image_root *r
 	return 0;
 }
 
-/* For whoever asks about the image, and for the init, which may have several kernels to choose of.
- */
+/* For people who ask about the image, and for the init, which may have several kernels. */
 static int write_conf(
 	const struct build *build, const struct image_root *root, int root_fd, struct error *error)
 {

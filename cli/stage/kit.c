@@ -6,7 +6,7 @@
 #include <fcntl.h>
 #include <string.h>
 
-#include "cli/stage/stage.h"
+#include "cli/stage/stage_internal.h"
 #include "common/copy.h"
 #include "common/fs.h"
 #include "common/xalloc.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The end of a build: the images where they were asked for, and what is said about them. */
-#include "cli/stage/stage.h"
+#include "cli/stage/stage_internal.h"
 
 #include <fcntl.h>
 #include <string.h>
@@ -287,7 +287,7 @@ static const char *peermem_words(const char *peermem, char words[96])
 	return words;
 }
 
-/* The tag does not tell, and whoever deploys by it may lose GPUDirect RDMA. */
+/* The tag does not say so, and a deployment by it may lose GPUDirect RDMA. */
 static void say_peermem(const char *before, const char *now)
 {
 	char words[2][96];

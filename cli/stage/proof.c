@@ -4,7 +4,7 @@
  * The output is the verdict, good or bad; that no image is made of what the kernel would refuse is
  * proof_judge()'s.
  */
-#include "cli/stage/stage.h"
+#include "cli/stage/stage_internal.h"
 
 #include <fcntl.h>
 #include <string.h>

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "common/buildlog.h"
-#include "cli/stage/stage.h"
+#include "cli/stage/stage_internal.h"
 #include "common/fs.h"
 #include "common/process.h"
 #include "common/xalloc.h"

@@ -3,7 +3,7 @@
  * Signed sets: a copy of what a recipe left, stripped, with every module of it signed. The key of
  * such a set hashes the unsigned one, the certificate and the hash, and nothing of the private key.
  */
-#include "cli/stage/stage.h"
+#include "cli/stage/stage_internal.h"
 
 #include <fcntl.h>
 #include <string.h>

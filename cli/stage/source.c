@@ -3,7 +3,7 @@
  * The drivers: what their sources are, made ready for the recipes (unpacked, checked, at their own
  * top level), and the sets of modules that the recipes compile of them.
  */
-#include "cli/stage/stage.h"
+#include "cli/stage/stage_internal.h"
 
 #include <fcntl.h>
 #include <string.h>

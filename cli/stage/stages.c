@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Every stage of a build, with what it reads, and what makes those that are not in the cache. */
-#include "cli/stage/stage.h"
+#include "cli/stage/stage_internal.h"
 
 #include <fcntl.h>
 #include <string.h>

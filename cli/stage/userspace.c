@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The userspace of NVIDIA's driver, judged before anything is compiled: what --userspace names, and
  * what there is without it. containers/recipes/userspace.sh arranges it. */
-#include "cli/stage/stage.h"
+#include "cli/stage/stage_internal.h"
 
 #include <fcntl.h>
 #include <string.h>

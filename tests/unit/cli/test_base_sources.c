@@ -3,7 +3,7 @@
 #include "tests/unit/support.h"
 
 #include "cli/options.h"
-#include "cli/stage/stage.h"
+#include "cli/stage/stage_internal.h"
 
 static char debian[] = "debian", nothing[] = "", url[] = "http://mirror.example";
 

@@ -2,7 +2,7 @@
 /* What becomes of a build whose modules will load, will not, or of which that cannot be told. */
 #include "tests/unit/support.h"
 
-#include "cli/stage/stage.h"
+#include "cli/stage/stage_internal.h"
 #include "common/fs.h"
 #include "kernels/local/local_scan.h"
 #include "kernels/probe/probe.h"

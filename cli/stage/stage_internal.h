@@ -12,7 +12,7 @@ struct stage {
 	enum driver driver;     /* of a driver's stages: whose */
 	const char *base;       /* of the base images: "build" or "runtime" */
 	bool (*applies)(const struct build *build, const struct stage *stage); /* NULL: always */
-	/* Whose output is this one's where it does not apply; 0 (the kernel's): nobody's. */
+	/* Whose output is this one's where it does not apply; 0: there is none. */
 	enum stage_id otherwise;
 	/* Adds all that goes in beside other stages' outputs; NULL: nothing. */
 	int (*add_inputs)(const struct build *build, const struct stage *stage, struct hash *hash,
@@ -133,7 +133,7 @@ int stage_buildah(struct build *build, const struct stage_place *place, struct b
 void stage_buildah_done(struct buildah *buildah);
 /* base_sources.c: appends --suite and --source options for containers/<distribution>/base.sh, each
  * source with its own keys; a repository without a mirror is left out with a note. -ENOMEDIUM when
- * none has one; -EKEYREJECTED for a keyring that apt cannot be told of. */
+ * none has one; -EKEYREJECTED for a keyring that apt cannot use. */
 int base_sources(struct build *build, struct strv *argv, struct error *error) _must_check_;
 /* Adds to a key what of this the command line or the catalogue can change. */
 void base_sources_add_inputs(const struct build *build, struct hash *hash);
