@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An output in the cache: a folder under a key that hashes all that goes into it, made by whoever
- * needs it first. Others who need it meanwhile wait.
+ * An output in the cache: a folder under a key that hashes all that goes into it, made by the run
+ * that needs it first. Others who need it meanwhile wait.
  */
 #pragma once
 

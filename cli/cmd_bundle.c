@@ -5,13 +5,14 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "cli/stage/stage_tools.h"
 #include "cli/bundle/bundle.h"
-#include "cli/bundle/bundle_archive.h"
+#include "cli/image/buildah.h"
 #include "cli/slipway_version.h"
-#include "cli/stage/supervise.h"
+#include "cli/stage/build.h"
+#include "cli/supervise.h"
 #include "cli/output_place.h"
 #include "common/json_text.h"
+#include "common/xalloc.h"
 
 struct verb {
 	struct build_options options; /* of each build, but for the kernel */
@@ -25,9 +26,9 @@ static int take_kernel(void *target, const char *argument, struct error *error)
 {
 	struct verb *verb = target;
 
-	return strv_push_unique(&verb->krels, argument) < 0
-		       ? error_set_errno(error, -ENOMEM, "%s", argument)
-		       : 0;
+	(void) error;
+	xstrv_push_unique(&verb->krels, argument);
+	return 0;
 }
 
 static int check(void *target, struct error *error)
@@ -180,9 +181,9 @@ static int make(struct verb *verb, struct error *error)
 		return r;
 	}
 	r = cache_new_folder(&verb->context.cache, "collected", &folder);
-	verb->manifest.slipway = strdup(SLIPWAY_VERSION);
-	if (r < 0 || !verb->manifest.slipway)
-		return error_set_errno(error, r < 0 ? r : -ENOMEM, "bundle");
+	if (r < 0)
+		return error_set_errno(error, r, "bundle");
+	verb->manifest.slipway = xstrdup(SLIPWAY_VERSION);
 	if (verb->krels.count == 0)
 		r = collect_one(verb, NULL, folder, error);
 	for (size_t i = 0; i < verb->krels.count && r == 0; i++)
@@ -203,38 +204,7 @@ static int work(void *context)
 		return EXIT_CODE_OK;
 	if (verb->failure == EXIT_CODE_OK)
 		verb->failure = exit_code_for(r, EXIT_CODE_INTERNAL);
-	(void) fflush(stdout);
-	(void) fprintf(stderr, "slipway bundle: %s\n", error.text);
-	if (verb->options.common.json) {
-		(void) printf(
-			"{\"event\":\"failed\",\"exit_code\":%d,\"message\":", (int) verb->failure);
-		json_text_string(stdout, error.text);
-		(void) puts("}");
-	}
-	return (int) verb->failure;
-}
-
-static int supervised(struct verb *verb)
-{
-	int r = supervise(work, verb);
-
-	if (r != 0)
-		buildah_sweep(verb->context.cache.run_path);
-	cache_end_run(&verb->context.cache);
-	return supervise_report(r, "bundle", verb->options.common.json, "no bundle was written");
-}
-
-static int start(struct verb *verb)
-{
-	struct error error = { 0 };
-	int r = context_open(&verb->options.common, &verb->context, &error);
-
-	if (r == 0)
-		r = cache_start_run(&verb->context.cache, buildah_sweep, &error);
-	if (r == 0)
-		return supervised(verb);
-	(void) fprintf(stderr, "slipway bundle: %s\n", error.text);
-	return (int) exit_code_for(r, EXIT_CODE_INTERNAL);
+	return supervise_failed("bundle", verb->options.common.json, verb->failure, &error);
 }
 
 int bundle_command(int argc, char **argv)
@@ -246,7 +216,8 @@ int bundle_command(int argc, char **argv)
 	int code;
 
 	if (options_start(&bundle_options, argc, argv, &verb, &code))
-		code = start(&verb);
+		code = supervise_run(&verb.context, &verb.options.common, "bundle",
+			"no bundle was written", work, &verb);
 	bundle_manifest_free(&verb.manifest);
 	strv_free(&verb.krels);
 	context_close(&verb.context);

@@ -6,8 +6,7 @@
 #include <string.h>
 
 #include "cli/image/buildah.h"
-#include "cli/cache/cache_prune.h"
-#include "cli/cache/cache_verify.h"
+#include "cli/cache/cache.h"
 #include "cli/exit_code.h"
 #include "common/fs.h"
 #include "common/json_text.h"
@@ -16,7 +15,7 @@
 
 struct verb {
 	struct common_options options;
-	struct prune_request prune;
+	struct cache_prune_request prune;
 	const char *what; /* list, prune or verify */
 	struct cache cache;
 	struct cache_entries entries;
@@ -170,12 +169,12 @@ static void say_image(void *context, const char *name)
 
 static int prune(struct verb *verb, struct error *error)
 {
-	const struct prune_listener listener = {
+	const struct cache_prune_listener listener = {
 		.on_entry = say_removed,
 		.on_image = say_image,
 		.context = verb,
 	};
-	struct prune_result result = { 0 };
+	struct cache_prune_result result = { 0 };
 	int r;
 
 	if (!verb->prune.by_age && !verb->prune.by_size && !verb->prune.all) {
@@ -215,7 +214,7 @@ static void say_damaged(void *context, const struct cache_entry *entry, const ch
 
 static int verify(struct verb *verb, struct error *error)
 {
-	struct verify_result result = { 0 };
+	struct cache_verify_result result = { 0 };
 	int r = cache_verify(&verb->cache, say_damaged, verb, &result, error);
 
 	if (r < 0)
@@ -265,13 +264,7 @@ static int run(struct verb *verb, struct error *error)
 /* A cache that is named is looked at, never made: a mistyped name would be an empty one. */
 static int check_named(const char *path, struct error *error)
 {
-	_cleanup_free_ char *outputs = NULL;
-
-	if (!path)
-		return 0;
-	if (asprintf(&outputs, "%s/arrows", path) < 0)
-		return error_set_errno(error, -ENOMEM, "cache");
-	return fs_exists(AT_FDCWD, outputs)
+	return !path || cache_is_there(path)
 		       ? 0
 		       : error_set(error, -EINVAL, "--cache %s: no cache there", path);
 }

@@ -3,11 +3,10 @@
 
 #include <string.h>
 
-#include "cli/image/buildah.h"
-#include "cli/stage/supervise.h"
+#include "cli/supervise.h"
 #include "cli/combine/combine.h"
 #include "cli/output_place.h"
-#include "common/json_text.h"
+#include "common/xalloc.h"
 
 struct verb {
 	struct common_options options;
@@ -20,9 +19,9 @@ static int take_argument(void *target, const char *argument, struct error *error
 {
 	struct verb *verb = target;
 
-	return strv_push(&verb->names, argument) < 0
-		       ? error_set_errno(error, -ENOMEM, "%s", argument)
-		       : 0;
+	(void) error;
+	xstrv_push(&verb->names, argument);
+	return 0;
 }
 
 static int check(void *target, struct error *error)
@@ -66,9 +65,8 @@ static int open_inputs(struct verb *verb, struct error *error)
 	struct combine *combine = &verb->combine;
 	int r = 0;
 
-	combine->inputs = calloc(verb->names.count, sizeof(*combine->inputs));
-	if (!combine->inputs)
-		return error_set_errno(error, -ENOMEM, "combine");
+	combine->context = &verb->context;
+	combine->inputs = xcalloc(verb->names.count, sizeof(*combine->inputs));
 	for (size_t i = 0; i < verb->names.count && r == 0; i++) {
 		struct combine_input *input = &combine->inputs[combine->input_count++];
 
@@ -137,34 +135,7 @@ static int work(void *context)
 	if (r == 0)
 		return EXIT_CODE_OK;
 	code = exit_code_for(r, code);
-	(void) fflush(stdout);
-	(void) fprintf(stderr, "slipway combine: %s\n", error.text);
-	if (verb->options.json) {
-		(void) printf("{\"event\":\"failed\",\"exit_code\":%d,\"message\":", (int) code);
-		json_text_string(stdout, error.text);
-		(void) puts("}");
-	}
-	return (int) code;
-}
-
-static int start(struct verb *verb)
-{
-	struct cache *cache = &verb->context.cache;
-	struct error error = { 0 };
-	int r = context_open(&verb->options, &verb->context, &error);
-
-	if (r == 0)
-		r = cache_start_run(cache, buildah_sweep, &error);
-	if (r < 0) {
-		(void) fprintf(stderr, "slipway combine: %s\n", error.text);
-		return EXIT_CODE_INTERNAL;
-	}
-	verb->combine.context = &verb->context;
-	r = supervise(work, verb);
-	if (r != 0)
-		buildah_sweep(cache->run_path);
-	cache_end_run(cache);
-	return supervise_report(r, "combine", verb->options.json, "what was half made is removed");
+	return supervise_failed("combine", verb->options.json, code, &error);
 }
 
 int combine_command(int argc, char **argv)
@@ -173,7 +144,8 @@ int combine_command(int argc, char **argv)
 	int code;
 
 	if (options_start(&combine_options, argc, argv, &verb, &code))
-		code = start(&verb);
+		code = supervise_run(&verb.context, &verb.options, "combine",
+			"what was half made is removed", work, &verb);
 	combine_close(&verb.combine);
 	context_close(&verb.context);
 	strv_free(&verb.names);

@@ -2,15 +2,16 @@
 #include "cli/commands.h"
 
 #include <fcntl.h>
-#include <json-c/json.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "cli/image/buildah.h"
-#include "cli/stage/supervise.h"
+#include "cli/supervise.h"
 #include "cli/exit_code.h"
-#include "cli/explain/explain_open.h"
+#include "cli/json.h"
+#include "cli/explain/explain.h"
 #include "common/fs.h"
+#include "common/xalloc.h"
 
 #define INPUT_LIMIT ((size_t) 16 << 20) /* a kernel's log buffer has 1 MiB at most */
 
@@ -20,9 +21,9 @@ struct verb {
 	struct kernel found; /* for fetching a kernel */
 	struct explain_sources sources;
 	struct strv texts;
-	char *read; /* what texts' file or stdin has; NULL: they are the text */
+	char *text; /* these, or what the file or stdin that they name has */
 	struct explanation explanation;
-	struct explain_opened opened;
+	struct explain_files files;
 };
 
 /* Which kernel and files are meant is told before any of them is opened or fetched. */
@@ -36,16 +37,15 @@ static int check(void *target, struct error *error)
 			"no text: say what insmod or dmesg said, name a file of it, or pipe it: "
 			"dmesg | slipway explain -");
 	return verb->sources.kernels.count
-		       ? verify_kernel_tell(&verb->sources.kernels, &kind, error)
+		       ? verify_kernel_identify(&verb->sources.kernels, &kind, error)
 		       : 0;
 }
 
 static int take_argument(void *target, const char *argument, struct error *error)
 {
-	struct verb *verb = target;
-
-	return strv_push(&verb->texts, argument) < 0 ? error_set_errno(error, -ENOMEM, "explain")
-						     : 0;
+	(void) error;
+	xstrv_push(&((struct verb *) target)->texts, argument);
+	return 0;
 }
 
 #define EXPLAIN_OPTION(name, argument, kind, member, help)                                         \
@@ -83,30 +83,6 @@ const struct option_table explain_options = {
 	.check = check,
 };
 
-static int add_text(struct verb *verb, const char *text)
-{
-	_cleanup_strv_ struct strv lines = { 0 };
-	int r = strv_split(&lines, text, "\n\r");
-
-	for (size_t i = 0; i < lines.count && r == 0; i++)
-		r = explain_add_line(&verb->explanation, lines.items[i]);
-	return r;
-}
-
-static int read_file(struct verb *verb, const char *path, const char *name, struct error *error)
-{
-	int r = fs_read(AT_FDCWD, path, INPUT_LIMIT, &verb->read, NULL);
-
-	return r < 0 ? error_set_errno(error, r, "%s", name) : 0;
-}
-
-static bool is_file(const char *path)
-{
-	struct stat status;
-
-	return stat(path, &status) == 0 && S_ISREG(status.st_mode);
-}
-
 static bool are_quoted(const struct strv *texts)
 {
 	for (size_t i = 0; i < texts->count; i++)
@@ -115,33 +91,22 @@ static bool are_quoted(const struct strv *texts)
 	return true;
 }
 
-/* Quoted messages are a line each; bare words are of one: who copies a message rarely quotes it. */
-static int add_words(struct verb *verb)
-{
-	_cleanup_free_ char *text = strv_join(&verb->texts, are_quoted(&verb->texts) ? "\n" : " ");
-
-	return text ? add_text(verb, text) : -ENOMEM;
-}
-
 /* Before the work may move to a child, which a terminal would not let read. */
 static int read_texts(struct verb *verb, struct error *error)
 {
 	const char *first = verb->texts.items[0];
+	bool is_stdin = strcmp(first, "-") == 0;
+	struct stat status;
+	int r;
 
-	if (verb->texts.count != 1)
-		return 0;
-	if (strcmp(first, "-") == 0)
-		return read_file(verb, "/dev/stdin", "stdin", error);
-	return is_file(first) ? read_file(verb, first, first, error) : 0;
-}
-
-static int add_texts(struct verb *verb, struct error *error)
-{
-	int r = verb->read ? add_text(verb, verb->read) : add_words(verb);
-
-	if (r < 0)
-		return error_set_errno(error, -ENOMEM, "explain");
-	explain_finish(&verb->explanation);
+	if (verb->texts.count == 1 &&
+		(is_stdin || (stat(first, &status) == 0 && S_ISREG(status.st_mode)))) {
+		r = fs_read(
+			AT_FDCWD, is_stdin ? "/dev/stdin" : first, INPUT_LIMIT, &verb->text, NULL);
+		return r < 0 ? error_set_errno(error, r, "%s", is_stdin ? "stdin" : first) : 0;
+	}
+	/* Quoted messages are a line each, bare words are one: few quote what they copy. */
+	verb->text = xstrv_join(&verb->texts, are_quoted(&verb->texts) ? "\n" : " ");
 	return 0;
 }
 
@@ -175,38 +140,31 @@ static void print_finding(const struct explain_finding *finding, const struct ve
 	print_list("said", &finding->lines);
 }
 
-static void add_string(json_object *object, const char *key, const char *value)
-{
-	(void) json_object_object_add(object, key, json_object_new_string(value));
-}
-
-static void add_list(json_object *object, const char *key, const struct strv *list)
-{
-	json_object *array = json_object_new_array();
-
-	for (size_t i = 0; i < list->count; i++)
-		(void) json_object_array_add(array, json_object_new_string(list->items[i]));
-	(void) json_object_object_add(object, key, array);
-}
-
 static json_object *finding_json(const struct explain_finding *finding)
 {
+	static const struct json_field fields[] = {
+		JSON_FIELD("guessed", JSON_BOOL, struct explain_finding, guessed),
+		JSON_FIELD("module", JSON_TEXT, struct explain_finding, module),
+		JSON_FIELD("symbols", JSON_LIST, struct explain_finding, symbols),
+		JSON_FIELD("because", JSON_TEXT, struct explain_finding, because),
+		JSON_FIELD("evidence", JSON_LIST, struct explain_finding, evidence),
+		JSON_FIELD("do", JSON_TEXT, struct explain_finding, remedy),
+		JSON_FIELD("lines", JSON_LIST, struct explain_finding, lines),
+	};
 	json_object *object = json_object_new_object();
 
-	add_string(object, "id", finding->entry->id);
-	add_string(object, "input", explain_input_text(finding->input));
-	(void) json_object_object_add(object, "guessed", json_object_new_boolean(finding->guessed));
-	add_string(object, "module", finding->module);
-	add_list(object, "symbols", &finding->symbols);
-	add_string(object, "because", finding->because);
-	add_list(object, "evidence", &finding->evidence);
-	add_string(object, "do", finding->remedy);
-	add_list(object, "lines", &finding->lines);
+	json_add(object, "id", json_text(finding->cause->id));
+	json_add(object, "input", json_text(explain_input_text(finding->input)));
+	json_add_fields(object, fields, ARRAY_SIZE(fields), finding);
 	return object;
 }
 
 static void print_json(const struct explanation *explanation)
 {
+	static const struct json_field counts[] = {
+		JSON_FIELD("lines", JSON_SIZE, struct explanation, lines),
+		JSON_FIELD("unknown", JSON_SIZE, struct explanation, unknown),
+	};
 	json_object *root = json_object_new_object();
 	json_object *findings = json_object_new_array();
 
@@ -214,63 +172,49 @@ static void print_json(const struct explanation *explanation)
 		if (!explanation->items[i].joined)
 			(void) json_object_array_add(
 				findings, finding_json(&explanation->items[i]));
-	(void) json_object_object_add(root, "findings", findings);
-	(void) json_object_object_add(
-		root, "lines", json_object_new_int64((int64_t) explanation->lines));
-	(void) json_object_object_add(
-		root, "unknown", json_object_new_int64((int64_t) explanation->unknown));
-	(void) puts(json_object_to_json_string_ext(
-		root, JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_NOSLASHESCAPE));
-	(void) json_object_put(root);
-}
-
-static void print_text(const struct verb *verb)
-{
-	const struct explanation *explanation = &verb->explanation;
-	bool first = true;
-
-	for (size_t i = 0; i < explanation->count; i++) {
-		if (explanation->items[i].joined)
-			continue;
-		if (!first)
-			(void) putchar('\n');
-		first = false;
-		print_finding(&explanation->items[i], verb);
-	}
+	json_add(root, "findings", findings);
+	json_add_fields(root, counts, ARRAY_SIZE(counts), explanation);
+	json_print(root, stdout);
 }
 
 static int run(struct verb *verb, struct error *error)
 {
-	int r;
+	struct explanation *explanation = &verb->explanation;
+	_cleanup_strv_ struct strv lines = { 0 };
+	bool first = true;
 
-	verb->explanation.witness = &verb->opened.witness;
-	r = add_texts(verb, error);
-	if (r == 0)
-		r = explain_prove(&verb->opened, &verb->explanation, error);
-	if (r == 0 && explain_add_evidence(&verb->explanation) < 0)
-		r = error_set_errno(error, -ENOMEM, "explain");
-	if (r < 0)
-		return r;
+	explanation->files = &verb->files;
+	xstrv_split(&lines, verb->text, "\n\r");
+	for (size_t i = 0; i < lines.count; i++)
+		explain_add_line(explanation, lines.items[i]);
+	explain_finish(explanation);
+	explain_prove(&verb->files, explanation);
+	explain_add_evidence(explanation);
 	if (verb->common.json)
-		print_json(&verb->explanation);
-	else
-		print_text(verb);
-	if (verb->explanation.count)
+		print_json(explanation);
+	for (size_t i = 0; i < explanation->count && !verb->common.json; i++) {
+		if (explanation->items[i].joined)
+			continue;
+		(void) fputs(first ? "" : "\n", stdout);
+		first = false;
+		print_finding(&explanation->items[i], verb);
+	}
+	if (explanation->count)
 		return 0;
 	return error_set(error, -ENOMSG,
-		"nothing known in %zu line%s: docs/explain.md lists what is",
-		verb->explanation.lines, verb->explanation.lines == 1 ? "" : "s");
+		"nothing known in %zu line%s: docs/explain.md lists what is", explanation->lines,
+		explanation->lines == 1 ? "" : "s");
 }
 
 static void verb_close(struct verb *verb)
 {
 	explain_free(&verb->explanation);
-	explain_close(&verb->opened);
+	explain_close(&verb->files);
 	strv_free(&verb->sources.kernels);
 	strv_free(&verb->sources.with);
 	strv_free(&verb->sources.trust);
 	strv_free(&verb->texts);
-	free(verb->read);
+	free(verb->text);
 	kernel_free(&verb->found);
 	context_close(&verb->context);
 	common_options_free(&verb->common);
@@ -288,7 +232,7 @@ static int work(void *context)
 {
 	struct verb *verb = context;
 	struct error error = { 0 };
-	int r = explain_open(&verb->opened, &verb->sources, &error);
+	int r = explain_open(&verb->files, &verb->sources, &error);
 
 	/* What was to be fetched failed for its own reasons; all else is what was given. */
 	if (r < 0)
@@ -322,7 +266,7 @@ int explain_command(int argc, char **argv)
 {
 	_cleanup_(verb_close) struct verb verb = {
 		.context = CONTEXT_CLOSED,
-		.opened = EXPLAIN_CLOSED,
+		.files = EXPLAIN_FILES_CLOSED,
 	};
 	struct error error = { 0 };
 	int code, r;

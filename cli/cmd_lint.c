@@ -2,13 +2,13 @@
 /* Makes the kernel tree and no more, and says what stands against building for it. */
 #include "cli/commands.h"
 
-#include <json-c/json.h>
 #include <string.h>
 
 #include "cli/image/buildah.h"
+#include "cli/json.h"
 #include "cli/kernel/kernel.h"
-#include "cli/stage/supervise.h"
-#include "common/json_text.h"
+#include "cli/supervise.h"
+#include "common/xalloc.h"
 
 struct verb {
 	struct common_options common;
@@ -22,8 +22,7 @@ static int take_drivers(void *target, const char *value, struct error *error)
 	struct verb *verb = target;
 	_cleanup_strv_ struct strv names = { 0 };
 
-	if (strv_split(&names, value, ",") < 0)
-		return error_set_errno(error, -ENOMEM, "--drivers");
+	xstrv_split(&names, value, ",");
 	verb->purpose.ofed = strv_contains(&names, "ofed");
 	verb->purpose.nvidia = strv_contains(&names, "nvidia");
 	if (names.count == 0 ||
@@ -103,28 +102,18 @@ static void print_text(const struct verb *verb, const struct lint *lint)
 		lint_count(lint, LINT_WARNING), lint_count(lint, LINT_NOTE));
 }
 
-static int print_json(
-	const struct verb *verb, const struct lint *lint, enum exit_code code, struct error *error)
+static void print_json(const struct verb *verb, const struct lint *lint, enum exit_code code)
 {
 	json_object *root = json_object_new_object();
-	json_object *findings = lint_json(lint);
-	json_object *record = kernel_record_json(&verb->kernel.record);
-	int r = root && findings && record ? 0 : -ENOMEM;
 
-	if (r == 0) {
-		(void) json_object_object_add(root, "event", json_object_new_string("result"));
-		(void) json_object_object_add(root, "exit_code", json_object_new_int((int) code));
-		(void) json_object_object_add(
-			root, "os", json_object_new_string(verb->context.os.os));
-		(void) json_object_object_add(root, "findings", json_object_get(findings));
-		(void) json_object_object_add(root, "record", json_object_get(record));
-		(void) puts(json_object_to_json_string_ext(
-			root, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE));
-	}
-	(void) json_object_put(findings);
-	(void) json_object_put(record);
+	json_add(root, "event", json_text("result"));
+	json_add(root, "exit_code", json_object_new_int((int) code));
+	json_add(root, "os", json_text(verb->context.os.os));
+	json_add(root, "findings", lint_json(lint));
+	json_add(root, "record", kernel_record_json(&verb->kernel.record));
+	(void) puts(json_object_to_json_string_ext(
+		root, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE));
 	(void) json_object_put(root);
-	return r < 0 ? error_set_errno(error, r, "lint") : 0;
 }
 
 /* Sets the context's failure to EXIT_CODE_LINT where a finding is an error. */
@@ -147,13 +136,10 @@ static int judge(struct verb *verb, struct error *error)
 	if (r < 0)
 		return r;
 	code = lint_count(&lint, LINT_ERROR) ? EXIT_CODE_LINT : EXIT_CODE_OK;
-	if (verb->common.json) {
-		r = print_json(verb, &lint, code, error);
-		if (r < 0)
-			return r;
-	} else {
+	if (verb->common.json)
+		print_json(verb, &lint, code);
+	else
 		print_text(verb, &lint);
-	}
 	verb->context.failure = code;
 	return 0;
 }
@@ -169,15 +155,8 @@ static int work(void *context)
 		return (int) verb->context.failure;
 	if (verb->context.failure == EXIT_CODE_OK)
 		verb->context.failure = EXIT_CODE_INTERNAL;
-	(void) fflush(stdout);
-	(void) fprintf(stderr, "slipway lint: %s\n", error.text);
-	if (verb->common.json) {
-		(void) printf("{\"event\":\"failed\",\"exit_code\":%d,\"message\":",
-			(int) verb->context.failure);
-		json_text_string(stdout, error.text);
-		(void) puts("}");
-	}
-	return (int) verb->context.failure;
+	return json_fail(
+		"lint", verb->common.json ? "failed" : NULL, (int) verb->context.failure, &error);
 }
 
 static int start(struct verb *verb)

@@ -1,18 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Finds a kernel's packages, says or writes its lock, and with --tree fetches its tree. */
 #include "cli/commands.h"
 
+#include <fcntl.h>
+#include <limits.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cli/context.h"
 #include "cli/exit_code.h"
+#include "cli/image/buildah.h"
+#include "cli/json.h"
 #include "cli/kernel/kernel.h"
-#include "cli/stage/supervise.h"
 #include "cli/output_place.h"
-#include "cli/resolve_output.h"
-#include "cli/resolve_tree.h"
+#include "cli/supervise.h"
+#include "common/copy.h"
 #include "common/fs.h"
+#include "common/xalloc.h"
 #include "kernels/krel.h"
+#include "kernels/resolve/resolve.h"
 
 struct resolve_options {
 	struct common_options common;
@@ -113,6 +120,232 @@ const struct option_table resolve_options = {
 	.check = check,
 };
 
+/* --- what is said: on stdout the answer, on stderr warnings and why there is none --- */
+
+struct resolve_result {
+	struct resolve_answer answer;
+	struct strv releases; /* of --list */
+	const char *os;       /* for people; NULL when it is not known */
+	bool is_list;
+	bool is_written; /* the lock itself is on stdout */
+	bool explain;
+	enum exit_code exit_code;
+};
+
+static void say_trace(const struct trace *trace)
+{
+	for (size_t i = 0; i < trace->count; i++) {
+		const struct trace_entry *entry = &trace->entries[i];
+
+		(void) printf("%-8s %s%s%s\n           %s\n", trace_outcome_text(entry->outcome),
+			*entry->repository ? entry->repository : "all", *entry->url ? "  " : "",
+			entry->url, entry->text);
+	}
+	if (trace->count)
+		(void) putchar('\n');
+}
+
+static void say_size(uint64_t size_bytes, int width)
+{
+	if (size_bytes >= 1000000)
+		(void) printf("%*.1f MB", width, (double) size_bytes / 1e6);
+	else
+		(void) printf("%*.1f kB", width, (double) size_bytes / 1e3);
+}
+
+static int longest(const struct lock *lock, bool version)
+{
+	size_t length = 0;
+
+	for (size_t i = 0; i < lock->count; i++) {
+		size_t own = strlen(version ? lock->packages[i].version : lock->packages[i].name);
+
+		length = own > length ? own : length;
+	}
+	return (int) length;
+}
+
+static void say_packages(const struct lock *lock)
+{
+	int name_width = longest(lock, false);
+	int version_width = longest(lock, true);
+	uint64_t total_bytes = 0;
+
+	for (size_t i = 0; i < lock->count; i++) {
+		const struct lock_package *package = &lock->packages[i];
+
+		(void) printf("%-16s  %-*s  %-*s ", package->purpose, name_width, package->name,
+			version_width, package->version);
+		say_size(package->size_bytes, 8);
+		(void) printf("  sha256:%.*s  %s\n    %s\n", 12, package->sha256,
+			package->repository, package->url);
+		total_bytes += package->size_bytes;
+	}
+	(void) printf("%zu package%s, ", lock->count, lock->count == 1 ? "" : "s");
+	say_size(total_bytes, 0);
+	(void) putchar('\n');
+}
+
+static void say_lock(const struct resolve_result *result)
+{
+	const struct lock *lock = &result->answer.lock;
+
+	(void) printf("kernel    %s\nfor       %s, %s\n", lock->krel, result->os, lock->arch);
+	(void) printf("compiler  %s\n          %s\n", *lock->compiler ? lock->compiler : "not told",
+		lock->compiler_evidence);
+	for (size_t i = 0; i < lock->repository_count; i++) {
+		const struct lock_repository *from = &lock->repositories[i];
+
+		(void) printf("list      %s%s%s of %s, %s%s\n", from->name, *from->suite ? " " : "",
+			from->suite, *from->date ? from->date : "no date",
+			*from->signer ? "signed by " : "not signed", from->signer);
+	}
+	(void) putchar('\n');
+	say_packages(lock);
+}
+
+static void print_text(const struct resolve_result *result, const struct error *error)
+{
+	const struct strv *warnings = &result->answer.warnings;
+
+	if (result->explain)
+		say_trace(&result->answer.trace);
+	for (size_t i = 0; i < result->releases.count; i++)
+		(void) puts(result->releases.items[i]);
+	if (!result->is_list && !result->is_written && result->exit_code == EXIT_CODE_OK)
+		say_lock(result);
+	(void) fflush(stdout);
+	for (size_t i = 0; i < warnings->count; i++)
+		(void) fprintf(stderr, "slipway resolve: warning: %s\n", warnings->items[i]);
+	if (result->exit_code != EXIT_CODE_OK)
+		(void) fprintf(stderr, "slipway resolve: %s\n", error->text);
+}
+
+static void print_json(const struct resolve_result *result, const struct error *error)
+{
+	const struct trace *trace = &result->answer.trace;
+	_cleanup_free_ char *lock = NULL;
+	json_object *root = json_object_new_object();
+	json_object *places = json_object_new_array();
+
+	json_add(root, "exit_code", json_object_new_int((int) result->exit_code));
+	if (result->exit_code != EXIT_CODE_OK) {
+		json_add(root, "message", json_text(error->text));
+		json_add(root, "reason", json_text(exit_code_text((int) result->exit_code)));
+	} else if (result->is_list) {
+		json_add(root, "releases", json_list(&result->releases));
+	} else {
+		lock = lock_write(&result->answer.lock);
+		if (lock)
+			json_add(root, "lock", json_tokener_parse(lock));
+	}
+	for (size_t i = 0; i < trace->count; i++) {
+		const struct trace_entry *entry = &trace->entries[i];
+		json_object *object = json_object_new_object();
+
+		json_add(object, "outcome", json_text(trace_outcome_text(entry->outcome)));
+		json_add(object, "repository", json_text(entry->repository));
+		json_add(object, "text", json_text(entry->text));
+		json_add(object, "url", json_text(entry->url));
+		(void) json_object_array_add(places, object);
+	}
+	json_add(root, "trace", places);
+	json_add(root, "warnings", json_list(&result->answer.warnings));
+	json_print(root, stdout);
+	/* People and logs look at stderr, programs at stdout. */
+	if (result->exit_code != EXIT_CODE_OK)
+		(void) fprintf(stderr, "slipway resolve: %s\n", error->text);
+}
+
+/* --- --tree: the kernel tree itself, where somebody wants it --- */
+
+/* Without the slashes at its end, for a name beside it. */
+static char *bare_name(const char *folder)
+{
+	size_t length = strlen(folder);
+
+	while (length > 1 && folder[length - 1] == '/')
+		length--;
+	return xstrndup(folder, length);
+}
+
+/* Where it grows. */
+static char *aside_name(const char *folder, pid_t owner)
+{
+	_cleanup_free_ char *bare = bare_name(folder);
+
+	return xasprintf("%s.tmp-%d", bare, (int) owner);
+}
+
+/* Can the tree become @folder: a new name in a folder that is there, or an empty folder? */
+static int tree_ready(const char *folder, struct error *error)
+{
+	_cleanup_strv_ struct strv names = { 0 };
+	_cleanup_free_ char *bare = bare_name(folder);
+	struct stat status;
+	int r;
+
+	if (lstat(bare, &status) < 0)
+		return errno == ENOENT ? output_file_ready("--tree", bare, error)
+				       : error_set_errno(error, -errno, "--tree %s", bare);
+	if (!S_ISDIR(status.st_mode))
+		return error_set(
+			error, -ENOTDIR, "--tree %s: that is no folder: name a new one", bare);
+	r = fs_list(AT_FDCWD, bare, &names);
+	if (r == 0 && names.count)
+		return error_set(
+			error, -ENOTEMPTY, "--tree %s: it is not empty: name a new folder", bare);
+	return r < 0 ? error_set_errno(error, r, "--tree %s", bare) : 0;
+}
+
+/* Copied aside and renamed: nobody sees a part of it. A copy, so that a change is no change of the
+ * cache. */
+static int place_tree(int tree_fd, const char *folder, pid_t owner, struct error *error)
+{
+	_cleanup_free_ char *bare = bare_name(folder);
+	_cleanup_free_ char *aside = aside_name(folder, owner);
+	int r;
+
+	r = fs_remove_tree(AT_FDCWD, aside);
+	if (r == 0)
+		r = copy_tree_apart(tree_fd, ".", AT_FDCWD, aside);
+	if (r == 0 && rename(aside, bare) < 0)
+		r = -errno;
+	if (r == 0)
+		return 0;
+	if (fs_remove_tree(AT_FDCWD, aside) < 0)
+		return error_set_errno(error, r, "--tree %s (%s stays)", bare, aside);
+	return error_set_errno(error, r, "--tree %s", bare);
+}
+
+/*
+ * Fetches the headers that @lock names, checks and unpacks them, and leaves the tree
+ * (lib/modules/<krel>/{build,source}, relative links only) as @folder, which appears whole or not
+ * at all. The context is open, with its os. On failure context->failure is the exit code.
+ */
+static int make_tree_at(struct context *context, const struct lock *lock, const char *folder,
+	pid_t owner, struct error *error)
+{
+	struct kernel kernel = { .context = context, .lock = *lock };
+	_cleanup_close_ int fd = -1;
+	int r = cache_start_run(&context->cache, buildah_sweep, error);
+
+	if (r < 0)
+		return context_fail(context, EXIT_CODE_INTERNAL, r);
+	r = kernel_tree(&kernel, &fd, error);
+	if (r == 0) {
+		r = place_tree(fd, folder, owner, error);
+		if (r < 0)
+			context->failure = r == -ENOSPC ? EXIT_CODE_DISK_FULL : EXIT_CODE_OUTPUT;
+	}
+	kernel.lock = (struct lock){ 0 }; /* the caller's */
+	kernel_free(&kernel);
+	cache_end_run(&context->cache);
+	return r;
+}
+
+/* --- the run --- */
+
 static int write_lock(const struct lock *lock, const char *path, struct error *error)
 {
 	_cleanup_free_ char *text = lock_write(lock);
@@ -169,7 +402,7 @@ static int check_outputs(const struct resolve_options *options, struct error *er
 {
 	int r = options->output ? output_file_ready("-o", options->output, error) : 0;
 
-	return r < 0 || !options->tree ? r : resolve_tree_ready(options->tree, error);
+	return r < 0 || !options->tree ? r : tree_ready(options->tree, error);
 }
 
 static int make_tree(const struct resolve_options *options, struct resolve_result *result,
@@ -180,7 +413,7 @@ static int make_tree(const struct resolve_options *options, struct resolve_resul
 	/* Where nobody watches the download's lines help, too; not beside JSON. */
 	if (!options->common.json)
 		progress_start(&context->progress, false);
-	r = resolve_tree_make(context, &result->answer.lock, options->tree, options->owner, error);
+	r = make_tree_at(context, &result->answer.lock, options->tree, options->owner, error);
 	if (r < 0)
 		result->exit_code = context->failure;
 	return r;
@@ -234,9 +467,9 @@ static int work(void *context)
 	result.explain = options->explain;
 	result.is_written = options->output && strcmp(options->output, "-") == 0;
 	if (options->common.json)
-		resolve_output_json(&result, &error);
+		print_json(&result, &error);
 	else
-		resolve_output_text(&result, &error);
+		print_text(&result, &error);
 	context_close(&opened);
 	return (int) result.exit_code;
 }
@@ -244,13 +477,14 @@ static int work(void *context)
 /* Ctrl-C, or SIGTERM, while a tree is being written leaves no part of it. */
 static int supervised(struct resolve_options *options)
 {
+	_cleanup_free_ char *aside = NULL;
 	int r;
 
 	options->owner = getpid();
+	aside = aside_name(options->tree, options->owner);
 	r = supervise(work, options);
-	if (r != 0 && resolve_tree_clear(options->tree, options->owner) < 0)
-		(void) fprintf(stderr, "slipway resolve: %s.tmp-%d could not be removed\n",
-			options->tree, (int) options->owner);
+	if (r != 0 && fs_remove_tree(AT_FDCWD, aside) < 0)
+		(void) fprintf(stderr, "slipway resolve: %s could not be removed\n", aside);
 	return supervise_report(
 		r, "resolve", options->common.json, "a tree that was not whole is removed");
 }

@@ -2,13 +2,13 @@
 #include "cli/commands.h"
 
 #include <fcntl.h>
-#include <json-c/json.h>
 #include <string.h>
 
 #include "cli/exit_code.h"
-#include "cli/sign/sign_exchange.h"
+#include "cli/json.h"
+#include "cli/sign/sign.h"
 #include "cli/sign/sign_password.h"
-#include "common/json_text.h"
+#include "common/xalloc.h"
 
 enum action {
 	ACTION_SIGN,
@@ -46,8 +46,8 @@ static int take_argument(void *target, const char *argument, struct error *error
 	}
 	if (verb->action != ACTION_IMPORT)
 		return error_set(error, -EINVAL, "%s: one folder is signed at a time", argument);
-	return strv_push(&verb->signatures, argument) < 0 ? error_set_errno(error, -ENOMEM, "sign")
-							  : 0;
+	xstrv_push(&verb->signatures, argument);
+	return 0;
 }
 
 /* Each action with what it needs and what means nothing to it. */
@@ -167,20 +167,12 @@ static int open_all(struct verb *verb, struct error *error)
 static void report_json(const struct verb *verb)
 {
 	json_object *root = json_object_new_object();
-	json_object *modules = json_object_new_array();
 
-	for (size_t i = 0; i < verb->job.set.paths.count; i++)
-		(void) json_object_array_add(
-			modules, json_object_new_string(verb->job.set.paths.items[i]));
-	(void) json_object_object_add(root, "modules", modules);
-	(void) json_object_object_add(
-		root, "replaced", json_object_new_int64((int64_t) verb->job.replaced));
-	(void) json_object_object_add(root, "hash", json_object_new_string(verb->job.signer.hash));
-	(void) json_object_object_add(
-		root, "certificate", json_object_new_string(module_cert_name(verb->certificate)));
-	(void) puts(json_object_to_json_string_ext(
-		root, JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_NOSLASHESCAPE));
-	(void) json_object_put(root);
+	json_add(root, "modules", json_list(&verb->job.set.paths));
+	json_add(root, "replaced", json_object_new_int64((int64_t) verb->job.replaced));
+	json_add(root, "hash", json_text(verb->job.signer.hash));
+	json_add(root, "certificate", json_text(module_cert_name(verb->certificate)));
+	json_print(root, stdout);
 }
 
 static void report(const struct verb *verb)
@@ -267,11 +259,5 @@ int sign_command(int argc, char **argv)
 	r = run(&verb, &error);
 	if (r == 0)
 		return EXIT_CODE_OK;
-	(void) fprintf(stderr, "slipway sign: %s\n", error.text);
-	if (verb.options.json) {
-		(void) printf("{\"exit_code\":%d,\"message\":", (int) exit_code(r));
-		json_text_string(stdout, error.text);
-		(void) puts("}");
-	}
-	return exit_code(r);
+	return json_fail("sign", verb.options.json ? "" : NULL, (int) exit_code(r), &error);
 }

@@ -7,9 +7,10 @@
 #include <unistd.h>
 
 #include "cli/image/buildah.h"
-#include "cli/stage/supervise.h"
+#include "cli/json.h"
+#include "cli/supervise.h"
 #include "cli/verify/verify.h"
-#include "common/json_text.h"
+#include "common/xalloc.h"
 
 static int take_argument(void *target, const char *argument, struct error *error)
 {
@@ -17,7 +18,8 @@ static int take_argument(void *target, const char *argument, struct error *error
 
 	if (!*argument)
 		return error_set(error, -EINVAL, "WHAT: its value is empty");
-	return strv_push(&verify->what, argument) < 0 ? error_set_errno(error, -ENOMEM, "WHAT") : 0;
+	xstrv_push(&verify->what, argument);
+	return 0;
 }
 
 static int check(void *target, struct error *error)
@@ -37,7 +39,7 @@ static int check(void *target, struct error *error)
 		return error_set(error, -EINVAL,
 			"--kernel is missing: a kernel tree, a release such as uname -r prints on the "
 			"node, or --running");
-	return verify_tell(verify, error);
+	return verify_identify(verify, error);
 }
 
 #define VERIFY_OPTION(name, argument, kind, member, help)                                          \
@@ -115,15 +117,8 @@ static int work(void *context)
 
 	if (r == 0)
 		return code;
-	code = (int) exit_code(verify, r);
-	(void) fflush(stdout);
-	(void) fprintf(stderr, "slipway verify: %s\n", error.text);
-	if (verify->common.json) {
-		(void) printf("{\"exit_code\":%d,\"message\":", code);
-		json_text_string(stdout, error.text);
-		(void) puts("}");
-	}
-	return code;
+	return json_fail(
+		"verify", verify->common.json ? "" : NULL, (int) exit_code(verify, r), &error);
 }
 
 /* With a folder of this run, which goes when the work ends in whatever way. */

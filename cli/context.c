@@ -1,11 +1,59 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/context.h"
 
+#include <fcntl.h>
 #include <string.h>
 #include <sys/utsname.h>
 
-#include "cli/data.h"
+#include "common/fs.h"
+#include "common/xalloc.h"
 #include "kernels/krel.h"
+#include "kernels/repo/signature.h"
+
+static bool holds_data(const char *path)
+{
+	_cleanup_free_ char *recipes = xasprintf("%s/containers/recipes", path);
+
+	return fs_exists(AT_FDCWD, recipes);
+}
+
+/*
+ * The data folder: $SLIPWAY_DATADIR; else share/slipway beside the folder that the program is in;
+ * else the source tree whose build folder the program is in. -ENOENT with the places tried.
+ */
+static int find_data(char **ret_path, struct error *error)
+{
+	const char *named = getenv("SLIPWAY_DATADIR");
+	static const char *const places[] = { "../share/slipway", ".." };
+	_cleanup_free_ char *folder = NULL;
+	char *slash;
+
+	if (named && *named) {
+		*ret_path = holds_data(named) ? realpath(named, NULL) : NULL;
+		return *ret_path
+			       ? 0
+			       : error_set(error, -ENOENT,
+					 "SLIPWAY_DATADIR=%s: no containers/recipes there", named);
+	}
+	folder = realpath("/proc/self/exe", NULL);
+	slash = folder ? strrchr(folder, '/') : NULL;
+	if (!slash)
+		return error_set_errno(error, folder ? -EINVAL : -errno, "/proc/self/exe");
+	*slash = '\0';
+	for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
+		_cleanup_free_ char *place = xasprintf("%s/%s", folder, places[i]);
+
+		if (!holds_data(place))
+			continue;
+		*ret_path = realpath(place, NULL);
+		if (*ret_path)
+			return 0;
+	}
+	return error_set(error, -ENOENT,
+		"no data folder: neither %s/../share/slipway nor the source tree above %s has "
+		"containers/recipes; set SLIPWAY_DATADIR",
+		folder, folder);
+}
 
 /* The machine's own architecture, as a text that lives as long as the program. */
 static const char *machine_arch(void)
@@ -25,14 +73,13 @@ static const char *machine_arch(void)
 int context_open(const struct common_options *options, struct context *ret, struct error *error)
 {
 	_cleanup_(context_close) struct context context = CONTEXT_CLOSED;
-	int r = data_find(&context.data, error);
+	int r = find_data(&context.data, error);
 
 	if (r < 0)
 		return r;
 	context.options = options;
 	context.arch = options->arch ? options->arch : machine_arch();
-	if (asprintf(&context.catalogues, "%s/kernels/catalogue", context.data) < 0)
-		return error_set_errno(error, -ENOMEM, "slipway");
+	context.catalogues = xasprintf("%s/kernels/catalogue", context.data);
 	r = cache_open(options->cache, &context.cache, error);
 	if (r < 0)
 		return r;
@@ -92,9 +139,7 @@ int context_find_os(const struct context *context, const char *id, const char *v
 		if (r < 0 || strcmp(os.id, id) != 0 ||
 			!is_version(os.version_id, version_id ? version_id : ""))
 			continue;
-		*ret_os = strdup(names.items[i]);
-		if (!*ret_os)
-			r = error_set_errno(error, -ENOMEM, "%s", id);
+		*ret_os = xstrdup(names.items[i]);
 	}
 	return r;
 }
@@ -160,4 +205,74 @@ enum exit_code context_exit_code(int error_number)
 	default:
 		return exit_code_for(error_number, EXIT_CODE_INTERNAL);
 	}
+}
+
+/* What both questions need; the caller closes options->folder_fd. */
+static int prepare(struct context *context, struct index_options *options,
+	struct resolve_places *places, struct error *error)
+{
+	const char *keyring = context->options->keyring;
+	int folder_fd = -1;
+	int r = keyring ? signature_check_keyring(keyring, error) : 0;
+
+	if (r < 0)
+		return r;
+	folder_fd = openat(context->cache.fd, "indexes", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (folder_fd < 0)
+		return error_set_errno(error, -errno, "%s/indexes", context->cache.path);
+	*options = (struct index_options){
+		.folder_fd = folder_fd,
+		.refresh = context->options->refresh,
+		.allow_unsigned = context->options->allow_unsigned,
+		.allow_expired = context->options->allow_expired,
+		.keyring = context->options->keyring,
+	};
+	*places = (struct resolve_places){
+		.mirrors = &context->mirrors,
+		.options = options,
+		.snapshot = context->options->snapshot,
+	};
+	r = context_download(context, error);
+	options->download = context->download;
+	return r;
+}
+
+int context_resolve(struct context *context, struct resolve_request *request,
+	struct resolve_answer *ret, struct error *error)
+{
+	struct index_options options = { .folder_fd = -1 };
+	struct resolve_places places;
+	int r = prepare(context, &options, &places, error);
+
+	*ret = (struct resolve_answer){ 0 };
+	request->os = &context->os;
+	request->arch = context->arch;
+	if (r == 0)
+		r = resolve(&places, request, ret, error);
+	if (r == 0 && options.refresh && ret->stamp) {
+		r = cache_set_refreshed(&context->cache, context->os.os, ret->stamp);
+		if (r < 0)
+			error_set_errno(error, r, "%s/refreshed", context->cache.path);
+	}
+	cleanup_close(&options.folder_fd);
+	return r;
+}
+
+int context_list(struct context *context, struct strv *krels, struct resolve_answer *ret,
+	struct error *error)
+{
+	struct resolve_request request = {
+		.krel = KREL_NEWEST,
+		.arch = context->arch,
+		.os = &context->os,
+	};
+	struct index_options options = { .folder_fd = -1 };
+	struct resolve_places places;
+	int r = prepare(context, &options, &places, error);
+
+	*ret = (struct resolve_answer){ 0 };
+	if (r == 0)
+		r = resolve_list(&places, &request, krels, ret, error);
+	cleanup_close(&options.folder_fd);
+	return r;
 }

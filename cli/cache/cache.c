@@ -7,7 +7,10 @@
 #include <sys/stat.h>
 
 #include "common/fs.h"
+#include "common/xalloc.h"
 
+#define OUTPUTS     "stages"
+#define OLD_OUTPUTS "arrows"
 #define KEY_IN_NAME 24 /* hex digits: 96 bits tell any two outputs of a cache apart */
 
 static char *default_path(void)
@@ -15,30 +18,45 @@ static char *default_path(void)
 	const char *named = getenv("SLIPWAY_CACHE");
 	const char *xdg = getenv("XDG_CACHE_HOME");
 	const char *home = getenv("HOME");
-	char *path = NULL;
 
 	if (named && *named)
-		return strdup(named);
+		return xstrdup(named);
 	if (xdg && *xdg == '/')
-		return asprintf(&path, "%s/slipway", xdg) < 0 ? NULL : path;
-	return asprintf(&path, "%s/.cache/slipway", home && *home ? home : "/root") < 0 ? NULL
-											: path;
+		return xasprintf("%s/slipway", xdg);
+	return xasprintf("%s/.cache/slipway", home && *home ? home : "/root");
+}
+
+/*
+ * The outputs' folder was called "arrows". The link under that name is for a run of an older
+ * Slipway that is going on, or shares the cache.
+ */
+static int take_over_outputs(const struct cache *cache)
+{
+	struct stat status;
+
+	if (fstatat(cache->fd, OLD_OUTPUTS, &status, AT_SYMLINK_NOFOLLOW) < 0 ||
+		!S_ISDIR(status.st_mode) || fs_exists(cache->fd, OUTPUTS))
+		return 0;
+	if (renameat(cache->fd, OLD_OUTPUTS, cache->fd, OUTPUTS) < 0)
+		return errno == ENOENT ? 0 : -errno;
+	return symlinkat(OUTPUTS, cache->fd, OLD_OUTPUTS) < 0 && errno != EEXIST ? -errno : 0;
 }
 
 int cache_open(const char *path, struct cache *ret, struct error *error)
 {
-	static const char *const folders[] = { "arrows", "blobs/sha256", "indexes", "logs",
-		"failed", "locks", "refreshed", "runs" };
+	static const char *const folders[] = { OUTPUTS, "blobs/sha256", "indexes", "logs", "failed",
+		"locks", "refreshed", "runs" };
 	_cleanup_(cache_close) struct cache cache = { .fd = -1, .run_lock_fd = -1 };
-	_cleanup_free_ char *wanted = path ? strdup(path) : default_path();
-	int r = wanted ? fs_mkdir_parents(AT_FDCWD, wanted, 0755) : -ENOMEM;
+	_cleanup_free_ char *wanted = path ? xstrdup(path) : default_path();
+	int r = fs_mkdir_parents(AT_FDCWD, wanted, 0755);
 
 	if (r < 0)
-		return error_set_errno(error, r, "cache %s", wanted ? wanted : "");
+		return error_set_errno(error, r, "cache %s", wanted);
 	cache.path = realpath(wanted, NULL);
 	cache.fd = cache.path ? open(cache.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
 	if (cache.fd < 0)
 		return error_set_errno(error, -errno, "cache %s", wanted);
+	r = take_over_outputs(&cache);
 	for (size_t i = 0; i < ARRAY_SIZE(folders) && r == 0; i++)
 		r = fs_mkdir_parents(cache.fd, folders[i], 0755);
 	if (r < 0)
@@ -46,6 +64,14 @@ int cache_open(const char *path, struct cache *ret, struct error *error)
 	*ret = cache;
 	cache = (struct cache){ .fd = -1, .run_lock_fd = -1 };
 	return 0;
+}
+
+bool cache_is_there(const char *path)
+{
+	_cleanup_free_ char *outputs = xasprintf("%s/" OUTPUTS, path);
+	_cleanup_free_ char *old = xasprintf("%s/" OLD_OUTPUTS, path);
+
+	return fs_exists(AT_FDCWD, outputs) || fs_exists(AT_FDCWD, old);
 }
 
 void cache_close(struct cache *cache)
@@ -57,7 +83,7 @@ void cache_close(struct cache *cache)
 	*cache = (struct cache){ .fd = -1, .run_lock_fd = -1 };
 }
 
-/* A run holds a lock on its folder while it lives: one that can be locked belongs to nobody. */
+/* A run holds a lock on its folder while it lives: one that can be locked is a dead run's. */
 static void sweep_dead_runs(const struct cache *cache, void (*clear)(const char *run_path))
 {
 	_cleanup_strv_ struct strv names = { 0 };
@@ -65,12 +91,9 @@ static void sweep_dead_runs(const struct cache *cache, void (*clear)(const char 
 	if (fs_list(cache->fd, "runs", &names) < 0)
 		return;
 	for (size_t i = 0; i < names.count; i++) {
-		_cleanup_free_ char *path = NULL;
-		_cleanup_close_ int fd = -1;
+		_cleanup_free_ char *path = xasprintf("%s/runs/%s", cache->path, names.items[i]);
+		_cleanup_close_ int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
-		if (asprintf(&path, "%s/runs/%s", cache->path, names.items[i]) < 0)
-			return;
-		fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 		if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0)
 			continue;
 		clear(path);
@@ -93,11 +116,9 @@ static bool is_same_folder(const char *path, int fd)
  */
 static int make_run_folder(const struct cache *cache, char **ret_path, int *ret_fd)
 {
-	_cleanup_free_ char *path = NULL;
+	_cleanup_free_ char *path = xasprintf("%s/runs/%d-XXXXXX", cache->path, (int) getpid());
 	_cleanup_close_ int fd = -1;
 
-	if (asprintf(&path, "%s/runs/%d-XXXXXX", cache->path, (int) getpid()) < 0)
-		return -ENOMEM;
 	if (!mkdtemp(path))
 		return -errno;
 	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -135,28 +156,19 @@ void cache_end_run(struct cache *cache)
 
 char *cache_output_path(const struct cache *cache, const char *name, const char *key)
 {
-	char *path;
-
-	return asprintf(&path, "%s/arrows/%s-%.*s", cache->path, name, KEY_IN_NAME, key) < 0 ? NULL
-											     : path;
+	return xasprintf("%s/" OUTPUTS "/%s-%.*s", cache->path, name, KEY_IN_NAME, key);
 }
 
 char *cache_log_path(const struct cache *cache, const char *name, const char *key)
 {
-	char *path;
-
-	return asprintf(&path, "%s/logs/%s-%.*s.log", cache->path, name, KEY_IN_NAME, key) < 0
-		       ? NULL
-		       : path;
+	return xasprintf("%s/logs/%s-%.*s.log", cache->path, name, KEY_IN_NAME, key);
 }
 
 int cache_lock(const struct cache *cache, const char *name, const char *key, int *ret_fd)
 {
-	_cleanup_free_ char *path = NULL;
+	_cleanup_free_ char *path = xasprintf("locks/%s-%.*s", name, KEY_IN_NAME, key);
 	_cleanup_close_ int fd = -1;
 
-	if (asprintf(&path, "locks/%s-%.*s", name, KEY_IN_NAME, key) < 0)
-		return -ENOMEM;
 	fd = openat(cache->fd, path, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
 	if (fd < 0)
 		return -errno;
@@ -182,35 +194,27 @@ bool cache_use(const struct cache *cache, const char *output_path)
 
 int cache_refreshed(const struct cache *cache, const char *os, char **ret_stamp)
 {
-	_cleanup_free_ char *path = NULL;
-	int r;
+	_cleanup_free_ char *path = xasprintf("refreshed/%s", os);
+	int r = fs_read_line(cache->fd, path, ret_stamp);
 
-	if (asprintf(&path, "refreshed/%s", os) < 0)
-		return -ENOMEM;
-	r = fs_read_line(cache->fd, path, ret_stamp);
 	if (r != -ENOENT)
 		return r;
-	*ret_stamp = strdup("");
-	return *ret_stamp ? 0 : -ENOMEM;
+	*ret_stamp = xstrdup("");
+	return 0;
 }
 
 int cache_set_refreshed(const struct cache *cache, const char *os, const char *stamp)
 {
-	_cleanup_free_ char *path = NULL;
+	_cleanup_free_ char *path = xasprintf("refreshed/%s", os);
 
-	if (asprintf(&path, "refreshed/%s", os) < 0)
-		return -ENOMEM;
 	return fs_write_atomic(cache->fd, path, stamp, strlen(stamp), 0644);
 }
 
 int cache_new_folder(const struct cache *cache, const char *name, char **ret_path)
 {
-	_cleanup_free_ char *path = NULL;
-	int r;
+	_cleanup_free_ char *path = xasprintf("%s/%s", cache->run_path, name);
+	int r = fs_remove_tree(AT_FDCWD, path);
 
-	if (asprintf(&path, "%s/%s", cache->run_path, name) < 0)
-		return -ENOMEM;
-	r = fs_remove_tree(AT_FDCWD, path);
 	if (r == 0)
 		r = fs_mkdir_parents(AT_FDCWD, path, 0755);
 	if (r == 0)
@@ -220,10 +224,9 @@ int cache_new_folder(const struct cache *cache, const char *name, char **ret_pat
 
 int cache_set_aside(const struct cache *cache, const char *output_path)
 {
-	_cleanup_free_ char *path = NULL;
+	_cleanup_free_ char *path =
+		xasprintf("%s/replaced-%s", cache->run_path, strrchr(output_path, '/') + 1);
 
-	if (asprintf(&path, "%s/replaced-%s", cache->run_path, strrchr(output_path, '/') + 1) < 0)
-		return -ENOMEM;
 	return rename(output_path, path) < 0 && errno != ENOENT ? -errno : 0;
 }
 
@@ -239,10 +242,9 @@ int cache_keep(const struct cache *cache, const char *folder, const char *output
 
 char *cache_keep_failed(const struct cache *cache, const char *folder, const char *name)
 {
-	_cleanup_free_ char *path = NULL;
+	_cleanup_free_ char *path = xasprintf("%s/failed/%s", cache->path, name);
 
-	if (asprintf(&path, "%s/failed/%s", cache->path, name) < 0 ||
-		fs_remove_tree(AT_FDCWD, path) < 0 || rename(folder, path) < 0)
+	if (fs_remove_tree(AT_FDCWD, path) < 0 || rename(folder, path) < 0)
 		return NULL;
 	return TAKE_PTR(path);
 }

@@ -15,6 +15,8 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stdint.h>
+#include <time.h>
 
 #include "common/error.h"
 #include "common/hash.h"
@@ -33,6 +35,9 @@ struct cache {
 int cache_open(const char *path, struct cache *ret, struct error *error) _must_check_;
 void cache_close(struct cache *cache);
 
+/* Is there a cache in the folder @path? None is made. */
+bool cache_is_there(const char *path);
+
 /*
  * Makes this run's own folder, with a name that no other run has, also none in another container
  * that shares the cache. Folders of runs that were killed are removed, after @clear has had them.
@@ -42,7 +47,7 @@ int cache_start_run(
 /* Removes this run's folder. */
 void cache_end_run(struct cache *cache);
 
-/* "<cache>/stages/<name>-<key>", freed by the caller; NULL without memory. */
+/* "<cache>/stages/<name>-<key>", freed by the caller. */
 char *cache_output_path(const struct cache *cache, const char *name, const char *key);
 char *cache_log_path(const struct cache *cache, const char *name, const char *key);
 
@@ -78,3 +83,88 @@ int cache_keep(const struct cache *cache, const char *folder, const char *output
 
 /* Moves a work folder to failed/<name>, replacing the one before. The path, or NULL. */
 char *cache_keep_failed(const struct cache *cache, const char *folder, const char *name);
+
+/* ---- entries.c: what lies in a cache, entry by entry, for `slipway cache` */
+
+enum cache_kind {
+	CACHE_DOWNLOAD, /* whole and right when it came */
+	CACHE_PARTIAL,  /* what has come of one */
+	CACHE_DAMAGED,  /* set aside */
+	CACHE_OUTPUT,   /* of a stage */
+	CACHE_LIST,     /* digest of a package list */
+	CACHE_LOG,
+	CACHE_FAILED, /* work folder of a failure */
+	CACHE_KIND_COUNT,
+};
+
+struct cache_entry {
+	enum cache_kind kind;
+	char *path;          /* below the cache */
+	char *name;          /* of a download's package, or of an output's image; NULL: not known */
+	bool has_driver;     /* the output is a driver image: pruning leaves that in the storage */
+	uint64_t size_bytes; /* on disk; what several entries share is split between them */
+	time_t used_s;       /* last time, since the epoch */
+};
+
+struct cache_entries {
+	struct cache_entry *items; /* sorted by kind, then path */
+	size_t count;
+};
+
+/* Lists all. The caller frees them. */
+int cache_entries_read(
+	const struct cache *cache, struct cache_entries *ret, struct error *error) _must_check_;
+void cache_entries_free(struct cache_entries *entries);
+
+/* Remembers the name of what lies under a digest, for people; without it nothing is lost. */
+void cache_name_download(const struct cache *cache, const char *sha256, const char *name);
+
+/* "download", "output" … */
+const char *cache_kind_text(enum cache_kind kind);
+
+/*
+ * What `slipway cache prune` removes: entries by age or until the rest fits, and with an output the
+ * image in the local storage that it stands for. Nothing that a living run has used goes.
+ */
+struct cache_prune_request {
+	bool all;
+	bool by_age;
+	time_t age_s; /* unused for longer */
+	bool by_size;
+	uint64_t keep_bytes; /* the longest unused go until no more than this is left */
+	bool dry_run;
+};
+
+struct cache_prune_result {
+	size_t removed;
+	uint64_t removed_bytes;
+	size_t in_use; /* would have gone, had no living run used them */
+};
+
+struct cache_prune_listener {
+	void (*on_entry)(void *context, const struct cache_entry *entry);
+	void (*on_image)(void *context, const char *name);
+	void *context;
+};
+
+int cache_prune(const struct cache *cache, const struct cache_prune_request *request,
+	const struct cache_prune_listener *listener, struct cache_prune_result *ret,
+	struct error *error) _must_check_;
+
+struct cache_verify_result {
+	size_t checked;
+	uint64_t checked_bytes;
+	size_t damaged;
+	size_t in_use;    /* of these: outputs that stay, for a living run may be reading them */
+	size_t unchecked; /* nothing beside them says what they were: outputs that are no image … */
+};
+
+/*
+ * Hashes every download, and every blob of the images' archives (OCI image layout: named by their
+ * SHA-256). Damaged ones are moved out of the way, so that the next run fetches or makes them
+ * again, and reported to @on_damaged with what is wrong. An output that a living run may have used
+ * stays where it is.
+ */
+int cache_verify(const struct cache *cache,
+	void (*on_damaged)(void *context, const struct cache_entry *entry, const char *what),
+	void *context, struct cache_verify_result *ret, struct error *error) _must_check_;

@@ -2,7 +2,7 @@
 /*
  * Several GPU images as one: their kernels side by side, and of one kernel with several OFEDs the
  * nvidia-peermem of each (KERNEL_FACTS_PEERMEM in module/kernel_facts.h). The first image is what
- * the new one starts from: the others give it a layer of modules, so that whoever has the first has
+ * the new one starts from: the others give it a layer of modules, so that who has the first has
  * most of it.
  */
 #pragma once
@@ -59,37 +59,26 @@ struct combine {
 	const char *output; /* as build --output has it */
 };
 
-/* combine_input.c: unpacks what is wanted of the image and reads what it says. -EINVAL for another
- * than a GPU image of ours. */
+/* Unpacks what is wanted of the image and reads what it says. -EINVAL for another than a GPU image
+ * of ours. */
 int combine_input_open(
 	struct combine_input *input, struct context *context, struct error *error) _must_check_;
-void combine_input_close(struct combine_input *input);
 /* A value of a kernel's image.conf, or of the whole image's where @krel is NULL; "" for none. */
 void combine_input_value(const struct combine_input *input, const char *krel, const char *key,
 	char *value, size_t size);
 
 /*
- * combine_kernels.c: which kernels there are, with the nvidia-peermems of each. -EINVAL for images
- * that do not go together: another driver version, another distribution, other modules for the same
- * kernel.
+ * Which kernels there are, with the nvidia-peermems of each. -EINVAL for images that do not go
+ * together: another driver version, another distribution, other modules for the same kernel.
  */
 int combine_kernels(struct combine *combine, struct error *error) _must_check_;
-/* combine_peermem.c: appends those that @input has for the kernel, one of each interface. */
-int combine_add_peermems(struct combine *combine, struct combine_kernel *kernel,
-	const struct combine_input *input, struct error *error) _must_check_;
 void combine_close(struct combine *combine);
 
-/* combine_root.c: the layer on top of the first image. */
-int combine_stage(const struct combine *combine, int root_fd, struct error *error) _must_check_;
-/* The worst verdict of all kernels. */
-const char *combine_proof(const struct combine *combine);
+/* Makes the image and puts it where combine->output says. The caller frees @ret. */
+int combine_make(struct combine *combine, struct image *ret, bool *ret_changed,
+	struct error *error) _must_check_;
 
-/* combine_report.c: what images.json and --json say. The caller puts it; NULL without memory. */
+/* What images.json and --json say. The caller puts it. */
 json_object *combine_to_json(const struct combine *combine, const struct image *image);
 /* The same for people: the image, its kernels, and what to do with it. */
 void combine_say(const struct combine *combine, const struct image *image);
-
-/* combine_image.c: makes the image and puts it where combine->output says. The caller frees @ret.
- */
-int combine_make(struct combine *combine, struct image *ret, bool *ret_changed,
-	struct error *error) _must_check_;

@@ -1,102 +1,280 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Lines become findings: the fields of a message, whose its symbol is, and what belongs together.
+ */
 #include "cli/explain/explain.h"
 
 #include <ctype.h>
 #include <string.h>
 
-#include "cli/explain/explain_match.h"
-#include "cli/explain/explain_owner.h"
+#include "common/xalloc.h"
 
-const char *explain_remedy_for(enum explain_input input)
+/* --- messages --- */
+
+/* May a field of this name hold this character? The first letter of the name tells its kind. */
+static bool allows(const char *name, char c)
 {
-	switch (input) {
-	case EXPLAIN_OFED:
-		return "build with --ofed set to the OFED that is loaded on the node, and load "
-		       "that one first; after another OFED was loaded, build the GPU image again "
-		       "too";
-	case EXPLAIN_COMPILER:
-		return "build with the compiler that built the kernel: slipway build takes it from "
-		       "the kernel's configuration";
-	case EXPLAIN_LICENCE:
-		return "use a driver source whose licence the kernel takes for its GPL-only "
-		       "symbols: the open kernel modules (--nvidia with an open source)";
-	case EXPLAIN_SIGNATURE:
-		return "sign it with slipway sign (--replace where it is signed already), with the "
-		       "key of a certificate that this kernel trusts: docs/signing.md";
-	case EXPLAIN_ARCH:
-		return "rebuild with --arch set to what uname -m prints on the node";
-	case EXPLAIN_FILE:
-		return "fetch or build the image again; compare the file's sum with the one in the "
-		       "image";
-	case EXPLAIN_NVIDIA:
-		return "build all modules of the driver from one --nvidia source, and unload those "
-		       "of another version first";
-	default:
-		return "rebuild with --kernel set to what uname -r prints on the node; a symbol of "
-		       "a module needs that module loaded first";
+	unsigned char byte = (unsigned char) c;
+
+	if (!c)
+		return false;
+	switch (*name) {
+	case 'm': /* module */
+		return isalnum(byte) || strchr("_-", c);
+	case 's': /* symbol */
+		return isalnum(byte) || strchr("_.$", c);
+	case 'n': /* number */
+		return isdigit(byte) || c == '-';
+	case 't': /* text */
+		return c != '\n';
+	default: /* word */
+		return !isspace(byte);
 	}
 }
 
-static void finding_free(struct explain_finding *finding)
+static bool match_here(const char *pattern, const char *line, struct explain_fields *fields)
 {
-	free(finding->module);
-	strv_free(&finding->symbols);
-	strv_free(&finding->lines);
-	free(finding->because);
-	free(finding->remedy);
-	strv_free(&finding->evidence);
+	for (fields->count = 0;;) {
+		size_t literal = strcspn(pattern, "{\n");
+		struct explain_field field;
+
+		if (strncasecmp(line, pattern, literal) != 0)
+			return false;
+		line += literal;
+		pattern += literal;
+		if (*pattern != '{')
+			return true;
+		field.name = pattern + 1;
+		field.name_size = strcspn(field.name, "}");
+		field.value = line;
+		pattern = field.name + field.name_size + 1;
+		/* A field goes to the next literal, or as far as its kind allows. */
+		literal = strcspn(pattern, "{\n");
+		while (allows(field.name, *line) &&
+			!(literal && line > field.value &&
+				strncasecmp(line, pattern, literal) == 0))
+			line++;
+		field.size = (size_t) (line - field.value);
+		if (field.size == 0 || fields->count == EXPLAIN_FIELDS)
+			return false;
+		fields->items[fields->count++] = field;
+	}
 }
+
+/* A word may start there. Not after a dot or a slash: "x.ko: Unknown…" is not of a module "ko". */
+bool explain_match(const char *pattern, const char *line, struct explain_fields *ret)
+{
+	for (size_t i = 0; line[i]; i++)
+		if ((i == 0 || strchr(" \t]>;:'\"(", line[i - 1])) &&
+			match_here(pattern, line + i, ret))
+			return true;
+	return false;
+}
+
+static const struct explain_field *find_field(
+	const struct explain_fields *fields, const char *name, size_t size)
+{
+	for (size_t i = 0; i < fields->count; i++)
+		if (fields->items[i].name_size == size &&
+			strncmp(fields->items[i].name, name, size) == 0)
+			return &fields->items[i];
+	return NULL;
+}
+
+const struct explain_field *explain_field(const struct explain_fields *fields, const char *name)
+{
+	return find_field(fields, name, strlen(name));
+}
+
+char *explain_fill(const char *text, const struct explain_fields *fields)
+{
+	char *filled = NULL;
+	size_t size = 0;
+	FILE *out = open_memstream(&filled, &size);
+
+	if (!out)
+		out_of_memory();
+	while (*text) {
+		size_t literal = strcspn(text, "{");
+		const struct explain_field *field;
+
+		(void) fwrite(text, 1, literal, out);
+		text += literal;
+		if (!*text)
+			break;
+		literal = strcspn(text, "}");
+		field = find_field(fields, text + 1, literal - 1);
+		(void) fprintf(
+			out, "%.*s", field ? (int) field->size : 2, field ? field->value : "it");
+		text += literal + 1;
+	}
+	if (fclose(out) != 0)
+		out_of_memory();
+	return filled;
+}
+
+/* As the kernel has a module's name. */
+static void dashes_to_underscores(char *name)
+{
+	while ((name = strchr(name, '-')))
+		*name = '_';
+}
+
+bool explain_loader_module(const char *line, char *name, size_t size)
+{
+	static const char *const patterns[] = { "could not insert module {word}: ",
+		"could not insert '{word}': ", "could not insert {word}: ",
+		"can't insert '{word}': ", "can't insert {word}: ", "can't load module {word} (" };
+	struct explain_fields fields = { 0 };
+
+	for (size_t i = 0; i < ARRAY_SIZE(patterns); i++) {
+		const char *start, *end;
+		size_t length = 0;
+
+		if (!explain_match(patterns[i], line, &fields))
+			continue;
+		/* "/x/nvidia-uvm.ko.xz" is nvidia_uvm. */
+		start = fields.items[0].value;
+		end = start + fields.items[0].size;
+		for (const char *c = start; c < end; c++)
+			if (*c == '/')
+				start = c + 1;
+		while (start + length < end && allows("module", start[length]))
+			length++;
+		(void) snprintf(name, size, "%.*s", (int) length, start);
+		dashes_to_underscores(name);
+		return true;
+	}
+	return false;
+}
+
+/* --- whose a symbol is --- */
+
+/* By the beginning of a symbol's or a module's name. */
+static enum explain_input guess(const char *name)
+{
+	static const struct {
+		const char *prefix;
+		enum explain_input input;
+	} owners[] = {
+		{ "nvidia", EXPLAIN_NVIDIA },
+		{ "nvUvm", EXPLAIN_NVIDIA },
+		{ "nvKms", EXPLAIN_NVIDIA },
+		{ "ib_", EXPLAIN_OFED },
+		{ "ibnl_", EXPLAIN_OFED },
+		{ "rdma_", EXPLAIN_OFED },
+		{ "rdmacg_", EXPLAIN_OFED },
+		{ "iw_", EXPLAIN_OFED },
+		{ "mlx", EXPLAIN_OFED },
+		{ "uverbs_", EXPLAIN_OFED },
+		{ "_uverbs_", EXPLAIN_OFED },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(owners); i++)
+		if (strncmp(owners[i].prefix, name, strlen(owners[i].prefix)) == 0)
+			return owners[i].input;
+	return EXPLAIN_KERNEL;
+}
+
+enum explain_input explain_source_of(const char *module)
+{
+	return guess(module) == EXPLAIN_OFED ? EXPLAIN_OFED : EXPLAIN_NVIDIA;
+}
+
+enum explain_fit explain_kernel_fit(const struct elf_module *module, const struct symvers *symvers)
+{
+	enum explain_fit fit = EXPLAIN_FIT_UNKNOWN;
+	size_t count;
+	const struct elf_symbol_version *versions = elf_module_versions(module, &count);
+
+	for (size_t i = 0; i < count; i++) {
+		const struct symvers_entry *entry = symvers_find(symvers, versions[i].name);
+
+		if (!entry || strcmp(entry->module, "vmlinux") != 0 || !entry->has_crc)
+			continue;
+		if (entry->crc != versions[i].crc)
+			return EXPLAIN_FITS_NOT;
+		fit = EXPLAIN_FITS;
+	}
+	return fit;
+}
+
+static enum explain_input guess_exporter(const struct symvers_entry *entry)
+{
+	char exporter[EXPLAIN_NAME_SIZE];
+
+	symvers_module_name(entry, exporter, sizeof(exporter));
+	return guess(exporter);
+}
+
+struct explain_owner explain_find_owner(
+	const struct explain_files *files, const struct elf_module *module, const char *symbol)
+{
+	const char *depends = module ? elf_module_info(module, "depends") : NULL;
+	const struct symvers_entry *entry;
+	struct explain_owner owner = { .input = EXPLAIN_KERNEL };
+	enum explain_fit fit;
+
+	entry = files && files->with ? symvers_find(files->with, symbol) : NULL;
+	if (entry) {
+		owner.input =
+			guess_exporter(entry) == EXPLAIN_NVIDIA ? EXPLAIN_NVIDIA : EXPLAIN_OFED;
+		return owner;
+	}
+	entry = files && files->symvers ? symvers_find(files->symvers, symbol) : NULL;
+	if (entry) {
+		owner.input = guess_exporter(entry);
+		if (owner.input == EXPLAIN_KERNEL)
+			return owner;
+		/*
+		 * The kernel's own tree has the exporter, but an OFED replaces such modules: which
+		 * of the two was wrong shows in whether the module fits the rest of that kernel.
+		 */
+		fit = module ? explain_kernel_fit(module, files->symvers) : EXPLAIN_FIT_UNKNOWN;
+		if (fit == EXPLAIN_FITS_NOT)
+			owner.input = EXPLAIN_KERNEL;
+		owner.guessed = fit == EXPLAIN_FIT_UNKNOWN;
+		return owner;
+	}
+	/*
+	 * module_layout is no function but the layout of struct module, which the headers decide.
+	 * And modpost wrote down whose symbols a module uses: no module's means vmlinux's.
+	 */
+	if (strcmp(symbol, "module_layout") == 0 || (depends && !*depends))
+		return owner;
+	return (struct explain_owner){ .input = guess(symbol), .guessed = true };
+}
+
+/* --- findings --- */
 
 void explain_free(struct explanation *explanation)
-{
-	for (size_t i = 0; i < explanation->count; i++)
-		finding_free(&explanation->items[i]);
-	free(explanation->items);
-	*explanation = (struct explanation){ 0 };
-}
-
-/* Findings of one cause in one module are one, whichever symbols they name. */
-static struct explain_finding *find_same(struct explanation *explanation,
-	const struct explain_entry *entry, enum explain_input input, const char *module)
 {
 	for (size_t i = 0; i < explanation->count; i++) {
 		struct explain_finding *finding = &explanation->items[i];
 
-		if (strcmp(finding->entry->id, entry->id) == 0 && finding->input == input &&
-			strcmp(finding->module, module) == 0)
-			return finding;
+		free(finding->module);
+		strv_free(&finding->symbols);
+		strv_free(&finding->lines);
+		free(finding->because);
+		free(finding->remedy);
+		strv_free(&finding->evidence);
 	}
-	return NULL;
-}
-
-static struct explain_finding *append(struct explanation *explanation)
-{
-	struct explain_finding *items = reallocarray(
-		explanation->items, explanation->count + 1, sizeof(*explanation->items));
-
-	if (!items)
-		return NULL;
-	explanation->items = items;
-	items[explanation->count] = (struct explain_finding){ 0 };
-	return &items[explanation->count++];
+	free(explanation->items);
+	*explanation = (struct explanation){ 0 };
 }
 
 /* The next word of a vermagic, which is moved past it; its size. */
 static size_t next_word(const char **text, const char *end, const char **ret_word)
 {
-	size_t size = 0;
-
 	while (*text < end && **text == ' ')
 		(*text)++;
 	*ret_word = *text;
-	while (*text + size < end && (*text)[size] != ' ')
-		size++;
-	*text += size;
-	return size;
+	while (*text < end && **text != ' ')
+		(*text)++;
+	return (size_t) (*text - *ret_word);
 }
 
 /* Two vermagics are long and alike: which part differs is the news. */
-static int compare_vermagic(struct explain_finding *finding, const struct explain_field *built,
+static void compare_vermagic(struct explain_finding *finding, const struct explain_field *built,
 	const struct explain_field *running)
 {
 	const char *left = built->value, *right = running->value, *left_word, *right_word;
@@ -105,207 +283,174 @@ static int compare_vermagic(struct explain_finding *finding, const struct explai
 	do {
 		left_size = next_word(&left, built->value + built->size, &left_word);
 		right_size = next_word(&right, running->value + running->size, &right_word);
-		if (left_size != right_size || strncmp(left_word, right_word, left_size) != 0)
-			return strv_pushf(&finding->evidence,
-				"%s: \"%.*s\" when it was compiled, \"%.*s\" in the kernel",
-				left_word == built->value ? "another release"
-							  : "another configuration",
-				(int) left_size, left_word, (int) right_size, right_word);
+		if (left_size == right_size && strncmp(left_word, right_word, left_size) == 0)
+			continue;
+		xstrv_pushf(&finding->evidence,
+			"%s: \"%.*s\" when it was compiled, \"%.*s\" in the kernel",
+			left_word == built->value ? "another release" : "another configuration",
+			(int) left_size, left_word, (int) right_size, right_word);
+		return;
 	} while (left_size);
-	return 0;
 }
 
-static int fill_finding(struct explain_finding *finding, const struct explain_entry *entry,
-	enum explain_input input, const char *module, const struct explain_fields *fields)
+/* Findings of one cause in one module are one, whichever symbols they name. */
+static struct explain_finding *find_or_add(struct explanation *explanation,
+	const struct explain_cause *cause, enum explain_input input, const char *module,
+	const struct explain_fields *fields)
 {
-	struct explain_fields with_owner = *fields;
-	const char *owner = explain_remedy_for(input);
+	const char *owner = explain_input_remedy(input);
 	const struct explain_field *built = explain_field(fields, "text1");
 	const struct explain_field *running = explain_field(fields, "text2");
+	struct explain_fields with_owner = *fields;
+	struct explain_finding *finding;
 
+	for (size_t i = 0; i < explanation->count; i++) {
+		finding = &explanation->items[i];
+		if (strcmp(finding->cause->id, cause->id) == 0 && finding->input == input &&
+			strcmp(finding->module, module) == 0)
+			return finding;
+	}
 	if (with_owner.count < EXPLAIN_FIELDS)
 		with_owner.items[with_owner.count++] =
 			(struct explain_field){ "owner", strlen("owner"), owner, strlen(owner) };
-	finding->entry = entry;
-	finding->input = input;
-	finding->module = strdup(module);
-	finding->because = explain_fill(entry->because, fields);
-	finding->remedy = explain_fill(entry->remedy ? entry->remedy : "{owner}", &with_owner);
-	if (!finding->module || !finding->because || !finding->remedy)
-		return -ENOMEM;
-	return built && running ? compare_vermagic(finding, built, running) : 0;
+	explanation->items = xreallocarray(
+		explanation->items, explanation->count + 1, sizeof(*explanation->items));
+	finding = &explanation->items[explanation->count++];
+	*finding = (struct explain_finding){
+		.cause = cause,
+		.input = input,
+		.module = xstrdup(module),
+		.because = explain_fill(cause->because, fields),
+		.remedy = explain_fill(cause->remedy ? cause->remedy : "{owner}", &with_owner),
+	};
+	if (built && running)
+		compare_vermagic(finding, built, running);
+	return finding;
 }
 
-static void take_module(const struct explain_fields *fields, const char *line, char *name)
-{
-	const struct explain_field *field = explain_field(fields, "module");
-
-	name[0] = '\0';
-	if (field) {
-		(void) snprintf(name, EXPLAIN_NAME_SIZE, "%.*s", (int) field->size, field->value);
-		for (char *dash = name; (dash = strchr(dash, '-'));)
-			*dash = '_';
-	} else {
-		(void) explain_loader_module(line, name, EXPLAIN_NAME_SIZE);
-	}
-}
-
-/* Where the line is about another module than the one at hand, that one says nothing here. */
-static void find_owner(const struct explain_witness *witness, const char *module,
-	const char *symbol, struct explain_owner *owner)
-{
-	struct explain_witness about = { 0 };
-	const char *own;
-
-	if (witness)
-		about = *witness;
-	own = about.module ? elf_module_name(about.module) : NULL;
-	if (own && *module && strcmp(own, module) != 0)
-		about.module = NULL;
-	explain_owner_find(&about, symbol, owner);
-}
-
-static int add(struct explanation *explanation, const struct explain_entry *entry,
+static void add(struct explanation *explanation, const struct explain_cause *cause,
 	const struct explain_fields *fields, const char *line)
 {
+	const struct explain_files *files = explanation->files;
+	const struct elf_module *given = files ? files->module : NULL;
+	const char *own = given ? elf_module_name(given) : NULL;
 	const struct explain_field *symbol = explain_field(fields, "symbol");
-	struct explain_owner owner = { .input = entry->input };
+	const struct explain_field *field = explain_field(fields, "module");
+	struct explain_owner owner = { .input = cause->input };
 	struct explain_finding *finding;
-	char module[EXPLAIN_NAME_SIZE];
-	char name[EXPLAIN_NAME_SIZE] = "";
-	int r = 0;
+	char module[EXPLAIN_NAME_SIZE] = "", name[EXPLAIN_NAME_SIZE] = "";
 
+	if (field) {
+		(void) snprintf(module, sizeof(module), "%.*s", (int) field->size, field->value);
+		dashes_to_underscores(module);
+	} else {
+		(void) explain_loader_module(line, module, sizeof(module));
+	}
 	if (symbol)
 		(void) snprintf(name, sizeof(name), "%.*s", (int) symbol->size, symbol->value);
-	take_module(fields, line, module);
-	if (entry->input == EXPLAIN_SYMBOL && symbol)
-		find_owner(explanation->witness, module, name, &owner);
-	finding = find_same(explanation, entry, owner.input, module);
-	if (!finding) {
-		finding = append(explanation);
-		r = finding ? fill_finding(finding, entry, owner.input, module, fields) : -ENOMEM;
-	}
-	if (r == 0)
-		finding->guessed |= owner.guessed;
-	if (r == 0 && *name)
-		r = strv_push_unique(&finding->symbols, name);
-	return r < 0 ? r : strv_push(&finding->lines, line);
+	/* Where the line is about another module, the one that was given says nothing here. */
+	if (cause->input == EXPLAIN_SYMBOL && symbol)
+		owner = explain_find_owner(
+			files, own && *module && strcmp(own, module) != 0 ? NULL : given, name);
+	finding = find_or_add(explanation, cause, owner.input, module, fields);
+	finding->guessed |= owner.guessed;
+	if (*name)
+		xstrv_push_unique(&finding->symbols, name);
+	xstrv_push(&finding->lines, line);
 }
 
 /* An errno's text stands in many lines of a kernel's log that no module's loading is about. */
 static bool is_result_line(const char *line)
 {
+	const char *start = line + strspn(line, " \t");
 	char name[EXPLAIN_NAME_SIZE];
 
-	return !explain_is_kernel_line(line) || explain_loader_module(line, name, sizeof(name));
+	return (*start != '[' && *start != '<' && !strstr(line, " kernel: ")) ||
+	       explain_loader_module(line, name, sizeof(name));
 }
 
-/* Who copies a message may leave the module in front of it behind. */
-static bool match_half(
-	const struct explain_entry *entry, const char *line, struct explain_fields *ret)
+/* Who copies a message may leave the module in front of it behind: @half. */
+static bool match_cause(
+	const struct explain_cause *cause, bool half, const char *line, struct explain_fields *ret)
 {
 	static const char front[] = "{module}: ";
-	const struct explain_field *symbol;
+	const char *next = cause->patterns;
 
-	if (strncmp(entry->pattern, front, strlen(front)) != 0 ||
-		!explain_match(entry->pattern + strlen(front), line, ret))
-		return false;
-	symbol = explain_field(ret, "symbol");
-	return !symbol || isalpha((unsigned char) *symbol->value) || strchr("_.", *symbol->value);
+	while (*next) {
+		const char *pattern = next;
+		const struct explain_field *symbol;
+
+		next += strcspn(next, "\n");
+		next += *next == '\n';
+		if (half && strncmp(pattern, front, strlen(front)) != 0)
+			continue;
+		if (!explain_match(pattern + (half ? strlen(front) : 0), line, ret))
+			continue;
+		symbol = explain_field(ret, "symbol");
+		if (!half || !symbol || isalpha((unsigned char) *symbol->value) ||
+			strchr("_.", *symbol->value))
+			return true;
+	}
+	return false;
 }
 
-int explain_add_line(struct explanation *explanation, const char *line)
+void explain_add_line(struct explanation *explanation, const char *line)
 {
 	struct explain_fields fields;
 
 	if (line[strspn(line, " \t\r")] == '\0')
-		return 0;
+		return;
 	explanation->lines++;
-	for (size_t i = 0; i < explain_table_count; i++) {
-		const struct explain_entry *entry = &explain_table[i];
+	for (int half = 0; half < 2; half++)
+		for (size_t i = 0; i < explain_cause_count; i++) {
+			const struct explain_cause *cause = &explain_causes[i];
 
-		if (entry->rank == EXPLAIN_RESULT && !is_result_line(line))
-			continue;
-		if (explain_match(entry->pattern, line, &fields))
-			return add(explanation, entry, &fields, line);
-	}
-	for (size_t i = 0; i < explain_table_count; i++)
-		if (match_half(&explain_table[i], line, &fields))
-			return add(explanation, &explain_table[i], &fields, line);
+			if (!half && cause->rank == EXPLAIN_RESULT && !is_result_line(line))
+				continue;
+			if (match_cause(cause, half, line, &fields)) {
+				add(explanation, cause, &fields, line);
+				return;
+			}
+		}
 	explanation->unknown++;
-	return 0;
-}
-
-static bool has_all(const struct strv *list, const struct strv *wanted)
-{
-	for (size_t i = 0; i < wanted->count; i++)
-		if (!strv_contains(list, wanted->items[i]))
-			return false;
-	return true;
-}
-
-/* The part of an id before '-': what the message is about. */
-static bool same_family(const struct explain_finding *one, const struct explain_finding *other)
-{
-	size_t length = strcspn(one->entry->id, "-");
-
-	return strncmp(one->entry->id, other->entry->id, length) == 0 &&
-	       strcspn(other->entry->id, "-") == length;
-}
-
-static bool same_module(const struct explain_finding *one, const struct explain_finding *other)
-{
-	return !*one->module || !*other->module || strcmp(one->module, other->module) == 0;
 }
 
 /* Is @less another line of what @more explains? */
 static bool belongs(const struct explain_finding *less, const struct explain_finding *more)
 {
-	if (less->entry->rank >= more->entry->rank || !same_module(less, more))
+	size_t family = strcspn(less->cause->id, "-"); /* what the message is about */
+
+	if (less->cause->rank >= more->cause->rank ||
+		(*less->module && *more->module && strcmp(less->module, more->module) != 0))
 		return false;
-	if (less->entry->rank == EXPLAIN_RESULT)
+	if (less->cause->rank == EXPLAIN_RESULT)
 		return true;
-	if (less->symbols.count)
-		return has_all(&more->symbols, &less->symbols);
-	return same_family(less, more);
-}
-
-static void join(struct explain_finding *less, struct explain_finding *more)
-{
-	for (size_t i = 0; i < less->lines.count; i++)
-		if (strv_push(&more->lines, less->lines.items[i]) < 0)
-			return;
-	less->joined = true;
-}
-
-static int compare_findings(const void *a, const void *b)
-{
-	const struct explain_finding *left = a, *right = b;
-
-	if (left->entry->rank != right->entry->rank)
-		return left->entry->rank > right->entry->rank ? -1 : 1;
-	return 0;
-}
-
-/* Few findings: a stable sort by insertion keeps those of one rank in the order of the lines. */
-static void sort_by_rank(struct explanation *explanation)
-{
-	for (size_t i = 1; i < explanation->count; i++) {
-		struct explain_finding moving = explanation->items[i];
-		size_t j = i;
-
-		for (; j && compare_findings(&explanation->items[j - 1], &moving) > 0; j--)
-			explanation->items[j] = explanation->items[j - 1];
-		explanation->items[j] = moving;
-	}
+	for (size_t i = 0; i < less->symbols.count; i++)
+		if (!strv_contains(&more->symbols, less->symbols.items[i]))
+			return false;
+	return less->symbols.count || (strncmp(less->cause->id, more->cause->id, family) == 0 &&
+					      strcspn(more->cause->id, "-") == family);
 }
 
 void explain_finish(struct explanation *explanation)
 {
-	sort_by_rank(explanation);
+	struct explain_finding *items = explanation->items;
+
+	/* Few findings: sorted by insertion, those of one rank stay in the order of the lines. */
+	for (size_t i = 1; i < explanation->count; i++) {
+		struct explain_finding moving = items[i];
+		size_t k = i;
+
+		for (; k && items[k - 1].cause->rank < moving.cause->rank; k--)
+			items[k] = items[k - 1];
+		items[k] = moving;
+	}
 	for (size_t i = explanation->count; i-- > 0;)
-		for (size_t j = 0; j < i && !explanation->items[i].joined; j++)
-			if (!explanation->items[j].joined &&
-				belongs(&explanation->items[i], &explanation->items[j]))
-				join(&explanation->items[i], &explanation->items[j]);
+		for (size_t k = 0; k < i && !items[i].joined; k++) {
+			if (items[k].joined || !belongs(&items[i], &items[k]))
+				continue;
+			for (size_t l = 0; l < items[i].lines.count; l++)
+				xstrv_push(&items[k].lines, items[i].lines.items[l]);
+			items[i].joined = true;
+		}
 }

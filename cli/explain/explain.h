@@ -1,13 +1,69 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From lines of logs to what was wrong with a build: `slipway explain` without its printing. */
+/*
+ * From lines of logs to what was wrong with a build: `slipway explain` without its printing. The
+ * causes that are known are rows of a table (causes.c); a line that one of them matches becomes a
+ * finding (explain.c), to which the files that were given add what they tell (evidence.c).
+ */
 #pragma once
 
-#include "cli/explain/explain_table.h"
+#include "cli/verify/kernel.h"
+#include "cli/verify/trust.h"
 #include "common/error.h"
 #include "common/strv.h"
 #include "module/elf.h"
 #include "module/proof.h"
 #include "module/symvers.h"
+
+#define EXPLAIN_NAME_SIZE 128
+#define EXPLAIN_FIELDS    5
+
+/* --- causes.c --- */
+
+/* Which input of the build was wrong. */
+enum explain_input {
+	EXPLAIN_KERNEL,    /* --kernel: compiled against another kernel */
+	EXPLAIN_OFED,      /* --ofed: compiled against another OFED */
+	EXPLAIN_NVIDIA,    /* --nvidia: the driver source */
+	EXPLAIN_SYMBOL,    /* --kernel, --ofed or --nvidia: by who has the symbol */
+	EXPLAIN_COMPILER,  /* the compiler, and what comes with it */
+	EXPLAIN_LICENCE,   /* the driver source's licence */
+	EXPLAIN_SIGNATURE, /* slipway sign: the key or the hash */
+	EXPLAIN_ARCH,      /* --arch */
+	EXPLAIN_FILE,      /* the module file was damaged or cut on its way */
+	EXPLAIN_OPTIONS,   /* parameters in modprobe.d */
+	EXPLAIN_USERSPACE, /* libraries and firmware of another version */
+	EXPLAIN_NODE,      /* no input: what runs on the node, or its hardware */
+};
+
+/* The more a message tells, the higher; what tells less joins what tells more of the same. */
+enum explain_rank {
+	EXPLAIN_RESULT, /* only that it failed: the errno of a loader */
+	EXPLAIN_HINT,   /* a kernel message with several causes */
+	EXPLAIN_CAUSE,
+};
+
+/*
+ * A row of the table. In patterns and texts, {name} stands for a field: module, symbol, number,
+ * word (without blanks) or text (as far as the rest of the pattern allows), which may have a digit
+ * at the end. Letters match in either case. {owner} in a remedy is what to do about who has the
+ * symbol.
+ */
+struct explain_cause {
+	const char *id;       /* stable; docs/explain.md lists them */
+	const char *patterns; /* one a line */
+	enum explain_rank rank;
+	enum explain_input input;
+	const char *because;
+	const char *remedy; /* NULL: {owner} alone */
+	int answer;         /* of a result: the errno, where the load proof may know why */
+};
+
+extern const struct explain_cause explain_causes[];
+extern const size_t explain_cause_count;
+
+const char *explain_input_text(enum explain_input input);
+/* What to do about an input, where the message itself does not say. */
+const char *explain_input_remedy(enum explain_input input);
 
 /* What is known of the module's signature. */
 enum explain_signed {
@@ -19,22 +75,42 @@ enum explain_signed {
 	EXPLAIN_WRONG,     /* malformed, or not of these bytes */
 };
 
-/* What there is to compare with; each may be NULL. */
-struct explain_witness {
-	const char *module_path;
-	const struct elf_module *module;
-	const char *unreadable; /* why module_path is no module; module is NULL then */
-	const char *signature;  /* a sentence about the module's signature */
-	const char *judged;     /* another, by the certificates of --trust */
-	enum explain_signed signed_state;
-	const char *kernel;            /* as --kernel was given */
-	const struct symvers *symvers; /* the kernel's, and over them those of --with */
-	const struct symvers *with;    /* the latter alone */
-	const struct proof *proof;     /* of the module, for that kernel */
+/* What a refused signature means for a module in that state, and what to do; NULL: not known. */
+const char *explain_signature_cause(enum explain_signed state);
+const char *explain_signature_remedy(enum explain_signed state);
+
+/* --- explain.c --- */
+
+/* A field of a message. */
+struct explain_field {
+	const char *name; /* "module", in the pattern */
+	size_t name_size;
+	const char *value; /* in the line */
+	size_t size;
 };
 
+struct explain_fields {
+	struct explain_field items[EXPLAIN_FIELDS];
+	size_t count;
+};
+
+/*
+ * Looks for @pattern anywhere in @line where a word starts, so that whatever dmesg, journalctl or
+ * syslog puts in front does not matter. @ret borrows from both.
+ */
+bool explain_match(const char *pattern, const char *line, struct explain_fields *ret);
+/* A field by name, NULL when the pattern has none. */
+const struct explain_field *explain_field(const struct explain_fields *fields, const char *name);
+/* Replaces each {name} in @text by its value. The caller frees it. */
+char *explain_fill(const char *text, const struct explain_fields *fields);
+/*
+ * The module that insmod, modprobe (kmod's or BusyBox's) says it could not load: its name as the
+ * kernel has it. False when the line is not such.
+ */
+bool explain_loader_module(const char *line, char *name, size_t size);
+
 struct explain_finding {
-	const struct explain_entry *entry;
+	const struct explain_cause *cause;
 	enum explain_input input; /* EXPLAIN_SYMBOL: none is named, so its owner is not known */
 	bool guessed;             /* the input, by the name of a symbol */
 	char *module;             /* as the kernel has it; "" when no line names it */
@@ -47,42 +123,100 @@ struct explain_finding {
 };
 
 struct explanation {
-	const struct explain_witness *witness; /* set before the first line; or NULL */
+	const struct explain_files *files; /* set before the first line; or NULL */
 	struct explain_finding *items;
 	size_t count;
 	size_t lines;   /* not empty ones */
 	size_t unknown; /* of them: not in the table */
 };
 
-/* Takes one line, without its '\n'. 0 or -ENOMEM. */
-int explain_add_line(struct explanation *explanation, const char *line) _must_check_;
-
+/* Takes one line, without its '\n'. */
+void explain_add_line(struct explanation *explanation, const char *line);
 /* Joins what belongs together, those that tell most first; call it once, after the last line. */
 void explain_finish(struct explanation *explanation);
 void explain_free(struct explanation *explanation);
 
+/* Whose a symbol is: which input of a build brings the module that exports it. */
+struct explain_owner {
+	enum explain_input input;
+	bool guessed; /* nothing given tells, so it is by a name's beginning */
+};
+
+/*
+ * By the symbols of --with, then by the kernel's, then by what @module says of itself, and only
+ * else by the name. @files and @module may be NULL.
+ */
+struct explain_owner explain_find_owner(
+	const struct explain_files *files, const struct elf_module *module, const char *symbol);
+/* The driver source that a module is made of, by the module's name. */
+enum explain_input explain_source_of(const char *module);
+
+/* Was the module compiled against the headers of the kernel whose symbols these are? */
+enum explain_fit {
+	EXPLAIN_FIT_UNKNOWN, /* no symbol of vmlinux's is among those that it demands */
+	EXPLAIN_FITS,        /* each has the CRC that it was compiled for */
+	EXPLAIN_FITS_NOT,
+};
+
+enum explain_fit explain_kernel_fit(const struct elf_module *module, const struct symvers *symvers);
+
+/* --- evidence.c --- */
+
+/* The files to compare with; each may be NULL. */
+struct explain_files {
+	const char *module_path;
+	struct elf_module *module;
+	char *unreadable; /* why module_path is no module; module is NULL then */
+	char *signature;  /* a sentence about the module's signature */
+	char *judged;     /* another, by the certificates of --trust */
+	enum explain_signed signed_state;
+	const char *kernel;            /* as --kernel was given */
+	const struct symvers *symvers; /* the kernel's, and over them those of --with */
+	const struct symvers *with;    /* the latter alone */
+	const struct proof *proof;     /* of the module, for that kernel */
+	/* What explain_open() opened for these. */
+	struct verify_trust trust;
+	struct verify_kernel node_kernel;
+	struct verify_kernel with_kernel;
+	struct proof node_proof;
+};
+
+#define EXPLAIN_FILES_CLOSED                                                                       \
+	{                                                                                          \
+		.node_kernel = VERIFY_KERNEL_CLOSED, .with_kernel = VERIFY_KERNEL_CLOSED,          \
+		.trust = {                                                                         \
+			.modules_fd = -1                                                           \
+		}                                                                                  \
+	}
+
+/* What the command line names. */
+struct explain_sources {
+	const char *module_path; /* or NULL */
+	struct strv kernels;     /* as of slipway verify; a Module.symvers alone too */
+	struct strv with;
+	struct strv trust; /* certificates */
+	struct kernel
+		*found; /* for fetching one; its context is open where explain_needs_cache() */
+};
+
+/* Has anything to be fetched, unpacked or asked of buildah? */
+bool explain_needs_cache(const struct explain_sources *sources);
+/*
+ * @files is EXPLAIN_FILES_CLOSED before, and is to be closed whatever this returns. @sources
+ * outlives it. -EINVAL for a file of --trust that is no certificate.
+ */
+int explain_open(struct explain_files *files, const struct explain_sources *sources,
+	struct error *error) _must_check_;
+void explain_close(struct explain_files *files);
+/*
+ * Asks the load proof, where there are a module and a kernel. What @explanation has of signatures
+ * shows that the kernel insists on them.
+ */
+void explain_prove(struct explain_files *files, const struct explanation *explanation);
 /*
  * Adds to each finding what the files themselves say, and lets the load proof decide where a
- * message tells only that it failed. After explain_finish(). 0 or -ENOMEM.
+ * message tells only that it failed. After explain_finish().
  */
-int explain_add_evidence(struct explanation *explanation) _must_check_;
-
-/* explain_proof.c: the load proof's share of that, for a finding about the witness's module. */
-int explain_add_proof(
-	struct explain_finding *finding, const struct explain_witness *witness) _must_check_;
-
-/*
- * explain_signature.c: what a refused signature means for a module in that state, and what to do;
- * NULL where that is not known.
- */
-const char *explain_signature_cause(enum explain_signed state);
-const char *explain_signature_remedy(enum explain_signed state);
-
-/*
- * Says instead of the finding's own remedy that the files at hand fit each other, so that what the
- * node has is to be compared with them. 0 or -ENOMEM.
- */
-int explain_blame_node(struct explain_finding *finding) _must_check_;
-
-/* What to do about an input, where the message itself does not say. */
-const char *explain_remedy_for(enum explain_input input);
+void explain_add_evidence(struct explanation *explanation);
+/* The load proof's share of that, for a finding about the module. */
+void explain_add_proof(struct explain_finding *finding, const struct explain_files *files);

@@ -6,25 +6,19 @@
 
 #include "common/fs.h"
 #include "common/process.h"
+#include "common/xalloc.h"
 #include "kernels/tool.h"
 
 #define CONTAINERS_FILE "containers"
 
-/* "buildah" and the words up to the NULL; each word may be formatted beforehand. */
-static int words(struct strv *argv, const char *const *list)
+static void add_words(struct strv *argv, const char *const *list)
 {
-	int r = strv_push(argv, "buildah");
-
-	for (; *list && r == 0; list++)
-		r = strv_push(argv, *list);
-	return r;
+	xstrv_push(argv, "buildah");
+	for (; *list; list++)
+		xstrv_push(argv, *list);
 }
 
-/* chroot isolation needs no cgroups and no runtime, so it works inside other containers too. */
-static int environment(struct strv *list)
-{
-	return getenv("BUILDAH_ISOLATION") ? 0 : strv_push(list, "BUILDAH_ISOLATION=chroot");
-}
+#define words(argv, ...) add_words((argv), (const char *const[]){ __VA_ARGS__, NULL })
 
 /* Runs with the output going to the log. Returns the exit status or a negative errno. */
 static int run_logged(const struct buildah *buildah, const struct strv *argv, struct error *error)
@@ -38,10 +32,11 @@ static int run_logged(const struct buildah *buildah, const struct strv *argv, st
 		.on_line = buildah->on_line,
 		.context = buildah->context,
 	};
-	int r = environment(&extra);
+	int r;
 
-	if (r < 0)
-		return error_set_errno(error, r, "buildah");
+	/* chroot isolation needs no cgroups and no runtime, so it works inside other containers. */
+	if (!getenv("BUILDAH_ISOLATION"))
+		xstrv_push(&extra, "BUILDAH_ISOLATION=chroot");
 	r = process_run(&process, NULL, error);
 	return r == -ENOENT ? -ENOPKG : r;
 }
@@ -53,47 +48,41 @@ static char *plain_id(const char *text)
 
 	if (strncmp(text, algorithm, strlen(algorithm)) == 0)
 		text += strlen(algorithm);
-	return strndup(text, strcspn(text, "\n"));
+	return xstrndup(text, strcspn(text, "\n"));
+}
+
+static char *inspect(const char *name, const char *format)
+{
+	_cleanup_strv_ struct strv argv = { 0 };
+	struct error ignored = { 0 };
+	char *output = NULL;
+
+	words(&argv, "inspect", "--type", "image", "--format", format, name);
+	return tool_run(&argv, &output, &ignored) < 0 ? NULL : output;
 }
 
 char *buildah_image_id(const char *name)
 {
-	const char *const list[] = { "inspect", "--type", "image", "--format", "{{.FromImageID}}",
-		name, NULL };
-	_cleanup_strv_ struct strv argv = { 0 };
-	_cleanup_free_ char *output = NULL;
-	struct error ignored = { 0 };
+	_cleanup_free_ char *output = inspect(name, "{{.FromImageID}}");
 
-	if (words(&argv, list) < 0 || tool_run(&argv, &output, &ignored) < 0)
-		return NULL;
-	return plain_id(output);
+	return output ? plain_id(output) : NULL;
 }
 
 char *buildah_image_label(const char *name, const char *label)
 {
-	char format[128];
-	const char *const list[] = { "inspect", "--type", "image", "--format", format, name, NULL };
-	_cleanup_strv_ struct strv argv = { 0 };
-	_cleanup_free_ char *output = NULL;
-	struct error ignored = { 0 };
-	size_t length;
+	_cleanup_free_ char *format = xasprintf("{{index .OCIv1.Config.Labels \"%s\"}}", label);
+	_cleanup_free_ char *output = inspect(name, format);
+	size_t length = output ? strcspn(output, "\n") : 0;
 
-	(void) snprintf(format, sizeof(format), "{{index .OCIv1.Config.Labels \"%s\"}}", label);
-	if (words(&argv, list) < 0 || tool_run(&argv, &output, &ignored) < 0)
-		return NULL;
-	length = strcspn(output, "\n");
-	return length ? strndup(output, length) : NULL;
+	return length ? xstrndup(output, length) : NULL;
 }
 
 /* Written down before it is made, so that a killed run's containers can be found. */
 static int note_container(const struct buildah *buildah, const char *container)
 {
-	_cleanup_free_ char *path = NULL;
-	_cleanup_fclose_ FILE *file = NULL;
+	_cleanup_free_ char *path = xasprintf("%s/" CONTAINERS_FILE, buildah->run_path);
+	_cleanup_fclose_ FILE *file = fopen(path, "ae");
 
-	if (asprintf(&path, "%s/" CONTAINERS_FILE, buildah->run_path) < 0)
-		return -ENOMEM;
-	file = fopen(path, "ae");
 	if (!file)
 		return -errno;
 	return fprintf(file, "%s\n", container) < 0 ? -EIO : 0;
@@ -103,32 +92,28 @@ static int note_container(const struct buildah *buildah, const char *container)
 static int from(const struct buildah *buildah, const char *image, const char *what,
 	char **ret_container, struct error *error)
 {
-	_cleanup_free_ char *container = NULL;
+	_cleanup_free_ char *container =
+		xasprintf("slipway-%s-%s", what, strrchr(buildah->run_path, '/') + 1);
 	_cleanup_strv_ struct strv argv = { 0 };
-	int r;
+	int r = note_container(buildah, container);
 
-	if (asprintf(&container, "slipway-%s-%s", what, strrchr(buildah->run_path, '/') + 1) < 0)
-		return error_set_errno(error, -ENOMEM, "buildah from");
-	r = note_container(buildah, container);
-	if (r == 0)
-		r = words(&argv, (const char *const[]){ "from", "--pull-never", "--name", container,
-					 image, NULL });
 	if (r < 0)
 		return error_set_errno(error, r, "buildah from");
+	words(&argv, "from", "--pull-never", "--name", container, image);
 	r = tool_run(&argv, NULL, error);
 	if (r == 0)
 		*ret_container = TAKE_PTR(container);
 	return r;
 }
+
 static void remove_container(const char *container)
 {
-	const char *const list[] = { "rm", container, NULL };
 	_cleanup_strv_ struct strv argv = { 0 };
 	struct error ignored = { 0 };
 
 	/* One that is gone already is as good. */
-	if (words(&argv, list) == 0)
-		(void) !tool_run(&argv, NULL, &ignored);
+	words(&argv, "rm", container);
+	(void) !tool_run(&argv, NULL, &ignored);
 }
 
 int buildah_import(
@@ -137,17 +122,12 @@ int buildah_import(
 	_cleanup_free_ char *container = NULL;
 	_cleanup_strv_ struct strv add = { 0 };
 	_cleanup_strv_ struct strv commit = { 0 };
-	int r;
+	int r = from(buildah, "scratch", "import", &container, error);
 
-	r = from(buildah, "scratch", "import", &container, error);
 	if (r < 0)
 		return r;
-	r = words(&add, (const char *const[]){ "add", "--quiet", container, tar_path, "/", NULL });
-	if (r == 0)
-		r = words(&commit, (const char *const[]){ "commit", "--quiet", "--timestamp", "0",
-					   container, name, NULL });
-	if (r < 0)
-		return error_set_errno(error, r, "buildah");
+	words(&add, "add", "--quiet", container, tar_path, "/");
+	words(&commit, "commit", "--quiet", "--timestamp", "0", container, name);
 	r = tool_run(&add, NULL, error);
 	if (r == 0)
 		r = tool_run(&commit, NULL, error);
@@ -155,101 +135,50 @@ int buildah_import(
 	return r;
 }
 
-static int add_options(struct strv *argv, const char *option, const struct strv *values)
+static void add_options(struct strv *argv, const char *option, const struct strv *values)
 {
-	int r = 0;
-
-	for (size_t i = 0; i < values->count && r == 0; i++) {
-		r = strv_push(argv, option);
-		if (r == 0)
-			r = strv_push(argv, values->items[i]);
+	for (size_t i = 0; i < values->count; i++) {
+		xstrv_push(argv, option);
+		xstrv_push(argv, values->items[i]);
 	}
-	return r;
-}
-
-static int read_id(const char *path, char **ret_id)
-{
-	_cleanup_free_ char *text = NULL;
-	int r = fs_read(AT_FDCWD, path, 0, &text, NULL);
-
-	if (r < 0)
-		return r;
-	*ret_id = plain_id(text);
-	return *ret_id ? 0 : -ENOMEM;
 }
 
 int buildah_build(const struct buildah *buildah, const char *containerfile, const char *folder,
 	const struct strv *arguments, const struct strv *labels, char **ret_id, struct error *error)
 {
-	_cleanup_free_ char *id_path = NULL;
+	_cleanup_free_ char *id_path = xasprintf("%s/image-id", buildah->run_path);
+	_cleanup_free_ char *id = NULL;
 	_cleanup_strv_ struct strv argv = { 0 };
 	int r;
 
-	if (asprintf(&id_path, "%s/image-id", buildah->run_path) < 0)
-		return error_set_errno(error, -ENOMEM, "buildah");
-	r = words(&argv,
-		(const char *const[]){ "build", "--layers", "--pull-never", "--timestamp", "0",
-			"--format", "oci", "-f", containerfile, "--iidfile", id_path, NULL });
-	if (r == 0 && !buildah->network)
-		r = strv_push(&argv, "--network=none");
-	if (r == 0 && buildah->target)
-		r = strv_pushf(&argv, "--target=%s", buildah->target);
-	if (r == 0)
-		r = add_options(&argv, "--build-arg", arguments);
-	if (r == 0)
-		r = add_options(&argv, "--label", labels);
-	if (r == 0)
-		r = strv_push(&argv, folder);
-	if (r < 0)
-		return error_set_errno(error, r, "buildah");
+	words(&argv, "build", "--layers", "--pull-never", "--timestamp", "0", "--format", "oci",
+		"-f", containerfile, "--iidfile", id_path);
+	if (!buildah->network)
+		xstrv_push(&argv, "--network=none");
+	if (buildah->target)
+		xstrv_pushf(&argv, "--target=%s", buildah->target);
+	add_options(&argv, "--build-arg", arguments);
+	add_options(&argv, "--label", labels);
+	xstrv_push(&argv, folder);
 	r = run_logged(buildah, &argv, error);
 	if (r > 0)
 		return error_set(
 			error, -EIO, "buildah build -f %s: exit status %d", containerfile, r);
 	if (r < 0)
 		return r;
-	r = read_id(id_path, ret_id);
-	return r < 0 ? error_set_errno(error, r, "%s", id_path) : 0;
+	r = fs_read(AT_FDCWD, id_path, 0, &id, NULL);
+	if (r < 0)
+		return error_set_errno(error, r, "%s", id_path);
+	*ret_id = plain_id(id);
+	return 0;
 }
 
 int buildah_tag(const char *id, const char *name, struct error *error)
 {
 	_cleanup_strv_ struct strv argv = { 0 };
-	int r = words(&argv, (const char *const[]){ "tag", id, name, NULL });
 
-	return r < 0 ? error_set_errno(error, r, "buildah tag") : tool_run(&argv, NULL, error);
-}
-
-static int add_mounts(struct strv *argv, const struct buildah_mount *mounts, size_t count)
-{
-	int r = 0;
-
-	for (size_t i = 0; i < count && r == 0; i++) {
-		r = strv_push(argv, "-v");
-		if (r == 0)
-			r = strv_pushf(argv, "%s:%s:%s", mounts[i].from, mounts[i].to,
-				mounts[i].writable ? "rw" : "ro");
-	}
-	return r;
-}
-
-/* The command line of a run in @container. */
-static int run_argv(const char *container, const struct buildah_mount *mounts, size_t mount_count,
-	const struct strv *variables, const struct strv *argv, struct strv *all)
-{
-	int r = words(all, (const char *const[]){ "run", "--network", "none", NULL });
-
-	if (r == 0)
-		r = add_mounts(all, mounts, mount_count);
-	if (r == 0)
-		r = add_options(all, "--env", variables);
-	if (r == 0)
-		r = strv_push(all, container);
-	if (r == 0)
-		r = strv_push(all, "--");
-	for (size_t i = 0; i < argv->count && r == 0; i++)
-		r = strv_push(all, argv->items[i]);
-	return r;
+	words(&argv, "tag", id, name);
+	return tool_run(&argv, NULL, error);
 }
 
 int buildah_run(const struct buildah *buildah, const char *image, const char *what,
@@ -262,8 +191,18 @@ int buildah_run(const struct buildah *buildah, const char *image, const char *wh
 
 	if (r < 0)
 		return r;
-	r = run_argv(container, mounts, mount_count, variables, argv, &all);
-	r = r < 0 ? error_set_errno(error, r, "buildah run") : run_logged(buildah, &all, error);
+	words(&all, "run", "--network", "none");
+	for (size_t i = 0; i < mount_count; i++) {
+		xstrv_push(&all, "-v");
+		xstrv_pushf(&all, "%s:%s:%s", mounts[i].from, mounts[i].to,
+			mounts[i].writable ? "rw" : "ro");
+	}
+	add_options(&all, "--env", variables);
+	xstrv_push(&all, container);
+	xstrv_push(&all, "--");
+	for (size_t i = 0; i < argv->count; i++)
+		xstrv_push(&all, argv->items[i]);
+	r = run_logged(buildah, &all, error);
 	remove_container(container);
 	return r;
 }
@@ -271,16 +210,11 @@ int buildah_run(const struct buildah *buildah, const char *image, const char *wh
 int buildah_push(const struct buildah *buildah, const char *id, const char *destination,
 	char **ret_digest, struct error *error)
 {
-	_cleanup_free_ char *digest_path = NULL;
+	_cleanup_free_ char *digest_path = xasprintf("%s/digest", buildah->run_path);
 	_cleanup_strv_ struct strv argv = { 0 };
 	int r;
 
-	if (asprintf(&digest_path, "%s/digest", buildah->run_path) < 0)
-		return error_set_errno(error, -ENOMEM, "buildah push");
-	r = words(&argv, (const char *const[]){ "push", "--quiet", "--digestfile", digest_path, id,
-				 destination, NULL });
-	if (r < 0)
-		return error_set_errno(error, r, "buildah push");
+	words(&argv, "push", "--quiet", "--digestfile", digest_path, id, destination);
 	r = tool_run(&argv, NULL, error);
 	if (r < 0)
 		return r;
@@ -291,68 +225,62 @@ int buildah_push(const struct buildah *buildah, const char *id, const char *dest
 int buildah_save(const char *id, const char *path, struct error *error)
 {
 	_cleanup_strv_ struct strv argv = { 0 };
-	int r = words(&argv,
-		(const char *const[]){ "push", "--quiet", "--disable-compression", id, NULL });
 
-	if (r == 0)
-		r = strv_pushf(&argv, "oci-archive:%s", path);
-	return r < 0 ? error_set_errno(error, r, "buildah push") : tool_run(&argv, NULL, error);
+	words(&argv, "push", "--quiet", "--disable-compression", id);
+	xstrv_pushf(&argv, "oci-archive:%s", path);
+	return tool_run(&argv, NULL, error);
 }
 
 int buildah_pull(const char *source, char **ret_id, struct error *error)
 {
 	_cleanup_strv_ struct strv argv = { 0 };
 	_cleanup_free_ char *output = NULL;
-	int r = words(&argv, (const char *const[]){ "pull", "--quiet", source, NULL });
+	int r;
 
-	if (r < 0)
-		return error_set_errno(error, r, "buildah pull");
+	words(&argv, "pull", "--quiet", source);
 	r = tool_run(&argv, &output, error);
-	if (r < 0)
-		return r;
-	*ret_id = plain_id(output);
-	return *ret_id ? 0 : error_set_errno(error, -ENOMEM, "buildah pull");
+	if (r == 0)
+		*ret_id = plain_id(output);
+	return r;
 }
 
 int buildah_remove_image(const char *name)
 {
 	_cleanup_strv_ struct strv argv = { 0 };
 	struct error ignored = { 0 };
-	int r = words(&argv, (const char *const[]){ "rmi", name, NULL });
 
-	return r < 0 ? r : tool_run(&argv, NULL, &ignored);
+	words(&argv, "rmi", name);
+	return tool_run(&argv, NULL, &ignored);
 }
 
 int buildah_image_names(const char *prefix, struct strv *names)
 {
-	const char *const list[] = { "images", "--noheading", "--format", "{{.Name}}:{{.Tag}}",
-		NULL };
 	_cleanup_strv_ struct strv argv = { 0 };
 	_cleanup_strv_ struct strv lines = { 0 };
 	_cleanup_free_ char *output = NULL;
 	struct error ignored = { 0 };
-	int r = words(&argv, list);
+	int r;
 
-	if (r == 0)
-		r = tool_run(&argv, &output, &ignored);
-	if (r == 0)
-		r = strv_split(&lines, output, "\n");
-	for (size_t i = 0; i < lines.count && r == 0; i++)
+	words(&argv, "images", "--noheading", "--format", "{{.Name}}:{{.Tag}}");
+	r = tool_run(&argv, &output, &ignored);
+	if (r < 0)
+		return r;
+	xstrv_split(&lines, output, "\n");
+	for (size_t i = 0; i < lines.count; i++)
 		if (strncmp(lines.items[i], prefix, strlen(prefix)) == 0)
-			r = strv_push(names, lines.items[i]);
-	return r;
+			xstrv_push(names, lines.items[i]);
+	return 0;
 }
 
 void buildah_sweep(const char *run_path)
 {
+	_cleanup_free_ char *path = xasprintf("%s/" CONTAINERS_FILE, run_path);
 	_cleanup_strv_ struct strv containers = { 0 };
-	_cleanup_free_ char *path = NULL;
 	_cleanup_free_ char *text = NULL;
 
-	if (asprintf(&path, "%s/" CONTAINERS_FILE, run_path) < 0 ||
-		fs_read(AT_FDCWD, path, 0, &text, NULL) < 0 ||
-		strv_split(&containers, text, "\n") < 0)
+	if (fs_read(AT_FDCWD, path, 0, &text, NULL) < 0)
 		return;
+	xstrv_split(&containers, text, "\n");
 	for (size_t i = 0; i < containers.count; i++)
 		remove_container(containers.items[i]);
 }

@@ -3,42 +3,53 @@
 
 #include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "common/fs.h"
+#include "common/xalloc.h"
+
+/* In the order of the JSON object. */
+static const struct field {
+	const char *key;
+	size_t offset;
+	bool is_number;
+	bool optional; /* the NIC image has none, nor has one in the cache of an earlier Slipway */
+} fields[] = {
+	{ "role", offsetof(struct image, role), false, false },
+	{ "reference", offsetof(struct image, reference), false, false },
+	{ "version", offsetof(struct image, version), false, false },
+	{ "tag", offsetof(struct image, tag), false, false },
+	{ "id", offsetof(struct image, id), false, false },
+	{ "digest", offsetof(struct image, digest), false, false },
+	{ "proof", offsetof(struct image, proof), false, false },
+	{ "modules", offsetof(struct image, modules), true, false },
+	{ "loading", offsetof(struct image, loading), true, false },
+	{ "peermem", offsetof(struct image, peermem), false, true },
+};
+
+static char **slot_of(const struct image *image, const struct field *field)
+{
+	return (char **) (uintptr_t) ((const char *) image + field->offset);
+}
 
 static void put_json(json_object **object)
 {
 	(void) json_object_put(*object);
 }
 
-static void add_text(json_object *object, const char *key, const char *value)
-{
-	(void) json_object_object_add(object, key, json_object_new_string(value));
-}
-
-static void add_count(json_object *object, const char *key, const char *number)
-{
-	(void) json_object_object_add(
-		object, key, json_object_new_uint64(strtoull(number, NULL, 10)));
-}
-
 json_object *image_to_json(const struct image *image)
 {
 	json_object *object = json_object_new_object();
 
-	if (!object)
-		return NULL;
-	add_text(object, "role", image->role);
-	add_text(object, "reference", image->reference);
-	add_text(object, "version", image->version);
-	add_text(object, "tag", image->tag);
-	add_text(object, "id", image->id);
-	add_text(object, "digest", image->digest);
-	add_text(object, "proof", image->proof);
-	add_count(object, "modules", image->modules);
-	add_count(object, "loading", image->loading);
-	if (image->peermem)
-		add_text(object, "peermem", image->peermem);
+	for (size_t i = 0; i < ARRAY_SIZE(fields); i++) {
+		const char *text = *slot_of(image, &fields[i]);
+
+		if (text || !fields[i].optional)
+			(void) json_object_object_add(object, fields[i].key,
+				fields[i].is_number
+					? json_object_new_uint64(strtoull(text, NULL, 10))
+					: json_object_new_string(text));
+	}
 	(void) json_object_object_add(
 		object, "size_bytes", json_object_new_uint64(image->size_bytes));
 	return object;
@@ -47,48 +58,22 @@ json_object *image_to_json(const struct image *image)
 int image_write(const char *folder, const struct image *image, struct error *error)
 {
 	_cleanup_(put_json) json_object *object = image_to_json(image);
-	_cleanup_free_ char *path = NULL;
-	const char *text =
-		object ? json_object_to_json_string_ext(object, JSON_C_TO_STRING_NOSLASHESCAPE)
-		       : NULL;
-	int r;
+	_cleanup_free_ char *path = xasprintf("%s/image.json", folder);
+	const char *text = json_object_to_json_string_ext(object, JSON_C_TO_STRING_NOSLASHESCAPE);
+	int r = fs_write_atomic(AT_FDCWD, path, text, strlen(text), 0644);
 
-	if (!text || asprintf(&path, "%s/image.json", folder) < 0)
-		return error_set_errno(error, -ENOMEM, "image.json");
-	r = fs_write_atomic(AT_FDCWD, path, text, strlen(text), 0644);
 	return r < 0 ? error_set_errno(error, r, "%s", path) : 0;
 }
 
-static int take_fields(json_object *object, struct image *image)
+static int read_fields(json_object *object, struct image *image)
 {
-	const struct {
-		const char *key;
-		char **slot;
-	} fields[] = {
-		{ "role", &image->role },
-		{ "version", &image->version },
-		{ "tag", &image->tag },
-		{ "reference", &image->reference },
-		{ "id", &image->id },
-		{ "digest", &image->digest },
-		{ "proof", &image->proof },
-		{ "modules", &image->modules },
-		{ "loading", &image->loading },
-	};
 	json_object *value;
 
 	for (size_t i = 0; i < ARRAY_SIZE(fields); i++) {
-		if (!json_object_object_get_ex(object, fields[i].key, &value))
+		if (json_object_object_get_ex(object, fields[i].key, &value))
+			*slot_of(image, &fields[i]) = xstrdup(json_object_get_string(value));
+		else if (!fields[i].optional)
 			return -EBADMSG;
-		*fields[i].slot = strdup(json_object_get_string(value));
-		if (!*fields[i].slot)
-			return -ENOMEM;
-	}
-	/* The NIC image has none, nor has one in the cache that an earlier Slipway made. */
-	if (json_object_object_get_ex(object, "peermem", &value)) {
-		image->peermem = strdup(json_object_get_string(value));
-		if (!image->peermem)
-			return -ENOMEM;
 	}
 	if (!json_object_object_get_ex(object, "size_bytes", &value))
 		return -EBADMSG;
@@ -100,16 +85,13 @@ int image_read(const char *folder, struct image *ret, struct error *error)
 {
 	_cleanup_(image_free) struct image image = { 0 };
 	_cleanup_(put_json) json_object *object = NULL;
-	_cleanup_free_ char *path = NULL;
+	_cleanup_free_ char *path = xasprintf("%s/image.json", folder);
 	_cleanup_free_ char *text = NULL;
-	int r;
+	int r = fs_read(AT_FDCWD, path, 0, &text, NULL);
 
-	if (asprintf(&path, "%s/image.json", folder) < 0)
-		return error_set_errno(error, -ENOMEM, "image.json");
-	r = fs_read(AT_FDCWD, path, 0, &text, NULL);
 	if (r == 0) {
 		object = json_tokener_parse(text);
-		r = object ? take_fields(object, &image) : -EBADMSG;
+		r = object ? read_fields(object, &image) : -EBADMSG;
 	}
 	if (r < 0)
 		return error_set_errno(error, r, "%s", path);
@@ -125,25 +107,74 @@ bool image_is_proven(const struct image *image)
 
 void image_free(struct image *image)
 {
-	free(image->role);
-	free(image->version);
-	free(image->tag);
-	free(image->reference);
-	free(image->id);
-	free(image->digest);
-	free(image->proof);
-	free(image->modules);
-	free(image->loading);
-	free(image->peermem);
+	for (size_t i = 0; i < ARRAY_SIZE(fields); i++)
+		free(*slot_of(image, &fields[i]));
 	*image = (struct image){ 0 };
 }
 
 int image_set_id(int root_fd, const char *folder, char ret_id[HASH_HEX_SIZE])
 {
 	struct hash *hash = hash_new();
-	int r = hash ? hash_add_tree(hash, root_fd, folder) : -ENOMEM;
+	int r;
 
-	if (hash)
-		hash_finish(hash, ret_id);
+	if (!hash)
+		out_of_memory();
+	r = hash_add_tree(hash, root_fd, folder);
+	hash_finish(hash, ret_id);
 	return r;
+}
+
+int image_archive(
+	const struct buildah *buildah, const char *folder, struct image *image, struct error *error)
+{
+	_cleanup_free_ char *path = xasprintf("%s/" IMAGE_ARCHIVE, folder);
+	_cleanup_free_ char *destination = xasprintf("oci-archive:%s:%s", path, image->tag);
+	struct stat status;
+	int r = buildah_push(buildah, image->id, destination, &image->digest, error);
+
+	if (r < 0)
+		return r;
+	if (stat(path, &status) < 0)
+		return error_set_errno(error, -errno, "%s", path);
+	image->size_bytes = (uint64_t) status.st_size;
+	return 0;
+}
+
+static int bring_back(const char *folder, const struct image *image, struct error *error)
+{
+	_cleanup_free_ char *source = xasprintf("oci-archive:%s/" IMAGE_ARCHIVE, folder);
+	_cleanup_free_ char *id = NULL;
+	int r = buildah_pull(source, &id, error);
+
+	if (r < 0)
+		return r;
+	if (strcmp(id, image->id) != 0)
+		return error_set(error, -EBADMSG,
+			"%s/" IMAGE_ARCHIVE ": holds image %.12s, not %.12s that image.json beside "
+			"it names: remove the folder and run again",
+			folder, id, image->id);
+	return 0;
+}
+
+int image_place(const char *folder, const struct image *image, bool *ret_changed, char **ret_before,
+	struct error *error)
+{
+	_cleanup_free_ char *named = buildah_image_id(image->reference);
+	_cleanup_free_ char *there = NULL;
+	int r = 0;
+
+	*ret_before = NULL;
+	*ret_changed = false;
+	if (named && strcmp(named, image->id) == 0)
+		return 0;
+	there = buildah_image_id(image->id);
+	if (!there)
+		r = bring_back(folder, image, error);
+	if (r == 0)
+		r = buildah_tag(image->id, image->reference, error);
+	if (r < 0)
+		return r;
+	*ret_changed = true;
+	*ret_before = TAKE_PTR(named);
+	return 0;
 }

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "cli/image/buildah.h"
 #include "common/error.h"
 #include "common/hash.h"
 
@@ -40,7 +41,7 @@ struct image {
 int image_write(const char *folder, const struct image *image, struct error *error) _must_check_;
 /* Reads it. The caller frees the image. */
 int image_read(const char *folder, struct image *ret, struct error *error) _must_check_;
-/* A new object with all fields, or NULL. */
+/* A new object with all fields. */
 json_object *image_to_json(const struct image *image);
 /* Does the proof hold for it? */
 bool image_is_proven(const struct image *image);
@@ -51,3 +52,17 @@ void image_free(struct image *image);
  * it is the same for two builds that came out the same.
  */
 int image_set_id(int root_fd, const char *folder, char ret_id[HASH_HEX_SIZE]) _must_check_;
+
+/* Writes the image with image->id and tag to IMAGE_ARCHIVE in @folder, and sets digest and size. */
+int image_archive(const struct buildah *buildah, const char *folder, struct image *image,
+	struct error *error) _must_check_;
+
+/*
+ * Makes @image's reference stand for @image in the local storage, whatever it stood for before: a
+ * tag does not say which OFED an image was bound to, so the images of two OFEDs share one. An image
+ * that someone removed comes back from its archive in @folder. *ret_changed says whether anything
+ * had to be done, *ret_before, which the caller frees, which image the reference stood for; NULL
+ * for none or this one. -EBADMSG when the archive holds another image.
+ */
+int image_place(const char *folder, const struct image *image, bool *ret_changed, char **ret_before,
+	struct error *error) _must_check_;

@@ -19,14 +19,13 @@ void kernel_free(struct kernel *kernel)
 	cached_free(&kernel->modules);
 }
 
-int kernel_check_compiler(struct kernel *kernel, struct error *error)
+int kernel_check_compiler(struct context *context, const char *compiler, struct error *error)
 {
-	const char *compiler = kernel->request.compiler;
 	_cleanup_free_ char *name = compiler ? resolve_compiler_name(compiler) : NULL;
 
 	if (!compiler || (name && strcmp(name, compiler) == 0))
 		return 0;
-	return context_fail(kernel->context, EXIT_CODE_USAGE,
+	return context_fail(context, EXIT_CODE_USAGE,
 		error_set(error, -EINVAL,
 			"--compiler %s: a package such as gcc-12 or clang-16 is wanted", compiler));
 }
@@ -175,7 +174,7 @@ static int choose_os(struct kernel *kernel, struct error *error)
 
 int kernel_find(struct kernel *kernel, struct error *error)
 {
-	int r = kernel_check_compiler(kernel, error);
+	int r = kernel_check_compiler(kernel->context, kernel->request.compiler, error);
 
 	if (r == 0 && kernel->request.lock)
 		r = read_lock(kernel, error);

@@ -42,8 +42,9 @@ struct kernel {
 
 void kernel_free(struct kernel *kernel);
 
-/* Is --compiler a package such as gcc-12? -EINVAL when not. */
-int kernel_check_compiler(struct kernel *kernel, struct error *error) _must_check_;
+/* Is --compiler (NULL: none) a package such as gcc-12? -EINVAL when not. */
+int kernel_check_compiler(
+	struct context *context, const char *compiler, struct error *error) _must_check_;
 
 /* Reads the lock file, looks what the files are, and settles the distribution. */
 int kernel_find(struct kernel *kernel, struct error *error) _must_check_;

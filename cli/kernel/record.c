@@ -39,7 +39,7 @@ int kernel_open_tree(struct kernel *kernel, struct error *error)
 		return context->failure == EXIT_CODE_OK
 			       ? context_fail(context, EXIT_CODE_CONTENT, r)
 			       : r;
-	/* The lock names the compiler where no package did, and the tree has the last word. */
+	/* The lock names the compiler where no package did, and the tree decides. */
 	if (*compiler->name &&
 		(!kernel->lock.compiler || strcmp(kernel->lock.compiler, compiler->name) != 0))
 		lock_compiler(kernel, compiler->name,
@@ -189,7 +189,7 @@ int kernel_open_node(struct kernel *kernel, struct error *error)
 
 /*
  * Which compilers the distribution has, where nothing had to be looked for in its lists yet: with a
- * kernel of the user's own. That it cannot be told is worth a note and no more.
+ * kernel of the user's own. That it is not known is worth a note and no more.
  */
 static void ask_compilers(struct kernel *kernel)
 {

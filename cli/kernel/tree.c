@@ -8,7 +8,7 @@
 #include <fcntl.h>
 #include <string.h>
 
-#include "cli/cache/cache_entry.h"
+#include "cli/cache/cache.h"
 #include "common/xalloc.h"
 #include "kernels/archive/unpack.h"
 #include "kernels/resolve/lock_fetch.h"

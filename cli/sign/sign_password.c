@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/xalloc.h"
+
 #define PASSWORD_SIZE 1024 /* what OpenSSL takes at most */
 
 void sign_password_free(char **password)
@@ -46,8 +48,8 @@ static int take(const char *text, const char *name, char **ret, struct error *er
 {
 	if (!*text)
 		return error_set(error, -EINVAL, "%s: the password there is empty", name);
-	*ret = strdup(text);
-	return *ret ? 0 : error_set_errno(error, -ENOMEM, "password");
+	*ret = xstrdup(text);
+	return 0;
 }
 
 static int read_fd(int fd, const char *name, char **ret, struct error *error)

@@ -2,7 +2,8 @@
 /*
  * One build: what was asked, what was found, and the stages from the kernel release to the images.
  * A stage reads the outputs of earlier stages and files of ours or the user's, and leaves one
- * output folder in the cache, under a key that hashes all of that.
+ * output folder in the cache, under a key that hashes all of that. Where a function fails,
+ * context->failure is the exit code.
  */
 #pragma once
 
@@ -12,9 +13,56 @@
 #include "cli/context.h"
 #include "cli/exit_code.h"
 #include "cli/kernel/kernel.h"
-#include "cli/stage/options.h"
-#include "cli/stage/signing.h"
-#include "cli/stage/source.h"
+#include "cli/options.h"
+#include "cli/sign/sign_password.h"
+#include "module/sign.h"
+
+/* What was asked. */
+struct build_options {
+	struct common_options common;
+	const char *krel;      /* or "newest"; NULL: the lock, bundle or --kernel-from tells */
+	const char *ofed;      /* tree, tarball or "reference"; NULL: no NIC image */
+	const char *nvidia;    /* tree, tarball, "debian"; "none": no GPU image */
+	const char *gdrcopy;   /* tree or tarball; NULL: no gdrdrv in the GPU image */
+	const char *nvidia_fs; /* likewise, nvidia-fs */
+	const char *userspace; /* folder of NVIDIA's installer, unpacked; NULL: Debian's packages */
+	const char *output;    /* folder, "containers-storage:" or "oci-archive:FILE" */
+	const char *base;      /* image that the driver images start from; NULL: one is made */
+	const char *lock;      /* file to build from; no list is asked then */
+	const char *bundle;    /* file that has everything; implies common.offline */
+	const char *compiler;  /* "gcc-12": whatever the evidence says; NULL: by evidence */
+	const char *sign_key;  /* file or "pkcs11:" URI; NULL: modules are not signed */
+	const char *sign_export; /* folder for digests, where the key is elsewhere; no image then */
+	const char *sign_import; /* that folder, with the signatures */
+	const char *sign_cert;   /* file; there when one of these three is */
+	const char *sign_hash;   /* "sha256"; NULL: the one that the kernel's record names */
+	struct sign_password_source sign_password;
+	struct strv kernel_from; /* kernels/local/local.h */
+	unsigned int jobs;
+	bool sources_image; /* the images also carry what compiles their modules on a node */
+	bool force;         /* go on where lint found an error, and where modules will not load */
+};
+
+/* ---- options.c */
+
+/*
+ * options_start() of `slipway build`, with its defaults. Borrows from @argv. The caller frees @ret
+ * with build_options_free(), also where this returns false.
+ */
+bool build_options_start(int argc, char **argv, struct build_options *ret, int *ret_code);
+
+/* What only a GPU image takes wants one: -EINVAL. Asked again where a bundle says what is built. */
+int build_options_check_gpu(const struct build_options *options, struct error *error) _must_check_;
+void build_options_free(struct build_options *options);
+
+/* What modules are compiled of. */
+enum driver {
+	DRIVER_OFED,
+	DRIVER_NVIDIA,
+	DRIVER_GDRCOPY, /* gdrdrv, bound to NVIDIA's set, as the next */
+	DRIVER_NVIDIA_FS,
+	DRIVER_COUNT,
+};
 
 /* In the order in which they are made. */
 enum stage_id {
@@ -31,7 +79,7 @@ enum stage_id {
 	STAGE_NIC_KIT, /* likewise, of the NIC image */
 	STAGE_OFED,
 	STAGE_NVIDIA,
-	STAGE_GDRCOPY, /* bound to NVIDIA's set, as the next */
+	STAGE_GDRCOPY,
 	STAGE_NVIDIA_FS,
 	STAGE_OFED_SIGNED, /* what is not signed is read as the recipe left it */
 	STAGE_NVIDIA_SIGNED,
@@ -47,56 +95,85 @@ enum stage_id {
 
 #define STAGE_BIT(id) (1u << (id))
 
-struct build;
-struct bundle;
+enum source_form {
+	SOURCE_NONE,
+	SOURCE_PACKAGE, /* made of a distribution package that the lock names */
+	SOURCE_TREE,    /* a folder of the user's: used where it lies, read-only */
+	SOURCE_ARCHIVE, /* a tarball of the user's */
+};
 
-struct stage {
-	const char *name;                           /* in the cache and in messages */
-	enum exit_code failure;                     /* where the errno does not tell more */
-	unsigned int inputs;                        /* STAGE_BIT()s of outputs that it reads */
-	bool (*applies)(const struct build *build); /* NULL: always */
-	/* Whose output is this one's where it does not apply; 0 (the kernel's): nobody's. */
-	enum stage_id otherwise;
-	/* Adds all that goes in beside other stages' outputs; NULL: nothing. */
-	int (*add_inputs)(const struct build *build, struct hash *hash, struct error *error);
-	int (*run)(struct build *build, const struct stage_place *place, struct error *error);
-	/* Is what the output stands for outside the cache (an image) still there? NULL: yes. */
-	bool (*still_there)(const char *path);
+struct source {
+	enum source_form form;
+	char *path; /* absolute, of the user's tree or tarball */
+};
+
+/*
+ * What the modules are signed with. The key and its password are in this process only: no program
+ * that it starts, no file, no key of the cache and no message has them.
+ */
+struct signing {
+	char *password; /* until the key is open */
+	struct module_key *key;
+	struct module_cert *cert;
+	char fingerprint[HASH_HEX_SIZE]; /* the certificate's, with its hash what goes into keys */
 };
 
 struct build {
 	struct build_options options;
 	struct context context;
 	struct kernel kernel;
-	struct bundle *bundle; /* cli/bundle/bundle.h; NULL without --bundle */
-	struct source ofed;
-	struct source nvidia;
-	struct source userspace;
+	struct source sources[DRIVER_COUNT];
+	struct source userspace; /* of --userspace: a tree, or none */
 	char *userspace_version; /* of that folder; NULL without --userspace */
-	struct source gdrcopy;
-	struct source nvidia_fs;
 	struct signing signing;
-	struct cached outputs[STAGE_COUNT]; /* but for the kernel's, which are build->kernel's */
+	/* Of the bundle that it is built from, borrowed; NULL without --bundle. */
+	const char *bundle_slipway;   /* the version that made it */
+	const char *bundle_refreshed; /* stamp of the package lists that its base images are of */
+	struct cached outputs[STAGE_COUNT]; /* but for the kernel's, which are in kernel */
 };
 
 /*
- * Makes the stages in @goals, and of the others only what those need that is not in the cache.
- * On failure context->failure is the exit code, here as below.
+ * Reads the password that the options name, and hides its source from whatever is started later:
+ * to be called before anything is. -EINVAL and the like when there is none.
  */
-int stages_make(struct build *build, unsigned int goals, struct error *error) _must_check_;
+int signing_read_password(struct build *build, struct error *error) _must_check_;
+/* Opens key and certificate. */
+int signing_open(struct build *build, struct error *error) _must_check_;
+/* Settles the hash, once the kernel's record is read: it lies in options.sign_hash then. */
+int signing_settle(struct build *build, struct error *error) _must_check_;
+#define SIGNING_SIGNATURES "signatures" /* below the folder of --sign-export and --sign-import */
+/* Writes the digests of the sets, which are made, to the folder of --sign-export. */
+int sign_export_sets(struct build *build, size_t *ret_count, struct error *error) _must_check_;
 
-const struct stage *stage_get(enum stage_id id);
-/* The stage's output folder, or that of the one that stands for it. */
-const char *stage_output(const struct build *build, enum stage_id id);
-struct cached *stage_cached(struct build *build, enum stage_id id);
-bool stage_applies(const struct build *build, enum stage_id id);
-
-/* Opens an output folder. The caller closes it. */
-int stage_open(
-	const struct build *build, enum stage_id id, int *ret_fd, struct error *error) _must_check_;
-
-/* Looks at what was asked: the bundle, the sources, the kernel and its distribution. */
+/* Looks at what was asked: the sources, the kernel and its distribution. Nothing is fetched. */
 int build_prepare(struct build *build, struct error *error) _must_check_;
+
+/* All of a build after that and its options' bundle: locks, fetches, compiles, proves, and puts the
+ * images where they were asked for, or the digests of --sign-export. */
+int build_run(struct build *build, struct error *error) _must_check_;
+
+/* Prints why the build failed, to people and as a JSON event. */
+void build_say_failure(const struct build *build, const struct error *error);
 
 /* Frees what a build found; the context and the options are the caller's. */
 void build_done(struct build *build);
+
+/* Makes the stages in @goals, and of the others only what those need that is not in the cache. */
+int stages_make(struct build *build, unsigned int goals, struct error *error) _must_check_;
+const char *stage_name(enum stage_id id);
+struct cached *stage_cached(struct build *build, enum stage_id id);
+
+/* Below the output of a stage that makes an image: a line with its name, or the user's image's ID.
+ */
+#define IMAGE_NAME_FILE "image"
+bool image_still_there(const char *output);
+/* The name of the image that a stage's output stands for; the caller frees it. */
+int image_name(const struct build *build, enum stage_id stage, char **ret_name,
+	struct error *error) _must_check_;
+
+/*
+ * A digest of what this machine has: the state of the package lists (cache_refreshed()), what is in
+ * the keyrings, and whether expired lists are taken. It is part of the base images' keys, and a
+ * bundle has it for machines that are offline. The caller frees it.
+ */
+int base_sources_stamp(const struct build *build, char **ret_stamp) _must_check_;

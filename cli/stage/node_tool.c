@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/utsname.h>
 
-#include "cli/stage/stage_tools.h"
+#include "cli/stage/stage_internal.h"
 #include "common/copy.h"
 #include "common/fs.h"
 #include "kernels/repo/signature.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/stage/options.h"
+#include "cli/stage/build.h"
 
 #include <string.h>
 
@@ -21,9 +21,9 @@ static int take_kernel(void *target, const char *argument, struct error *error)
 /* What says which kernel is meant, and what such a thing excludes. */
 static int check_kernel(const struct build_options *options, struct error *error)
 {
-	bool told = options->lock || options->bundle || options->kernel_from.count;
+	bool named = options->lock || options->bundle || options->kernel_from.count;
 
-	if (!told && (!options->krel || !*options->krel))
+	if (!named && (!options->krel || !*options->krel))
 		return error_set(error, -EINVAL,
 			"--kernel is missing: name a kernel release (uname -r on the node) or "
 			"newest");

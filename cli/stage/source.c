@@ -1,35 +1,183 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/stage/source.h"
+/*
+ * The drivers: what their sources are, made ready for the recipes (unpacked, checked, at their own
+ * top level), and the sets of modules that the recipes compile of them.
+ */
+#include "cli/stage/stage_internal.h"
 
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "common/fs.h"
+#include "common/xalloc.h"
+#include "kernels/archive/unpack.h"
+#include "kernels/tool.h"
 
-int source_identify(const char *option, const char *text, const char *package_word,
-	struct source *ret, struct error *error)
+static int check_ofed(const char *path, struct error *error);
+static int check_nvidia(const char *path, struct error *error);
+static int generate_reference(
+	struct build *build, const char *tarball, const char *folder, struct error *error);
+static int unpack_source(
+	struct build *build, const char *tarball, const char *folder, struct error *error);
+
+const struct source_kind source_kinds[DRIVER_COUNT] = {
+	[DRIVER_OFED] = {
+		.name = "ofed",
+		.option = "--ofed",
+		.option_offset = offsetof(struct build_options, ofed),
+		.package_word = "reference",
+		.purpose = LOCK_OFED_SOURCE,
+		.unpack = generate_reference,
+		.check = check_ofed,
+		.source = STAGE_OFED_SOURCE,
+		.set = STAGE_OFED,
+		.signed_set = STAGE_OFED_SIGNED,
+		.input = "nic",
+	},
+	[DRIVER_NVIDIA] = {
+		.name = "nvidia",
+		.option = "--nvidia",
+		.option_offset = offsetof(struct build_options, nvidia),
+		.package_word = "debian",
+		.purpose = LOCK_NVIDIA_SOURCE,
+		.unpack = unpack_source,
+		.check = check_nvidia,
+		.source = STAGE_NVIDIA_SOURCE,
+		.set = STAGE_NVIDIA,
+		.signed_set = STAGE_NVIDIA_SIGNED,
+		.bound_to = STAGE_OFED,
+		.input = "gpu",
+	},
+	[DRIVER_GDRCOPY] = {
+		.name = "gdrcopy",
+		.option = "--gdrcopy",
+		.option_offset = offsetof(struct build_options, gdrcopy),
+		.title = "GDRCopy",
+		.file = "src/gdrdrv/gdrdrv.c",
+		.source = STAGE_GDRCOPY_SOURCE,
+		.set = STAGE_GDRCOPY,
+		.signed_set = STAGE_GDRCOPY_SIGNED,
+		.bound_to = STAGE_NVIDIA,
+		.recipe_part = "bound-to-nvidia.sh",
+		.input = "gdrcopy",
+	},
+	[DRIVER_NVIDIA_FS] = {
+		.name = "nvidia-fs",
+		.option = "--nvidia-fs",
+		.option_offset = offsetof(struct build_options, nvidia_fs),
+		.title = "nvidia-fs",
+		.file = "src/nvfs-core.c",
+		.source = STAGE_NVIDIA_FS_SOURCE,
+		.set = STAGE_NVIDIA_FS,
+		.signed_set = STAGE_NVIDIA_FS_SIGNED,
+		.bound_to = STAGE_NVIDIA,
+		.recipe_part = "bound-to-nvidia.sh",
+		.input = "nvidia-fs",
+	},
+};
+
+bool build_has(const struct build *build, enum driver driver)
 {
-	struct source source = { .kind = SOURCE_PACKAGE };
+	return build->sources[driver].form != SOURCE_NONE;
+}
+
+/* ---- what the options name */
+
+/* An mlnx-ofed-kernel style tree. Only exact names count: on a case-folding file system "makefile"
+ * answers for "Makefile" too. */
+static int check_ofed(const char *path, struct error *error)
+{
+	static const char *const makefiles[] = { "makefile", "Makefile" };
+	_cleanup_strv_ struct strv names = { 0 };
+	int r = fs_list(AT_FDCWD, path, &names);
+
+	if (r < 0)
+		return error_set_errno(error, r, "%s", path);
+	if (!strv_contains(&names, "configure") && !strv_contains(&names, "ofed_scripts"))
+		return error_set(error, -EINVAL,
+			"%s: no OFED kernel source: it has no configure at its top (an "
+			"mlnx-ofed-kernel tree is wanted)",
+			path);
+	for (size_t i = 0; i < ARRAY_SIZE(makefiles); i++)
+		if (!strv_contains(&names, makefiles[i]))
+			return error_set(error, -EINVAL,
+				"%s: its %s is missing. The tree needs both \"makefile\" (targets) "
+				"and \"Makefile\" (kbuild): a file system that folds case keeps "
+				"only one of them; unpack it on another",
+				path, makefiles[i]);
+	return 0;
+}
+
+/* In Debian's or in NVIDIA's own layout. */
+static int check_nvidia(const char *path, struct error *error)
+{
+	_cleanup_strv_ struct strv names = { 0 };
+	int r = fs_list(AT_FDCWD, path, &names);
+
+	if (r < 0)
+		return error_set_errno(error, r, "%s", path);
+	if (strv_contains(&names, "kernel-open") ||
+		(strv_contains(&names, "Kbuild") && strv_contains(&names, "nvidia")))
+		return 0;
+	return error_set(error, -EINVAL,
+		"%s: no source of NVIDIA's open kernel modules: it has neither kernel-open/ nor "
+		"Kbuild and nvidia/ at its top",
+		path);
+}
+
+static int check_tree(const struct source_kind *kind, const char *path, struct error *error)
+{
+	_cleanup_free_ char *file = NULL;
+
+	if (kind->check)
+		return kind->check(path, error);
+	file = xasprintf("%s/%s", path, kind->file);
+	return fs_exists(AT_FDCWD, file)
+		       ? 0
+		       : error_set(error, -EINVAL, "%s: no source of %s: it has no %s", path,
+				 kind->title, kind->file);
+}
+
+static int identify(const struct source_kind *kind, const char *text, struct source *source,
+	struct error *error)
+{
+	const char *word = kind->package_word;
 	struct stat status;
 
-	if (package_word && strcmp(text, package_word) == 0) {
-		*ret = source;
+	if (word && strcmp(text, word) == 0) {
+		source->form = SOURCE_PACKAGE;
 		return 0;
 	}
 	if (stat(text, &status) < 0)
-		return error_set(error, -EINVAL, "%s %s: %s: name a source tree%s%s%s", option,
-			text, strerror(errno),
-			package_word ? ", a tarball or the word \"" : " or a tarball",
-			package_word ? package_word : "", package_word ? "\"" : "");
+		return error_set(error, -EINVAL, "%s %s: %s: name a source tree%s%s%s",
+			kind->option, text, strerror(errno),
+			word ? ", a tarball or the word \"" : " or a tarball", word ? word : "",
+			word ? "\"" : "");
 	if (!S_ISDIR(status.st_mode) && !S_ISREG(status.st_mode))
 		return error_set(
-			error, -EINVAL, "%s %s: neither a folder nor a file", option, text);
-	source.kind = S_ISDIR(status.st_mode) ? SOURCE_TREE : SOURCE_ARCHIVE;
-	source.path = realpath(text, NULL);
-	if (!source.path)
-		return error_set_errno(error, -errno, "%s %s", option, text);
-	*ret = source;
+			error, -EINVAL, "%s %s: neither a folder nor a file", kind->option, text);
+	source->path = realpath(text, NULL);
+	if (!source->path)
+		return error_set_errno(error, -errno, "%s %s", kind->option, text);
+	source->form = S_ISDIR(status.st_mode) ? SOURCE_TREE : SOURCE_ARCHIVE;
+	return source->form == SOURCE_TREE ? check_tree(kind, source->path, error) : 0;
+}
+
+int sources_identify(struct build *build, struct error *error)
+{
+	for (enum driver driver = 0; driver < DRIVER_COUNT; driver++) {
+		const struct source_kind *kind = &source_kinds[driver];
+		const char *text;
+		int r;
+
+		memcpy(&text, (const char *) &build->options + kind->option_offset, sizeof(text));
+		if (!text || (driver == DRIVER_NVIDIA && strcmp(text, "none") == 0))
+			continue;
+		r = identify(kind, text, &build->sources[driver], error);
+		if (r < 0)
+			return r;
+	}
 	return 0;
 }
 
@@ -39,6 +187,40 @@ void source_free(struct source *source)
 	*source = (struct source){ 0 };
 }
 
+int source_nvidia_version(const char *path, char **ret_version, struct error *error)
+{
+	static const char *const places[] = { "kernel-open/Kbuild", "Kbuild" };
+	static const char name[] = "NV_VERSION_STRING=\\\"";
+
+	*ret_version = NULL;
+	for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
+		_cleanup_free_ char *file = xasprintf("%s/%s", path, places[i]);
+		_cleanup_free_ char *text = NULL;
+		const char *found;
+		int r = fs_read(AT_FDCWD, file, 0, &text, NULL);
+
+		if (r < 0 && r != -ENOENT)
+			return error_set_errno(error, r, "%s", file);
+		found = r < 0 ? NULL : strstr(text, name);
+		if (!found)
+			continue;
+		found += strlen(name);
+		*ret_version = xstrndup(found, strspn(found, "0123456789."));
+		return 0;
+	}
+	return 0;
+}
+
+/* ---- the source, made ready */
+
+/* A tree is used where it lies: nothing is made of it. */
+bool source_applies(const struct build *build, const struct stage *stage)
+{
+	enum source_form form = build->sources[stage->driver].form;
+
+	return form == SOURCE_PACKAGE || form == SOURCE_ARCHIVE;
+}
+
 int source_add_content(const struct source *source, struct hash *hash, struct error *error)
 {
 	int r = hash_add_tree(hash, AT_FDCWD, source->path);
@@ -46,124 +228,192 @@ int source_add_content(const struct source *source, struct hash *hash, struct er
 	return r < 0 ? error_set_errno(error, r, "%s", source->path) : 0;
 }
 
-int source_find_top(const char *folder, char **ret_path)
+int source_add_inputs(const struct build *build, const struct stage *stage, struct hash *hash,
+	struct error *error)
 {
-	_cleanup_free_ char *path = strdup(folder);
+	const struct source *source = &build->sources[stage->driver];
+	int r;
+
+	if (source->form == SOURCE_ARCHIVE)
+		return source_add_content(source, hash, error);
+	kernel_add_packages(&build->kernel, source_kinds[stage->driver].purpose, hash);
+	if (stage->driver != DRIVER_OFED)
+		return 0;
+	r = cached_add_data(&build->context, "scripts/reference-ofed", hash, error);
+	return r < 0 ? r
+		     : cached_add_data(&build->context, "scripts/reference-ofed.d", hash, error);
+}
+
+/*
+ * Where in an unpacked archive the source's own top level is: descends while a folder holds nothing
+ * but one other folder.
+ */
+static int find_top(const char *folder, char **ret_path, struct error *error)
+{
+	_cleanup_free_ char *path = xstrdup(folder);
 
 	for (;;) {
 		_cleanup_strv_ struct strv names = { 0 };
 		_cleanup_free_ char *below = NULL;
 		struct stat status;
-		int r = path ? fs_list(AT_FDCWD, path, &names) : -ENOMEM;
+		int r = fs_list(AT_FDCWD, path, &names);
 
 		if (r < 0)
-			return r;
-		if (names.count != 1)
-			break;
-		if (asprintf(&below, "%s/%s", path, names.items[0]) < 0)
-			return -ENOMEM;
-		if (lstat(below, &status) < 0 || !S_ISDIR(status.st_mode))
-			break;
+			return error_set_errno(error, r, "%s", folder);
+		if (names.count == 1)
+			below = xasprintf("%s/%s", path, names.items[0]);
+		if (!below || lstat(below, &status) < 0 || !S_ISDIR(status.st_mode)) {
+			*ret_path = TAKE_PTR(path);
+			return 0;
+		}
 		free(path);
 		path = TAKE_PTR(below);
 	}
-	*ret_path = TAKE_PTR(path);
+}
+
+int source_tree(const struct build *build, enum driver driver, char **ret_path, struct error *error)
+{
+	const struct source *source = &build->sources[driver];
+
+	if (source->form != SOURCE_TREE)
+		return find_top(stage_output(build, source_kinds[driver].source), ret_path, error);
+	*ret_path = xstrdup(source->path);
 	return 0;
 }
 
-/* Only exact names count: on a case-folding file system "makefile" answers for "Makefile" too. */
-static bool has_name(const struct strv *names, const char *name)
+/* A package's tarball is below usr/src, beside documentation and DKMS files. */
+static bool is_tarball(void *data, const char *path)
 {
-	return strv_contains(names, name);
+	(void) data;
+	return strncmp(path, "usr/src/", 8) == 0 && strstr(path, ".tar");
 }
 
-int source_check_ofed(const char *path, struct error *error)
+/* Fetches the package of a purpose and gives the path of the source tarball in it. */
+static int package_tarball(
+	struct build *build, const char *purpose, char **ret_path, struct error *error)
 {
-	static const char *const makefiles[] = { "makefile", "Makefile" };
+	const struct lock_package *package = lock_find(&build->kernel.lock, purpose);
 	_cleanup_strv_ struct strv names = { 0 };
-	int r = fs_list(AT_FDCWD, path, &names);
+	_cleanup_free_ char *folder = NULL;
+	_cleanup_free_ char *sources = NULL;
+	_cleanup_free_ char *blob = NULL;
+	struct unpack unpack = { .wanted = is_tarball };
+	int r = kernel_fetch(&build->kernel, purpose, error);
 
 	if (r < 0)
-		return error_set_errno(error, r, "%s", path);
-	if (!has_name(&names, "configure") && !has_name(&names, "ofed_scripts"))
-		return error_set(error, -EINVAL,
-			"%s: no OFED kernel source: it has no configure at its top (an "
-			"mlnx-ofed-kernel tree is wanted)",
-			path);
-	for (size_t i = 0; i < ARRAY_SIZE(makefiles); i++)
-		if (!has_name(&names, makefiles[i]))
-			return error_set(error, -EINVAL,
-				"%s: its %s is missing. The tree needs both \"makefile\" (targets) "
-				"and \"Makefile\" (kbuild): a file system that folds case keeps "
-				"only one of them; unpack it on another",
-				path, makefiles[i]);
+		return r;
+	r = cache_new_folder(&build->context.cache, "package", &folder);
+	if (r < 0)
+		return error_set_errno(error, r, "%s", package->name);
+	blob = xasprintf("blobs/sha256/%s", package->sha256);
+	unpack.folder = folder;
+	progress_step(&build->context.progress, package->name);
+	r = unpack_deb(&unpack, build->context.cache.fd, blob, error);
+	if (r < 0)
+		return r;
+	sources = xasprintf("%s/usr/src", folder);
+	r = fs_list(AT_FDCWD, sources, &names);
+	if (r < 0 || names.count == 0)
+		return error_set(error, -EINVAL, "the source package has no tarball under usr/src");
+	*ret_path = xasprintf("%s/%s", sources, names.items[0]);
 	return 0;
 }
 
-int source_check_nvidia(const char *path, struct error *error)
+static int generate_reference(
+	struct build *build, const char *tarball, const char *folder, struct error *error)
 {
-	_cleanup_strv_ struct strv names = { 0 };
-	int r = fs_list(AT_FDCWD, path, &names);
+	_cleanup_strv_ struct strv argv = { 0 };
 
-	if (r < 0)
-		return error_set_errno(error, r, "%s", path);
-	if (has_name(&names, "kernel-open") ||
-		(has_name(&names, "Kbuild") && has_name(&names, "nvidia")))
-		return 0;
-	return error_set(error, -EINVAL,
-		"%s: no source of NVIDIA's open kernel modules: it has neither kernel-open/ nor "
-		"Kbuild and nvidia/ at its top",
-		path);
+	progress_step(&build->context.progress, "generate the reference OFED");
+	xstrv_pushf(&argv, "%s/scripts/reference-ofed", build->context.data);
+	xstrv_push(&argv, "--kernel-source");
+	xstrv_push(&argv, tarball);
+	xstrv_push(&argv, "--output");
+	xstrv_push(&argv, folder);
+	return tool_run(&argv, NULL, error);
 }
 
-int source_nvidia_version(const char *path, char **ret_version, struct error *error)
+static int unpack_source(
+	struct build *build, const char *tarball, const char *folder, struct error *error)
 {
-	static const char *const places[] = { "kernel-open/Kbuild", "Kbuild" };
-	static const char name[] = "NV_VERSION_STRING=\\\"";
+	struct unpack unpack = { .folder = folder };
 
-	*ret_version = NULL;
-	for (size_t i = 0; i < ARRAY_SIZE(places) && !*ret_version; i++) {
-		_cleanup_free_ char *file = NULL;
-		_cleanup_free_ char *text = NULL;
-		const char *found;
-		int r;
+	(void) build;
+	return unpack_tar(&unpack, AT_FDCWD, tarball, error);
+}
 
-		if (asprintf(&file, "%s/%s", path, places[i]) < 0)
-			return error_set_errno(error, -ENOMEM, "%s", path);
-		r = fs_read(AT_FDCWD, file, 0, &text, NULL);
-		if (r == -ENOENT)
-			continue;
-		if (r < 0)
-			return error_set_errno(error, r, "%s", file);
-		found = strstr(text, name);
-		if (!found)
-			continue;
-		found += strlen(name);
-		*ret_version = strndup(found, strspn(found, "0123456789."));
-		if (!*ret_version)
-			return error_set_errno(error, -ENOMEM, "%s", file);
+int source_run(struct build *build, const struct stage *stage, const struct stage_place *place,
+	struct error *error)
+{
+	const struct source_kind *kind = &source_kinds[stage->driver];
+	const struct source *source = &build->sources[stage->driver];
+	_cleanup_free_ char *tarball = NULL;
+	_cleanup_free_ char *top = NULL;
+	int r;
+
+	if (source->form == SOURCE_ARCHIVE) {
+		r = unpack_source(build, source->path, place->folder, error);
+		/* A file of the user's that is no whole archive is a bad source, not a damaged
+		 * download. */
+		if (r == -EBADMSG)
+			r = -EINVAL;
+	} else {
+		r = package_tarball(build, kind->purpose, &tarball, error);
+		if (r == 0)
+			r = kind->unpack(build, tarball, place->folder, error);
 	}
-	return 0;
+	if (r == 0)
+		r = find_top(place->folder, &top, error);
+	return r < 0 ? r : check_tree(kind, top, error);
 }
 
-static int check_file(const char *path, const char *file, const char *what, struct error *error)
-{
-	_cleanup_free_ char *full = NULL;
+/* ---- the set that the recipe compiles of it */
 
-	if (asprintf(&full, "%s/%s", path, file) < 0)
-		return error_set_errno(error, -ENOMEM, "%s", path);
-	return fs_exists(AT_FDCWD, full)
-		       ? 0
-		       : error_set(error, -EINVAL, "%s: no source of %s: it has no %s", path, what,
-				 file);
+bool set_applies(const struct build *build, const struct stage *stage)
+{
+	return build_has(build, stage->driver);
 }
 
-int source_check_gdrcopy(const char *path, struct error *error)
+int set_add_inputs(const struct build *build, const struct stage *stage, struct hash *hash,
+	struct error *error)
 {
-	return check_file(path, "src/gdrdrv/gdrdrv.c", "GDRCopy", error);
+	const struct source_kind *kind = &source_kinds[stage->driver];
+	const struct source *source = &build->sources[stage->driver];
+	const struct context *context = &build->context;
+	_cleanup_free_ char *script = xasprintf("containers/recipes/%s.sh", kind->name);
+	_cleanup_free_ char *patches = xasprintf("containers/patches/%s", kind->name);
+	int r;
+
+	hash_add_text(hash, build->kernel.lock.krel);
+	r = cached_add_data(context, script, hash, error);
+	if (r == 0)
+		r = cached_add_data(context, "containers/recipes/lib.sh", hash, error);
+	if (r == 0)
+		r = cached_add_data(context, patches, hash, error);
+	if (r == 0 && kind->recipe_part) {
+		_cleanup_free_ char *part = xasprintf("containers/recipes/%s", kind->recipe_part);
+
+		r = cached_add_data(context, part, hash, error);
+	}
+	if (r == 0 && source->form == SOURCE_TREE)
+		r = source_add_content(source, hash, error);
+	return r;
 }
 
-int source_check_nvidia_fs(const char *path, struct error *error)
+int set_run(struct build *build, const struct stage *stage, const struct stage_place *place,
+	struct error *error)
 {
-	return check_file(path, "src/nvfs-core.c", "nvidia-fs", error);
+	const struct source_kind *kind = &source_kinds[stage->driver];
+	struct recipe recipe = { .name = kind->name };
+	_cleanup_free_ char *source = NULL;
+	int r = source_tree(build, stage->driver, &source, error);
+
+	if (r < 0)
+		return r;
+	recipe.source = source;
+	if (kind->bound_to == STAGE_OFED && build_has(build, DRIVER_OFED))
+		recipe.ofed = stage_output(build, STAGE_OFED);
+	if (kind->bound_to == STAGE_NVIDIA)
+		recipe.nvidia = stage_output(build, STAGE_NVIDIA);
+	return recipe_run(build, &recipe, place, error);
 }

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/stage/userspace.h"
+/* The userspace of NVIDIA's driver, judged before anything is compiled: what --userspace names, and
+ * what there is without it. containers/recipes/userspace.sh arranges it. */
+#include "cli/stage/stage_internal.h"
 
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
 
-#include "cli/stage/stage_tools.h"
+#include "common/copy.h"
 #include "common/fs.h"
+#include "common/xalloc.h"
 
 #define INSTALLER "the folder that NVIDIA's installer unpacks (sh NVIDIA-Linux-….run -x)"
 #define NVML      "libnvidia-ml.so."
@@ -36,15 +39,14 @@ static bool ends_with(const char *text, const char *end)
 }
 
 /* By the names that the recipe looks for: a change here is one there. */
-static int take_file(struct found *found, const char *name, bool in_firmware)
+static void take_file(struct found *found, const char *name, bool in_firmware)
 {
 	found->smi |= strcmp(name, "nvidia-smi") == 0;
 	found->firmware |= in_firmware && ends_with(name, ".bin");
 	if (strncmp(name, CUDA, strlen(CUDA)) == 0)
-		return strv_push(&found->cudas, name + strlen(CUDA));
-	if (strncmp(name, NVML, strlen(NVML)) == 0 && strchr(name + strlen(NVML), '.'))
-		return strv_push_unique(&found->versions, name + strlen(NVML));
-	return 0;
+		xstrv_push(&found->cudas, name + strlen(CUDA));
+	else if (strncmp(name, NVML, strlen(NVML)) == 0 && strchr(name + strlen(NVML), '.'))
+		xstrv_push_unique(&found->versions, name + strlen(NVML));
 }
 
 /* Links are not followed; "32" has the libraries of 32 bit, which no node wants. */
@@ -57,15 +59,13 @@ static int look(struct found *found, const char *folder, bool in_firmware, unsig
 		return 0;
 	for (size_t i = 0; i < names.count && r == 0; i++) {
 		const char *name = names.items[i];
-		_cleanup_free_ char *path = NULL;
+		_cleanup_free_ char *path = xasprintf("%s/%s", folder, name);
 		struct stat status;
 
-		if (asprintf(&path, "%s/%s", folder, name) < 0)
-			return -ENOMEM;
 		if (lstat(path, &status) < 0)
 			continue;
 		if (S_ISREG(status.st_mode))
-			r = take_file(found, name, in_firmware);
+			take_file(found, name, in_firmware);
 		else if (S_ISDIR(status.st_mode) && strcmp(name, "32") != 0)
 			r = look(found, path, in_firmware || strcmp(name, "firmware") == 0,
 				depth + 1);
@@ -88,11 +88,9 @@ static const char *first_lack(const struct found *found, const char *version)
 static int judge(
 	const struct found *found, const char *folder, char **ret_version, struct error *error)
 {
-	_cleanup_free_ char *version = strv_join(&found->versions, ", ");
+	_cleanup_free_ char *version = xstrv_join(&found->versions, ", ");
 	const char *lack;
 
-	if (!version)
-		return error_set_errno(error, -ENOMEM, "--userspace");
 	if (found->versions.count == 0)
 		return error_set(error, -EINVAL,
 			"--userspace: no " NVML "* below %s: give " INSTALLER, folder);
@@ -110,18 +108,10 @@ static int judge(
 	return 0;
 }
 
-static int read_version(const char *folder, char **ret_version, struct error *error)
-{
-	_cleanup_(found_free) struct found found = { 0 };
-	int r = look(&found, folder, false, 0);
-
-	return r < 0 ? error_set_errno(error, r, "--userspace %s", folder)
-		     : judge(&found, folder, ret_version, error);
-}
-
 int userspace_open(const char *text, struct source *ret, char **ret_version, struct error *error)
 {
-	_cleanup_(source_free) struct source source = { .kind = SOURCE_TREE };
+	_cleanup_(source_free) struct source source = { .form = SOURCE_TREE };
+	_cleanup_(found_free) struct found found = { 0 };
 	struct stat status;
 	int r;
 
@@ -134,7 +124,10 @@ int userspace_open(const char *text, struct source *ret, char **ret_version, str
 	source.path = realpath(text, NULL);
 	if (!source.path)
 		return error_set_errno(error, -errno, "--userspace %s", text);
-	r = read_version(source.path, ret_version, error);
+	r = look(&found, source.path, false, 0);
+	if (r < 0)
+		return error_set_errno(error, r, "--userspace %s", source.path);
+	r = judge(&found, source.path, ret_version, error);
 	if (r < 0)
 		return r;
 	*ret = source;
@@ -150,13 +143,13 @@ static int modules_version(struct build *build, char **ret, struct error *error)
 	int r;
 
 	*ret = NULL;
-	if (build->nvidia.kind == SOURCE_PACKAGE) {
+	if (build->sources[DRIVER_NVIDIA].form == SOURCE_PACKAGE) {
 		*ret = package ? resolve_upstream(package->version) : NULL;
 		return package && !*ret ? error_set_errno(error, -ENOMEM, "--nvidia") : 0;
 	}
 	r = stages_make(build, STAGE_BIT(STAGE_NVIDIA_SOURCE), error);
 	if (r == 0)
-		r = source_tree(build, &build->nvidia, STAGE_NVIDIA_SOURCE, &source, error);
+		r = source_tree(build, DRIVER_NVIDIA, &source, error);
 	return r < 0 ? r : source_nvidia_version(source, ret, error);
 }
 
@@ -228,14 +221,85 @@ static int say_left_out(struct build *build, struct error *error)
 
 int userspace_say_lacks(struct build *build, struct error *error)
 {
-	if (build->nvidia.kind == SOURCE_NONE || build->userspace_version)
+	if (build->sources[DRIVER_NVIDIA].form == SOURCE_NONE || build->userspace_version)
 		return 0;
 	if (lock_find(&build->kernel.lock, LOCK_NVIDIA_USERSPACE))
-		return build->nvidia.kind == SOURCE_PACKAGE ? say_left_out(build, error) : 0;
+		return build->sources[DRIVER_NVIDIA].form == SOURCE_PACKAGE
+			       ? say_left_out(build, error)
+			       : 0;
 	progress_note(&build->context.progress,
-		build->nvidia.kind == SOURCE_PACKAGE
+		build->sources[DRIVER_NVIDIA].form == SOURCE_PACKAGE
 			? "the distribution has no userspace of the modules' version: no nvidia-smi, "
 			  "libraries and firmware in the GPU image; --userspace brings them"
 			: "no --userspace: no nvidia-smi, libraries and firmware in the GPU image");
 	return 0;
+}
+
+/* ---- the stage */
+
+bool userspace_applies(const struct build *build, const struct stage *stage)
+{
+	(void) stage;
+	return build_has(build, DRIVER_NVIDIA) &&
+	       (build->userspace.form == SOURCE_TREE ||
+		       lock_find(&build->kernel.lock, LOCK_NVIDIA_USERSPACE));
+}
+
+int userspace_add_inputs(const struct build *build, const struct stage *stage, struct hash *hash,
+	struct error *error)
+{
+	const struct context *context = &build->context;
+	int r = cached_add_data(context, "containers/recipes/userspace.sh", hash, error);
+
+	(void) stage;
+	if (r == 0)
+		r = cached_add_data(context, "containers/recipes/lib.sh", hash, error);
+	if (r < 0)
+		return r;
+	if (build->userspace.form == SOURCE_TREE)
+		return source_add_content(&build->userspace, hash, error);
+	kernel_add_packages(&build->kernel, LOCK_NVIDIA_USERSPACE, hash);
+	return 0;
+}
+
+/* The recipe tells packages by their file names, as apt-get download gives them. */
+static int link_packages(const struct build *build, const char *folder, struct error *error)
+{
+	const struct lock *lock = &build->kernel.lock;
+
+	for (size_t i = 0; i < lock->count; i++) {
+		const struct lock_package *package = &lock->packages[i];
+		_cleanup_free_ char *blob = xasprintf("blobs/sha256/%s", package->sha256);
+		_cleanup_free_ char *file = xasprintf("%s/%s_%s_%s.deb", folder, package->name,
+			package->version, package->architecture);
+		int r;
+
+		if (strcmp(package->purpose, LOCK_NVIDIA_USERSPACE) != 0)
+			continue;
+		r = copy_tree(build->context.cache.fd, blob, AT_FDCWD, file);
+		if (r < 0)
+			return error_set_errno(error, r, "%s", file);
+	}
+	return 0;
+}
+
+int userspace_run(struct build *build, const struct stage *stage, const struct stage_place *place,
+	struct error *error)
+{
+	struct recipe recipe = { .name = "userspace", .source = build->userspace.path };
+	_cleanup_free_ char *folder = NULL;
+	int r;
+
+	(void) stage;
+	if (recipe.source)
+		return recipe_run(build, &recipe, place, error);
+	r = kernel_fetch(&build->kernel, LOCK_NVIDIA_USERSPACE, error);
+	if (r < 0)
+		return r;
+	r = cache_new_folder(&build->context.cache, "packages", &folder);
+	if (r < 0)
+		return error_set_errno(error, r, "packages");
+	recipe.source = folder;
+	r = link_packages(build, folder, error);
+	return r < 0 ? r : recipe_run(build, &recipe, place, error);
 }

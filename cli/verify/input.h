@@ -30,8 +30,8 @@ struct verify_input {
 	bool image;          /* a whole one: firmware that is not in it is not there */
 	struct strv modules; /* sorted */
 	struct strv symvers; /* Module.symvers files */
-	struct strv passed_over;     /* kernel releases whose modules were left out */
-	bool other_kernel;           /* none is of the wanted kernel, so all were taken */
+	struct strv skipped; /* kernel releases whose modules were left out */
+	bool other_kernel;   /* none is of the wanted kernel, so all were taken */
 	struct verify_input *listed; /* of another folder, or the same: then its lists are taken;
 					borrowed, or NULL */
 };
@@ -46,7 +46,8 @@ struct verify_input {
  * "docker-archive:", "containers-storage:"; what is no path is taken for an image's name. -EINVAL
  * for what is neither. Sets name, place and kind; the caller frees it with verify_input_close().
  */
-int verify_input_tell(const char *what, struct verify_input *ret, struct error *error) _must_check_;
+int verify_input_identify(
+	const char *what, struct verify_input *ret, struct error *error) _must_check_;
 
 /* Has it to be unpacked first? Then @context needs its run folder: cache_start_run(). */
 bool verify_input_unpacks(const struct verify_input *input);
@@ -64,14 +65,10 @@ void verify_input_close(struct verify_input *input);
  * Leaves out what lies in the folders of other kernels: beside a folder named @krel, and below
  * other lib/modules/<release>. Where nothing is of @krel all stays, and other_kernel is set.
  */
-int verify_input_choose(struct verify_input *input, const char *krel) _must_check_;
+void verify_input_choose(struct verify_input *input, const char *krel);
 
 /* Is it the path of a module file: .ko, .ko.gz, .ko.xz or .ko.zst? */
 bool verify_is_module(const char *path);
 
-/* input_folder.c: lists the modules and Module.symvers files below input->fd. */
+/* Lists the modules and Module.symvers files below input->fd. */
 int verify_input_list(struct verify_input *input, struct error *error) _must_check_;
-
-/* input_image.c: unpacks what is wanted into the run's folder, and sets folder. */
-int verify_input_unpack(
-	struct verify_input *input, struct context *context, struct error *error) _must_check_;

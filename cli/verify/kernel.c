@@ -3,68 +3,106 @@
 
 #include <fcntl.h>
 #include <string.h>
-#include <sys/stat.h>
+#include <sys/mman.h>
 
 #include "common/fs.h"
-#include "kernels/krel.h"
+#include "common/xalloc.h"
+#include "kernels/archive/archive_input.h"
+#include "kernels/local/local_scan.h"
 #include "kernels/tree/depends.h"
+#include "module/machine.h"
 
-#define SYSTEM_MAP "System.map"
+#define NAME_SIZE     256
+#define SYSTEM_MAP    "System.map"
+#define SYMVERS_LIMIT ((size_t) 64 << 20)
 
-/* An image, which build --kernel-from takes as well. */
-static bool is_layout(const char *path)
+/* --- what a configuration, a record or the node tells --- */
+
+static enum proof_option option(const struct kernel_record *record, enum kernel_option which)
 {
-	_cleanup_close_ int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-
-	return fd >= 0 && fs_exists(fd, "oci-layout");
+	return kernel_record_has(record, which) ? PROOF_YES : PROOF_NO;
 }
 
-static int tell_one(const char *text, enum verify_kernel_kind *ret, struct error *error)
+void verify_kernel_take_record(struct verify_kernel *kernel, const struct kernel_record *record)
 {
-	struct stat status;
-	size_t length = strlen(text);
+	struct proof_kernel *facts = &kernel->facts;
+	bool locked = kernel_record_has(record, KOPT_LOCKDOWN_INTEGRITY) ||
+		      kernel_record_has(record, KOPT_LOCKDOWN_CONFIDENTIALITY);
+	bool forced = kernel_record_has(record, KOPT_MODULE_SIG_FORCE);
 
-	if (stat(text, &status) == 0) {
-		*ret = S_ISDIR(status.st_mode) && !is_layout(text) ? VERIFY_KERNEL_FOLDER
-								   : VERIFY_KERNEL_FILES;
-		if ((length >= 5 && strcmp(text + length - 5, ".json") == 0) ||
-			verify_is_symvers(text))
-			*ret = VERIFY_KERNEL_FOLDER;
-		return 0;
+	if (!*record->config_source && !*record->arch)
+		return; /* a record of a tree without a configuration tells nothing */
+	if (!facts->machine)
+		facts->machine = machine_of(record->arch);
+	facts->module_sig = option(record, KOPT_MODULE_SIG);
+	facts->livepatch = option(record, KOPT_LIVEPATCH);
+	facts->modules = option(record, KOPT_MODULES);
+	facts->retpoline = option(record, KOPT_RETPOLINE);
+	/* What the kernel demands from the moment it starts, whatever its command line says. */
+	if ((forced || locked) && !kernel->enforced_by) {
+		kernel->enforced_by = forced ? "CONFIG_MODULE_SIG_FORCE=y"
+					     : "lockdown, which the kernel's configuration forces";
+		facts->trust.lockdown = !forced;
 	}
-	if (strchr(text, '/'))
-		return error_set(error, -EINVAL, "--kernel %s: %s", text, strerror(errno));
-	*ret = VERIFY_KERNEL_RELEASE;
-	return 0;
+	if (kernel->vermagic || !*record->vermagic)
+		return;
+	kernel->vermagic = xstrdup(record->vermagic);
+	kernel->vermagic_source =
+		xstrdup(strcmp(record->vermagic_source, "config") == 0 ? "the configuration"
+								       : record->vermagic_source);
 }
 
-int verify_kernel_tell(const struct strv *texts, enum verify_kernel_kind *ret, struct error *error)
+static void take_config_options(struct verify_kernel *kernel, const struct kconfig *config)
 {
-	size_t releases = 0;
-	int r = 0;
+	struct proof_kernel *facts = &kernel->facts;
 
-	for (size_t i = 0; i < texts->count && r == 0; i++) {
-		r = tell_one(texts->items[i], ret, error);
-		releases += *ret == VERIFY_KERNEL_RELEASE;
-		if (r == 0 && texts->count > 1 && verify_is_symvers(texts->items[i]))
-			r = error_set(error, -EINVAL,
-				"--kernel %s: beside another --kernel a Module.symvers is given with "
-				"--with",
-				texts->items[i]);
-	}
-	if (r == 0 && releases > 1)
-		return error_set(error, -EINVAL, "--kernel: one kernel is expected");
-	if (r == 0 && texts->count > 1)
-		*ret = VERIFY_KERNEL_FILES;
-	return r;
+	facts->force_load =
+		kconfig_tristate(config, "MODULE_FORCE_LOAD") == 'y' ? PROOF_YES : PROOF_NO;
+	facts->missing_imports =
+		kconfig_tristate(config, "MODULE_ALLOW_MISSING_NAMESPACE_IMPORTS") == 'y'
+			? PROOF_YES
+			: PROOF_NO;
 }
+
+/*
+ * check_version() of Linux warns since 4.9, and Debian has a patch against that. Whoever makes
+ * kernels of Debian's may have taken it over; those who make RPMs do not.
+ */
+void verify_kernel_take_os(
+	struct verify_kernel *kernel, const struct catalogue *os, const char *krel)
+{
+	if (proof_version(krel) < PROOF_VERSION(4, 9) || !os->repository_count)
+		return;
+	for (size_t i = 0; i < os->repository_count; i++)
+		if (os->repositories[i].kind != REPOSITORY_RPM_MD)
+			return;
+	kernel->facts.missing_versions = PROOF_YES;
+}
+
+void verify_kernel_take_running(struct verify_kernel *kernel, const struct running *running)
+{
+	const struct strv *unidentified = running_unexplained(running);
+	const char *why = NULL;
+
+	kernel->facts = *running_kernel(running);
+	kernel->krel = xstrdup(kernel->facts.krel ? kernel->facts.krel : "");
+	kernel->symvers_count = kernel->facts.symvers ? symvers_count(kernel->facts.symvers) : 0;
+	if (running_is_same_build(running, &why) == PROOF_NO)
+		xstrv_push(&kernel->notes, why);
+	for (size_t i = 0; i < unidentified->count; i++)
+		xstrv_pushf(&kernel->notes,
+			"%s is loaded and no file tells what it exports: its symbols cannot be "
+			"judged",
+			unidentified->items[i]);
+}
+
+/* --- reading a kernel that is there --- */
 
 void verify_kernel_free(struct verify_kernel *kernel)
 {
 	free(kernel->krel);
 	free(kernel->vermagic);
 	free(kernel->vermagic_source);
-	free(kernel->enforced_by);
 	symvers_close(&kernel->symvers);
 	strv_free(&kernel->symvers_sources);
 	strv_free(&kernel->modules);
@@ -76,14 +114,19 @@ void verify_kernel_free(struct verify_kernel *kernel)
 	*kernel = (struct verify_kernel) VERIFY_KERNEL_CLOSED;
 }
 
+static int read_symvers(struct symvers **symvers, int dir_fd, const char *path, struct error *error)
+{
+	return *symvers ? symvers_add(*symvers, dir_fd, path, error)
+			: symvers_open(dir_fd, path, symvers, error);
+}
+
 int verify_kernel_add_symvers(struct verify_kernel *kernel, int dir_fd, const char *path,
 	const char *name, struct error *error)
 {
-	int r = kernel->symvers ? symvers_add(kernel->symvers, dir_fd, path, error)
-				: symvers_open(dir_fd, path, &kernel->symvers, error);
+	int r = read_symvers(&kernel->symvers, dir_fd, path, error);
 
-	if (r == 0 && strv_push(&kernel->symvers_sources, name) < 0)
-		r = error_set_errno(error, -ENOMEM, "%s", name);
+	if (r == 0)
+		xstrv_push(&kernel->symvers_sources, name);
 	return r;
 }
 
@@ -93,25 +136,25 @@ static char *first_module(int dir_fd, const char *path)
 	_cleanup_strv_ struct strv names = { 0 };
 	_cleanup_close_ int fd =
 		openat(dir_fd, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	char *found = NULL;
 
 	if (fd < 0 || fs_list(fd, ".", &names) < 0)
 		return NULL;
-	for (size_t i = 0; i < names.count && !found; i++) {
-		_cleanup_free_ char *below = NULL;
+	for (size_t i = 0; i < names.count; i++) {
+		_cleanup_free_ char *below = xasprintf("%s/%s", path, names.items[i]);
+		char *found =
+			verify_is_module(below) ? TAKE_PTR(below) : first_module(dir_fd, below);
 
-		if (asprintf(&below, "%s/%s", path, names.items[i]) < 0)
-			return NULL;
-		found = verify_is_module(below) ? TAKE_PTR(below) : first_module(dir_fd, below);
+		if (found)
+			return found;
 	}
-	return found;
+	return NULL;
 }
 
 /*
  * The kernel states its vermagic, machine and sizeof(struct module) in each of its own modules:
  * only those below kernel/ are its own.
  */
-static int ask_module(struct verify_kernel *kernel, int modules_fd, struct error *error)
+static void ask_module(struct verify_kernel *kernel, int modules_fd)
 {
 	_cleanup_(elf_module_close) struct elf_module *module = NULL;
 	_cleanup_free_ char *path = first_module(modules_fd, "kernel/lib");
@@ -121,72 +164,52 @@ static int ask_module(struct verify_kernel *kernel, int modules_fd, struct error
 	if (!path)
 		path = first_module(modules_fd, "kernel");
 	if (!path || elf_module_open(modules_fd, path, &module, &ignored) < 0)
-		return 0;
+		return;
 	kernel->facts.machine = elf_module_machine(module);
 	kernel->facts.struct_size = elf_module_struct_size(module);
 	vermagic = elf_module_info(module, "vermagic");
 	if (!vermagic)
-		return 0;
+		return;
 	free(kernel->vermagic);
 	free(kernel->vermagic_source);
-	kernel->vermagic = strdup(vermagic);
+	kernel->vermagic = xstrdup(vermagic);
 	kernel->vermagic_source = TAKE_PTR(path);
-	if (!kernel->vermagic)
-		return error_set_errno(error, -ENOMEM, "vermagic");
 	if (!kernel->krel)
-		kernel->krel = strndup(vermagic, strcspn(vermagic, " "));
-	return 0;
+		kernel->krel = xstrndup(vermagic, strcspn(vermagic, " "));
 }
 
-/* A line of modules.builtin is a path: "kernel/lib/crc16.ko". */
-static int add_names(const char *text, struct strv *names)
+static void add_name(const char *path, struct strv *names)
 {
-	_cleanup_strv_ struct strv lines = { 0 };
-	int r = strv_split(&lines, text, "\n");
+	char name[NAME_SIZE];
 
-	for (size_t i = 0; i < lines.count && r == 0; i++) {
-		char name[256];
-
-		if (depends_module_name(lines.items[i], name, sizeof(name)))
-			r = strv_push(names, name);
-	}
-	return r;
-}
-
-static int list_modules(struct verify_kernel *kernel, int modules_fd, struct error *error)
-{
-	struct verify_input *own = &kernel->own;
-	_cleanup_free_ char *text = NULL;
-	int r = 0;
-
-	if (fs_read(modules_fd, "modules.builtin", 0, &text, NULL) == 0)
-		r = add_names(text, &kernel->builtin);
-	if (r == 0 && text)
-		r = add_names(text, &kernel->modules);
-	own->fd = fcntl(modules_fd, F_DUPFD_CLOEXEC, 0);
-	if (r == 0)
-		r = verify_input_list(own, error);
-	for (size_t i = 0; i < own->modules.count && r == 0; i++) {
-		char name[256];
-
-		if (depends_module_name(own->modules.items[i], name, sizeof(name)))
-			r = strv_push(&kernel->modules, name);
-	}
-	kernel->has_modules = own->modules.count > 0 || kernel->builtin.count > 0;
-	return r == -ENOMEM ? error_set_errno(error, r, "modules of the kernel") : r;
+	if (depends_module_name(path, name, sizeof(name)))
+		xstrv_push(names, name);
 }
 
 static int take_modules(struct verify_kernel *kernel, int modules_fd, struct error *error)
 {
+	struct verify_input *own = &kernel->own;
+	_cleanup_strv_ struct strv builtin = { 0 };
+	_cleanup_free_ char *text = NULL;
 	int r;
 
-	if (modules_fd < 0)
-		return 0;
-	r = ask_module(kernel, modules_fd, error);
-	if (r == 0)
-		r = list_modules(kernel, modules_fd, error);
-	if (r < 0 || !kernel->has_modules)
+	ask_module(kernel, modules_fd);
+	/* A line of modules.builtin is a path: "kernel/lib/crc16.ko". */
+	if (fs_read(modules_fd, "modules.builtin", 0, &text, NULL) == 0)
+		xstrv_split(&builtin, text, "\n");
+	for (size_t i = 0; i < builtin.count; i++)
+		add_name(builtin.items[i], &kernel->builtin);
+	for (size_t i = 0; i < kernel->builtin.count; i++)
+		xstrv_push(&kernel->modules, kernel->builtin.items[i]);
+	own->fd = fcntl(modules_fd, F_DUPFD_CLOEXEC, 0);
+	r = verify_input_list(own, error);
+	if (r < 0)
 		return r;
+	for (size_t i = 0; i < own->modules.count; i++)
+		add_name(own->modules.items[i], &kernel->modules);
+	kernel->has_modules = own->modules.count > 0 || kernel->builtin.count > 0;
+	if (!kernel->has_modules)
+		return 0;
 	kernel->modules_fd = fcntl(modules_fd, F_DUPFD_CLOEXEC, 0);
 	return kernel->modules_fd < 0 ? error_set_errno(error, -errno, "modules of the kernel") : 0;
 }
@@ -194,11 +217,7 @@ static int take_modules(struct verify_kernel *kernel, int modules_fd, struct err
 /* The first configuration that is there; NULL and 0 when none is. */
 static int read_config(const struct verify_place *place, struct kconfig **ret, struct error *error)
 {
-	_cleanup_free_ char *boot = NULL;
-	int r = -ENOENT;
-
-	if (asprintf(&boot, "boot/config-%s", place->krel ? place->krel : "") < 0)
-		return error_set_errno(error, -ENOMEM, "configuration");
+	_cleanup_free_ char *boot = xasprintf("boot/config-%s", place->krel ? place->krel : "");
 	const struct {
 		int fd;
 		const char *path;
@@ -209,10 +228,14 @@ static int read_config(const struct verify_place *place, struct kconfig **ret, s
 		{ place->root_fd, boot },
 	};
 
-	for (size_t i = 0; i < ARRAY_SIZE(places) && r == -ENOENT; i++)
-		if (places[i].fd >= 0)
-			r = kconfig_read(places[i].fd, places[i].path, ret, error);
-	return r == -ENOENT ? 0 : r;
+	for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
+		int r = places[i].fd < 0 ? -ENOENT
+					 : kconfig_read(places[i].fd, places[i].path, ret, error);
+
+		if (r != -ENOENT)
+			return r;
+	}
+	return 0;
 }
 
 static int take_config(
@@ -235,23 +258,21 @@ static int take_config(
 			    ? kernel_record_make(place->root_fd, place->krel, &record, error)
 			    : kernel_record_of_config(config, place->krel, NULL, &record, error);
 	}
-	if (r == 0 && record.krel)
-		r = verify_kernel_take_record(kernel, &record, error);
-	if (r == 0 && config)
-		verify_kernel_take_config(kernel, config);
-	return r;
+	if (r < 0)
+		return r;
+	if (record.krel)
+		verify_kernel_take_record(kernel, &record);
+	if (config)
+		take_config_options(kernel, config);
+	return 0;
 }
 
 /* Without a Module.symvers: what vmlinux exports by its System.map, and its modules by themselves.
  */
-static int take_system_map(
-	struct verify_kernel *kernel, const struct verify_place *place, struct error *error)
+static void take_system_map(struct verify_kernel *kernel, const struct verify_place *place)
 {
-	_cleanup_free_ char *boot = NULL;
-	int r = -ENOENT;
-
-	if (asprintf(&boot, "boot/" SYSTEM_MAP "-%s", place->krel ? place->krel : "") < 0)
-		return error_set_errno(error, -ENOMEM, SYSTEM_MAP);
+	_cleanup_free_ char *boot =
+		xasprintf("boot/" SYSTEM_MAP "-%s", place->krel ? place->krel : "");
 	const struct {
 		int fd;
 		const char *path;
@@ -261,45 +282,38 @@ static int take_system_map(
 		{ place->root_fd, boot },
 	};
 
-	for (size_t i = 0; i < ARRAY_SIZE(places) && r != 0; i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
 		_cleanup_(system_map_close) struct system_map *map = NULL;
 		struct error why = { 0 };
 
 		if (places[i].fd < 0 || !fs_exists(places[i].fd, places[i].path))
 			continue;
-		r = system_map_open(places[i].fd, places[i].path, &map, &why);
-		if (r == 0)
-			r = symvers_new(&kernel->symvers);
-		if (r == 0)
-			r = symvers_add_system_map(kernel->symvers, map);
-		if (r == 0)
-			r = strv_push(&kernel->symvers_sources, places[i].path);
-		if (r < 0)
-			(void) !strv_push(&kernel->notes, why.text);
+		if (system_map_open(places[i].fd, places[i].path, &map, &why) < 0) {
+			xstrv_push(&kernel->notes, why.text);
+			continue;
+		}
+		if (symvers_new(&kernel->symvers) < 0 ||
+			symvers_add_system_map(kernel->symvers, map) < 0)
+			out_of_memory();
+		xstrv_push(&kernel->symvers_sources, places[i].path);
+		return;
 	}
-	if (r == -ENOMEM)
-		return error_set_errno(error, r, SYSTEM_MAP);
-	return 0;
 }
 
 /* The exports of the kernel's own modules, where only vmlinux has spoken so far. */
-static int take_exports(struct verify_kernel *kernel, struct error *error)
+static void take_exports(struct verify_kernel *kernel)
 {
 	const struct verify_input *own = &kernel->own;
-	int r = 0;
 
-	if (kernel->modules_fd < 0)
-		return 0;
-	for (size_t i = 0; i < own->modules.count && r == 0; i++) {
+	for (size_t i = 0; kernel->modules_fd >= 0 && i < own->modules.count; i++) {
 		_cleanup_(elf_module_close) struct elf_module *module = NULL;
 		struct error ignored = { 0 };
 
-		if (strncmp(own->modules.items[i], "kernel/", 7) != 0 ||
-			elf_module_open(own->fd, own->modules.items[i], &module, &ignored) < 0)
-			continue;
-		r = symvers_add_module(kernel->symvers, module);
+		if (strncmp(own->modules.items[i], "kernel/", 7) == 0 &&
+			elf_module_open(own->fd, own->modules.items[i], &module, &ignored) == 0 &&
+			symvers_add_module(kernel->symvers, module) < 0)
+			out_of_memory();
 	}
-	return r < 0 ? error_set_errno(error, r, "exports of the kernel's modules") : 0;
 }
 
 static int take_symvers(
@@ -314,7 +328,6 @@ static int take_symvers(
 		{ place->modules_fd, "symvers.xz" },
 		{ place->modules_fd, "symvers.zst" },
 	};
-	int r;
 
 	if (place->symvers)
 		return verify_kernel_add_symvers(
@@ -323,10 +336,10 @@ static int take_symvers(
 		if (places[i].fd >= 0 && fs_exists(places[i].fd, places[i].path))
 			return verify_kernel_add_symvers(
 				kernel, places[i].fd, places[i].path, places[i].path, error);
-	r = take_system_map(kernel, place, error);
-	if (r == 0 && kernel->symvers)
-		r = take_exports(kernel, error);
-	return r;
+	take_system_map(kernel, place);
+	if (kernel->symvers)
+		take_exports(kernel);
+	return 0;
 }
 
 int verify_kernel_read(
@@ -334,21 +347,272 @@ int verify_kernel_read(
 {
 	int r;
 
-	if (place->krel && !kernel->krel) {
-		kernel->krel = strdup(place->krel);
-		if (!kernel->krel)
-			return error_set_errno(error, -ENOMEM, "kernel");
-	}
-	if (place->symvers &&
-		strv_pushf(&kernel->notes,
+	if (place->krel && !kernel->krel)
+		kernel->krel = xstrdup(place->krel);
+	if (place->symvers)
+		xstrv_pushf(&kernel->notes,
 			"%s tells what the kernel exports, and neither its release nor its vermagic: "
 			"--kernel RELEASE or a tree of it tells these",
-			place->symvers) < 0)
-		return error_set_errno(error, -ENOMEM, "kernel");
-	r = take_modules(kernel, place->modules_fd, error);
+			place->symvers);
+	r = place->modules_fd < 0 ? 0 : take_modules(kernel, place->modules_fd, error);
 	if (r == 0)
 		r = take_config(kernel, place, error);
 	return r < 0 ? r : take_symvers(kernel, place, error);
+}
+
+/* --- one that has to be found, fetched or unpacked first, in the cache --- */
+
+void verify_kernel_take_node(struct verify_kernel *kernel, const struct probe *probe)
+{
+	bool locked = probe->lockdown && *probe->lockdown && strcmp(probe->lockdown, "none") != 0;
+	bool enforced = probe->sig_enforce == PROBE_YES;
+
+	if (enforced || locked) {
+		kernel->enforced_by = enforced ? "the node's sig_enforce" : "the node's lockdown";
+		kernel->facts.trust.lockdown = !enforced;
+	}
+	for (size_t i = 0; i < probe->keys.count; i++)
+		xstrv_push(&kernel->keys, probe->keys.items[i]);
+}
+
+static int take_probe_config(struct verify_kernel *kernel, const struct local_input *input,
+	const struct probe *probe, struct error *error)
+{
+	_cleanup_(kernel_record_free) struct kernel_record record = { 0 };
+	_cleanup_(kconfig_free) struct kconfig *config = NULL;
+	_cleanup_free_ char *text = NULL;
+	size_t size;
+	int r = archive_member_read(
+		input->path, PROBE_CONFIG, KCONFIG_LIMIT_BYTES, &text, &size, error);
+
+	if (r < 0)
+		return r == -ENOENT ? 0 : r;
+	r = kconfig_parse(input->path, text, size, &config, error);
+	if (r == 0)
+		r = kernel_record_of_config(
+			config, probe->krel, probe->proc_version, &record, error);
+	if (r < 0)
+		return r;
+	verify_kernel_take_record(kernel, &record);
+	take_config_options(kernel, config);
+	return 0;
+}
+
+static int take_probe_symvers(
+	struct verify_kernel *kernel, const struct local_input *input, struct error *error)
+{
+	_cleanup_close_ int fd = memfd_create("symvers", MFD_CLOEXEC);
+	_cleanup_free_ char *text = NULL;
+	char self[64];
+	size_t size;
+	int r = archive_member_read(input->path, PROBE_SYMVERS, SYMVERS_LIMIT, &text, &size, error);
+
+	if (r == -ENOENT)
+		return 0;
+	if (r == 0)
+		r = fd < 0 ? -errno : fs_write_all(fd, text, size);
+	if (r < 0)
+		return error_set_errno(error, r, "%s", input->path);
+	(void) snprintf(self, sizeof(self), "/proc/self/fd/%d", fd);
+	return verify_kernel_add_symvers(kernel, AT_FDCWD, self, PROBE_SYMVERS, error);
+}
+
+/* *ret_whole: the bundle alone tells enough, and no headers have to be looked for. */
+static int take_probe(struct verify_kernel *kernel, const struct kernel *found, bool *ret_whole,
+	struct error *error)
+{
+	const struct local_input *input = kernel_probe(found);
+	const char *text = input ? local_scan_text(input->scan, PROBE_FILE) : NULL;
+	_cleanup_(probe_free) struct probe probe = { 0 };
+	int r;
+
+	*ret_whole = false;
+	if (!text)
+		return 0;
+	r = probe_parse(text, strlen(text), &probe, error);
+	if (r < 0)
+		return r;
+	verify_kernel_take_node(kernel, &probe);
+	if (found->local.has_headers || !probe.has_symvers)
+		return 0;
+	kernel->krel = xstrdup(found->local.krel);
+	*ret_whole = true;
+	r = take_probe_config(kernel, input, &probe, error);
+	return r < 0 ? r : take_probe_symvers(kernel, input, error);
+}
+
+/* The kernel's own modules: wanted, but the proof is worth having without them. */
+static int open_modules(struct verify_kernel *kernel, struct kernel *found)
+{
+	_cleanup_free_ char *path = NULL;
+	_cleanup_close_ int fd = -1;
+	struct error why = { 0 };
+	int r;
+
+	if (!found->local.has_modules && !lock_find(&found->lock, LOCK_MODULES))
+		return -1;
+	r = kernel_modules(found, &fd, &why);
+	if (r != -EINTR)
+		found->context->failure = EXIT_CODE_OK;
+	if (r < 0) {
+		xstrv_push(&kernel->notes, why.text);
+		return -1;
+	}
+	path = xasprintf("lib/modules/%s", found->lock.krel);
+	return openat(fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
+static int read_tree(struct verify_kernel *kernel, struct kernel *found, struct error *error)
+{
+	_cleanup_(verify_place_close) struct verify_place place = VERIFY_PLACE_CLOSED;
+	int r = verify_place_find(found->tree.path, found->lock.krel, &place, error);
+
+	if (r < 0)
+		return r;
+	/* Files of the user's are any kernel's. */
+	if (!found->local.count)
+		verify_kernel_take_os(kernel, &found->context->os, found->lock.krel);
+	cleanup_close(&place.modules_fd);
+	place.modules_fd = open_modules(kernel, found);
+	return verify_kernel_read(kernel, &place, error);
+}
+
+int verify_kernel_fetch(struct verify_kernel *kernel, struct kernel *found,
+	const struct strv *texts, struct error *error)
+{
+	_cleanup_strv_ struct strv files = { 0 };
+	bool whole = false;
+	int r;
+
+	/* A release and files, as build takes them by --kernel and --kernel-from. */
+	for (size_t i = 0; i < texts->count; i++) {
+		if (access(texts->items[i], F_OK) < 0)
+			found->request.krel = texts->items[i];
+		else
+			xstrv_push(&files, texts->items[i]);
+	}
+	found->request.files = files;
+	found->request.no_modules = files.count > 0;
+	r = kernel_find(found, error);
+	found->request.files = (struct strv){ 0 };
+	if (r == 0)
+		r = take_probe(kernel, found, &whole, error);
+	if (r < 0 || whole)
+		return r;
+	r = kernel_lock(found, error);
+	if (r == 0)
+		r = kernel_open_tree(found, error);
+	return r < 0 ? r : read_tree(kernel, found, error);
+}
+
+/* --- --with: what is loaded before, and not part of the kernel --- */
+
+/* Appends the modules that export anything, without vmlinux; twice where they are not together. */
+static void list_exporters(const struct symvers *symvers, struct strv *names)
+{
+	char last[NAME_SIZE] = "vmlinux";
+
+	for (size_t i = 0; i < symvers_count(symvers); i++) {
+		char name[NAME_SIZE];
+
+		symvers_module_name(symvers_at(symvers, i), name, sizeof(name));
+		if (strcmp(name, last) == 0)
+			continue;
+		memcpy(last, name, sizeof(last));
+		if (strcmp(name, "vmlinux") != 0)
+			xstrv_push(names, name);
+	}
+}
+
+static int compare(const void *left, const void *right)
+{
+	return strcmp(*(char *const *) left, *(char *const *) right);
+}
+
+static bool is_replaced(const struct symvers_entry *entry, const struct strv *names)
+{
+	char name[NAME_SIZE];
+	const char *key = name;
+
+	symvers_module_name(entry, name, sizeof(name));
+	return names->count &&
+	       bsearch(&key, names->items, names->count, sizeof(*names->items), compare);
+}
+
+/*
+ * A module of --with takes the place of the kernel's of that name, with all that it exports: what
+ * only the kernel's one had is not there any more. Takes @with.
+ */
+static void merge(struct verify_kernel *kernel, struct symvers **with)
+{
+	struct symvers *merged = NULL;
+	_cleanup_strv_ struct strv names = { 0 };
+
+	if (!kernel->symvers) {
+		kernel->symvers = TAKE_PTR(*with);
+		return;
+	}
+	list_exporters(*with, &names);
+	strv_sort(&names);
+	if (symvers_new(&merged) < 0)
+		out_of_memory();
+	for (size_t i = 0; i < symvers_count(kernel->symvers); i++)
+		if (!is_replaced(symvers_at(kernel->symvers, i), &names) &&
+			symvers_put(merged, symvers_at(kernel->symvers, i)) < 0)
+			out_of_memory();
+	for (size_t i = 0; i < symvers_count(*with); i++)
+		if (symvers_put(merged, symvers_at(*with, i)) < 0)
+			out_of_memory();
+	symvers_close(&kernel->symvers);
+	kernel->symvers = merged;
+}
+
+int verify_kernel_add_with(
+	struct verify_kernel *kernel, const struct verify_input *input, struct error *error)
+{
+	_cleanup_(symvers_close) struct symvers *with = NULL;
+	int r = 0;
+
+	for (size_t i = 0; i < input->symvers.count && r == 0; i++) {
+		r = read_symvers(&with, input->fd, input->symvers.items[i], error);
+		if (r == 0)
+			xstrv_pushf(&kernel->symvers_sources, "%s/%s", input->name,
+				input->symvers.items[i]);
+	}
+	/* A module knows better than a list what it exports: the list may be of another build. */
+	for (size_t i = 0; i < input->modules.count && r == 0; i++) {
+		_cleanup_(elf_module_close) struct elf_module *module = NULL;
+
+		r = elf_module_open(input->fd, input->modules.items[i], &module, error);
+		if (r == 0 &&
+			((!with && symvers_new(&with) < 0) || symvers_add_module(with, module) < 0))
+			out_of_memory();
+	}
+	if (r < 0)
+		return error_prefix(error, r, "--with %s", input->name);
+	if (input->modules.count)
+		xstrv_push(&kernel->symvers_sources, input->name);
+	if (with)
+		merge(kernel, &with);
+	return 0;
+}
+
+int verify_kernel_add_with_file(struct verify_kernel *kernel, const char *path, struct error *error)
+{
+	_cleanup_(symvers_close) struct symvers *with = NULL;
+	int r = read_symvers(&with, AT_FDCWD, path, error);
+
+	if (r < 0)
+		return error_prefix(error, r, "--with");
+	xstrv_push(&kernel->symvers_sources, path);
+	merge(kernel, &with);
+	return 0;
+}
+
+void verify_kernel_name_exporters(struct verify_kernel *kernel)
+{
+	if (kernel->symvers && kernel->has_modules)
+		list_exporters(kernel->symvers, &kernel->modules);
 }
 
 void verify_kernel_finish(struct verify_kernel *kernel)

@@ -52,7 +52,7 @@ struct verify_kernel {
 	bool has_modules;        /* the lists above were filled */
 	struct verify_input own; /* their files, until somebody takes the lists over */
 	struct strv keys;        /* that a probe bundle told */
-	char *enforced_by;
+	const char *enforced_by;
 	int modules_fd; /* of the kernel's own modules, or -1: module/trust.h compares with them */
 	struct strv notes; /* what could not be had, for people */
 };
@@ -66,11 +66,11 @@ struct verify_kernel {
  * What --kernel's texts are, at least one; several are files of one kernel, and perhaps its
  * release. -EINVAL for a path that is not there.
  */
-int verify_kernel_tell(
+int verify_kernel_identify(
 	const struct strv *texts, enum verify_kernel_kind *ret, struct error *error) _must_check_;
 
 /*
- * kernel_place.c: finds the parts of what lies in the file or folder @path. @krel, or NULL, picks
+ * Finds the parts of what lies in the file or folder @path. @krel, or NULL, picks
  * one of several kernels. -EINVAL for what is no kernel, -ENOTUNIQ when there are several.
  */
 int verify_place_find(const char *path, const char *krel, struct verify_place *ret,
@@ -81,27 +81,25 @@ void verify_place_close(struct verify_place *place);
 int verify_kernel_read(struct verify_kernel *kernel, const struct verify_place *place,
 	struct error *error) _must_check_;
 
-/* kernel_facts.c: takes options, vermagic and machine of a configuration's record. */
-int verify_kernel_take_record(struct verify_kernel *kernel, const struct kernel_record *record,
-	struct error *error) _must_check_;
-void verify_kernel_take_config(struct verify_kernel *kernel, const struct kconfig *config);
+/* Takes options, vermagic and machine of a configuration's record. */
+void verify_kernel_take_record(struct verify_kernel *kernel, const struct kernel_record *record);
 
 /*
- * kernel_facts.c: what is known of all kernels of release @krel that a distribution makes: whether
+ * What is known of all kernels of release @krel that a distribution makes: whether
  * they take a symbol without a version.
  */
 void verify_kernel_take_os(
 	struct verify_kernel *kernel, const struct catalogue *os, const char *krel);
 
-/* kernel_fetch.c: what the node of a probe demands, whoever's headers are taken. -ENOMEM. */
-int verify_kernel_take_node(struct verify_kernel *kernel, const struct probe *probe) _must_check_;
+/* What the node of a probe demands, whoever's headers are taken. */
+void verify_kernel_take_node(struct verify_kernel *kernel, const struct probe *probe);
 
 /* Adds a Module.symvers. @name is for people. */
 int verify_kernel_add_symvers(struct verify_kernel *kernel, int dir_fd, const char *path,
 	const char *name, struct error *error) _must_check_;
 
 /*
- * kernel_with.c: adds what --with names: Module.symvers files and the exports of modules, each of
+ * Adds what --with names: Module.symvers files and the exports of modules, each of
  * which takes the place of the kernel's module of that name. The input was opened.
  */
 int verify_kernel_add_with(struct verify_kernel *kernel, const struct verify_input *input,
@@ -118,18 +116,17 @@ int verify_kernel_add_with_file(
  * After --with: who exports anything is there as well, for "depends". Without the list of the
  * kernel's own modules the proof asks the symvers itself.
  */
-int verify_kernel_name_exporters(struct verify_kernel *kernel) _must_check_;
+void verify_kernel_name_exporters(struct verify_kernel *kernel);
 
-/* The kernel that runs; @running is kept until verify_kernel_free(). Only -ENOMEM. */
-int verify_kernel_take_running(
-	struct verify_kernel *kernel, const struct running *running) _must_check_;
+/* The kernel that runs; @running is kept until verify_kernel_free(). */
+void verify_kernel_take_running(struct verify_kernel *kernel, const struct running *running);
 
 /* After the last addition: points facts at all that was gathered. */
 void verify_kernel_finish(struct verify_kernel *kernel);
 void verify_kernel_free(struct verify_kernel *kernel);
 
 /*
- * kernel_fetch.c: the same for a release ("newest" too) or files that are one kernel's, by the way
+ * The same for a release ("newest" too) or files that are one kernel's, by the way
  * of `slipway lint`: through the cache, of @found's context. On failure its failure is the exit
  * code.
  */

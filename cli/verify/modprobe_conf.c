@@ -1,94 +1,58 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/verify/modprobe_conf.h"
+#include "cli/verify/verify.h"
 
 #include <fcntl.h>
 #include <string.h>
 
 #include "common/fs.h"
 #include "common/within.h"
+#include "common/xalloc.h"
 
 #define TEXT_LIMIT ((size_t) 1 << 20)
 
 static const char blanks[] = " \t";
 
-/* Makes one line of a line and what follows its backslashes. */
-static char *join_lines(const char *text)
+/* "MODULE PARAMETER=VALUE …": what follows "options". */
+static void take_options(const char *line, struct strv *options)
 {
-	char *joined = strdup(text);
-	char *to = joined;
+	size_t name = strcspn(line, blanks);
 
-	for (const char *from = text; joined && *from; from++) {
+	for (const char *option = line + name; *(option += strspn(option, blanks));) {
+		const char *end = option;
+
+		/* To the first blank that is not between double quotes. */
+		for (bool quoted = false; *end && (quoted || !strchr(blanks, *end)); end++)
+			quoted ^= *end == '"';
+		xstrv_pushf(options, "%.*s %.*s", (int) name, line, (int) (end - option), option);
+		for (char *c = options->items[options->count - 1]; *c != ' '; c++)
+			if (*c == '-')
+				*c = '_';
+		option = end;
+	}
+}
+
+void modprobe_conf_parse(const char *text, struct strv *options)
+{
+	static const char command[] = "options";
+	_cleanup_free_ char *joined = xstrdup(text);
+	char *rest = joined, *to = joined;
+	const char *line;
+
+	/* A line and what follows its backslash are one. */
+	for (const char *from = joined; *from; from++)
 		if (from[0] == '\\' && from[1] == '\n')
 			from++;
 		else
 			*to++ = *from;
-	}
-	if (joined)
-		*to = '\0';
-	return joined;
-}
-
-/* The end of an option: the first blank that is not between double quotes. */
-static size_t option_length(const char *text)
-{
-	bool quoted = false;
-	size_t length = 0;
-
-	for (; text[length]; length++) {
-		if (text[length] == '"')
-			quoted = !quoted;
-		else if (!quoted && strchr(blanks, text[length]))
-			break;
-	}
-	return length;
-}
-
-/* "options MODULE PARAMETER=VALUE …" without its first word. */
-static int take_options(const char *line, struct strv *options)
-{
-	size_t name = strcspn(line, blanks);
-	const char *option = line + name;
-	int r = 0;
-
-	for (option += strspn(option, blanks); *option && r == 0;
-		option += strspn(option, blanks)) {
-		size_t length = option_length(option);
-
-		r = strv_pushf(options, "%.*s %.*s", (int) name, line, (int) length, option);
-		if (r < 0)
-			return r;
-		for (char *c = options->items[options->count - 1]; *c != ' '; c++)
-			if (*c == '-')
-				*c = '_';
-		option += length;
-	}
-	return r;
-}
-
-int modprobe_conf_parse(const char *text, struct strv *options)
-{
-	static const char command[] = "options";
-	_cleanup_free_ char *joined = join_lines(text);
-	char *rest = joined;
-	const char *line;
-	int r = joined ? 0 : -ENOMEM;
-
-	while (r == 0 && (line = strsep(&rest, "\n"))) {
+	*to = '\0';
+	while ((line = strsep(&rest, "\n"))) {
 		line += strspn(line, blanks);
 		if (strncmp(line, command, strlen(command)) != 0)
 			continue;
 		line += strlen(command);
 		if (*line && strchr(blanks, *line))
-			r = take_options(line + strspn(line, blanks), options);
+			take_options(line + strspn(line, blanks), options);
 	}
-	return r;
-}
-
-static bool is_conf(const char *name)
-{
-	size_t length = strlen(name);
-
-	return *name != '.' && length > 5 && strcmp(name + length - 5, ".conf") == 0;
 }
 
 /* A file hides those of its name in the folders that come later. */
@@ -96,26 +60,23 @@ static int read_folder(int root_fd, const char *folder, struct strv *seen, struc
 {
 	_cleanup_strv_ struct strv names = { 0 };
 	_cleanup_close_ int fd = open_in_root(root_fd, folder, O_RDONLY | O_DIRECTORY);
-	int r;
+	int r = fd < 0 ? 0 : fs_list(fd, ".", &names);
 
-	if (fd < 0)
-		return 0;
-	r = fs_list(fd, ".", &names);
 	for (size_t i = 0; i < names.count && r == 0; i++) {
-		_cleanup_free_ char *path = NULL;
+		const char *name = names.items[i];
+		const char *dot = strrchr(name, '.');
+		_cleanup_free_ char *path = xasprintf("%s/%s", folder, name);
 		_cleanup_free_ char *text = NULL;
 		_cleanup_close_ int file_fd = -1;
 		char self[64];
 
-		if (!is_conf(names.items[i]) || strv_contains(seen, names.items[i]))
+		if (*name == '.' || !dot || strcmp(dot, ".conf") != 0 || strv_contains(seen, name))
 			continue;
-		if (asprintf(&path, "%s/%s", folder, names.items[i]) < 0)
-			return -ENOMEM;
-		r = strv_push(seen, names.items[i]);
+		xstrv_push(seen, name);
 		file_fd = open_in_root(root_fd, path, O_RDONLY | O_NONBLOCK);
 		(void) snprintf(self, sizeof(self), "/proc/self/fd/%d", file_fd);
-		if (r == 0 && file_fd >= 0 && fs_read(AT_FDCWD, self, TEXT_LIMIT, &text, NULL) == 0)
-			r = modprobe_conf_parse(text, options);
+		if (file_fd >= 0 && fs_read(AT_FDCWD, self, TEXT_LIMIT, &text, NULL) == 0)
+			modprobe_conf_parse(text, options);
 	}
 	return r;
 }

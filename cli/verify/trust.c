@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "common/xalloc.h"
 #include "kernels/tree/depends.h"
 
 #define SAMPLE 101 /* modules that are asked for their signer: of packed ones each is unpacked */
@@ -37,9 +38,7 @@ static int list_own(struct verify_trust *trust)
 
 	if (r < 0 && r != -ENOENT)
 		return r;
-	trust->own = calloc(trust->paths.count + 1, sizeof(*trust->own));
-	if (!trust->own)
-		return -ENOMEM;
+	trust->own = xcalloc(trust->paths.count, sizeof(*trust->own));
 	for (size_t i = 0; i < trust->paths.count; i++) {
 		struct verify_own *own = &trust->own[trust->own_count];
 		char name[256];
@@ -47,9 +46,7 @@ static int list_own(struct verify_trust *trust)
 		if (!depends_module_name(trust->paths.items[i], name, sizeof(name)))
 			continue;
 		own->path = trust->paths.items[i];
-		own->name = strdup(name);
-		if (!own->name)
-			return -ENOMEM;
+		own->name = xstrdup(name);
 		trust->own_count++;
 	}
 	qsort(trust->own, trust->own_count, sizeof(*trust->own), compare_own);
@@ -65,7 +62,7 @@ static void name_signer(const struct cms_facts *facts, char signer[VERIFY_SIGNER
 			facts->serial, facts->key_id);
 }
 
-static int ask_signer(const struct verify_trust *trust, const char *path, struct strv *signers)
+static void ask_signer(const struct verify_trust *trust, const char *path, struct strv *signers)
 {
 	_cleanup_(elf_module_close) struct elf_module *module = NULL;
 	struct cms_facts facts = { 0 };
@@ -77,19 +74,18 @@ static int ask_signer(const struct verify_trust *trust, const char *path, struct
 		elf_module_trailer(module, &facts, &present, &ignored) < 0)
 		facts.signers = 0;
 	name_signer(&facts, signer);
-	return strv_push(signers, signer);
+	xstrv_push(signers, signer);
 }
 
 /* Of so many of them, taken evenly: more than half have to agree. */
-static int find_signer(struct verify_trust *trust)
+static void find_signer(struct verify_trust *trust)
 {
 	_cleanup_strv_ struct strv signers = { 0 };
 	size_t asked = trust->own_count < SAMPLE ? trust->own_count : SAMPLE;
-	int r = 0;
 
-	for (size_t i = 0; i < asked && r == 0; i++)
-		r = ask_signer(trust, trust->own[i * trust->own_count / asked].path, &signers);
-	for (size_t i = 0; i < signers.count && r == 0; i++) {
+	for (size_t i = 0; i < asked; i++)
+		ask_signer(trust, trust->own[i * trust->own_count / asked].path, &signers);
+	for (size_t i = 0; i < signers.count; i++) {
 		size_t same = 0;
 
 		for (size_t k = 0; k < signers.count; k++)
@@ -97,9 +93,8 @@ static int find_signer(struct verify_trust *trust)
 		if (2 * same <= signers.count)
 			continue;
 		(void) snprintf(trust->signer, sizeof(trust->signer), "%s", signers.items[i]);
-		break;
+		return;
 	}
-	return r;
 }
 
 static int compare_files(const void *a, const void *b)
@@ -122,22 +117,19 @@ static bool tell_file(int dir_fd, const char *path, struct verify_file *ret)
 	return true;
 }
 
-static int list_judged(
+static void list_judged(
 	struct verify_trust *trust, const struct verify_input *inputs, size_t input_count)
 {
 	size_t count = 0;
 
 	for (size_t i = 0; i < input_count; i++)
 		count += inputs[i].modules.count;
-	trust->judged = calloc(count + 1, sizeof(*trust->judged));
-	if (!trust->judged)
-		return -ENOMEM;
+	trust->judged = xcalloc(count, sizeof(*trust->judged));
 	for (size_t i = 0; i < input_count; i++)
 		for (size_t k = 0; k < inputs[i].modules.count; k++)
 			trust->judged_count += tell_file(inputs[i].fd, inputs[i].modules.items[k],
 				&trust->judged[trust->judged_count]);
 	qsort(trust->judged, trust->judged_count, sizeof(*trust->judged), compare_files);
-	return 0;
 }
 
 int verify_trust_open(const struct strv *files, const struct verify_kernel *kernel,
@@ -147,26 +139,22 @@ int verify_trust_open(const struct strv *files, const struct verify_kernel *kern
 	_cleanup_(verify_trust_free) struct verify_trust trust = {
 		.modules_fd = kernel->modules_fd,
 	};
-	int r = 0;
+	int r;
 
-	trust.certs = calloc(files->count + 1, sizeof(struct module_cert *));
-	if (!trust.certs)
-		return error_set_errno(error, -ENOMEM, "--trust");
-	for (size_t i = 0; i < files->count && r == 0; i++) {
-		r = module_cert_read(AT_FDCWD, files->items[i], &trust.certs[i], error);
-		trust.count += r == 0;
+	trust.certs = xcalloc(files->count, sizeof(struct module_cert *));
+	for (; trust.count < files->count; trust.count++) {
+		r = module_cert_read(
+			AT_FDCWD, files->items[trust.count], &trust.certs[trust.count], error);
+		if (r < 0)
+			return error_prefix(error, r, "--trust");
 	}
-	if (r < 0)
-		return error_prefix(error, r, "--trust");
 	if (trust.modules_fd >= 0) {
 		r = list_own(&trust);
-		if (r == 0)
-			r = find_signer(&trust);
-		if (r == 0)
-			r = list_judged(&trust, inputs, input_count);
+		if (r < 0)
+			return error_set_errno(error, r, "the kernel's own modules");
+		find_signer(&trust);
+		list_judged(&trust, inputs, input_count);
 	}
-	if (r < 0)
-		return error_set_errno(error, r, "the kernel's own modules");
 	*ret = trust;
 	trust = (struct verify_trust){ .modules_fd = -1 };
 	return 0;

@@ -89,7 +89,7 @@ enforcing=(CONFIG_MODULE_SIG=y CONFIG_MODULE_SIG_FORCE=y CONFIG_MODULE_SIG_SHA38
     says "no certificate in it"
     build 2 --sign-key 'pkcs11:token=x;object=y?pin-value=1234' --sign-cert own.pem
     [[ $output != *1234* ]]
-    [ ! -e "$cache/arrows" ] || [ -z "$(ls "$cache/arrows")" ]
+    [ ! -e "$cache/stages" ] || [ -z "$(ls "$cache/stages")" ]
 }
 
 @test "the password comes from a file, a descriptor or the environment" {

@@ -56,7 +56,8 @@ make_bundle() {
     pack
 }
 
-# pack [FILTER]: the manifest of what is in the folder, changed by the jq filter, and all of it as a bundle.
+# pack [FILTER]: the manifest of what is in the folder, changed by the jq filter, and all of it as a bundle. "arrow" is what
+# older versions called the stage of an image.
 pack() {
     local parts=$BATS_TEST_TMPDIR/parts
     (cd "$parts" && find . -type f ! -name bundle.json -printf '%P %s\n' | while read -r path size; do
@@ -89,7 +90,7 @@ isolate() {
 # Nothing of a bundle that was refused is in the cache or in the storage.
 nothing_is_imported() {
     [ -z "$(find "$BATS_TEST_TMPDIR/cache/blobs" -type f ! -name tidy 2>/dev/null)" ]
-    [ -z "$(find "$BATS_TEST_TMPDIR/cache/arrows" "$BATS_TEST_TMPDIR/cache/runs" -mindepth 1)" ]
+    [ -z "$(find "$BATS_TEST_TMPDIR/cache/stages" "$BATS_TEST_TMPDIR/cache/runs" -mindepth 1)" ]
     [ -z "$(buildah images -q)" ]
 }
 
@@ -98,9 +99,9 @@ nothing_is_imported() {
     rm -rf "$mirror"
     build 21
     says "the bundle was made by slipway 0.0.1" "localhost/slipway/build-test:1" "linux-headers-$krel"
-    [ -e "$(echo "$BATS_TEST_TMPDIR"/cache/arrows/kernel-*/lib/modules/$krel/build/Makefile)" ]
+    [ -e "$(echo "$BATS_TEST_TMPDIR"/cache/stages/kernel-*/lib/modules/$krel/build/Makefile)" ]
     [ "$(buildah inspect --type image --format '{{.FromImageID}}' localhost/slipway/build-test:1)" = "$id" ]
-    [ "$(cat "$BATS_TEST_TMPDIR"/cache/arrows/toolchain-aaaa*/image)" = localhost/slipway/build-test:1 ]
+    [ "$(cat "$BATS_TEST_TMPDIR"/cache/stages/toolchain-aaaa*/image)" = localhost/slipway/build-test:1 ]
     [ "$(find "$BATS_TEST_TMPDIR/cache/blobs/sha256" -type f | wc -l)" -eq 2 ]
     [ -z "$(ls -A "$BATS_TEST_TMPDIR/cache/runs")" ]
 }
@@ -112,7 +113,7 @@ nothing_is_imported() {
     [ "$own" != "$bundled" ]
     buildah pull --quiet "oci-archive:$BATS_TEST_TMPDIR/own.tar" >/dev/null
     buildah tag "$own" localhost/slipway/build-test:1
-    output_folder=$BATS_TEST_TMPDIR/cache/arrows/toolchain-$(printf 'a%.0s' {1..24})
+    output_folder=$BATS_TEST_TMPDIR/cache/stages/toolchain-$(printf 'a%.0s' {1..24})
     mkdir -p "$output_folder"
     echo localhost/slipway/build-test:1 >"$output_folder/image"
     touch "$output_folder/own"

@@ -35,9 +35,9 @@ put_blob() {
 }
 
 put_output() {
-    mkdir -p "$cache/arrows/$1"
-    head -c "$2" /dev/zero >"$cache/arrows/$1/file"
-    touch -d "$3 days ago" "$cache/arrows/$1"
+    mkdir -p "$cache/stages/$1"
+    head -c "$2" /dev/zero >"$cache/stages/$1/file"
+    touch -d "$3 days ago" "$cache/stages/$1"
 }
 
 @test "an empty cache, and the wrong words" {
@@ -62,7 +62,7 @@ put_output() {
     mkdir -p "$cache/blobs/names"
     printf linux-headers-one >"$cache/blobs/names/${blob##*/}"
     run_slipway 0 cache list
-    says "linux-headers-one" "arrows/kernel-0123" "logs/kernel-0123.log" "3 entries"
+    says "linux-headers-one" "stages/kernel-0123" "logs/kernel-0123.log" "3 entries"
     run_slipway 0 cache list --json
     jq -e '.entries | map(.kind) == ["download", "output", "log"]' <<<"$output"
     jq -e '.entries[0].name == "linux-headers-one" and .entries[1].size_bytes >= 1000000' <<<"$output"
@@ -85,7 +85,7 @@ put_output() {
     mkdir -p "$cache/blobs/names"
     echo linux-headers-one >"$cache/blobs/names/${blob##*/}"
     put_output build-base-0 10 0
-    echo localhost/slipway/base:0 >"$cache/arrows/build-base-0/image"
+    echo localhost/slipway/base:0 >"$cache/stages/build-base-0/image"
     run_slipway 0 cache list
     says "linux-headers-one" "image localhost/slipway/base:0"
     run_slipway 0 cache prune
@@ -105,21 +105,21 @@ put_output() {
     [ -e "$cache/$old" ]
     run_slipway 0 cache prune
     says "Removed 3 entries"
-    [ ! -e "$cache/$old" ] && [ ! -e "$cache/arrows/ofed-old" ] && [ ! -e "$cache/failed/ofed" ]
-    [ -e "$cache/$blob" ] && [ -e "$cache/arrows/ofed-young" ]
+    [ ! -e "$cache/$old" ] && [ ! -e "$cache/stages/ofed-old" ] && [ ! -e "$cache/failed/ofed" ]
+    [ -e "$cache/$blob" ] && [ -e "$cache/stages/ofed-young" ]
     [ -z "$(ls -A "$cache/runs")" ]
 }
 
 @test "an output that its maker has dated to the epoch is as old as its place in the cache" {
     put_output ofed-source-old 1000 0
-    touch -d @0 "$cache/arrows/ofed-source-old"
+    touch -d @0 "$cache/stages/ofed-source-old"
     run_slipway 0 cache list
     says "$(date +%Y)-"
     run_slipway 0 cache prune
     says "Removed 0 entries"
-    [ -e "$cache/arrows/ofed-source-old" ]
+    [ -e "$cache/stages/ofed-source-old" ]
     run_slipway 0 cache prune --all
-    [ ! -e "$cache/arrows/ofed-source-old" ]
+    [ ! -e "$cache/stages/ofed-source-old" ]
 }
 
 @test "prune by age, by size and all" {
@@ -127,19 +127,19 @@ put_output() {
     put_output b 2000000 2
     put_output c 2000000 1
     run_slipway 0 cache prune --older-than 60h
-    [ ! -e "$cache/arrows/a" ] && [ -e "$cache/arrows/b" ]
+    [ ! -e "$cache/stages/a" ] && [ -e "$cache/stages/b" ]
     run_slipway 0 cache prune --keep-size 3M
-    [ ! -e "$cache/arrows/b" ] && [ -e "$cache/arrows/c" ]
+    [ ! -e "$cache/stages/b" ] && [ -e "$cache/stages/c" ]
     run_slipway 0 cache prune --all --json
     jq -es 'map(select(.event == "removed")) | length == 1' <<<"$output"
-    [ ! -e "$cache/arrows/c" ]
+    [ ! -e "$cache/stages/c" ]
 }
 
 @test "what a living run may have used stays" {
     put_output old 1000 2
     put_output used 1000 0
     mkdir "$cache/runs/1-living"
-    touch "$cache/arrows/used"
+    touch "$cache/stages/used"
     flock --no-fork "$cache/runs/1-living" sleep 60 3>&- &
     holder=$!
     until ! flock -n "$cache/runs/1-living" true; do
@@ -147,7 +147,7 @@ put_output() {
     done
     run_slipway 0 cache prune --all
     says "1 more are in use"
-    [ -e "$cache/arrows/used" ] && [ ! -e "$cache/arrows/old" ] && [ -e "$cache/runs/1-living" ]
+    [ -e "$cache/stages/used" ] && [ ! -e "$cache/stages/old" ] && [ -e "$cache/runs/1-living" ]
 }
 
 @test "a file that is on its way stays, what nobody fetches any more goes" {
@@ -170,10 +170,10 @@ put_output() {
         buildah rm "$container" >/dev/null
     done
     put_output build-base-old 10 40
-    echo localhost/slipway/build-base-x:1 >"$cache/arrows/build-base-old/image"
+    echo localhost/slipway/build-base-x:1 >"$cache/stages/build-base-old/image"
     put_output runtime-base-young 10 1
-    echo localhost/slipway/runtime-base-x:2 >"$cache/arrows/runtime-base-young/image"
-    touch -d '40 days ago' "$cache/arrows/build-base-old"
+    echo localhost/slipway/runtime-base-x:2 >"$cache/stages/runtime-base-young/image"
+    touch -d '40 days ago' "$cache/stages/build-base-old"
     run_slipway 0 cache prune
     says "removed image localhost/slipway/build-base-x:1"
     [[ $output != *runtime-base-x* ]]
@@ -203,15 +203,15 @@ put_output() {
     container=$(buildah from scratch)
     buildah commit --quiet "$container" test >/dev/null
     buildah rm "$container" >/dev/null
-    mkdir -p "$cache/arrows/gpu-1"
-    buildah push --quiet test "oci-archive:$cache/arrows/gpu-1/image.oci.tar:test"
+    mkdir -p "$cache/stages/gpu-1"
+    buildah push --quiet test "oci-archive:$cache/stages/gpu-1/image.oci.tar:test"
     run_slipway 0 cache verify
     says "Checked 1 entries"
-    offset=$(grep -abo '"rootfs"' "$cache/arrows/gpu-1/image.oci.tar" | head -n 1 | cut -d : -f 1)
-    printf x | dd of="$cache/arrows/gpu-1/image.oci.tar" bs=1 seek="$((offset + 2))" conv=notrunc status=none
+    offset=$(grep -abo '"rootfs"' "$cache/stages/gpu-1/image.oci.tar" | head -n 1 | cut -d : -f 1)
+    printf x | dd of="$cache/stages/gpu-1/image.oci.tar" bs=1 seek="$((offset + 2))" conv=notrunc status=none
     run_slipway 18 cache verify
-    says "arrows/gpu-1/image.oci.tar: damaged at blobs/sha256/"
-    [ ! -e "$cache/arrows/gpu-1" ]
+    says "stages/gpu-1/image.oci.tar: damaged at blobs/sha256/"
+    [ ! -e "$cache/stages/gpu-1" ]
 }
 
 # living: a run that is alive from now on, until the test ends.
@@ -225,18 +225,18 @@ living() {
 }
 
 @test "verify leaves a damaged archive that a living run may be reading" {
-    mkdir -p "$cache/arrows/gpu-1"
-    printf 'no archive' >"$cache/arrows/gpu-1/image.oci.tar"
+    mkdir -p "$cache/stages/gpu-1"
+    printf 'no archive' >"$cache/stages/gpu-1/image.oci.tar"
     living
     run_slipway 18 cache verify
     says "1 of them may be in use" "run this again when it has ended"
-    [ -e "$cache/arrows/gpu-1/image.oci.tar" ]
+    [ -e "$cache/stages/gpu-1/image.oci.tar" ]
     kill "$holder"
     wait "$holder" || true
     until flock -n "$cache/runs/1-living" true; do sleep 0.1; done
     run_slipway 18 cache verify
     says "moved out of the way"
-    [ ! -e "$cache/arrows/gpu-1" ]
+    [ ! -e "$cache/stages/gpu-1" ]
 }
 
 @test "verify waits for who fetches a damaged download anew, and lets the right one stay" {

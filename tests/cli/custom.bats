@@ -36,8 +36,8 @@ kernel_from() {
 # The outputs have the one layout, and work wherever they lie.
 has_kernel() {
     local tree modules
-    tree=$(echo "$cache"/arrows/kernel-*)
-    modules=$(echo "$cache"/arrows/modules-*)
+    tree=$(echo "$cache"/stages/kernel-*)
+    modules=$(echo "$cache"/stages/modules-*)
     [ -f "$tree/lib/modules/$krel/build/include/linux/module.h" ]
     [ -f "$tree/lib/modules/$krel/source/include/linux/module.h" ]
     [[ $(readlink "$tree/lib/modules/$krel/build") == ../../../usr/src/* ]]
@@ -87,7 +87,7 @@ has_kernel() {
         pack_deb "linux-$part" "$BATS_TEST_TMPDIR/$part" "$BATS_TEST_TMPDIR/$part.deb"
     done
     kernel_from "$made" "$BATS_TEST_TMPDIR"/{flavour,common,kbuild}.deb
-    tree=$(echo "$cache"/arrows/kernel-*)
+    tree=$(echo "$cache"/stages/kernel-*)
     [ -f "$tree/lib/modules/$krel/source/include/linux/module.h" ]
     [ -f "$tree/lib/modules/$krel/build/scripts/mod/modpost" ]
     run ! grep -r /usr/src "$tree"/usr/src/linux-headers-*/Makefile
@@ -129,7 +129,7 @@ make_layers() {
     tar -C "$BATS_TEST_TMPDIR/layout" -cf "$BATS_TEST_TMPDIR/archive" .
     kernel_from "$made" "$BATS_TEST_TMPDIR/archive"
     has_kernel
-    [ ! -e "$(echo "$cache"/arrows/kernel-*)/bin" ]
+    [ ! -e "$(echo "$cache"/stages/kernel-*)/bin" ]
     rm -rf "$cache"
     mkdir -p "$BATS_TEST_TMPDIR/docker"/{a,b}
     zcat "$BATS_TEST_TMPDIR/lower.tgz" >"$BATS_TEST_TMPDIR/docker/a/layer.tar"
@@ -184,10 +184,10 @@ make_layers() {
     make_root "$root" "$krel"
     kernel_from "$made" "$root"
     has_kernel
-    [ -z "$(find "$cache"/arrows/kernel-* "$cache"/arrows/modules-* -type f -samefile "$root/usr/src/linux-headers-$krel/Makefile")" ]
+    [ -z "$(find "$cache"/stages/kernel-* "$cache"/stages/modules-* -type f -samefile "$root/usr/src/linux-headers-$krel/Makefile")" ]
     echo changed >"$root/usr/src/linux-headers-$krel/include/linux/module.h"
     kernel_from "$made" "$root"
-    [ "$(echo "$cache"/arrows/kernel-* | wc -w)" -eq 2 ]
+    [ "$(echo "$cache"/stages/kernel-* | wc -w)" -eq 2 ]
 }
 
 @test "what a node's probe collected is a kernel, and its modules come beside it" {
@@ -257,7 +257,7 @@ make_layers() {
     tar -C "$root" -czf "$BATS_TEST_TMPDIR/root.tgz" .
     kernel_from 19 "$BATS_TEST_TMPDIR/root.tgz"
     says "leads out of the archive"
-    [ -z "$(ls "$cache/arrows")" ]
+    [ -z "$(ls "$cache/stages")" ]
 }
 
 @test "headers alone are not enough, and what is lacking is named before anything is compiled" {
@@ -277,13 +277,13 @@ make_layers() {
     ln -s "$BATS_TEST_TMPDIR/private/secret" "$headers/secret"
     tar -C "$root" -czf "$BATS_TEST_TMPDIR/root.tgz" .
     kernel_from "$made" "$BATS_TEST_TMPDIR/root.tgz"
-    [ -z "$(find "$cache/arrows" -path '*private*' -o -name secret -type f)" ]
+    [ -z "$(find "$cache/stages" -path '*private*' -o -name secret -type f)" ]
     rm -rf "$cache"
     echo "include ../../../../../../../../../../../../..$BATS_TEST_TMPDIR/private/Makefile" >"$headers/Makefile"
     tar -C "$root" -czf "$BATS_TEST_TMPDIR/root.tgz" .
     kernel_from 12 "$BATS_TEST_TMPDIR/root.tgz"
     says "which is too far away to be taken along"
-    [ -z "$(ls "$cache/arrows")" ]
+    [ -z "$(ls "$cache/stages")" ]
 }
 
 @test "modules.order of a stranger's archive never names files of this machine" {

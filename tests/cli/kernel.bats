@@ -27,7 +27,7 @@ build() {
 # What a failed build must leave: no half output, no file of a run, and lists that the next one can use.
 nothing_is_left() {
     [ -z "$(ls -A "$BATS_TEST_TMPDIR/cache/runs")" ]
-    [ -z "$(ls -A "$BATS_TEST_TMPDIR/cache/arrows")" ]
+    [ -z "$(ls -A "$BATS_TEST_TMPDIR/cache/stages")" ]
 }
 
 @test "an unknown kernel is refused with the nearest of its flavour" {

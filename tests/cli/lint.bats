@@ -79,7 +79,7 @@ set_option() { sed -i "/^CONFIG_${1%%=*}=/d" "$headers/.config" && echo "CONFIG_
 
 @test "the record lies beside the tree in the cache" {
     lint 0
-    [ "$(jq -r '.krel' "$BATS_TEST_TMPDIR"/cache/arrows/kernel-*/record.json)" = "$krel" ]
+    [ "$(jq -r '.krel' "$BATS_TEST_TMPDIR"/cache/stages/kernel-*/record.json)" = "$krel" ]
 }
 
 # probe_node OPTION…: a node of the same release, with these options; its bundle has no headers.

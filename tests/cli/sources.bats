@@ -61,7 +61,7 @@ make_ofed() {
     run_slipway 20 "${kernel[@]}" --nvidia "$BATS_TEST_TMPDIR/bomb.tgz"
     echo "no archive" >"$BATS_TEST_TMPDIR/text.tgz"
     run_slipway 6 "${kernel[@]}" --nvidia "$BATS_TEST_TMPDIR/text.tgz"
-    [ -z "$(find "$BATS_TEST_TMPDIR/cache/arrows" -maxdepth 1 -name "*source*")" ]
+    [ -z "$(find "$BATS_TEST_TMPDIR/cache/stages" -maxdepth 1 -name "*source*")" ]
 }
 
 @test "a failure is one JSON event on stdout, and text on stderr" {
@@ -77,5 +77,5 @@ make_ofed() {
 @test "nothing of a failed run stays in the cache" {
     run_slipway 6 build --kernel newest --ofed /nonexistent
     [ -z "$(ls -A "$BATS_TEST_TMPDIR/cache/runs")" ]
-    [ -z "$(ls -A "$BATS_TEST_TMPDIR/cache/arrows")" ]
+    [ -z "$(ls -A "$BATS_TEST_TMPDIR/cache/stages")" ]
 }

@@ -122,7 +122,7 @@ refused() {
     run_slipway 6 build --kernel newest --userspace "$tree"
     says "$@"
     [[ $output != *resolve* ]]
-    [ -z "$(ls -A "$BATS_TEST_TMPDIR/cache/arrows")" ]
+    [ -z "$(ls -A "$BATS_TEST_TMPDIR/cache/stages")" ]
 }
 
 @test "a --userspace that no installer has unpacked is refused before anything is fetched or compiled" {
@@ -170,7 +170,7 @@ own() {
     tar -C "$nvidia" -cf "$BATS_TEST_TMPDIR/nvidia.tar" .
     own 6 --nvidia "$BATS_TEST_TMPDIR/nvidia.tar"
     says "it is of driver $version, the modules of --nvidia are of 535.9.9"
-    [ -z "$(find "$BATS_TEST_TMPDIR/cache/arrows" -mindepth 1 -maxdepth 1 ! -name 'nvidia-source-*')" ]
+    [ -z "$(find "$BATS_TEST_TMPDIR/cache/stages" -mindepth 1 -maxdepth 1 ! -name 'nvidia-source-*')" ]
     # Of the same version the build goes on, to where it needs what --offline keeps from it.
     sed -i "s/535.9.9/$version/" "$nvidia/kernel-open/Kbuild"
     own 21 --nvidia "$nvidia" --force
@@ -197,7 +197,7 @@ debian_driver() {
     debian_driver 535.9.9
     run_slipway 6 build --kernel newest --userspace "$tree"
     says "it is of driver $version, the modules of --nvidia are of 535.9.9"
-    [ -z "$(ls -A "$BATS_TEST_TMPDIR/cache/arrows")" ]
+    [ -z "$(ls -A "$BATS_TEST_TMPDIR/cache/stages")" ]
 }
 
 @test "what the GPU image lacks of the userspace is said" {

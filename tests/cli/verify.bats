@@ -496,7 +496,7 @@ root() {
     verify 0 set --kernel "$work/tree/usr/src/linux-headers-$krel"
     pack_deb "linux-headers-$krel" "$work/tree" "$work/headers.deb"
     verify 0 set --kernel "$work/headers.deb" --os debian12
-    tree=$(echo "$BATS_TEST_TMPDIR"/cache/arrows/kernel-*)
+    tree=$(echo "$BATS_TEST_TMPDIR"/cache/stages/kernel-*)
     pack_deb "linux-image-$krel" "$work/tree" "$work/image.deb"
     verify 0 set --kernel "$work/headers.deb" --kernel "$work/image.deb" --kernel "$krel" --os debian12
     verify 2 set --kernel "$krel" --kernel "$other"

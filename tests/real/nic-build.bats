@@ -476,7 +476,7 @@ bare_host() {
 @test "the reference OFED's RDMA core, with its exports for the GPU side" {
     local source core=$BATS_TEST_TMPDIR/core begun=$EPOCHREALTIME
     # `make images` has generated it, and so does any build with it. mlx5 would take four times as long.
-    generated() { find "$cache/arrows" -maxdepth 1 -name 'ofed-source-*' -printf '%T@ %p\n' | sort -n | tail -n 1 | cut -d ' ' -f 2; }
+    generated() { find "$cache/stages" -maxdepth 1 -name 'ofed-source-*' -printf '%T@ %p\n' | sort -n | tail -n 1 | cut -d ' ' -f 2; }
     [[ -n $(generated) ]] || "$slipway" build --kernel newest --os debian12 --ofed reference --nvidia none --output "$BATS_TEST_TMPDIR/output"
     source=$(generated)
     cp -al "$image" "$core"

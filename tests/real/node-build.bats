@@ -224,7 +224,7 @@ wait_for() {
     local source begun=$EPOCHSECONDS
     # The build of a GPU image unpacks it; what is in the cache already costs nothing.
     "$slipway" build --kernel newest --os debian12 --ofed reference --output "$BATS_TEST_TMPDIR/output"
-    source=$(find "$cache/arrows" -maxdepth 1 -name 'nvidia-source-*' -printf '%T@ %p\n' | sort -n | tail -n 1 | cut -d ' ' -f 2)
+    source=$(find "$cache/stages" -maxdepth 1 -name 'nvidia-source-*' -printf '%T@ %p\n' | sort -n | tail -n 1 | cut -d ' ' -f 2)
     mv "$image/usr/lib/slipway/kit/source" "$BATS_TEST_TMPDIR/source"
     cp -r "$source" "$image/usr/lib/slipway/kit/source"
     container "$image" "$root" SLIPWAY_NODE_CACHE="$node_cache" nvidia-driver build --kernel "$krel" >"$BATS_TEST_TMPDIR/out" 2>&1

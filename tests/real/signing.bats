@@ -30,7 +30,7 @@ setup() {
 
 teardown_file() {
     # This test's certificate is of no use to anybody later.
-    find "$cache/arrows" -maxdepth 1 -name 'ofed-signed-*' -newer "$folder/started" -exec rm -rf {} +
+    find "$cache/stages" -maxdepth 1 -name 'ofed-signed-*' -newer "$folder/started" -exec rm -rf {} +
 }
 
 # build OUTPUT OPTION…

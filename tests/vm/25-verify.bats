@@ -82,7 +82,7 @@ copy_out() {
 
 @test "every module of a whole Debian kernel loads on that kernel" {
     cache=${SLIPWAY_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/slipway}
-    modules=$(echo "$cache"/arrows/modules-*/lib/modules/"$krel" | cut -d' ' -f1)
+    modules=$(echo "$cache"/stages/modules-*/lib/modules/"$krel" | cut -d' ' -f1)
     verify "$modules" --kernel "$krel" --json
     [ "$status" -eq 0 ]
     [ "$(jq -r '.counts | .modules == .will_load and .modules > 3500' <<<"$output")" = true ]

@@ -2,8 +2,8 @@
 /* What apt is told of the base images' repositories, and that their keys count. */
 #include "tests/unit/support.h"
 
-#include "cli/image/base_sources.h"
 #include "cli/options.h"
+#include "cli/stage/stage_internal.h"
 
 static char debian[] = "debian", nothing[] = "", url[] = "http://mirror.example";
 

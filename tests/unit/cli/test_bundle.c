@@ -4,7 +4,7 @@
 #include <archive.h>
 #include <archive_entry.h>
 
-#include "cli/bundle/bundle_archive.h"
+#include "cli/bundle/bundle.h"
 #include "common/fs.h"
 #include "common/hash.h"
 
@@ -14,6 +14,13 @@ static void put_json_text(char **slot, const char *text)
 {
 	*slot = strdup(text);
 	assert_non_null(*slot);
+}
+
+static void put_source(struct bundle_source *source, const char *kind)
+{
+	put_json_text(&source->kind, kind);
+	put_json_text(&source->name, "");
+	put_json_text(&source->file, "");
 }
 
 /* One target with a lock and a download, whose contents are "0123456789". */
@@ -38,9 +45,9 @@ static void make_manifest(struct bundle_manifest *manifest)
 	put_json_text(&target->lock, paths[0]);
 	put_json_text(&target->refreshed, "");
 	put_json_text(&target->unsigned_lists, "no");
-	assert_int_equal(bundle_set_source(&target->ofed, BUNDLE_SOURCE_NONE, "", ""), 0);
-	assert_int_equal(bundle_set_source(&target->nvidia, BUNDLE_SOURCE_WORD, "", ""), 0);
-	assert_int_equal(bundle_set_source(&target->base, BUNDLE_SOURCE_NONE, "", ""), 0);
+	put_source(&target->ofed, BUNDLE_SOURCE_NONE);
+	put_source(&target->nvidia, BUNDLE_SOURCE_WORD);
+	put_source(&target->base, BUNDLE_SOURCE_NONE);
 }
 
 static char *path_in(const struct folder *folder, const char *name)

@@ -2,7 +2,7 @@
 /* What becomes of a build whose modules will load, will not, or of which that cannot be told. */
 #include "tests/unit/support.h"
 
-#include "cli/stage/stage_tools.h"
+#include "cli/stage/stage_internal.h"
 #include "common/fs.h"
 #include "kernels/local/local_scan.h"
 #include "kernels/probe/probe.h"
@@ -90,7 +90,7 @@ static void prove(const struct folder *folder, const char *exports, struct prove
 	const struct stage_place place = { .folder = output, .log = log, .key = "" };
 	struct error error = { 0 };
 
-	build->nvidia.kind = SOURCE_PACKAGE;
+	build->sources[DRIVER_NVIDIA].form = SOURCE_PACKAGE;
 	build->options.jobs = 1;
 	build->kernel.record.options[KOPT_MODULES] = 'y';
 	build->kernel.lock.krel = strdup(KREL);
@@ -113,7 +113,7 @@ static void prove(const struct folder *folder, const char *exports, struct prove
 	else
 		put_module(folder, "nvidia/lib/modules/" KREL "/updates/nvidia/peer.ko");
 	folder_subfolder(folder, "output");
-	if (proof_run(build, &place, &error) < 0)
+	if (proof_run(build, NULL, &place, &error) < 0)
 		fail_msg("%s", error.text);
 	ret->conf = folder_read_text(folder, "output/" PROOF_CONF);
 	ret->report = folder_read_text(folder, "output/proof.json");

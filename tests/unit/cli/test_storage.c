@@ -2,7 +2,7 @@
 /* Which image a tag stands for after a build, with a buildah of the test's own in PATH. */
 #include "tests/unit/support.h"
 
-#include "cli/image/storage.h"
+#include "cli/image/image.h"
 
 #define OURS      "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 #define THEIRS    "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"
@@ -39,7 +39,7 @@ static int place(const struct folder *folder, bool *ret_changed, struct error *e
 	assert_non_null(old);
 	assert_true(asprintf(&path, "%s:%s", folder->path, old) > 0);
 	assert_int_equal(setenv("PATH", path, 1), 0);
-	r = storage_place("/cache/gpu", &image, ret_changed, &before, error);
+	r = image_place("/cache/gpu", &image, ret_changed, &before, error);
 	assert_int_equal(setenv("PATH", old, 1), 0);
 	return r;
 }

@@ -3,7 +3,7 @@
 
 #include <signal.h>
 
-#include "cli/stage/supervise.h"
+#include "cli/supervise.h"
 #include "cli/exit_code.h"
 
 static int die(void *context)

@@ -29,11 +29,11 @@ prepare_agreement() {
     agreement_run --only-fetch --os debian13 "$AGREEMENT_7"
 }
 
-# newest_sets NAME KREL FILE COUNT: the module sets of that arrow for the kernel that were used last and hold FILE; a cache
+# newest_sets NAME KREL FILE COUNT: the module sets of that stage for the kernel that were used last and hold FILE; a cache
 # may have many, those of other tests among them.
 newest_sets() {
-    local arrows=${XDG_CACHE_HOME:-$HOME/.cache}/slipway/arrows folder
-    find "$arrows" -maxdepth 1 -name "$1-*" ! -name '*-signed-*' -printf '%T@ %p\n' | sort -rn | while read -r _ folder; do
+    local stages=${XDG_CACHE_HOME:-$HOME/.cache}/slipway/stages folder
+    find "$stages" -maxdepth 1 -name "$1-*" ! -name '*-signed-*' -printf '%T@ %p\n' | sort -rn | while read -r _ folder; do
         folder=$folder/lib/modules/$2/updates/$1
         [ ! -e "$folder/$3" ] || echo "$folder"
     done | sed "$4q"

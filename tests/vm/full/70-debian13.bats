@@ -33,7 +33,7 @@ fetched() {
 # compiled in the container that slipway compiled the drivers in.
 compile_test_modules() {
     local krel=$1 folder=$2 tree image container status=0
-    tree=$(dirname "${XDG_CACHE_HOME:-$HOME/.cache}"/slipway/arrows/kernel-*/lib/modules/"$krel" | head -n 1)
+    tree=$(dirname "${XDG_CACHE_HOME:-$HOME/.cache}"/slipway/stages/kernel-*/lib/modules/"$krel" | head -n 1)
     image=$(buildah images --noheading --format '{{.Name}}:{{.Tag}}' | grep '^localhost/slipway/build-debian13-gcc-14:' | head -n 1)
     cp -r "$vm_folder/simdev" "$folder"
     container=$(buildah from --pull-never "$image")

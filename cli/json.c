@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/json.h"
+
+#include <stdbool.h>
+
+#include "common/json_text.h"
+#include "common/xalloc.h"
+
+void json_add(json_object *object, const char *name, json_object *value)
+{
+	(void) json_object_object_add(object, name, value);
+}
+
+/* Paths and .modinfo are bytes of others: what is no UTF-8 would make no JSON. */
+json_object *json_text(const char *text)
+{
+	_cleanup_free_ char *copy = text ? xstrdup(text) : NULL;
+	size_t length;
+
+	for (char *c = copy; c && *c; c += length) {
+		length = json_text_utf8_length(c);
+		if (length == 0) {
+			*c = '?';
+			length = 1;
+		}
+	}
+	return copy ? json_object_new_string(copy) : NULL;
+}
+
+json_object *json_list(const struct strv *list)
+{
+	json_object *array = json_object_new_array();
+
+	for (size_t i = 0; i < list->count; i++)
+		(void) json_object_array_add(array, json_text(list->items[i]));
+	return array;
+}
+
+static json_object *value_of(const struct json_field *field, const void *from)
+{
+	const void *slot = (const char *) from + field->offset;
+
+	switch (field->kind) {
+	case JSON_TEXT:
+		return json_text(*(const char *const *) slot);
+	case JSON_LIST:
+		return json_list(slot);
+	case JSON_BOOL:
+		return json_object_new_boolean(*(const bool *) slot);
+	default:
+		return json_object_new_int64((int64_t) * (const size_t *) slot);
+	}
+}
+
+void json_add_fields(
+	json_object *object, const struct json_field *fields, size_t count, const void *from)
+{
+	for (size_t i = 0; i < count; i++)
+		json_add(object, fields[i].name, value_of(&fields[i], from));
+}
+
+void json_print(json_object *root, FILE *file)
+{
+	(void) fprintf(file, "%s\n",
+		json_object_to_json_string_ext(
+			root, JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_NOSLASHESCAPE));
+	(void) json_object_put(root);
+}
+
+int json_fail(const char *verb, const char *event, int exit_code, const struct error *error)
+{
+	(void) fflush(stdout);
+	(void) fprintf(stderr, "slipway %s: %s\n", verb, error->text);
+	if (!event)
+		return exit_code;
+	(void) fputc('{', stdout);
+	if (*event)
+		(void) printf("\"event\":\"%s\",", event);
+	(void) printf("\"exit_code\":%d,\"message\":", exit_code);
+	json_text_string(stdout, error->text);
+	(void) puts("}");
+	return exit_code;
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the verbs print as JSON: objects of json-c, made from what they have in their structs. */
+#pragma once
+
+#include <json-c/json.h>
+#include <stddef.h>
+#include <stdio.h>
+
+#include "common/error.h"
+#include "common/strv.h"
+
+/* How a field of a struct is printed. */
+enum json_kind {
+	JSON_TEXT, /* const char *; null for NULL. What is no UTF-8 becomes '?' */
+	JSON_LIST, /* struct strv */
+	JSON_BOOL,
+	JSON_SIZE, /* size_t */
+};
+
+struct json_field {
+	const char *name;
+	enum json_kind kind;
+	size_t offset;
+};
+
+#define JSON_FIELD(name_, kind_, type, member)                                                     \
+	{                                                                                          \
+		.name = (name_), .kind = (kind_), .offset = offsetof(type, member)                 \
+	}
+
+/* Adds these fields of the struct @from. */
+void json_add_fields(
+	json_object *object, const struct json_field *fields, size_t count, const void *from);
+/* A text, or null for NULL. */
+json_object *json_text(const char *text);
+json_object *json_list(const struct strv *list);
+/* Adds @value, which it takes. */
+void json_add(json_object *object, const char *name, json_object *value);
+/* Prints @root and a newline, and frees it. */
+void json_print(json_object *root, FILE *file);
+
+/*
+ * Prints why a verb failed, to stderr, and with @event also as one object to stdout; it has that
+ * event unless it is "". Returns @exit_code.
+ */
+int json_fail(const char *verb, const char *event, int exit_code, const struct error *error);

@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Signing in two phases, for a key that this machine cannot reach. */
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "cli/json.h"
+#include "cli/sign/sign.h"
+#include "common/fs.h"
+#include "common/xalloc.h"
+
+#define SCHEMA          1
+#define DIGESTS_LIMIT   ((size_t) 16 << 20)
+#define SIGNATURE_LIMIT ((size_t) 64 << 10)
+#define HEX_SIZE        (2 * MODULE_DIGEST_SIZE + 1)
+
+struct sign_digests {
+	json_object *root;
+	json_object *modules; /* of root: path → object */
+	const char *hash;
+};
+
+static int content_digest(struct sign_job *job, const struct sign_content *content,
+	char hex[HEX_SIZE], struct error *error)
+{
+	unsigned char digest[MODULE_DIGEST_SIZE];
+	size_t size = 0;
+	int r = module_digest(job->signer.hash, content->data, content->size, digest, &size, error);
+
+	hex[0] = '\0';
+	for (size_t i = 0; r == 0 && i < size; i++)
+		(void) snprintf(hex + 2 * i, 3, "%02x", digest[i]);
+	return r;
+}
+
+int sign_export(struct sign_job *job, const char *output, struct error *error)
+{
+	json_object *root = json_object_new_object();
+	json_object *modules = json_object_new_object();
+	_cleanup_free_ char *text = NULL;
+	int r = 0;
+
+	json_add(root, "schema", json_object_new_int(SCHEMA));
+	json_add(root, "hash", json_text(job->signer.hash));
+	json_add(root, "modules", modules);
+	for (size_t i = 0; i < job->set.paths.count && r == 0; i++) {
+		const char *path = job->set.paths.items[i];
+		_cleanup_(sign_content_free) struct sign_content content = { 0 };
+		json_object *module = json_object_new_object();
+		char hex[HEX_SIZE] = "";
+
+		r = sign_job_content(job, path, &content, error);
+		if (r == 0)
+			r = content_digest(job, &content, hex, error);
+		json_add(module, "size", json_object_new_int64((int64_t) content.size));
+		json_add(module, "digest", json_text(hex));
+		json_add(modules, path, module);
+	}
+	if (r == 0)
+		text = xasprintf(
+			"%s\n", json_object_to_json_string_ext(root,
+					JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_NOSLASHESCAPE));
+	(void) json_object_put(root);
+	if (r < 0)
+		return r;
+	if (strcmp(output, "-") == 0)
+		return fputs(text, stdout) < 0 || fflush(stdout) != 0
+			       ? error_set_errno(error, -errno, "stdout")
+			       : 0;
+	r = fs_write_output(output, text, strlen(text));
+	return r < 0 ? error_set_errno(error, r, "%s", output) : 0;
+}
+
+void sign_digests_free(struct sign_digests **digests)
+{
+	if (*digests)
+		(void) json_object_put((*digests)->root);
+	free(*digests);
+	*digests = NULL;
+}
+
+const char *sign_digests_hash(const struct sign_digests *digests)
+{
+	return digests->hash;
+}
+
+static const char *text_of(json_object *object, const char *key)
+{
+	json_object *value = NULL;
+
+	if (!json_object_is_type(object, json_type_object) ||
+		!json_object_object_get_ex(object, key, &value) ||
+		!json_object_is_type(value, json_type_string))
+		return NULL;
+	return json_object_get_string(value);
+}
+
+int sign_digests_read(const char *path, struct sign_digests **ret, struct error *error)
+{
+	_cleanup_(sign_digests_free) struct sign_digests *digests = xcalloc(1, sizeof(*digests));
+	_cleanup_free_ char *text = NULL;
+	json_tokener *tokener;
+	json_object *schema = NULL;
+	size_t size;
+	int r = fs_read(AT_FDCWD, path, DIGESTS_LIMIT, &text, &size);
+
+	if (r < 0)
+		return error_set_errno(error, r, "--digests %s", path);
+	tokener = json_tokener_new();
+	if (!tokener)
+		out_of_memory();
+	digests->root = json_tokener_parse_ex(tokener, text, (int) size);
+	if (!digests->root)
+		(void) error_set(error, -EINVAL, "%s: no JSON at offset %zu: %s", path,
+			json_tokener_get_parse_end(tokener),
+			json_tokener_error_desc(json_tokener_get_error(tokener)));
+	json_tokener_free(tokener);
+	if (!digests->root)
+		return -EINVAL;
+	digests->hash = text_of(digests->root, "hash");
+	if (!digests->hash || !json_object_object_get_ex(digests->root, "schema", &schema) ||
+		json_object_get_int(schema) != SCHEMA ||
+		!json_object_object_get_ex(digests->root, "modules", &digests->modules) ||
+		!json_object_is_type(digests->modules, json_type_object))
+		return error_set(error, -EINVAL,
+			"%s: not what slipway sign export wrote: schema %d, hash and modules are "
+			"wanted (docs/signing.md)",
+			path, SCHEMA);
+	*ret = TAKE_PTR(digests);
+	return 0;
+}
+
+/* Signatures by digest: file paths whose last part starts with it. */
+static int add_signature(const char *path, struct strv *files, struct error *error)
+{
+	const char *name = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
+	size_t hex = strspn(name, "0123456789abcdef");
+
+	if (hex < 40 || (name[hex] != '\0' && name[hex] != '.'))
+		return error_set(error, -EINVAL,
+			"%s: a signature's file is named by the digest that it signs: DIGEST.sig",
+			path);
+	xstrv_push(files, path);
+	return 0;
+}
+
+static int add_folder(const char *folder, struct strv *files, struct error *error)
+{
+	_cleanup_strv_ struct strv names = { 0 };
+	int r = fs_list(AT_FDCWD, folder, &names);
+
+	if (r < 0)
+		return error_set_errno(error, r, "%s", folder);
+	for (size_t i = 0; i < names.count && r == 0; i++) {
+		_cleanup_free_ char *path = xasprintf("%s/%s", folder, names.items[i]);
+
+		r = add_signature(path, files, error);
+	}
+	return r;
+}
+
+static int list_signatures(const struct strv *from, struct strv *files, struct error *error)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < from->count && r == 0; i++) {
+		struct stat status;
+
+		if (stat(from->items[i], &status) < 0)
+			return error_set_errno(error, -errno, "%s", from->items[i]);
+		r = S_ISDIR(status.st_mode) ? add_folder(from->items[i], files, error)
+					    : add_signature(from->items[i], files, error);
+	}
+	return r;
+}
+
+static const char *find_signature(const struct strv *files, const char *hex)
+{
+	for (size_t i = 0; i < files->count; i++) {
+		const char *slash = strrchr(files->items[i], '/');
+		const char *name = slash ? slash + 1 : files->items[i];
+		size_t length = strlen(hex);
+
+		if (strncmp(name, hex, length) == 0 && (!name[length] || name[length] == '.'))
+			return files->items[i];
+	}
+	return NULL;
+}
+
+/* A whole CMS message is taken as it is, a bare signature is put into one. */
+static int stage_signature(struct sign_job *job, const char *path, struct sign_content *content,
+	const char *file, struct error *error)
+{
+	_cleanup_free_ unsigned char *wrapped = NULL;
+	_cleanup_free_ char *bytes = NULL;
+	struct error not_cms = { 0 };
+	struct cms_facts facts = { 0 };
+	size_t size, wrapped_size;
+	int r = fs_read(AT_FDCWD, file, SIGNATURE_LIMIT, &bytes, &size);
+
+	if (r < 0)
+		return error_set_errno(error, r, "%s", file);
+	if (cms_read(bytes, size, 0, &facts, &not_cms) == 0) {
+		r = sign_job_stage(job, path, content, bytes, size, error);
+	} else {
+		r = module_sign_wrap(&job->signer, bytes, size, &wrapped, &wrapped_size, error);
+		if (r == 0)
+			r = sign_job_stage(job, path, content, wrapped, wrapped_size, error);
+	}
+	if (r == -EKEYREJECTED && !facts.has_attributes)
+		/* The digest was compared before: what does not fit is the key, or this file. */
+		return error_set(error, r,
+			"%s: does not fit %s/%s and certificate %s: it was made with another key than "
+			"this certificate's; or it is of another hash than %s, or was damaged on its way",
+			file, job->set.folder, path, module_cert_name(job->signer.cert),
+			job->signer.hash);
+	return r < 0 ? error_prefix(error, r, "%s", file) : 0;
+}
+
+static int import_module(struct sign_job *job, const struct sign_digests *digests, const char *path,
+	const struct strv *files, struct error *error)
+{
+	_cleanup_(sign_content_free) struct sign_content content = { 0 };
+	json_object *module = NULL;
+	const char *wanted = NULL;
+	const char *file;
+	char hex[HEX_SIZE];
+	int r = sign_job_content(job, path, &content, error);
+
+	if (r == 0)
+		r = content_digest(job, &content, hex, error);
+	if (r < 0)
+		return r;
+	if (json_object_object_get_ex(digests->modules, path, &module))
+		wanted = text_of(module, "digest");
+	if (!wanted || strcmp(wanted, hex) != 0)
+		return error_set(error, -EBADMSG,
+			"%s/%s: %s since the export: export the digests again", job->set.folder,
+			path, wanted ? "it was changed" : "it is new");
+	file = find_signature(files, hex);
+	if (!file)
+		return error_set(error, -ENOKEY,
+			"%s/%s: no signature of its digest was given: %s.sig", job->set.folder,
+			path, hex);
+	return stage_signature(job, path, &content, file, error);
+}
+
+/* A module that went missing would leave a set that nobody meant. */
+static int check_complete(
+	const struct sign_job *job, const struct sign_digests *digests, struct error *error)
+{
+	json_object_object_foreach(digests->modules, path, module)
+	{
+		(void) module;
+		if (!strv_contains(&job->set.paths, path))
+			return error_set(error, -EBADMSG,
+				"%s: has no %s, whose digest was exported: export again",
+				job->set.folder, path);
+	}
+	return 0;
+}
+
+int sign_import(struct sign_job *job, const struct sign_digests *digests, const struct strv *from,
+	struct error *error)
+{
+	_cleanup_strv_ struct strv files = { 0 };
+	int r = list_signatures(from, &files, error);
+
+	if (r == 0)
+		r = check_complete(job, digests, error);
+	for (size_t i = 0; i < job->set.paths.count && r == 0; i++)
+		r = import_module(job, digests, job->set.paths.items[i], &files, error);
+	return r;
+}

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Signing a folder of modules: what `slipway sign`, the signed stages of a build, and the two
+ * halves for a key elsewhere share.
+ */
+#pragma once
+
+#include "common/error.h"
+#include "common/strv.h"
+#include "module/sign.h"
+
+/*
+ * The modules that are signed together: every one of them or none, also when the program is killed
+ * in between. New files are written beside the old ones; then all are renamed into place, and what
+ * was there is kept until the last one is. A later run finds what a killed one left: it puts the
+ * old files back, or finishes when all the new ones were in place.
+ */
+struct sign_set {
+	char *folder;      /* as given, for messages */
+	int fd;            /* locked against other runs */
+	struct strv paths; /* of the modules, below the folder, sorted */
+};
+
+#define SIGN_SET_CLOSED                                                                            \
+	{                                                                                          \
+		.fd = -1                                                                           \
+	}
+
+/*
+ * Opens a folder and repairs what a killed run left. -EBUSY when another run works on it, -EINVAL
+ * when a module in it is compressed already, -ENOENT when there is none. Links are passed over. The
+ * caller closes @ret with sign_set_close(), which removes what was staged and not committed.
+ */
+int sign_set_open(const char *folder, struct sign_set *ret, struct error *error) _must_check_;
+void sign_set_close(struct sign_set *set);
+
+/* Reads a module, which has to be one. The caller frees it. */
+int sign_set_read(const struct sign_set *set, const char *path, char **ret_data, size_t *ret_size,
+	struct error *error) _must_check_;
+
+/* Writes what the module shall become beside it, with its mode and owner. */
+int sign_set_stage(const struct sign_set *set, const char *path, const void *data, size_t size,
+	struct error *error) _must_check_;
+
+/* Puts everything staged in place. On failure every module is as it was. */
+int sign_set_commit(const struct sign_set *set, struct error *error) _must_check_;
+
+struct sign_job {
+	struct sign_set set;
+	struct module_signer signer; /* its cert and key are NULL where only digests are made */
+	bool replace;                /* signatures that are there already */
+	size_t replaced;             /* counted by sign_job_content() */
+};
+
+/* A module without its signature, in a buffer that the caller frees. */
+struct sign_content {
+	char *data;
+	size_t size;
+};
+
+void sign_content_free(struct sign_content *content);
+
+/*
+ * Reads one of the job's modules. -EEXIST when it is signed already and shall not be signed anew.
+ */
+int sign_job_content(struct sign_job *job, const char *path, struct sign_content *ret,
+	struct error *error) _must_check_;
+
+/* Appends a CMS signature, checks it with the job's certificate and stages the result. */
+int sign_job_stage(struct sign_job *job, const char *path, struct sign_content *content,
+	const void *cms, size_t cms_size, struct error *error) _must_check_;
+
+/* Signs all of the job's modules with its key and stages them; sign_set_commit() is the caller's.
+ */
+int sign_job_run(struct sign_job *job, struct error *error) _must_check_;
+
+/*
+ * The hash that the kernel's own modules are signed with: CONFIG_MODULE_SIG_HASH of a config file,
+ * of a folder that modules are built in, of a kernel tree, of an unpacked kernel package, or of a
+ * release whose configuration this machine has. Freed by the caller. -ENODATA when that kernel
+ * checks no signatures.
+ */
+int sign_job_kernel_hash(const char *kernel, char **ret_hash, struct error *error) _must_check_;
+
+/* --- exchange.c: the digests go out, the signatures come back (docs/signing.md) --- */
+
+/* Writes the digests of the job's modules to @output, "-" for stdout. Changes no module. */
+int sign_export(struct sign_job *job, const char *output, struct error *error) _must_check_;
+
+/* The digests file of an import. */
+struct sign_digests;
+
+/* -EINVAL with what is wrong when it is no such file. Closed with sign_digests_free(). */
+int sign_digests_read(
+	const char *path, struct sign_digests **ret, struct error *error) _must_check_;
+void sign_digests_free(struct sign_digests **digests);
+const char *sign_digests_hash(const struct sign_digests *digests);
+
+/*
+ * Appends the signatures in the files and folders @from to the job's modules and stages them: all
+ * or none. -EBADMSG when a module is not what was exported, -ENOKEY when a signature is missing,
+ * -EKEYREJECTED when one is wrong.
+ */
+int sign_import(struct sign_job *job, const struct sign_digests *digests, const struct strv *from,
+	struct error *error) _must_check_;

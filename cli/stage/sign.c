@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Signed sets: a copy of what a recipe left, stripped, with every module of it signed. The key of
+ * such a set hashes the unsigned one, the certificate and the hash, and nothing of the private key.
+ */
+#include "cli/stage/stage_internal.h"
+
+#include <fcntl.h>
+#include <string.h>
+
+#include "cli/sign/sign.h"
+#include "common/copy.h"
+#include "common/fs.h"
+#include "common/xalloc.h"
+
+#define SIGNED_SET "signed-1" /* how sets are signed: those of an older form are made anew */
+
+/* ---- the key */
+
+bool signing_wanted(const struct build *build)
+{
+	return build->options.sign_cert != NULL;
+}
+
+int signing_read_password(struct build *build, struct error *error)
+{
+	const struct sign_password_source *source = &build->options.sign_password;
+	int r = sign_password_read(source, &build->signing.password, error);
+
+	/* A descriptor, or a variable of the environment, is every child's. */
+	if (source->variable)
+		(void) unsetenv(source->variable);
+	if (source->fd > STDERR_FILENO)
+		(void) fcntl(source->fd, F_SETFD, FD_CLOEXEC);
+	return r;
+}
+
+static int open_pair(struct build *build, struct error *error)
+{
+	struct signing *signing = &build->signing;
+	const struct build_options *options = &build->options;
+	struct module_signer signer = { .hash = options->sign_hash ? options->sign_hash
+								   : "sha256" };
+	int r = module_cert_read(AT_FDCWD, options->sign_cert, &signing->cert, error);
+
+	if (r == 0 && options->sign_key)
+		r = module_key_open(options->sign_key, signing->password, &signing->key, error);
+	sign_password_free(&signing->password);
+	if (r < 0)
+		return r;
+	signer.cert = signing->cert;
+	signer.key = signing->key;
+	r = module_signer_check(&signer, error);
+	return r < 0 ? r : module_cert_fingerprint(signing->cert, signing->fingerprint, error);
+}
+
+static int fail(struct build *build, int r)
+{
+	if (r != -EACCES && r != -ENOKEY)
+		return context_fail(&build->context, EXIT_CODE_USAGE, r);
+	build->context.failure = EXIT_CODE_SIGNATURE;
+	return r;
+}
+
+int signing_open(struct build *build, struct error *error)
+{
+	int r = signing_wanted(build) ? open_pair(build, error) : 0;
+
+	return r < 0 ? fail(build, r) : 0;
+}
+
+int signing_settle(struct build *build, struct error *error)
+{
+	struct build_options *options = &build->options;
+	const char *own = build->kernel.record.sig_hash;
+
+	if (!signing_wanted(build))
+		return 0;
+	if (!options->sign_hash && !*own)
+		return fail(build,
+			error_set(error, -EINVAL,
+				"--sign-cert: kernel %s was built without CONFIG_MODULE_SIG and checks no "
+				"signatures: to sign all the same, name the hash with --sign-hash",
+				build->kernel.lock.krel));
+	if (options->sign_hash && *own && strcmp(options->sign_hash, own) != 0) {
+		_cleanup_free_ char *note = xasprintf(
+			"--sign-hash %s: the kernel's own modules are signed with %s, and whether it "
+			"has another hash built in is not checked",
+			options->sign_hash, own);
+
+		progress_note(&build->context.progress, note);
+	}
+	if (!options->sign_hash)
+		options->sign_hash = own;
+	return 0;
+}
+
+void signing_free(struct signing *signing)
+{
+	sign_password_free(&signing->password);
+	module_key_free(&signing->key);
+	module_cert_free(&signing->cert);
+}
+
+/* ---- the sets */
+
+bool sign_applies(const struct build *build, const struct stage *stage)
+{
+	return signing_wanted(build) && build_has(build, stage->driver);
+}
+
+int sign_add_inputs(const struct build *build, const struct stage *stage, struct hash *hash,
+	struct error *error)
+{
+	(void) stage;
+	(void) error;
+	hash_add_text(hash, SIGNED_SET);
+	hash_add_text(hash, build->signing.fingerprint);
+	hash_add_text(hash, build->options.sign_hash);
+	return 0;
+}
+
+static void job_close(struct sign_job *job)
+{
+	sign_set_close(&job->set);
+}
+
+/* Opens the modules of the set in @folder. */
+static int open_set(
+	const struct build *build, const char *folder, struct sign_job *job, struct error *error)
+{
+	_cleanup_free_ char *modules =
+		xasprintf("%s/lib/modules/%s/updates", folder, build->kernel.lock.krel);
+
+	job->signer.key = build->signing.key;
+	job->signer.cert = build->signing.cert;
+	job->signer.hash = build->options.sign_hash;
+	/* Ours takes the place of one that the source's own build made. */
+	job->replace = true;
+	return sign_set_open(modules, &job->set, error);
+}
+
+/* The set's signatures came from elsewhere: --sign-export has written what they are of. */
+static int import(struct build *build, struct sign_job *job, const char *set, struct error *error)
+{
+	const char *folder = build->options.sign_import;
+	_cleanup_(sign_digests_free) struct sign_digests *digests = NULL;
+	_cleanup_free_ char *file = xasprintf("%s/%s.json", folder, set);
+	_cleanup_strv_ struct strv from = { 0 };
+	int r = sign_digests_read(file, &digests, error);
+
+	if (r < 0)
+		return r;
+	if (strcmp(sign_digests_hash(digests), job->signer.hash) != 0)
+		return error_set(error, -EINVAL,
+			"%s: its digests are %s, the kernel wants %s: export them anew", file,
+			sign_digests_hash(digests), job->signer.hash);
+	xstrv_pushf(&from, "%s/" SIGNING_SIGNATURES, folder);
+	return sign_import(job, digests, &from, error);
+}
+
+int sign_run(struct build *build, const struct stage *stage, const struct stage_place *place,
+	struct error *error)
+{
+	enum stage_id set = source_kinds[stage->driver].set;
+	const char *from = stage_output(build, set);
+	_cleanup_(job_close) struct sign_job job = { .set = SIGN_SET_CLOSED };
+	char text[160];
+	int r = copy_tree(AT_FDCWD, from, AT_FDCWD, place->folder);
+
+	if (r < 0)
+		return error_set_errno(error, r, "%s", from);
+	r = open_set(build, place->folder, &job, error);
+	if (r == 0)
+		r = build->options.sign_import ? import(build, &job, stage_name(set), error)
+					       : sign_job_run(&job, error);
+	if (r == 0)
+		r = sign_set_commit(&job.set, error);
+	if (r < 0)
+		return r;
+	(void) snprintf(text, sizeof(text), "%zu modules signed as %s with %s", job.set.paths.count,
+		module_cert_name(job.signer.cert), job.signer.hash);
+	progress_step(&build->context.progress, text);
+	return 0;
+}
+
+int sign_export_sets(struct build *build, size_t *ret_count, struct error *error)
+{
+	const char *folder = build->options.sign_export;
+	_cleanup_free_ char *signatures = xasprintf("%s/" SIGNING_SIGNATURES, folder);
+	int r = fs_mkdir_parents(AT_FDCWD, signatures, 0755);
+
+	*ret_count = 0;
+	if (r < 0)
+		return error_set_errno(error, r, "%s", signatures);
+	for (enum driver driver = 0; driver < DRIVER_COUNT && r == 0; driver++) {
+		enum stage_id set = source_kinds[driver].set;
+		_cleanup_(job_close) struct sign_job job = { .set = SIGN_SET_CLOSED };
+		_cleanup_free_ char *file = xasprintf("%s/%s.json", folder, stage_name(set));
+
+		if (!build_has(build, driver))
+			continue;
+		r = open_set(build, stage_output(build, set), &job, error);
+		if (r == 0)
+			r = sign_export(&job, file, error);
+		*ret_count += job.set.paths.count;
+	}
+	return r;
+}

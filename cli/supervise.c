@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/supervise.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include "cli/exit_code.h"
+#include "cli/image/buildah.h"
+#include "common/cleanup.h"
+#include "common/json_text.h"
+#include "common/process.h"
+
+#define GRACE_S 10 /* what the group gets to end by itself before SIGKILL */
+
+static void run_child(int (*work)(void *context), void *context, const sigset_t *old_mask)
+{
+	int status;
+
+	(void) setpgid(0, 0);
+	/* A shell starts background jobs with these ignored; here they end the work at once. */
+	(void) signal(SIGINT, SIG_DFL);
+	(void) signal(SIGTERM, SIG_DFL);
+	(void) signal(SIGHUP, SIG_DFL);
+	/* Should the supervisor be killed, nothing would clear up: end with it. */
+	(void) prctl(PR_SET_PDEATHSIG, SIGTERM);
+	(void) sigprocmask(SIG_SETMASK, old_mask, NULL);
+	status = work(context);
+	(void) fflush(NULL);
+	_exit(status);
+}
+
+static bool has_ended(pid_t pid, int *status)
+{
+	return waitpid(pid, status, WNOHANG) == pid;
+}
+
+/* Ends the whole group and waits for the child, which leads it. */
+static void end_group(pid_t pid, int signal_number, const sigset_t *signals)
+{
+	const struct timespec grace = { .tv_sec = GRACE_S };
+	int status;
+
+	(void) kill(-pid, signal_number);
+	while (!has_ended(pid, &status)) {
+		int got = sigtimedwait(signals, NULL, &grace);
+
+		if (got < 0 && errno == EAGAIN)
+			break;
+	}
+	(void) kill(-pid, SIGKILL);
+	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+		;
+}
+
+static int wait_for_child(pid_t pid, const sigset_t *signals)
+{
+	for (;;) {
+		int status;
+		int signal_number;
+
+		if (has_ended(pid, &status)) {
+			if (!WIFSIGNALED(status))
+				return WEXITSTATUS(status);
+			/* It could not end what it had started. */
+			(void) kill(-pid, SIGKILL);
+			return 128 + WTERMSIG(status);
+		}
+		signal_number = sigwaitinfo(signals, NULL);
+		if (signal_number > 0 && signal_number != SIGCHLD) {
+			end_group(pid, signal_number, signals);
+			return 128 + signal_number;
+		}
+	}
+}
+
+int supervise(int (*work)(void *context), void *context)
+{
+	sigset_t signals, old_mask;
+	pid_t pid;
+
+	(void) sigemptyset(&signals);
+	(void) sigaddset(&signals, SIGINT);
+	(void) sigaddset(&signals, SIGTERM);
+	(void) sigaddset(&signals, SIGHUP);
+	(void) sigaddset(&signals, SIGCHLD);
+	if (sigprocmask(SIG_BLOCK, &signals, &old_mask) < 0)
+		return -errno;
+	pid = fork();
+	if (pid < 0)
+		return -errno;
+	if (pid == 0)
+		run_child(work, context, &old_mask);
+	(void) setpgid(pid, pid);
+	return wait_for_child(pid, &signals);
+}
+
+static int say_interrupted(int signal_number, const char *verb, bool json, const char *state)
+{
+	(void) fprintf(
+		stderr, "slipway %s: interrupted by signal %d; %s\n", verb, signal_number, state);
+	if (json)
+		(void) printf(
+			"{\"event\":\"failed\",\"exit_code\":%d,\"reason\":\"interrupted\"}\n",
+			128 + signal_number);
+	return 128 + signal_number;
+}
+
+/* The work itself was ended by a signal that is not sent to interrupt it. */
+static int say_killed(int signal_number, const char *verb, bool json)
+{
+	const char *advice = signal_number == SIGKILL
+				     ? "; a kernel does that when memory runs out: try a smaller "
+				       "--jobs where there is one"
+				     : "";
+
+	(void) fprintf(stderr, "slipway %s: ended by signal %d (%s)%s\n", verb, signal_number,
+		strsignal(signal_number), advice);
+	if (json)
+		(void) printf("{\"event\":\"failed\",\"exit_code\":%d,\"reason\":\"ended by signal "
+			      "%d\"}\n",
+			EXIT_CODE_INTERNAL, signal_number);
+	return EXIT_CODE_INTERNAL;
+}
+
+int supervise_report(int result, const char *verb, bool json, const char *state)
+{
+	if (process_was_interrupted(result))
+		return say_interrupted(result - 128, verb, json, state);
+	if (result > 128)
+		return say_killed(result - 128, verb, json);
+	return result < 0 ? EXIT_CODE_INTERNAL : result;
+}
+
+int supervise_run(struct context *context, const struct common_options *options, const char *verb,
+	const char *state, int (*work)(void *data), void *data)
+{
+	struct error error = { 0 };
+	int r = context_open(options, context, &error);
+
+	if (r == 0)
+		r = cache_start_run(&context->cache, buildah_sweep, &error);
+	if (r < 0) {
+		(void) fprintf(stderr, "slipway %s: %s\n", verb, error.text);
+		return (int) exit_code_for(r, EXIT_CODE_INTERNAL);
+	}
+	r = supervise(work, data);
+	if (r != 0)
+		buildah_sweep(context->cache.run_path);
+	cache_end_run(&context->cache);
+	return supervise_report(r, verb, options->json, state);
+}
+
+int supervise_failed(const char *verb, bool json, enum exit_code code, const struct error *error)
+{
+	(void) fflush(stdout);
+	(void) fprintf(stderr, "slipway %s: %s\n", verb, error->text);
+	if (json) {
+		(void) printf("{\"event\":\"failed\",\"exit_code\":%d,\"message\":", (int) code);
+		json_text_string(stdout, error->text);
+		(void) puts("}");
+	}
+	return (int) code;
+}

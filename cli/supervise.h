@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Ctrl-C and SIGTERM without signal handlers: the work is done in a child with its own process
+ * group, so that what it started ends with it, and this process stays to clear up after it.
+ */
+#pragma once
+
+#include <stdbool.h>
+
+#include "cli/context.h"
+
+/*
+ * Runs @work in a child. Returns its exit status, or 128 + N when signal N ended it or arrived
+ * here. Negative errno when the child could not be started.
+ */
+int supervise(int (*work)(void *context), void *context);
+
+/*
+ * Says how supervise() ended where the work could not say so itself: interrupted (@state is what
+ * became of its results), or killed. Returns the exit code.
+ */
+int supervise_report(int result, const char *verb, bool json, const char *state);
+
+/*
+ * A verb that makes something: opens @context with a run of its own in the cache, does @work in a
+ * child, clears up after it and reports. @state as in supervise_report(). Returns the exit code.
+ * The context outlives the work: the caller closes it.
+ */
+int supervise_run(struct context *context, const struct common_options *options, const char *verb,
+	const char *state, int (*work)(void *data), void *data);
+
+/* In the work: says why it failed, to people and as a JSON event. Returns @code. */
+int supervise_failed(const char *verb, bool json, enum exit_code code, const struct error *error);

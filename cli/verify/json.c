@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "cli/json.h"
+#include "cli/verify/verify.h"
+
+static json_object *number(size_t value)
+{
+	return json_object_new_int64((int64_t) value);
+}
+
+static json_object *crc(const struct proof_finding *finding, uint32_t value)
+{
+	char hex[16];
+
+	if (!finding->has_crcs)
+		return NULL;
+	(void) snprintf(hex, sizeof(hex), "0x%08x", value);
+	return json_object_new_string(hex);
+}
+
+static json_object *errno_name(int number_of)
+{
+	const char *name = number_of ? strerrorname_np(number_of) : NULL;
+
+	return name ? json_object_new_string(name) : NULL;
+}
+
+static json_object *finding_json(const struct proof_finding *finding)
+{
+	json_object *object = json_object_new_object();
+
+	json_add(object, "id", json_text(finding->id));
+	json_add(object, "weight", json_text(proof_weight_text(finding->weight)));
+	json_add(object, "answer", errno_name(finding->answer));
+	json_add(object, "symbol", json_text(finding->symbol));
+	json_add(object, "exporter", json_text(finding->exporter));
+	json_add(object, "wanted_crc", crc(finding, finding->wanted_crc));
+	json_add(object, "found_crc", crc(finding, finding->found_crc));
+	json_add(object, "text", json_text(finding->text));
+	json_add(object, "cure", json_text(finding->cure));
+	return object;
+}
+
+static json_object *findings_json(const struct proof *proof)
+{
+	json_object *array = json_object_new_array();
+
+	for (size_t i = 0; i < proof->count; i++)
+		(void) json_object_array_add(array, finding_json(&proof->findings[i]));
+	return array;
+}
+
+static json_object *signer_json(const struct elf_module *module)
+{
+	struct cms_facts facts = { 0 };
+	struct error ignored = { 0 };
+	json_object *object;
+	bool present = false;
+
+	if (elf_module_trailer(module, &facts, &present, &ignored) < 0 || !present ||
+		!facts.signers)
+		return NULL;
+	object = json_object_new_object();
+	json_add(object, "issuer", json_text(facts.issuer));
+	json_add(object, "serial", json_text(facts.serial));
+	json_add(object, "key_id", json_text(facts.key_id));
+	json_add(object, "algorithm", json_text(facts.algorithm));
+	json_add(object, "hash", json_text(facts.hash));
+	return object;
+}
+
+static json_object *module_json(const struct proof_member *member)
+{
+	const struct elf_module *module = member->module;
+	json_object *object = json_object_new_object();
+	char build_id[BUILD_ID_HEX_SIZE] = "";
+
+	if (module)
+		elf_module_build_id(module, build_id);
+	json_add(object, "path", json_text(member->path));
+	json_add(object, "name", module ? json_text(elf_module_name(module)) : NULL);
+	json_add(object, "verdict", json_text(proof_verdict_text(member->proof.verdict)));
+	json_add(object, "answer", errno_name(proof_answer(&member->proof)));
+	json_add(object, "version", module ? json_text(elf_module_info(module, "version")) : NULL);
+	json_add(
+		object, "vermagic", module ? json_text(elf_module_info(module, "vermagic")) : NULL);
+	json_add(object, "srcversion",
+		module ? json_text(elf_module_info(module, "srcversion")) : NULL);
+	json_add(object, "build_id", *build_id ? json_text(build_id) : NULL);
+	json_add(object, "signer", module ? signer_json(module) : NULL);
+	json_add(object, "findings", findings_json(&member->proof));
+	return object;
+}
+
+static json_object *kernel_json(const struct verify_report *report)
+{
+	const struct verify_kernel *kernel = report->kernel;
+	const struct proof_kernel *facts = &kernel->facts;
+	json_object *object = json_object_new_object();
+
+	json_add(object, "krel", json_text(kernel->krel));
+	json_add(object, "vermagic", json_text(facts->vermagic));
+	json_add(object, "vermagic_source", json_text(kernel->vermagic_source));
+	json_add(object, "modversions", json_object_new_boolean(verify_has_versions(report)));
+	json_add(object, "symbols", number(kernel->symvers_count));
+	json_add(object, "symvers", json_list(&kernel->symvers_sources));
+	json_add(object, "struct_module_bytes",
+		facts->struct_size ? number((size_t) facts->struct_size) : NULL);
+	json_add(object, "signatures_enforced_by",
+		facts->trust.enforced ? json_text(facts->trust.enforced_by) : NULL);
+	json_add(object, "notes", json_list(&kernel->notes));
+	return object;
+}
+
+static json_object *input_json(const struct verify_input *input)
+{
+	static const char *const kinds[] = {
+		[VERIFY_FOLDER] = "folder",
+		[VERIFY_MODULE] = "module",
+		[VERIFY_ARCHIVE] = "archive",
+		[VERIFY_LAYOUT] = "oci-layout",
+		[VERIFY_STORAGE] = "containers-storage",
+	};
+	json_object *object = json_object_new_object();
+
+	json_add(object, "name", json_text(input->name));
+	json_add(object, "kind", json_text(kinds[input->kind]));
+	json_add(object, "modules", number(input->modules.count));
+	json_add(object, "passed_over", json_list(&input->skipped));
+	json_add(object, "other_kernel", json_object_new_boolean(input->other_kernel));
+	return object;
+}
+
+static json_object *set_json(const struct verify_report *report)
+{
+	json_object *object = json_object_new_object();
+
+	json_add(object, "verdict", json_text(proof_verdict_text(report->set->verdict)));
+	json_add(object, "order", json_list(&report->set->order));
+	json_add(object, "relies_on", json_list(&report->set->relied));
+	json_add(object, "findings", findings_json(&report->set->findings));
+	return object;
+}
+
+static json_object *counts_json(const struct verify_report *report)
+{
+	json_object *object = json_object_new_object();
+	size_t counts[3] = { 0 };
+
+	for (size_t i = 0; i < report->members->count; i++)
+		counts[report->members->items[i].proof.verdict]++;
+	json_add(object, "modules", number(report->members->count));
+	json_add(object, "will_load", number(counts[PROOF_WILL_LOAD]));
+	json_add(object, "will_not_load", number(counts[PROOF_WILL_NOT_LOAD]));
+	json_add(object, "cannot_tell", number(counts[PROOF_CANNOT_TELL]));
+	return object;
+}
+
+void verify_print_json(const struct verify_report *report, FILE *file)
+{
+	json_object *root = json_object_new_object();
+	json_object *inputs = json_object_new_array();
+	json_object *modules = json_object_new_array();
+
+	for (size_t i = 0; i < report->input_count; i++)
+		(void) json_object_array_add(inputs, input_json(&report->inputs[i]));
+	for (size_t i = 0; i < report->members->count; i++)
+		(void) json_object_array_add(modules, module_json(&report->members->items[i]));
+	json_add(root, "exit_code", json_object_new_int(report->exit_code));
+	json_add(root, "verdict", json_text(proof_verdict_text(report->set->verdict)));
+	json_add(root, "kernel", kernel_json(report));
+	json_add(root, "inputs", inputs);
+	json_add(root, "modules", modules);
+	json_add(root, "set", set_json(report));
+	json_add(root, "counts", counts_json(report));
+	json_print(root, file);
+}

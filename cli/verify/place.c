@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What --kernel names, and where in a folder the parts of a kernel are: by what is in it. */
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "cli/verify/kernel.h"
+#include "common/fs.h"
+#include "common/xalloc.h"
+#include "kernels/krel.h"
+#include "kernels/tree/tree.h"
+
+bool verify_is_symvers(const char *path)
+{
+	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	const char *slash = strrchr(path, '/');
+	struct stat status;
+	char start[2];
+
+	if (fd < 0 || fstat(fd, &status) < 0 || !S_ISREG(status.st_mode))
+		return false;
+	return strstr(slash ? slash : path, "symvers") ||
+	       (pread(fd, start, 2, 0) == 2 && memcmp(start, "0x", 2) == 0);
+}
+
+int verify_kernel_identify(
+	const struct strv *texts, enum verify_kernel_kind *ret, struct error *error)
+{
+	size_t releases = 0;
+
+	for (size_t i = 0; i < texts->count; i++) {
+		const char *text = texts->items[i];
+		const char *dot = strrchr(text, '.');
+		_cleanup_close_ int fd = open(text, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		bool symvers = verify_is_symvers(text);
+
+		if (symvers && texts->count > 1)
+			return error_set(error, -EINVAL,
+				"--kernel %s: beside another --kernel a Module.symvers is given with "
+				"--with",
+				text);
+		if (access(text, F_OK) < 0 && strchr(text, '/'))
+			return error_set(error, -EINVAL, "--kernel %s: %s", text, strerror(errno));
+		if (access(text, F_OK) < 0) {
+			*ret = VERIFY_KERNEL_RELEASE;
+			releases++;
+		} else if (symvers || (dot && strcmp(dot, ".json") == 0) ||
+			   (fd >= 0 && !fs_exists(fd, "oci-layout"))) {
+			*ret = VERIFY_KERNEL_FOLDER;
+		} else { /* also an image, which build --kernel-from takes as well */
+			*ret = VERIFY_KERNEL_FILES;
+		}
+	}
+	if (releases > 1)
+		return error_set(error, -EINVAL, "--kernel: one kernel is expected");
+	if (texts->count > 1)
+		*ret = VERIFY_KERNEL_FILES;
+	return 0;
+}
+
+void verify_place_close(struct verify_place *place)
+{
+	cleanup_close(&place->root_fd);
+	cleanup_close(&place->build_fd);
+	cleanup_close(&place->modules_fd);
+	free(place->krel);
+	free(place->record);
+	free(place->symvers);
+	*place = (struct verify_place) VERIFY_PLACE_CLOSED;
+}
+
+static bool is_build_folder(int fd)
+{
+	return fs_exists(fd, "Module.symvers") || fs_exists(fd, ".config") ||
+	       fs_exists(fd, "include/generated/utsrelease.h");
+}
+
+/* lib/modules/<krel> itself, whatever of it there is. */
+static bool is_modules_folder(int fd)
+{
+	static const char *const marks[] = { "kernel", "build", "modules.dep", "modules.order",
+		"modules.builtin", "updates", "extra" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(marks); i++)
+		if (fs_exists(fd, marks[i]))
+			return true;
+	return false;
+}
+
+/* The release that is the build folder's own; a tree that was never prepared tells none. */
+static int take_build(struct verify_place *place, int fd)
+{
+	place->build_fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	if (place->build_fd < 0)
+		return -errno;
+	if (place->krel)
+		return 0;
+	place->krel = kernel_tree_release(fd);
+	if (!place->krel && fs_read_line(fd, "include/config/kernel.release", &place->krel) < 0)
+		place->krel = NULL;
+	return 0;
+}
+
+/* Below lib/modules, or usr/lib/modules of a root whose link from one to the other is not there. */
+static int open_below(int root_fd, const char *krel, const char *rest)
+{
+	_cleanup_free_ char *path = xasprintf("usr/lib/modules/%s%s", krel, rest);
+	int fd = kernel_tree_openat(root_fd, path + strlen("usr/"), O_RDONLY | O_DIRECTORY);
+
+	return fd < 0 ? kernel_tree_openat(root_fd, path, O_RDONLY | O_DIRECTORY) : fd;
+}
+
+/* Of a root: its build folder and its modules, either of which may be missing. */
+static int take_root(struct verify_place *place, int fd)
+{
+	place->root_fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	if (place->root_fd < 0)
+		return -errno;
+	place->modules_fd = open_below(fd, place->krel, "");
+	place->build_fd = open_below(fd, place->krel, "/build");
+	return 0;
+}
+
+/* The root above lib/modules/<krel>: links of a root that is mounted somewhere start there. */
+static int take_modules(struct verify_place *place, int fd, const char *path)
+{
+	_cleanup_free_ char *full = realpath(path, NULL);
+	_cleanup_free_ char *end = NULL;
+	_cleanup_close_ int root_fd = -1;
+	const char *slash = full ? strrchr(full, '/') : NULL;
+	size_t length;
+
+	if (!slash)
+		return -errno;
+	free(place->krel);
+	place->krel = xstrdup(slash + 1);
+	end = xasprintf("/lib/modules/%s", place->krel);
+	length = strlen(full);
+	if (length >= strlen(end) && strcmp(full + length - strlen(end), end) == 0) {
+		length -= strlen(end);
+		if (length >= 4 && strncmp(full + length - 4, "/usr", 4) == 0)
+			length -= 4;
+		full[length ? length : 1] = '\0';
+		root_fd = open(full, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	}
+	if (root_fd >= 0)
+		return take_root(place, root_fd);
+	place->modules_fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	place->build_fd = openat(fd, "build", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return place->modules_fd < 0 ? -errno : 0;
+}
+
+/* Appends the releases below lib/modules that have anything of a kernel. */
+static int list_kernels(int fd, struct strv *krels)
+{
+	_cleanup_strv_ struct strv names = { 0 };
+	_cleanup_close_ int modules_fd = open_below(fd, "", "");
+	int r = modules_fd < 0 ? 0 : fs_list(modules_fd, ".", &names);
+
+	for (size_t i = 0; i < names.count && r == 0; i++) {
+		_cleanup_close_ int one =
+			openat(modules_fd, names.items[i], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+		if (one >= 0 && krel_is_valid(names.items[i]) && is_modules_folder(one))
+			xstrv_push(krels, names.items[i]);
+	}
+	return r;
+}
+
+static int find_in_folder(
+	const char *path, int fd, const char *krel, struct verify_place *place, struct error *error)
+{
+	_cleanup_strv_ struct strv krels = { 0 };
+	_cleanup_free_ char *list = NULL;
+	int r = list_kernels(fd, &krels);
+
+	if (r == 0 && krels.count > 1 && !(krel && strv_contains(&krels, krel))) {
+		list = xstrv_join(&krels, ", ");
+		return error_set(error, -ENOTUNIQ,
+			"--kernel %s: it has several kernels: %s: name one's folder, "
+			"%s/lib/modules/<release>",
+			path, list, path);
+	}
+	if (r == 0 && krels.count) {
+		place->krel = xstrdup(krels.count == 1 ? krels.items[0] : krel);
+		r = take_root(place, fd);
+	} else if (r == 0 && is_build_folder(fd)) {
+		r = take_build(place, fd);
+	} else if (r == 0 && is_modules_folder(fd)) {
+		r = take_modules(place, fd, path);
+	} else if (r == 0) {
+		return error_set(error, -EINVAL,
+			"--kernel %s: no kernel is in this folder: neither lib/modules/<release> nor "
+			"Module.symvers, .config or modules.order is there",
+			path);
+	}
+	return r < 0 ? error_set_errno(error, r, "--kernel %s", path) : 0;
+}
+
+/* A record.json lies beside its tree in the cache; one that was copied out is alone. */
+static int find_record(const char *path, struct verify_place *place, struct error *error)
+{
+	_cleanup_(kernel_record_free) struct kernel_record record = { 0 };
+	const char *slash = strrchr(path, '/');
+	_cleanup_free_ char *folder = slash ? xstrndup(path, (size_t) (slash - path + 1)) : NULL;
+	_cleanup_close_ int fd = -1;
+	_cleanup_free_ char *text = NULL;
+	int r = fs_read(AT_FDCWD, path, 1 << 20, &text, NULL);
+
+	if (r < 0)
+		return error_set_errno(error, r, "--kernel %s", path);
+	r = kernel_record_read(text, &record, error);
+	if (r < 0)
+		return error_prefix(error, r, "--kernel %s", path);
+	place->krel = xstrdup(record.krel);
+	place->record = xstrdup(path);
+	fd = open(folder ? folder : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	r = fd < 0 ? 0 : take_root(place, fd);
+	return r < 0 ? error_set_errno(error, r, "--kernel %s", path) : 0;
+}
+
+int verify_place_find(
+	const char *path, const char *krel, struct verify_place *ret, struct error *error)
+{
+	_cleanup_(verify_place_close) struct verify_place place = VERIFY_PLACE_CLOSED;
+	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
+	struct stat status;
+	int r;
+
+	if (fd < 0 || fstat(fd, &status) < 0)
+		return error_set_errno(error, -errno, "--kernel %s", path);
+	if (S_ISDIR(status.st_mode)) {
+		r = find_in_folder(path, fd, krel, &place, error);
+	} else if (verify_is_symvers(path)) {
+		place.symvers = xstrdup(path);
+		r = 0;
+	} else {
+		r = find_record(path, &place, error);
+	}
+	if (r < 0)
+		return r;
+	if (!place.record && place.root_fd >= 0 && fs_exists(place.root_fd, KERNEL_RECORD_FILE))
+		place.record = xasprintf("%s/" KERNEL_RECORD_FILE, path);
+	*ret = place;
+	place = (struct verify_place) VERIFY_PLACE_CLOSED;
+	return 0;
+}
