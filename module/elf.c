@@ -4,8 +4,7 @@
 #include <fcntl.h>
 #include <string.h>
 
-#include "common/hex.h"
-#include "common/name_hash.h"
+#include "common/hash.h"
 
 /* Signatures have some 700 bytes; with certificates in them a few thousand. */
 #define SIGNATURE_SIZE_LIMIT ((size_t) 64 * 1024)

@@ -106,7 +106,9 @@ struct elf_symbol_version {
 const struct elf_symbol_version *elf_module_versions(
 	const struct elf_module *module, size_t *ret_count);
 
-/* That of the layout of struct module, which no symbol table names; or NULL. */
+/* The record for the layout of struct module, scripts/mod/modpost.c writes one for every module. */
+#define ELF_LAYOUT_SYMBOL "module_layout"
+/* That record, whose symbol no symbol table names; or NULL. */
 const struct elf_symbol_version *elf_module_layout(const struct elf_module *module);
 
 /* Finds one of them, by name. */

@@ -13,7 +13,7 @@
 
 #include <stdarg.h>
 
-#include "common/name_hash.h"
+#include "common/hash.h"
 
 /* module_enforce_rwx_sections(), of 5.7. */
 #define SINCE_RWX V(5, 7)

@@ -10,9 +10,8 @@
 #include <string.h>
 
 #include "common/arena.h"
-#include "module/cms_memo.h"
+#include "module/cms.h"
 #include "module/elf.h"
-#include "module/trailer.h"
 
 /* A kernel's version, as elf_module_check_format() has it. */
 #define V(major, minor) ((major) << 8 | (minor))
@@ -21,9 +20,6 @@
 #define STRUCT_NAME_OFFSET 24
 
 #define BUILD_ID_SIZE_LIMIT ((BUILD_ID_HEX_SIZE - 1) / 2)
-
-/* The record for the layout of struct module, scripts/mod/modpost.c writes one for every module. */
-#define ELF_LAYOUT_SYMBOL "module_layout"
 
 /* For "%llu". */
 static inline unsigned long long ull(uint64_t number)
