@@ -27,7 +27,7 @@ void hash_add_text(struct hash *hash, const char *text);
 int hash_add_file(struct hash *hash, int dir_fd, const char *path) _must_check_;
 /*
  * Adds a file, or a folder with the name, kind, execute bit and content of all below it in sorted
- * order. Times and owners do not count; a link counts as its target text; ".git" is passed over.
+ * order. Times and owners do not count; a link counts as its target text; ".git" is skipped.
  */
 int hash_add_tree(struct hash *hash, int dir_fd, const char *path) _must_check_;
 /* Writes the digest in lower-case hex and frees @hash. */
@@ -37,7 +37,7 @@ void hash_finish(struct hash *hash, char hex[HASH_HEX_SIZE]);
 bool hash_is_hex(const char *text);
 
 /*
- * ---- FNV-1a of 64 bits, to tell a changed text. It has no key: whoever makes the texts can make
+ * ---- FNV-1a of 64 bits, to tell a changed text. It has no key: who makes the texts can make
  * two collide.
  */
 
@@ -69,7 +69,7 @@ static inline void hex_copy(const void *bytes, size_t count, char *hex)
 
 /*
  * ---- a hash for tables of names, eight bytes at a time. It begins with a number that each process
- * draws anew, so that whoever makes the names cannot make them collide; it is nothing to be
+ * draws anew, so that who makes the names cannot make them collide; it is nothing to be
  * written down, and no order may come of it.
  */
 

@@ -14,7 +14,7 @@
  * Follows every link of @path as a process would whose root is @root_fd: absolute targets start
  * there again, and ".." does not lead out. *ret_path is then relative to @root_fd and has no link
  * in it ("." for the root itself); the caller frees it. -ENOENT when something is missing, -ELOOP
- * for links that go round. Not for roots that somebody changes meanwhile.
+ * for links that go round. Not for roots that change meanwhile.
  */
 int chase(int root_fd, const char *path, char **ret_path) _must_check_;
 
@@ -47,8 +47,9 @@ int open_in_root_by_walk(int root_fd, const char *path, int flags) _must_check_;
  */
 
 /*
- * Is it root's (or the caller's own), and may nobody else write to it? Of a folder with the sticky
- * bit others may add to it, but not replace what is there: that is enough of a folder on the way.
+ * Is it root's (or the caller's own), and may no other user write to it? Of a folder with the
+ * sticky bit others may add to it, but not replace what is there: that is enough of a folder on the
+ * way.
  */
 bool is_owned(const struct stat *status);
 bool is_owned_way(const struct stat *status);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The libraries that unpack, opened when something is to be unpacked: slipway-init mostly meets
- * plain files, and three libraries that nobody calls would be a good part of what it takes to start
- * and of the memory of a process that stays for months. They stay open until the program ends.
+ * plain files, and three libraries that nothing calls would be a good part of what it takes to
+ * start and of the memory of a process that stays for months. They stay open until the program
+ * ends.
  */
 #include "module/decompress.h"
 

@@ -538,7 +538,7 @@ int elf_module_check_format(
 }
 
 /*
- * What differs from what elf_module_open() keeps only in files that somebody changed after the
+ * What differs from what elf_module_open() keeps only in files that were changed after the
  * build, or that were built for two kinds of kernels: the file is read again for it.
  */
 

@@ -384,7 +384,7 @@ static int look_at_versions(struct proof_trial *trial)
 	return r < 0 ? doubt_reading(trial, r, &error) : 0;
 }
 
-/* Where the whole file is read anyway, what somebody may have changed after the build counts. */
+/* Where the whole file is read anyway, what was changed after the build counts. */
 static int look_at_name(struct proof_trial *trial, char name[ELF_STRUCT_NAME_SIZE])
 {
 	struct error error = { 0 };

@@ -26,7 +26,7 @@ enum proof_verdict {
 enum proof_weight {
 	PROOF_REFUSAL, /* the kernel says no */
 	PROOF_DOUBT,   /* it says no or yes, by something not known, which the text names */
-	PROOF_NOTE,    /* it says yes, and somebody may want to know */
+	PROOF_NOTE,    /* it says yes, which may be of interest */
 };
 
 struct proof_finding {
@@ -47,7 +47,7 @@ struct proof {
 	struct proof_finding *findings; /* worst first; of one weight in the kernel's order */
 	size_t count;
 	int answer;     /* see proof_answer() */
-	bool unchecked; /* signed, and nobody has checked whether the signature fits */
+	bool unchecked; /* signed, and it was not checked whether the signature fits */
 };
 
 /*
@@ -72,10 +72,11 @@ struct proof_trust {
 	/*
 	 * Judges the unpacked file at @module, as module_signature_verify() does: 0, -ENODATA,
 	 * -ENOPKG, -ENOKEY, -EBADMSG or -EKEYREJECTED; or -EAGAIN where it was given no certificate
-	 * to check it against. NULL: nobody can here (slipway-init has no libcrypto). In both cases
-	 * keys decide, as far as they can. -ENOTSUP: the signer is that of most of the kernel's own
-	 * modules, and nobody can check whether the signature fits. It is asked also where nothing
-	 * is enforced: a kernel that has the key refuses a wrong signature all the same.
+	 * to check it against. NULL: it cannot be done here (slipway-init has no libcrypto). In
+	 * both cases keys decide, as far as they can. -ENOTSUP: the signer is that of most of the
+	 * kernel's own modules, and it cannot be checked whether the signature fits. It is asked
+	 * also where nothing is enforced: a kernel that has the key refuses a wrong signature all
+	 * the same.
 	 */
 	int (*verify)(void *context, const void *module, size_t size, struct cms_facts *ret,
 		struct error *error);
@@ -92,7 +93,8 @@ struct proof_trust {
 	bool keys_partial;
 	/*
 	 * Keys that are there, of which it is not known whether they count for modules: of a
-	 * keyring that only some kernels ask (.platform), or of one that nobody could see. Or NULL.
+	 * keyring that only some kernels ask (.platform), or of one that could not be seen. Or
+	 * NULL.
 	 */
 	const struct strv *maybe_keys;
 };
@@ -120,7 +122,7 @@ struct proof_kernel {
 	enum proof_option retpoline;  /* CONFIG_(MITIGATION_)RETPOLINE, for a note */
 	/*
 	 * Have each file read whole, some 50 µs a module: for its relocations, and for the name in
-	 * struct module, which differs from the one in .modinfo where somebody changed it.
+	 * struct module, which differs from the one in .modinfo where it was changed.
 	 */
 	bool relocations;
 	struct proof_trust trust;

@@ -18,7 +18,7 @@ struct proof_export {
 	const char *name_space; /* "" for none */
 	uint32_t crc;
 	bool has_crc;     /* false without crc_unknown: the exporter has none, and none is asked */
-	bool crc_unknown; /* the exporter has one, or may have, and nobody told us */
+	bool crc_unknown; /* the exporter has one, or may have, and it is not known */
 	bool gpl;
 	bool gpl_unknown;
 	bool proprietary; /* the exporter is tainted by its licence */
@@ -57,7 +57,7 @@ struct proof_trial {
 	const struct proof_kernel *kernel;
 	const struct proof_overlay *overlay; /* or NULL */
 	const char *name;                    /* for messages and the blacklist: that in .modinfo */
-	const char *struct_name; /* what the kernel goes by; the same unless somebody changed it */
+	const char *struct_name; /* what the kernel goes by; the same unless it was changed */
 	unsigned int version;    /* of the kernel's rules; 0: not known */
 	uint16_t machine;
 	bool modversions;          /* the kernel's */
@@ -75,7 +75,7 @@ struct proof_trial {
 	const char *unknown_crc;   /* the first of these */
 	bool finds_known;          /* its symbols are entries of the kernel's symvers */
 	bool exports_known;        /* the kernel's own: else what is missing may be there */
-	size_t missing;            /* then: symbols that nobody is known to export */
+	size_t missing;            /* then: symbols that nothing is known to export */
 	const char *first_missing; /* the first of these */
 	bool version_differs;      /* a symbol's is not the one that it was built for */
 	bool said_release;         /* that it was built for another one, in a refusal */

@@ -375,7 +375,7 @@ static int judge_hidden(struct proof_trial *trial, const struct proof_export *ex
 		license ? license : "unspecified", who, export->symbol);
 }
 
-/* inherit_taint(): whoever uses GPL-only symbols may not use a proprietary module's. */
+/* inherit_taint(): who uses GPL-only symbols may not use a proprietary module's. */
 static int judge_taint(struct proof_trial *trial, const struct proof_export *export)
 {
 	char exporter[PROOF_NAME_SIZE];
@@ -449,7 +449,7 @@ static bool is_ignored(const struct proof_trial *trial, const char *symbol)
 	       strcmp(symbol, "_GLOBAL_OFFSET_TABLE_") == 0;
 }
 
-/* @room: for what nobody has ready; NULL when nobody exports it. */
+/* @room: for what is not ready; NULL when nothing exports it. */
 static const struct proof_export *find_undefined(const struct proof_trial *trial,
 	const struct elf_undefined *undefined, struct proof_export *room)
 {
@@ -524,7 +524,7 @@ static int refuse_duplicate(struct proof_trial *trial, const struct symvers_entr
 	bool there = strcmp(entry->module, "vmlinux") == 0 || trial->kernel->running;
 	bool unknown = entry->partial && strcmp(entry->module, "vmlinux") != 0;
 	const struct proof_draft draft = { .id = "duplicate-export",
-		/* Of one that nobody can identify it is likely, not known. */
+		/* Of one that is not identified it is likely, not known. */
 		.weight = !there    ? PROOF_NOTE
 			  : unknown ? PROOF_DOUBT
 				    : PROOF_REFUSAL,

@@ -25,7 +25,7 @@
 
 struct running;
 
-/* What somebody vouches for: the module of this build id exports the symbol with this CRC. */
+/* What is vouched for: the module of this build id exports the symbol with this CRC. */
 struct running_claim {
 	const char *module;
 	const char *build_id;
@@ -94,7 +94,7 @@ struct running_sources {
 	size_t cert_count;
 	/*
 	 * The keys in a keyring, as KEYCTL_READ has them: their number, or a negative errno (-E2BIG
-	 * for more than @count). NULL: nobody can tell. See running_read_keyring().
+	 * for more than @count). NULL: not known. See running_read_keyring().
 	 */
 	int (*read_keyring)(int32_t keyring, int32_t *ret, size_t count);
 	int security_fd; /* a securityfs; 0 or less: sys/kernel/security */
@@ -103,7 +103,7 @@ struct running_sources {
 };
 
 /*
- * Looks at the kernel. A source that is not there is no failure: what it would have told is
+ * Looks at the kernel. A source that is not there is no failure: what it would have said is
  * unknown, and the proof says so where that matters. Fails (-EINVAL, -EIO, -ENOMEM …) for a symvers
  * that is there and damaged, and where /proc/modules cannot be read. The caller closes it.
  */
@@ -137,10 +137,9 @@ struct running_module {
 	const char *name;
 	int references;       /* -1: the kernel does not count them */
 	const char *taint;    /* "OE": letters of Documentation/admin-guide/tainted-kernels.rst */
-	const char *build_id; /* "" when it has none, or nobody looked: only what matters is looked
-				 at */
+	const char *build_id; /* "" when it has none, or was not looked at: only what matters is */
 	const char *srcversion; /* "" where it has a build id, too */
-	const char *path; /* of the file that explains it; NULL: none does, or nobody looked */
+	const char *path; /* of the file that explains it; NULL: none does, or it was not asked */
 	bool by_claim;    /* explained by driver_symvers, and no build id proves it */
 	bool gone;        /* one of sources->gone */
 };

@@ -2,7 +2,7 @@
 /*
  * What is exported now. Of a list of symbols that are used only those are looked for, and only the
  * modules are identified that export them; without such a list, all that are loaded. Sources of one
- * symbol: the kernel's symvers, a module's file, a claim of whoever loaded it, a driver's own
+ * symbol: the kernel's symvers, a module's file, a claim of its loader, a driver's own
  * symvers. What is found is put into running->there. Those that return int for it: 1 for found, 0
  * for not there as far as is known, -ENOMEM.
  */
@@ -90,7 +90,7 @@ static int put_file_export(struct running *running, const struct loaded *loaded,
 		});
 }
 
-/* Exported by that module, nobody knows with which CRC. */
+/* Exported by that module, it is not known with which CRC. */
 static int put_unknown(struct running *running, const char *symbol, const char *module)
 {
 	if (strv_push_unique(&running->unidentified, module) < 0)
@@ -460,8 +460,8 @@ static int ask_whole(struct running *running, struct strv *symbols, struct error
 }
 
 /*
- * Symbols that are not where the kernel's symvers has them: a driver of somebody else may be there.
- * The likely ones first; to look for all files is dear.
+ * Symbols that are not where the kernel's symvers has them: a driver that is not the kernel's may
+ * be there. The likely ones first; to look for all files is dear.
  */
 static int resolve_rest(struct running *running, const struct strv *unresolved, struct error *error)
 {
@@ -486,7 +486,7 @@ static int resolve_rest(struct running *running, const struct strv *unresolved, 
 	return r == -ENOMEM ? r : 0;
 }
 
-/* Drivers of somebody else that are loaded, stay and export something. */
+/* Drivers that are not the kernel's, are loaded, stay and export something. */
 struct unidentified {
 	struct loaded *
 		*items; /* those of which a file may tell more than a list that is vouched for */

@@ -339,7 +339,7 @@ static bool is_module_of_kernel(const struct set_work *work, const char *name)
 	       !(builtin && strv_contains(builtin, name));
 }
 
-/* Where nobody tells who exports what there is still what the build wrote down. */
+/* Where it is not known what exports what there is still what the build wrote down. */
 static int rely_on_depends(struct set_work *work, uint32_t member, const char *name)
 {
 	return is_module_of_kernel(work, name) ? strv_push_unique(&work->nodes[member].relied, name)

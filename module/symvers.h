@@ -56,7 +56,7 @@ int symvers_put(struct symvers *symvers, const struct symvers_entry *entry) _mus
 int symvers_put_borrowed(struct symvers *symvers, const struct symvers_entry *entry) _must_check_;
 int symvers_put_hashed(
 	struct symvers *symvers, const struct symvers_entry *entry, uint32_t hash) _must_check_;
-/* NULL when nobody exports it. Borrowed until the next symvers_add() or symvers_close(). */
+/* NULL when nothing exports it. Borrowed until the next symvers_add() or symvers_close(). */
 const struct symvers_entry *symvers_find(const struct symvers *symvers, const char *symbol);
 /* The same with the symbol's hash, by name_hash(): elf_undefined_hash() has it. */
 const struct symvers_entry *symvers_find_hashed(

@@ -54,14 +54,14 @@ bool sysmodule_exports_nothing(int root_fd, const char *name);
 typedef int kallsyms_listener(void *context, const char *symbol, const char *owner);
 
 /*
- * Calls @listener for each of @symbols that somebody exports, and returns what it returned last; a
+ * Calls @listener for each of @symbols that are exported, and returns what it returned last; a
  * negative errno when the file cannot be read.
  */
 int kallsyms_search(int root_fd, const struct strv *symbols, kallsyms_listener *listener,
 	void *context) _must_check_;
 
 /*
- * Writes the name of the exporter of one symbol to @owner. -ENOENT when nobody exports it, other
+ * Writes the name of the exporter of one symbol to @owner. -ENOENT when nothing exports it, other
  * negative errno when the file cannot be read.
  */
 int kallsyms_exporter(int root_fd, const char *symbol, char *owner, size_t size) _must_check_;
