@@ -10,7 +10,7 @@
 #include "kernels/archive/archive_input.h"
 #include "kernels/local/local_scan.h"
 #include "kernels/tree/depends.h"
-#include "module/machine.h"
+#include "module/kernel_facts.h"
 
 #define NAME_SIZE     256
 #define SYSTEM_MAP    "System.map"
@@ -81,7 +81,7 @@ void verify_kernel_take_os(
 
 void verify_kernel_take_running(struct verify_kernel *kernel, const struct running *running)
 {
-	const struct strv *unidentified = running_unexplained(running);
+	const struct strv *unidentified = running_unidentified(running);
 	const char *why = NULL;
 
 	kernel->facts = *running_kernel(running);
