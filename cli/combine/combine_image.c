@@ -10,7 +10,7 @@
 #include "common/fs.h"
 #include "common/copy.h"
 #include "common/tag.h"
-#include "kernels/local/local_image.h"
+#include "kernels/local/image.h"
 #include "kernels/tree/depends.h"
 
 #define CONTAINERFILE "containers/debian/Containerfile.combine"

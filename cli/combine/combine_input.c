@@ -6,7 +6,7 @@
 #include "cli/combine/combine.h"
 #include "common/fs.h"
 #include "kernels/krel.h"
-#include "kernels/local/local_image.h"
+#include "kernels/local/image.h"
 #include "module/kernel_facts.h"
 
 #define CONF_LIMIT 65536

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 
 #include "common/within.h"
-#include "kernels/local/local_scan.h"
+#include "kernels/local/scan.h"
 #include "module/kernel_facts.h"
 
 /*

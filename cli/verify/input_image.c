@@ -5,9 +5,8 @@
 
 #include "cli/image/buildah.h"
 #include "cli/verify/input.h"
-#include "kernels/archive/archive_input.h"
 #include "kernels/archive/unpack.h"
-#include "kernels/local/local_image.h"
+#include "kernels/local/image.h"
 #include "kernels/tool.h"
 
 static bool is_below(const char *path, const char *folder)

@@ -7,8 +7,8 @@
 #include "cli/verify/kernel.h"
 #include "common/fs.h"
 #include "common/xalloc.h"
-#include "kernels/archive/archive_input.h"
-#include "kernels/local/local_scan.h"
+#include "kernels/archive/unpack.h"
+#include "kernels/local/scan.h"
 #include "kernels/probe/probe.h"
 
 #define SYMVERS_LIMIT ((size_t) 64 << 20)
