@@ -50,9 +50,9 @@ cli_libs = $(call pkg_libs,json-c libarchive libcrypto inih libcurl expat) -llzm
 # `slipway probe` by itself, static, to be copied to any node of this architecture.
 probe_objects := $(call objects,cli/probe/main.c cli/cmd_probe.c cli/exit_code.c cli/options.c cli/output_place.c \
 	kernels/krel.c kernels/os_release.c \
-	kernels/archive/pack.c kernels/local/local_files.c kernels/local/local_folder.c kernels/local/local_scan.c kernels/local/local_secret.c kernels/local/local_tree.c \
+	kernels/archive/pack.c kernels/local/scan.c kernels/local/tree_files.c \
 	kernels/archive/unpack_link.c module/sysmodule.c common/path.c common/error.c common/fs.c common/json_text.c common/strv.c \
-	$(wildcard kernels/probe/probe_*.c))
+	kernels/probe/collect.c)
 
 .PHONY: all
 all: $(O)/slipway $(O)/slipway-init $(O)/slipway-probe ## build slipway, slipway-init and slipway-probe

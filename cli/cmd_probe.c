@@ -7,7 +7,7 @@
 
 #include "cli/exit_code.h"
 #include "cli/output_place.h"
-#include "kernels/probe/probe_collect.h"
+#include "kernels/probe/collect_internal.h"
 
 struct options {
 	struct probe_request request;

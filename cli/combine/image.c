@@ -10,7 +10,7 @@
 #include "common/fs.h"
 #include "common/tag.h"
 #include "common/xalloc.h"
-#include "kernels/local/local_image.h"
+#include "kernels/local/image.h"
 #include "kernels/tree/depends.h"
 #include "module/kernel_facts.h"
 

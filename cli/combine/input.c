@@ -9,7 +9,7 @@
 #include "common/fs.h"
 #include "common/xalloc.h"
 #include "kernels/krel.h"
-#include "kernels/local/local_image.h"
+#include "kernels/local/image.h"
 #include "kernels/tree/depends.h"
 #include "module/elf.h"
 #include "module/kernel_facts.h"

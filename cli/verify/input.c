@@ -11,10 +11,9 @@
 #include "common/fs.h"
 #include "common/path.h"
 #include "common/xalloc.h"
-#include "kernels/archive/archive_input.h"
 #include "kernels/archive/unpack.h"
-#include "kernels/local/local_image.h"
-#include "kernels/local/local_scan.h"
+#include "kernels/local/image.h"
+#include "kernels/local/scan.h"
 #include "kernels/tool.h"
 #include "module/kernel_facts.h"
 

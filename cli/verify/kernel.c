@@ -7,8 +7,8 @@
 
 #include "common/fs.h"
 #include "common/xalloc.h"
-#include "kernels/archive/archive_input.h"
-#include "kernels/local/local_scan.h"
+#include "kernels/archive/unpack.h"
+#include "kernels/local/scan.h"
 #include "kernels/tree/depends.h"
 #include "module/kernel_facts.h"
 
@@ -283,18 +283,22 @@ static void take_system_map(struct verify_kernel *kernel, const struct verify_pl
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
-		_cleanup_(system_map_close) struct system_map *map = NULL;
+		_cleanup_(symvers_close) struct symvers *symvers = NULL;
 		struct error why = { 0 };
+		int r;
 
 		if (places[i].fd < 0 || !fs_exists(places[i].fd, places[i].path))
 			continue;
-		if (system_map_open(places[i].fd, places[i].path, &map, &why) < 0) {
+		if (symvers_new(&symvers) < 0)
+			out_of_memory();
+		r = symvers_add_system_map(symvers, places[i].fd, places[i].path, &why);
+		if (r == -ENOMEM)
+			out_of_memory();
+		if (r < 0) {
 			xstrv_push(&kernel->notes, why.text);
 			continue;
 		}
-		if (symvers_new(&kernel->symvers) < 0 ||
-			symvers_add_system_map(kernel->symvers, map) < 0)
-			out_of_memory();
+		kernel->symvers = TAKE_PTR(symvers);
 		xstrv_push(&kernel->symvers_sources, places[i].path);
 		return;
 	}

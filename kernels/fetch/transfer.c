@@ -1,12 +1,421 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What an attempt came to, and whether another one makes sense. */
+/* file: URLs, in both forms that apt's sources know: "file:/path" and "file:///path". */
 #include "kernels/fetch/transfer.h"
 
+#include <fcntl.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/stat.h>
 
 #include "common/clock.h"
 #include "kernels/url.h"
+
+static bool transfer_is_file(const char *url)
+{
+	return strncasecmp(url, "file:", 5) == 0;
+}
+
+static int hex_digit(char c)
+{
+	static const char digits[] = "0123456789abcdef";
+	const char *found = c ? strchr(digits, c | 0x20) : NULL;
+
+	return found ? (int) (found - digits) : -1;
+}
+
+/* The path of a URL, RFC 8089; %XX becomes a byte, but for the one that would end the name. */
+static char *path_of(const char *url)
+{
+	const char *from = url + strlen("file:");
+	char *path, *to;
+
+	if (strncmp(from, "//localhost/", 12) == 0)
+		from += 11;
+	else if (strncmp(from, "//", 2) == 0)
+		from += 2;
+	path = to = calloc(1, strlen(from) + 1);
+	if (!path)
+		return NULL;
+	while (*from) {
+		int high = from[0] == '%' ? hex_digit(from[1]) : -1;
+		int low = high >= 0 ? hex_digit(from[2]) : -1;
+
+		if (low >= 0 && (high || low)) {
+			*to++ = (char) (high << 4 | low);
+			from += 3;
+		} else {
+			*to++ = *from++;
+		}
+	}
+	return path;
+}
+
+/* The file's identity stands in for an ETag, so that a list that did not change is not read. */
+static int note_entity(struct download_file *file, const struct stat *status)
+{
+	return asprintf(&file->new_etag, "\"%llx-%llx-%llx.%lx\"",
+		       (unsigned long long) status->st_ino, (unsigned long long) status->st_size,
+		       (unsigned long long) status->st_ctim.tv_sec,
+		       (unsigned long) status->st_ctim.tv_nsec) < 0
+		       ? -ENOMEM
+		       : 0;
+}
+
+static int copy(struct arrival *arrival, int fd, struct error *error)
+{
+	char buffer[65536];
+
+	for (;;) {
+		ssize_t got = read(fd, buffer, sizeof(buffer));
+		int r;
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0)
+			return error_set_errno(error, -errno, "cannot be read");
+		if (got == 0)
+			return 0;
+		r = arrival_add(arrival, buffer, (size_t) got, error);
+		if (r < 0)
+			return r;
+	}
+}
+
+static int open_failed(int code, struct error *error)
+{
+	if (code == -ENOENT || code == -ENOTDIR)
+		return error_set(error, -EADDRNOTAVAIL, "no such file");
+	return error_set_errno(error, code, "cannot be opened");
+}
+
+/* Reads a file: URL into the arrival (transfer_file.c). */
+static int transfer_read_file(struct transfer *transfer, struct error *error)
+{
+	struct download_file *file = transfer->file;
+	_cleanup_free_ char *path = path_of(file->url);
+	_cleanup_close_ int fd = path ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
+	struct stat status;
+	int r;
+
+	if (fd < 0)
+		return open_failed(path ? -errno : -ENOMEM, error);
+	if (path[0] != '/')
+		return error_set(error, -EINVAL, "a file: URL needs an absolute path");
+	if (fstat(fd, &status) < 0 || !S_ISREG(status.st_mode))
+		return error_set(error, -EADDRNOTAVAIL, "no regular file");
+	r = note_entity(file, &status);
+	if (r < 0)
+		return error_set_errno(error, r, "cannot be read");
+	if (file->etag && strcmp(file->etag, file->new_etag) == 0) {
+		file->not_modified = true;
+		return 0;
+	}
+	r = arrival_restart(&transfer->arrival, error);
+	if (r == 0)
+		r = arrival_check_length(&transfer->arrival, (uint64_t) status.st_size, error);
+	if (r == 0)
+		r = arrival_reserve(&transfer->arrival, (uint64_t) status.st_size, error);
+	if (r == 0)
+		r = copy(&transfer->arrival, fd, error);
+	transfer->received_bytes += transfer->arrival.bytes;
+	return r < 0 ? r : arrival_finish(&transfer->arrival, error);
+}
+
+/*
+ * Redirects, one attempt of libcurl's for each: a client certificate or the trust in a private
+ * authority is for one server, and libcurl has no option to leave them behind.
+ */
+
+#define REDIRECTS 8
+
+static bool transfer_redirects(const struct transfer *transfer)
+{
+	char *location = NULL;
+	long status = 0;
+
+	(void) curl_easy_getinfo(transfer->easy, CURLINFO_RESPONSE_CODE, &status);
+	if (status != 301 && status != 302 && status != 303 && status != 307 && status != 308)
+		return false;
+	(void) curl_easy_getinfo(transfer->easy, CURLINFO_REDIRECT_URL, &location);
+	return location != NULL;
+}
+
+static bool is_same_part(CURLU *a, CURLU *b, CURLUPart part)
+{
+	char *left = NULL, *right = NULL;
+	bool same = curl_url_get(a, part, &left, CURLU_DEFAULT_PORT) == CURLUE_OK &&
+		    curl_url_get(b, part, &right, CURLU_DEFAULT_PORT) == CURLUE_OK &&
+		    strcasecmp(left, right) == 0;
+
+	curl_free(left);
+	curl_free(right);
+	return same;
+}
+
+/* RFC 6454: scheme, host and port. What cannot be read is nobody's. */
+static bool is_same_origin(const char *a, const char *b)
+{
+	CURLU *left = curl_url();
+	CURLU *right = curl_url();
+	bool same = left && right && curl_url_set(left, CURLUPART_URL, a, 0) == CURLUE_OK &&
+		    curl_url_set(right, CURLUPART_URL, b, 0) == CURLUE_OK &&
+		    is_same_part(left, right, CURLUPART_SCHEME) &&
+		    is_same_part(left, right, CURLUPART_HOST) &&
+		    is_same_part(left, right, CURLUPART_PORT);
+
+	curl_url_cleanup(left);
+	curl_url_cleanup(right);
+	return same;
+}
+
+static bool begins(const char *url, const char *scheme)
+{
+	return strncasecmp(url, scheme, strlen(scheme)) == 0;
+}
+
+static int transfer_follow(struct transfer *transfer, struct error *error)
+{
+	const char *url = transfer->file->url;
+	const char *to = NULL;
+	char *location;
+
+	(void) curl_easy_getinfo(transfer->easy, CURLINFO_REDIRECT_URL, &to);
+	if (transfer->redirects == REDIRECTS)
+		return error_set(error, -EHOSTUNREACH,
+			"the server redirects more than %d times: does it lead in circles?",
+			REDIRECTS);
+	if (!begins(to, "https:") && !begins(to, "http:"))
+		return error_set(error, -EHOSTUNREACH,
+			"the server redirects to what is neither an http nor an https URL");
+	if (begins(url, "https:") && !begins(to, "https:"))
+		return error_set(error, -EHOSTUNREACH,
+			"the server redirects from https to http, where anybody could answer");
+	location = strdup(to);
+	if (!location)
+		return error_set_errno(error, -ENOMEM, "%s", url);
+	free(transfer->location);
+	transfer->location = location;
+	transfer->redirects++;
+	transfer->left_home = transfer->left_home || !is_same_origin(url, location);
+	return 0;
+}
+
+/* The next attempt begins with the file's own URL. */
+static void transfer_go_home(struct transfer *transfer)
+{
+	free(transfer->location);
+	transfer->location = NULL;
+	transfer->redirects = 0;
+	transfer->left_home = false;
+}
+
+/* ---- What libcurl is told for one attempt, and what it calls while the answer comes. */
+
+#define DEFAULT_CONNECT_TIMEOUT_MS 15000
+#define PAGE_LIMIT_BYTES           65536
+
+static const char *header(CURL *easy, const char *name)
+{
+	struct curl_header *found;
+
+	return curl_easy_header(easy, name, 0, CURLH_HEADER, -1, &found) == CURLHE_OK ? found->value
+										      : NULL;
+}
+
+/* RFC 9110, 8.8.3: a weak one does not promise the same bytes. */
+static void remember_entity(struct transfer *transfer)
+{
+	const char *etag = header(transfer->easy, "ETag");
+
+	free(transfer->entity);
+	transfer->entity = etag && etag[0] == '"' ? strdup(etag) : NULL;
+}
+
+/* "bytes 100-199/200", RFC 9110, 14.4: is it the rest of what we have, to the last byte? */
+static bool is_our_range(const struct transfer *transfer, uint64_t *ret_whole)
+{
+	const char *text = header(transfer->easy, "Content-Range");
+	unsigned long long first, last, whole;
+
+	if (!text || sscanf(text, "bytes %llu-%llu/%llu", &first, &last, &whole) != 3)
+		return false;
+	*ret_whole = whole;
+	return first == transfer->asked_bytes && last + 1 == whole;
+}
+
+/* Called before the first byte of the body: does it go on from where we are, or from the start? */
+static int begin_body(struct transfer *transfer)
+{
+	struct error *error = &transfer->file->error;
+	curl_off_t length = -1;
+	long status = 0;
+	int r = 0;
+
+	transfer->begun = true;
+	(void) curl_easy_getinfo(transfer->easy, CURLINFO_RESPONSE_CODE, &status);
+	if (status == 206) {
+		if (!is_our_range(transfer, &transfer->announced_bytes))
+			return error_set(error, -EPROTO,
+				"the server answers with another range than was asked for");
+		transfer->arrival.resumed = true;
+	} else {
+		(void) curl_easy_getinfo(
+			transfer->easy, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &length);
+		transfer->announced_bytes = length > 0 ? (uint64_t) length : 0;
+		if (transfer->arrival.bytes)
+			r = arrival_restart(&transfer->arrival, error);
+	}
+	remember_entity(transfer);
+	if (r == 0 && transfer->announced_bytes)
+		r = arrival_check_length(&transfer->arrival, transfer->announced_bytes, error);
+	if (r == 0 && transfer->announced_bytes)
+		r = arrival_reserve(&transfer->arrival, transfer->announced_bytes, error);
+	return r;
+}
+
+static size_t on_body(char *data, size_t one, size_t size, void *context)
+{
+	struct transfer *transfer = context;
+	int r;
+
+	(void) one;
+	/* The page of a redirect is for people; a short one leaves the connection usable. */
+	if (!transfer->begun && transfer_redirects(transfer)) {
+		transfer->page_bytes += size;
+		return transfer->page_bytes > PAGE_LIMIT_BYTES ? CURL_WRITEFUNC_ERROR : size;
+	}
+	r = transfer->begun ? 0 : begin_body(transfer);
+	if (r == 0)
+		r = arrival_add(&transfer->arrival, data, size, &transfer->file->error);
+	transfer->received_bytes += size;
+	transfer->write_result = r;
+	return r < 0 ? CURL_WRITEFUNC_ERROR : size;
+}
+
+/* What was kept of an earlier answer goes out as it came in, but for what would end the line. */
+static int add_header(struct transfer *transfer, const char *name, const char *value)
+{
+	_cleanup_free_ char *line = NULL;
+	struct curl_slist *longer;
+
+	if (!value || !*value || strpbrk(value, "\r\n"))
+		return 0;
+	if (asprintf(&line, "%s: %s", name, value) < 0)
+		return -ENOMEM;
+	longer = curl_slist_append(transfer->headers, line);
+	if (!longer)
+		return -ENOMEM;
+	transfer->headers = longer;
+	return 0;
+}
+
+static int add_headers(struct transfer *transfer)
+{
+	const struct download_file *file = transfer->file;
+	CURL *easy = transfer->easy;
+	char range[32];
+	int r = 0;
+
+	curl_slist_free_all(transfer->headers);
+	transfer->headers = NULL;
+	transfer->asked_bytes = transfer->arrival.bytes;
+	if (transfer->asked_bytes) {
+		(void) snprintf(
+			range, sizeof(range), "%llu-", (unsigned long long) transfer->asked_bytes);
+		(void) curl_easy_setopt(easy, CURLOPT_RANGE, range);
+		r = add_header(transfer, "If-Range", transfer->entity);
+	} else {
+		r = add_header(transfer, "If-None-Match", file->etag);
+		if (r == 0)
+			r = add_header(transfer, "If-Modified-Since", file->last_modified);
+	}
+	(void) curl_easy_setopt(easy, CURLOPT_HTTPHEADER, transfer->headers);
+	return r;
+}
+
+/* What is the mirror's is shown to the mirror alone: not where it redirects to. */
+static void show_credentials(CURL *easy, const struct transfer *transfer)
+{
+	const struct download_file *file = transfer->file;
+
+	if (transfer->left_home)
+		return;
+	if (file->user)
+		(void) curl_easy_setopt(easy, CURLOPT_USERNAME, file->user);
+	if (file->password)
+		(void) curl_easy_setopt(easy, CURLOPT_PASSWORD, file->password);
+	if (file->client_certificate)
+		(void) curl_easy_setopt(easy, CURLOPT_SSLCERT, file->client_certificate);
+	if (file->client_key)
+		(void) curl_easy_setopt(easy, CURLOPT_SSLKEY, file->client_key);
+}
+
+/*
+ * As curl(1) does; the library itself knows none of the variables. Whom the mirror trusts is
+ * trusted there alone: not where it redirects to.
+ */
+static void set_trust(CURL *easy, const struct transfer *transfer)
+{
+	const struct download_file *file = transfer->file;
+	const char *bundle = getenv("CURL_CA_BUNDLE");
+	const char *folder = getenv("SSL_CERT_DIR");
+
+	if (!bundle || !*bundle)
+		bundle = getenv("SSL_CERT_FILE");
+	if (!transfer->left_home && file->certificate_authority)
+		bundle = file->certificate_authority;
+	if (bundle && *bundle)
+		(void) curl_easy_setopt(easy, CURLOPT_CAINFO, bundle);
+	if (folder && *folder)
+		(void) curl_easy_setopt(easy, CURLOPT_CAPATH, folder);
+}
+
+/*
+ * What was asked for over TLS is not fetched without it, wherever the server points. Redirects are
+ * followed by transfer_redirect.c: libcurl would take the certificates along.
+ */
+static void set_protocols(CURL *easy, const char *url)
+{
+	bool tls = strncasecmp(url, "https:", 6) == 0;
+
+	(void) curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, tls ? "https" : "http,https");
+	(void) curl_easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 0L);
+}
+
+/* Sets up transfer->easy for an attempt (transfer_setup.c). */
+static int transfer_set_up(struct transfer *transfer, struct error *error)
+{
+	const struct download_options *options = transfer->options;
+	unsigned int connect_ms = options->connect_timeout_ms ? options->connect_timeout_ms
+							      : DEFAULT_CONNECT_TIMEOUT_MS;
+	CURL *easy = transfer->easy;
+
+	curl_easy_reset(easy);
+	transfer->text[0] = '\0';
+	transfer->begun = transfer->stalled = false;
+	transfer->write_result = 0;
+	transfer->page_bytes = 0;
+	transfer->mark_ms = clock_monotonic_ms();
+	transfer->mark_bytes = transfer->received_bytes;
+	if (curl_easy_setopt(easy, CURLOPT_URL,
+		    transfer->location ? transfer->location : transfer->file->url) != CURLE_OK ||
+		add_headers(transfer) < 0)
+		return error_set_errno(error, -ENOMEM, "%s", transfer->file->url);
+	set_protocols(easy, transfer->file->url);
+	set_trust(easy, transfer);
+	show_credentials(easy, transfer);
+	(void) curl_easy_setopt(easy, CURLOPT_PRIVATE, transfer);
+	(void) curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, transfer->text);
+	(void) curl_easy_setopt(easy, CURLOPT_USERAGENT, "slipway");
+	(void) curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
+	(void) curl_easy_setopt(easy, CURLOPT_FAILONERROR, 1L);
+	(void) curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, (long) connect_ms);
+	(void) curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, on_body);
+	(void) curl_easy_setopt(easy, CURLOPT_WRITEDATA, transfer);
+	return 0;
+}
+
+/* ---- What an attempt came to, and whether another one makes sense. */
 
 #define DEFAULT_ATTEMPTS      4
 #define DEFAULT_STALL_MS      30000

@@ -49,10 +49,6 @@ void transfer_judge(struct transfer *transfer, CURLcode code);
  * Redirects (transfer_redirect.c). Is the answer one? Going on to where it leads is no new attempt;
  * -EHOSTUNREACH after too many of them, or where it leads to no URL that can be fetched.
  */
-bool transfer_redirects(const struct transfer *transfer);
-int transfer_follow(struct transfer *transfer, struct error *error) _must_check_;
-/* The next attempt begins with the file's own URL. */
-void transfer_go_home(struct transfer *transfer);
 
 /* Has too little come for too long? */
 bool transfer_is_stalled(struct transfer *transfer, uint64_t now_ms);
@@ -60,10 +56,3 @@ bool transfer_is_stalled(struct transfer *transfer, uint64_t now_ms);
 /* Ends it with file->result, and closes what is open. */
 void transfer_finish(struct transfer *transfer, int result);
 void transfer_done(struct transfer *transfer);
-
-/* Sets up transfer->easy for an attempt (transfer_setup.c). */
-int transfer_set_up(struct transfer *transfer, struct error *error) _must_check_;
-
-/* Reads a file: URL into the arrival (transfer_file.c). */
-int transfer_read_file(struct transfer *transfer, struct error *error) _must_check_;
-bool transfer_is_file(const char *url);

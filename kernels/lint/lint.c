@@ -2,43 +2,511 @@
 #include "kernels/lint/lint.h"
 
 #include <json-c/json.h>
-#include <stdarg.h>
 #include <string.h>
 
-#include "kernels/lint/lint_rules.h"
+#include "common/xalloc.h"
 
-static void finding_free(struct lint_finding *finding)
+#define NAMED_MAX 5 /* of many options or keys, some */
+
+struct subject {
+	const struct kernel_record *record;
+	const struct lint_request *request;
+};
+
+/* What has to be so of the request for a rule to count. */
+enum when {
+	ALWAYS,
+	WITH_TREE = 1 << 0,
+	WITHOUT_TREE = 1 << 1,
+	WITH_NODE = 1 << 2, /* a bundle of slipway probe is there */
+	WITH_OFED = 1 << 3,
+	WITH_NVIDIA = 1 << 4,
+	UNSIGNED = 1 << 5,
+	SIGNED = 1 << 6,
+};
+
+/*
+ * A rule finds something by an option of the kernel that is as in @is, 'n' only where there is a
+ * configuration; or by a function, which returns the reason as a new text, or NULL.
+ */
+struct rule {
+	const char *id;
+	enum lint_severity severity;
+	unsigned int when;
+	char is; /* 'y' built in, 'n' off, '+' on as 'y' or 'm'; 0: @find decides */
+	enum kernel_option option;
+	char *(*find)(const struct subject *subject);
+	const char *reason; /* where there is no @find */
+	const char *fix;
+};
+
+static bool has(const struct subject *subject, enum kernel_option option)
 {
-	free(finding->reason);
-	free(finding->fix);
-	*finding = (struct lint_finding){ 0 };
+	return kernel_record_has(subject->record, option);
 }
 
-int lint_add(struct lint_check *check, const char *id, enum lint_severity severity, const char *fix,
-	const char *reason, ...)
+/* Without a configuration there are no options to judge: config-missing says so. */
+static bool is_off(const struct subject *subject, enum kernel_option option)
 {
-	struct lint *lint = check->lint;
-	_cleanup_(finding_free) struct lint_finding finding = { .id = id, .severity = severity };
-	struct lint_finding *findings;
-	va_list arguments;
-	int r;
+	return *subject->record->config_source && !has(subject, option);
+}
 
-	va_start(arguments, reason);
-	r = vasprintf(&finding.reason, reason, arguments);
-	va_end(arguments);
-	if (r < 0) {
-		finding.reason = NULL;
-		return -ENOMEM;
-	}
-	finding.fix = strdup(fix);
-	findings = reallocarray(lint->findings, lint->count + 1, sizeof(*findings));
-	if (findings)
-		lint->findings = findings;
-	if (!findings || !finding.fix)
-		return -ENOMEM;
-	findings[lint->count++] = finding;
-	finding = (struct lint_finding){ 0 };
-	return 0;
+/* ---- the tree */
+
+static char *config_missing(const struct subject *subject)
+{
+	return *subject->record->config_source
+		       ? NULL
+		       : xstrdup("the kernel tree has no configuration: neither its compiler nor "
+				 "its options are known");
+}
+
+static char *not_prepared(const struct subject *subject)
+{
+	return subject->record->prepared
+		       ? NULL
+		       : xstrdup("the kernel tree has no include/generated/utsrelease.h: no module "
+				 "can be compiled in it");
+}
+
+static char *no_symvers(const struct subject *subject)
+{
+	return subject->record->has_symvers
+		       ? NULL
+		       : xstrdup("the kernel tree has no Module.symvers: which symbols the kernel "
+				 "exports, and their CRCs, is not known");
+}
+
+static char *host_tools_missing(const struct subject *subject)
+{
+	return *subject->record->tools_arch
+		       ? NULL
+		       : xstrdup("the kernel tree has no scripts/basic/fixdep, scripts/mod/modpost "
+				 "or tools/objtool/objtool: kbuild runs them for each module");
+}
+
+static char *host_tools_foreign_arch(const struct subject *subject)
+{
+	const char *tools = subject->record->tools_arch;
+	const char *machine = subject->request->machine_arch;
+
+	if (!*tools || !machine || strcmp(tools, machine) == 0)
+		return NULL;
+	return xasprintf(
+		"the kernel tree's own programs (fixdep, modpost) are for %s, this machine is %s",
+		tools, machine);
+}
+
+static char *kernel_foreign_arch(const struct subject *subject)
+{
+	const char *arch = subject->record->arch;
+	const char *machine = subject->request->machine_arch;
+
+	if (!*arch || !machine || strcmp(arch, machine) == 0)
+		return NULL;
+	return xasprintf(
+		"the kernel is for %s, and the build container compiles for %s", arch, machine);
+}
+
+static char *no_tree(const struct subject *subject)
+{
+	(void) subject;
+	return xstrdup("there are no headers to compile against: only the node's configuration is "
+		       "judged");
+}
+
+/* ---- the compiler, and what binds modules to it */
+
+/* The compiler that will be used. */
+static const char *chosen(const struct subject *subject)
+{
+	return subject->request->compiler ? subject->request->compiler
+					  : subject->record->compiler.name;
+}
+
+static char *compiler_unknown(const struct subject *subject)
+{
+	if (*chosen(subject) || !*subject->record->config_source)
+		return NULL;
+	return xstrdup("nothing tells which compiler the kernel was made with: its configuration "
+		       "has no CONFIG_CC_VERSION_TEXT and no CONFIG_GCC_VERSION");
+}
+
+static char *compiler_missing(const struct subject *subject)
+{
+	const char *wanted = chosen(subject);
+	const struct strv *all = subject->request->compilers;
+	_cleanup_strv_ struct strv others = { 0 };
+	_cleanup_free_ char *joined = NULL;
+	size_t family = strcspn(wanted, "-");
+
+	if (!*wanted || !all || strv_contains(all, wanted))
+		return NULL;
+	for (size_t i = 0; i < all->count; i++)
+		if (strncmp(all->items[i], wanted, family) == 0 && all->items[i][family] == '-')
+			xstrv_push(&others, all->items[i]);
+	joined = xstrv_join(&others, ", ");
+	return xasprintf("compiler %s wanted, %s has %s", wanted,
+		subject->request->os ? subject->request->os : "the image",
+		others.count ? joined : "none");
+}
+
+static char *compiler_differs(const struct subject *subject)
+{
+	const char *own = subject->record->compiler.name;
+	const char *other = subject->request->compiler;
+
+	if (!other || !*own || strcmp(own, other) == 0)
+		return NULL;
+	return xasprintf(
+		"the kernel was made with %s, and modules will be with %s: flags of the kernel's "
+		"configuration may be unknown to it, and NVIDIA's build has to be told to bear it",
+		own, other);
+}
+
+static char *config_compiler_disagrees(const struct subject *subject)
+{
+	const struct kernel_compiler *compiler = &subject->record->compiler;
+
+	if (!compiler->disagrees)
+		return NULL;
+	return xasprintf("the configuration contradicts itself: CONFIG_CC_VERSION_TEXT is \"%s\", "
+			 "and its compiler's number is %u",
+		compiler->text, compiler->config_version);
+}
+
+static char *lto_cfi(const struct subject *subject)
+{
+	bool lto = has(subject, KOPT_LTO);
+	bool cfi = has(subject, KOPT_CFI);
+
+	if (!lto && !cfi)
+		return NULL;
+	return xasprintf(
+		"the kernel was made with %s: a module's code is checked against the kernel's types "
+		"or joined with them when it is linked",
+		lto && cfi ? "LTO and CFI"
+		: cfi      ? "CFI"
+			   : "LTO");
+}
+
+static char *randstruct_no_seed(const struct subject *subject)
+{
+	if (!has(subject, KOPT_RANDSTRUCT) || subject->record->has_randseed)
+		return NULL;
+	return xstrdup("RANDSTRUCT=y without its seed: modules would lay out structures in another "
+		       "order than the kernel, and crash it");
+}
+
+/* ---- what the kernel's options mean for the drivers */
+
+static char *extended_modversions(const struct subject *subject)
+{
+	if (!has(subject, KOPT_EXTENDED_MODVERSIONS) || has(subject, KOPT_BASIC_MODVERSIONS))
+		return NULL;
+	return xstrdup(
+		"EXTENDED_MODVERSIONS=y and BASIC_MODVERSIONS=n: modules carry their CRCs in "
+		"the new form only");
+}
+
+static char *mlx5_builtin(const struct subject *subject)
+{
+	bool core = subject->record->options[KOPT_MLX5_CORE] == 'y';
+
+	if (!core && subject->record->options[KOPT_MLX5_INFINIBAND] != 'y')
+		return NULL;
+	return xasprintf("%s=y: the driver in the kernel has the device, OFED's cannot replace it",
+		core ? "MLX5_CORE" : "MLX5_INFINIBAND");
+}
+
+static char *peermem_without_infiniband(const struct subject *subject)
+{
+	const struct lint_request *request = subject->request;
+
+	if (!request->peermem || request->ofed || !is_off(subject, KOPT_INFINIBAND))
+		return NULL;
+	return xstrdup("INFINIBAND=n and no OFED: nothing there that nvidia-peermem could bind to");
+}
+
+static char *drm_missing(const struct subject *subject)
+{
+	bool drm = has(subject, KOPT_DRM);
+
+	if ((drm && has(subject, KOPT_DRM_KMS_HELPER)) || !*subject->record->config_source)
+		return NULL;
+	return xasprintf("%s=n: nvidia-drm has no mode setting", drm ? "DRM_KMS_HELPER" : "DRM");
+}
+
+static char *sig_hash_unsupported(const struct subject *subject)
+{
+	static const char *const known[] = { "sha1", "sha224", "sha256", "sha384", "sha512",
+		"sha3-256", "sha3-384", "sha3-512" };
+	const char *hash = subject->record->sig_hash;
+
+	if (!*hash)
+		return NULL;
+	for (size_t i = 0; i < ARRAY_SIZE(known); i++)
+		if (strcmp(known[i], hash) == 0)
+			return NULL;
+	return xasprintf("MODULE_SIG_HASH=\"%s\": modules cannot be signed with that hash", hash);
+}
+
+static bool is_locked_down(const struct subject *subject)
+{
+	return has(subject, KOPT_LOCKDOWN_INTEGRITY) || has(subject, KOPT_LOCKDOWN_CONFIDENTIALITY);
+}
+
+static char *lockdown_forced(const struct subject *subject)
+{
+	if (!is_locked_down(subject))
+		return NULL;
+	return xstrdup("the kernel is in lockdown from its start: it refuses modules that are not "
+		       "signed");
+}
+
+static char *lockdown_with_secure_boot(const struct subject *subject)
+{
+	if (is_locked_down(subject) || !has(subject, KOPT_LOCKDOWN_SECURE_BOOT))
+		return NULL;
+	return xstrdup("on nodes with Secure Boot this kernel refuses modules that are not signed");
+}
+
+static char *btf_modules(const struct subject *subject)
+{
+	if (!has(subject, KOPT_BTF_MODULES) || subject->record->has_vmlinux)
+		return NULL;
+	return xstrdup("DEBUG_INFO_BTF_MODULES=y, and the tree has no vmlinux: modules get no BTF");
+}
+
+static char *page_size(const struct subject *subject)
+{
+	if (subject->record->page_kib <= 4)
+		return NULL;
+	return xasprintf("pages of %u KiB: programs and libraries must be made for them",
+		subject->record->page_kib);
+}
+
+/* ---- what slipway probe saw on a node, against the tree that modules are compiled in */
+
+/* The first of the texts, and how many more there are; the caller frees it. */
+static char *some_of(const struct strv *texts)
+{
+	_cleanup_strv_ struct strv named = { 0 };
+
+	for (size_t i = 0; i < texts->count && i < NAMED_MAX; i++)
+		xstrv_push(&named, texts->items[i]);
+	if (texts->count > NAMED_MAX)
+		xstrv_pushf(&named, "%zu more", texts->count - NAMED_MAX);
+	return xstrv_join(&named, ", ");
+}
+
+static char *node_sig_enforce(const struct subject *subject)
+{
+	const struct probe *probe = subject->request->node->probe;
+	_cleanup_free_ char *keys = NULL;
+
+	if (probe->sig_enforce != PROBE_YES)
+		return NULL;
+	keys = some_of(&probe->keys);
+	return xasprintf("the node enforces signatures (sig_enforce): it loads only modules signed "
+			 "by a key in its keyrings: %s",
+		*keys ? keys : "the bundle names none, root's rights show them");
+}
+
+static char *node_lockdown(const struct subject *subject)
+{
+	const char *lockdown = subject->request->node->probe->lockdown;
+
+	if (!lockdown || strcmp(lockdown, "none") == 0)
+		return NULL;
+	return xasprintf(
+		"the node is in lockdown (%s): it refuses modules that are not signed", lockdown);
+}
+
+/* Where the tree's own configuration says so too, no-module-unload is enough. */
+static char *node_no_unload(const struct subject *subject)
+{
+	if (subject->request->node->probe->module_unload != PROBE_NO ||
+		!has(subject, KOPT_MODULE_UNLOAD))
+		return NULL;
+	return xstrdup("MODULE_UNLOAD=n on the node: the driver can be loaded but never replaced "
+		       "without a reboot");
+}
+
+static char *node_config_differs(const struct subject *subject)
+{
+	const struct kernel_record *node = subject->request->node->record;
+	const struct kernel_record *tree = subject->record;
+	_cleanup_strv_ struct strv names = { 0 };
+	_cleanup_free_ char *text = NULL;
+
+	if (!node || !*tree->config_source)
+		return NULL;
+	for (unsigned int i = 0; i < KOPT_COUNT; i++)
+		if (tree->options[i] != node->options[i])
+			xstrv_pushf(&names, "%s is %c there and %c in the tree",
+				kernel_option_name(i), node->options[i], tree->options[i]);
+	if (strcmp(tree->arch, node->arch) != 0)
+		xstrv_pushf(&names, "it is for %s there and for %s in the tree", node->arch,
+			tree->arch);
+	if (tree->page_kib != node->page_kib)
+		xstrv_pushf(&names, "pages have %u KiB there and %u in the tree", node->page_kib,
+			tree->page_kib);
+	if (strcmp(tree->compiler.version, node->compiler.version) != 0)
+		xstrv_pushf(&names, "it was made with %s %s there and %s %s in the tree",
+			node->compiler.family, node->compiler.version, tree->compiler.family,
+			tree->compiler.version);
+	if (names.count == 0)
+		return NULL;
+	text = some_of(&names);
+	return xasprintf("these headers are of another build than the node's kernel: %s", text);
+}
+
+static char *node_symvers_differ(const struct subject *subject)
+{
+	const struct lint_node *node = subject->request->node;
+
+	if (node->symvers_differing == 0)
+		return NULL;
+	return xasprintf(
+		"these headers are of another build than the node's kernel: of its %zu symbols %zu "
+		"have another CRC or are not in the tree's Module.symvers, the first %s",
+		node->symvers_count, node->symvers_differing, node->symvers_first);
+}
+
+/* ---- the rules */
+
+#define FIND(function)           0, KOPT_COUNT, function, NULL
+#define OPTION(is, name, reason) is, KOPT_##name, NULL, reason
+
+#define FIX_SIGN_KERNEL                                                                            \
+	"sign the modules with a key that the kernel trusts (--sign-key); what --force makes "     \
+	"without one, no such kernel loads"
+#define FIX_SIGN_NODE                                                                              \
+	"sign the modules with a key that the node trusts (--sign-key, docs/signing.md); what "    \
+	"--force makes without one, that node does not load"
+#define FIX_PROBE_HEADERS                                                                          \
+	"give the headers of the node's own build: slipway probe --headers=yes on the node"
+
+static const struct rule rules[] = {
+	{ "config-missing", LINT_ERROR, WITH_TREE, FIND(config_missing),
+		"add the kernel's configuration: the headers package with .config or "
+		"include/config/auto.conf, or a bundle that slipway probe made on the node" },
+	{ "not-prepared", LINT_ERROR, WITH_TREE, FIND(not_prepared),
+		"run make modules_prepare in the tree, or give the headers package that was made "
+		"of it" },
+	{ "no-symvers", LINT_ERROR, WITH_TREE, FIND(no_symvers),
+		"give the tree's Module.symvers too: a complete build of the kernel leaves it, make "
+		"modules_prepare alone does not" },
+	{ "host-tools-missing", LINT_WARNING, WITH_TREE, FIND(host_tools_missing),
+		"run make modules_prepare in the tree, or add the package with its scripts "
+		"(linux-kbuild-…)" },
+	{ "host-tools-foreign-arch", LINT_ERROR, WITH_TREE, FIND(host_tools_foreign_arch),
+		"build on a machine of the tools' architecture, or make the tree's programs here "
+		"with make modules_prepare from the full source" },
+	{ "kernel-foreign-arch", LINT_ERROR, ALWAYS, FIND(kernel_foreign_arch),
+		"build on a machine of the kernel's architecture" },
+	{ "no-tree", LINT_WARNING, WITHOUT_TREE, FIND(no_tree),
+		"give the headers with --kernel-from, or slipway probe --headers=yes on the node" },
+
+	{ "compiler-unknown", LINT_ERROR, ALWAYS, FIND(compiler_unknown),
+		"name it with --compiler, gcc-12 for example: /proc/version of the node tells "
+		"which" },
+	{ "compiler-missing", LINT_ERROR, ALWAYS, FIND(compiler_missing),
+		"choose the distribution whose compiler it is with --os, or the nearest one there "
+		"is with --compiler" },
+	{ "compiler-major-differs", LINT_WARNING, ALWAYS, FIND(compiler_differs),
+		"leave --compiler out where the kernel's own compiler can be had" },
+	{ "config-compiler-disagrees", LINT_WARNING, ALWAYS, FIND(config_compiler_disagrees),
+		"name the right one with --compiler: /proc/version of the node tells which" },
+	{ "gcc-plugins", LINT_NOTE, ALWAYS,
+		OPTION('+', GCC_PLUGINS,
+			"the kernel was made with plugins of gcc (GCC_PLUGINS=y), and so will "
+			"modules be"),
+		"keep to the very compiler of the kernel: plugins load into no other" },
+	{ "lto-cfi", LINT_WARNING, ALWAYS, FIND(lto_cfi),
+		"keep to the very clang and lld of the kernel, and try the modules in a VM: a "
+		"driver that calls through pointers of another type is stopped by CFI" },
+	{ "randstruct-no-seed", LINT_ERROR, ALWAYS, FIND(randstruct_no_seed),
+		"add scripts/basic/randstruct.seed of the kernel's build (before 5.19: "
+		"scripts/gcc-plugins/randomize_layout_seed.h)" },
+
+	{ "no-modules", LINT_ERROR, ALWAYS,
+		OPTION('n', MODULES, "MODULES=n: this kernel loads no modules at all"),
+		"build the kernel with CONFIG_MODULES=y: without it drivers can only be built in" },
+	{ "no-module-unload", LINT_WARNING, ALWAYS,
+		OPTION('n', MODULE_UNLOAD,
+			"MODULE_UNLOAD=n: the driver can be loaded but never replaced without a "
+			"reboot"),
+		"build the kernel with CONFIG_MODULE_UNLOAD=y, or plan a reboot for each update" },
+	{ "no-modversions", LINT_NOTE, ALWAYS,
+		OPTION('n', MODVERSIONS,
+			"MODVERSIONS=n: the kernel checks no symbol's CRC, so the load proof is by "
+			"vermagic only"),
+		"nothing needs to be done; build anew for every kernel, however small the change" },
+	{ "extended-modversions-only", LINT_NOTE, ALWAYS, FIND(extended_modversions),
+		"nothing needs to be done here; modinfo and modprobe --dump-modversions of older "
+		"systems show no CRCs of such modules" },
+	{ "infiniband-builtin", LINT_ERROR, WITH_OFED,
+		OPTION('y', INFINIBAND, "INFINIBAND=y: OFED cannot replace it"),
+		"build the kernel with CONFIG_INFINIBAND=m or =n, or leave --ofed out" },
+	{ "mlx5-builtin", LINT_ERROR, WITH_OFED, FIND(mlx5_builtin),
+		"build the kernel with mlx5 as modules or without it, or leave --ofed out" },
+	{ "peermem-without-infiniband", LINT_WARNING, ALWAYS, FIND(peermem_without_infiniband),
+		"give --ofed, or a kernel with CONFIG_INFINIBAND=m" },
+	{ "drm-missing", LINT_WARNING, WITH_NVIDIA, FIND(drm_missing),
+		"nothing needs to be done for compute; for displays build the kernel with "
+		"CONFIG_DRM and CONFIG_DRM_KMS_HELPER" },
+	{ "preempt-rt", LINT_ERROR, WITH_NVIDIA,
+		OPTION('+', PREEMPT_RT,
+			"PREEMPT_RT=y: NVIDIA's build refuses kernels for real time"),
+		"use the kernel's flavour without rt, or --force: then NVIDIA's build is told to go "
+		"on (IGNORE_PREEMPT_RT_PRESENCE), which NVIDIA does not support" },
+	{ "sig-force-unsigned", LINT_ERROR, UNSIGNED,
+		OPTION('+', MODULE_SIG_FORCE,
+			"MODULE_SIG_FORCE=y: the kernel refuses modules that are not signed"),
+		FIX_SIGN_KERNEL },
+	{ "sig-hash-unsupported", LINT_ERROR, SIGNED, FIND(sig_hash_unsupported),
+		"build the kernel with another CONFIG_MODULE_SIG_HASH: sha256 or sha512" },
+	{ "lockdown", LINT_ERROR, UNSIGNED, FIND(lockdown_forced), FIX_SIGN_KERNEL },
+	{ "lockdown", LINT_NOTE, UNSIGNED, FIND(lockdown_with_secure_boot),
+		"sign the modules with a key that the kernel trusts (--sign-key), where nodes have "
+		"Secure Boot on" },
+	{ "trim-unused-ksyms", LINT_WARNING, ALWAYS,
+		OPTION('+', TRIM_UNUSED_KSYMS,
+			"TRIM_UNUSED_KSYMS=y: the kernel exports only what its own modules use; "
+			"drivers from outside may miss symbols"),
+		"build the kernel without CONFIG_TRIM_UNUSED_KSYMS, or list what the drivers need "
+		"in CONFIG_UNUSED_KSYMS_WHITELIST" },
+	{ "btf-modules-without-vmlinux", LINT_NOTE, ALWAYS, FIND(btf_modules),
+		"nothing needs to be done: modules load without BTF; BPF programs cannot see their "
+		"types" },
+	{ "page-size", LINT_NOTE, ALWAYS, FIND(page_size),
+		"nothing needs to be done here; see that images on the node are made for this page "
+		"size, and that nodes with other kernels get images of their own" },
+
+	{ "node-sig-enforce", LINT_ERROR, WITH_NODE | UNSIGNED, FIND(node_sig_enforce),
+		FIX_SIGN_NODE },
+	{ "node-lockdown", LINT_ERROR, WITH_NODE | UNSIGNED, FIND(node_lockdown), FIX_SIGN_NODE },
+	{ "node-no-module-unload", LINT_WARNING, WITH_NODE, FIND(node_no_unload),
+		"plan a reboot for each update, and see node-config-differs" },
+	{ "node-config-differs", LINT_WARNING, WITH_NODE, FIND(node_config_differs),
+		FIX_PROBE_HEADERS },
+	{ "node-symvers-differ", LINT_WARNING, WITH_NODE, FIND(node_symvers_differ),
+		FIX_PROBE_HEADERS },
+};
+
+/* The reason of what the rule finds, a new text; or NULL. */
+static char *apply(const struct rule *rule, const struct subject *subject)
+{
+	char value = rule->is ? subject->record->options[rule->option] : 0;
+
+	if (rule->find)
+		return rule->find(subject);
+	if ((rule->is == 'y' && value == 'y') || (rule->is == '+' && has(subject, rule->option)) ||
+		(rule->is == 'n' && is_off(subject, rule->option)))
+		return xstrdup(rule->reason);
+	return NULL;
 }
 
 static int compare_findings(const void *a, const void *b)
@@ -51,36 +519,39 @@ static int compare_findings(const void *a, const void *b)
 	return strcmp(left->id, right->id);
 }
 
-int lint_run(const struct kernel_record *record, const struct lint_request *request,
-	struct lint *ret, struct error *error)
+void lint_run(
+	const struct kernel_record *record, const struct lint_request *request, struct lint *ret)
 {
-	static const lint_rule no_rules[] = { NULL };
-	const lint_rule *const groups[] = {
-		request->no_tree ? lint_no_tree_rules : lint_tree_rules,
-		lint_compiler_rules,
-		lint_option_rules,
-		request->node ? lint_node_rules : no_rules,
-	};
-	_cleanup_(lint_free) struct lint lint = { 0 };
-	struct lint_check check = { record, request, &lint };
-	int r = 0;
+	const struct subject subject = { record, request };
+	unsigned int holds = (request->no_tree ? WITHOUT_TREE : WITH_TREE) |
+			     (request->node ? WITH_NODE : 0) | (request->ofed ? WITH_OFED : 0) |
+			     (request->nvidia ? WITH_NVIDIA : 0) |
+			     (request->signing ? SIGNED : UNSIGNED);
 
-	for (size_t i = 0; i < ARRAY_SIZE(groups); i++)
-		for (const lint_rule *rule = groups[i]; *rule && r == 0; rule++)
-			r = (*rule)(&check);
-	if (r < 0)
-		return error_set_errno(error, r, "lint");
-	if (lint.count > 0)
-		qsort(lint.findings, lint.count, sizeof(*lint.findings), compare_findings);
-	*ret = lint;
-	lint = (struct lint){ 0 };
-	return 0;
+	*ret = (struct lint){ 0 };
+	for (size_t i = 0; i < ARRAY_SIZE(rules); i++) {
+		const struct rule *rule = &rules[i];
+		char *reason = (rule->when & holds) == rule->when ? apply(rule, &subject) : NULL;
+
+		if (!reason)
+			continue;
+		ret->findings =
+			xreallocarray(ret->findings, ret->count + 1, sizeof(*ret->findings));
+		ret->findings[ret->count++] = (struct lint_finding){
+			.id = rule->id,
+			.severity = rule->severity,
+			.reason = reason,
+			.fix = rule->fix,
+		};
+	}
+	if (ret->count > 0)
+		qsort(ret->findings, ret->count, sizeof(*ret->findings), compare_findings);
 }
 
 void lint_free(struct lint *lint)
 {
 	for (size_t i = 0; i < lint->count; i++)
-		finding_free(&lint->findings[i]);
+		free(lint->findings[i].reason);
 	free(lint->findings);
 	*lint = (struct lint){ 0 };
 }
@@ -113,40 +584,26 @@ const char *lint_severity_text(enum lint_severity severity)
 	return texts[severity];
 }
 
-static struct json_object *finding_json(const struct lint_finding *finding)
-{
-	const char *const members[][2] = {
-		{ "id", finding->id },
-		{ "severity", lint_severity_text(finding->severity) },
-		{ "reason", finding->reason },
-		{ "fix", finding->fix },
-	};
-	struct json_object *object = json_object_new_object();
-
-	for (size_t i = 0; object && i < ARRAY_SIZE(members); i++) {
-		struct json_object *text = json_object_new_string(members[i][1]);
-
-		if (!text || json_object_object_add(object, members[i][0], text) < 0) {
-			json_object_put(text);
-			json_object_put(object);
-			return NULL;
-		}
-	}
-	return object;
-}
-
 struct json_object *lint_json(const struct lint *lint)
 {
 	struct json_object *array = json_object_new_array();
 
 	for (size_t i = 0; array && i < lint->count; i++) {
-		struct json_object *object = finding_json(&lint->findings[i]);
+		const struct lint_finding *finding = &lint->findings[i];
+		const char *const members[][2] = {
+			{ "id", finding->id },
+			{ "severity", lint_severity_text(finding->severity) },
+			{ "reason", finding->reason },
+			{ "fix", finding->fix },
+		};
+		struct json_object *object = json_object_new_object();
 
-		if (!object || json_object_array_add(array, object) < 0) {
-			json_object_put(object);
-			json_object_put(array);
-			return NULL;
-		}
+		if (!object || json_object_array_add(array, object) < 0)
+			out_of_memory();
+		for (size_t j = 0; j < ARRAY_SIZE(members); j++)
+			if (json_object_object_add(object, members[j][0],
+				    json_object_new_string(members[j][1])) < 0)
+				out_of_memory();
 	}
 	return array;
 }

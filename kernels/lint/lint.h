@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Judges a kernel by its record and by what is to be built for it, before minutes of compiling.
- * Each finding has a stable id; docs/lint.md explains all of them.
+ * Each finding has a stable id; slipway-lint(1) explains all of them.
  */
 #pragma once
 
@@ -45,7 +45,7 @@ struct lint_finding {
 	const char *id; /* static */
 	enum lint_severity severity;
 	char *reason;
-	char *fix;
+	const char *fix; /* static */
 };
 
 struct lint {
@@ -54,14 +54,14 @@ struct lint {
 };
 
 /* Applies all rules. The caller frees the result with lint_free(). */
-int lint_run(const struct kernel_record *record, const struct lint_request *request,
-	struct lint *ret, struct error *error) _must_check_;
+void lint_run(
+	const struct kernel_record *record, const struct lint_request *request, struct lint *ret);
 void lint_free(struct lint *lint);
 
 const struct lint_finding *lint_find(const struct lint *lint, const char *id);
 size_t lint_count(const struct lint *lint, enum lint_severity severity);
 
-/* The findings as an array of json-c, for what holds them as a part; NULL without memory. */
+/* The findings as an array of json-c, for what holds them as a part. */
 struct json_object *lint_json(const struct lint *lint);
 
 /* "note", "warning", "error". */

@@ -37,7 +37,7 @@ struct local_scan;
 struct local_input {
 	char *path; /* absolute */
 	enum local_kind kind;
-	struct local_scan *scan;    /* which kernels are in it: local_scan.h */
+	struct local_scan *scan;    /* which kernels are in it: scan.h */
 	char sha256[HASH_HEX_SIZE]; /* of the file; of a folder: of all that is taken from it */
 	char *krel;                 /* that a probe bundle tells; NULL in others */
 	char *os;                   /* ID and VERSION_ID of the os-release in it, or NULL */

@@ -78,11 +78,3 @@ bool index_keeps(const struct strv *keep, const char *name);
  */
 int index_check_expiry(const struct index_request *request, const struct index_options *options,
 	int64_t valid_until_s, struct error *error) _must_check_;
-
-/* -ENOSPC, with the next step. */
-int index_disk_full(const char *what, struct error *error);
-
-/* Runs all jobs that are not done to their end; each has its @result. Negative only when none could
- * run. */
-int index_jobs_run(struct index_job *jobs, size_t count, struct error *error) _must_check_;
-void index_job_free(struct index_job *job);

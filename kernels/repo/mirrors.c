@@ -2,15 +2,330 @@
 #include "kernels/repo/mirrors.h"
 
 #include <fcntl.h>
+#include <glob.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "common/fs.h"
-#include "kernels/repo/apt_mirrors.h"
 #include "kernels/ini_file.h"
+#include "kernels/repo/apt_mirrors.h"
 #include "kernels/repo/mirror_url.h"
 #include "kernels/url.h"
+
+static bool begins(const char *text, const char *prefix)
+{
+	return strncasecmp(text, prefix, strlen(prefix)) == 0;
+}
+
+static bool is_text(const char *text)
+{
+	for (; *text; text++)
+		if ((unsigned char) *text <= ' ' || *text == 0x7f)
+			return false;
+	return true;
+}
+
+int mirror_url_clean(const char *text, char **ret_url)
+{
+	_cleanup_free_ char *url = NULL;
+	const char *path = text;
+	size_t length;
+
+	if (begins(path, "file:"))
+		path += strlen("file:");
+	if (begins(path, "//localhost/"))
+		path += strlen("//localhost");
+	while (path[0] == '/' && path[1] == '/')
+		path++;
+	if (!is_text(text))
+		return -EINVAL;
+	if (*path == '/') {
+		if (asprintf(&url, "file://%s", path) < 0)
+			return -ENOMEM;
+	} else if ((begins(text, "http://") && text[7]) || (begins(text, "https://") && text[8])) {
+		url = strdup(text);
+		if (!url)
+			return -ENOMEM;
+	} else {
+		return -EINVAL;
+	}
+	for (length = strlen(url); length > 0 && url[length - 1] == '/'; length--)
+		url[length - 1] = '\0';
+	*ret_url = TAKE_PTR(url);
+	return 0;
+}
+
+static int digit_of(char c)
+{
+	static const char digits[] = "0123456789abcdef";
+	const char *found = c ? strchr(digits, c >= 'A' && c <= 'F' ? c - 'A' + 'a' : c) : NULL;
+
+	return found ? (int) (found - digits) : -1;
+}
+
+/* -EINVAL where '%' has no two digits after it, or stands for a byte that no header may have. */
+static int decode(const char *text, size_t length, char **ret_text)
+{
+	_cleanup_free_ char *decoded = calloc(length + 1, 1);
+	size_t size = 0;
+
+	if (!decoded)
+		return -ENOMEM;
+	for (size_t i = 0; i < length; i++) {
+		int high, low;
+
+		if (text[i] != '%') {
+			decoded[size++] = text[i];
+			continue;
+		}
+		high = length - i > 2 ? digit_of(text[i + 1]) : -1;
+		low = length - i > 2 ? digit_of(text[i + 2]) : -1;
+		if (high < 0 || low < 0 || high * 16 + low < ' ' || high * 16 + low == 0x7f)
+			return -EINVAL;
+		decoded[size++] = (char) (high * 16 + low);
+		i += 2;
+	}
+	*ret_text = TAKE_PTR(decoded);
+	return 0;
+}
+
+/*
+ * Takes user and password out of an http or https URL: they are for the mirror's server alone, and
+ * the URL goes into locks and messages. Both are decoded (RFC 3986, 2.1), NULL where there are
+ * none, and the caller frees them. -EINVAL for what cannot be decoded.
+ */
+static int mirror_url_split(char *url, char **ret_user, char **ret_password)
+{
+	_cleanup_free_ char *user = NULL;
+	_cleanup_free_ char *password = NULL;
+	size_t length = 0;
+	const char *info = begins(url, "http") ? url_userinfo(url, &length) : NULL;
+	const char *colon = info ? memchr(info, ':', length) : NULL;
+	size_t user_length = colon ? (size_t) (colon - info) : length;
+	int r;
+
+	if (!info)
+		return 0;
+	r = decode(info, user_length, &user);
+	if (r == 0)
+		r = decode(
+			colon ? colon + 1 : info, colon ? length - user_length - 1 : 0, &password);
+	if (r < 0)
+		return r;
+	memmove(url + (info - url), info + length + 1, strlen(info + length + 1) + 1);
+	*ret_user = TAKE_PTR(user);
+	*ret_password = TAKE_PTR(password);
+	return 0;
+}
+
+/* What a path's words stand for; NULL where it is not known. */
+struct words {
+	const char *arch, *version_id, *release, *snapshot;
+};
+
+static int unknown_word(const struct repository *repository, const char *word, struct error *error)
+{
+	return error_set(error, -EINVAL,
+		"repository %s: path %s: %.*s is neither {arch}, {version_id}, {release} nor "
+		"{snapshot}",
+		repository->name, repository->path, (int) strcspn(word, "}") + 1, word);
+}
+
+static int missing_value(const struct repository *repository, bool snapshot, struct error *error)
+{
+	if (snapshot)
+		return error_set(error, -EINVAL,
+			"repository %s: it has one folder for each moment: say which with "
+			"--snapshot, as docs/mirrors.md shows",
+			repository->name);
+	return error_set(error, -EINVAL,
+		"repository %s: it has one folder for each minor release, which this kernel's name "
+		"does not tell",
+		repository->name);
+}
+
+static int put_path(FILE *text, const struct repository *repository, const struct words *words,
+	struct error *error)
+{
+	static const char *const names[] = { "{arch}", "{version_id}", "{release}", "{snapshot}" };
+	const char *const values[] = { words->arch, words->version_id, words->release,
+		words->snapshot };
+
+	for (const char *c = repository->path; *c;) {
+		size_t i = 0;
+
+		if (*c != '{') {
+			(void) fputc(*c++, text);
+			continue;
+		}
+		while (i < ARRAY_SIZE(names) && !begins(c, names[i]))
+			i++;
+		if (i == ARRAY_SIZE(names))
+			return unknown_word(repository, c, error);
+		if (!values[i])
+			return missing_value(repository, i == 3, error);
+		(void) fputs(values[i], text);
+		c += strlen(names[i]);
+	}
+	return 0;
+}
+
+/* "9.4" of a krel with ".el9_4."; *ret_release stays NULL when it does not say. */
+static int release_of(const struct catalogue *os, const char *krel, char **ret_release)
+{
+	const char *minor = krel && *os->minor_after ? strstr(krel, os->minor_after) : NULL;
+	size_t length;
+
+	if (!minor)
+		return 0;
+	minor += strlen(os->minor_after);
+	length = strspn(minor, "0123456789");
+	if (length == 0)
+		return 0;
+	return asprintf(ret_release, "%s.%.*s", os->version_id, (int) length, minor) < 0 ? -ENOMEM
+											 : 0;
+}
+
+int mirrors_url(const struct mirror *mirror, const struct repository *repository,
+	const struct catalogue *os, const char *krel, const char *arch, const char *snapshot,
+	char **ret_url, struct error *error)
+{
+	_cleanup_free_ char *release = NULL;
+	_cleanup_free_ char *url = NULL;
+	_cleanup_fclose_ FILE *text = NULL;
+	size_t size = 0;
+	int r = release_of(os, krel, &release);
+
+	text = open_memstream(&url, &size);
+	if (r < 0 || !text)
+		return error_set_errno(error, -ENOMEM, "%s", repository->name);
+	(void) fprintf(text, "%s%s", mirror->url, *repository->path ? "/" : "");
+	r = put_path(text, repository, &(struct words){ arch, os->version_id, release, snapshot },
+		error);
+	if (r < 0)
+		return r;
+	if (fclose(TAKE_PTR(text)) != 0)
+		return error_set_errno(error, -ENOMEM, "%s", repository->name);
+	*ret_url = TAKE_PTR(url);
+	return 0;
+}
+
+#define KEY_SUFFIX "-key.pem"
+
+static bool ends_with(const char *text, const char *suffix)
+{
+	size_t length = strlen(text);
+	size_t wanted = strlen(suffix);
+
+	return length >= wanted && strcmp(text + length - wanted, suffix) == 0;
+}
+
+/*
+ * The newest file that a pattern means: subscription-manager(8) leaves <serial>.pem and
+ * <serial>-key.pem for each subscription. *ret_path stays NULL when there is none.
+ */
+static int newest_of(const char *pattern, bool keys_too, char **ret_path)
+{
+	const char *newest = NULL;
+	time_t newest_time = 0;
+	glob_t found = { 0 };
+	int r = glob(pattern, 0, NULL, &found);
+
+	if (r == GLOB_NOSPACE)
+		return -ENOMEM;
+	for (size_t i = 0; r == 0 && i < found.gl_pathc; i++) {
+		struct stat status;
+
+		if ((!keys_too && ends_with(found.gl_pathv[i], KEY_SUFFIX)) ||
+			stat(found.gl_pathv[i], &status) < 0 || !S_ISREG(status.st_mode))
+			continue;
+		if (newest && status.st_mtim.tv_sec <= newest_time)
+			continue;
+		newest = found.gl_pathv[i];
+		newest_time = status.st_mtim.tv_sec;
+	}
+	if (newest)
+		*ret_path = strdup(newest);
+	r = newest && !*ret_path ? -ENOMEM : 0;
+	globfree(&found);
+	return r;
+}
+
+/* Of what mirrors.ini names, else of what the catalogue does; only the former must be there. */
+static int pick(const struct mirror *mirror, const char *stated, const char *usual, bool keys_too,
+	char **ret_path, struct error *error)
+{
+	const char *pattern = stated ? stated : usual;
+	int r = *pattern ? newest_of(pattern, keys_too, ret_path) : 0;
+
+	if (r < 0)
+		return error_set_errno(error, r, "mirror %s", mirror->name);
+	if (stated && !*ret_path)
+		return error_set(error, -EACCES,
+			"mirror %s: %s: no such file: mirrors.ini says that the server wants it",
+			mirror->name, stated);
+	return 0;
+}
+
+/* X-key.pem beside X.pem; none when the certificate's own file must have the key. */
+static int key_beside(const char *certificate, char **ret_key)
+{
+	_cleanup_free_ char *key = NULL;
+	size_t length = strlen(certificate);
+
+	if (!ends_with(certificate, ".pem"))
+		return 0;
+	if (asprintf(&key, "%.*s%s", (int) (length - strlen(".pem")), certificate, KEY_SUFFIX) < 0)
+		return -ENOMEM;
+	if (fs_exists(AT_FDCWD, key))
+		*ret_key = TAKE_PTR(key);
+	return 0;
+}
+
+static int copy(const char *text, char **ret_text)
+{
+	if (!text)
+		return 0;
+	*ret_text = strdup(text);
+	return *ret_text ? 0 : -ENOMEM;
+}
+
+int mirrors_credentials(const struct mirror *mirror, const struct repository *repository,
+	struct mirror_credentials *ret, struct error *error)
+{
+	_cleanup_(mirror_credentials_free) struct mirror_credentials found = { 0 };
+	int r = pick(mirror, mirror->client_certificate, repository->client_certificate, false,
+		&found.client_certificate, error);
+
+	if (r == 0)
+		r = pick(mirror, mirror->client_key, "", true, &found.client_key, error);
+	if (r == 0)
+		r = pick(mirror, mirror->certificate_authority, repository->certificate_authority,
+			true, &found.certificate_authority, error);
+	if (r < 0)
+		return r;
+	if (copy(mirror->user, &found.user) < 0 || copy(mirror->password, &found.password) < 0)
+		return error_set_errno(error, -ENOMEM, "mirror %s", mirror->name);
+	if (found.client_certificate && !found.client_key &&
+		key_beside(found.client_certificate, &found.client_key) < 0)
+		return error_set_errno(error, -ENOMEM, "mirror %s", mirror->name);
+	*ret = found;
+	found = (struct mirror_credentials){ 0 };
+	return 0;
+}
+
+void mirror_credentials_free(struct mirror_credentials *credentials)
+{
+	free(credentials->user);
+	free(credentials->password);
+	free(credentials->client_certificate);
+	free(credentials->client_key);
+	free(credentials->certificate_authority);
+	*credentials = (struct mirror_credentials){ 0 };
+}
 
 /* ---- entries: what one source leaves open, a later one may fill */
 

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "common/cleanup.h"
 #include "common/error.h"
 #include "kernels/repo/stanza.h"
 
@@ -55,3 +56,23 @@ int package_list_push(struct package_list *list, struct package *package) _must_
 /* By name, then version (version_compare()), then architecture; of the same package one stays. */
 void package_list_sort(struct package_list *list);
 void package_list_free(struct package_list *list);
+
+/*
+ * Relations between packages, in the syntax of deb-control(5)'s Depends and Provides, in which
+ * kernels/repo/package.h has rpm's too: "name (= version), name | alternative (>= version)
+ * [arch]".
+ */
+
+struct relation {
+	char *name;
+	char *sign;       /* "=", ">=" …; "" without a version */
+	char *version;    /* "" without */
+	bool alternative; /* instead of the one before it */
+};
+
+/*
+ * The next relation from *@cursor on, which is moved behind it. Returns 1, 0 at the end or -ENOMEM.
+ * The caller frees the relation with relation_free(). What is malformed is passed over.
+ */
+int relation_next(const char **cursor, struct relation *ret) _must_check_;
+void relation_free(struct relation *relation);

@@ -6,7 +6,9 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
 
+#include "common/cleanup.h"
 #include "common/error.h"
 #include "common/hash.h"
 #include "common/strv.h"
@@ -69,3 +71,6 @@ enum signature_verdict {
  * the fingerprint, or the id of the key that is at fault, or "".
  */
 enum signature_verdict signature_judge(const char *status, char ret_key[64]);
+
+/* OpenPGP's ASCII armour (RFC 9580, section 6): keys as publishers hand them out, as gpgv wants
+ * them. */

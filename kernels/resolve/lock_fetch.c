@@ -3,8 +3,7 @@
 
 #include <string.h>
 
-#include "kernels/repo/rpm_header.h"
-#include "kernels/repo/rpm_signature.h"
+#include "kernels/repo/rpm.h"
 
 /* What is asked of the store, with the texts that it borrows. */
 struct order {

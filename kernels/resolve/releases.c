@@ -6,7 +6,7 @@
 #include "common/nearest.h"
 #include "common/xalloc.h"
 #include "kernels/krel.h"
-#include "kernels/repo/relation.h"
+#include "kernels/repo/package.h"
 #include "kernels/resolve/resolve_internal.h"
 #include "kernels/version.h"
 

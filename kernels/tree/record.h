@@ -131,3 +131,8 @@ void kernel_record_free(struct kernel_record *record);
 int kernel_compiler_parse(
 	const char *text, struct kernel_compiler *ret, struct error *error) _must_check_;
 void kernel_compiler_free(struct kernel_compiler *compiler);
+
+/* What the files that make a record share; record.h is for everyone else. */
+
+/* Gives "" to every string that is NULL. */
+int record_fill_empty(struct kernel_record *record) _must_check_;

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "common/fs.h"
-#include "kernels/tree/record_parts.h"
+#include "kernels/tree/record.h"
 
 #define SCHEMA 1
 

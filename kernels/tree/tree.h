@@ -48,7 +48,3 @@ char *kernel_tree_release(int build_fd);
  * run on, freed by the caller; "" when there are none. -ENOMEM is its only error.
  */
 int kernel_tree_tools_arch(int root_fd, int build_fd, char **ret_arch) _must_check_;
-
-/* tree_makefile.c: the Makefile's part of kernel_tree_relocate(). */
-int kernel_tree_relocate_makefile(
-	int root_fd, int build_fd, const char *krel, struct error *error) _must_check_;

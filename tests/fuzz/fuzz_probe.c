@@ -10,8 +10,8 @@
 #include <sys/mman.h>
 
 #include "common/cleanup.h"
-#include "kernels/archive/archive_input.h"
-#include "kernels/local/local_scan.h"
+#include "kernels/archive/unpack.h"
+#include "kernels/local/scan.h"
 #include "kernels/probe/probe.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "kernels/repo/rpm_header.h"
+#include "kernels/repo/rpm.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -4,7 +4,7 @@
 
 #include "cli/stage/stage_internal.h"
 #include "common/fs.h"
-#include "kernels/local/local_scan.h"
+#include "kernels/local/scan.h"
 #include "kernels/probe/probe.h"
 #include "kernels/tool.h"
 #include "module/cms.h"

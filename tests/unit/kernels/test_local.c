@@ -7,7 +7,7 @@
 
 #include "common/fs.h"
 #include "kernels/local/local.h"
-#include "kernels/local/local_files.h"
+#include "kernels/local/scan.h"
 
 #define KREL "6.6.9-own"
 

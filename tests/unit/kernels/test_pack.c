@@ -2,7 +2,7 @@
 /* What kernels/archive/pack.c writes is read back by libarchive, which did not write it. */
 #include "tests/unit/support.h"
 
-#include "kernels/archive/archive_input.h"
+#include "kernels/archive/unpack.h"
 #include "kernels/archive/pack.h"
 
 #define LONG_NAME                                                                                  \

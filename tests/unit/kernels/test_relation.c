@@ -2,7 +2,7 @@
 /* What single fields of a package say: its version, what it depends on, which compiler. */
 #include "tests/unit/support.h"
 
-#include "kernels/repo/relation.h"
+#include "kernels/repo/package.h"
 #include "kernels/resolve/resolve.h"
 #include "kernels/resolve/resolve_internal.h"
 #include "kernels/version.h"

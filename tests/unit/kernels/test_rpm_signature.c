@@ -7,8 +7,7 @@
 
 #include "common/fs.h"
 #include "common/process.h"
-#include "kernels/repo/rpm_header.h"
-#include "kernels/repo/rpm_signature.h"
+#include "kernels/repo/rpm.h"
 
 static const char script[] =
 	"set -e; cd \"$1\"; export GNUPGHOME=$1/gnupg; mkdir -m 700 gnupg; exec 2>log\n"

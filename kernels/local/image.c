@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "kernels/local/local_image.h"
+#include "kernels/local/image.h"
 
 #include <fcntl.h>
 #include <json-c/json.h>
@@ -7,7 +7,7 @@
 #include <sys/utsname.h>
 
 #include "common/fs.h"
-#include "kernels/archive/archive_input.h"
+#include "kernels/archive/unpack.h"
 #include "kernels/krel.h"
 
 #define TEXT_LIMIT  ((size_t) 4 << 20) /* the image-spec's own advice for manifests */

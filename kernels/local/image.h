@@ -11,7 +11,7 @@
 #include "common/error.h"
 #include "common/hash.h"
 #include "common/strv.h"
-#include "kernels/local/local_scan.h"
+#include "kernels/local/scan.h"
 #include "kernels/archive/unpack.h"
 
 struct local_image {

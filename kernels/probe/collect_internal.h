@@ -12,7 +12,7 @@
 
 #include "common/error.h"
 #include "common/strv.h"
-#include "kernels/local/local_files.h"
+#include "kernels/local/scan.h"
 #include "kernels/probe/probe.h"
 
 /* With --headers=auto, headers bigger than this stay where they are. */
@@ -59,19 +59,8 @@ int node_open(
 	const struct probe_request *request, struct node *ret, struct error *error) _must_check_;
 void node_free(struct node *node);
 
-/* A text without the node's name: "(host)" stands for it. The caller frees it. */
-char *node_redact(const struct node *node, const char *text);
-
-/* Value of an option in the configuration: 'y', 'm', or 'n' when it is not set; 0: not known. */
-char node_config(const struct node *node, const char *option);
-
 /* Writes probe.json. */
 int node_write_manifest(const struct node *node, FILE *file) _must_check_;
-
-/* Parts of it, each the value of one member. */
-void node_write_modules(const struct node *node, FILE *file);
-void node_write_devices(const struct node *node, FILE *file);
-void node_write_security(const struct node *node, FILE *file);
 
 /* Writes the whole bundle to @fd. *ret_size (may be NULL) is its size in bytes. */
 int node_write_bundle(

@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 
 #include "common/fs.h"
-#include "kernels/local/local_files.h"
+#include "kernels/local/scan.h"
 #include "kernels/archive/unpack.h"
 
 struct selection {
