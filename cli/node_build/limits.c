@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "entrypoint/node_build/limits.h"
+#include "cli/node_build/node_build_internal.h"
 
 #include <limits.h>
 #include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "common/fs.h"
-#include "common/conf.h"
 
 #define UNLIMITED UINT64_MAX
 
@@ -16,22 +16,23 @@ struct hierarchy {
 	const char *controller; /* "" for version 2 */
 	const char *limit, *usage, *cache;
 	const char *quota, *period; /* version 2 has both in one file */
-	const char *events, *killed;
+	const char *events;
 };
 
 static const struct hierarchy hierarchies[] = {
 	{ "sys/fs/cgroup", "", "memory.max", "memory.current", "inactive_file", "cpu.max", NULL,
-		"memory.events", "oom_kill" },
+		"memory.events" },
 	{ "sys/fs/cgroup/memory", "memory", "memory.limit_in_bytes", "memory.usage_in_bytes",
-		"total_inactive_file", NULL, NULL, "memory.oom_control", "oom_kill" },
+		"total_inactive_file", NULL, NULL, "memory.oom_control" },
 	{ "sys/fs/cgroup/cpu", "cpu", NULL, NULL, NULL, "cpu.cfs_quota_us", "cpu.cfs_period_us",
-		NULL, NULL },
+		NULL },
 };
 
-/* Asked for each cgroup from ours upwards; @path is relative to the root. */
+/* Called for each cgroup from ours upwards; @path is relative to the root. */
 typedef void group_function(
 	void *context, int root_fd, const struct hierarchy *hierarchy, const char *path);
 
+/* Is @word between the commas of @list? */
 static bool has_word(const char *list, size_t length, const char *word)
 {
 	size_t size = strlen(word);
@@ -47,21 +48,19 @@ static bool has_word(const char *list, size_t length, const char *word)
 static void own_group(const char *text, const char *controller, char path[PATH_MAX])
 {
 	path[0] = '\0';
-	while (*text) {
+	for (; *text; text += strcspn(text, "\n"), text += *text == '\n') {
 		const char *list = strchr(text, ':');
 		const char *end = list ? strchr(list + 1, ':') : NULL;
 		size_t line = strcspn(text, "\n");
+		size_t length;
 
-		if (end && end < text + line) {
-			size_t length = (size_t) (end - list - 1);
-
-			if (*controller ? has_word(list + 1, length, controller) : length == 0) {
-				(void) snprintf(path, PATH_MAX, "%.*s",
-					(int) (text + line - end - 1), end + 1);
-				return;
-			}
-		}
-		text += line + (text[line] == '\n');
+		if (!end || end >= text + line)
+			continue;
+		length = (size_t) (end - list - 1);
+		if (*controller ? !has_word(list + 1, length, controller) : length != 0)
+			continue;
+		(void) snprintf(path, PATH_MAX, "%.*s", (int) (text + line - end - 1), end + 1);
+		return;
 	}
 }
 
@@ -91,35 +90,35 @@ static void for_each_group(int root_fd, group_function *function, void *context)
 	}
 }
 
-/* UNLIMITED for "max", for -1, for what is not there, and for version 1's huge number. */
-static uint64_t read_number(int root_fd, const char *group, const char *file)
+/* The number that follows @key at the beginning of a line, or the file's first; else @otherwise. */
+static uint64_t read_number(
+	int root_fd, const char *group, const char *file, const char *key, uint64_t otherwise)
 {
 	_cleanup_free_ char *text = NULL;
 	char path[2 * PATH_MAX + 64];
-	unsigned long long number;
-	char *end;
-
-	(void) snprintf(path, sizeof(path), "%s/%s", group, file);
-	if (fs_read_line(root_fd, path, &text) < 0 || *text == '-')
-		return UNLIMITED;
-	number = strtoull(text, &end, 10);
-	return end == text || number >= (UINT64_C(1) << 60) ? UNLIMITED : number;
-}
-
-/* A number in lines of "key value". */
-static uint64_t read_line_number(int root_fd, const char *group, const char *file, const char *key)
-{
-	_cleanup_free_ char *text = NULL;
-	char path[2 * PATH_MAX + 64];
-	size_t length = strlen(key);
+	size_t length = key ? strlen(key) : 0;
 
 	(void) snprintf(path, sizeof(path), "%s/%s", group, file);
 	if (fs_read(root_fd, path, 0, &text, NULL) < 0)
-		return 0;
-	for (const char *line = text; *line; line += strcspn(line, "\n"), line += *line == '\n')
-		if (strncmp(line, key, length) == 0 && line[length] == ' ')
-			return strtoull(line + length, NULL, 10);
-	return 0;
+		return otherwise;
+	for (const char *line = text; *line; line += strcspn(line, "\n"), line += *line == '\n') {
+		unsigned long long number;
+		char *end;
+
+		if (key && (strncmp(line, key, length) != 0 || line[length] != ' '))
+			continue;
+		number = strtoull(line + length, &end, 10);
+		return end == line + length || line[length] == '-' ? otherwise : number;
+	}
+	return otherwise;
+}
+
+/* UNLIMITED for "max", for -1, for what is not there, and for version 1's huge number. */
+static uint64_t read_limit(int root_fd, const char *group, const char *file)
+{
+	uint64_t number = read_number(root_fd, group, file, NULL, UNLIMITED);
+
+	return number >= (UINT64_C(1) << 60) ? UNLIMITED : number;
 }
 
 struct found {
@@ -132,15 +131,13 @@ struct found {
 static void take_memory(
 	struct found *found, int root_fd, const struct hierarchy *hierarchy, const char *group)
 {
-	uint64_t limit = read_number(root_fd, group, hierarchy->limit);
+	uint64_t limit = read_limit(root_fd, group, hierarchy->limit);
 	uint64_t usage, cache, left;
 
 	if (limit == UNLIMITED)
 		return;
-	usage = read_number(root_fd, group, hierarchy->usage);
-	cache = read_line_number(root_fd, group, "memory.stat", hierarchy->cache);
-	if (usage == UNLIMITED)
-		usage = 0;
+	usage = read_number(root_fd, group, hierarchy->usage, NULL, 0);
+	cache = read_number(root_fd, group, "memory.stat", hierarchy->cache, 0);
 	usage -= cache < usage ? cache : usage;
 	left = limit > usage ? limit - usage : 0;
 	if (left >= found->memory)
@@ -153,22 +150,19 @@ static void take_memory(
 static void take_processors(
 	struct found *found, int root_fd, const struct hierarchy *hierarchy, const char *group)
 {
-	uint64_t quota = read_number(root_fd, group, hierarchy->quota);
+	uint64_t quota = read_limit(root_fd, group, hierarchy->quota);
+	_cleanup_free_ char *text = NULL;
+	char path[2 * PATH_MAX + 64];
 	uint64_t period = 0;
 	unsigned allowed;
 
 	if (quota == UNLIMITED)
 		return;
-	if (hierarchy->period) {
-		period = read_number(root_fd, group, hierarchy->period);
-	} else {
-		_cleanup_free_ char *text = NULL;
-		char path[2 * PATH_MAX + 64];
-
-		(void) snprintf(path, sizeof(path), "%s/%s", group, hierarchy->quota);
-		if (fs_read_line(root_fd, path, &text) == 0 && strchr(text, ' '))
-			period = strtoull(strchr(text, ' '), NULL, 10);
-	}
+	(void) snprintf(path, sizeof(path), "%s/%s", group, hierarchy->quota);
+	if (hierarchy->period)
+		period = read_limit(root_fd, group, hierarchy->period);
+	else if (fs_read_line(root_fd, path, &text) == 0 && strchr(text, ' '))
+		period = strtoull(strchr(text, ' '), NULL, 10);
 	if (period == 0 || period == UNLIMITED)
 		return;
 	allowed = (unsigned) ((quota + period - 1) / period);
@@ -190,60 +184,38 @@ static void take_group(
 		take_processors(context, root_fd, hierarchy, group);
 }
 
-/* What the node itself has left. */
-static void take_node(struct found *found, int root_fd)
-{
-	uint64_t available = read_line_number(root_fd, "proc", "meminfo", "MemAvailable:") << 10;
-
-	if (available == 0 || available >= found->memory)
-		return;
-	found->memory = available;
-	(void) snprintf(found->memory_of, sizeof(found->memory_of), "the node's own");
-}
-
-static unsigned jobs_for(uint64_t memory)
-{
-	uint64_t jobs;
-
-	if (memory == UNLIMITED)
-		return UINT_MAX;
-	if (memory < BUILD_BASE_MEMORY + BUILD_JOB_MEMORY)
-		return 1;
-	jobs = (memory - BUILD_BASE_MEMORY) / BUILD_JOB_MEMORY;
-	return jobs > UINT_MAX ? UINT_MAX : (unsigned) jobs;
-}
-
-static void say_why(
-	const struct found *found, unsigned processors, unsigned most, struct build_limits *limits)
-{
-	char memory[160] = "memory not known";
-
-	if (found->memory != UNLIMITED)
-		(void) snprintf(memory, sizeof(memory), "%llu MiB left (%s)%s",
-			(unsigned long long) (found->memory >> 20), found->memory_of,
-			found->memory < BUILD_BASE_MEMORY + BUILD_JOB_MEMORY
-				? ", too little to be sure of even one"
-				: "");
-	(void) snprintf(limits->why, sizeof(limits->why), "%u processors%s%s, %s%s", processors,
-		*found->processors_of ? ", " : "", found->processors_of, memory,
-		most && limits->jobs == most ? ", as asked for" : "");
-}
-
 void build_limits_find(int root_fd, unsigned processors, unsigned most, struct build_limits *ret)
 {
 	struct found found = { .memory = UNLIMITED, .processors = processors ? processors : 1 };
-	unsigned jobs;
+	bool scarce;
+	char memory[160] = "memory not known";
+	uint64_t jobs = UNLIMITED;
+	uint64_t available;
 
 	for_each_group(root_fd, take_group, &found);
-	take_node(&found, root_fd);
-	jobs = jobs_for(found.memory);
+	available = read_number(root_fd, "proc", "meminfo", "MemAvailable:", 0) << 10;
+	if (available && available < found.memory) {
+		found.memory = available;
+		(void) snprintf(found.memory_of, sizeof(found.memory_of), "the node's own");
+	}
+	scarce = found.memory < BUILD_BASE_MEMORY + BUILD_JOB_MEMORY;
+	if (scarce)
+		jobs = 1;
+	else if (found.memory != UNLIMITED)
+		jobs = (found.memory - BUILD_BASE_MEMORY) / BUILD_JOB_MEMORY;
 	if (jobs > found.processors)
 		jobs = found.processors;
 	if (most && jobs > most)
 		jobs = most;
-	ret->jobs = jobs;
+	ret->jobs = (unsigned) jobs;
 	ret->memory = found.memory;
-	say_why(&found, processors, most, ret);
+	if (found.memory != UNLIMITED)
+		(void) snprintf(memory, sizeof(memory), "%llu MiB left (%s)%s",
+			(unsigned long long) (found.memory >> 20), found.memory_of,
+			scarce ? ", too little to be sure of even one" : "");
+	(void) snprintf(ret->why, sizeof(ret->why), "%u processors%s%s, %s%s", processors,
+		*found.processors_of ? ", " : "", found.processors_of, memory,
+		most && ret->jobs == most ? ", as asked for" : "");
 }
 
 static void take_killed(
@@ -254,7 +226,7 @@ static void take_killed(
 
 	if (!hierarchy->events)
 		return;
-	killed = read_line_number(root_fd, group, hierarchy->events, hierarchy->killed);
+	killed = read_number(root_fd, group, hierarchy->events, "oom_kill", 0);
 	if (killed > *most)
 		*most = killed;
 }

@@ -2,14 +2,10 @@
 /* Headers that were fetched before, for a kernel that was built again under its name. */
 #include "tests/unit/support.h"
 
-#include <sys/socket.h>
 #include <sys/utsname.h>
 
+#include "cli/node_build/node_build_internal.h"
 #include "common/fs.h"
-#include "entrypoint/node_build/contents.h"
-#include "entrypoint/node_build/headers.h"
-#include "entrypoint/node_build/kept_headers.h"
-#include "entrypoint/node_build/kernel_build.h"
 
 #define ELSEWHERE "6.1.0-56-amd64"
 #define GENERATED "%slib/modules/%s/build/include/generated/%s"
@@ -65,55 +61,40 @@ static void of_a_kernel_that_does_not_run_no_build_is_another(void **state)
 
 struct node {
 	struct utsname system;
-	struct role role;
-	struct worker worker;
-	struct action action;
-	struct node_run run;
-	int notes_fd;
-	char notes[4096];
+	struct node_build_request request;
+	struct node_build build;
+	char *notes;
+	size_t size;
 };
 
 static void open_node(const struct folder *folder, struct node *node)
 {
 	struct error error = { "" };
 	char path[128];
-	int fds[2];
 
-	*node = (struct node){
-		.role = { .root_fd = folder->fd, .host_root = "/host" },
-		.run = { .host_fd = -1, .tree_fd = -1, .cache = { .fd = -1 } },
-	};
+	*node = (struct node){ .build = NODE_BUILD_CLOSED };
 	(void) uname(&node->system);
-	(void) snprintf(node->role.krel, sizeof(node->role.krel), "%s", node->system.release);
-	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds), 0);
-	node->notes_fd = fds[0];
-	node->worker.fd = fds[1];
-	node->action.role = &node->role;
-	node->action.worker = &node->worker;
-	node->run.action = &node->action;
-	node->run.role = &node->role;
+	node->request.root_fd = folder->fd;
+	node->request.krel = node->system.release;
+	node->request.host = "/host";
+	node->request.notes = open_memstream(&node->notes, &node->size);
+	assert_non_null(node->request.notes);
+	node->build.request = &node->request;
 	(void) snprintf(path, sizeof(path), "%s/cache", folder->path);
-	assert_int_equal(node_cache_open(path, NULL, &node->run.cache, &error), 0);
+	assert_int_equal(node_cache_open(path, NULL, &node->build.cache, &error), 0);
 }
 
 static void close_node(struct node *node)
 {
-	node_run_done(&node->run);
-	(void) close(node->notes_fd);
-	(void) close(node->worker.fd);
+	node_build_close(&node->build);
+	(void) fclose(node->request.notes);
+	free(node->notes);
 }
 
-/* All that was told since it was asked last. */
+/* All that was noted since find(). */
 static const char *notes(struct node *node)
 {
-	struct worker_message message;
-	size_t length = 0;
-
-	node->notes[0] = '\0';
-	while (recv(node->notes_fd, &message, sizeof(message), MSG_DONTWAIT) > 0 &&
-		length < sizeof(node->notes))
-		length += (size_t) snprintf(node->notes + length, sizeof(node->notes) - length,
-			"%s\n", message.text.text);
+	assert_int_equal(fflush(node->request.notes), 0);
 	return node->notes;
 }
 
@@ -130,11 +111,11 @@ static void fetch(const struct folder *folder, struct node *node, const char *ve
 	assert_int_equal(node_cache_begin(&scratch, name, &fd), 0);
 	(void) snprintf(at, sizeof(at), "scratch/%s/output/", name);
 	(void) snprintf(text, sizeof(text), "#define UTS_VERSION \"%s\"\n", version);
-	write_generated(folder, at, node->role.krel, "utsversion.h", text);
-	(void) snprintf(text, sizeof(text), "#define UTS_RELEASE \"%s\"\n", node->role.krel);
-	write_generated(folder, at, node->role.krel, "utsrelease.h", text);
-	write_generated(folder, at, node->role.krel, "../../Module.symvers", "");
-	assert_int_equal(kept_headers_keep(&node->run, &scratch, name), 0);
+	write_generated(folder, at, node->request.krel, "utsversion.h", text);
+	(void) snprintf(text, sizeof(text), "#define UTS_RELEASE \"%s\"\n", node->request.krel);
+	write_generated(folder, at, node->request.krel, "utsrelease.h", text);
+	write_generated(folder, at, node->request.krel, "../../Module.symvers", "");
+	assert_int_equal(fetch_keep(&node->build, &scratch, name), 0);
 }
 
 static int open_kept(const struct node *node)
@@ -142,8 +123,8 @@ static int open_kept(const struct node *node)
 	char path[PATH_MAX];
 	int fd;
 
-	(void) snprintf(path, sizeof(path), "headers/%s", node->role.krel);
-	fd = openat(node->run.cache.fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	(void) snprintf(path, sizeof(path), "headers/%s", node->request.krel);
+	fd = openat(node->build.cache.fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	assert_true(fd >= 0);
 	return fd;
 }
@@ -154,7 +135,7 @@ static void age(const struct node *node)
 	_cleanup_close_ int fd = open_kept(node);
 
 	assert_int_equal(fs_write_atomic(fd, "fetched-for", "#0", 2, 0644), 0);
-	assert_int_equal(contents_write(fd), 0);
+	assert_int_equal(node_cache_write_contents(fd), 0);
 }
 
 static void expect_kept(const struct node *node, const char *version)
@@ -162,7 +143,7 @@ static void expect_kept(const struct node *node, const char *version)
 	_cleanup_close_ int fd = open_kept(node);
 	struct kernel_builds builds;
 
-	kernel_builds_read(fd, node->role.krel, &builds);
+	kernel_builds_read(fd, node->request.krel, &builds);
 	assert_string_equal(builds.headers, version);
 }
 
@@ -170,9 +151,10 @@ static void find(struct node *node)
 {
 	struct error error = { "" };
 
-	headers_let_go(&node->run);
-	(void) notes(node);
-	assert_int_equal(headers_find(&node->run, &error), 0);
+	headers_close(&node->build.headers);
+	rewind(node->request.notes);
+	assert_int_equal(fflush(node->request.notes), 0);
+	assert_int_equal(fetch_find_headers(&node->build, &error), 0);
 }
 
 static void those_of_the_build_that_runs_are_taken_without_a_word(void **state)

@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/unit/support.h"
 
+#include "cli/node_build/node_build_internal.h"
 #include "common/fs.h"
-#include "entrypoint/node_build/host_package.h"
-#include "entrypoint/node_build/host_tree.h"
-#include "entrypoint/node_build/kit.h"
-#include "entrypoint/node_build/limits.h"
-#include "entrypoint/node_build/node_cache.h"
 
 #define KREL    "6.1.0-56-amd64"
 #define HEADERS "usr/src/linux-headers-" KREL
@@ -115,7 +111,7 @@ static void compiler(
 	char found[32];
 	char said[256];
 
-	assert_int_equal(kit_compiler(folder->fd, config, found, said, &error), 0);
+	assert_int_equal(node_build_compiler(folder->fd, config, found, said, &error), 0);
 	assert_string_equal(found, name);
 	if (*note)
 		assert_contains(said, note);
@@ -137,8 +133,8 @@ static void the_compiler_is_the_kernels_or_the_nearest(void **state)
 	compiler(folder, "CONFIG_GCC_VERSION=130300\n", "gcc-14", "made with gcc 13");
 	compiler(folder, "CONFIG_GCC_VERSION=110400\n", "gcc-12", "made with gcc 11");
 	assert_int_equal(
-		kit_compiler(folder->fd, "CONFIG_CC_IS_CLANG=y\nCONFIG_CLANG_VERSION=160006\n",
-			found, said, &error),
+		node_build_compiler(folder->fd,
+			"CONFIG_CC_IS_CLANG=y\nCONFIG_CLANG_VERSION=160006\n", found, said, &error),
 		-ENOENT);
 	assert_contains(error.text, "--compiler clang-16");
 }
@@ -147,16 +143,17 @@ static void an_image_without_a_kit_says_how_to_make_one(void **state)
 {
 	const struct folder *folder = *state;
 	struct error error = { "" };
-	struct kit kit;
+	const struct node_build_request request = { .root_fd = folder->fd };
+	struct node_build build = { .request = &request };
 
-	assert_false(kit_is_there(folder->fd, KIT_FOLDER));
-	assert_int_equal(kit_read(folder->fd, KIT_FOLDER, &kit, &error), -ENOENT);
+	assert_int_equal(node_build_read_kit(&build, &error), -ENOENT);
 	assert_contains(error.text, "--sources-image");
-	folder_write_text(folder, KIT_CONF, "id=abc\n");
-	folder_write_text(folder, "etc/slipway/image.conf", "version=535.261.03\n");
-	assert_int_equal(kit_read(folder->fd, KIT_FOLDER, &kit, &error), 0);
-	assert_string_equal(kit.id, "abc");
-	assert_string_equal(kit.version, "535.261.03");
+	folder_write_text(folder, NODE_KIT_FOLDER "/kit.conf", "id=abc\n");
+	folder_write_text(folder, "etc/slipway/image.conf", "version=535.261.03\nos=debian12\n");
+	assert_int_equal(node_build_read_kit(&build, &error), 0);
+	assert_string_equal(build.kit_id, "abc");
+	assert_string_equal(build.version, "535.261.03");
+	assert_string_equal(build.os, "debian12");
 }
 
 /* ---- the host's headers */
@@ -184,11 +181,11 @@ static void lay_out(const struct folder *folder)
 static void headers_are_found_with_all_that_they_name(void **state)
 {
 	const struct folder *folder = *state;
-	_cleanup_(host_tree_free) struct host_tree tree = { 0 };
+	_cleanup_(headers_close) struct headers tree = HEADERS_NONE;
 	struct error error = { "" };
 
 	lay_out(folder);
-	assert_int_equal(host_tree_find(folder->fd, KREL, &tree, &error), 0);
+	assert_int_equal(headers_open(folder->fd, KREL, &tree, &error), 0);
 	assert_string_equal(tree.build, HEADERS);
 	assert_string_equal(tree.source, "usr/src/linux-headers-common");
 	assert_true(strv_contains(&tree.folders, HEADERS));
@@ -205,7 +202,7 @@ static void expect_package(
 	char text[384];
 
 	folder_write_text(folder, "etc/os-release", os);
-	host_package_name(folder->fd, krel, text, sizeof(text));
+	headers_package(folder->fd, krel, text, sizeof(text));
 	assert_contains(text, words);
 }
 
@@ -214,7 +211,7 @@ static void the_package_with_the_headers_has_the_distributions_name(void **state
 	const struct folder *folder = *state;
 	char text[384];
 
-	host_package_name(folder->fd, KREL, text, sizeof(text));
+	headers_package(folder->fd, KREL, text, sizeof(text));
 	assert_contains(text, "linux-headers-" KREL "; RHEL");
 	expect_package(folder, "ID=debian\n", KREL, "linux-headers-" KREL " (apt-get");
 	expect_package(folder, "NAME=x\nID=linuxmint\nID_LIKE=\"ubuntu debian\"\n", KREL,
@@ -232,7 +229,7 @@ static void the_package_with_the_headers_has_the_distributions_name(void **state
 	assert_int_equal(unlinkat(folder->fd, "etc/os-release", 0), 0);
 	assert_int_equal(symlinkat("/usr/lib/os-release", folder->fd, "etc/os-release"), 0);
 	folder_write_text(folder, "usr/lib/os-release", "ID=ubuntu\n");
-	host_package_name(folder->fd, KREL, text, sizeof(text));
+	headers_package(folder->fd, KREL, text, sizeof(text));
 	assert_contains(text, "(apt-get");
 }
 
@@ -240,12 +237,12 @@ static void the_package_with_the_headers_has_the_distributions_name(void **state
 static void a_link_that_leads_out_of_what_is_mounted_is_told(void **state)
 {
 	const struct folder *folder = *state;
-	struct host_tree tree = { 0 };
+	struct headers tree = HEADERS_NONE;
 	struct error error = { "" };
 
 	folder_subfolder(folder, "lib/modules/" KREL);
 	assert_int_equal(symlinkat("/home/me/linux", folder->fd, "lib/modules/" KREL "/build"), 0);
-	assert_int_equal(host_tree_find(folder->fd, KREL, &tree, &error), -ENOENT);
+	assert_int_equal(headers_open(folder->fd, KREL, &tree, &error), -ENOENT);
 	assert_contains(error.text, "leads to /home/me/linux");
 	assert_contains(error.text, "not mounted into this container");
 }
@@ -254,7 +251,7 @@ static void a_link_that_leads_out_of_what_is_mounted_is_told(void **state)
 static void relative_links_and_a_usr_alone_serve_as_well(void **state)
 {
 	const struct folder *folder = *state;
-	_cleanup_(host_tree_free) struct host_tree tree = { 0 };
+	_cleanup_(headers_close) struct headers tree = HEADERS_NONE;
 	struct error error = { "" };
 
 	lay_out(folder);
@@ -263,42 +260,42 @@ static void relative_links_and_a_usr_alone_serve_as_well(void **state)
 	assert_int_equal(symlinkat("../../../../../../../usr/src/linux-headers-" KREL, folder->fd,
 				 "usr/lib/modules/" KREL "/build"),
 		0);
-	assert_int_equal(host_tree_find(folder->fd, KREL, &tree, &error), 0);
+	assert_int_equal(headers_open(folder->fd, KREL, &tree, &error), 0);
 	assert_string_equal(tree.build, HEADERS);
 }
 
 static void missing_or_wrong_headers_are_told(void **state)
 {
 	const struct folder *folder = *state;
-	struct host_tree tree = { 0 };
+	struct headers tree = HEADERS_NONE;
 	struct error error = { "" };
 
-	assert_int_equal(host_tree_find(folder->fd, KREL, &tree, &error), -ENOENT);
+	assert_int_equal(headers_open(folder->fd, KREL, &tree, &error), -ENOENT);
 	assert_contains(error.text, "linux-headers-" KREL);
 	lay_out(folder);
 	folder_write_text(folder, HEADERS "/include/generated/utsrelease.h",
 		"#define UTS_RELEASE \"6.1.0-55-amd64\"\n");
-	assert_int_equal(host_tree_find(folder->fd, KREL, &tree, &error), -EINVAL);
+	assert_int_equal(headers_open(folder->fd, KREL, &tree, &error), -EINVAL);
 	assert_contains(error.text, "of another kernel");
 	assert_int_equal(unlinkat(folder->fd, HEADERS "/Module.symvers", 0), 0);
-	assert_int_equal(host_tree_find(folder->fd, KREL, &tree, &error), -EINVAL);
+	assert_int_equal(headers_open(folder->fd, KREL, &tree, &error), -EINVAL);
 	assert_contains(error.text, "Module.symvers");
 }
 
 static void another_build_of_the_kernel_has_another_identity(void **state)
 {
 	const struct folder *folder = *state;
-	_cleanup_(host_tree_free) struct host_tree tree = { 0 };
+	_cleanup_(headers_close) struct headers tree = HEADERS_NONE;
 	_cleanup_strv_ struct strv before = { 0 };
 	_cleanup_strv_ struct strv after = { 0 };
 	char names[2][NAME_MAX];
 	struct error error = { "" };
 
 	lay_out(folder);
-	assert_int_equal(host_tree_find(folder->fd, KREL, &tree, &error), 0);
-	assert_int_equal(host_tree_identity(folder->fd, &tree, &before), 0);
+	assert_int_equal(headers_open(folder->fd, KREL, &tree, &error), 0);
+	headers_identity(&tree, &before);
 	folder_write_text(folder, HEADERS "/Module.symvers", "0x2\ta\tvmlinux\tEXPORT_SYMBOL\t\n");
-	assert_int_equal(host_tree_identity(folder->fd, &tree, &after), 0);
+	headers_identity(&tree, &after);
 	node_cache_name("x", &before, names[0]);
 	node_cache_name("x", &after, names[1]);
 	assert_string_not_equal(names[0], names[1]);
@@ -512,7 +509,7 @@ static void what_a_killed_build_left_is_swept(void **state)
 	assert_int_equal(node_cache_begin(&cache, killed, &killed_fd), 0);
 	assert_int_equal(node_cache_begin(&cache, running, &running_fd), 0);
 	assert_int_equal(close(killed_fd), 0);
-	node_cache_sweep(&cache);
+	node_cache_sweep(&cache, 0);
 	assert_false(fs_exists(cache.fd, killed));
 	assert_true(fs_exists(cache.fd, running));
 	assert_int_equal(close(running_fd), 0);

@@ -4,13 +4,13 @@
 
 #include <stdlib.h>
 
+#include "cli/node_build/node_build_internal.h"
 #include "common/fs.h"
-#include "entrypoint/node_build/fetch.h"
-#include "entrypoint/node_build/headers.h"
 
 #define KREL    "6.1.0-56-amd64"
 #define HEADERS "usr/src/linux-headers-" KREL
 #define CONF    FETCH_TOOL "/tool.conf"
+#define MIRRORS FETCH_TOOL "/mirrors.ini"
 
 /* ---- the tool */
 
@@ -22,6 +22,9 @@ static void an_image_without_a_tool_has_none(void **state)
 
 	assert_int_equal(fetch_tool_read(folder->fd, &tool, &error), -ENOENT);
 	folder_write_text(folder, CONF, "id=debian\n");
+	/* Nor does one without a mirror that a node may ask. */
+	assert_int_equal(fetch_tool_read(folder->fd, &tool, &error), -ENOENT);
+	folder_write_text(folder, MIRRORS, "[debian]\n");
 	assert_int_equal(fetch_tool_read(folder->fd, &tool, &error), -EINVAL);
 	assert_contains(error.text, "names no os");
 	folder_write_text(folder, CONF, "os=debian12\nid=debian\nversion_id=12\n");
@@ -58,7 +61,7 @@ static void command(const struct fetch_tool *tool, struct strv *argv, struct str
 {
 	strv_free(argv);
 	strv_free(environment);
-	assert_int_equal(fetch_command(tool, KREL, "/tmp/x", argv, environment), 0);
+	fetch_command(tool, KREL, "/tmp/x", argv, environment);
 }
 
 static void it_is_asked_for_one_tree_with_its_own_data(void **state)
@@ -71,9 +74,7 @@ static void it_is_asked_for_one_tree_with_its_own_data(void **state)
 	(void) state;
 	command(&tool, &argv, &environment);
 	line = strv_join(&argv, " ");
-	assert_string_equal(line,
-		"slipway --library-path /" FETCH_TOOL "/lib /" FETCH_TOOL
-		"/slipway resolve --kernel " KREL " --os debian12 --tree /tmp/x/output");
+	assert_string_equal(line, "resolve --kernel " KREL " --os debian12 --tree /tmp/x/output");
 	assert_true(strv_contains(&environment, "SLIPWAY_DATADIR=/" FETCH_TOOL "/data"));
 	assert_true(strv_contains(&environment, "SLIPWAY_MIRRORS=/" FETCH_TOOL "/mirrors.ini"));
 	assert_true(strv_contains(&environment, "SLIPWAY_CACHE=/tmp/x/work/cache"));
@@ -108,13 +109,6 @@ static void the_pods_proxies_and_authorities_are_its(void **state)
 
 /* ---- whose headers are taken */
 
-struct node {
-	struct role role;
-	struct worker worker;
-	struct action action;
-	struct node_run run;
-};
-
 /* Headers of KREL below @at, "" or a folder with a slash at its end. */
 static void put_headers(const struct folder *folder, const char *at)
 {
@@ -133,24 +127,29 @@ static void put_headers(const struct folder *folder, const char *at)
 	assert_int_equal(symlinkat("../../../" HEADERS, folder->fd, link), 0);
 }
 
+struct node {
+	struct node_build_request request;
+	struct node_build build;
+};
+
 static void open_node(const struct folder *folder, struct node *node)
 {
+	struct node_build *build = &node->build;
 	struct error error = { "" };
 	char path[128];
 
 	*node = (struct node){
-		.role = { .root_fd = folder->fd, .host_root = "/host", .krel = KREL },
-		.worker = { .fd = -1 },
-		.run = { .host_fd = -1, .tree_fd = -1, .cache = { .fd = -1 } },
+		.request = { .root_fd = folder->fd,
+			.krel = KREL,
+			.host = "/host",
+			.notes = stderr },
+		.build = NODE_BUILD_CLOSED,
 	};
-	node->action.role = &node->role;
-	node->action.worker = &node->worker;
-	node->run.action = &node->action;
-	node->run.role = &node->role;
+	build->request = &node->request;
 	folder_subfolder(folder, "host");
-	node->run.host_fd = openat(folder->fd, "host", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	build->host_fd = openat(folder->fd, "host", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	(void) snprintf(path, sizeof(path), "%s/cache", folder->path);
-	assert_int_equal(node_cache_open(path, NULL, &node->run.cache, &error), 0);
+	assert_int_equal(node_cache_open(path, NULL, &build->cache, &error), 0);
 }
 
 /* The folder below the root that they came from. */
@@ -161,13 +160,13 @@ static void expect_from(const struct folder *folder, const char *from, bool host
 	struct node node;
 
 	open_node(folder, &node);
-	node.role.options.host_headers = host_only;
-	assert_int_equal(headers_find(&node.run, &error), 0);
-	assert_string_equal(node.run.tree.build, HEADERS);
+	node.request.host_headers = host_only;
+	assert_int_equal(fetch_find_headers(&node.build, &error), 0);
+	assert_string_equal(node.build.headers.build, HEADERS);
 	assert_int_equal(fstatat(folder->fd, from, &wanted, 0), 0);
-	assert_int_equal(fstat(node.run.tree_fd, &found), 0);
+	assert_int_equal(fstat(node.build.headers.root_fd, &found), 0);
 	assert_int_equal(wanted.st_ino, found.st_ino);
-	node_run_done(&node.run);
+	node_build_close(&node.build);
 }
 
 static void expect_none(const struct folder *folder, bool host_only, const char *words)
@@ -176,11 +175,11 @@ static void expect_none(const struct folder *folder, bool host_only, const char 
 	struct node node;
 
 	open_node(folder, &node);
-	node.role.options.host_headers = host_only;
-	assert_int_equal(headers_find(&node.run, &error), -ENOENT);
+	node.request.host_headers = host_only;
+	assert_int_equal(fetch_find_headers(&node.build, &error), -ENOENT);
 	assert_contains(error.text, "the host has no headers of the kernel " KREL);
 	assert_contains(error.text, words);
-	node_run_done(&node.run);
+	node_build_close(&node.build);
 }
 
 /* What a fetch leaves. */
@@ -193,13 +192,13 @@ static void keep_headers(const struct folder *folder)
 	struct node node;
 
 	open_node(folder, &node);
-	assert_int_equal(node_cache_begin(&node.run.cache, name, &fd), 0);
+	assert_int_equal(node_cache_begin(&node.build.cache, name, &fd), 0);
 	assert_true(asprintf(&at, "cache/%s/output/", name) > 0);
 	put_headers(folder, at);
 	assert_int_equal(strv_push(&inputs, "krel=" KREL), 0);
 	assert_int_equal(
-		node_cache_keep(&node.run.cache, NODE_HEADERS, name, fd, KREL, &inputs), 0);
-	node_run_done(&node.run);
+		node_cache_keep(&node.build.cache, NODE_HEADERS, name, fd, KREL, &inputs), 0);
+	node_build_close(&node.build);
 }
 
 static void the_hosts_go_before_the_containers_and_those_before_what_was_fetched(void **state)
@@ -223,6 +222,7 @@ static void who_wants_the_hosts_alone_gets_no_others(void **state)
 	keep_headers(folder);
 	expect_none(folder, true, "an image that was built for this kernel");
 	folder_write_text(folder, CONF, "os=debian12\n");
+	folder_write_text(folder, MIRRORS, "[debian]\n");
 	expect_none(folder, true, "SLIPWAY_NODE_HEADERS=host");
 }
 
@@ -254,13 +254,13 @@ static void headers_of_the_host_that_are_no_good_are_not_passed_over(void **stat
 	put_headers(folder, "host/");
 	folder_write_text(folder, "host/" HEADERS "/include/generated/utsrelease.h", "\n");
 	open_node(folder, &node);
-	assert_int_equal(headers_find(&node.run, &error), -EINVAL);
-	node_run_done(&node.run);
+	assert_int_equal(fetch_find_headers(&node.build, &error), -EINVAL);
+	node_build_close(&node.build);
 }
 
 /* ---- what is kept */
 
-static void keep_empty(const struct node_cache *cache, enum node_shelf shelf, int number)
+static void keep_empty(const struct node_cache *cache, enum node_cache_kind kind, int number)
 {
 	const struct timespec times[2] = { { .tv_sec = 1000 + number },
 		{ .tv_sec = 1000 + number } };
@@ -271,9 +271,9 @@ static void keep_empty(const struct node_cache *cache, enum node_shelf shelf, in
 	(void) snprintf(name, sizeof(name), "%d", number);
 	assert_int_equal(strv_push(&inputs, "x"), 0);
 	assert_int_equal(node_cache_begin(cache, folder, &fd), 0);
-	assert_int_equal(node_cache_keep(cache, shelf, folder, fd, name, &inputs), 0);
+	assert_int_equal(node_cache_keep(cache, kind, folder, fd, name, &inputs), 0);
 	(void) snprintf(path, sizeof(path), "%s/%s/inputs",
-		shelf == NODE_HEADERS ? "headers" : "modules", name);
+		kind == NODE_HEADERS ? "headers" : "modules", name);
 	/* The last may be gone as the oldest: its time is now until here. */
 	assert_int_equal(utimensat(cache->fd, path, times, 0), 0);
 }
@@ -292,16 +292,16 @@ static void the_headers_of_few_kernels_stay_and_no_module_set_goes_for_them(void
 	struct node node;
 
 	open_node(folder, &node);
-	assert_false(fs_exists(node.run.cache.fd, "headers"));
+	assert_false(fs_exists(node.build.cache.fd, "headers"));
 	for (int i = 0; i < NODE_CACHE_HEADERS + 1; i++)
-		keep_empty(&node.run.cache, NODE_MODULES, i);
+		keep_empty(&node.build.cache, NODE_MODULES, i);
 	for (int i = 0; i < NODE_CACHE_HEADERS + 2; i++)
-		keep_empty(&node.run.cache, NODE_HEADERS, i);
-	assert_int_equal(count(&node.run.cache, "modules"), NODE_CACHE_HEADERS + 1);
-	assert_int_equal(count(&node.run.cache, "headers"), NODE_CACHE_HEADERS);
-	assert_false(fs_exists(node.run.cache.fd, "headers/1"));
-	assert_true(fs_exists(node.run.cache.fd, "headers/2"));
-	node_run_done(&node.run);
+		keep_empty(&node.build.cache, NODE_HEADERS, i);
+	assert_int_equal(count(&node.build.cache, "modules"), NODE_CACHE_HEADERS + 1);
+	assert_int_equal(count(&node.build.cache, "headers"), NODE_CACHE_HEADERS);
+	assert_false(fs_exists(node.build.cache.fd, "headers/1"));
+	assert_true(fs_exists(node.build.cache.fd, "headers/2"));
+	node_build_close(&node.build);
 }
 
 int main(void)
