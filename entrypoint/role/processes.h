@@ -1,12 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Processes of the node by their program, and who listens on a TCP port. Needs the host's process
- * ids (hostPID): without them only the container's own processes are seen. */
+/* Processes of the node. Needs the host's process ids (hostPID): without them only the container's
+ * own are seen. */
 #pragma once
 
+#include <dirent.h>
 #include <stdbool.h>
 #include <sys/types.h>
 
 #include "entrypoint/engine/pod.h"
+
+/* The folder of all processes, for processes_next(), and closedir(3); NULL with errno. */
+DIR *processes_open(int root_fd);
+/* The next process, its folder opened with O_PATH, which the caller closes; -1 at the end. */
+int processes_next(DIR *dir, pid_t *ret_pid);
+
+/*
+ * Has the process a descriptor for whose link text @is_it says so? The links are read, never opened
+ * or followed: that could block on a dead network file system. @target may be changed.
+ */
+typedef bool process_link_function(void *context, char *target);
+bool process_opens(int process_fd, process_link_function *is_it, void *context);
 
 /* As many of one program are told. */
 #define PROCESSES_MAX 8

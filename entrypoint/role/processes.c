@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "entrypoint/status/processes.h"
+#include "entrypoint/role/processes.h"
 
 #include <ctype.h>
 #include <fcntl.h>
@@ -13,7 +13,7 @@
 
 #define TCP_LISTEN 0x0a /* Linux include/net/tcp_states.h */
 
-static DIR *open_processes(int root_fd)
+DIR *processes_open(int root_fd)
 {
 	int fd = openat(root_fd, "proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
@@ -23,38 +23,72 @@ static DIR *open_processes(int root_fd)
 	return dir;
 }
 
-/* The next process of @dir, opened, or -1 at the end. */
-static int next_process(DIR *dir, struct process_seen *seen)
+int processes_next(DIR *dir, pid_t *ret_pid)
 {
 	const struct dirent *entry;
 
 	while ((entry = readdir(dir))) {
-		_cleanup_free_ char *command = NULL;
-		_cleanup_close_ int fd = -1;
+		int fd;
 
 		if (!isdigit((unsigned char) entry->d_name[0]))
 			continue;
 		fd = openat(dirfd(dir), entry->d_name, O_PATH | O_DIRECTORY | O_CLOEXEC);
-		if (fd < 0 || fs_read_line(fd, "comm", &command) < 0)
-			continue;
-		seen->pid = (pid_t) strtol(entry->d_name, NULL, 10);
-		(void) snprintf(seen->command, sizeof(seen->command), "%s", command);
-		return TAKE_FD(fd);
+		if (fd < 0)
+			continue; /* it has ended */
+		*ret_pid = (pid_t) strtol(entry->d_name, NULL, 10);
+		return fd;
 	}
 	return -1;
+}
+
+bool process_opens(int process_fd, process_link_function *is_it, void *context)
+{
+	int fd = openat(process_fd, "fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	_cleanup_closedir_ DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	const struct dirent *entry;
+
+	if (!dir) {
+		cleanup_close(&fd);
+		return false;
+	}
+	while ((entry = readdir(dir))) {
+		char target[PATH_MAX];
+		ssize_t length = readlinkat(dirfd(dir), entry->d_name, target, sizeof(target) - 1);
+
+		if (length < 0)
+			continue;
+		target[length] = '\0';
+		if (is_it(context, target))
+			return true;
+	}
+	return false;
+}
+
+/* Its name; false when it has ended meanwhile. */
+static bool read_process(int process_fd, pid_t pid, struct process_seen *ret)
+{
+	_cleanup_free_ char *command = NULL;
+
+	if (fs_read_line(process_fd, "comm", &command) < 0)
+		return false;
+	*ret = (struct process_seen){ .pid = pid };
+	(void) snprintf(ret->command, sizeof(ret->command), "%s", command);
+	return true;
 }
 
 size_t processes_of_program(
 	int root_fd, const char *name, struct process_seen *seen, size_t capacity)
 {
-	_cleanup_closedir_ DIR *dir = open_processes(root_fd);
+	_cleanup_closedir_ DIR *dir = processes_open(root_fd);
 	struct process_seen one;
 	size_t count = 0;
+	pid_t pid;
 	int fd;
 
-	while (dir && count < capacity && (fd = next_process(dir, &one)) >= 0) {
-		if (strncmp(one.command, name, sizeof(one.command) - 1) == 0) {
-			one.in_pod = pod_of_process(root_fd, one.pid, &one.pod);
+	while (dir && count < capacity && (fd = processes_next(dir, &pid)) >= 0) {
+		if (read_process(fd, pid, &one) &&
+			strncmp(one.command, name, sizeof(one.command) - 1) == 0) {
+			one.in_pod = pod_of_process(root_fd, pid, &one.pod);
 			seen[count++] = one;
 		}
 		cleanup_close(&fd);
@@ -118,46 +152,26 @@ static int find_listener(int root_fd, const char *table, unsigned port, unsigned
 	return 0;
 }
 
-static bool has_socket(int process_fd, unsigned long inode)
+static bool is_wanted(void *context, char *target)
 {
-	int fd = openat(process_fd, "fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	_cleanup_closedir_ DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-	const struct dirent *entry;
-	char wanted[64];
-
-	if (!dir) {
-		cleanup_close(&fd);
-		return false;
-	}
-	(void) snprintf(wanted, sizeof(wanted), "socket:[%lu]", inode);
-	while ((entry = readdir(dir))) {
-		char target[PATH_MAX];
-		ssize_t length = readlinkat(dirfd(dir), entry->d_name, target, sizeof(target) - 1);
-
-		target[length < 0 ? 0 : length] = '\0';
-		if (strcmp(target, wanted) == 0)
-			return true;
-	}
-	return false;
+	return strcmp(target, context) == 0;
 }
 
 static void find_owner(int root_fd, unsigned long inode, struct process_seen *ret_owner)
 {
-	_cleanup_closedir_ DIR *dir = open_processes(root_fd);
-	struct process_seen one;
+	_cleanup_closedir_ DIR *dir = processes_open(root_fd);
+	bool found = false;
+	char wanted[64];
+	pid_t pid;
 	int fd;
 
-	while (dir && (fd = next_process(dir, &one)) >= 0) {
-		bool found = has_socket(fd, inode);
-
-		if (found) {
-			one.in_pod = pod_of_process(root_fd, one.pid, &one.pod);
-			*ret_owner = one;
-		}
+	(void) snprintf(wanted, sizeof(wanted), "socket:[%lu]", inode);
+	while (dir && !found && (fd = processes_next(dir, &pid)) >= 0) {
+		found = process_opens(fd, is_wanted, wanted) && read_process(fd, pid, ret_owner);
 		cleanup_close(&fd);
-		if (found)
-			return;
 	}
+	if (found)
+		ret_owner->in_pod = pod_of_process(root_fd, pid, &ret_owner->pod);
 }
 
 int port_is_listening(int root_fd, unsigned port, struct process_seen *ret_owner)
