@@ -11,10 +11,12 @@ int cache_command(int argc, char **argv);
 int combine_command(int argc, char **argv);
 int explain_command(int argc, char **argv);
 int lint_command(int argc, char **argv);
+int node_build_command(int argc, char **argv);
 int probe_command(int argc, char **argv);
 int resolve_command(int argc, char **argv);
 int sign_command(int argc, char **argv);
 int verify_command(int argc, char **argv);
 
 extern const struct option_table build_options, bundle_options, cache_options, combine_options,
-	explain_options, lint_options, probe_options, resolve_options, sign_options, verify_options;
+	explain_options, lint_options, node_build_options, probe_options, resolve_options,
+	sign_options, verify_options;

@@ -31,6 +31,8 @@ static const struct {
 		"list, prune or verify downloads and finished steps" },
 	{ "probe", probe_command, &probe_options,
 		"collect on a node what a build for it has to know" },
+	{ "node-build", node_build_command, &node_build_options,
+		"compile a driver on the node, in an image that can" },
 };
 
 static void usage(FILE *file)

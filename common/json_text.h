@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Writing JSON strings (RFC 8259) for programs that write a few flat objects and link no JSON
- * library: slipway-init. The build side uses json-c.
+ * Writing JSON (RFC 8259) for programs that link no JSON library: slipway-init. The build side uses
+ * json-c.
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 
@@ -13,3 +14,21 @@ void json_text_string(FILE *file, const char *text);
 
 /* Bytes of the UTF-8 sequence that @text begins with; 0 when it is not a valid one. */
 size_t json_text_utf8_length(const char *text);
+
+/* One object or array, value by value; commas and quoting come by themselves. */
+struct json {
+	FILE *file;
+	bool comma; /* something stands before the next value */
+};
+
+/* @key is the member's name, or NULL for a value in an array and for the outermost one. */
+void json_write_open(struct json *json, const char *key, char bracket);
+void json_write_close(struct json *json, char bracket);
+void json_write_text(struct json *json, const char *key, const char *text);
+void json_write_number(struct json *json, const char *key, long long number);
+void json_write_boolean(struct json *json, const char *key, bool value);
+void json_write_null(struct json *json, const char *key);
+
+/* What may be unknown: null for a negative @number, for an empty or NULL @text. */
+void json_write_number_or_null(struct json *json, const char *key, long long number);
+void json_write_text_or_null(struct json *json, const char *key, const char *text);

@@ -53,15 +53,14 @@
 #define CONTRACT_DRIVER_STATE "run/nvidia/nvidia-driver.state"
 
 /* Environment of the GPU driver pod. */
-#define CONTRACT_ENV_DIGEST          "DRIVER_CONFIG_DIGEST"
-#define CONTRACT_ENV_GDS             "GDS_ENABLED"
-#define CONTRACT_ENV_GDRCOPY         "GDRCOPY_ENABLED"
-#define CONTRACT_ENV_RDMA            "GPU_DIRECT_RDMA_ENABLED"
-#define CONTRACT_ENV_TOOLKIT_MISSING "RHCOS_IMAGE_MISSING"
-#define CONTRACT_ENV_HOST_OFED       "USE_HOST_MOFED"
-#define CONTRACT_ENV_DRIVER_TYPE     "DRIVER_TYPE"
-#define CONTRACT_ENV_LICENSE_SERVER  "VGPU_LICENSE_SERVER_TYPE"
-#define CONTRACT_ENV_VGPU_UNCHECKED  "DISABLE_VGPU_VERSION_CHECK"
+#define CONTRACT_ENV_DIGEST         "DRIVER_CONFIG_DIGEST"
+#define CONTRACT_ENV_GDS            "GDS_ENABLED"
+#define CONTRACT_ENV_GDRCOPY        "GDRCOPY_ENABLED"
+#define CONTRACT_ENV_RDMA           "GPU_DIRECT_RDMA_ENABLED"
+#define CONTRACT_ENV_HOST_OFED      "USE_HOST_MOFED"
+#define CONTRACT_ENV_DRIVER_TYPE    "DRIVER_TYPE"
+#define CONTRACT_ENV_LICENSE_SERVER "VGPU_LICENSE_SERVER_TYPE"
+#define CONTRACT_ENV_VGPU_UNCHECKED "DISABLE_VGPU_VERSION_CHECK"
 /* What a vGPU guest is licensed with: where the operator mounts it. */
 #define CONTRACT_GRIDD_CONF    "drivers/gridd.conf"
 #define CONTRACT_LICENSE_TOKEN "drivers/ClientConfigToken"
@@ -94,7 +93,6 @@
 /* What the stock container does when they are not set. */
 #define CONTRACT_NIC_UDEV_RULES     "host/etc/udev/rules.d/77-mlnx-net-names.rules"
 #define CONTRACT_NIC_BLACKLIST_FILE "host/etc/modprobe.d/blacklist-ofed-modules.conf"
-#define CONTRACT_NIC_DTK_FOLDER     "mnt/shared-nvidia-nic-driver-toolkit"
 #define CONTRACT_NIC_BIND_SECONDS   4
 #define CONTRACT_NIC_STORAGE        "ib_iser ib_isert ib_srp ib_srpt nvme_rdma nvmet_rdma rpcrdma xprtrdma"
 #define CONTRACT_NIC_THIRD_PARTY                                                                   \
@@ -105,17 +103,6 @@
 	"mlx5_core:mlx5_ib:ib_umad:ib_uverbs:ib_ipoib:rdma_cm:rdma_ucm:ib_core:ib_cm"
 /* terminationGracePeriodSeconds of the DaemonSet, unless somebody gives another number. */
 #define CONTRACT_NIC_GRACE_MS (300 * 1000)
-
-/*
- * OpenShift: below DTK_OCP_NIC_SHARED_DIR, in a folder of the kernel's name (tag_kernel()), the
- * driver toolkit's container waits for the first and runs the second (network-operator
- * manifests/state-ofed-driver/0050_ofed-driver-ds.yaml). The others are the stock image's own; "."
- * and "-" of the driver's version become "_".
- */
-#define CONTRACT_DTK_START  "dtk_start_compile"
-#define CONTRACT_DTK_SCRIPT "dtk_nic_driver_build.sh"
-#define CONTRACT_DTK_ENV    "dtk.env"
-#define CONTRACT_DTK_DONE   "dtk_done_compile_"
 
 /* The peer-memory interface that nvidia-peermem needs from OFED. */
 #define CONTRACT_PEER_REGISTER "ib_register_peer_memory_client"

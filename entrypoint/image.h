@@ -7,7 +7,7 @@
 
 #define IMAGE_CONF "etc/slipway/image.conf"
 
-/* What an image carries that compiles on the node (node_build/kit.h). */
+/* What an image carries that compiles on the node (entrypoint/node_build/). */
 #define KIT_FOLDER "usr/lib/slipway/kit"
 #define KIT_CONF   KIT_FOLDER "/kit.conf"
 

@@ -30,7 +30,7 @@ static const char usage[] =
 	"  nvidia-gdrcopy-driver install         load gdrdrv once the driver is there\n"
 	"  nic-driver precompiled                load OFED in place of the inbox drivers, and so "
 	"on\n"
-	"  nic-driver sources|dtk-build          compile it on the node first, where the image lacks "
+	"  nic-driver sources                    compile it on the node first, where the image lacks "
 	"it\n"
 	"  nic-driver build [-m N] [-k KREL]     only that, and keep it on the node\n"
 	"  slipway-init gpu|nic|peermem|gds|gdrcopy   the same roles by their names\n"
@@ -88,19 +88,16 @@ static const struct verb verbs[] = {
 	{ "nvidia-driver", "build", build_main, TAKES_ARGUMENTS },
 	{ "nvidia-driver", "reload_nvidia_peermem", peermem_main, TAKES_NONE },
 	{ "nvidia-driver", "probe_nvidia_peermem", peermem_probe, IS_PROBE },
-	{ "ocp_dtk_entrypoint", "nv-ctr-run-with-dtk", dtk_driver_main, TAKES_ARGUMENTS },
-	{ "ocp_dtk_entrypoint", "dtk-build-driver", dtk_build_main, TAKES_ARGUMENTS },
+	{ "ocp_dtk_entrypoint", "nv-ctr-run-with-dtk", gpu_main, TAKES_ARGUMENTS },
 	{ "ocp_dtk_entrypoint", "nv-fs-ctr-run-with-dtk", gds_main, TAKES_NONE },
 	{ "ocp_dtk_entrypoint", "gdrcopy-ctr-run-with-dtk", gdrcopy_main, TAKES_NONE },
 	{ "nvidia-gds-driver", "install", gds_main, TAKES_NONE },
 	{ "nvidia-gdrcopy-driver", "install", gdrcopy_main, TAKES_NONE },
 	{ "nic-driver", "precompiled", nic_main, TAKES_NONE },
 	{ "nic-driver", "sources", nic_sources_main, TAKES_NONE },
-	{ "nic-driver", "dtk-build", nic_dtk_main, TAKES_ARGUMENTS },
 	{ "nic-driver", "build", nic_build_main, TAKES_ARGUMENTS },
 	{ "slipway-init", "gpu", gpu_main, TAKES_ARGUMENTS },
 	{ "slipway-init", "nic", nic_main, TAKES_ARGUMENTS },
-	{ "slipway-init", "dtk-build", nic_dtk_main, TAKES_ARGUMENTS },
 	{ "slipway-init", "peermem", peermem_main, TAKES_NONE },
 	{ "slipway-init", "gds", gds_main, TAKES_NONE },
 	{ "slipway-init", "gdrcopy", gdrcopy_main, TAKES_NONE },

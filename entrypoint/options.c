@@ -92,7 +92,6 @@ static const struct variable variables[] = {
 	{ .name = CONTRACT_ENV_SOURCES, .kind = BY_NIC },
 	{ .name = CONTRACT_ENV_STORAGE, .kind = BY_NIC },
 	{ .name = CONTRACT_ENV_THIRD_PARTY, .kind = BY_NIC },
-	{ .name = CONTRACT_ENV_TOOLKIT_MISSING, .kind = FLAG, .field = FIELD(toolkit_missing) },
 	{ .name = CONTRACT_ENV_UDEV_RULES, .kind = BY_NIC },
 	{ .name = CONTRACT_ENV_UNLOAD_STORAGE, .kind = BY_NIC },
 	{ .name = CONTRACT_ENV_UNLOAD_THIRD_PARTY, .kind = BY_NIC },

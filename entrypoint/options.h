@@ -21,12 +21,10 @@ struct options {
 	bool gdrcopy;               /* GDRCOPY_ENABLED */
 	bool vgpu;                  /* DRIVER_TYPE=vgpu */
 	const char *license_server; /* VGPU_LICENSE_SERVER_TYPE, or NULL */
-	bool vgpu_token;      /* VGPU_LICENSE_SERVER_TYPE is NLS, as it is unless said otherwise */
-	bool vgpu_unchecked;  /* DISABLE_VGPU_VERSION_CHECK */
-	bool toolkit_missing; /* RHCOS_IMAGE_MISSING: there is no driver toolkit of this node's
-				 release */
-	bool drm;             /* SLIPWAY_NVIDIA_DRM: load nvidia_drm too */
-	const char *digest;   /* DRIVER_CONFIG_DIGEST, or "" */
+	bool vgpu_token;     /* VGPU_LICENSE_SERVER_TYPE is NLS, as it is unless said otherwise */
+	bool vgpu_unchecked; /* DISABLE_VGPU_VERSION_CHECK */
+	bool drm;            /* SLIPWAY_NVIDIA_DRM: load nvidia_drm too */
+	const char *digest;  /* DRIVER_CONFIG_DIGEST, or "" */
 	const char *node_cache; /* SLIPWAY_NODE_CACHE: where a build on the node is kept, as a path
 				   of this container, or NULL */
 	bool host_headers;      /* SLIPWAY_NODE_HEADERS=host: headers are not fetched for a build

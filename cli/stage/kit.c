@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The kits: the build container with a driver's source and its recipes in it, as the image that a
- * driver image starts from which can compile on a node. entrypoint/node_build/kit.h reads it.
+ * driver image starts from which can compile on a node. cli/node_build/ reads it.
  */
 #include <fcntl.h>
 #include <string.h>

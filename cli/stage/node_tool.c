@@ -69,9 +69,14 @@ static bool is_native(const struct build *build)
 
 bool node_tool_applies(const struct build *build)
 {
+	return build->options.sources_image;
+}
+
+bool node_tool_fetches(const struct build *build)
+{
 	_cleanup_free_ char *mirrors = NULL;
 
-	if (!build->options.sources_image || !build->context.has_mirrors || !is_native(build))
+	if (!node_tool_applies(build) || !build->context.has_mirrors)
 		return false;
 	mirrors = mirrors_text(build);
 	return mirrors && *mirrors;
@@ -81,10 +86,15 @@ int node_tool_open(struct build *build, struct error *error)
 {
 	int r;
 
-	if (!build->options.sources_image)
+	if (!node_tool_applies(build))
 		return 0;
+	if (!is_native(build))
+		return error_set(error, -EINVAL,
+			"--sources-image: such an image compiles with this very program, which is of "
+			"another architecture than %s: build it on a machine of that one",
+			build->context.arch);
 	r = context_mirrors(&build->context, error);
-	if (r == 0 && !node_tool_applies(build))
+	if (r == 0 && !node_tool_fetches(build))
 		progress_note(&build->context.progress,
 			"no mirror that a node could ask is known (http or https, not of this very "
 			"machine, without a password or certificates of its own): where a node has no headers, the images will "
@@ -148,7 +158,7 @@ static int find_libraries(struct library *library, struct error *error)
 	(void) dl_iterate_phdr(add_library, library);
 	if (library->result == 0 && !strv_contains(&library->names, "loader"))
 		return error_set(error, -ENOENT,
-			"slipway's own loader is not found: an image with a tool to fetch headers "
+			"slipway's own loader is not found: an image that compiles "
 			"wants a program that is linked with shared libraries");
 	return library->result < 0
 		       ? error_set_errno(error, library->result, "slipway's own libraries")
@@ -213,7 +223,7 @@ int node_tool_add_inputs(const struct build *build, struct hash *hash, struct er
 	if (!node_tool_applies(build))
 		return 0;
 	mirrors = mirrors_text(build);
-	hash_add_text(hash, "node tool 1");
+	hash_add_text(hash, "node tool 2");
 	hash_add_text(hash, mirrors ? mirrors : "");
 	for (size_t i = 0; i < build->context.os.files.count; i++) {
 		catalogue_path(build, i, path);
@@ -299,7 +309,7 @@ static int put_data(const struct build *build, int root_fd, struct error *error)
 	/* By this folder the program knows its data. */
 	if (r == 0)
 		r = fs_mkdir_parents(root_fd, NODE_TOOL_FOLDER "/data/containers/recipes", 0755);
-	if (r == 0)
+	if (r == 0 && *mirrors)
 		r = fs_write_atomic(
 			root_fd, NODE_TOOL_FOLDER "/mirrors.ini", mirrors, strlen(mirrors), 0644);
 	if (r == 0)

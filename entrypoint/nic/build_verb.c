@@ -23,7 +23,17 @@ static int identify(struct action *action)
 
 static const struct step build_steps[] = {
 	{ .name = "identify-kernel", .perform = identify },
-	NIC_BUILD_STEPS,
+	{ .name = "build-on-node",
+		.wanted = nodebuild_wanted,
+		.kind = STEP_WORKER,
+		.perform = nodebuild_run,
+		.deadline_ms = NIC_BUILD_DEADLINE_MS,
+		.stoppable = true,
+		.undo_kind = STEP_WORKER,
+		.undo = nodebuild_clear,
+		.undo_deadline_ms = 60 * 1000,
+		.undo_share_ms = 3 * 1000 },
+	{ .name = "read-build", .wanted = nodebuild_unread, .perform = nodebuild_adopt },
 };
 
 static int read_inputs(struct role *role, struct error *error)

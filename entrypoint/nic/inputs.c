@@ -25,7 +25,6 @@
 static const char *const modes[] = {
 	[NIC_PRECOMPILED] = "precompiled",
 	[NIC_SOURCES] = "sources",
-	[NIC_DTK_BUILD] = "dtk-build",
 };
 
 const char *nic_mode_name(enum nic_mode mode)
@@ -46,8 +45,8 @@ static int read_mode(struct nic_inputs *inputs, char *const *arguments, struct e
 			inputs->mode = (enum nic_mode) i;
 			return 0;
 		}
-	return error_set(error, -EINVAL,
-		"nic-driver \"%.64s\": give precompiled, sources or dtk-build", arguments[0]);
+	return error_set(
+		error, -EINVAL, "nic-driver \"%.64s\": give precompiled or sources", arguments[0]);
 }
 
 static bool is_module_name(const char *name)
@@ -160,7 +159,6 @@ static int read_variables(struct nic_inputs *inputs, struct error *error)
 		{ CONTRACT_ENV_UNLOAD_THIRD_PARTY, &inputs->unload_third_party },
 		{ CONTRACT_ENV_IFNAMES, &inputs->ifnames_rule },
 		{ CONTRACT_ENV_NFSRDMA, &inputs->nfsrdma },
-		{ CONTRACT_ENV_DTK, &inputs->dtk },
 	};
 	const struct {
 		const char *name;
@@ -185,7 +183,6 @@ static int read_variables(struct nic_inputs *inputs, struct error *error)
 		{ CONTRACT_ENV_BLACKLIST_FILE, CONTRACT_NIC_BLACKLIST_FILE,
 			&inputs->blacklist_file },
 		{ CONTRACT_ENV_INVENTORY, "", &inputs->inventory },
-		{ CONTRACT_ENV_DTK_FOLDER, CONTRACT_NIC_DTK_FOLDER, &inputs->dtk_folder },
 	};
 	int r = 0;
 
@@ -230,7 +227,7 @@ void nic_inputs_free(struct nic_inputs *inputs)
 {
 	char *const strings[] = { inputs->ready_file, inputs->lock_file, inputs->drivers_mount,
 		inputs->sources, inputs->shown_sources, inputs->udev_rules, inputs->blacklist_file,
-		inputs->inventory, inputs->dtk_folder, inputs->journal_folder };
+		inputs->inventory, inputs->journal_folder };
 
 	strv_free(&inputs->storage);
 	strv_free(&inputs->third_party);
@@ -243,13 +240,14 @@ void nic_inputs_free(struct nic_inputs *inputs)
 
 /* ---- variables of the stock image that are accepted and change nothing here, each with its why */
 
-#define DTK_FILES "the driver toolkit is told by files of its own"
+#define NO_TOOLKIT "OpenShift's driver toolkit is not used: this container compiles by itself"
 
 static const struct ignored_env without_use[] = {
 	{ "no package of a distribution is installed at a start", NULL, { "UBUNTU_PRO_TOKEN" } },
 	{ "the image knows where its own sources are", NULL, { "NVIDIA_NIC_DRIVER_PATH" } },
-	{ DTK_FILES, NULL,
-		{ CONTRACT_ENV_DTK_VERSION, CONTRACT_ENV_DTK_START, CONTRACT_ENV_DTK_DONE } },
+	{ NO_TOOLKIT, NULL,
+		{ CONTRACT_ENV_DTK, CONTRACT_ENV_DTK_FOLDER, CONTRACT_ENV_DTK_VERSION,
+			CONTRACT_ENV_DTK_START, CONTRACT_ENV_DTK_DONE } },
 	{ "a build is kept under a key of all that went into it, for every kernel", NULL,
 		{ "USE_DKMS" } },
 	{ "every step is told as it is", NULL, { CONTRACT_ENV_DEBUG } },

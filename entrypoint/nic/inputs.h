@@ -15,7 +15,7 @@
 /* ENABLE_NFSRDMA: what the stock container loads then, which has both transports in one module. */
 #define NIC_NFSRDMA_MODULE "rpcrdma"
 
-enum nic_mode { NIC_PRECOMPILED, NIC_SOURCES, NIC_DTK_BUILD };
+enum nic_mode { NIC_PRECOMPILED, NIC_SOURCES };
 
 /* As the argument says it. */
 const char *nic_mode_name(enum nic_mode mode);
@@ -26,7 +26,6 @@ struct nic_inputs {
 	bool unload_third_party; /* UNLOAD_THIRD_PARTY_RDMA_MODULES */
 	bool ifnames_rule;       /* CREATE_IFNAMES_UDEV */
 	bool nfsrdma;            /* ENABLE_NFSRDMA */
-	bool dtk;                /* DTK_OCP_DRIVER_BUILD */
 	/* Names of modules, '_' for '-'. */
 	struct strv storage;     /* STORAGE_MODULES */
 	struct strv third_party; /* THIRD_PARTY_RDMA_MODULES */
@@ -41,7 +40,6 @@ struct nic_inputs {
 	char *udev_rules;     /* MLX_UDEV_RULES_FILE */
 	char *blacklist_file; /* OFED_BLACKLIST_MODULES_FILE */
 	char *inventory;      /* NVIDIA_NIC_DRIVERS_INVENTORY_PATH, or "" */
-	char *dtk_folder;     /* DTK_OCP_NIC_SHARED_DIR */
 	uint32_t bind_ms;     /* BIND_DELAY_SEC, an upper bound here */
 	/*
 	 * Where journals go that have to outlive a power loss: below the inventory, which is a
@@ -55,7 +53,7 @@ struct nic_inputs {
 
 /*
  * Reads the environment and the arguments after the program's name, NULL for none ("precompiled",
- * "sources", "dtk-build"). -EINVAL for a value that is none, naming it. Makes the journals' folder
+ * "sources"). -EINVAL for a value that is none, naming it. Makes the journals' folder
  * in an inventory that has none. nic_inputs_free() in any case.
  */
 int nic_inputs_read(

@@ -167,33 +167,8 @@ static const struct step nic_steps[] = {
 		.undo_deadline_ms = LOAD_DEADLINE_MS,
 		.undo_share_ms = SHARE_LATE_MS },
 	{ .name = "identify-kernel", .perform = role_identify },
-	{ .name = "prepare-toolkit",
-		.wanted = nic_toolkit_wanted,
-		.kind = STEP_WORKER,
-		.perform = nic_toolkit_prepare,
-		.deadline_ms = 300 * 1000,
-		.stoppable = true,
-		.undo_kind = STEP_WORKER,
-		.undo = nodebuild_clear,
-		.undo_deadline_ms = 60 * 1000,
-		.undo_share_ms = 3 * 1000 },
-	{ .name = "wait-toolkit",
-		.wanted = nic_toolkit_wanted,
-		.kind = STEP_WAIT,
-		.perform = nic_toolkit_wait,
-		.deadline_ms = NIC_TOOLKIT_DEADLINE_MS },
-	{ .name = "take-modules",
-		.wanted = nic_toolkit_wanted,
-		.kind = STEP_WORKER,
-		.perform = nic_toolkit_take,
-		.deadline_ms = 300 * 1000,
-		.stoppable = true,
-		.undo_kind = STEP_WORKER,
-		.undo = nodebuild_clear,
-		.undo_deadline_ms = 60 * 1000,
-		.undo_share_ms = 3 * 1000 },
 	{ .name = "build-on-node",
-		.wanted = nic_build_here,
+		.wanted = nodebuild_wanted,
 		.kind = STEP_WORKER,
 		.perform = nodebuild_run,
 		.deadline_ms = NIC_BUILD_DEADLINE_MS,
@@ -352,8 +327,6 @@ int nic_main(int root_fd, char *const *arguments, const struct role_hooks *hooks
 	};
 	int exit_code;
 
-	if (arguments && arguments[0] && strcmp(arguments[0], nic_mode_name(NIC_DTK_BUILD)) == 0)
-		return nic_dtk_main(root_fd, arguments + 1, hooks);
 	exit_code = role_run(&nic.role, nic_steps, ARRAY_SIZE(nic_steps));
 	if (nic.lock_fd >= 0)
 		lock_let_go(root_fd, nic.inputs.lock_file, nic.lock_fd);

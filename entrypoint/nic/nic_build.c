@@ -5,12 +5,13 @@
 
 #include "common/fs.h"
 #include "entrypoint/contract.h"
-#include "entrypoint/node_build/kit.h"
 
 /* Where an OFED has NFS/RDMA: a source without it cannot be asked for its module. */
 #define NFSRDMA_SOURCE KIT_FOLDER "/source/net/sunrpc/xprtrdma"
 
-int nic_build_settings(const struct nic_inputs *inputs, struct strv *settings, struct error *error)
+/* What the recipe is told (containers/recipes/ofed.sh), by the inputs. */
+static int list_settings(
+	const struct nic_inputs *inputs, struct strv *settings, struct error *error)
 {
 	const char *flags = getenv(CONTRACT_ENV_BUILD_FLAGS);
 	int r = 0;
@@ -41,10 +42,10 @@ int nic_build_read(struct nic_build *build, int root_fd, const struct nic_inputs
 	*ret_build = NULL;
 	if (inputs->mode != NIC_SOURCES)
 		return 0;
-	build->build = (struct nodebuild){ .recipe = "ofed", .role = "nic", .kit = KIT_FOLDER };
+	build->build = (struct nodebuild){ .recipe = "ofed" };
 	if (inputs->nfsrdma && fs_exists(root_fd, NFSRDMA_SOURCE))
 		build->build.needs = NIC_NFSRDMA_MODULE;
-	r = nic_build_settings(inputs, &build->build.settings, error);
+	r = list_settings(inputs, &build->build.settings, error);
 	if (r < 0)
 		return r;
 	r = find_cache(build, inputs);
@@ -53,11 +54,6 @@ int nic_build_read(struct nic_build *build, int root_fd, const struct nic_inputs
 	build->build.cache = build->cache;
 	*ret_build = &build->build;
 	return 0;
-}
-
-bool nic_build_here(const void *role)
-{
-	return nodebuild_wanted(role) && !nic_toolkit_wanted(role);
 }
 
 void nic_build_free(struct nic_build *build)

@@ -15,7 +15,7 @@
 #include "common/conf.h"
 #include "common/fs.h"
 #include "entrypoint/contract.h"
-#include "entrypoint/node_build/nodebuild.h"
+#include "entrypoint/node_build/node_build.h"
 #include "entrypoint/rdma/ofed.h"
 #include "entrypoint/rdma/peermem.h"
 #include "module/sysmodule.h"

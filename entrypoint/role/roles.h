@@ -22,17 +22,14 @@ struct role_hooks {
 typedef int role_main(int root_fd, char *const *arguments, const struct role_hooks *hooks);
 
 role_main gpu_main;         /* gpu/gpu.c: nvidia-driver init */
-role_main dtk_driver_main;  /* gpu/dtk.c: ocp_dtk_entrypoint nv-ctr-run-with-dtk */
-role_main dtk_build_main;   /* ocp_dtk_entrypoint dtk-build-driver */
 role_main gds_main;         /* gpu/sidecar.c: nvidia-gds-driver install */
 role_main gdrcopy_main;     /* nvidia-gdrcopy-driver install */
 role_main nic_main;         /* nic/nic.c: nic-driver precompiled */
 role_main nic_sources_main; /* nic-driver sources */
-role_main nic_dtk_main;     /* nic/toolkit.c: nic-driver dtk-build */
 role_main nic_build_main;   /* nic/build_verb.c: nic-driver build */
 role_main peermem_main;     /* rdma/follow.c: nvidia-driver reload_nvidia_peermem */
 role_main peermem_probe;    /* nvidia-driver probe_nvidia_peermem; returns at once */
-role_main build_main;       /* node_build/build_main.c: nvidia-driver build */
+role_main build_main;       /* node_build/node_build.c: nvidia-driver build */
 
 #define GPU_STATE_FOLDER "run/nvidia/slipway"
 #define NIC_STATE_FOLDER "run/mellanox/drivers/slipway"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "entrypoint/role/users.h"
 
-#include <ctype.h>
 #include <fcntl.h>
 #include <fnmatch.h>
 #include <limits.h>
@@ -10,6 +9,7 @@
 #include <string.h>
 
 #include "common/fs.h"
+#include "entrypoint/role/processes.h"
 
 /* A mapped device is a line of /proc/<pid>/maps; no process has more text of it than this. */
 #define MAPS_LIMIT (16UL * 1024 * 1024)
@@ -44,31 +44,23 @@ static bool take(char *path, const struct strv *patterns, struct user *user)
 	return true;
 }
 
-/*
- * The link text of a descriptor is read, never opened or followed: that could block on a dead
- * network file system.
- */
+struct wanted {
+	const struct strv *patterns;
+	struct user *user;
+};
+
+static bool take_link(void *context, char *target)
+{
+	const struct wanted *wanted = context;
+
+	return take(target, wanted->patterns, wanted->user);
+}
+
 static bool opens_device(int process_fd, const struct strv *patterns, struct user *user)
 {
-	int fd = openat(process_fd, "fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	_cleanup_closedir_ DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-	const struct dirent *entry;
+	struct wanted wanted = { patterns, user };
 
-	if (!dir) {
-		cleanup_close(&fd);
-		return false;
-	}
-	while ((entry = readdir(dir))) {
-		char target[PATH_MAX];
-		ssize_t length = readlinkat(dirfd(dir), entry->d_name, target, sizeof(target) - 1);
-
-		if (length < 0)
-			continue;
-		target[length] = '\0';
-		if (take(target, patterns, user))
-			return true;
-	}
-	return false;
+	return process_opens(process_fd, take_link, &wanted);
 }
 
 /* A mapping keeps the device in use after its descriptor was closed. */
@@ -90,46 +82,28 @@ static bool maps_device(int process_fd, const struct strv *patterns, struct user
 
 typedef bool uses_function(int process_fd, const struct strv *patterns, struct user *user);
 
-static bool examine(int root_fd, int proc_fd, const char *name, uses_function *uses,
-	const struct strv *patterns, struct user *user)
-{
-	_cleanup_close_ int process_fd = openat(proc_fd, name, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	_cleanup_free_ char *command = NULL;
-
-	*user = (struct user){ .pid = (pid_t) strtol(name, NULL, 10) };
-	if (process_fd < 0 || !uses(process_fd, patterns, user))
-		return false;
-	if (fs_read_line(process_fd, "comm", &command) == 0)
-		(void) snprintf(user->command, sizeof(user->command), "%s", command);
-	else
-		(void) snprintf(user->command, sizeof(user->command), "?");
-	user->in_pod = pod_of_process(root_fd, user->pid, &user->pod);
-	return true;
-}
-
 static int find_users(int root_fd, uses_function *uses, const struct strv *patterns,
 	struct user *users, size_t capacity)
 {
-	int fd = openat(root_fd, "proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	_cleanup_closedir_ DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-	const struct dirent *entry;
+	_cleanup_closedir_ DIR *dir = processes_open(root_fd);
+	struct user user = { .pid = 0 };
 	size_t count = 0;
+	int fd;
 
-	if (!dir) {
-		int r = -errno;
+	if (!dir)
+		return -errno;
+	while ((fd = processes_next(dir, &user.pid)) >= 0) {
+		_cleanup_close_ int process_fd = fd;
+		_cleanup_free_ char *command = NULL;
 
-		cleanup_close(&fd);
-		return r;
-	}
-	while ((entry = readdir(dir))) {
-		struct user user;
-
-		if (!isdigit((unsigned char) entry->d_name[0]) ||
-			!examine(root_fd, dirfd(dir), entry->d_name, uses, patterns, &user))
+		if (!uses(process_fd, patterns, &user))
 			continue;
-		if (count < capacity)
-			users[count] = user;
-		count++;
+		if (count++ >= capacity)
+			continue;
+		(void) snprintf(user.command, sizeof(user.command), "%s",
+			fs_read_line(process_fd, "comm", &command) == 0 ? command : "?");
+		user.in_pod = pod_of_process(root_fd, user.pid, &user.pod);
+		users[count - 1] = user;
 	}
 	return (int) count;
 }

@@ -1,4 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "entrypoint/status/status_internal.h"
+
+#include <string.h>
+
+#include "common/fs.h"
+#include "entrypoint/gpu/fabric.h"
+#include "entrypoint/gpu/procfs.h"
+
+/* ---- NVLink */
+
 /*
  * NVLink's fabric: the switches, what the driver made of them, whether NVLink is switched off,
  * whether somebody manages it, and what the GPUs say of it (nvml.h). Where the switches
@@ -6,15 +16,6 @@
  * Sources: open-gpu-kernel-modules
  * kernel-open/nvidia/{linux_nvswitch.c,nvlink_linux.c}.
  */
-#include <string.h>
-
-#include "common/fs.h"
-#include "entrypoint/gpu/fabric.h"
-#include "entrypoint/status/driver_version.h"
-#include "entrypoint/status/nvml.h"
-#include "entrypoint/status/part.h"
-#include "entrypoint/status/processes.h"
-#include "entrypoint/gpu/procfs.h"
 
 #define SWITCH_DEVICES        "proc/driver/nvidia-nvswitch/devices"
 #define MANAGEMENT_CAPABILITY "proc/driver/nvidia-nvlink/capabilities/fabric-mgmt"
@@ -43,7 +44,7 @@ struct facts {
 	struct nvml_gpu gpus[NVML_GPUS];
 };
 
-static void look(int root_fd, struct facts *facts)
+static void look_at_fabric(int root_fd, struct facts *facts)
 {
 	_cleanup_strv_ struct strv devices = { 0 };
 	struct driver_version version;
@@ -101,43 +102,43 @@ static const char *const kind_names[] = {
 
 static void print_gpus_json(struct json *json, const struct facts *facts)
 {
-	json_open(json, "gpus", '[');
+	json_write_open(json, "gpus", '[');
 	for (int i = 0; i < facts->gpu_count; i++) {
 		const struct nvml_gpu *gpu = &facts->gpus[i];
 
-		json_open(json, NULL, '{');
-		json_text_or_null(json, "uuid", gpu->uuid);
-		json_text_or_null(
+		json_write_open(json, NULL, '{');
+		json_write_text_or_null(json, "uuid", gpu->uuid);
+		json_write_text_or_null(
 			json, "state", *gpu->error ? "" : nvml_fabric_state_name(gpu->state));
-		json_number(json, "status", gpu->status);
-		json_number(json, "clique", gpu->clique);
-		json_text_or_null(json, "cluster", gpu->cluster);
-		json_text_or_null(json, "error", gpu->error);
-		json_close(json, '}');
+		json_write_number(json, "status", gpu->status);
+		json_write_number(json, "clique", gpu->clique);
+		json_write_text_or_null(json, "cluster", gpu->cluster);
+		json_write_text_or_null(json, "error", gpu->error);
+		json_write_close(json, '}');
 	}
-	json_close(json, ']');
-	json_text_or_null(json, "gpus_unknown", facts->gpu_count < 0 ? facts->unasked : "");
+	json_write_close(json, ']');
+	json_write_text_or_null(json, "gpus_unknown", facts->gpu_count < 0 ? facts->unasked : "");
 }
 
-static void print_json(struct json *json, const struct facts *facts)
+static void print_fabric_json(struct json *json, const struct facts *facts)
 {
-	json_open(json, "fabric", '{');
-	json_text(json, "kind", kind_names[facts->fabric.kind]);
-	json_text(json, "management", management_names[management_of(facts)]);
-	json_number(json, "switches", facts->fabric.switches);
-	json_number(json, "switches_driven", (long long) facts->driven);
+	json_write_open(json, "fabric", '{');
+	json_write_text(json, "kind", kind_names[facts->fabric.kind]);
+	json_write_text(json, "management", management_names[management_of(facts)]);
+	json_write_number(json, "switches", facts->fabric.switches);
+	json_write_number(json, "switches_driven", (long long) facts->driven);
 	if (facts->nvlink_disabled < 0)
-		json_null(json, "nvlink_disabled");
+		json_write_null(json, "nvlink_disabled");
 	else
-		json_bool(json, "nvlink_disabled", facts->nvlink_disabled > 0);
-	json_number_or_null(json, "management_minor", facts->management_minor);
-	json_number_or_null(
+		json_write_boolean(json, "nvlink_disabled", facts->nvlink_disabled > 0);
+	json_write_number_or_null(json, "management_minor", facts->management_minor);
+	json_write_number_or_null(
 		json, "fabric_manager_pid", facts->manager.pid ? facts->manager.pid : -1);
-	json_bool(json, "fabric_manager_socket", facts->socket);
-	json_number_or_null(json, "subnet_manager_pid",
+	json_write_boolean(json, "fabric_manager_socket", facts->socket);
+	json_write_number_or_null(json, "subnet_manager_pid",
 		facts->subnet_manager.pid ? facts->subnet_manager.pid : -1);
 	print_gpus_json(json, facts);
-	json_close(json, '}');
+	json_write_close(json, '}');
 }
 
 static void print_gpu(const struct nvml_gpu *gpu)
@@ -162,7 +163,7 @@ static void print_gpus(const struct facts *facts)
 		print_gpu(&facts->gpus[i]);
 }
 
-static void print(const struct facts *facts)
+static void print_fabric(const struct facts *facts)
 {
 	(void) printf("fabric   %s", management_words[management_of(facts)]);
 	if (facts->fabric.kind == FABRIC_NVSWITCH)
@@ -184,9 +185,216 @@ void status_fabric(int root_fd, struct json *json)
 {
 	struct facts facts = { .driver_loaded = false };
 
-	look(root_fd, &facts);
+	look_at_fabric(root_fd, &facts);
 	if (json)
-		print_json(json, &facts);
+		print_fabric_json(json, &facts);
 	else
-		print(&facts);
+		print_fabric(&facts);
+}
+
+/* ---- IMEX */
+
+/*
+ * What the DRA driver for GPUs asks of a node before it makes a ComputeDomain: the IMEX channels'
+ * device major, as many channels as it counts on, and no other nvidia-imex beside the one that it
+ * runs itself. Sources: k8s-dra-driver-gpu cmd/compute-domain-kubelet-plugin/nvlib.go,
+ * cmd/compute-domain-daemon; open-gpu-kernel-modules nv-caps-imex.c.
+ */
+
+#define IMEX_PROGRAM  "nvidia-imex"
+#define CHANNEL_NODES "dev/nvidia-caps-imex-channels"
+#define MANAGEMENT    PROCFS_NVIDIA "/capabilities/fabric-imex-mgmt"
+
+/* As the DRA driver has it, whatever the driver was told. */
+#define CHANNELS_EXPECTED 2048
+
+static const unsigned imex_ports[] = { 50000, 50005 }; /* of the daemons, and of its commands */
+
+struct imex {
+	bool driver_loaded;
+	int channels_major, caps_major; /* -1: not in /proc/devices */
+	long channel_count;             /* NVreg_ImexChannelCount, -1: not told */
+	long create_channel0;           /* NVreg_CreateImexChannel0, likewise */
+	long management_minor;          /* /dev/nvidia-caps/nvidia-cap<minor>, likewise */
+	size_t channel_nodes;           /* in /dev here */
+	struct process_seen daemons[PROCESSES_MAX];
+	size_t daemon_count;
+	struct {
+		int listening; /* 1, 0, or -1: cannot be seen */
+		struct process_seen owner;
+	} ports[ARRAY_SIZE(imex_ports)];
+	struct strv findings; /* what stands in the way */
+};
+
+static void look_at_imex(int root_fd, struct imex *imex)
+{
+	_cleanup_strv_ struct strv nodes = { 0 };
+	struct driver_version version;
+
+	driver_version(root_fd, &version);
+	imex->driver_loaded = version.loaded;
+	imex->channels_major = procfs_major(root_fd, "nvidia-caps-imex-channels");
+	imex->caps_major = procfs_major(root_fd, "nvidia-caps");
+	imex->channel_count = procfs_nvidia_parameter(root_fd, "ImexChannelCount");
+	imex->create_channel0 = procfs_nvidia_parameter(root_fd, "CreateImexChannel0");
+	imex->management_minor = procfs_capability_minor(root_fd, MANAGEMENT);
+	if (fs_list(root_fd, CHANNEL_NODES, &nodes) == 0)
+		imex->channel_nodes = nodes.count;
+	imex->daemon_count = processes_of_program(
+		root_fd, IMEX_PROGRAM, imex->daemons, ARRAY_SIZE(imex->daemons));
+	for (size_t i = 0; i < ARRAY_SIZE(imex_ports); i++)
+		imex->ports[i].listening =
+			port_is_listening(root_fd, imex_ports[i], &imex->ports[i].owner);
+}
+
+static int judge_channels(struct imex *imex)
+{
+	int r = 0;
+
+	if (imex->channels_major < 0)
+		r = strv_push(&imex->findings,
+			imex->channel_count == 0
+				? "NVreg_ImexChannelCount=0 leaves no IMEX channel: take the "
+				  "parameter away"
+				: "/proc/devices has no nvidia-caps-imex-channels: this driver is "
+				  "too old for IMEX channels");
+	else if (imex->channel_count >= 0 && imex->channel_count != CHANNELS_EXPECTED)
+		r = strv_pushf(&imex->findings,
+			"NVreg_ImexChannelCount=%ld: the DRA driver counts on %d",
+			imex->channel_count, CHANNELS_EXPECTED);
+	if (r == 0 && imex->create_channel0 > 0)
+		r = strv_push(&imex->findings,
+			"NVreg_CreateImexChannel0=1 gives channel 0 to everyone on the node: the "
+			"DRA driver makes the nodes itself");
+	return r;
+}
+
+/* The one that a ComputeDomain runs is in a pod. */
+static int judge_daemons(struct imex *imex)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < imex->daemon_count; i++)
+		if (!imex->daemons[i].in_pod)
+			r = strv_pushf(&imex->findings,
+				"process %d is an " IMEX_PROGRAM
+				" of the host: it keeps ComputeDomains from theirs; stop and "
+				"disable that service",
+				(int) imex->daemons[i].pid);
+	return r;
+}
+
+static int judge_ports(struct imex *imex)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(imex_ports); i++) {
+		const struct process_seen *owner = &imex->ports[i].owner;
+
+		if (imex->ports[i].listening != 1 || strcmp(owner->command, IMEX_PROGRAM) == 0)
+			continue;
+		if (owner->pid)
+			r = strv_pushf(&imex->findings,
+				"TCP port %u, which " IMEX_PROGRAM " needs, is taken by process "
+				"%d (%s)",
+				imex_ports[i], (int) owner->pid, owner->command);
+		else
+			r = strv_pushf(&imex->findings,
+				"TCP port %u, which " IMEX_PROGRAM " needs, is taken",
+				imex_ports[i]);
+	}
+	return r;
+}
+
+/* Without memory a finding is lost, and so will be what comes after. */
+static void judge(struct imex *imex)
+{
+	int r = imex->driver_loaded ? judge_channels(imex) : 0;
+
+	if (r == 0)
+		r = judge_daemons(imex);
+	if (r == 0)
+		(void) judge_ports(imex);
+}
+
+static void print_ports_json(struct json *json, const struct imex *imex)
+{
+	json_write_open(json, "ports", '[');
+	for (size_t i = 0; i < ARRAY_SIZE(imex_ports); i++) {
+		json_write_open(json, NULL, '{');
+		json_write_number(json, "port", imex_ports[i]);
+		if (imex->ports[i].listening < 0)
+			json_write_null(json, "listening");
+		else
+			json_write_boolean(json, "listening", imex->ports[i].listening);
+		json_write_number_or_null(
+			json, "pid", imex->ports[i].owner.pid ? imex->ports[i].owner.pid : -1);
+		json_write_text_or_null(json, "command", imex->ports[i].owner.command);
+		json_write_close(json, '}');
+	}
+	json_write_close(json, ']');
+}
+
+static void print_imex_json(struct json *json, const struct imex *imex)
+{
+	json_write_open(json, "imex", '{');
+	json_write_number_or_null(json, "channels_major", imex->channels_major);
+	json_write_number_or_null(json, "caps_major", imex->caps_major);
+	json_write_number_or_null(json, "channel_count", imex->channel_count);
+	json_write_number_or_null(json, "create_channel0", imex->create_channel0);
+	json_write_number(json, "channel_nodes", (long long) imex->channel_nodes);
+	json_write_number_or_null(json, "management_minor", imex->management_minor);
+	json_write_open(json, "daemons", '[');
+	for (size_t i = 0; i < imex->daemon_count; i++) {
+		json_write_open(json, NULL, '{');
+		json_write_number(json, "pid", imex->daemons[i].pid);
+		json_write_boolean(json, "in_pod", imex->daemons[i].in_pod);
+		json_write_close(json, '}');
+	}
+	json_write_close(json, ']');
+	print_ports_json(json, imex);
+	json_write_open(json, "findings", '[');
+	for (size_t i = 0; i < imex->findings.count; i++)
+		json_write_text(json, NULL, imex->findings.items[i]);
+	json_write_close(json, ']');
+	json_write_close(json, '}');
+}
+
+static void print_daemon(const struct process_seen *daemon)
+{
+	char text[POD_TEXT_SIZE] = "the host's";
+
+	if (daemon->in_pod)
+		pod_text(&daemon->pod, text);
+	(void) printf(STATUS_INDENT IMEX_PROGRAM ": process %d, %s\n", (int) daemon->pid, text);
+}
+
+static void print_imex(const struct imex *imex)
+{
+	if (!imex->driver_loaded)
+		(void) printf("imex     no driver is loaded");
+	else if (imex->channels_major < 0)
+		(void) printf("imex     no channels");
+	else
+		(void) printf("imex     %ld channels (device major %d), %zu with a node here",
+			imex->channel_count, imex->channels_major, imex->channel_nodes);
+	(void) printf("; %zu " IMEX_PROGRAM " %s\n", imex->daemon_count,
+		imex->daemon_count == 1 ? "runs" : "run");
+	for (size_t i = 0; i < imex->daemon_count; i++)
+		print_daemon(&imex->daemons[i]);
+	for (size_t i = 0; i < imex->findings.count; i++)
+		(void) printf(STATUS_INDENT "! %s\n", imex->findings.items[i]);
+}
+
+void status_imex(int root_fd, struct json *json)
+{
+	struct imex imex = { .driver_loaded = false };
+
+	look_at_imex(root_fd, &imex);
+	judge(&imex);
+	if (json)
+		print_imex_json(json, &imex);
+	else
+		print_imex(&imex);
+	strv_free(&imex.findings);
 }

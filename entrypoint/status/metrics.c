@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "entrypoint/status/metrics.h"
 
+#include <stdarg.h>
 #include <string.h>
 #include <time.h>
 
 #include "common/clock.h"
 #include "common/fs.h"
 #include "entrypoint/nic/report.h"
-#include "entrypoint/status/daemon_line.h"
-#include "entrypoint/status/driver_version.h"
+#include "entrypoint/status/status_internal.h"
 #include "module/sysmodule.h"
 
 /* Prometheus text exposition format 0.0.4: backslash, quote and line feed are escaped. */
@@ -31,7 +31,21 @@ static void head(FILE *file, const char *name, const char *type, const char *hel
 	(void) fprintf(file, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
 }
 
-/* Seconds since 1970; CLOCK_MONOTONIC is what the journal counts in. */
+/* A metric with one sample; @format: its labels and value. */
+static void _printf_(5, 6) put(
+	FILE *file, const char *name, const char *type, const char *help, const char *format, ...)
+{
+	va_list arguments;
+
+	head(file, name, type, help);
+	(void) fputs(name, file);
+	va_start(arguments, format);
+	(void) vfprintf(file, format, arguments);
+	va_end(arguments);
+	(void) fputc('\n', file);
+}
+
+/* Seconds since 1970; CLOCK_MONOTONIC is what the events count in. */
 static double start_time(const struct log *log)
 {
 	struct timespec now;
@@ -43,52 +57,38 @@ static double start_time(const struct log *log)
 
 static void print_role(FILE *file, const struct log *log)
 {
-	head(file, "slipway_role_ready", "gauge", "Whether the role serves.");
-	(void) fprintf(file, "slipway_role_ready{role=\"%s\"} %d\n", log->role,
-		strcmp(log->state, "ready") == 0);
+	put(file, "slipway_role_ready", "gauge", "Whether the role serves.", "{role=\"%s\"} %d",
+		log->role, strcmp(log->state, "ready") == 0);
 	head(file, "slipway_role_info", "gauge", "State and reason code of the role.");
 	(void) fputs("slipway_role_info{", file);
 	print_label(file, "role", log->role, false);
 	print_label(file, "state", log->state, false);
 	print_label(file, "reason", reason_entry(log->reason)->code, true);
 	(void) fputs("} 1\n", file);
-	head(file, "slipway_role_start_time_seconds", "gauge",
-		"When the role's process started, since 1970.");
-	(void) fprintf(file, "slipway_role_start_time_seconds{role=\"%s\"} %.0f\n", log->role,
+	put(file, "slipway_role_start_time_seconds", "gauge",
+		"When the role's process started, since 1970.", "{role=\"%s\"} %.0f", log->role,
 		start_time(log));
-}
-
-static void print_phases(FILE *file, const struct log *log)
-{
-	if (log->ready_us) {
-		head(file, "slipway_role_start_duration_seconds", "gauge",
-			"From the process's start to ready.");
-		(void) fprintf(file, "slipway_role_start_duration_seconds{role=\"%s\"} %.6f\n",
-			log->role, (double) log->ready_us / 1e6);
-	}
-	if (!log->phase_count)
-		return;
-	head(file, "slipway_phase_duration_seconds", "gauge", "How long a step of the start took.");
+	if (log->ready_us)
+		put(file, "slipway_role_start_duration_seconds", "gauge",
+			"From the process's start to ready.", "{role=\"%s\"} %.6f", log->role,
+			(double) log->ready_us / 1e6);
+	if (log->phase_count)
+		head(file, "slipway_phase_duration_seconds", "gauge",
+			"How long a step of the start took.");
 	for (size_t i = 0; i < log->phase_count; i++) {
 		(void) fputs("slipway_phase_duration_seconds{", file);
 		print_label(file, "role", log->role, false);
 		print_label(file, "step", log->phases[i].step, true);
 		(void) fprintf(file, "} %.6f\n", (double) log->phases[i].us / 1e6);
 	}
-}
-
-static void print_peermem(FILE *file, const struct log *log)
-{
 	if (!log->peermem_loads)
 		return;
-	head(file, "slipway_peermem_loads_total", "counter",
-		"How often nvidia-peermem was loaded after OFED came.");
-	(void) fprintf(file, "slipway_peermem_loads_total{role=\"%s\"} %u\n", log->role,
-		log->peermem_loads);
-	head(file, "slipway_peermem_load_duration_seconds", "gauge",
-		"From OFED being there to nvidia-peermem being live, the last time.");
-	(void) fprintf(file, "slipway_peermem_load_duration_seconds{role=\"%s\"} %.6f\n", log->role,
-		(double) log->peermem_us / 1e6);
+	put(file, "slipway_peermem_loads_total", "counter",
+		"How often nvidia-peermem was loaded after OFED came.", "{role=\"%s\"} %u",
+		log->role, log->peermem_loads);
+	put(file, "slipway_peermem_load_duration_seconds", "gauge",
+		"From OFED being there to nvidia-peermem being live, the last time.",
+		"{role=\"%s\"} %.6f", log->role, (double) log->peermem_us / 1e6);
 }
 
 static void print_driver(FILE *file, const struct log *log)
@@ -96,15 +96,14 @@ static void print_driver(FILE *file, const struct log *log)
 	struct driver_version version;
 
 	driver_version(log->root_fd, &version);
-	head(file, "slipway_driver_loaded", "gauge", "Whether the module nvidia is live.");
-	(void) fprintf(file, "slipway_driver_loaded %d\n", version.loaded);
+	put(file, "slipway_driver_loaded", "gauge", "Whether the module nvidia is live.", " %d",
+		version.loaded);
 	head(file, "slipway_driver_info", "gauge", "The NVIDIA driver that is loaded.");
 	(void) fputs("slipway_driver_info{", file);
 	print_label(file, "version", version.text, false);
 	print_label(file, "open", version.open ? "true" : "false", true);
 	(void) fprintf(file, "} %d\n", version.loaded);
-	head(file, "slipway_peermem_loaded", "gauge", "Whether nvidia_peermem is live.");
-	(void) fprintf(file, "slipway_peermem_loaded %d\n",
+	put(file, "slipway_peermem_loaded", "gauge", "Whether nvidia_peermem is live.", " %d",
 		sysmodule_is_live(log->root_fd, "nvidia_peermem"));
 }
 
@@ -134,12 +133,6 @@ static void print_daemons(FILE *file, const struct log *log)
 		print_daemon(file, "slipway_daemon_restarts_total", daemon.name, daemon.restarts);
 }
 
-static void print_count(FILE *file, const char *name, const char *help, const struct strv *list)
-{
-	head(file, name, "gauge", help);
-	(void) fprintf(file, "%s %zu\n", name, list->count);
-}
-
 /* What the role says of itself while it serves. */
 static void print_nic(FILE *file, const struct log *log)
 {
@@ -152,14 +145,15 @@ static void print_nic(FILE *file, const struct log *log)
 	print_label(file, "mode", report.mode, false);
 	print_label(file, "swap", report.swap, true);
 	(void) fputs("} 1\n", file);
-	print_count(file, "slipway_nic_modules_replaced",
-		"Modules that somebody unloaded or replaced since the role loaded them.",
-		&report.lists[NIC_REPORT_REPLACED]);
-	print_count(file, "slipway_nic_modules_missing",
-		"Modules that made room and did not come back.", &report.lists[NIC_REPORT_MISSING]);
-	print_count(file, "slipway_nic_network_unrestored",
-		"Parts of the network's state that did not come back.",
-		&report.lists[NIC_REPORT_UNRESTORED]);
+	put(file, "slipway_nic_modules_replaced", "gauge",
+		"Modules that somebody unloaded or replaced since the role loaded them.", " %zu",
+		report.lists[NIC_REPORT_REPLACED].count);
+	put(file, "slipway_nic_modules_missing", "gauge",
+		"Modules that made room and did not come back.", " %zu",
+		report.lists[NIC_REPORT_MISSING].count);
+	put(file, "slipway_nic_network_unrestored", "gauge",
+		"Parts of the network's state that did not come back.", " %zu",
+		report.lists[NIC_REPORT_UNRESTORED].count);
 }
 
 char *metrics_text(const struct log *log)
@@ -171,8 +165,6 @@ char *metrics_text(const struct log *log)
 	if (!file)
 		return NULL;
 	print_role(file, log);
-	print_phases(file, log);
-	print_peermem(file, log);
 	if (strcmp(log->role, "nic") == 0)
 		print_nic(file, log);
 	/* Of the node, so told by one role only: two files with one series are refused. */

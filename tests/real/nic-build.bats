@@ -252,7 +252,7 @@ bare_host() {
     image=$with build | grep -q 'compiled in'
 }
 
-@test "SLIPWAY_NODE_HEADERS=host, or an image without the tool: nobody is asked" {
+@test "SLIPWAY_NODE_HEADERS=host, or an image that knows no mirror: no list is asked for; without the tool nothing compiles" {
     local ended=0 without=$BATS_TEST_TMPDIR/without
     bare_host
     build SLIPWAY_NODE_HEADERS=host >"$BATS_TEST_TMPDIR/out" || ended=$?
@@ -260,12 +260,17 @@ bare_host() {
     ((ended > 1))
     grep -q '\[BUILD_FAILED\].*Install the package .*SLIPWAY_NODE_HEADERS=host says that the distribution is not asked' "$BATS_TEST_TMPDIR/out"
     cp -al "$image" "$without"
-    rm -r "$without/usr/lib/slipway/tool"
+    rm "$without/usr/lib/slipway/tool/mirrors.ini"
     ended=0
     image=$without build >"$BATS_TEST_TMPDIR/out" || ended=$?
     ((ended > 1))
     grep -q '\[BUILD_FAILED\].*Install the package linux-headers' "$BATS_TEST_TMPDIR/out"
     ! grep -q 'asking the lists' "$BATS_TEST_TMPDIR/out" || false
+    rm -r "$without/usr/lib/slipway/tool"
+    ended=0
+    image=$without build >"$BATS_TEST_TMPDIR/out" || ended=$?
+    ((ended > 1))
+    grep -q '\[BUILD_FAILED\].*this image has no tool to compile with (/usr/lib/slipway/tool/slipway)' "$BATS_TEST_TMPDIR/out"
 }
 
 @test "a host without headers: they come from the distribution by its signed lists, and the next start needs no network" {
@@ -317,7 +322,8 @@ bare_host() {
     image=$broken build >"$BATS_TEST_TMPDIR/out" || ended=$?
     cat "$BATS_TEST_TMPDIR/out"
     ((ended > 1))
-    grep -q '\[BUILD_FAILED\].*/usr/lib/slipway/tool/slipway ended with exit status [0-9]*: .*libcurl.*; log on the host: ' "$BATS_TEST_TMPDIR/out"
+    grep -q '\[BUILD_FAILED\].*/usr/lib/slipway/tool/slipway ended with exit status [0-9]*: .*libcurl' "$BATS_TEST_TMPDIR/out"
+    cp "$image"/usr/lib/slipway/tool/lib/libcurl* "$broken/usr/lib/slipway/tool/lib/"
     rm "$broken/usr/lib/slipway/tool/tool.conf"
     echo id=debian >"$broken/usr/lib/slipway/tool/tool.conf"
     ended=0
@@ -365,23 +371,28 @@ bare_host() {
     ! grep -q 'read-only' "$BATS_TEST_TMPDIR/out" || false
 }
 
-@test "SIGTERM ends a fetch at once, and all that it started" {
+@test "SIGTERM ends a fetch at once, and all that it started; it has few of root's rights" {
     local ended=0 slow=$BATS_TEST_TMPDIR/slow
     bare_host
     cp -al "$image" "$slow"
-    rm "$slow/usr/lib/slipway/tool/lib/loader"
+    rm "$slow/usr/lib/slipway/tool/mirrors.ini"
+    # Double of a mirror: takes the connection and answers nothing, and says what rights its clients have.
+    printf '[debian]\nurl = http://127.0.0.1:4714/debian\n[debian-security]\nurl = http://127.0.0.1:4714/security\n' \
+        >"$slow/usr/lib/slipway/tool/mirrors.ini"
     # shellcheck disable=SC2016
-    # Double of the tool: a mirror that answers as slowly as that is not to be had.
-    printf '#!/bin/sh\necho "kernel       waits with $(grep -E "^(CapEff|NoNewPrivs)" /proc/self/status | tr -s "\\n\\t" "  ")" >&2\nsleep 4714 & wait\n' >"$slow/usr/lib/slipway/tool/lib/loader"
-    chmod +x "$slow/usr/lib/slipway/tool/lib/loader"
-    (nic_container "$slow" "$root" NVIDIA_NIC_DRIVERS_INVENTORY_PATH=/mnt/drivers-inventory \
-        timeout --foreground --signal TERM --kill-after 20 3 nic-driver build --kernel "$krel") >"$BATS_TEST_TMPDIR/out" 2>&1 || ended=$?
-    cat "$BATS_TEST_TMPDIR/out"
+    printf '%s\n' '#!/bin/bash' 'ip link set lo up' \
+        'perl -MIO::Socket::INET -e '"'"'my $s = IO::Socket::INET->new(Listen => 9, LocalAddr => "127.0.0.1:4714") or die; my @c; while (my $c = $s->accept) {
+            push @c, $c; system("grep -hE \"^(Name|CapEff|NoNewPrivs)\" /proc/[0-9]*/status | paste - - - >/rights"); }'"'"' &' \
+        'exec timeout --foreground --signal TERM --kill-after 20 5 nic-driver build --kernel "$1"' >"$slow/with-mirror"
+    chmod +x "$slow/with-mirror"
+    (nic_container "$slow" "$root" NVIDIA_NIC_DRIVERS_INVENTORY_PATH=/mnt/drivers-inventory /with-mirror "$krel") \
+        >"$BATS_TEST_TMPDIR/out" 2>&1 || ended=$?
+    cat "$BATS_TEST_TMPDIR/out" "$root/upper/rights"
     ((ended == 124))
-    # Of root's rights it has those over files (CAP_CHOWN, CAP_DAC_OVERRIDE, CAP_FOWNER), and gets no others.
-    grep -q 'note build-on-node: slipway: kernel waits with CapEff: 000000000000000b NoNewPrivs: 1' "$BATS_TEST_TMPDIR/out"
+    # Those over files (CAP_CHOWN, CAP_DAC_OVERRIDE, CAP_FOWNER), and it gets no others.
+    grep -q 'CapEff:.000000000000000b.NoNewPrivs:.1' "$root/upper/rights"
     grep -q 'interrupted build-on-node' "$BATS_TEST_TMPDIR/out"
-    ! pgrep -f 'sleep 4714' || false
+    ! pgrep -f "node-build.*$krel" || false
     [[ ! -e $kept/headers ]]
 }
 
@@ -392,96 +403,11 @@ bare_host() {
     [[ ! -e $kept ]]
 }
 
-@test "OpenShift: the driver's container has the toolkit's compile, which has no rights and an image of its own" {
-    local toolkit=$BATS_TEST_TMPDIR/toolkit host=$BATS_TEST_TMPDIR/host shared=$BATS_TEST_TMPDIR/shared driver builder place
-    export TOOLKIT_SHARED=$shared
-    # A node without headers; an image that has them, and neither kit nor program of ours.
-    mkdir -p "$host/usr" "$host/lib/modules" "$host/etc" "$toolkit"
-    cp -r "$folder/host/lib/modules/$krel" "$host/lib/modules/"
-    rm "$host/lib/modules/$krel"/{build,source}
-    cp -al "$image/." "$toolkit/"
-    rm -rf "$toolkit/usr/lib/slipway" "$toolkit/usr/bin/slipway-init" "$toolkit/etc/slipway"
-    cp -a --remove-destination "$folder/host/usr/." "$toolkit/usr/"
-    mkdir -p "$toolkit/usr/lib/modules/$krel"
-    cp -a "$folder/host/lib/modules/$krel"/{build,source} "$toolkit/usr/lib/modules/$krel/"
-    place=$shared/$krel
-    toolkit_pair() { # the driver's container; what the network operator's loop does in the other one
-        (NIC_HOST=$host nic_container "$image" "$root" NVIDIA_NIC_DRIVERS_INVENTORY_PATH=/mnt/drivers-inventory DTK_OCP_DRIVER_BUILD=true \
-            DTK_OCP_NIC_SHARED_DIR=/mnt/shared-doca-driver-toolkit ENABLE_NFSRDMA=true nic-driver build --kernel "$krel") \
-            >"$BATS_TEST_TMPDIR/driver" 2>&1 3>&- &
-        driver=$!
-    }
-    toolkit_pair
-    wait_for 60 test -f "$place/dtk_start_compile"
-    [[ -x $place/dtk_nic_driver_build.sh ]]
-    grep -q "^export DTK_OCP_DONE_COMPILE_FLAG='/mnt/shared-doca-driver-toolkit/$krel/dtk_done_compile_1_0'$" "$place/dtk.env"
-    (NIC_HOST='' INVENTORY='' PRIVILEGED=no nic_container "$toolkit" "$BATS_TEST_TMPDIR/builder" \
-        DTK_OCP_NIC_SHARED_DIR=/mnt/shared-doca-driver-toolkit \
-        bash -xc "until [ -f /mnt/shared-doca-driver-toolkit/$krel/dtk_start_compile ]; do sleep 3; done; exec /mnt/shared-doca-driver-toolkit/$krel/dtk_nic_driver_build.sh") \
-        >"$BATS_TEST_TMPDIR/build" 2>&1 3>&- &
-    builder=$!
-    wait "$driver" || { cat "$BATS_TEST_TMPDIR/driver" "$BATS_TEST_TMPDIR/build"; false; }
-    cat "$BATS_TEST_TMPDIR/driver" "$BATS_TEST_TMPDIR/build"
-    grep -q 'done take-modules' "$BATS_TEST_TMPDIR/driver"
-    grep -q 'compiling driver 1.0' "$BATS_TEST_TMPDIR/build"
-    [[ -f $(modules)/updates/ofed/smallest.ko && -f $(modules)/updates/ofed/rpcrdma.ko && -f $(modules)/modules.dep ]]
-    [[ -f $root/upper/usr/lib/slipway/kernels/$krel/kernel.conf ]]
-    [[ $(sets) == "$krel"-ofed-* ]]
-    # The toolkit's container stays.
-    kill -0 "$builder"
-    # The driver's container again: what is there is taken.
-    toolkit_pair
-    wait "$driver"
-    [[ -f $(modules)/updates/ofed/rpcrdma.ko ]]
-    pkill -KILL -P "$builder"
-    wait "$builder" || true
-    # A new pod, whose shared folder is empty, and no toolkit: the inventory has it.
-    rm -rf "$shared"
-    toolkit_pair
-    wait "$driver"
-    grep -q 'compiled before' "$BATS_TEST_TMPDIR/driver"
-    [[ -f $(modules)/updates/ofed/rpcrdma.ko && ! -e $place/dtk_start_compile ]]
-}
-
-@test "OpenShift: what went wrong in the toolkit's container is told by the driver's; the next try begins anew" {
-    local shared=$BATS_TEST_TMPDIR/shared ended=0 driver place
-    export TOOLKIT_SHARED=$shared
-    place=$shared/$krel
-    broken=$BATS_TEST_TMPDIR/broken
-    cp -al "$image" "$broken"
-    rm "$broken/usr/lib/slipway/kit/source/smallest.c"
-    (echo '#error this kernel is too new'; cat "$image/usr/lib/slipway/kit/source/smallest.c") >"$broken/usr/lib/slipway/kit/source/smallest.c"
-    (nic_container "$broken" "$root" DTK_OCP_DRIVER_BUILD=true DTK_OCP_NIC_SHARED_DIR=/mnt/shared-doca-driver-toolkit \
-        nic-driver build --kernel "$krel") >"$BATS_TEST_TMPDIR/driver" 2>&1 3>&- &
-    driver=$!
-    wait_for 60 test -f "$place/dtk_start_compile"
-    mkdir "$BATS_TEST_TMPDIR/toolkit"
-    cp -al "$image/." "$BATS_TEST_TMPDIR/toolkit/"
-    rm -rf "$BATS_TEST_TMPDIR/toolkit/etc/slipway"
-    cp -a --remove-destination "$folder/host/usr/." "$BATS_TEST_TMPDIR/toolkit/usr/"
-    (NIC_HOST='' INVENTORY='' PRIVILEGED=no nic_container "$BATS_TEST_TMPDIR/toolkit" "$BATS_TEST_TMPDIR/builder" A=1 \
-        "/mnt/shared-doca-driver-toolkit/$krel/dtk_nic_driver_build.sh") >"$BATS_TEST_TMPDIR/build" 2>&1 || true
-    wait "$driver" || ended=$?
-    cat "$BATS_TEST_TMPDIR/driver" "$BATS_TEST_TMPDIR/build"
-    ((ended > 1))
-    grep -q "\[BUILD_FAILED\].*in the driver toolkit's container: .*smallest.c:[0-9]*: .*this kernel is too new" "$BATS_TEST_TMPDIR/driver"
-    [[ -f $place/dtk_failed_compile ]]
-    (nic_container "$broken" "$root" DTK_OCP_DRIVER_BUILD=true DTK_OCP_NIC_SHARED_DIR=/mnt/shared-doca-driver-toolkit \
-        timeout --foreground --signal TERM 3 nic-driver build --kernel "$krel") >"$BATS_TEST_TMPDIR/driver" 2>&1 || true
-    cat "$BATS_TEST_TMPDIR/driver"
-    grep -q 'waiting wait-toolkit' "$BATS_TEST_TMPDIR/driver"
-    [[ ! -e $place/dtk_failed_compile && -f $place/dtk_start_compile ]]
-}
-
 @test "the reference OFED's RDMA core, with its exports for the GPU side" {
-    local source core=$BATS_TEST_TMPDIR/core begun=$EPOCHREALTIME
-    # `make images` has generated it, and so does any build with it. mlx5 would take four times as long.
-    generated() { find "$cache/stages" -maxdepth 1 -name 'ofed-source-*' -printf '%T@ %p\n' | sort -n | tail -n 1 | cut -d ' ' -f 2; }
-    [[ -n $(generated) ]] || "$slipway" build --kernel newest --os debian12 --ofed reference --nvidia none --output "$BATS_TEST_TMPDIR/output"
-    source=$(generated)
-    cp -al "$image" "$core"
-    rm -rf "$core/usr/lib/slipway/kit/source"
-    cp -r "$source" "$core/usr/lib/slipway/kit/source"
+    local core=$BATS_TEST_TMPDIR/core begun=$EPOCHREALTIME
+    # After `make images` all but the kit is there already. mlx5 would take four times as long.
+    "$slipway" build --kernel newest --os debian12 --ofed reference --nvidia none --sources-image --output "$BATS_TEST_TMPDIR/output"
+    open_image "$BATS_TEST_TMPDIR/output/nic.oci.tar" "$core"
     rm -r "$core"/usr/lib/slipway/kit/source/drivers/{infiniband/hw/mlx5,net/ethernet/mellanox}
     begun=$EPOCHREALTIME
     image=$core build >"$BATS_TEST_TMPDIR/out"

@@ -178,55 +178,15 @@ make_ofed() {
     modprobe --dump-modversions "$(modules)/updates/nvidia/nvidia-peermem.ko" | grep -q '^0x0badcafe.ib_register'
 }
 
-# wait_for FILE SECONDS
-wait_for() {
-    local _
-    for _ in $(seq $(($2 * 10))); do
-        [[ ! -e $1 ]] || return 0
-        sleep 0.1
-    done
-    echo "$1 does not come" >&2
-    return 1
-}
-
-@test "OpenShift: the driver's container hands the kit to the toolkit's, which has headers and compiler, and takes its modules" {
-    local toolkit=$BATS_TEST_TMPDIR/toolkit shared=$BATS_TEST_TMPDIR/shared host=$BATS_TEST_TMPDIR/host driver builder ended=0
-    # A node without headers, and an image without a kit that has them.
-    mkdir -p "$shared" "$host/lib/modules" "$toolkit"
-    cp -r "$folder/host/lib/modules/$krel" "$host/lib/modules/"
-    rm "$host/lib/modules/$krel"/{build,source}
-    cp -a "$image/." "$toolkit/"
-    rm -rf "$toolkit/usr/lib/slipway" "$toolkit/usr/bin/slipway-init"
-    cp -a "$folder/host/usr/." "$toolkit/usr/"
-    mkdir -p "$toolkit/usr/lib/modules/$krel"
-    cp -a "$folder/host/lib/modules/$krel"/{build,source} "$toolkit/usr/lib/modules/$krel/"
-    stop_host
-    start_host "$host"
-    TOOLKIT_SHARED=$shared container "$image" "$root" SLIPWAY_NODE_CACHE="$node_cache" ocp_dtk_entrypoint nv-ctr-run-with-dtk \
-        --kernel "$krel" >"$BATS_TEST_TMPDIR/driver" 2>&1 3>&- &
-    driver=$!
-    wait_for "$shared/dir_prepared" 60
-    TOOLKIT_SHARED=$shared container "$toolkit" "$BATS_TEST_TMPDIR/builder" SLIPWAY_NODE_CACHE="$node_cache" \
-        /mnt/shared-nvidia-driver-toolkit/ocp_dtk_entrypoint dtk-build-driver --kernel "$krel" >"$BATS_TEST_TMPDIR/build" 2>&1 3>&- &
-    builder=$!
-    wait "$driver" || ended=$?
-    cat "$BATS_TEST_TMPDIR/driver" "$BATS_TEST_TMPDIR/build"
-    # It went on as "init", which finds no GPU on this machine.
-    ((ended == 12))
-    grep -q 'done take-modules' "$BATS_TEST_TMPDIR/driver"
-    grep -q '\[NO_NVIDIA_DEVICE\]' "$BATS_TEST_TMPDIR/driver"
-    [[ $(modinfo -F vermagic "$(modules)/updates/nvidia/nvidia.ko") == "$krel "* && -f $(modules)/modules.dep ]]
-    # The toolkit's container stays.
-    kill -0 "$builder"
-}
-
 @test "NVIDIA's modules: four of them, with the host's own drm, in the container" {
-    local source begun=$EPOCHSECONDS
-    # The build of a GPU image unpacks it; what is in the cache already costs nothing.
-    "$slipway" build --kernel newest --os debian12 --ofed reference --output "$BATS_TEST_TMPDIR/output"
-    source=$(find "$cache/stages" -maxdepth 1 -name 'nvidia-source-*' -printf '%T@ %p\n' | sort -n | tail -n 1 | cut -d ' ' -f 2)
+    local built begun
+    # After `make images` all but the kit is there already.
+    "$slipway" build --kernel newest --os debian12 --ofed reference --sources-image --output "$BATS_TEST_TMPDIR/output"
     mv "$image/usr/lib/slipway/kit/source" "$BATS_TEST_TMPDIR/source"
-    cp -r "$source" "$image/usr/lib/slipway/kit/source"
+    built=$(buildah from --quiet --pull-never "oci-archive:$BATS_TEST_TMPDIR/output/gpu.oci.tar")
+    cp -a "$(buildah mount "$built")/usr/lib/slipway/kit/source" "$image/usr/lib/slipway/kit/source"
+    buildah rm "$built" >/dev/null
+    begun=$EPOCHSECONDS
     container "$image" "$root" SLIPWAY_NODE_CACHE="$node_cache" nvidia-driver build --kernel "$krel" >"$BATS_TEST_TMPDIR/out" 2>&1
     rm -rf "$image/usr/lib/slipway/kit/source"
     mv "$BATS_TEST_TMPDIR/source" "$image/usr/lib/slipway/kit/source"

@@ -77,11 +77,6 @@ container() {
             mkdir -p "$folder/root/run/mellanox/drivers/usr/src"
             mount --bind "$OFED_SOURCES" "$folder/root/run/mellanox/drivers/usr/src"
         fi
-        # The emptyDir of a pod on OpenShift.
-        if [ -n "${TOOLKIT_SHARED:-}" ]; then
-            mkdir -p "$folder/root/mnt/shared-nvidia-driver-toolkit"
-            mount --bind "$TOOLKIT_SHARED" "$folder/root/mnt/shared-nvidia-driver-toolkit"
-        fi
         cd "$folder/root"
         mkdir -p .old
         pivot_root . .old
@@ -91,9 +86,8 @@ container() {
 }
 
 # nic_container IMAGE FOLDER [NAME=VALUE…] COMMAND…: the same as the network operator starts one: no hostPID, no network
-# (NETWORK=yes: this machine's), and of the host what it mounts, below /host. The host is the folder $NIC_HOST; $INVENTORY,
-# $TOOLKIT_SHARED and $HOST_HEADERS=no (a node without headers) where a test has them. PRIVILEGED=no: a container with a runtime's own
-# capabilities, as the driver toolkit's.
+# (NETWORK=yes: this machine's), and of the host what it mounts, below /host. The host is the folder $NIC_HOST; $INVENTORY
+# where a test has one.
 nic_container() {
     local image=$1 folder=$2
     shift 2
@@ -130,14 +124,10 @@ nic_container() {
             for file in /etc/resolv.conf /etc/hosts; do cat "$file" >"$folder/root$file"; done
         fi
         [ -z "${INVENTORY:-}" ] || share "$INVENTORY" /mnt/drivers-inventory
-        [ -z "${TOOLKIT_SHARED:-}" ] || share "$TOOLKIT_SHARED" /mnt/shared-doca-driver-toolkit
         cd "$folder/root"
         mkdir -p .old
         pivot_root . .old
         umount -l .old
         rmdir .old
-        plain=
-        [ "${PRIVILEGED:-yes}" = yes ] || plain="setpriv --bounding-set \
-            -sys_admin,-sys_module,-sys_ptrace,-sys_boot,-sys_time,-sys_rawio,-net_admin,-mac_admin,-syslog --inh-caps -all"
-        exec $plain env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin "$@"' sh "$@"
+        exec env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin "$@"' sh "$@"
 }

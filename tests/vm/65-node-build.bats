@@ -26,6 +26,7 @@ put_kit() {
     zstd -dqf "$root/usr/lib/slipway/kernels/$krel/Module.symvers.zst" -o "$root/usr/lib/slipway/headers/Module.symvers"
     rm -rf "$root/usr/lib/modules/$krel" "$root/usr/lib/slipway/kernels/$krel"
     echo 'id=stand-in' >"$kit/kit.conf"
+    put_tool
     cat >"$kit/recipes/nvidia.sh" <<'RECIPE'
 echo "==> a stand-in for the compiler"
 [ -f "$SLIPWAY_KERNEL/lib/modules/$SLIPWAY_KREL/build/Module.symvers" ] || exit 1

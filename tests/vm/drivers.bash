@@ -34,6 +34,20 @@ derive_image() {
     exec {lock}>&-
 }
 
+# In an image's root: the tool that compiles, as slipway build --sources-image puts it there.
+put_tool() {
+    local program tool=$root/usr/lib/slipway/tool library
+    program=$(realpath "$images_folder/../slipway")
+    mkdir -p "$tool/lib"
+    cp "$program" "$tool/slipway"
+    for library in $(ldd "$program" | grep -o '/[^ ]*'); do
+        case $library in
+        */ld-*) cp -L "$library" "$tool/lib/loader" ;;
+        *) cp -L "$library" "$tool/lib/" ;;
+        esac
+    done
+}
+
 rename_kernel() {
     mv "$root/lib/modules/$(images_krel)" "$root/lib/modules/6.1.0-1-elsewhere"
 }

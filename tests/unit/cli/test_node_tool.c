@@ -51,6 +51,7 @@ static void make_site(struct site *site)
 
 static void only_images_that_compile_get_it(void **state)
 {
+	struct error error = { "" };
 	struct site site;
 
 	(void) state;
@@ -60,7 +61,8 @@ static void only_images_that_compile_get_it(void **state)
 	assert_false(node_tool_applies(&site.build));
 	site.build.options.sources_image = true;
 	site.build.context.arch = "of another make";
-	assert_false(node_tool_applies(&site.build));
+	assert_int_equal(node_tool_open(&site.build, &error), -EINVAL);
+	assert_contains(error.text, "build it on a machine of that one");
 }
 
 static void a_sites_secrets_and_folders_are_not_for_nodes(void **state)
@@ -71,15 +73,15 @@ static void a_sites_secrets_and_folders_are_not_for_nodes(void **state)
 	make_site(&site);
 	site.mirrors[0].user = somebody;
 	site.mirrors[1].url = file_url;
-	assert_false(node_tool_applies(&site.build));
+	assert_false(node_tool_fetches(&site.build));
 	site.mirrors[0].user = NULL;
 	site.mirrors[0].client_certificate = pem;
-	assert_false(node_tool_applies(&site.build));
+	assert_false(node_tool_fetches(&site.build));
 	site.mirrors[0].client_certificate = NULL;
 	site.mirrors[0].certificate_authority = pem;
-	assert_false(node_tool_applies(&site.build));
+	assert_false(node_tool_fetches(&site.build));
 	site.mirrors[0].certificate_authority = NULL;
-	assert_true(node_tool_applies(&site.build));
+	assert_true(node_tool_fetches(&site.build));
 }
 
 static void what_listens_on_this_machine_alone_is_not_for_nodes(void **state)
@@ -97,13 +99,13 @@ static void what_listens_on_this_machine_alone_is_not_for_nodes(void **state)
 		_cleanup_free_ char *url = strdup(own[i]);
 
 		site.mirrors[0].url = url;
-		assert_false(node_tool_applies(&site.build));
+		assert_false(node_tool_fetches(&site.build));
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(others); i++) {
 		_cleanup_free_ char *url = strdup(others[i]);
 
 		site.mirrors[0].url = url;
-		assert_true(node_tool_applies(&site.build));
+		assert_true(node_tool_fetches(&site.build));
 	}
 }
 

@@ -58,7 +58,7 @@ static void without_any_it_is_as_the_stock_image(void **state)
 	assert_int_equal(read_all(*state, &inputs, NULL, &error), 0);
 	assert_int_equal(inputs.mode, NIC_PRECOMPILED);
 	assert_false(inputs.unload_storage || inputs.unload_third_party || inputs.ifnames_rule ||
-		     inputs.nfsrdma || inputs.dtk);
+		     inputs.nfsrdma);
 	assert_list(&inputs.storage,
 		"ib_iser ib_isert ib_srp ib_srpt nvme_rdma nvmet_rdma rpcrdma xprtrdma");
 	assert_list(&inputs.third_party,
@@ -76,7 +76,6 @@ static void without_any_it_is_as_the_stock_image(void **state)
 	assert_string_equal(
 		inputs.blacklist_file, "host/etc/modprobe.d/blacklist-ofed-modules.conf");
 	assert_string_equal(inputs.inventory, "");
-	assert_string_equal(inputs.dtk_folder, "mnt/shared-nvidia-nic-driver-toolkit");
 	assert_int_equal(inputs.bind_ms, 4000);
 	assert_string_equal(inputs.journal_folder, NIC_STATE_FOLDER);
 	assert_false(inputs.journal_on_disk);
@@ -92,7 +91,6 @@ static void every_flag_and_list_is_read(void **state)
 	(void) setenv("UNLOAD_THIRD_PARTY_RDMA_MODULES", "1", 1);
 	(void) setenv("CREATE_IFNAMES_UDEV", "True", 1);
 	(void) setenv("ENABLE_NFSRDMA", "yes", 1);
-	(void) setenv("DTK_OCP_DRIVER_BUILD", "on", 1);
 	(void) setenv("ENTRYPOINT_DEBUG", "true", 1);
 	(void) setenv("STORAGE_MODULES", "ib-iser,nvme_rdma", 1);
 	(void) setenv("THIRD_PARTY_RDMA_MODULES", " irdma  siw ", 1);
@@ -102,7 +100,7 @@ static void every_flag_and_list_is_read(void **state)
 	assert_int_equal(read_all(*state, &inputs, mode, &error), 0);
 	assert_int_equal(inputs.mode, NIC_SOURCES);
 	assert_true(inputs.unload_storage && inputs.unload_third_party && inputs.ifnames_rule &&
-		    inputs.nfsrdma && inputs.dtk);
+		    inputs.nfsrdma);
 	assert_list(&inputs.storage, "ib_iser nvme_rdma");
 	assert_list(&inputs.third_party, "irdma siw");
 	assert_int_equal(inputs.auxiliary.count, 0);
@@ -123,7 +121,6 @@ static void paths_are_taken_wherever_they_are(void **state)
 	(void) setenv("MLX_UDEV_RULES_FILE", "/host/etc/udev/rules.d/1.rules", 1);
 	(void) setenv("OFED_BLACKLIST_MODULES_FILE", "/host/etc/modprobe.d/1.conf", 1);
 	(void) setenv("NVIDIA_NIC_DRIVERS_INVENTORY_PATH", "/mnt/drivers-inventory", 1);
-	(void) setenv("DTK_OCP_NIC_SHARED_DIR", "/mnt/shared-doca-driver-toolkit", 1);
 	folder_subfolder(folder, "mnt/drivers-inventory");
 	assert_int_equal(read_all(folder, &inputs, NULL, &error), 0);
 	assert_string_equal(inputs.ready_file, "somewhere/ready");
@@ -134,7 +131,6 @@ static void paths_are_taken_wherever_they_are(void **state)
 	assert_string_equal(inputs.udev_rules, "host/etc/udev/rules.d/1.rules");
 	assert_string_equal(inputs.blacklist_file, "host/etc/modprobe.d/1.conf");
 	assert_string_equal(inputs.inventory, "mnt/drivers-inventory");
-	assert_string_equal(inputs.dtk_folder, "mnt/shared-doca-driver-toolkit");
 	assert_string_equal(inputs.journal_folder, "mnt/drivers-inventory/.slipway");
 	assert_true(inputs.journal_on_disk);
 }
@@ -256,7 +252,7 @@ static void what_cannot_be_is_refused_by_name(void **state)
 	assert_refused(*state, "MLX_DRIVERS_MOUNT", "/", "root itself");
 	assert_refused(*state, "BIND_DELAY_SEC", "4s", "whole seconds from 0");
 	assert_int_equal(read_all(*state, &inputs, mode, &error), -EINVAL);
-	assert_contains(error.text, "precompiled, sources or dtk-build");
+	assert_contains(error.text, "precompiled or sources");
 	nic_inputs_free(&inputs);
 	inputs = (struct nic_inputs){ .unload_storage = false };
 	assert_int_equal(
@@ -292,8 +288,8 @@ static bool changes_something(const struct folder *folder, const char *name)
 		if (read_all(folder, &inputs, NULL, &error) < 0)
 			continue;
 		changes = inputs.unload_storage || inputs.unload_third_party ||
-			  inputs.ifnames_rule || inputs.nfsrdma || inputs.dtk ||
-			  inputs.bind_ms != 4000 || inputs.storage.count != usual.storage.count ||
+			  inputs.ifnames_rule || inputs.nfsrdma || inputs.bind_ms != 4000 ||
+			  inputs.storage.count != usual.storage.count ||
 			  inputs.third_party.count != usual.third_party.count ||
 			  inputs.auxiliary.count != usual.auxiliary.count ||
 			  inputs.blacklist.count != usual.blacklist.count ||
@@ -302,8 +298,7 @@ static bool changes_something(const struct folder *folder, const char *name)
 			  strcmp(inputs.shown_sources, usual.shown_sources) != 0 ||
 			  strcmp(inputs.udev_rules, usual.udev_rules) != 0 ||
 			  strcmp(inputs.blacklist_file, usual.blacklist_file) != 0 ||
-			  strcmp(inputs.inventory, usual.inventory) != 0 ||
-			  strcmp(inputs.dtk_folder, usual.dtk_folder) != 0;
+			  strcmp(inputs.inventory, usual.inventory) != 0;
 	}
 	return changes;
 }
@@ -326,7 +321,7 @@ static void every_variable_is_honoured_or_its_uselessness_said(void **state)
 			assert_contains(text, known[i]);
 			assert_null(strstr(text, "neither: nor"));
 		} else {
-			inputs = (struct nic_inputs){ .dtk = false };
+			inputs = (struct nic_inputs){ .nfsrdma = false };
 		}
 		(void) unsetenv(known[i]);
 	}

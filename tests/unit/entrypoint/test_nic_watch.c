@@ -8,9 +8,8 @@
 #include "entrypoint/contract.h"
 #include "entrypoint/nic/nic.h"
 #include "entrypoint/nic/report.h"
-#include "entrypoint/status/json.h"
 #include "entrypoint/status/metrics.h"
-#include "entrypoint/status/part.h"
+#include "entrypoint/status/status_internal.h"
 
 static void load(const struct folder *folder, const char *name, unsigned char build)
 {
@@ -239,9 +238,9 @@ static char *status_json(const struct folder *folder)
 	size_t size;
 	struct json json = { .file = open_memstream(&text, &size) };
 
-	json_open(&json, NULL, '{');
+	json_write_open(&json, NULL, '{');
 	status_nic(folder->fd, &json);
-	json_close(&json, '}');
+	json_write_close(&json, '}');
 	assert_int_equal(fclose(json.file), 0);
 	return text;
 }

@@ -6,7 +6,7 @@
 
 #include "common/clock.h"
 #include "common/fs.h"
-#include "entrypoint/status/nvml.h"
+#include "entrypoint/status/status_internal.h"
 
 #define LIBRARY "run/nvidia/driver/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1"
 

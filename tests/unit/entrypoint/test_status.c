@@ -15,7 +15,6 @@
 #include "entrypoint/contract.h"
 #include "entrypoint/role/roles.h"
 #include "entrypoint/status/metrics.h"
-#include "entrypoint/status/part.h"
 #include "entrypoint/status/status.h"
 
 #define GPU_FOLDER "sys/bus/pci/devices/0000:00:06.0"
@@ -440,6 +439,31 @@ static void peermem_tells_its_latency(void **state)
 	assert_contains(text, "; loaded once after OFED came, in 0.0 ms\n");
 }
 
+static void rdma_devices_with_their_ports(void **state)
+{
+	const struct folder *node = *state;
+	_cleanup_free_ char *text = NULL;
+	_cleanup_free_ char *json = NULL;
+
+	folder_write_text(node, "sys/class/infiniband/test_0/fw_ver", "28.39.1002\n");
+	folder_write_text(node, "sys/class/infiniband/test_0/ports/1/state", "4: ACTIVE\n");
+	folder_write_text(node, "sys/class/infiniband/test_0/ports/1/link_layer", "Ethernet\n");
+	folder_write_text(node, "sys/class/infiniband/test_0/ports/1/gids/0",
+		"fe80:0000:0000:0000:0202:c9ff:fe4a:f1b0\n");
+	folder_write_text(node, "sys/class/infiniband/test_0/ports/1/gids/1",
+		"0000:0000:0000:0000:0000:0000:0000:0000\n");
+	folder_subfolder(node, "sys/class/infiniband/test_1");
+	text = status_of(node, false, 1);
+	assert_contains(
+		text, "rdma     test_0, firmware 28.39.1002; port 1 ACTIVE, Ethernet, 1 GID\n");
+	assert_contains(text, "rdma     test_1\n");
+	json = status_of(node, true, 1);
+	assert_contains(json,
+		"\"rdma\":[{\"name\":\"test_0\",\"firmware\":\"28.39.1002\",\"by_verbs\":false,"
+		"\"ports\":[{\"port\":1,\"state\":\"ACTIVE\",\"link_layer\":\"Ethernet\","
+		"\"gid_count\":1,\"gids\":[\"fe80:0000:0000:0000:0202:c9ff:fe4a:f1b0\"]}]}");
+}
+
 static void metrics_say_what_the_journal_knows(void **state)
 {
 	const struct folder *node = *state;
@@ -498,6 +522,7 @@ int main(void)
 		folder_test(roles_with_their_phases),
 		folder_test(a_user_space_of_another_version),
 		folder_test(peermem_tells_its_latency),
+		folder_test(rdma_devices_with_their_ports),
 		folder_test(metrics_say_what_the_journal_knows),
 	};
 

@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/node_build/headers_internal.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
+
+#include "cli/node_build/cache_internal.h"
+#include "common/fs.h"
+#include "common/path.h"
+#include "common/xalloc.h"
+#include "kernels/os_release.h"
+
+#define SOURCES_FOLDER "usr/src"
+
+void headers_close(struct headers *headers)
+{
+	cleanup_close(&headers->root_fd);
+	free(headers->build);
+	free(headers->source);
+	strv_free(&headers->folders);
+	strv_free(&headers->links);
+	*headers = (struct headers) HEADERS_NONE;
+}
+
+/* ---- what a build needs to see of them */
+
+static bool is_below(const char *path, const char *folder)
+{
+	size_t length = strlen(folder);
+
+	return strncmp(path, folder, length) == 0 && (path[length] == '/' || !path[length]);
+}
+
+static void add_folder(struct headers *headers, const char *path)
+{
+	for (size_t i = 0; i < headers->folders.count; i++)
+		if (is_below(path, headers->folders.items[i]))
+			return;
+	xstrv_push(&headers->folders, path);
+}
+
+/* Headers refer to their neighbours below usr/src: all of them, but for what a recipe makes. */
+static void add_neighbours(struct headers *headers)
+{
+	_cleanup_strv_ struct strv names = { 0 };
+
+	if (fs_list(headers->root_fd, SOURCES_FOLDER, &names) < 0)
+		return;
+	for (size_t i = 0; i < names.count; i++) {
+		char path[PATH_MAX], target[PATH_MAX];
+		struct stat status;
+		ssize_t size;
+
+		(void) snprintf(path, sizeof(path), SOURCES_FOLDER "/%s", names.items[i]);
+		if (strchr(path, ' ') || is_below(path, SOURCES_FOLDER "/ofa_kernel") ||
+			fstatat(headers->root_fd, path, &status, AT_SYMLINK_NOFOLLOW) < 0)
+			continue;
+		if (S_ISDIR(status.st_mode)) {
+			add_folder(headers, path);
+		} else if (S_ISLNK(status.st_mode)) {
+			size = readlinkat(headers->root_fd, path, target, sizeof(target) - 1);
+			if (size >= 0)
+				xstrv_pushf(&headers->links, "%s %.*s", path, (int) size, target);
+		}
+	}
+}
+
+/* Where the links at the top of a tree lead, such as Debian's scripts and tools. */
+static void add_link_targets(struct headers *headers, const char *folder)
+{
+	_cleanup_strv_ struct strv names = { 0 };
+
+	if (fs_list(headers->root_fd, folder, &names) < 0)
+		return;
+	for (size_t i = 0; i < names.count; i++) {
+		_cleanup_free_ char *target = NULL;
+		char path[PATH_MAX];
+		struct stat status;
+
+		(void) snprintf(path, sizeof(path), "%s/%s", folder, names.items[i]);
+		if (fstatat(headers->root_fd, path, &status, AT_SYMLINK_NOFOLLOW) < 0 ||
+			!S_ISLNK(status.st_mode) || chase(headers->root_fd, path, &target) < 0)
+			continue;
+		if (fstatat(headers->root_fd, target, &status, 0) == 0 && S_ISDIR(status.st_mode))
+			add_folder(headers, target);
+	}
+}
+
+/* ---- where they are */
+
+/* Where the host's own link leads, when that is nowhere: a folder that this container lacks? */
+static int no_headers(int root_fd, const char *krel, struct error *error)
+{
+	char path[PATH_MAX], target[PATH_MAX], link[512], package[384];
+	ssize_t length;
+
+	(void) snprintf(path, sizeof(path), "lib/modules/%s/build", krel);
+	length = readlinkat(root_fd, path, target, sizeof(target) - 1);
+	if (length < 0) {
+		(void) snprintf(link, sizeof(link), "there is no /%.200s", path);
+	} else {
+		target[length] = '\0';
+		(void) snprintf(link, sizeof(link), "/%.120s leads to %.200s, which is not there%s",
+			path, target,
+			*target == '/' && !is_below(target, "/usr") && !is_below(target, "/lib")
+				? " or not mounted into this container"
+				: "");
+	}
+	headers_package(root_fd, krel, package, sizeof(package));
+	return error_set(error, -ENOENT,
+		"the host has no headers of the kernel %s: %s. Install %s on the host, or use an "
+		"image that was built for this kernel",
+		krel, link, package);
+}
+
+/*
+ * What the host's modules folder leads to, or where distributions put headers by themselves. Where
+ * only the host's /usr is seen, its modules are below that.
+ */
+static int find_build(struct headers *headers, const char *krel, struct error *error)
+{
+	static const char *const places[][2] = { { "lib/modules/", "/build" },
+		{ "usr/lib/modules/", "/build" }, { "usr/src/linux-headers-", "" },
+		{ "usr/src/kernels/", "" } };
+
+	for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
+		char path[PATH_MAX];
+
+		(void) snprintf(path, sizeof(path), "%s%s%s", places[i][0], krel, places[i][1]);
+		if (chase(headers->root_fd, path, &headers->build) == 0)
+			return 0;
+	}
+	return no_headers(headers->root_fd, krel, error);
+}
+
+static void find_source(struct headers *headers, const char *krel)
+{
+	char path[PATH_MAX];
+
+	(void) snprintf(path, sizeof(path), "lib/modules/%s/source", krel);
+	if (chase(headers->root_fd, path, &headers->source) == 0)
+		return;
+	(void) snprintf(path, sizeof(path), "%s/source", headers->build);
+	if (chase(headers->root_fd, path, &headers->source) < 0)
+		headers->source = xstrdup(headers->build);
+}
+
+/* UTS_RELEASE is what modules get as their kernel's name. */
+static int check(const struct headers *headers, const char *krel, struct error *error)
+{
+	_cleanup_free_ char *text = NULL;
+	char path[PATH_MAX], wanted[128];
+
+	(void) snprintf(path, sizeof(path), "%s/Module.symvers", headers->build);
+	if (!fs_exists(headers->root_fd, path))
+		return error_set(error, -EINVAL,
+			"the host's /%s is missing: the headers are not those of a kernel that was "
+			"built to its end; install the headers package of %s again",
+			path, krel);
+	(void) snprintf(path, sizeof(path), "%s/include/generated/utsrelease.h", headers->build);
+	(void) snprintf(wanted, sizeof(wanted), "#define UTS_RELEASE \"%s\"", krel);
+	if (fs_read(headers->root_fd, path, 65536, &text, NULL) < 0 || !strstr(text, wanted))
+		return error_set(error, -EINVAL,
+			"the host's /%s does not say %s: the headers are not prepared, or of another "
+			"kernel",
+			path, krel);
+	return 0;
+}
+
+int headers_open(int root_fd, const char *krel, struct headers *ret, struct error *error)
+{
+	_cleanup_(headers_close) struct headers headers = {
+		.root_fd = fcntl(root_fd, F_DUPFD_CLOEXEC, 0),
+	};
+	int r;
+
+	if (headers.root_fd < 0)
+		return error_set_errno(error, -errno, "headers");
+	r = find_build(&headers, krel, error);
+	if (r < 0)
+		return r;
+	find_source(&headers, krel);
+	add_neighbours(&headers);
+	add_folder(&headers, headers.build);
+	add_folder(&headers, headers.source);
+	add_link_targets(&headers, headers.build);
+	add_link_targets(&headers, headers.source);
+	r = check(&headers, krel, error);
+	if (r < 0)
+		return r;
+	*ret = headers;
+	headers = (struct headers) HEADERS_NONE;
+	return 0;
+}
+
+int headers_config(const struct headers *headers, char **ret_text, struct error *error)
+{
+	static const char *const places[] = { ".config", "include/config/auto.conf" };
+	char path[PATH_MAX];
+	int r = -ENOENT;
+
+	for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
+		(void) snprintf(path, sizeof(path), "%s/%s", headers->build, places[i]);
+		r = fs_read(headers->root_fd, path, 0, ret_text, NULL);
+		if (r == 0)
+			return 0;
+	}
+	return error_set_errno(error, r, "the host's /%s", path);
+}
+
+void headers_identity(const struct headers *headers, struct strv *lines)
+{
+	static const char *const files[] = { "Module.symvers", ".config",
+		"include/generated/utsrelease.h", "include/generated/utsversion.h",
+		"include/generated/compile.h", "include/generated/autoconf.h" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
+		char path[PATH_MAX];
+
+		(void) snprintf(path, sizeof(path), "%s/%s", headers->build, files[i]);
+		xstrv_pushf(lines, "%s=%016" PRIx64, files[i],
+			node_cache_file_hash(headers->root_fd, path));
+	}
+}
+
+/* ---- what their package is called */
+
+/* Is one of the words of @list, "rhel fedora", @word? */
+static bool has_word(const char *list, const char *word)
+{
+	size_t length = strlen(word);
+
+	for (const char *c = list; (c = strstr(c, word)); c++)
+		if ((c == list || c[-1] == ' ') && (c[length] == ' ' || !c[length]))
+			return true;
+	return false;
+}
+
+/* ID and ID_LIKE as one list. os-release is often a link, and not from here. */
+static char *read_family(int host_fd)
+{
+	_cleanup_free_ char *path = NULL;
+	_cleanup_free_ char *text = NULL;
+	_cleanup_free_ char *id = NULL;
+	_cleanup_free_ char *like = NULL;
+
+	if (chase(host_fd, "etc/os-release", &path) < 0 ||
+		fs_read(host_fd, path, 65536, &text, NULL) < 0)
+		return xstrdup("");
+	id = os_release_value(text, "ID");
+	like = os_release_value(text, "ID_LIKE");
+	return xasprintf("%s %s", id ? id : "", like ? like : "");
+}
+
+void headers_package(int host_fd, const char *krel, char *text, size_t size)
+{
+	_cleanup_free_ char *family = read_family(host_fd);
+	const char *flavour = strrchr(krel, '-');
+	/* Red Hat's variants are at the end of the release, "+rt", and in the middle of the
+	 * package. */
+	const char *plus = strchr(krel, '+');
+
+	if (has_word(family, "debian") || has_word(family, "ubuntu"))
+		(void) snprintf(text, size, "the package linux-headers-%s (apt-get install)", krel);
+	else if (has_word(family, "rhel") || has_word(family, "fedora") ||
+		 has_word(family, "centos"))
+		(void) snprintf(text, size, "the package kernel-%s%sdevel-%.*s (dnf install)",
+			plus ? plus + 1 : "", plus ? "-" : "", (int) strcspn(krel, "+"), krel);
+	else if ((has_word(family, "suse") || has_word(family, "sles")) && flavour)
+		(void) snprintf(text, size,
+			"the package kernel-%s-devel of version %.*s (zypper install)", flavour + 1,
+			(int) (flavour - krel), krel);
+	else
+		(void) snprintf(text, size,
+			"the headers of that very release (Debian, Ubuntu: linux-headers-%s; RHEL, "
+			"Rocky: kernel-devel-%s; SUSE: kernel-default-devel)",
+			krel, krel);
+}
+
+/* ---- which build of the kernel they are of */
+
+void kernel_builds_read(int root_fd, const char *krel, struct kernel_builds *ret)
+{
+	/* Its place in newer kernels, and before. */
+	static const char *const names[] = { "utsversion.h", "compile.h" };
+	static const char define[] = "#define UTS_VERSION \"";
+	struct utsname system;
+
+	*ret = (struct kernel_builds){ .running = "" };
+	(void) uname(&system);
+	if (strcmp(system.release, krel) == 0)
+		(void) snprintf(ret->running, sizeof(ret->running), "%s", system.version);
+	for (size_t i = 0; i < ARRAY_SIZE(names) && !*ret->headers; i++) {
+		_cleanup_free_ char *text = NULL;
+		char path[PATH_MAX];
+		const char *found;
+
+		(void) snprintf(path, sizeof(path), "lib/modules/%s/build/include/generated/%s",
+			krel, names[i]);
+		if (fs_read(root_fd, path, 65536, &text, NULL) < 0 ||
+			!(found = strstr(text, define)))
+			continue;
+		found += strlen(define);
+		(void) snprintf(ret->headers, sizeof(ret->headers), "%.*s",
+			(int) strcspn(found, "\"\n"), found);
+	}
+}
+
+bool kernel_builds_differ(const struct kernel_builds *builds)
+{
+	return *builds->running && *builds->headers &&
+	       strcmp(builds->running, builds->headers) != 0;
+}

@@ -1,0 +1,540 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/node_build/node_build_internal.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <sched.h>
+#include <stdarg.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "common/buildlog.h"
+#include "common/clock.h"
+#include "common/conf.h"
+#include "common/fs.h"
+#include "common/path.h"
+#include "common/xalloc.h"
+#include "module/kernel_facts.h"
+#include "module/symvers.h"
+
+#define STEP_MARK "==> "
+/* A line about the compiling at least this often. */
+#define PROGRESS_MS 15000
+/* The NIC container's /usr/src, as operators mount it into the GPU's. */
+#define OFED_SOURCES "run/mellanox/drivers/usr/src/ofa_kernel"
+#define IMAGE_CONF   "etc/slipway/image.conf"
+/* What a build that was killed a moment ago may take to let its folder go. */
+#define CLEAR_MS 1000
+
+void node_build_note(const struct node_build *build, const char *format, ...)
+{
+	va_list arguments;
+
+	(void) fputs(STEP_MARK, build->request->notes);
+	va_start(arguments, format);
+	(void) vfprintf(build->request->notes, format, arguments);
+	va_end(arguments);
+	(void) fputc('\n', build->request->notes);
+	(void) fflush(build->request->notes);
+}
+
+void node_build_close(struct node_build *build)
+{
+	cleanup_close(&build->host_fd);
+	headers_close(&build->headers);
+	node_cache_close(&build->cache);
+	strv_free(&build->inputs);
+}
+
+bool node_build_leave_read_only(struct node_build *build)
+{
+	_cleanup_free_ char *path = xstrdup(build->cache.path);
+
+	if (build->request->chosen_cache && *build->request->chosen_cache)
+		return false;
+	if (!node_cache_leave_read_only(&build->cache))
+		return false;
+	node_build_note(build,
+		"%.500s is on a read-only file system (dmesg on the host may tell why): what is "
+		"missing there is kept in this container only",
+		path);
+	return true;
+}
+
+/* ---- the kit */
+
+int node_build_read_kit(struct node_build *build, struct error *error)
+{
+	static const char path[] = NODE_KIT_FOLDER "/kit.conf";
+	_cleanup_free_ char *text = NULL;
+	_cleanup_free_ char *image = NULL;
+	int r = fs_read(build->request->root_fd, path, 65536, &text, NULL);
+
+	if (r == -ENOENT)
+		return error_set(error, r,
+			"this image has no kit to compile with (/%s): slipway build "
+			"--sources-image makes one that has",
+			path);
+	if (r < 0)
+		return error_set_errno(error, r, "/%s", path);
+	conf_value(text, "id", build->kit_id, sizeof(build->kit_id));
+	if (!*build->kit_id)
+		return error_set(error, -EINVAL, "/%s names no id", path);
+	if (fs_read(build->request->root_fd, IMAGE_CONF, 65536, &image, NULL) == 0) {
+		conf_value(image, "version", build->version, sizeof(build->version));
+		conf_value(image, "os", build->os, sizeof(build->os));
+	}
+	return 0;
+}
+
+/* The compilers "FAMILY-N" of the image; the one nearest to @major, the newer of two. */
+static unsigned nearest_major(int root_fd, const char *family, unsigned major)
+{
+	_cleanup_strv_ struct strv names = { 0 };
+	size_t length = strlen(family);
+	unsigned best = 0;
+
+	if (fs_list(root_fd, "usr/bin", &names) < 0)
+		return 0;
+	for (size_t i = 0; i < names.count; i++) {
+		const char *name = names.items[i];
+		unsigned found;
+		int distance;
+		char *end;
+
+		if (strncmp(name, family, length) != 0 || name[length] != '-')
+			continue;
+		found = (unsigned) strtoul(name + length + 1, &end, 10);
+		if (*end || !found)
+			continue;
+		distance = abs((int) (found - major)) - abs((int) (best - major));
+		if (!best || distance < 0 || (distance == 0 && found > best))
+			best = found;
+	}
+	return best;
+}
+
+int node_build_compiler(
+	int root_fd, const char *config, char name[32], char note[256], struct error *error)
+{
+	char clang[8], version[32], path[64];
+	const char *family;
+	unsigned wanted, found;
+
+	conf_value(config, "CONFIG_CC_IS_CLANG", clang, sizeof(clang));
+	family = *clang == 'y' ? "clang" : "gcc";
+	/* "12" of CONFIG_GCC_VERSION=120200; before 4.18 the text does not tell: 0. */
+	conf_value(config, *clang == 'y' ? "CONFIG_CLANG_VERSION" : "CONFIG_GCC_VERSION", version,
+		sizeof(version));
+	wanted = (unsigned) strtoul(version, NULL, 10) / 10000;
+	found = nearest_major(root_fd, family, wanted);
+	note[0] = '\0';
+	(void) snprintf(name, 32, "%s", family);
+	if (found)
+		(void) snprintf(name, 32, "%s-%u", family, found);
+	(void) snprintf(path, sizeof(path), "usr/bin/%s", name);
+	if (!fs_exists(root_fd, path))
+		return error_set(error, -ENOENT,
+			"the kernel was made with %s %u and the image has no %s: build the "
+			"image with slipway build --sources-image --compiler %s-%u",
+			family, wanted, family, family, wanted);
+	if (wanted && found != wanted)
+		(void) snprintf(note, 256,
+			"the kernel was made with %s %u; the image has %s %u, which compiles as well "
+			"unless the kernel uses plugins of its compiler",
+			family, wanted, family, found);
+	return 0;
+}
+
+/* ---- what the set is made of */
+
+/* The kit's id knows its own compiler; an image may get another under the old name. */
+static int choose_compiler(struct node_build *build, struct error *error)
+{
+	_cleanup_free_ char *config = NULL;
+	_cleanup_free_ char *program = NULL;
+	char path[64], note[256];
+	int r = headers_config(&build->headers, &config, error);
+
+	if (r < 0)
+		return r;
+	r = node_build_compiler(build->request->root_fd, config, build->compiler, note, error);
+	if (r < 0)
+		return r;
+	if (*note)
+		node_build_note(build, "%s", note);
+	(void) snprintf(path, sizeof(path), "usr/bin/%s", build->compiler);
+	r = chase(build->request->root_fd, path, &program);
+	if (r < 0)
+		return error_set_errno(error, r, "/%s", path);
+	xstrv_pushf(&build->inputs, "compiler=%s %016" PRIx64, build->compiler,
+		node_cache_file_hash(build->request->root_fd, program));
+	return 0;
+}
+
+/* Of peermem's own: OFED's symvers, and who exports the interface there. */
+static int find_ofed(struct node_build *build, struct error *error)
+{
+	/* In the order of NVIDIA's own build. */
+	static const char *const places[] = { OFED_SOURCES "/x86_64/", OFED_SOURCES "/" };
+	_cleanup_(symvers_close) struct symvers *symvers = NULL;
+	const struct symvers_entry *entry;
+	char exporter[64], path[PATH_MAX];
+	int r;
+
+	for (size_t i = 0; i < ARRAY_SIZE(places) + 1; i++) {
+		if (i < ARRAY_SIZE(places))
+			(void) snprintf(build->ofed, sizeof(build->ofed), "/%s%s", places[i],
+				build->request->krel);
+		else
+			(void) snprintf(
+				build->ofed, sizeof(build->ofed), "/" OFED_SOURCES "/default");
+		(void) snprintf(path, sizeof(path), "%.4000s/Module.symvers", build->ofed + 1);
+		if (fs_exists(build->request->root_fd, path))
+			break;
+		*build->ofed = '\0';
+	}
+	if (!*build->ofed)
+		return error_set(error, -ENOENT,
+			"nvidia-peermem cannot be compiled: no headers of OFED for %s below "
+			"/" OFED_SOURCES
+			": the NIC container shows them there (with USE_HOST_MOFED "
+			"the host's /usr/src)",
+			build->request->krel);
+	r = symvers_open(build->request->root_fd, path, &symvers, error);
+	if (r < 0)
+		return r;
+	entry = symvers_find(symvers, PEERMEM_SYMBOL);
+	if (!entry)
+		return error_set(error, -EOPNOTSUPP,
+			"/%s lists no %s: this OFED has no peer-memory interface, and dma-buf is the "
+			"way without nvidia-peermem",
+			path, PEERMEM_SYMBOL);
+	symvers_module_name(entry, exporter, sizeof(exporter));
+	(void) snprintf(build->ofed_conf, sizeof(build->ofed_conf),
+		"source=ofed\nversion=on this node\nexporter=%s\n", exporter);
+	xstrv_pushf(&build->inputs, "ofed=%016" PRIx64,
+		node_cache_file_hash(build->request->root_fd, path));
+	return 0;
+}
+
+/* What nvidia.ko exports, with the CRCs of the very build that is in the image. */
+static int find_nvidia(struct node_build *build, struct error *error)
+{
+	char symvers[256];
+
+	(void) snprintf(build->nvidia, sizeof(build->nvidia), "usr/src/nvidia-%s", build->version);
+	(void) snprintf(symvers, sizeof(symvers), "%s/Module.symvers", build->nvidia);
+	if (!fs_exists(build->request->root_fd, symvers))
+		return error_set(error, -ENOENT,
+			"nvidia-peermem cannot be compiled: the image has no /%s", symvers);
+	xstrv_pushf(&build->inputs, "nvidia=%016" PRIx64,
+		node_cache_file_hash(build->request->root_fd, symvers));
+	return 0;
+}
+
+static int open_build(struct node_build *build, struct error *error)
+{
+	char prefix[NAME_MAX];
+	int r = node_build_read_kit(build, error);
+
+	if (r < 0)
+		return r;
+	build->host_fd = openat(build->request->root_fd, build->request->host + 1,
+		O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (build->host_fd < 0 && errno != ENOENT)
+		return error_set_errno(error, -errno,
+			"the host's root, %s (the pod needs hostPID and a privileged container)",
+			build->request->host);
+	r = node_cache_open(
+		build->request->chosen_cache, build->request->usual_cache, &build->cache, error);
+	if (r == 0)
+		r = fetch_find_headers(build, error);
+	if (r < 0)
+		return r;
+	xstrv_pushf(&build->inputs, "recipe=%s", build->request->recipe);
+	xstrv_pushf(&build->inputs, "kit=%s", build->kit_id);
+	xstrv_pushf(&build->inputs, "krel=%s", build->request->krel);
+	for (size_t i = 0; i < build->request->settings.count; i++)
+		xstrv_push(&build->inputs, build->request->settings.items[i]);
+	r = choose_compiler(build, error);
+	if (r < 0)
+		return r;
+	headers_identity(&build->headers, &build->inputs);
+	if (strcmp(build->request->recipe, "peermem") == 0) {
+		r = find_ofed(build, error);
+		if (r == 0)
+			r = find_nvidia(build, error);
+		if (r < 0)
+			return r;
+	}
+	(void) snprintf(
+		prefix, sizeof(prefix), "%s-%s", build->request->krel, build->request->recipe);
+	node_cache_name(prefix, &build->inputs, build->name);
+	return 0;
+}
+
+/* ---- the recipe */
+
+/* What it prints: to the log, and what matters of it to those who watch. */
+static int follow_recipe(const struct node_build *build, int fd, FILE *log)
+{
+	_cleanup_fclose_ FILE *output = fdopen(fd, "r");
+	_cleanup_free_ char *line = NULL;
+	uint64_t begun_ms = clock_monotonic_ms();
+	uint64_t told_ms = begun_ms;
+	size_t compiled = 0;
+	size_t size = 0;
+
+	if (!output) {
+		(void) close(fd);
+		return -errno;
+	}
+	while (getline(&line, &size, output) > 0) {
+		uint64_t now_ms = clock_monotonic_ms();
+
+		(void) fputs(line, log);
+		if (strncmp(line, STEP_MARK, strlen(STEP_MARK)) == 0)
+			node_build_note(build, "%.*s",
+				(int) strcspn(line + strlen(STEP_MARK), "\n"),
+				line + strlen(STEP_MARK));
+		compiled += buildlog_compiled(line) != NULL;
+		if (now_ms - told_ms < PROGRESS_MS || compiled == 0)
+			continue;
+		told_ms = now_ms;
+		node_build_note(build, "%zu files compiled in %llu s", compiled,
+			(unsigned long long) (now_ms - begun_ms) / 1000);
+	}
+	return 0;
+}
+
+/* Returns the recipe's exit status, as a shell has it. */
+static int run_recipe(const struct sandbox *sandbox, const char *log_path, struct error *error)
+{
+	const struct node_build *build = sandbox->build;
+	_cleanup_fclose_ FILE *log = NULL;
+	int log_fd, status, fd, r;
+	pid_t pid;
+
+	log_fd = openat(build->cache.fd, log_path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+	log = log_fd < 0 ? NULL : fdopen(log_fd, "w");
+	if (!log)
+		return error_set_errno(error, -errno, "%s/%s", build->cache.path, log_path);
+	setlinebuf(log); /* somebody may be following it */
+	r = sandbox_start(sandbox, &pid, &fd, error);
+	if (r < 0)
+		return r;
+	r = follow_recipe(build, fd, log);
+	if (r < 0)
+		return error_set_errno(error, r, "recipe %s", build->request->recipe);
+	while (waitpid(pid, &status, 0) < 0)
+		if (errno != EINTR)
+			return error_set_errno(error, -errno, "recipe %s", build->request->recipe);
+	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+/* The compiler's first error, out of the log. */
+static int recipe_failed(
+	const struct node_build *build, int status, const char *log_path, struct error *error)
+{
+	static const char work[] = "/work/";
+	_cleanup_(buildlog_error_free) struct buildlog_error found = { 0 };
+	_cleanup_free_ char *text = NULL;
+	char place[512] = "";
+	const char *below;
+
+	if (fs_read(build->cache.fd, log_path, 0, &text, NULL) < 0 ||
+		buildlog_first_error(text, &found) < 0)
+		return error_set(error, -EIO,
+			"compiling for %s failed with exit status %d, and its log names no error; "
+			"log on the host: %s/%s",
+			build->request->krel, status, build->cache.path, log_path);
+	if (found.file) {
+		/* The path below the folder to work in means something; the rest is this
+		 * container's. */
+		below = strstr(found.file, work);
+		(void) snprintf(place, sizeof(place),
+			"%.400s:%lu: ", below ? below + strlen(work) : found.file, found.line);
+	}
+	return error_set(error, -EIO,
+		"compiling for %s failed%s%.100s: %s%.400s; %s; log on the host: %.200s/%s",
+		build->request->krel, found.step ? " at: " : "", found.step ? found.step : "",
+		place, found.message, buildlog_hint(&found), build->cache.path, log_path);
+}
+
+/*
+ * Runs the recipe in @folder of the cache with as many compilers at once as the container has room
+ * for, and keeps what it made.
+ */
+static int compile(
+	const struct node_build *build, const char *folder, int folder_fd, struct error *error)
+{
+	uint64_t killed = build_limits_killed(build->request->root_fd);
+	uint64_t begun_ms = clock_monotonic_ms();
+	struct sandbox sandbox = { .build = build, .work_fd = folder_fd };
+	struct build_limits limits;
+	unsigned processors = 1;
+	char log_path[NAME_MAX];
+	cpu_set_t usable;
+	int status, r;
+
+	if (sched_getaffinity(0, sizeof(usable), &usable) == 0)
+		processors = (unsigned) CPU_COUNT(&usable);
+	build_limits_find(build->request->root_fd, processors, build->request->max_jobs, &limits);
+	sandbox.jobs = limits.jobs;
+	node_build_note(build, "compiling driver %s for %s with %s: %u job%s at once: %s",
+		build->version, build->request->krel, build->compiler, limits.jobs,
+		limits.jobs == 1 ? "" : "s", limits.why);
+	(void) snprintf(log_path, sizeof(log_path), "log/%s.log", build->request->recipe);
+	status = run_recipe(&sandbox, log_path, error);
+	if (status < 0)
+		return status;
+	if (status == 128 + SIGKILL ||
+		(status > 0 && build_limits_killed(build->request->root_fd) > killed))
+		return error_set(error, -EIO,
+			"compiling for %s: the kernel killed the compiler for memory at %u jobs (%s): "
+			"give the container a larger memory limit (resources.limits.memory), or "
+			"fewer jobs (--max-threads); log on the host: %s/%s",
+			build->request->krel, limits.jobs, limits.why, build->cache.path, log_path);
+	if (status > 0)
+		return recipe_failed(build, status, log_path, error);
+	r = node_cache_keep(
+		&build->cache, NODE_MODULES, folder, folder_fd, build->name, &build->inputs);
+	if (r < 0)
+		return error_set_errno(error, r, "%s", build->cache.path);
+	node_build_note(build, "compiled in %.1f s; kept in %s%s",
+		(double) (clock_monotonic_ms() - begun_ms) / 1000, build->cache.path,
+		build->cache.lasting ? " for the next start"
+				     : " of this container only: no folder of the host can be "
+				       "written to");
+	return 0;
+}
+
+/* ---- the set */
+
+/* -ENOENT when it is not in the cache, or damaged there, which is noted. */
+static int find_set(const struct node_build *build, int *ret_fd)
+{
+	struct error damage = { "" };
+	int r = node_cache_find(
+		&build->cache, NODE_MODULES, build->name, &build->inputs, ret_fd, &damage);
+
+	if (r == 0)
+		node_build_note(
+			build, "compiled before: %s/modules/%s", build->cache.path, build->name);
+	else if (r == -EBADMSG)
+		node_build_note(build, "%s/modules/%s is damaged (%s): compiled anew",
+			build->cache.path, build->name, damage.text);
+	return r == 0 ? 0 : -ENOENT;
+}
+
+static int make_set(struct node_build *build, int *ret_fd, struct error *error)
+{
+	_cleanup_close_ int folder_fd = -1;
+	struct error ignored;
+	char folder[NAME_MAX];
+	int r;
+
+	node_cache_sweep(&build->cache, 0);
+	if (find_set(build, ret_fd) == 0 ||
+		(node_build_leave_read_only(build) && find_set(build, ret_fd) == 0))
+		return 0;
+	r = node_cache_begin(&build->cache, folder, &folder_fd);
+	if (r < 0)
+		return error_set(error, r, "%s: %s: is there room on the host?", build->cache.path,
+			strerror(-r));
+	r = compile(build, folder, folder_fd, error);
+	if (r < 0) {
+		if (fs_remove_tree(build->cache.fd, folder) < 0)
+			node_build_note(
+				build, "%s/%s could not be removed", build->cache.path, folder);
+		return r;
+	}
+	r = node_cache_find(
+		&build->cache, NODE_MODULES, build->name, &build->inputs, ret_fd, &ignored);
+	return r < 0 ? error_set(error, r, "%s/modules/%s is gone again: %s", build->cache.path,
+			       build->name, strerror(-r))
+		     : 0;
+}
+
+/* ---- what the load proof wants to know of the kernel */
+
+static int write_fact(
+	const struct node_build *build, const char *name, const char *text, size_t size)
+{
+	char path[PATH_MAX];
+
+	(void) snprintf(
+		path, sizeof(path), KERNEL_FACTS_FOLDER "/%s/%s", build->request->krel, name);
+	return fs_write_atomic(build->request->root_fd, path, text, size, 0644);
+}
+
+/* The build of the kernel is left out: headers do not always tell what uname -v will print. */
+static int write_facts(const struct node_build *build, struct error *error)
+{
+	const char *role = strcmp(build->request->recipe, "ofed") == 0 ? "nic" : "gpu";
+	struct kernel_facts facts = { .struct_size = 0 };
+	_cleanup_free_ char *symvers = NULL;
+	_cleanup_free_ char *config = NULL;
+	_cleanup_free_ char *options = NULL;
+	_cleanup_free_ char *image =
+		xasprintf("role=%s\nversion=%s\nos=%s\nkrel=%s\nset=%s\nproof=cannot-tell\n", role,
+			build->version, build->os, build->request->krel, build->name);
+	char path[PATH_MAX];
+	size_t size;
+	int r;
+
+	r = headers_config(&build->headers, &config, error);
+	if (r < 0)
+		return r;
+	kernel_options_of_config(config, &facts.options);
+	options = kernel_facts_text(&facts);
+	if (!options)
+		out_of_memory();
+	(void) snprintf(path, sizeof(path), KERNEL_FACTS_FOLDER "/%s", build->request->krel);
+	r = fs_mkdir_parents(build->request->root_fd, path, 0755);
+	/* Its readers tell by the first bytes whether it is packed: this one is not. */
+	(void) snprintf(path, sizeof(path), "%.4000s/Module.symvers", build->headers.build);
+	if (r == 0)
+		r = fs_read(build->headers.root_fd, path, 0, &symvers, &size);
+	if (r == 0)
+		r = write_fact(build, KERNEL_FACTS_SYMVERS, symvers, size);
+	if (r == 0)
+		r = write_fact(build, KERNEL_FACTS_FILE, options, strlen(options));
+	if (r == 0)
+		r = write_fact(build, KERNEL_FACTS_IMAGE, image, strlen(image));
+	return r < 0 ? error_set_errno(error, r, "/" KERNEL_FACTS_FOLDER) : 0;
+}
+
+int node_build_run(const struct node_build_request *request, struct error *error)
+{
+	_cleanup_(node_build_close) struct node_build build = NODE_BUILD_CLOSED;
+	_cleanup_close_ int set_fd = -1;
+	int r;
+
+	build.request = request;
+	r = open_build(&build, error);
+	if (r < 0)
+		return r;
+	r = make_set(&build, &set_fd, error);
+	if (r < 0)
+		return r;
+	if (strcmp(request->recipe, "peermem") != 0) {
+		r = write_facts(&build, error);
+		if (r < 0)
+			return r;
+	}
+	return install_set(&build, set_fd, error);
+}
+
+void node_build_clear(const struct node_build_request *request)
+{
+	struct node_cache cache;
+	struct error ignored;
+
+	/* Where there is no cache nothing was left. */
+	if (node_cache_open(request->chosen_cache, request->usual_cache, &cache, &ignored) < 0)
+		return;
+	node_cache_sweep(&cache, CLEAR_MS);
+	node_cache_close(&cache);
+}

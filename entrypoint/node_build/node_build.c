@@ -1,0 +1,361 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "entrypoint/node_build/node_build.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/utsname.h>
+#include <sys/wait.h>
+
+#include "common/fs.h"
+#include "entrypoint/contract.h"
+#include "entrypoint/role/prove.h"
+#include "entrypoint/role/roles.h"
+
+#define SIG_ENFORCE "sys/module/module/parameters/sig_enforce"
+#define TOOL        "usr/lib/slipway/tool"
+#define LOADER      TOOL "/lib/loader"
+#define PROGRAM     TOOL "/slipway"
+
+/* How the tool marks a note, and the line that says why it failed. */
+#define NOTE    "==> "
+#define FAILURE "slipway node-build: "
+/* docs/exit-codes.md: what stands against the build is the OFED. */
+#define EXIT_NO_PEER_MEMORY 24
+
+const struct nodebuild nodebuild_gpu = {
+	.recipe = "nvidia",
+	.cache = "/" CONTRACT_GPU_HOST_ROOT "/var/lib/slipway",
+};
+
+bool nodebuild_has_kit(int root_fd)
+{
+	return fs_exists(root_fd, KIT_CONF);
+}
+
+/* Is a module missing that the role asks for, in a set that is there otherwise? */
+static bool is_incomplete(const struct role *role)
+{
+	const char *needs = role->build ? role->build->needs : NULL;
+
+	return needs && !strv_contains(&role->driver_modules, needs);
+}
+
+bool nodebuild_wanted(const void *context)
+{
+	const struct role *role = context;
+	struct error ignored;
+
+	return nodebuild_can_peermem(role) &&
+	       (is_incomplete(role) || image_has_kernel(role->root_fd, &role->image, role->krel,
+					       &ignored) == -ENOENT);
+}
+
+bool nodebuild_unread(const void *context)
+{
+	const struct role *role = context;
+
+	return role->driver_modules.count == 0 ||
+	       (is_incomplete(role) && nodebuild_has_kit(role->root_fd));
+}
+
+bool nodebuild_can_peermem(const struct role *role)
+{
+	return role->build && nodebuild_has_kit(role->root_fd);
+}
+
+int nodebuild_identify(struct action *action)
+{
+	struct role *role = action->role;
+	int r = role_identify(action);
+
+	if (!role->options.kernel)
+		return r;
+	if (strlen(role->options.kernel) >= sizeof(role->krel) || strchr(role->options.kernel, '/'))
+		return action_fail(action, REASON_USAGE, -EINVAL,
+			"--kernel %.64s: not a kernel release", role->options.kernel);
+	(void) snprintf(role->krel, sizeof(role->krel), "%s", role->options.kernel);
+	strv_free(&role->driver_modules);
+	image_read(role->root_fd, role->krel, &role->image);
+	return 0;
+}
+
+/* Does this kernel load modules that nobody signed? Compiling takes minutes: asked before. */
+static int refuse_unsigned(struct action *action)
+{
+	const struct role *role = action->role;
+	_cleanup_close_ int security_fd = securityfs_open();
+	_cleanup_free_ char *enforced = NULL;
+	_cleanup_free_ char *lockdown = NULL;
+	struct utsname running;
+	const char *why = NULL;
+
+	(void) uname(&running);
+	if (strcmp(running.release, role->krel) != 0)
+		return 0; /* for a kernel that is to be booted */
+	if (fs_read_line(role->root_fd, SIG_ENFORCE, &enforced) == 0 && *enforced == 'Y')
+		why = "module.sig_enforce is on";
+	if (security_fd >= 0 && fs_read_line(security_fd, "lockdown", &lockdown) == 0 &&
+		!strstr(lockdown, "[none]"))
+		why = "the kernel is locked down, as with Secure Boot";
+	if (!why)
+		return 0;
+	return action_fail(action, REASON_SIGNATURE_REFUSED, -EKEYREJECTED,
+		"kernel %s loads signed modules only (%s), and what is compiled on a node is not "
+		"signed: use an image that was built for it: slipway build --kernel %s --sign-key KEY "
+		"--sign-cert CERT",
+		role->krel, why, role->krel);
+}
+
+/* ---- the tool */
+
+/* By its own loader, with its own libraries: it was linked on the machine that built the image. */
+static int list_arguments(
+	const struct role *role, const char *recipe, bool clear, struct strv *argv)
+{
+	static const char *const program[] = { "slipway", "--library-path", "/" TOOL "/lib",
+		"/" PROGRAM, "node-build", "--recipe" };
+	const struct nodebuild *build = role->build;
+	int r = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(program) && r == 0; i++)
+		r = strv_push(argv, program[i]);
+	if (r == 0)
+		r = strv_push(argv, recipe);
+	if (r == 0)
+		r = strv_pushf(argv, "--kernel=%s", role->krel);
+	if (r == 0)
+		r = strv_pushf(argv, "--host=%s", role->host_root);
+	if (r == 0 && build->cache)
+		r = strv_pushf(argv, "--keep=%s", build->cache);
+	for (size_t i = 0; i < build->settings.count && r == 0; i++)
+		r = strv_pushf(argv, "--set=%s", build->settings.items[i]);
+	if (r == 0 && role->options.max_threads)
+		r = strv_pushf(argv, "--max-threads=%u", role->options.max_threads);
+	if (r == 0 && clear)
+		r = strv_push(argv, "--clear");
+	return r;
+}
+
+/* It ends with the worker, which a stop signal ends at once. */
+static _Noreturn void exec_tool(char *const *argv, pid_t worker_pid, int output_fd)
+{
+	int null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	sigset_t none;
+
+	(void) prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != worker_pid) /* it ended before that */
+		_exit(125);
+	if (dup2(null_fd, STDIN_FILENO) < 0 || dup2(output_fd, STDOUT_FILENO) < 0 ||
+		dup2(output_fd, STDERR_FILENO) < 0)
+		_exit(125);
+	(void) sigemptyset(&none);
+	(void) sigprocmask(SIG_SETMASK, &none, NULL);
+	(void) execve("/" LOADER, argv, environ);
+	(void) fprintf(stderr, FAILURE "/" LOADER ": %s\n", strerror(errno));
+	_exit(125);
+}
+
+/* The worker's notes are the tool's. Why it failed goes to @error; else its last line. */
+static int read_output(int fd, struct worker *worker, struct error *error)
+{
+	_cleanup_fclose_ FILE *output = fdopen(fd, "r");
+	_cleanup_free_ char *line = NULL;
+	bool failed = false;
+	size_t size = 0;
+
+	if (!output) {
+		(void) close(fd);
+		return -errno;
+	}
+	error->text[0] = '\0';
+	while (getline(&line, &size, output) > 0) {
+		line[strcspn(line, "\n")] = '\0';
+		if (strncmp(line, FAILURE, strlen(FAILURE)) == 0) {
+			(void) error_set(error, 0, "%s", line + strlen(FAILURE));
+			failed = true;
+		} else if (strncmp(line, NOTE, strlen(NOTE)) == 0) {
+			worker_report(worker, WORKER_NOTE, 0, "%s", line + strlen(NOTE));
+		} else if (*line) {
+			worker_report(worker, WORKER_NOTE, 0, "%s", line);
+			if (!failed)
+				(void) error_set(error, 0, "%s", line);
+		}
+	}
+	return failed;
+}
+
+/* To its end. The exit status as a shell has it, with what it said in @error. */
+static int run_tool(
+	const struct strv *argv, struct worker *worker, bool *ret_said_why, struct error *error)
+{
+	pid_t worker_pid = getpid();
+	int ends[2];
+	int status;
+	pid_t pid;
+	int r;
+
+	if (pipe2(ends, O_CLOEXEC) < 0)
+		return error_set_errno(error, -errno, "pipe");
+	pid = fork();
+	if (pid == 0)
+		exec_tool(argv->items, worker_pid, ends[1]);
+	r = pid < 0 ? -errno : 0;
+	(void) close(ends[1]);
+	if (r < 0) {
+		(void) close(ends[0]);
+		return error_set_errno(error, r, "fork");
+	}
+	r = read_output(ends[0], worker, error);
+	while (waitpid(pid, &status, 0) < 0)
+		if (errno != EINTR)
+			return error_set_errno(error, -errno, "/" PROGRAM);
+	if (r < 0)
+		return error_set_errno(error, r, "/" PROGRAM);
+	*ret_said_why = r == 1;
+	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+static int build(struct action *action, const char *recipe)
+{
+	const struct role *role = action->role;
+	_cleanup_strv_ struct strv argv = { 0 };
+	struct error last;
+	bool said_why = false;
+	int status;
+	int r = refuse_unsigned(action);
+
+	if (r < 0)
+		return r;
+	if (!fs_exists(role->root_fd, LOADER))
+		return action_fail(action, REASON_BUILD_FAILED, -ENOENT,
+			"this image has no tool to compile with (/" PROGRAM
+			"): slipway build --sources-image makes one that has");
+	if (list_arguments(role, recipe, false, &argv) < 0)
+		return action_fail(action, REASON_INTERNAL, -ENOMEM, "out of memory");
+	status = run_tool(&argv, action->worker, &said_why, &action->error);
+	if (status <= 0)
+		return action_reason(action, REASON_INTERNAL, status);
+	if (said_why)
+		return action_reason(action,
+			status == EXIT_NO_PEER_MEMORY ? REASON_NO_PEER_MEMORY : REASON_BUILD_FAILED,
+			-EIO);
+	last = action->error;
+	if (status > 128)
+		return action_fail(action, REASON_BUILD_FAILED, -EIO,
+			"/" PROGRAM " was ended by signal %d (%s)%s", status - 128,
+			strsignal(status - 128),
+			status == 128 + SIGKILL ? ": has the container enough memory?" : "");
+	return action_fail(action, REASON_BUILD_FAILED, -EIO,
+		"/" PROGRAM " ended with exit status %d: %.900s", status,
+		*last.text ? last.text : "it did not say why");
+}
+
+int nodebuild_run(struct action *action)
+{
+	const struct role *role = action->role;
+
+	return build(action, role->build->recipe);
+}
+
+int nodebuild_peermem(struct action *action)
+{
+	return build(action, "peermem");
+}
+
+int nodebuild_clear(struct action *action)
+{
+	const struct role *role = action->role;
+	_cleanup_strv_ struct strv argv = { 0 };
+	struct error ignored;
+	bool said_why;
+
+	/* Nothing depends on it: the next build removes what is left, too. */
+	if (fs_exists(role->root_fd, LOADER) &&
+		list_arguments(role, role->build->recipe, true, &argv) == 0)
+		(void) run_tool(&argv, action->worker, &said_why, &ignored);
+	return 0;
+}
+
+int nodebuild_adopt(struct action *action)
+{
+	struct role *role = action->role;
+	int r;
+
+	strv_free(&role->driver_modules);
+	image_read(role->root_fd, role->krel, &role->image);
+	r = image_has_kernel(role->root_fd, &role->image, role->krel, &action->error);
+	if (r == 0)
+		r = image_driver_modules(
+			role->root_fd, role->krel, &role->driver_modules, &action->error);
+	return action_reason(action, REASON_NO_MODULES_FOR_KERNEL, r);
+}
+
+/* ---- nvidia-driver build: only what "init" does before it touches the kernel, for a node that is
+ * to be ready before its kernel is booted (--kernel) */
+
+/* For an OFED whose headers are here already, and that no nvidia-peermem was made for. */
+static bool wants_peermem(const void *context)
+{
+	const struct role *role = context;
+
+	return role->options.rdma && nodebuild_can_peermem(role) &&
+	       !strv_contains(&role->driver_modules, "nvidia_peermem") &&
+	       fs_exists(role->root_fd, CONTRACT_OFED_SOURCES "/ofa_kernel");
+}
+
+static int identify(struct action *action)
+{
+	struct role *role = action->role;
+	struct error text;
+	int r = nodebuild_identify(action);
+
+	if (r < 0 || image_has_kernel(role->root_fd, &role->image, role->krel, &text) < 0)
+		return r;
+	(void) error_set(
+		&text, 0, "the image has modules for %s: there is nothing to compile", role->krel);
+	log_event(&role->log, "note", role->log.step, 0, REASON_NONE, text.text);
+	return r;
+}
+
+static const struct step build_steps[] = {
+	{ .name = "identify-kernel", .perform = identify },
+	{ .name = "build-on-node",
+		.wanted = nodebuild_wanted,
+		.kind = STEP_WORKER,
+		.perform = nodebuild_run,
+		.deadline_ms = 3600 * 1000,
+		.stoppable = true,
+		.undo_kind = STEP_WORKER,
+		.undo = nodebuild_clear,
+		.undo_deadline_ms = 60 * 1000 },
+	{ .name = "read-build", .wanted = nodebuild_unread, .perform = nodebuild_adopt },
+	{ .name = "build-peermem",
+		.wanted = wants_peermem,
+		.kind = STEP_WORKER,
+		.perform = nodebuild_peermem,
+		.deadline_ms = 600 * 1000,
+		.stoppable = true,
+		.undo_kind = STEP_WORKER,
+		.undo = nodebuild_clear,
+		.undo_deadline_ms = 60 * 1000 },
+};
+
+int build_main(int root_fd, char *const *arguments, const struct role_hooks *hooks)
+{
+	struct role role = {
+		.name = "build",
+		.state_folder = GPU_STATE_FOLDER,
+		.host_root = "/" CONTRACT_GPU_HOST_ROOT,
+		.build = &nodebuild_gpu,
+		.is_built_here = nodebuild_wanted,
+		.hooks = hooks,
+		.root_fd = root_fd,
+		.arguments = arguments,
+		.options = { .verb = "build" },
+		.once = true,
+	};
+
+	return role_run(&role, build_steps, ARRAY_SIZE(build_steps));
+}

@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * RDMA devices with their ports, states and GIDs. sysfs says which there are, and in plain words
+ * what libibverbs (rdma-core) says too, which is asked first: its provider talks to the device,
+ * where sysfs tells what the kernel last heard. It is opened at run time, as libkmod is: a node may
+ * have none, or none that knows the device.
+ */
+#include "entrypoint/status/status_internal.h"
+
+#include <dirent.h>
+#include <dlfcn.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "common/fs.h"
+
+#if defined(__has_include) && __has_include(<infiniband/verbs.h>)
+#include <infiniband/verbs.h>
+#define HAS_VERBS 1
+#endif
+
+#define DEVICES      "sys/class/infiniband"
+#define DEVICES_MAX  32
+#define PORTS_MAX    4
+#define GIDS_MAX     16
+#define GID_SIZE     40 /* "fe80:0000:0000:0000:0202:c9ff:fe4a:f1b0" */
+#define NAME_SIZE    64
+#define VERBS_SONAME "libibverbs.so.1"
+
+struct rdma_port {
+	unsigned number;
+	char state[16];      /* "ACTIVE" */
+	char link_layer[16]; /* "Ethernet", "InfiniBand" */
+	unsigned gid_count;  /* that are set; the first GIDS_MAX of them follow */
+	char gids[GIDS_MAX][GID_SIZE];
+};
+
+struct rdma_device {
+	char name[NAME_SIZE];
+	char firmware[64];
+	bool by_verbs; /* libibverbs has it */
+	unsigned port_count;
+	struct rdma_port ports[PORTS_MAX];
+};
+
+struct rdma_answer {
+	size_t count;
+	struct rdma_device devices[DEVICES_MAX];
+};
+
+/* ---- by sysfs */
+
+/* Reads a file of sysfs; what stands in front of ": " ("4: ACTIVE") is left out. */
+static void read_word(int root_fd, char *word, size_t size, const char *path)
+{
+	_cleanup_free_ char *line = NULL;
+	const char *text;
+
+	word[0] = '\0';
+	if (fs_read_line(root_fd, path, &line) < 0)
+		return;
+	text = strstr(line, ": ");
+	(void) snprintf(word, size, "%s", text ? text + 2 : line);
+}
+
+static void add_gid(struct rdma_port *port, const char *gid)
+{
+	if (port->gid_count < GIDS_MAX)
+		(void) snprintf(port->gids[port->gid_count], GID_SIZE, "%.39s", gid);
+	port->gid_count++;
+}
+
+static void read_port(int root_fd, const char *folder, struct rdma_port *port)
+{
+	static const char unset[] = "0000:0000:0000:0000:0000:0000:0000:0000";
+	_cleanup_strv_ struct strv gids = { 0 };
+	char path[PATH_MAX], gid[GID_SIZE];
+
+	(void) snprintf(path, sizeof(path), "%s/state", folder);
+	read_word(root_fd, port->state, sizeof(port->state), path);
+	(void) snprintf(path, sizeof(path), "%s/link_layer", folder);
+	read_word(root_fd, port->link_layer, sizeof(port->link_layer), path);
+	(void) snprintf(path, sizeof(path), "%s/gids", folder);
+	if (fs_list(root_fd, path, &gids) < 0)
+		return;
+	for (size_t i = 0; i < gids.count; i++) {
+		(void) snprintf(path, sizeof(path), "%s/gids/%zu", folder, i);
+		read_word(root_fd, gid, sizeof(gid), path);
+		if (*gid && strcmp(gid, unset) != 0)
+			add_gid(port, gid);
+	}
+}
+
+static void read_devices(int root_fd, struct rdma_answer *answer)
+{
+	_cleanup_strv_ struct strv names = { 0 };
+
+	if (fs_list(root_fd, DEVICES, &names) < 0)
+		return;
+	for (size_t i = 0; i < names.count && answer->count < DEVICES_MAX; i++) {
+		struct rdma_device *device = &answer->devices[answer->count++];
+		_cleanup_strv_ struct strv ports = { 0 };
+		char path[256], port[512];
+
+		(void) snprintf(device->name, sizeof(device->name), "%.63s", names.items[i]);
+		(void) snprintf(path, sizeof(path), DEVICES "/%s/fw_ver", device->name);
+		read_word(root_fd, device->firmware, sizeof(device->firmware), path);
+		(void) snprintf(path, sizeof(path), DEVICES "/%s/ports", device->name);
+		if (fs_list(root_fd, path, &ports) < 0)
+			continue;
+		for (size_t k = 0; k < ports.count && k < PORTS_MAX; k++) {
+			struct rdma_port *read = &device->ports[device->port_count++];
+
+			read->number = (unsigned) strtoul(ports.items[k], NULL, 10);
+			(void) snprintf(port, sizeof(port), "%s/%s", path, ports.items[k]);
+			read_port(root_fd, port, read);
+		}
+	}
+}
+
+/* ---- by libibverbs, in a child */
+
+#ifdef HAS_VERBS
+
+/* ibv_query_port() is a macro of the header; this is the function behind it. */
+struct verbs {
+	__typeof__(&ibv_get_device_list) get_device_list;
+	__typeof__(&ibv_get_device_name) get_device_name;
+	__typeof__(&ibv_open_device) open_device;
+	__typeof__(&ibv_query_device) query_device;
+	int (*query_port)(struct ibv_context *context, uint8_t number, struct ibv_port_attr *port);
+	__typeof__(&ibv_query_gid) query_gid;
+};
+
+static bool open_verbs(struct verbs *verbs)
+{
+	const struct {
+		const char *name;
+		void *function;
+	} wanted[] = {
+		{ "ibv_get_device_list", &verbs->get_device_list },
+		{ "ibv_get_device_name", &verbs->get_device_name },
+		{ "ibv_open_device", &verbs->open_device },
+		{ "ibv_query_device", &verbs->query_device },
+		{ "ibv_query_port", &verbs->query_port },
+		{ "ibv_query_gid", &verbs->query_gid },
+	};
+	void *library = dlopen(VERBS_SONAME, RTLD_NOW | RTLD_LOCAL);
+
+	for (size_t i = 0; library && i < ARRAY_SIZE(wanted); i++) {
+		void *function = dlsym(library, wanted[i].name);
+
+		if (!function)
+			return false;
+		*(void **) wanted[i].function = function;
+	}
+	return library;
+}
+
+static const char *state_name(enum ibv_port_state state)
+{
+	static const char *const names[] = { "NOP", "DOWN", "INIT", "ARMED", "ACTIVE",
+		"ACTIVE_DEFER" };
+
+	return (unsigned) state < ARRAY_SIZE(names) ? names[state] : "unknown";
+}
+
+static void ask_port(const struct verbs *verbs, struct ibv_context *context, struct rdma_port *port)
+{
+	struct ibv_port_attr attributes = { .state = IBV_PORT_NOP };
+	uint8_t number = (uint8_t) port->number;
+
+	if (verbs->query_port(context, number, &attributes))
+		return;
+	(void) snprintf(port->state, sizeof(port->state), "%s", state_name(attributes.state));
+	port->gid_count = 0;
+	for (int i = 0; i < attributes.gid_tbl_len; i++) {
+		union ibv_gid gid;
+		char text[GID_SIZE] = "";
+		unsigned used = 0;
+
+		if (verbs->query_gid(context, number, i, &gid))
+			continue;
+		for (unsigned k = 0; k < sizeof(gid.raw); k += 2) {
+			(void) snprintf(text + strlen(text), GID_SIZE - strlen(text), "%s%02x%02x",
+				k ? ":" : "", gid.raw[k], gid.raw[k + 1]);
+			used |= gid.raw[k] | gid.raw[k + 1];
+		}
+		if (used)
+			add_gid(port, text);
+	}
+}
+
+static void ask_verbs(int root_fd, void *context)
+{
+	struct rdma_answer *answer = context;
+	struct ibv_device **list = NULL;
+	struct verbs verbs;
+	int count = 0;
+
+	(void) root_fd;
+	if (open_verbs(&verbs))
+		list = verbs.get_device_list(&count);
+	for (int i = 0; list && i < count; i++) {
+		struct ibv_context *device_context = NULL;
+		struct ibv_device_attr attributes;
+		struct rdma_device *device = NULL;
+
+		for (size_t k = 0; k < answer->count; k++)
+			if (strcmp(answer->devices[k].name, verbs.get_device_name(list[i])) == 0)
+				device = &answer->devices[k];
+		if (device)
+			device_context = verbs.open_device(list[i]);
+		if (!device_context || verbs.query_device(device_context, &attributes))
+			continue;
+		device->by_verbs = true;
+		(void) snprintf(
+			device->firmware, sizeof(device->firmware), "%.63s", attributes.fw_ver);
+		for (unsigned k = 0; k < device->port_count; k++)
+			ask_port(&verbs, device_context, &device->ports[k]);
+	}
+	/* The child ends now: nothing is closed. */
+}
+
+/* The library looks at this system, whatever the root is. */
+static bool is_system_root(int root_fd)
+{
+	struct stat given, system;
+
+	return fstat(root_fd, &given) == 0 && stat("/", &system) == 0 &&
+	       given.st_dev == system.st_dev && given.st_ino == system.st_ino;
+}
+
+static void refine(int root_fd, struct rdma_answer *answer)
+{
+	_cleanup_free_ struct rdma_answer *asked = malloc(sizeof(*asked));
+
+	if (!asked || !answer->count || !is_system_root(root_fd))
+		return;
+	*asked = *answer;
+	if (status_ask_child(ask_verbs, root_fd, asked, sizeof(*asked)))
+		*answer = *asked;
+}
+
+#else
+
+static void refine(int root_fd, struct rdma_answer *answer)
+{
+	(void) root_fd, (void) answer;
+}
+
+#endif
+
+/* ---- both forms */
+
+static void print_json(struct json *json, const struct rdma_answer *answer)
+{
+	json_write_open(json, "rdma", '[');
+	for (size_t i = 0; i < answer->count; i++) {
+		const struct rdma_device *device = &answer->devices[i];
+
+		json_write_open(json, NULL, '{');
+		json_write_text(json, "name", device->name);
+		json_write_text_or_null(json, "firmware", device->firmware);
+		json_write_boolean(json, "by_verbs", device->by_verbs);
+		json_write_open(json, "ports", '[');
+		for (unsigned k = 0; k < device->port_count; k++) {
+			const struct rdma_port *port = &device->ports[k];
+
+			json_write_open(json, NULL, '{');
+			json_write_number(json, "port", port->number);
+			json_write_text_or_null(json, "state", port->state);
+			json_write_text_or_null(json, "link_layer", port->link_layer);
+			json_write_number(json, "gid_count", port->gid_count);
+			json_write_open(json, "gids", '[');
+			for (unsigned g = 0; g < port->gid_count && g < GIDS_MAX; g++)
+				json_write_text(json, NULL, port->gids[g]);
+			json_write_close(json, ']');
+			json_write_close(json, '}');
+		}
+		json_write_close(json, ']');
+		json_write_close(json, '}');
+	}
+	json_write_close(json, ']');
+}
+
+static void print_text(const struct rdma_answer *answer)
+{
+	for (size_t i = 0; i < answer->count; i++) {
+		const struct rdma_device *device = &answer->devices[i];
+
+		(void) printf("rdma     %s", device->name);
+		if (*device->firmware)
+			(void) printf(", firmware %s", device->firmware);
+		for (unsigned k = 0; k < device->port_count; k++) {
+			const struct rdma_port *port = &device->ports[k];
+
+			(void) printf("; port %u %s, %s, %u GID%s", port->number,
+				*port->state ? port->state : "unknown",
+				*port->link_layer ? port->link_layer : "link layer not known",
+				port->gid_count, port->gid_count == 1 ? "" : "s");
+		}
+		(void) putchar('\n');
+	}
+}
+
+void status_rdma(int root_fd, struct json *json)
+{
+	_cleanup_free_ struct rdma_answer *answer = calloc(1, sizeof(*answer));
+
+	if (answer) {
+		read_devices(root_fd, answer);
+		refine(root_fd, answer);
+	}
+	if (json && answer)
+		print_json(json, answer);
+	else if (json)
+		json_write_null(json, "rdma");
+	else if (answer)
+		print_text(answer);
+}
