@@ -37,11 +37,11 @@ objects = $(patsubst %.c,$(O)/%.o,$(1))
 
 # slipway-init links what a node needs; libkmod is opened at run time by the process that loads
 # modules, never by the one that stays (see entrypoint/role/modset.c).
-init_common := $(filter-out common/hash.c common/process.c common/xalloc.c,$(common_sources))
+init_common := $(filter-out common/sha256.c common/process.c common/xalloc.c,$(common_sources))
 # Signing is the build side's, and the only part of module/ that needs libcrypto.
 init_module := $(filter-out module/sign%.c,$(module_sources))
 init_objects := $(call objects,$(entrypoint_sources) $(init_module) $(init_common))
-# What unpacks is opened at run time too (module/decompress_library.h).
+# What unpacks is opened at run time too (module/decompress.c).
 init_libs := -lmnl -ldl
 
 cli_objects := $(call objects,$(cli_sources) $(kernels_sources) $(module_sources) $(common_sources))
@@ -51,7 +51,7 @@ cli_libs = $(call pkg_libs,json-c libarchive libcrypto inih libcurl expat) -llzm
 probe_objects := $(call objects,cli/probe/main.c cli/cmd_probe.c cli/exit_code.c cli/options.c cli/output_place.c \
 	kernels/krel.c kernels/os_release.c \
 	kernels/archive/pack.c kernels/local/local_files.c kernels/local/local_folder.c kernels/local/local_scan.c kernels/local/local_secret.c kernels/local/local_tree.c \
-	kernels/archive/unpack_link.c module/sysmodule.c common/chase.c common/error.c common/fs.c common/json_text.c common/strv.c \
+	kernels/archive/unpack_link.c module/sysmodule.c common/path.c common/error.c common/fs.c common/json_text.c common/strv.c \
 	$(wildcard kernels/probe/probe_*.c))
 
 .PHONY: all

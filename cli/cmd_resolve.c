@@ -15,7 +15,6 @@
 #include "cli/kernel/kernel.h"
 #include "cli/output_place.h"
 #include "cli/supervise.h"
-#include "common/copy.h"
 #include "common/fs.h"
 #include "common/xalloc.h"
 #include "kernels/krel.h"

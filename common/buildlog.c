@@ -11,7 +11,7 @@
 
 enum kind {
 	KIND_NONE,
-	KIND_END,    /* "Error: exit status 1": Buildah's last words, whatever went before */
+	KIND_END,    /* "Error: exit status 1": Buildah's exit message, whatever went before */
 	KIND_MAKE,   /* "make: *** …": says where, rarely why: the last resort */
 	KIND_RECIPE, /* "ofed.sh: …" in the words of the script */
 	KIND_ERROR,  /* the compiler's, linker's or modpost's own words */

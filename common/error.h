@@ -2,7 +2,8 @@
 /*
  * The message that travels with a negative errno. A function that can fail in more than one way
  * takes a struct error last, fills it on failure and returns the code; on success it is untouched.
- * The message names the thing, the cause and the next step; whoever acts on it prints it, once.
+ * The message names the thing, the cause and the next step; the caller that acts on it prints it,
+ * once.
  */
 #pragma once
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What somebody who mistyped a word may have meant. */
+/* What a mistyped word may have meant. */
 #pragma once
 
 #include <stdbool.h>

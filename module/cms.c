@@ -4,7 +4,181 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "module/der.h"
+#include "common/hash.h"
+
+/*
+ * ---- one element of ASN.1 after the other (ITU-T X.690), as much of it as a module's signature
+ * needs: one-byte tags; definite lengths and, as Linux lib/asn1_decoder.c takes them, indefinite
+ * ones
+ */
+
+/* What the kernel's own decoder goes down (NR_CONS_STACK), and the longest length that it reads. */
+#define DEPTH_LIMIT        10
+#define LENGTH_BYTES_LIMIT 2
+
+#define TAG_CONSTRUCTED   0x20u
+#define TAG_LONG_FORM     0x1fu
+#define LENGTH_LONG_FORM  0x80u
+#define LENGTH_INDEFINITE 0x80u
+
+enum der_tag {
+	DER_INTEGER = 0x02,
+	DER_OCTETS = 0x04,
+	DER_OID = 0x06,
+	DER_SEQUENCE = 0x30,
+	DER_SET = 0x31,
+	DER_CONTEXT_0 = 0xa0, /* [0], constructed */
+	DER_CONTEXT_1 = 0xa1,
+	DER_CONTEXT_0_PRIMITIVE = 0x80,
+};
+
+/* Bytes that are still to be read, and where in the file they lie. Borrowed. */
+struct der {
+	const unsigned char *data;
+	size_t size;
+	size_t offset;
+};
+
+struct der_item {
+	unsigned int tag;
+	struct der content;
+};
+
+struct header {
+	unsigned int tag;
+	size_t size; /* of the header itself */
+	size_t length;
+	bool indefinite;
+};
+
+static int damaged(const struct der *in, const char *what, struct error *error)
+{
+	return error_set(error, -EBADMSG, "damaged signature: %s at offset %zu", what, in->offset);
+}
+
+static int read_header(const struct der *in, struct header *ret, struct error *error)
+{
+	struct header header = { .size = 2 };
+
+	if (in->size < 2)
+		return damaged(in, "it is cut short", error);
+	header.tag = in->data[0];
+	if ((header.tag & TAG_LONG_FORM) == TAG_LONG_FORM)
+		return damaged(in, "a tag of more than one byte", error);
+	header.indefinite = in->data[1] == LENGTH_INDEFINITE;
+	if (header.indefinite && !(header.tag & TAG_CONSTRUCTED))
+		return damaged(in, "a plain value without a length", error);
+	if (in->data[1] < LENGTH_LONG_FORM) {
+		header.length = in->data[1];
+	} else if (!header.indefinite) {
+		size_t bytes = in->data[1] & ~LENGTH_LONG_FORM;
+
+		if (bytes > LENGTH_BYTES_LIMIT || bytes > in->size - 2)
+			return damaged(in, "a length of too many bytes", error);
+		for (size_t i = 0; i < bytes; i++)
+			header.length = header.length << 8 | in->data[2 + i];
+		header.size += bytes;
+	}
+	if (header.length > in->size - header.size)
+		return damaged(in, "a length that goes beyond the end", error);
+	*ret = header;
+	return 0;
+}
+
+static void advance(struct der *in, size_t bytes)
+{
+	in->data += bytes;
+	in->size -= bytes;
+	in->offset += bytes;
+}
+
+static bool at_end_mark(const struct der *in)
+{
+	return in->size >= 2 && in->data[0] == 0 && in->data[1] == 0;
+}
+
+/* Goes past the elements of one without a length, to its two zeros; inner ones may be such too. */
+static int find_end(struct der in, size_t *ret_length, struct error *error)
+{
+	const struct der start = in;
+	unsigned int depth = 1;
+
+	for (;;) {
+		struct header header = { 0 };
+		int r;
+
+		if (at_end_mark(&in)) {
+			if (--depth == 0)
+				break;
+			advance(&in, 2);
+			continue;
+		}
+		r = read_header(&in, &header, error);
+		if (r < 0)
+			return r;
+		if (header.indefinite && ++depth > DEPTH_LIMIT)
+			return damaged(&in, "it is nested too deep", error);
+		advance(&in, header.size + header.length);
+	}
+	*ret_length = in.offset - start.offset;
+	return 0;
+}
+
+/*
+ * Takes the next element off @in. -EBADMSG with the offset when there is none or when it is cut
+ * short, nested too deep or of a form that no signature has.
+ */
+static int der_next(struct der *in, struct der_item *ret, struct error *error)
+{
+	struct der rest = *in;
+	struct header header = { 0 };
+	int r = read_header(in, &header, error);
+
+	if (r < 0)
+		return r;
+	advance(&rest, header.size);
+	if (header.indefinite)
+		r = find_end(rest, &header.length, error);
+	if (r < 0)
+		return r;
+	ret->tag = header.tag;
+	ret->content = rest;
+	ret->content.size = header.length;
+	advance(&rest, header.length + (header.indefinite ? 2 : 0));
+	*in = rest;
+	return 0;
+}
+
+/* lib/asn1_decoder.c does not mind when what has to be constructed says that it is not. */
+static bool is_tag(unsigned int tag, unsigned int wanted)
+{
+	return (tag | (wanted & TAG_CONSTRUCTED)) == wanted;
+}
+
+/* The same for an element that has to have this tag; @what names it in messages. */
+static int der_expect(struct der *in, unsigned int tag, const char *what, struct der *ret_content,
+	struct error *error)
+{
+	size_t offset = in->offset;
+	struct der_item item;
+	int r = der_next(in, &item, error);
+
+	if (r < 0)
+		return error_prefix(error, r, "%s", what);
+	if (!is_tag(item.tag, tag))
+		return error_set(error, -EBADMSG,
+			"damaged signature: tag 0x%02x at offset %zu where %s has 0x%02x", item.tag,
+			offset, what, tag);
+	*ret_content = item.content;
+	return 0;
+}
+
+static bool der_is_next(const struct der *in, unsigned int tag)
+{
+	return in->size && is_tag(in->data[0], tag);
+}
+
+/* ---- CMS */
 
 #define KERNEL_LIMIT 65535u /* lib/asn1_decoder.c; it does not mind what follows the message */
 
@@ -124,12 +298,13 @@ static int expect_end(const struct der *in, const char *what, struct error *erro
 static int read_algorithm(struct der *in, const char *what, const struct oid *known, size_t count,
 	char name[CMS_ALGORITHM_SIZE], struct error *error)
 {
-	struct der algorithm, value = { 0 };
+	struct der algorithm, value;
 	struct der_item parameters;
 	int r = der_expect(in, DER_SEQUENCE, what, &algorithm, error);
 
-	if (r == 0)
-		r = der_expect(&algorithm, DER_OID, what, &value, error);
+	if (r < 0)
+		return r;
+	r = der_expect(&algorithm, DER_OID, what, &value, error);
 	if (r == 0 && algorithm.size)
 		r = der_next(&algorithm, &parameters, error);
 	if (r == 0)
@@ -142,15 +317,9 @@ static int read_algorithm(struct der *in, const char *what, const struct oid *kn
 /* Ids that are longer than any certificate's may be (RFC 5280: 20 bytes) are cut. */
 static void print_hex(const struct der *value, char hex[CMS_ID_HEX_SIZE])
 {
-	static const char digits[] = "0123456789abcdef";
-	size_t size = 0;
+	size_t limit = (CMS_ID_HEX_SIZE - 1) / 2;
 
-	/* Each of thousands of modules has one: snprintf() took a tenth of a proof's time. */
-	for (size_t i = 0; i < value->size && i < (CMS_ID_HEX_SIZE - 1) / 2; i++) {
-		hex[size++] = digits[value->data[i] >> 4];
-		hex[size++] = digits[value->data[i] & 0xf];
-	}
-	hex[size] = '\0';
+	hex_copy(value->data, value->size < limit ? value->size : limit, hex);
 }
 
 /* Bytes that a terminal would act on come out as '?'. */
@@ -254,11 +423,13 @@ static int read_version(struct der *in, const char *what, unsigned int *ret, str
 
 static int read_hashes(struct der hashes_set, struct error *error)
 {
-	int r = 0;
+	while (hashes_set.size) {
+		int r = read_algorithm(&hashes_set, "a hash", NULL, 0, NULL, error);
 
-	while (r == 0 && hashes_set.size)
-		r = read_algorithm(&hashes_set, "a hash", NULL, 0, NULL, error);
-	return r;
+		if (r < 0)
+			return r;
+	}
+	return 0;
 }
 
 /* The grammar of crypto/asymmetric_keys/pkcs7.asn1 takes a sequence too where others have a set. */
@@ -397,4 +568,206 @@ int cms_read_signer(const void *data, size_t size, size_t offset, struct cms_fac
 	if (r == 0)
 		*ret = facts;
 	return r;
+}
+
+/* ---- thousands of signatures, most of which are of one signer */
+
+/* Nobody looks into the value, so that all else being equal says that the facts are. */
+static bool is_alike(const struct cms_memo *memo, const void *data, size_t size)
+{
+	return memo->facts && memo->size == size &&
+	       memcmp(memo->start, data, memo->start_size) == 0;
+}
+
+static void *copy_bytes(struct arena *memory, const void *data, size_t size)
+{
+	void *bytes = arena_alloc(memory, size);
+
+	return bytes ? memcpy(bytes, data, size) : NULL;
+}
+
+/* Only of one signer's message, at the end of which the value is. */
+static int remember(struct cms_memo *memo, const void *data, size_t size,
+	const struct cms_signer *signer, const struct cms_facts *facts, struct arena *memory)
+{
+	const unsigned char *start = data;
+	const struct cms_bytes *value = &signer->signature;
+
+	if (facts->signers != 1 || value->data + value->size != start + size)
+		return 0;
+	*memo = (struct cms_memo){ .size = size,
+		.start_size = (size_t) (value->data - start),
+		.start = copy_bytes(memory, data, (size_t) (value->data - start)) };
+	memo->facts = memo->start ? facts : NULL;
+	return memo->start ? 0 : -ENOMEM;
+}
+
+int cms_read_alike(struct cms_memo *memo, const void *data, size_t size, size_t offset,
+	struct arena *memory, const struct cms_facts **ret, struct error *error)
+{
+	struct cms_signer signer = { 0 };
+	struct cms_facts facts;
+	int r;
+
+	if (is_alike(memo, data, size)) {
+		*ret = memo->facts;
+		return 0;
+	}
+	r = cms_read_signer(data, size, offset, &facts, &signer, error);
+	if (r < 0)
+		return r;
+	*ret = copy_bytes(memory, &facts, sizeof(facts));
+	if (!*ret || remember(memo, data, size, &signer, *ret, memory) < 0)
+		return error_set_errno(error, -ENOMEM, "%zu bytes of signature", size);
+	return 0;
+}
+
+/* ---- what lies behind the signature */
+
+/* struct module_signature byte by byte: no padding or byte order of ours comes in. */
+enum info_field {
+	INFO_ALGORITHM = 0,
+	INFO_HASH = 1,
+	INFO_TYPE = 2,
+	INFO_SIGNER_SIZE = 3,
+	INFO_KEY_ID_SIZE = 4,
+	INFO_PADDING = 5,
+	INFO_SIGNATURE_SIZE = 8, /* big endian */
+};
+
+/* enum hash_algo of Linux include/uapi/linux/hash_info.h, as far as the old types used it. */
+static const char *const old_hashes[] = { "md4", "md5", "sha1", "rmd160", "sha256", "sha384",
+	"sha512", "sha224" };
+
+static size_t read_be32(const unsigned char *bytes)
+{
+	return (size_t) bytes[0] << 24 | (size_t) bytes[1] << 16 | (size_t) bytes[2] << 8 |
+	       bytes[3];
+}
+
+static bool has_marker(const unsigned char *end, size_t size)
+{
+	return size > MODULE_TRAILER_MARKER_SIZE &&
+	       memcmp(end - MODULE_TRAILER_MARKER_SIZE, MODULE_TRAILER_MARKER,
+		       MODULE_TRAILER_MARKER_SIZE) == 0;
+}
+
+/* The kernel refuses a CMS trailer whose other fields are not zero. */
+static int check_zeros(const unsigned char *info, size_t offset, struct error *error)
+{
+	for (size_t i = 0; i < INFO_SIGNATURE_SIZE; i++)
+		if (i != INFO_TYPE && info[i])
+			return error_set(error, -EBADMSG,
+				"damaged signature: the byte at offset %zu is 0x%02x where a "
+				"PKCS#7 signature has 0",
+				offset + i, info[i]);
+	return 0;
+}
+
+/* The signer's name and the key's id lie in front of the signature. */
+static int read_old(const unsigned char *info, size_t info_offset, struct module_trailer *trailer,
+	struct error *error)
+{
+	size_t names_size = (size_t) info[INFO_SIGNER_SIZE] + info[INFO_KEY_ID_SIZE];
+
+	if (names_size >= trailer->signature_offset)
+		return error_set(error, -EBADMSG,
+			"damaged signature: the %zu bytes of signer and key id in front of offset "
+			"%zu would start before the file",
+			names_size, trailer->signature_offset);
+	if (info[INFO_HASH] >= ARRAY_SIZE(old_hashes))
+		return error_set(error, -EBADMSG,
+			"damaged signature: hash number %u at offset %zu is not known",
+			info[INFO_HASH], info_offset + INFO_HASH);
+	trailer->hash = old_hashes[info[INFO_HASH]];
+	trailer->content_size = trailer->signature_offset - names_size;
+	trailer->signer_size = info[INFO_SIGNER_SIZE];
+	trailer->key_id_size = info[INFO_KEY_ID_SIZE];
+	return 0;
+}
+
+static int read_info(const unsigned char *info, size_t info_offset, struct module_trailer *trailer,
+	struct error *error)
+{
+	trailer->signature_size = read_be32(info + INFO_SIGNATURE_SIZE);
+	if (trailer->signature_size >= info_offset)
+		return error_set(error, -EBADMSG,
+			"damaged signature: its size at offset %zu is %zu, but only %zu bytes are "
+			"in front of it",
+			info_offset + INFO_SIGNATURE_SIZE, trailer->signature_size, info_offset);
+	trailer->signature_offset = info_offset - trailer->signature_size;
+	trailer->content_size = trailer->signature_offset;
+	trailer->type = info[INFO_TYPE];
+	switch (info[INFO_TYPE]) {
+	case MODULE_TRAILER_CMS:
+		return check_zeros(info, info_offset, error);
+	case MODULE_TRAILER_X509:
+	case MODULE_TRAILER_PGP:
+		return read_old(info, info_offset, trailer, error);
+	default:
+		return error_set(error, -ENOPKG,
+			"signed in a way that no kernel knows: type %u at offset %zu",
+			info[INFO_TYPE], info_offset + INFO_TYPE);
+	}
+}
+
+int module_trailer_parse(const void *end, size_t end_size, uint64_t file_size,
+	struct module_trailer *ret, struct error *error)
+{
+	const unsigned char *after = (const unsigned char *) end + end_size;
+	size_t size = (size_t) file_size;
+	size_t info_end;
+
+	*ret = (struct module_trailer){ .content_size = size };
+	if (end_size < MODULE_TRAILER_MARKER_SIZE || !has_marker(after, size))
+		return 0;
+	ret->present = true;
+	info_end = size - MODULE_TRAILER_MARKER_SIZE;
+	ret->content_size = info_end;
+	if (info_end <= MODULE_TRAILER_INFO_SIZE)
+		return error_set(error, -EBADMSG,
+			"damaged signature: only %zu bytes are in front of the marker", info_end);
+	return read_info(
+		after - MODULE_TRAILER_SIZE, info_end - MODULE_TRAILER_INFO_SIZE, ret, error);
+}
+
+int module_trailer_read(
+	const void *data, size_t size, struct module_trailer *ret, struct error *error)
+{
+	size_t end_size = size < MODULE_TRAILER_SIZE ? size : MODULE_TRAILER_SIZE;
+	const unsigned char *end = (const unsigned char *) data + (size - end_size);
+	struct module_trailer trailer;
+	int r = module_trailer_parse(end, end_size, size, &trailer, error);
+
+	if (r < 0)
+		return r;
+	if (trailer.signer_size || trailer.key_id_size) {
+		trailer.signer = (const char *) data + trailer.content_size;
+		trailer.key_id =
+			(const unsigned char *) data + trailer.content_size + trailer.signer_size;
+	}
+	*ret = trailer;
+	return 0;
+}
+
+void module_trailer_write(size_t signature_size, unsigned char trailer[MODULE_TRAILER_SIZE])
+{
+	memset(trailer, 0, MODULE_TRAILER_INFO_SIZE);
+	trailer[INFO_TYPE] = MODULE_TRAILER_CMS;
+	for (size_t i = 0; i < 4; i++)
+		trailer[INFO_SIGNATURE_SIZE + i] = (unsigned char) (signature_size >> (24 - 8 * i));
+	memcpy(trailer + MODULE_TRAILER_INFO_SIZE, MODULE_TRAILER_MARKER,
+		MODULE_TRAILER_MARKER_SIZE);
+}
+
+const char *module_trailer_type_text(enum module_trailer_type type)
+{
+	switch (type) {
+	case MODULE_TRAILER_CMS:
+		return "PKCS#7";
+	case MODULE_TRAILER_X509:
+		return "X.509";
+	default:
+		return "PGP";
+	}
 }

@@ -1,12 +1,83 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The libraries that unpack, opened when something is to be unpacked: slipway-init mostly meets
+ * plain files, and three libraries that nothing calls would be a good part of what it takes to
+ * start and of the memory of a process that stays for months. They stay open until the program
+ * ends.
+ */
 #include "module/decompress.h"
 
+#include <dlfcn.h>
 #include <limits.h>
+#include <lzma.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
+#define ZLIB_CONST /* next_in then points to const */
+#include <zlib.h>
+#include <zstd.h>
 
-#include "module/decompress_library.h"
+#include "common/cleanup.h"
+#include "common/error.h"
+
+#define XZ_CALLS(X)                                                                                \
+	X(lzma_stream_decoder)                                                                     \
+	X(lzma_code)                                                                               \
+	X(lzma_end)
+
+#define GZIP_CALLS(X)                                                                              \
+	X(inflateInit2_)                                                                           \
+	X(inflate)                                                                                 \
+	X(inflateEnd)
+
+#define ZSTD_CALLS(X)                                                                              \
+	X(ZSTD_createDCtx)                                                                         \
+	X(ZSTD_decompressStream)                                                                   \
+	X(ZSTD_isError)                                                                            \
+	X(ZSTD_freeDCtx)
+
+/* NOLINTNEXTLINE(bugprone-macro-parentheses): the name of a member takes none */
+#define DECOMPRESS_MEMBER(name) __typeof__(&name) name;
+
+struct xz_calls {
+	XZ_CALLS(DECOMPRESS_MEMBER)
+};
+
+struct gzip_calls {
+	GZIP_CALLS(DECOMPRESS_MEMBER)
+};
+
+struct zstd_calls {
+	ZSTD_CALLS(DECOMPRESS_MEMBER)
+};
+
+#undef DECOMPRESS_MEMBER
+
+/* A function of a library, and where its address goes. */
+struct call {
+	const char *name;
+	void **place;
+};
+
+static int open_calls(
+	const char *library, const struct call *calls, size_t count, struct error *error)
+{
+	void *handle = dlopen(library, RTLD_LAZY | RTLD_LOCAL);
+
+	if (!handle)
+		return error_set(
+			error, -ELIBACC, "cannot be unpacked without %s: %s", library, dlerror());
+	for (size_t i = 0; i < count; i++) {
+		*calls[i].place = dlsym(handle, calls[i].name);
+		if (!*calls[i].place)
+			return error_set(error, -ELIBBAD, "cannot be unpacked: %s has no %s",
+				library, calls[i].name);
+	}
+	return 0;
+}
+
+/* Of "calls", a variable where it is used. */
+#define CALL(function) { #function, (void **) (void *) &calls->function },
 
 #define FIRST_CAPACITY ((size_t) 256 * 1024)
 
@@ -119,7 +190,9 @@ static int xz_step(void *state, struct input *input, struct output *output)
 static int unpack_xz(struct input *input, struct output *output, struct error *error)
 {
 	struct xz_state xz = { .stream = LZMA_STREAM_INIT };
-	int r = xz_calls_open(&xz.calls, error);
+	struct xz_calls *calls = &xz.calls;
+	const struct call wanted[] = { XZ_CALLS(CALL) };
+	int r = open_calls("liblzma.so.5", wanted, ARRAY_SIZE(wanted), error);
 
 	if (r < 0)
 		return r;
@@ -165,7 +238,9 @@ static int gzip_step(void *state, struct input *input, struct output *output)
 static int unpack_gzip(struct input *input, struct output *output, struct error *error)
 {
 	struct gzip_state gzip = { .stream = { 0 } };
-	int r = gzip_calls_open(&gzip.calls, error);
+	struct gzip_calls *calls = &gzip.calls;
+	const struct call wanted[] = { GZIP_CALLS(CALL) };
+	int r = open_calls("libz.so.1", wanted, ARRAY_SIZE(wanted), error);
 
 	if (r < 0)
 		return r;
@@ -200,7 +275,9 @@ static int zstd_step(void *state, struct input *input, struct output *output)
 static int unpack_zstd(struct input *input, struct output *output, struct error *error)
 {
 	struct zstd_state zstd = { .context = NULL };
-	int r = zstd_calls_open(&zstd.calls, error);
+	struct zstd_calls *calls = &zstd.calls;
+	const struct call wanted[] = { ZSTD_CALLS(CALL) };
+	int r = open_calls("libzstd.so.1", wanted, ARRAY_SIZE(wanted), error);
 
 	if (r < 0)
 		return r;

@@ -4,8 +4,7 @@
 #include <fcntl.h>
 #include <string.h>
 
-#include "common/hex.h"
-#include "common/name_hash.h"
+#include "common/hash.h"
 
 /* Signatures have some 700 bytes; with certificates in them a few thousand. */
 #define SIGNATURE_SIZE_LIMIT ((size_t) 64 * 1024)
@@ -539,7 +538,7 @@ int elf_module_check_format(
 }
 
 /*
- * What differs from what elf_module_open() keeps only in files that somebody changed after the
+ * What differs from what elf_module_open() keeps only in files that were changed after the
  * build, or that were built for two kinds of kernels: the file is read again for it.
  */
 

@@ -17,7 +17,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/arena.h"
 #include "common/error.h"
 #include "common/strv.h"
 #include "module/cms.h"
@@ -26,7 +25,6 @@
 
 struct elf_module;
 struct elf_pool;
-struct elf_window;
 struct symvers;
 struct symvers_entry;
 
@@ -61,7 +59,7 @@ void elf_module_close(struct elf_module **module);
 
 /*
  * What modules share that one thread opens one after the other, thousands of them: the memory that
- * they lie in, and that into which files are read. @known, or NULL: a Module.symvers that nobody
+ * they lie in, and that into which files are read. @known, or NULL: a Module.symvers that nothing
  * adds to meanwhile; names of symbols that it has are not copied, and struct elf_undefined says
  * where in it they are: it outlives the modules, and all that borrows their names. The modules are
  * closed before elf_pool_free().
@@ -106,7 +104,9 @@ struct elf_symbol_version {
 const struct elf_symbol_version *elf_module_versions(
 	const struct elf_module *module, size_t *ret_count);
 
-/* That of the layout of struct module, which no symbol table names; or NULL. */
+/* The record for the layout of struct module, scripts/mod/modpost.c writes one for every module. */
+#define ELF_LAYOUT_SYMBOL "module_layout"
+/* That record, whose symbol no symbol table names; or NULL. */
 const struct elf_symbol_version *elf_module_layout(const struct elf_module *module);
 
 /* Finds one of them, by name. */
@@ -178,7 +178,7 @@ uint64_t elf_module_struct_size(const struct elf_module *module);
 
 /*
  * Reads the whole unpacked file again, for those who check signatures. The caller frees it. It need
- * not be what was opened, where somebody wrote to the file since.
+ * not be what was opened, where the file was written to since.
  */
 int elf_module_bytes(const struct elf_module *module, char **ret_data, size_t *ret_size,
 	struct error *error) _must_check_;
@@ -230,49 +230,3 @@ int elf_module_check_stage(const struct elf_module *module, unsigned int version
  */
 int elf_module_check_relocations(
 	const struct elf_module *module, unsigned int version, struct error *error) _must_check_;
-
-/* ---- its bytes */
-
-/*
- * Where the bytes of a module file come from: a plain file of which only some parts are read, a
- * packed file, which is unpacked, or a buffer, packed or not. Nothing is mapped, unless the caller
- * asks for that: a file that shrinks meanwhile is an error and no SIGBUS.
- */
-struct elf_file {
-	int fd;            /* of a file, plain or packed; or -1 */
-	const char *image; /* the whole content, of a buffer or unpacked; or NULL */
-	char *unpacked;    /* what of it is ours to free */
-	void *mapped;      /* the file's own bytes, to be unmapped; or NULL */
-	uint64_t mapped_size;
-	uint64_t size; /* of the unpacked content */
-	struct elf_window *windows;
-	struct arena *memory; /* that these lie in */
-	struct arena own;     /* where the caller has none for them */
-};
-
-/*
- * All leave @file empty on failure; messages do not name the file. @memory, or NULL: where what is
- * read lies; it is the caller's to take back after elf_file_close().
- */
-int elf_file_open(struct elf_file *file, int dir_fd, const char *path, struct arena *memory,
-	struct error *error) _must_check_;
-/*
- * The same, mapped: for a process that can do with its death by SIGBUS should the file shrink. What
- * elf_file_map() gives is neither copied nor read before somebody looks at it.
- */
-int elf_file_open_mapped(
-	struct elf_file *file, int dir_fd, const char *path, struct error *error) _must_check_;
-int elf_file_open_memory(
-	struct elf_file *file, const void *data, size_t size, struct error *error) _must_check_;
-void elf_file_close(struct elf_file *file);
-
-/*
- * Gives the @size bytes at @offset, which have to lie within the file, until elf_file_close(). They
- * are read in one piece; what lies in a piece that was read before is not read again.
- */
-int elf_file_map(struct elf_file *file, uint64_t offset, uint64_t size, const char **ret,
-	struct error *error) _must_check_;
-
-/* Hands over the whole content in a buffer of its own, which the caller frees. */
-int elf_file_take(
-	struct elf_file *file, char **ret_data, size_t *ret_size, struct error *error) _must_check_;

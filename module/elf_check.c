@@ -13,7 +13,7 @@
 
 #include <stdarg.h>
 
-#include "common/name_hash.h"
+#include "common/hash.h"
 
 /* module_enforce_rwx_sections(), of 5.7. */
 #define SINCE_RWX V(5, 7)
@@ -50,13 +50,13 @@
 #define NAME_LIMIT       1024 /* bytes of a section's name that are compared */
 #define SEEN_BITS        4096 /* so many that the names of most modules have one each */
 
-/* Of those among the symbols, each of which may be the first that somebody asks for. */
+/* Of those among the symbols, each of which may be the first that is asked for. */
 #define SYMBOL_LIMIT 64
 #define TEXT_SIZE    512
 
 /* ---- what was found */
 
-/* Whether nobody gets to see it: of a stage and version the first counts, but for symbols. */
+/* Whether it never shows: of a stage and version the first counts, but for symbols. */
 static bool is_covered(const struct elf_defects *defects, unsigned int from, unsigned int before)
 {
 	size_t count = 0;

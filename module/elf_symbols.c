@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "common/name_hash.h"
+#include "common/hash.h"
 #include "module/symvers.h"
 
 #define BASIC_RECORD_SIZE 64 /* sizeof(struct modversion_info) */

@@ -3,7 +3,7 @@
  * The load proof: will the kernel take this module? It follows the kernel's own checks in their
  * order (Linux kernel/module/main.c: load_module() and what it calls; 6.1 to 7.3, which differ)
  * over a .ko and what is known of the kernel. Pure: it reads no file and runs nothing; needs no
- * libcrypto. For a set of modules that are loaded together see module/proof_set.h.
+ * libcrypto.
  */
 #pragma once
 
@@ -26,7 +26,7 @@ enum proof_verdict {
 enum proof_weight {
 	PROOF_REFUSAL, /* the kernel says no */
 	PROOF_DOUBT,   /* it says no or yes, by something not known, which the text names */
-	PROOF_NOTE,    /* it says yes, and somebody may want to know */
+	PROOF_NOTE,    /* it says yes, which may be of interest */
 };
 
 struct proof_finding {
@@ -47,7 +47,7 @@ struct proof {
 	struct proof_finding *findings; /* worst first; of one weight in the kernel's order */
 	size_t count;
 	int answer;     /* see proof_answer() */
-	bool unchecked; /* signed, and nobody has checked whether the signature fits */
+	bool unchecked; /* signed, and it was not checked whether the signature fits */
 };
 
 /*
@@ -72,10 +72,11 @@ struct proof_trust {
 	/*
 	 * Judges the unpacked file at @module, as module_signature_verify() does: 0, -ENODATA,
 	 * -ENOPKG, -ENOKEY, -EBADMSG or -EKEYREJECTED; or -EAGAIN where it was given no certificate
-	 * to check it against. NULL: nobody can here (slipway-init has no libcrypto). In both cases
-	 * keys decide, as far as they can. -ENOTSUP: the signer is that of most of the kernel's own
-	 * modules, and nobody can check whether the signature fits. It is asked also where nothing
-	 * is enforced: a kernel that has the key refuses a wrong signature all the same.
+	 * to check it against. NULL: it cannot be done here (slipway-init has no libcrypto). In
+	 * both cases keys decide, as far as they can. -ENOTSUP: the signer is that of most of the
+	 * kernel's own modules, and it cannot be checked whether the signature fits. It is asked
+	 * also where nothing is enforced: a kernel that has the key refuses a wrong signature all
+	 * the same.
 	 */
 	int (*verify)(void *context, const void *module, size_t size, struct cms_facts *ret,
 		struct error *error);
@@ -92,7 +93,8 @@ struct proof_trust {
 	bool keys_partial;
 	/*
 	 * Keys that are there, of which it is not known whether they count for modules: of a
-	 * keyring that only some kernels ask (.platform), or of one that nobody could see. Or NULL.
+	 * keyring that only some kernels ask (.platform), or of one that could not be seen. Or
+	 * NULL.
 	 */
 	const struct strv *maybe_keys;
 };
@@ -120,7 +122,7 @@ struct proof_kernel {
 	enum proof_option retpoline;  /* CONFIG_(MITIGATION_)RETPOLINE, for a note */
 	/*
 	 * Have each file read whole, some 50 µs a module: for its relocations, and for the name in
-	 * struct module, which differs from the one in .modinfo where somebody changed it.
+	 * struct module, which differs from the one in .modinfo where it was changed.
 	 */
 	bool relocations;
 	struct proof_trust trust;
@@ -171,3 +173,50 @@ const char *proof_weight_text(enum proof_weight weight);
 /* One line of a finding: its text, and after ": " its cure where it has one. Caller frees; NULL
  * without memory. */
 char *proof_finding_line(const struct proof_finding *finding);
+
+/* ---- a set */
+
+/*
+ * The load proof of modules that go to one kernel together: each against the kernel and the others,
+ * an order in which all load, and what only shows between them (Linux kernel/module/main.c:
+ * verify_exported_symbols(), resolve_symbol(); kmod's depends and softdep).
+ */
+
+struct proof_member {
+	const struct elf_module
+		*module; /* NULL: it could not be opened, and proof says so already */
+	const char *path;
+	struct proof proof; /* filled by proof_set_run(), but of those without a module */
+};
+
+struct proof_set {
+	/* In; borrowed. */
+	const struct proof_kernel *kernel;
+	struct proof_member *members; /* the array is the caller's */
+	size_t member_count;
+	/* Names ('_') of the kernel's modules that are there, built-in ones too; NULL: symvers'. */
+	const struct strv *kernel_modules;
+	/* Whether lib/firmware has a name of .modinfo's "firmware"; NULL: not judged. */
+	bool (*firmware_there)(void *context, const char *name);
+	void *firmware_context;
+	const struct strv *options; /* "module parameter[=value] …" as in modprobe.d; NULL: none */
+	unsigned int jobs;          /* threads; 0 is 1 */
+
+	/* Out. */
+	struct strv order; /* paths of those that load, each after what it needs */
+	/*
+	 * Names ('_') of modules outside the set that those that load use, sorted: the kernel's
+	 * own, or what symvers has besides. That they will load, and before the set, is taken for
+	 * granted.
+	 */
+	struct strv relied;
+	struct proof findings;            /* of the set as a whole */
+	enum proof_verdict verdict;       /* of the set and all members: the worst */
+	size_t loading, refused, unknown; /* members by verdict */
+};
+
+/* 0, or a negative errno with a message; a bad verdict is no error. */
+int proof_set_run(struct proof_set *set, struct error *error) _must_check_;
+
+/* What was filled, the members' proofs too; not the members' modules. */
+void proof_set_free(struct proof_set *set);

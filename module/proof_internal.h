@@ -2,15 +2,14 @@
 /* What the files of the load proof share; others include module/proof.h. */
 #pragma once
 
-#include "common/name_hash.h"
+#include "common/hash.h"
 #include "module/elf_internal.h"
 #include "module/proof.h"
 
-#define PROOF_NAME_SIZE     64 /* the kernel's MODULE_NAME_LEN, with the NUL */
-#define PROOF_LAYOUT        ELF_LAYOUT_SYMBOL
-#define PROOF_LAYOUT_HASH   name_hash(PROOF_LAYOUT)
-#define PROOF_RELEASES_SIZE 192 /* of proof_tell_release()'s text: releases have 64 bytes */
-#define PROOF_REBUILD       "rebuild it against the headers of this kernel"
+#define PROOF_NAME_SIZE   64 /* the kernel's MODULE_NAME_LEN, with the NUL */
+#define PROOF_LAYOUT      ELF_LAYOUT_SYMBOL
+#define PROOF_LAYOUT_HASH name_hash(PROOF_LAYOUT)
+#define PROOF_REBUILD     "rebuild it against the headers of this kernel"
 
 /* Who exports a symbol and how, from a Module.symvers or another module. Borrowed. */
 struct proof_export {
@@ -19,7 +18,7 @@ struct proof_export {
 	const char *name_space; /* "" for none */
 	uint32_t crc;
 	bool has_crc;     /* false without crc_unknown: the exporter has none, and none is asked */
-	bool crc_unknown; /* the exporter has one, or may have, and nobody told us */
+	bool crc_unknown; /* the exporter has one, or may have, and it is not known */
 	bool gpl;
 	bool gpl_unknown;
 	bool proprietary; /* the exporter is tainted by its licence */
@@ -58,7 +57,7 @@ struct proof_trial {
 	const struct proof_kernel *kernel;
 	const struct proof_overlay *overlay; /* or NULL */
 	const char *name;                    /* for messages and the blacklist: that in .modinfo */
-	const char *struct_name; /* what the kernel goes by; the same unless somebody changed it */
+	const char *struct_name; /* what the kernel goes by; the same unless it was changed */
 	unsigned int version;    /* of the kernel's rules; 0: not known */
 	uint16_t machine;
 	bool modversions;          /* the kernel's */
@@ -76,7 +75,7 @@ struct proof_trial {
 	const char *unknown_crc;   /* the first of these */
 	bool finds_known;          /* its symbols are entries of the kernel's symvers */
 	bool exports_known;        /* the kernel's own: else what is missing may be there */
-	size_t missing;            /* then: symbols that nobody is known to export */
+	size_t missing;            /* then: symbols that nothing is known to export */
 	const char *first_missing; /* the first of these */
 	bool version_differs;      /* a symbol's is not the one that it was built for */
 	bool said_release;         /* that it was built for another one, in a refusal */
@@ -137,10 +136,6 @@ int proof_note_release(struct proof_trial *trial);
 /* Whether it was built for another release than the kernel's, and both are known. */
 bool proof_foreign_release(
 	const struct proof_trial *trial, const char **ret_ours, const char **ret_theirs);
-/* proof_missing.c: that as "built for A, not for B: ", once a module; "" otherwise. */
-void proof_tell_release(struct proof_trial *trial, char *text, size_t size);
-int proof_judge_missing(struct proof_trial *trial, const char *symbol);
-int proof_doubt_exports(struct proof_trial *trial);
 /* The next step for what was not built for this kernel. */
 const char *proof_rebuild(const struct proof_trial *trial);
 /* Whether all that the kernel itself exports is known. */
@@ -152,7 +147,7 @@ bool proof_is_license_offender(const char *name);
 /* How the kernel exports what @entry is about. */
 void proof_export_of(const struct proof_kernel *kernel, const struct symvers_entry *entry,
 	struct proof_export *ret);
-/* proof_symbols.c's helpers. @hash: as elf_undefined_hash() has it. */
+/* What exports a symbol. @hash: as elf_undefined_hash() has it. */
 bool proof_find_export(const struct proof_trial *trial, const char *symbol, uint32_t hash,
 	struct proof_export *ret);
 /* @wanted: what the module was built for, or NULL. 0 or -ENOMEM. */
@@ -160,7 +155,7 @@ int proof_judge_version(struct proof_trial *trial, const struct proof_export *ex
 	const struct elf_symbol_version *wanted, int answer);
 bool proof_is_proprietary(const struct elf_module *module);
 
-/* proof_text.c */
+/* ---- how the kernel compares the strings that modules and kernels state */
 bool proof_license_is_gpl(const char *license);
 bool proof_has_word(const char *text, const char *word);
 /* Length without the spaces at the end: readers often cut the one that ends the kernel's own. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the kernel asks of a module before it looks at its symbols, and after. */
-#include <string.h>
-
 #include "module/proof_internal.h"
+
+#include <string.h>
 
 const char *proof_info(const struct proof_trial *trial, const char *key, const char *previous)
 {
@@ -63,6 +63,18 @@ static int judge_stage(struct proof_trial *trial, enum elf_stage stage)
 	return r < 0 ? add_defect(trial, r, "", &error) : 0;
 }
 
+/* layout_and_allocate() and find_module_sections(), behind check_modinfo(). */
+int proof_judge_memory(struct proof_trial *trial)
+{
+	return judge_stage(trial, ELF_STAGE_LAYOUT);
+}
+
+/* mod_sysfs_setup(), behind all others. */
+int proof_judge_sysfs(struct proof_trial *trial)
+{
+	return judge_stage(trial, ELF_STAGE_SYSFS);
+}
+
 /* Of its own architecture that kernel may well take it. */
 static int doubt_machine(struct proof_trial *trial)
 {
@@ -88,18 +100,6 @@ static int judge_format(struct proof_trial *trial)
 
 	trial->unfit = r < 0;
 	return r < 0 ? add_defect(trial, r, "", &error) : 0;
-}
-
-/* layout_and_allocate() and find_module_sections(), behind check_modinfo(). */
-int proof_judge_memory(struct proof_trial *trial)
-{
-	return judge_stage(trial, ELF_STAGE_LAYOUT);
-}
-
-/* mod_sysfs_setup(), behind all others. */
-int proof_judge_sysfs(struct proof_trial *trial)
-{
-	return judge_stage(trial, ELF_STAGE_SYSFS);
 }
 
 /* Symbols that are no matter of resolving, up to @before. *@next: where to go on. */
@@ -128,8 +128,9 @@ int proof_judge_relocations(struct proof_trial *trial)
 	struct error error = { 0 };
 	int r = judge_stage(trial, ELF_STAGE_RELOCATIONS);
 
-	if (r == 0 && trial->kernel->relocations)
-		r = elf_module_check_relocations(trial->module, trial->version, &error);
+	if (r < 0 || !trial->kernel->relocations)
+		return r;
+	r = elf_module_check_relocations(trial->module, trial->version, &error);
 	return r < 0 ? add_defect(trial, r, "damaged: ", &error) : 0;
 }
 
@@ -161,11 +162,10 @@ int proof_judge_file(struct proof_trial *trial)
 {
 	int r = judge_machine(trial);
 
-	if (r == 0 && !trial->unfit)
-		r = judge_format(trial);
-	if (r == 0 && !trial->unfit)
-		r = judge_struct_size(trial);
-	return r;
+	if (r < 0 || trial->unfit)
+		return r;
+	r = judge_format(trial);
+	return r < 0 || trial->unfit ? r : judge_struct_size(trial);
 }
 
 int proof_judge_blacklist(struct proof_trial *trial)
@@ -333,14 +333,15 @@ int proof_judge_own_exports(struct proof_trial *trial)
 	size_t count;
 	const struct elf_module_export *exports = elf_module_exports(trial->module, &count);
 
-	for (size_t i = 0; trial->modversions && i < count; i++)
-		if (!exports[i].has_crc) {
-			draft.symbol = exports[i].symbol;
-			return proof_add(trial, &draft,
-				"exports %s without a version: only a kernel with "
-				"CONFIG_MODULE_FORCE_LOAD takes it, and is tainted by it",
-				exports[i].symbol);
-		}
+	for (size_t i = 0; trial->modversions && i < count; i++) {
+		if (exports[i].has_crc)
+			continue;
+		draft.symbol = exports[i].symbol;
+		return proof_add(trial, &draft,
+			"exports %s without a version: only a kernel with "
+			"CONFIG_MODULE_FORCE_LOAD takes it, and is tainted by it",
+			exports[i].symbol);
+	}
 	return 0;
 }
 
@@ -393,4 +394,62 @@ int proof_judge_built_in(struct proof_trial *trial)
 		"the kernel has %s built in, and refuses the module where that has a folder in "
 		"/sys/module",
 		trial->struct_name);
+}
+
+/* ---- what the kernel takes with a complaint: module_augment_kernel_taints(), check_modinfo() */
+
+/* Modules that the kernel knows by name to be other than they say. */
+bool proof_is_license_offender(const char *name)
+{
+	return strcmp(name, "driverloader") == 0 || strcmp(name, "lve") == 0;
+}
+
+bool proof_is_proprietary(const struct elf_module *module)
+{
+	const char *name = elf_module_name(module);
+
+	return !proof_license_is_gpl(elf_module_info(module, "license")) ||
+	       (name && proof_is_license_offender(name));
+}
+
+static int note(struct proof_trial *trial, const char *id, const char *text)
+{
+	const struct proof_draft draft = { .id = id, .weight = PROOF_NOTE };
+
+	return proof_add(trial, &draft, "%s", text);
+}
+
+int proof_note_taints(struct proof_trial *trial)
+{
+	static const struct {
+		const char *key;
+		bool when_absent;
+		const char *id;
+		const char *text;
+	} taints[] = {
+		{ "intree", true, "out-of-tree",
+			"built out of the kernel's tree: it taints the "
+			"kernel (O)" },
+		{ "staging", false, "staging",
+			"of the kernel's staging tree: it taints the "
+			"kernel (C)" },
+		{ "test", false, "test", "a test module: it taints the kernel (N)" },
+	};
+	const struct proof_draft proprietary = { .id = "proprietary", .weight = PROOF_NOTE };
+	const char *license = proof_info(trial, "license", NULL);
+
+	for (size_t i = 0; i < ARRAY_SIZE(taints); i++)
+		if (!proof_info(trial, taints[i].key, NULL) == taints[i].when_absent &&
+			note(trial, taints[i].id, taints[i].text) < 0)
+			return -ENOMEM;
+	if (trial->kernel->retpoline == PROOF_YES && !proof_info(trial, "retpoline", NULL) &&
+		note(trial, "retpoline",
+			"compiled without retpolines, which the kernel complains of in its log") <
+			0)
+		return -ENOMEM;
+	if (!trial->proprietary)
+		return 0;
+	return proof_add(trial, &proprietary,
+		"its licence \"%s\" is not the GPL's kind: it taints the kernel (P)",
+		license ? license : "unspecified");
 }

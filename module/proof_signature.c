@@ -8,7 +8,7 @@
 #include <strings.h>
 
 #include "module/proof_internal.h"
-#include "module/trailer.h"
+#include "module/cms.h"
 
 #define SHORT_ID 8 /* hex digits: less of an id tells nothing */
 
@@ -17,7 +17,7 @@ struct opinion {
 	int code;
 	bool unchecked;      /* its value, for want of libcrypto */
 	bool unknown_key;    /* whether the kernel has the key */
-	bool no_certificate; /* somebody could have checked it, but was given nothing for that */
+	bool no_certificate; /* it could have been checked, but no certificate was given */
 	bool own;            /* a file of the kernel's tree, of the signer of most of it */
 	bool unlisted;       /* good, but with a key that the kernel was not seen to have */
 	bool present;
@@ -57,7 +57,7 @@ static bool knows_algorithm(const char *algorithm, unsigned int version)
 	       strcmp(algorithm, "ed25519") != 0;
 }
 
-/* pkcs7_verify() and verify_pkcs7_signature() mind these whoever signed. */
+/* pkcs7_verify() and verify_pkcs7_signature() mind these whatever the signer. */
 static int check_form(struct opinion *opinion, unsigned int version)
 {
 	const struct cms_facts *cms = &opinion->cms;

@@ -3,12 +3,113 @@
  * How the kernel resolves a module's symbols: simplify_symbols(), resolve_symbol() and
  * verify_exported_symbols() of kernel/module/main.c, check_version() of kernel/module/version.c.
  */
+#include "module/proof_internal.h"
+
 #include <elf.h>
 #include <string.h>
 
-#include "module/proof_internal.h"
-
 #define SOME_BEFORE_5_9 ": a rule of 5.9, which not every older kernel was given"
+#define RELEASES_SIZE   192 /* of release_text()'s text: releases have 64 bytes */
+
+/* ---- symbols that nothing is known to export, and other releases */
+
+/* Before what shows it, that is the first thing to know: "built for A, not for B: ". */
+static void release_text(struct proof_trial *trial, char *text, size_t size)
+{
+	const char *ours, *theirs;
+
+	*text = '\0';
+	if (trial->said_release || !proof_foreign_release(trial, &ours, &theirs))
+		return;
+	trial->said_release = true;
+	(void) snprintf(text, size, "built for %.*s, not for %.*s: ", (int) strcspn(ours, " "),
+		ours, (int) strcspn(theirs, " "), theirs);
+}
+
+/* The interface by which GPU memory goes to the network without the host's. */
+static bool is_peer_memory(const char *symbol)
+{
+	return strcmp(symbol, "ib_register_peer_memory_client") == 0 ||
+	       strcmp(symbol, "ib_unregister_peer_memory_client") == 0;
+}
+
+static const char *cure_missing(const struct proof_trial *trial, const char *symbol)
+{
+	const char *ours, *theirs;
+
+	if (is_peer_memory(symbol))
+		return "give the OFED that exports it too (the NIC image, or its Module.symvers by "
+		       "--with); this module matters only where GPUDirect RDMA is asked for";
+	if (proof_foreign_release(trial, &ours, &theirs))
+		return proof_rebuild(trial);
+	return "rebuild it, or load the module that exports it first";
+}
+
+/* What the kernel exports is one thing that is not known, however many symbols hang on it. */
+static int doubt_exports(struct proof_trial *trial)
+{
+	const char *krel = trial->kernel->krel;
+	char cure[256], count[32] = "";
+	const struct proof_draft draft = { .id = "symvers",
+		.weight = PROOF_DOUBT,
+		.answer = trial->modversions ? ENOEXEC : ENOENT,
+		.symbol = trial->modversions ? PROOF_LAYOUT : trial->first_missing,
+		.cure = cure };
+
+	if (trial->exports_known ||
+		(!trial->missing && !(trial->modversions && trial->has_versions)))
+		return 0;
+	(void) snprintf(cure, sizeof(cure),
+		"give the Module.symvers of its headers (--with FILE), or its release (--kernel %s)",
+		krel ? krel : "RELEASE");
+	if (trial->missing > 1)
+		(void) snprintf(count, sizeof(count), " and %zu more", trial->missing - 1);
+	return proof_add(trial, &draft, "nothing tells what the kernel exports: it needs %s%s",
+		trial->missing ? trial->first_missing : PROOF_LAYOUT, count);
+}
+
+static int refuse_replaced(struct proof_trial *trial, const char *symbol, const char *path)
+{
+	char exporter[PROOF_NAME_SIZE];
+	const struct proof_draft draft = { .id = "symbol-missing",
+		.weight = PROOF_REFUSAL,
+		.answer = ENOENT,
+		.symbol = symbol,
+		.exporter = exporter,
+		.cure = "rebuild it against the set that it is loaded with" };
+
+	proof_exporter_name(path, exporter);
+	return proof_add(trial, &draft,
+		"needs %s, which the kernel's own %s exports, but not the one that takes its place",
+		symbol, exporter);
+}
+
+static int judge_missing(struct proof_trial *trial, const char *symbol)
+{
+	const struct proof_overlay *overlay = trial->overlay;
+	const struct symvers_entry *entry =
+		trial->kernel->symvers ? symvers_find(trial->kernel->symvers, symbol) : NULL;
+	const struct proof_draft draft = { .id = "symbol-missing",
+		.weight = PROOF_REFUSAL,
+		.answer = ENOENT,
+		.symbol = symbol,
+		.cure = cure_missing(trial, symbol) };
+	char release[RELEASES_SIZE];
+
+	if (entry && overlay && overlay->replaces(overlay->context, entry->module))
+		return refuse_replaced(trial, symbol, entry->module);
+	if (!trial->exports_known) {
+		if (trial->missing++ == 0)
+			trial->first_missing = symbol;
+		return 0;
+	}
+	release_text(trial, release, sizeof(release));
+	return proof_add(trial, &draft,
+		"%sneeds %s, which neither the kernel nor a module loaded before it exports",
+		release, symbol);
+}
+
+/* ---- what exports a symbol, and how */
 
 static bool entry_is_gpl(const struct symvers_entry *entry)
 {
@@ -89,7 +190,7 @@ static const char *rebuild_against(const struct proof_trial *trial,
 static int refuse_version(struct proof_trial *trial, const struct proof_export *export,
 	const struct elf_symbol_version *wanted, int answer)
 {
-	char exporter[PROOF_NAME_SIZE], cure[PROOF_NAME_SIZE + 64], release[PROOF_RELEASES_SIZE];
+	char exporter[PROOF_NAME_SIZE], cure[PROOF_NAME_SIZE + 64], release[RELEASES_SIZE];
 	struct proof_draft draft = { .id = "symbol-version",
 		.weight = PROOF_REFUSAL,
 		.answer = answer,
@@ -107,7 +208,7 @@ static int refuse_version(struct proof_trial *trial, const struct proof_export *
 		return proof_add(trial, &draft,
 			"damaged: its CRC of %s has more than 32 bits, but %s exports 0x%08x",
 			export->symbol, who, export->crc);
-	proof_tell_release(trial, release, sizeof(release));
+	release_text(trial, release, sizeof(release));
 	if (*release)
 		return proof_add(trial, &draft,
 			"%sit wants %s with CRC 0x%08x, but %s exports 0x%08x", release,
@@ -244,11 +345,6 @@ static int judge_imported(struct proof_trial *trial, const struct proof_export *
 		export->symbol, export->name_space);
 }
 
-static int judge_name_space(struct proof_trial *trial, const struct proof_export *export)
-{
-	return export->in_name_space ? judge_imported(trial, export) : 0;
-}
-
 /* The kernel does not show such a symbol: as good as missing. */
 static int judge_hidden(struct proof_trial *trial, const struct proof_export *export)
 {
@@ -279,7 +375,7 @@ static int judge_hidden(struct proof_trial *trial, const struct proof_export *ex
 		license ? license : "unspecified", who, export->symbol);
 }
 
-/* inherit_taint(): whoever uses GPL-only symbols may not use a proprietary module's. */
+/* inherit_taint(): who uses GPL-only symbols may not use a proprietary module's. */
 static int judge_taint(struct proof_trial *trial, const struct proof_export *export)
 {
 	char exporter[PROOF_NAME_SIZE];
@@ -324,20 +420,21 @@ static int judge_export(struct proof_trial *trial, const struct proof_export *ex
 	const struct elf_undefined *undefined)
 {
 	bool weak = undefined->weak;
-	size_t before = trial->proof.count;
-	int r = 0;
+	size_t before;
+	int r;
 
 	if (trial->proprietary && (export->gpl || export->gpl_unknown))
 		return weak ? 0 : judge_hidden(trial, export);
 	trial->uses_gpl_only = trial->uses_gpl_only || export->gpl;
 	if (export->proprietary && trial->uses_gpl_only)
 		return weak ? 0 : judge_taint(trial, export);
-	if (export->proprietary)
-		r = judge_taint(trial, export);
+	if (export->proprietary && judge_taint(trial, export) < 0)
+		return -ENOMEM;
 	before = trial->proof.count;
-	if (r == 0)
-		r = proof_judge_version(trial, export, wanted_of(trial, undefined), EINVAL);
-	return r < 0 || trial->proof.count != before ? r : judge_name_space(trial, export);
+	r = proof_judge_version(trial, export, wanted_of(trial, undefined), EINVAL);
+	if (r < 0 || trial->proof.count != before || !export->in_name_space)
+		return r;
+	return judge_imported(trial, export);
 }
 
 /*
@@ -352,7 +449,7 @@ static bool is_ignored(const struct proof_trial *trial, const char *symbol)
 	       strcmp(symbol, "_GLOBAL_OFFSET_TABLE_") == 0;
 }
 
-/* @room: for what nobody has ready; NULL when nobody exports it. */
+/* @room: for what is not ready; NULL when nothing exports it. */
 static const struct proof_export *find_undefined(const struct proof_trial *trial,
 	const struct elf_undefined *undefined, struct proof_export *room)
 {
@@ -388,7 +485,7 @@ static int judge_symbol(struct proof_trial *trial, const struct elf_undefined *u
 	if (!export)
 		return undefined->weak || is_ignored(trial, undefined->name)
 			       ? 0
-			       : proof_judge_missing(trial, undefined->name);
+			       : judge_missing(trial, undefined->name);
 	if (overlay && (export->member || !export->vmlinux) &&
 		overlay->use(overlay->context, export, undefined->weak) < 0)
 		return -ENOMEM;
@@ -404,21 +501,21 @@ int proof_judge_symbols(struct proof_trial *trial)
 	size_t count;
 	const struct elf_undefined *symbols = elf_module_undefined_symbols(trial->module, &count);
 	uint32_t next = 0;
-	int r = 0;
 
 	trial->among_symbols = true;
-	for (size_t i = 0; i < count && r == 0; i++) {
-		if (next < symbols[i].index)
-			r = proof_judge_places(trial, symbols[i].index, &next);
-		if (r == 0)
-			r = judge_symbol(trial, &symbols[i]);
+	for (size_t i = 0; i < count; i++) {
+		if (next < symbols[i].index &&
+			proof_judge_places(trial, symbols[i].index, &next) < 0)
+			return -ENOMEM;
+		if (judge_symbol(trial, &symbols[i]) < 0)
+			return -ENOMEM;
 	}
-	if (r == 0)
-		r = proof_judge_places(trial, UINT32_MAX, &next);
+	if (proof_judge_places(trial, UINT32_MAX, &next) < 0)
+		return -ENOMEM;
 	trial->among_symbols = false;
-	if (r == 0)
-		r = doubt_versions_of_kernel(trial);
-	return r < 0 ? r : proof_doubt_exports(trial);
+	if (doubt_versions_of_kernel(trial) < 0)
+		return -ENOMEM;
+	return doubt_exports(trial);
 }
 
 static int refuse_duplicate(struct proof_trial *trial, const struct symvers_entry *entry)
@@ -427,7 +524,7 @@ static int refuse_duplicate(struct proof_trial *trial, const struct symvers_entr
 	bool there = strcmp(entry->module, "vmlinux") == 0 || trial->kernel->running;
 	bool unknown = entry->partial && strcmp(entry->module, "vmlinux") != 0;
 	const struct proof_draft draft = { .id = "duplicate-export",
-		/* Of one that nobody can identify it is likely, not known. */
+		/* Of one that is not identified it is likely, not known. */
 		.weight = !there    ? PROOF_NOTE
 			  : unknown ? PROOF_DOUBT
 				    : PROOF_REFUSAL,
@@ -460,17 +557,17 @@ int proof_judge_duplicates(struct proof_trial *trial)
 	const struct proof_overlay *overlay = trial->overlay;
 	size_t count;
 	const struct elf_module_export *exports = elf_module_exports(trial->module, &count);
-	int r = 0;
 
-	for (size_t i = 0; trial->kernel->symvers && i < count && r == 0; i++) {
+	for (size_t i = 0; trial->kernel->symvers && i < count; i++) {
 		const struct symvers_entry *entry = exported_already(trial, &exports[i]);
 
 		if (!entry || proof_same_module(entry->module, trial->struct_name) ||
 			(overlay && overlay->replaces(overlay->context, entry->module)))
 			continue;
-		r = refuse_duplicate(trial, entry);
+		if (refuse_duplicate(trial, entry) < 0)
+			return -ENOMEM;
 		if (strcmp(entry->module, "vmlinux") == 0)
 			break; /* the kernel stops here */
 	}
-	return r;
+	return 0;
 }

@@ -1,16 +1,190 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "module/running.h"
+#include "module/running_internal.h"
 
 #include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
 
-#include "common/chase.h"
+#include "common/path.h"
 #include "common/fs.h"
-#include "common/module_name.h"
+#include "module/symvers.h"
 #include "module/decompress.h"
-#include "module/machine.h"
-#include "module/running_parts.h"
+
+/* /proc/modules, and who is who in it. */
+
+static int compare_names(const void *a, const void *b)
+{
+	const struct loaded *left = a;
+	const struct loaded *right = b;
+
+	return strcmp(left->name, right->name);
+}
+
+/* "(POE)" at the end of the line: the letters; "+" and "-" say that it comes or goes. */
+static char *read_taint(const char *text)
+{
+	size_t length = *text == '(' ? strcspn(text + 1, ")+-") : 0;
+
+	return strndup(length ? text + 1 : "", length);
+}
+
+/*
+ * "name size references holders state address taint": Linux kernel/module/procfs.c: m_show();
+ * without CONFIG_MODULE_UNLOAD the references are "-".
+ */
+static int parse_line(char *line, struct loaded *ret)
+{
+	const char *fields[7] = { "", "", "-", "", "", "", "" };
+	size_t count = 0;
+	char *field;
+
+	while (count < ARRAY_SIZE(fields) && (field = strsep(&line, " ")))
+		fields[count++] = field;
+	*ret = (struct loaded){ .name = strdup(fields[0]), .taint = read_taint(fields[6]) };
+	ret->facts.references = fields[2][0] == '-' ? -1 : (int) strtol(fields[2], NULL, 10);
+	return ret->name && ret->taint ? 0 : -ENOMEM;
+}
+
+static int parse_lines(struct running *running, char *text)
+{
+	size_t capacity = 0;
+	char *line;
+
+	while ((line = strsep(&text, "\n"))) {
+		if (!*line)
+			continue;
+		if (running->loaded_count == capacity) {
+			size_t larger = capacity ? capacity * 2 : 128;
+			struct loaded *items =
+				reallocarray(running->loaded, larger, sizeof(*items));
+
+			if (!items)
+				return -ENOMEM;
+			running->loaded = items;
+			capacity = larger;
+		}
+		if (parse_line(line, &running->loaded[running->loaded_count++]) < 0)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+static int read_loaded(struct running *running, struct error *error)
+{
+	_cleanup_free_ char *text = NULL;
+	int r = fs_read(running->root_fd, "proc/modules", 0, &text, NULL);
+
+	if (r == 0)
+		r = parse_lines(running, text);
+	if (r < 0)
+		return error_set_errno(error, r, "/proc/modules");
+	if (running->loaded_count)
+		qsort(running->loaded, running->loaded_count, sizeof(*running->loaded),
+			compare_names);
+	for (size_t i = 0; i < running->loaded_count; i++) {
+		struct loaded *loaded = &running->loaded[i];
+
+		loaded->facts.gone =
+			running->sources.gone && strv_contains(running->sources.gone, loaded->name);
+		if (!loaded->facts.gone && strchr(loaded->taint, 'P') &&
+			strv_push(&running->proprietary, loaded->name) < 0)
+			return error_set_errno(error, -ENOMEM, "/proc/modules");
+	}
+	return 0;
+}
+
+struct loaded *running_find_loaded(const struct running *running, const char *name)
+{
+	/* bsearch() only reads it. */
+	const struct loaded wanted = { .name = (char *) (uintptr_t) name };
+
+	return running->loaded_count ? bsearch(&wanted, running->loaded, running->loaded_count,
+					       sizeof(wanted), compare_names)
+				     : NULL;
+}
+
+static void free_loaded(struct running *running)
+{
+	for (size_t i = 0; i < running->loaded_count; i++) {
+		struct loaded *loaded = &running->loaded[i];
+
+		free(loaded->name);
+		free(loaded->taint);
+		free(loaded->path);
+		strv_free(&loaded->candidates);
+		free(loaded->candidate_trees);
+		elf_module_close(&loaded->file);
+	}
+	free(running->loaded);
+	free(running->shown);
+}
+
+const struct running_module *running_loaded(const struct running *running, size_t *ret_count)
+{
+	*ret_count = running->loaded_count;
+	return running->shown;
+}
+
+/* ---- the Module.symvers of the running kernel, and of drivers that are loaded */
+
+static int open_first(struct running *running, const struct strv *paths, struct error *error)
+{
+	for (size_t i = 0; i < paths->count; i++)
+		if (fs_exists(running->root_fd, paths->items[i]))
+			return symvers_open(
+				running->root_fd, paths->items[i], &running->given, error);
+	return 0;
+}
+
+static int read_drivers(struct running *running, struct error *error)
+{
+	const struct strv *paths = running->sources.driver_symvers;
+
+	for (size_t i = 0; paths && i < paths->count; i++) {
+		const char *path = paths->items[i];
+		int r;
+
+		if (!fs_exists(running->root_fd, path))
+			continue;
+		r = running->drivers
+			    ? symvers_add(running->drivers, running->root_fd, path, error)
+			    : symvers_open(running->root_fd, path, &running->drivers, error);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+int running_read_whole(struct running *running, struct error *error)
+{
+	static const char *const files[] = { "build/Module.symvers", "symvers.zst", "symvers.xz",
+		"symvers.gz", "symvers" };
+	_cleanup_strv_ struct strv paths = { 0 };
+
+	symvers_close(&running->given);
+	running->given_is_part = false;
+	if (running->sources.symvers)
+		return open_first(running, running->sources.symvers, error);
+	for (size_t i = 0; i < ARRAY_SIZE(files); i++)
+		if (strv_pushf(&paths, "lib/modules/%s/%s", running->krel, files[i]) < 0)
+			return error_set_errno(error, -ENOMEM, "symbol versions");
+	return open_first(running, &paths, error);
+}
+
+static int read_symvers(struct running *running, struct error *error)
+{
+	const char *used = running->sources.used_symvers;
+	int r;
+
+	running->given_is_part =
+		used && running->sources.module_count > 0 && fs_exists(running->root_fd, used);
+	if (running->given_is_part)
+		r = symvers_open(running->root_fd, used, &running->given, error);
+	else
+		r = running_read_whole(running, error);
+	return r < 0 ? r : read_drivers(running, error);
+}
 
 #define CONFIG_SIZE_LIMIT ((size_t) 8 << 20)
 
@@ -37,6 +211,7 @@ static int read_config(int dir_fd, const char *path, struct kernel_options *ret)
 	_cleanup_free_ char *text = NULL;
 	enum decompress_format format;
 	struct error ignored;
+	char *terminated;
 	size_t size, unpacked;
 	int r = fs_read(dir_fd, path, CONFIG_SIZE_LIMIT, &data, &size);
 
@@ -48,16 +223,15 @@ static int read_config(int dir_fd, const char *path, struct kernel_options *ret)
 		return 0;
 	}
 	r = decompress(format, data, size, CONFIG_SIZE_LIMIT, &text, &unpacked, &ignored);
-	if (r == 0) {
-		char *terminated = realloc(text, unpacked + 1);
-
-		if (!terminated)
-			return -ENOMEM;
-		text = terminated;
-		text[unpacked] = '\0';
-		kernel_options_of_config(text, ret);
-	}
-	return r;
+	if (r < 0)
+		return r;
+	terminated = realloc(text, unpacked + 1);
+	if (!terminated)
+		return -ENOMEM;
+	text = terminated;
+	text[unpacked] = '\0';
+	kernel_options_of_config(text, ret);
+	return 0;
 }
 
 /* What the running kernel shows itself is best; then what lies where its package put it. */
@@ -80,7 +254,6 @@ static int find_config(const struct running *running, struct kernel_options *ret
 	return r;
 }
 
-/* CONFIG_SECURITY_LOCKDOWN_LSM. A build's facts count for that very build only. */
 enum proof_option running_has_lockdown(const struct running *running)
 {
 	struct kernel_options options = { 0 };
@@ -122,21 +295,11 @@ static void read_facts(struct running *running)
 	kernel->builtin = &running->builtin;
 }
 
-static int push_builtin(struct running *running, const char *line, size_t length)
-{
-	char name[NAME_MAX];
-
-	module_name_copy(line, length, name, sizeof(name));
-	name[strcspn(name, ".")] = '\0';
-	return *name ? strv_push(&running->builtin, name) : 0;
-}
-
 /* modules.builtin (Documentation/kbuild/kbuild.rst) of the first tree that has one. */
 static int read_builtin(struct running *running)
 {
 	_cleanup_free_ char *text = NULL;
 	char path[PATH_MAX];
-	int r = 0;
 
 	(void) snprintf(path, sizeof(path), "lib/modules/%s/modules.builtin", running->krel);
 	for (size_t i = 0; !text && i < running->tree_count; i++) {
@@ -146,13 +309,17 @@ static int read_builtin(struct running *running)
 			fs_read(running->trees[i].fd, real, 0, &text, NULL) < 0)
 			text = NULL;
 	}
-	for (const char *line = text; r == 0 && line && *line;) {
+	for (const char *line = text; line && *line;) {
 		size_t length = strcspn(line, "\n");
+		char name[NAME_MAX];
 
-		r = push_builtin(running, line, length);
+		module_name_copy(line, length, name, sizeof(name));
+		name[strcspn(name, ".")] = '\0';
+		if (*name && strv_push(&running->builtin, name) < 0)
+			return -ENOMEM;
 		line += length + (line[length] == '\n');
 	}
-	return r;
+	return 0;
 }
 
 /* Which built-in ones have a folder in /sys/module: both lists are sorted. */
@@ -161,44 +328,43 @@ static int find_shown(struct running *running)
 	_cleanup_strv_ struct strv folders = { 0 };
 	const struct strv *builtin = &running->builtin;
 	size_t at = 0;
-	int r = 0;
 
 	strv_sort(&running->builtin);
 	if (fs_list(running->root_fd, "sys/module", &folders) < 0)
 		return 0;
-	for (size_t i = 0; r == 0 && i < folders.count; i++) {
+	for (size_t i = 0; i < folders.count; i++) {
 		while (at < builtin->count && strcmp(builtin->items[at], folders.items[i]) < 0)
 			at++;
-		if (at < builtin->count && strcmp(builtin->items[at], folders.items[i]) == 0)
-			r = strv_push(&running->builtin_shown, folders.items[i]);
+		if (at < builtin->count && strcmp(builtin->items[at], folders.items[i]) == 0 &&
+			strv_push(&running->builtin_shown, folders.items[i]) < 0)
+			return -ENOMEM;
 	}
 	running->kernel.builtin_shown = &running->builtin_shown;
-	return r;
+	return 0;
 }
 
-/* For those who ask: what is loaded, and what is there in all. */
-static int tell(struct running *running)
+/* What running_loaded() and running_modules() give. */
+static int publish(struct running *running)
 {
-	int r = 0;
-
-	running->told = calloc(running->loaded_count + 1, sizeof(*running->told));
-	if (!running->told)
+	running->shown = calloc(running->loaded_count + 1, sizeof(*running->shown));
+	if (!running->shown)
 		return -ENOMEM;
-	for (size_t i = 0; r == 0 && i < running->loaded_count; i++) {
+	for (size_t i = 0; i < running->loaded_count; i++) {
 		const struct loaded *loaded = &running->loaded[i];
 
-		running->told[i] = loaded->facts;
-		running->told[i].name = loaded->name;
-		running->told[i].taint = loaded->taint;
-		running->told[i].build_id = loaded->build_id;
-		running->told[i].srcversion = loaded->srcversion;
-		running->told[i].path = loaded->path;
-		if (!loaded->facts.gone)
-			r = strv_push(&running->modules, loaded->name);
+		running->shown[i] = loaded->facts;
+		running->shown[i].name = loaded->name;
+		running->shown[i].taint = loaded->taint;
+		running->shown[i].build_id = loaded->build_id;
+		running->shown[i].srcversion = loaded->srcversion;
+		running->shown[i].path = loaded->path;
+		if (!loaded->facts.gone && strv_push(&running->modules, loaded->name) < 0)
+			return -ENOMEM;
 	}
-	for (size_t i = 0; r == 0 && i < running->builtin.count; i++)
-		r = strv_push(&running->modules, running->builtin.items[i]);
-	return r;
+	for (size_t i = 0; i < running->builtin.count; i++)
+		if (strv_push(&running->modules, running->builtin.items[i]) < 0)
+			return -ENOMEM;
+	return 0;
 }
 
 static int look(struct running *running, struct error *error)
@@ -208,19 +374,19 @@ static int look(struct running *running, struct error *error)
 	read_names(running);
 	if (running_open_trees(running) < 0)
 		return error_set_errno(error, -ENOMEM, "running kernel");
-	r = running_read_loaded(running, error);
+	r = read_loaded(running, error);
 	if (r < 0)
 		return r;
 	read_facts(running);
 	if (running_read_trust(running) < 0 || read_builtin(running) < 0 || find_shown(running) < 0)
 		return error_set_errno(error, -ENOMEM, "running kernel");
-	r = running_read_symvers(running, error);
+	r = read_symvers(running, error);
 	if (r == 0)
 		r = running_find_exports(running, error);
 	if (r < 0)
 		return r;
 	if (running_compare_build(running) < 0 || running_add_signers(running) < 0 ||
-		tell(running) < 0)
+		publish(running) < 0)
 		return error_set_errno(error, -ENOMEM, "running kernel");
 	running->kernel.symvers = running->there;
 	return 0;
@@ -250,14 +416,14 @@ void running_close(struct running **running)
 
 	if (!closing)
 		return;
-	running_free_loaded(closing);
+	free_loaded(closing);
 	running_close_trees(closing);
 	symvers_close(&closing->given);
 	symvers_close(&closing->part);
 	symvers_close(&closing->drivers);
 	symvers_close(&closing->members);
 	symvers_close(&closing->there);
-	strv_free(&closing->unexplained);
+	strv_free(&closing->unidentified);
 	strv_free(&closing->modules);
 	strv_free(&closing->builtin);
 	strv_free(&closing->builtin_shown);
@@ -289,7 +455,7 @@ enum proof_option running_is_same_build(const struct running *running, const cha
 	return running->same_build;
 }
 
-const struct strv *running_unexplained(const struct running *running)
+const struct strv *running_unidentified(const struct running *running)
 {
-	return &running->unexplained;
+	return &running->unidentified;
 }

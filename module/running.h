@@ -11,7 +11,7 @@
  * exports matter is identified: its build id (srcversion where it has none) is that of a file in
  * one of the trees, and then the exports and CRCs in that file count. Of one that no file explains
  * it is not known what it exports: its symbols are there without a CRC, which the proof answers
- * with "cannot tell", and running_unexplained() names it.
+ * with "cannot tell", and running_unidentified() names it.
  */
 #pragma once
 
@@ -25,8 +25,8 @@
 
 struct running;
 
-/* What somebody vouches for: the module of this build id exports the symbol with this CRC. */
-struct running_word {
+/* What is vouched for: the module of this build id exports the symbol with this CRC. */
+struct running_claim {
 	const char *module;
 	const char *build_id;
 	const char *symbol;
@@ -84,8 +84,8 @@ struct running_sources {
 	 */
 	const struct elf_module *const *modules;
 	size_t module_count;
-	const struct running_word *words;
-	size_t word_count;
+	const struct running_claim *claims;
+	size_t claim_count;
 	/*
 	 * What the certificates of the modules' signers say of themselves: a signature names issuer
 	 * and serial number, a keyring the id of the key. NULL: nothing.
@@ -94,7 +94,7 @@ struct running_sources {
 	size_t cert_count;
 	/*
 	 * The keys in a keyring, as KEYCTL_READ has them: their number, or a negative errno (-E2BIG
-	 * for more than @count). NULL: nobody can tell. See running_read_keyring().
+	 * for more than @count). NULL: not known. See running_read_keyring().
 	 */
 	int (*read_keyring)(int32_t keyring, int32_t *ret, size_t count);
 	int security_fd; /* a securityfs; 0 or less: sys/kernel/security */
@@ -103,7 +103,7 @@ struct running_sources {
 };
 
 /*
- * Looks at the kernel. A source that is not there is no failure: what it would have told is
+ * Looks at the kernel. A source that is not there is no failure: what it would have said is
  * unknown, and the proof says so where that matters. Fails (-EINVAL, -EIO, -ENOMEM …) for a symvers
  * that is there and damaged, and where /proc/modules cannot be read. The caller closes it.
  */
@@ -125,23 +125,22 @@ bool running_has_symvers(const struct running *running);
 
 /*
  * Is the kernel the build that the symvers and facts are of? PROOF_NO: it was rebuilt under the
- * same name, and *ret_why is a sentence with the witness; PROOF_UNKNOWN: no witness either way.
+ * same name, and *ret_why is a sentence with the evidence; PROOF_UNKNOWN: no evidence either way.
  */
 enum proof_option running_is_same_build(const struct running *running, const char **ret_why);
 
 /* Names of loaded modules that export what is used, or may, and that no file explains. */
-const struct strv *running_unexplained(const struct running *running);
+const struct strv *running_unidentified(const struct running *running);
 
 /* One loaded module. */
 struct running_module {
 	const char *name;
 	int references;       /* -1: the kernel does not count them */
 	const char *taint;    /* "OE": letters of Documentation/admin-guide/tainted-kernels.rst */
-	const char *build_id; /* "" when it has none, or nobody looked: only what matters is looked
-				 at */
+	const char *build_id; /* "" when it has none, or was not looked at: only what matters is */
 	const char *srcversion; /* "" where it has a build id, too */
-	const char *path; /* of the file that explains it; NULL: none does, or nobody looked */
-	bool by_word;     /* explained by driver_symvers, and no build id proves it */
+	const char *path; /* of the file that explains it; NULL: none does, or it was not asked */
+	bool by_claim;    /* explained by driver_symvers, and no build id proves it */
 	bool gone;        /* one of sources->gone */
 };
 

@@ -1,13 +1,168 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Which keys the kernel asks about a module's signature. /proc/keys lists all that the reader may
+ * see, users' keys among them; which keyring holds a key is told by keyctl(2), KEYCTL_READ. Linux
+ * kernel/module/signing.c: mod_verify_sig() asks the secondary keyring, which has the builtin one
+ * and .machine in it; some distributions' kernels ask .platform too.
+ */
+#include "module/running_internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "common/fs.h"
+
+#define KEYRING_READ  11 /* KEYCTL_READ of linux/keyctl.h */
+#define KEYRING_LIMIT 1024
+
+enum standing { TRUSTED, PERHAPS, REVOKED, STANDINGS };
+
+static const struct keyring {
+	const char *name;
+	enum standing standing;
+} keyrings[] = {
+	{ ".builtin_trusted_keys", TRUSTED },
+	{ ".secondary_trusted_keys", TRUSTED },
+	{ ".machine", TRUSTED },
+	{ ".system_keyring", TRUSTED }, /* before 4.7 */
+	{ ".platform", PERHAPS },
+	{ ".blacklist", REVOKED },
+};
+
+/* A line of /proc/keys: security/keys/proc.c: proc_keys_show(). */
+struct key {
+	int32_t serial;
+	const char *type; /* cut to nine characters */
+	const char *text; /* what the type says of the key */
+	int length;       /* of @text without what comes behind its last ": " */
+};
+
+struct members {
+	int32_t serials[STANDINGS][KEYRING_LIMIT];
+	size_t counts[STANDINGS];
+	bool shown;  /* the kernel's own keyrings are seen, and with them whatever is in them */
+	bool hidden; /* one of them could not be read */
+};
+
+int running_read_keyring(int32_t keyring, int32_t *ret, size_t count)
+{
+	long size = syscall(SYS_keyctl, KEYRING_READ, keyring, ret, count * sizeof(*ret));
+
+	if (size < 0)
+		return -errno;
+	return (size_t) size / sizeof(*ret) > count ? -E2BIG : (int) ((size_t) size / sizeof(*ret));
+}
+
+static struct key parse_key(const char *line)
+{
+	const char *end = line + strcspn(line, "\n");
+	struct key key = { .serial = (int32_t) strtoul(line, NULL, 16) };
+	const char *kind = end;
+
+	for (int field = 0; field < 7; field++) {
+		line += strspn(line, " ");
+		line += strcspn(line, " \n");
+	}
+	key.type = line + strspn(line, " ");
+	line = key.type + strcspn(key.type, " \n");
+	key.text = line + strspn(line, " ");
+	for (const char *at = key.text; at + 2 < end; at++)
+		if (at[0] == ':' && at[1] == ' ')
+			kind = at;
+	key.length = kind > key.text ? (int) (kind - key.text) : 0;
+	return key;
+}
+
+static const char *next_line(const char *line)
+{
+	line += strcspn(line, "\n");
+	return *line ? line + 1 : line;
+}
+
+static void read_members(
+	const struct running *running, const struct key *key, struct members *members)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(keyrings); i++) {
+		enum standing standing = keyrings[i].standing;
+		size_t at = members->counts[standing];
+		int count = -ENOSYS;
+
+		if ((size_t) key->length != strlen(keyrings[i].name) ||
+			strncmp(key->text, keyrings[i].name, (size_t) key->length) != 0)
+			continue;
+		if (running->sources.read_keyring)
+			count = running->sources.read_keyring(
+				key->serial, members->serials[standing] + at, KEYRING_LIMIT - at);
+		members->shown = members->shown || standing == TRUSTED;
+		members->hidden = members->hidden || count < 0;
+		members->counts[standing] += count > 0 ? (size_t) count : 0;
+	}
+}
+
+static bool is_member(const struct members *members, enum standing standing, int32_t serial)
+{
+	for (size_t i = 0; i < members->counts[standing]; i++)
+		if (members->serials[standing][i] == serial)
+			return true;
+	return false;
+}
+
+/* A description is no proof: anybody may add a key of any name to a keyring of his own. */
+static int push_key(struct running *running, const struct key *key, const struct members *members)
+{
+	struct strv *keys = NULL;
+
+	if (is_member(members, REVOKED, key->serial))
+		return 0;
+	if (is_member(members, TRUSTED, key->serial))
+		keys = &running->keys;
+	else if (is_member(members, PERHAPS, key->serial) || members->hidden)
+		keys = &running->maybe_keys;
+	return keys ? strv_pushf(keys, "%.*s", key->length, key->text) : 0;
+}
+
+static int push_keys(struct running *running, const char *text, const struct members *members)
+{
+	for (const char *line = text; *line; line = next_line(line)) {
+		struct key key = parse_key(line);
+
+		if (strncmp(key.type, "asymmetri", 9) == 0 && push_key(running, &key, members) < 0)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+static int read_keys(struct running *running)
+{
+	struct proof_trust *trust = &running->kernel.trust;
+	_cleanup_free_ struct members *members = calloc(1, sizeof(*members));
+	_cleanup_free_ char *text = NULL;
+
+	if (!members)
+		return -ENOMEM;
+	if (fs_read(running->root_fd, "proc/keys", 0, &text, NULL) < 0)
+		return 0; /* CONFIG_KEYS is off: unknown */
+	for (const char *line = text; *line; line = next_line(line)) {
+		struct key key = parse_key(line);
+
+		if (strncmp(key.type, "keyring", 7) == 0)
+			read_members(running, &key, members);
+	}
+	/* Who is not shown the kernel's keyrings is not shown its keys either: unknown. */
+	if (!members->shown)
+		return 0;
+	trust->keys = &running->keys;
+	trust->maybe_keys = &running->maybe_keys;
+	return push_keys(running, text, members);
+}
+
+/*
  * What the kernel demands of signatures: sig_enforce (Linux kernel/module/signing.c), lockdown
  * (security/lockdown/lockdown.c: the level in force stands in brackets), and which keys it has.
  */
-#include <string.h>
-#include <strings.h>
-
-#include "common/fs.h"
-#include "module/running_parts.h"
 
 enum lockdown { LOCKDOWN_UNKNOWN, LOCKDOWN_NONE, LOCKDOWN_INTEGRITY, LOCKDOWN_CONFIDENTIALITY };
 
@@ -95,28 +250,25 @@ static int read_blacklist(struct running *running)
 	_cleanup_free_ char *line = NULL;
 	char *rest;
 	char *word;
-	int r = 0;
 
 	if (fs_read_line(running->root_fd, "proc/cmdline", &line) < 0)
 		return 0;
 	rest = line;
-	while (r == 0 && (word = strsep(&rest, " ")))
-		if (strncmp(word, key, sizeof(key) - 1) == 0)
-			r = strv_split(&running->blacklist, word + sizeof(key) - 1, ",");
+	while ((word = strsep(&rest, " ")))
+		if (strncmp(word, key, sizeof(key) - 1) == 0 &&
+			strv_split(&running->blacklist, word + sizeof(key) - 1, ",") < 0)
+			return -ENOMEM;
 	for (size_t i = 0; i < running->blacklist.count; i++)
 		for (char *c = running->blacklist.items[i]; (c = strchr(c, '-'));)
 			*c = '_';
 	running->kernel.blacklist = &running->blacklist;
-	return r;
+	return 0;
 }
 
 int running_read_trust(struct running *running)
 {
-	int r;
-
 	judge_trust(running);
-	r = running_read_keys(running);
-	return r < 0 ? r : read_blacklist(running);
+	return read_keys(running) < 0 ? -ENOMEM : read_blacklist(running);
 }
 
 static bool has_key(const struct strv *keys, const char *id)
@@ -151,7 +303,7 @@ static int add_cert(struct running *running, const struct running_cert *cert)
 	return 0;
 }
 
-/* The very thing that is to be judged is no witness. */
+/* The very thing that is to be judged is no evidence. */
 static bool is_of_set(const struct running *running, const struct loaded *loaded)
 {
 	for (size_t i = 0; i < running->sources.module_count; i++) {
@@ -195,20 +347,21 @@ int running_add_signers(struct running *running)
 {
 	const struct running_sources *sources = &running->sources;
 	struct proof_trust *trust = &running->kernel.trust;
-	int r = 0;
 
 	if (!trust->enforced && !trust->enforced_unknown)
 		return 0;
-	for (size_t i = 0; r == 0 && i < sources->cert_count; i++)
-		r = add_cert(running, &sources->certs[i]);
-	if (r == 0)
-		r = running_explain_all(running);
-	for (size_t i = 0; r == 0 && i < running->loaded_count; i++)
-		r = add_signer_of(running, &running->loaded[i]);
+	for (size_t i = 0; i < sources->cert_count; i++)
+		if (add_cert(running, &sources->certs[i]) < 0)
+			return -ENOMEM;
+	if (running_explain_all(running) < 0)
+		return -ENOMEM;
+	for (size_t i = 0; i < running->loaded_count; i++)
+		if (add_signer_of(running, &running->loaded[i]) < 0)
+			return -ENOMEM;
 	/* A key that is shown to be there does not tell of the others. */
 	if (!trust->keys && running->keys.count) {
 		trust->keys = &running->keys;
 		trust->keys_partial = true;
 	}
-	return r;
+	return 0;
 }

@@ -1,11 +1,185 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "module/sign.h"
+#include "module/sign_internal.h"
 
 #include <limits.h>
+#include <openssl/core_names.h>
+#include <openssl/ec.h>
 #include <openssl/err.h>
+#include <openssl/pem.h>
+#include <stdio.h>
 #include <string.h>
 
-#include "module/sign_ssl.h"
+#include "common/fs.h"
+
+/* Certificates, and whether a signer may sign for a kernel. */
+
+#define CERT_LIMIT ((size_t) 4 << 20) /* a bundle of all the world's roots has 200 KiB */
+
+static int add_certificate(STACK_OF(X509) * all, X509 *certificate)
+{
+	if (sk_X509_push(all, certificate))
+		return 0;
+	X509_free(certificate);
+	return -ENOMEM;
+}
+
+/* A DER file is one certificate; in a PEM file texts may stand between several. */
+static int parse_certificates(BIO *in, STACK_OF(X509) * all)
+{
+	X509 *one = d2i_X509_bio(in, NULL);
+	int r = 0;
+
+	if (one)
+		return add_certificate(all, one);
+	(void) BIO_reset(in);
+	while (r == 0 && (one = PEM_read_bio_X509(in, NULL, NULL, NULL)))
+		r = add_certificate(all, one);
+	ERR_clear_error();
+	return r;
+}
+
+static char *subject(const X509 *certificate)
+{
+	const X509_NAME *name = X509_get_subject_name(certificate);
+	int index = X509_NAME_get_index_by_NID(name, NID_commonName, -1);
+	_cleanup_(cleanup_bio) BIO *out = BIO_new(BIO_s_mem());
+	char *bytes;
+	long size;
+
+	if (!out)
+		return NULL;
+	if (index >= 0)
+		(void) ASN1_STRING_print_ex(out,
+			X509_NAME_ENTRY_get_data(X509_NAME_get_entry(name, index)),
+			ASN1_STRFLGS_ESC_CTRL | ASN1_STRFLGS_UTF8_CONVERT);
+	else
+		(void) X509_NAME_print_ex(
+			out, name, 0, XN_FLAG_RFC2253 & ~(unsigned long) ASN1_STRFLGS_ESC_MSB);
+	size = BIO_get_mem_data(out, &bytes);
+	return strndup(size > 0 ? bytes : "", size > 0 ? (size_t) size : 0);
+}
+
+int module_cert_read(int dir_fd, const char *path, struct module_cert **ret, struct error *error)
+{
+	_cleanup_(module_cert_free) struct module_cert *cert = calloc(1, sizeof(*cert));
+	_cleanup_(cleanup_bio) BIO *in = NULL;
+	_cleanup_free_ char *text = NULL;
+	size_t size;
+	int r = fs_read(dir_fd, path, CERT_LIMIT, &text, &size);
+
+	if (r < 0)
+		return error_set_errno(error, r, "%s: cannot read the certificate", path);
+	in = BIO_new_mem_buf(text, (int) size);
+	if (!cert || !in || !(cert->all = sk_X509_new_null()))
+		return error_set_errno(error, -ENOMEM, "%s", path);
+	r = parse_certificates(in, cert->all);
+	if (r < 0)
+		return error_set_errno(error, r, "%s", path);
+	if (sk_X509_num(cert->all) == 0)
+		return error_set(error, -EINVAL,
+			"%s: no certificate in it: an X.509 certificate in DER or PEM is wanted",
+			path);
+	cert->name = subject(sk_X509_value(cert->all, 0));
+	if (!cert->name)
+		return error_set_errno(error, -ENOMEM, "%s", path);
+	*ret = TAKE_PTR(cert);
+	return 0;
+}
+
+void module_cert_free(struct module_cert **cert)
+{
+	struct module_cert *closing = TAKE_PTR(*cert);
+
+	if (!closing)
+		return;
+	sk_X509_pop_free(closing->all, X509_free);
+	free(closing->name);
+	free(closing);
+}
+
+const char *module_cert_name(const struct module_cert *cert)
+{
+	return cert->name;
+}
+
+void module_cert_key_id(const struct module_cert *cert, char hex[CMS_ID_HEX_SIZE])
+{
+	const ASN1_OCTET_STRING *id = X509_get0_subject_key_id(sk_X509_value(cert->all, 0));
+	const unsigned char *bytes = id ? ASN1_STRING_get0_data(id) : NULL;
+	int size = id ? ASN1_STRING_length(id) : 0;
+
+	hex[0] = '\0';
+	for (int i = 0; i < size && 2 * i + 2 < CMS_ID_HEX_SIZE; i++)
+		(void) snprintf(hex + (size_t) 2 * (size_t) i, 3, "%02x", bytes[i]);
+}
+
+int module_cert_fingerprint(
+	const struct module_cert *cert, char ret[MODULE_FINGERPRINT_SIZE], struct error *error)
+{
+	unsigned char digest[EVP_MAX_MD_SIZE];
+	unsigned int size = 0;
+
+	if (!X509_digest(sk_X509_value(cert->all, 0), EVP_sha256(), digest, &size))
+		return sign_ssl_failed(error, -ENOMEM, "certificate %s", cert->name);
+	for (unsigned int i = 0; i < size; i++)
+		(void) snprintf(ret + (size_t) i * 2, 3, "%02x", digest[i]);
+	return 0;
+}
+
+/* Linux crypto/asymmetric_keys/x509_cert_parser.c: RSA, and the NIST curves of ECDSA. */
+static int check_kind(const struct module_cert *cert, struct error *error)
+{
+	static const char *const curves[] = { "prime256v1", "secp384r1", "secp521r1" };
+	EVP_PKEY *key = X509_get0_pubkey(sk_X509_value(cert->all, 0));
+	char curve[64] = "";
+
+	if (!key)
+		return sign_ssl_failed(error, -EINVAL, "certificate %s has no key", cert->name);
+	if (EVP_PKEY_is_a(key, "RSA"))
+		return 0;
+	if (EVP_PKEY_is_a(key, "EC") &&
+		EVP_PKEY_get_utf8_string_param(
+			key, OSSL_PKEY_PARAM_GROUP_NAME, curve, sizeof(curve), NULL))
+		for (size_t i = 0; i < ARRAY_SIZE(curves); i++)
+			if (strcmp(curve, curves[i]) == 0)
+				return 0;
+	return error_set(error, -EINVAL,
+		"certificate %s has a key of kind %s%s%s, which no kernel checks modules with: use "
+		"RSA, or ECDSA on P-256, P-384 or P-521",
+		cert->name, EVP_PKEY_get0_type_name(key), *curve ? " " : "", curve);
+}
+
+static int check_hash(const char *hash, struct error *error)
+{
+	static const char *const known[] = { "sha1", "sha224", "sha256", "sha384", "sha512",
+		"sha3-256", "sha3-384", "sha3-512" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(known); i++)
+		if (strcmp(hash, known[i]) == 0)
+			return 0;
+	return error_set(error, -EINVAL,
+		"hash %s: no kernel has it as CONFIG_MODULE_SIG_HASH: sha256, sha384, sha512, "
+		"sha3-256, sha3-384 or sha3-512 is wanted (sha1 and sha224 before Linux 6.7)",
+		hash);
+}
+
+int module_signer_check(const struct module_signer *signer, struct error *error)
+{
+	int r = check_hash(signer->hash, error);
+
+	if (r == 0)
+		r = check_kind(signer->cert, error);
+	if (r < 0 || !signer->key)
+		return r;
+	if (!X509_check_private_key(sk_X509_value(signer->cert->all, 0), signer->key->key)) {
+		ERR_clear_error();
+		return error_set(error, -EKEYREJECTED,
+			"the private key is not that of certificate %s: give the key and the "
+			"certificate of one pair",
+			signer->cert->name);
+	}
+	return 0;
+}
 
 /* What scripts/sign-file makes: nothing but the signature, by issuer and serial number. */
 #define SIGN_FLAGS                                                                                 \
@@ -111,4 +285,224 @@ int module_sign_wrap(const struct module_signer *signer, const void *signature,
 	if (!ASN1_STRING_set(CMS_SignerInfo_get0_signature(info), signature, (int) signature_size))
 		return error_set_errno(error, -ENOMEM, "signature");
 	return encode(cms, ret_cms, ret_size, error);
+}
+
+/* The kernel looks for the key only: it asks no chain, no time and no purpose of a certificate. */
+#define VERIFY_FLAGS                                                                               \
+	(CMS_BINARY | CMS_DETACHED | CMS_NOINTERN | CMS_NO_SIGNER_CERT_VERIFY | CMS_NO_ATTR_VERIFY)
+
+static int collect(struct module_cert *const *certs, size_t count, STACK_OF(X509) * all)
+{
+	for (size_t i = 0; i < count; i++)
+		for (int j = 0; j < sk_X509_num(certs[i]->all); j++) {
+			X509 *certificate = sk_X509_value(certs[i]->all, j);
+
+			if (!X509_up_ref(certificate))
+				return -ENOMEM;
+			if (!sk_X509_push(all, certificate)) {
+				X509_free(certificate);
+				return -ENOMEM;
+			}
+		}
+	return 0;
+}
+
+static int no_key(const struct cms_facts *facts, int count, struct error *error)
+{
+	char certificates[64] = "not the certificate given";
+
+	if (count != 1)
+		(void) snprintf(certificates, sizeof(certificates),
+			"none of the %d certificates given", count);
+	return error_set(error, -ENOKEY, "signed by %s, %s %s, which is %s",
+		*facts->issuer ? facts->issuer : "somebody", *facts->serial ? "serial" : "key id",
+		*facts->serial ? facts->serial : facts->key_id, certificates);
+}
+
+static int find_signer(CMS_ContentInfo *cms, STACK_OF(X509) * all, const struct cms_facts *facts,
+	struct error *error)
+{
+	STACK_OF(CMS_SignerInfo) *signers = CMS_get0_SignerInfos(cms);
+
+	for (int i = 0; i < sk_X509_num(all); i++)
+		for (int j = 0; j < sk_CMS_SignerInfo_num(signers); j++)
+			if (CMS_SignerInfo_cert_cmp(sk_CMS_SignerInfo_value(signers, j),
+				    sk_X509_value(all, i)) == 0)
+				return 0;
+	return no_key(facts, sk_X509_num(all), error);
+}
+
+static int wrong_value(
+	const struct cms_facts *facts, const struct module_trailer *trailer, struct error *error)
+{
+	ERR_clear_error();
+	return error_set(error, -EKEYREJECTED,
+		"its signature by %s (%s, %s) does not fit its %zu bytes: it was changed, or "
+		"stripped, after it was signed",
+		*facts->issuer ? facts->issuer : facts->key_id, facts->algorithm, facts->hash,
+		trailer->content_size);
+}
+
+static int check_form(const struct cms_facts *facts, struct error *error)
+{
+	if (facts->has_content)
+		return error_set(error, -EBADMSG,
+			"its signature holds what it signs, which the kernel refuses: sign it "
+			"detached");
+	if (facts->has_attributes)
+		return error_set(error, -EKEYREJECTED,
+			"its signature has signed attributes, which the kernel refuses: sign it "
+			"without (openssl cms -noattr)");
+	return 0;
+}
+
+static int check_value(const void *content, const struct module_trailer *trailer,
+	CMS_ContentInfo *cms, STACK_OF(X509) * all, const struct cms_facts *facts,
+	struct error *error)
+{
+	_cleanup_(cleanup_bio) BIO *in = BIO_new_mem_buf(content, (int) trailer->content_size);
+
+	if (!in)
+		return error_set_errno(error, -ENOMEM, "signature");
+	if (CMS_verify(cms, all, NULL, in, NULL, VERIFY_FLAGS) == 1)
+		return 0;
+	return wrong_value(facts, trailer, error);
+}
+
+/* ---- a single signer with a common key, byte by byte as the kernel does: it looks at nothing else
+ * of the message */
+
+static bool same_bytes(const struct cms_bytes *bytes, const unsigned char *data, int size)
+{
+	return size >= 0 && bytes->size == (size_t) size &&
+	       memcmp(bytes->data, data, bytes->size) == 0;
+}
+
+/* The content of a DER element of less than 64 KiB, which @der is all of. */
+static const unsigned char *content_of(const unsigned char *der, int size, int *ret_size)
+{
+	int header = 2 + (size > 1 && der[1] & 0x80 ? der[1] & 0x7f : 0);
+
+	*ret_size = size - header;
+	return der + header;
+}
+
+/* The issuer's name and the serial number as the certificate has them: upper and lower case differ.
+ */
+static bool has_issuer_and_serial(const X509 *certificate, const struct cms_signer *signer)
+{
+	unsigned char *issuer = NULL, *serial = NULL;
+	int issuer_size = i2d_X509_NAME(X509_get_issuer_name(certificate), &issuer);
+	int serial_size = i2d_ASN1_INTEGER(X509_get0_serialNumber(certificate), &serial);
+	bool same = false;
+
+	if (issuer_size > 1 && serial_size > 1) {
+		int size;
+		const unsigned char *bytes = content_of(issuer, issuer_size, &size);
+
+		same = same_bytes(&signer->issuer, bytes, size);
+		bytes = content_of(serial, serial_size, &size);
+		same = same && same_bytes(&signer->serial, bytes, size);
+	}
+	OPENSSL_free(issuer);
+	OPENSSL_free(serial);
+	return same;
+}
+
+static bool has_key_id(X509 *certificate, const struct cms_signer *signer)
+{
+	const ASN1_OCTET_STRING *id = X509_get0_subject_key_id(certificate);
+
+	return id && same_bytes(&signer->key_id, ASN1_STRING_get0_data(id), ASN1_STRING_length(id));
+}
+
+static int check_with(X509 *certificate, const void *content, const struct module_trailer *trailer,
+	const struct cms_facts *facts, const struct cms_signer *signer, struct error *error)
+{
+	EVP_MD_CTX *context = EVP_MD_CTX_new();
+	const EVP_MD *hash = EVP_get_digestbyname(facts->hash);
+	bool good = context && hash &&
+		    EVP_DigestVerifyInit(
+			    context, NULL, hash, NULL, X509_get0_pubkey(certificate)) == 1 &&
+		    EVP_DigestVerify(context, signer->signature.data, signer->signature.size,
+			    content, trailer->content_size) == 1;
+
+	EVP_MD_CTX_free(context);
+	if (!good)
+		return wrong_value(facts, trailer, error);
+	ERR_clear_error();
+	return 0;
+}
+
+static bool is_plain(const struct cms_facts *facts)
+{
+	return facts->signers == 1 && EVP_get_digestbyname(facts->hash) &&
+	       (strcmp(facts->algorithm, "rsa") == 0 || strcmp(facts->algorithm, "ecdsa") == 0);
+}
+
+static int check_plain(const void *content, const struct module_trailer *trailer,
+	STACK_OF(X509) * all, const struct cms_facts *facts, const struct cms_signer *signer,
+	struct error *error)
+{
+	for (int i = 0; i < sk_X509_num(all); i++) {
+		X509 *certificate = sk_X509_value(all, i);
+
+		if (signer->key_id.data ? has_key_id(certificate, signer)
+					: has_issuer_and_serial(certificate, signer))
+			return check_with(certificate, content, trailer, facts, signer, error);
+	}
+	return no_key(facts, sk_X509_num(all), error);
+}
+
+static int verify_cms(const unsigned char *module, const struct module_trailer *trailer,
+	struct module_cert *const *certs, size_t count, struct cms_facts *facts,
+	struct error *error)
+{
+	_cleanup_(cleanup_x509_list) STACK_OF(X509) *all = sk_X509_new_null();
+	_cleanup_(cleanup_cms) CMS_ContentInfo *cms = NULL;
+	const unsigned char *bytes = module + trailer->signature_offset;
+	struct cms_signer signer = { 0 };
+	int r = cms_read_signer(
+		bytes, trailer->signature_size, trailer->signature_offset, facts, &signer, error);
+
+	if (r == 0)
+		r = check_form(facts, error);
+	if (r < 0)
+		return r;
+	ERR_clear_error();
+	if (!all || collect(certs, count, all) < 0)
+		return error_set_errno(error, -ENOMEM, "signature");
+	if (is_plain(facts))
+		return check_plain(module, trailer, all, facts, &signer, error);
+	cms = d2i_CMS_ContentInfo(NULL, &bytes, (long) trailer->signature_size);
+	if (!cms)
+		return sign_ssl_failed(error, -EBADMSG, "damaged signature at offset %zu",
+			trailer->signature_offset);
+	r = find_signer(cms, all, facts, error);
+	return r < 0 ? r : check_value(module, trailer, cms, all, facts, error);
+}
+
+int module_signature_verify(const void *module, size_t size, struct module_cert *const *certs,
+	size_t count, struct cms_facts *ret_facts, struct error *error)
+{
+	struct module_trailer trailer;
+	struct cms_facts facts = { 0 };
+	int r = module_trailer_read(module, size, &trailer, error);
+
+	if (ret_facts)
+		*ret_facts = facts;
+	if (r < 0)
+		return r;
+	if (!trailer.present)
+		return error_set(error, -ENODATA, "unsigned");
+	if (trailer.type != MODULE_TRAILER_CMS)
+		return error_set(error, -ENOPKG,
+			"signed with %s: no kernel since 4.3 checks anything but PKCS#7",
+			module_trailer_type_text(trailer.type));
+	if (size > INT_MAX)
+		return error_set(error, -EFBIG, "larger than a module may be: %zu bytes", size);
+	r = verify_cms(module, &trailer, certs, count, &facts, error);
+	if (ret_facts)
+		*ret_facts = facts;
+	return r;
 }

@@ -43,7 +43,7 @@ int module_cert_fingerprint(const struct module_cert *cert, char ret[MODULE_FING
  * Opens the private key in a PEM, PKCS#8 or PKCS#12 file, or the one that a "pkcs11:" URI (RFC
  * 7512) names, through OpenSSL's pkcs11 provider where that is installed and its pkcs11 engine
  * otherwise. @password, or NULL, is the
- * file's passphrase or the token's PIN; we ask nobody for one. -EACCES when it is wrong or
+ * file's passphrase or the token's PIN; none is asked for. -EACCES when it is wrong or
  * missing, -ENOPKG without provider and engine, -ENOENT when there is no such file, -ENOKEY when
  * the token has no such key, -EINVAL for what
  * is no key or a URI that holds the PIN. The caller frees it with module_key_free().

@@ -8,10 +8,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "common/error.h"
 #include "module/elf.h"
-#include "module/system_map.h"
 
 struct symvers;
 
@@ -43,17 +43,20 @@ int symvers_add(struct symvers *symvers, int dir_fd, const char *path, struct er
  */
 int symvers_add_module(struct symvers *symvers, const struct elf_module *module) _must_check_;
 /*
- * Adds what vmlinux exports by its System.map, where nobody has said so yet: a Module.symvers knows
- * more. Copies. -ENOMEM.
+ * Adds what vmlinux exports by its System.map (nm -n, "ADDRESS TYPE NAME" a line: Linux
+ * scripts/mksysmap), where no entry says so yet: a Module.symvers knows more. Copies. -EINVAL with
+ * path, line number and what is wrong in @error; -ENODATA for the line that Debian ships in its
+ * place, which names the package that has the real one; -ENOMEM.
  */
-int symvers_add_system_map(struct symvers *symvers, const struct system_map *map) _must_check_;
+int symvers_add_system_map(
+	struct symvers *symvers, int dir_fd, const char *path, struct error *error) _must_check_;
 /* Adds one entry, which wins over what is there. Copies. -ENOMEM. */
 int symvers_put(struct symvers *symvers, const struct symvers_entry *entry) _must_check_;
 /* The same, its strings borrowed until symvers_close(). */
 int symvers_put_borrowed(struct symvers *symvers, const struct symvers_entry *entry) _must_check_;
 int symvers_put_hashed(
 	struct symvers *symvers, const struct symvers_entry *entry, uint32_t hash) _must_check_;
-/* NULL when nobody exports it. Borrowed until the next symvers_add() or symvers_close(). */
+/* NULL when nothing exports it. Borrowed until the next symvers_add() or symvers_close(). */
 const struct symvers_entry *symvers_find(const struct symvers *symvers, const char *symbol);
 /* The same with the symbol's hash, by name_hash(): elf_undefined_hash() has it. */
 const struct symvers_entry *symvers_find_hashed(
@@ -71,6 +74,23 @@ size_t symvers_count(const struct symvers *symvers);
 /* The entry at @index, below symvers_count(), in the order in which they came. Borrowed alike. */
 const struct symvers_entry *symvers_at(const struct symvers *symvers, size_t index);
 void symvers_close(struct symvers **symvers);
+
+/*
+ * Copies what follows the last '/' of the @length bytes at @path, '-' as '_', into @name of @size
+ * bytes; what does not fit is cut.
+ */
+static inline void module_name_copy(const char *path, size_t length, char *name, size_t size)
+{
+	const char *slash = memrchr(path, '/', length);
+	const char *base = slash ? slash + 1 : path;
+	size_t count = length - (size_t) (base - path);
+
+	if (count >= size)
+		count = size - 1;
+	for (size_t i = 0; i < count; i++)
+		name[i] = base[i] == '-' ? '_' : base[i];
+	name[count] = '\0';
+}
 
 /* The last path component of an entry's module, as a module name ('-' is '_'). @size: of @name. */
 void symvers_module_name(const struct symvers_entry *entry, char *name, size_t size);

@@ -8,7 +8,6 @@
 #include "cli/image/buildah.h"
 #include "cli/slipway_version.h"
 #include "cli/stage/build.h"
-#include "common/copy.h"
 #include "common/fs.h"
 #include "common/xalloc.h"
 #include "kernels/archive/unpack.h"

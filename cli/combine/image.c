@@ -7,7 +7,6 @@
 
 #include "cli/combine/combine.h"
 #include "cli/output_place.h"
-#include "common/copy.h"
 #include "common/fs.h"
 #include "common/tag.h"
 #include "common/xalloc.h"

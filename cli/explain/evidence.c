@@ -7,7 +7,6 @@
 #include "cli/verify/input.h"
 #include "common/xalloc.h"
 #include "module/cms.h"
-#include "module/trailer.h"
 
 #define REASONS_SHOWN 4 /* of many findings of the proof */
 

@@ -10,7 +10,7 @@
 #include "kernels/krel.h"
 #include "kernels/tree/kconfig.h"
 #include "kernels/tree/tree.h"
-#include "module/trailer.h"
+#include "module/cms.h"
 
 void sign_content_free(struct sign_content *content)
 {

@@ -8,7 +8,6 @@
 
 #include "cli/stage/node_tool.h"
 #include "cli/stage/stage_internal.h"
-#include "common/copy.h"
 #include "common/fs.h"
 #include "common/tag.h"
 #include "common/xalloc.h"

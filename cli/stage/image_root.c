@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "cli/image/image.h"
-#include "common/copy.h"
 #include "common/fs.h"
 #include "common/xalloc.h"
 #include "kernels/tool.h"

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "cli/stage/stage_internal.h"
-#include "common/copy.h"
 #include "common/fs.h"
 #include "common/xalloc.h"
 

@@ -8,7 +8,6 @@
 #include <sys/utsname.h>
 
 #include "cli/stage/stage_internal.h"
-#include "common/copy.h"
 #include "common/fs.h"
 #include "kernels/repo/signature.h"
 

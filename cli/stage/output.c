@@ -8,7 +8,6 @@
 
 #include "cli/image/image.h"
 #include "cli/output_place.h"
-#include "common/copy.h"
 #include "common/fs.h"
 #include "common/json_text.h"
 #include "common/tag.h"

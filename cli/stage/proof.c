@@ -14,7 +14,7 @@
 #include "cli/verify/verify.h"
 #include "common/fs.h"
 #include "common/xalloc.h"
-#include "module/proof_set.h"
+#include "module/proof.h"
 
 #define PROOF_RULES "proof-7" /* what passes: sets that older rules let pass are proven anew */
 

@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "cli/sign/sign.h"
-#include "common/copy.h"
 #include "common/fs.h"
 #include "common/xalloc.h"
 

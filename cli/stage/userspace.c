@@ -7,7 +7,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "common/copy.h"
 #include "common/fs.h"
 #include "common/xalloc.h"
 

@@ -9,7 +9,7 @@
 
 #include "cli/image/buildah.h"
 #include "common/fs.h"
-#include "common/within.h"
+#include "common/path.h"
 #include "common/xalloc.h"
 #include "kernels/archive/archive_input.h"
 #include "kernels/archive/unpack.h"

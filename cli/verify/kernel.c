@@ -10,7 +10,7 @@
 #include "kernels/archive/archive_input.h"
 #include "kernels/local/local_scan.h"
 #include "kernels/tree/depends.h"
-#include "module/machine.h"
+#include "module/kernel_facts.h"
 
 #define NAME_SIZE     256
 #define SYSTEM_MAP    "System.map"
@@ -81,7 +81,7 @@ void verify_kernel_take_os(
 
 void verify_kernel_take_running(struct verify_kernel *kernel, const struct running *running)
 {
-	const struct strv *unidentified = running_unexplained(running);
+	const struct strv *unidentified = running_unidentified(running);
 	const char *why = NULL;
 
 	kernel->facts = *running_kernel(running);
@@ -283,18 +283,18 @@ static void take_system_map(struct verify_kernel *kernel, const struct verify_pl
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
-		_cleanup_(system_map_close) struct system_map *map = NULL;
 		struct error why = { 0 };
 
 		if (places[i].fd < 0 || !fs_exists(places[i].fd, places[i].path))
 			continue;
-		if (system_map_open(places[i].fd, places[i].path, &map, &why) < 0) {
+		if (symvers_new(&kernel->symvers) < 0)
+			out_of_memory();
+		if (symvers_add_system_map(kernel->symvers, places[i].fd, places[i].path, &why) <
+			0) {
+			symvers_close(&kernel->symvers);
 			xstrv_push(&kernel->notes, why.text);
 			continue;
 		}
-		if (symvers_new(&kernel->symvers) < 0 ||
-			symvers_add_system_map(kernel->symvers, map) < 0)
-			out_of_memory();
 		xstrv_push(&kernel->symvers_sources, places[i].path);
 		return;
 	}

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "common/fs.h"
-#include "common/within.h"
+#include "common/path.h"
 #include "common/xalloc.h"
 
 #define TEXT_LIMIT ((size_t) 1 << 20)

@@ -6,7 +6,7 @@
 
 #include "cli/verify/kernel.h"
 #include "cli/verify/trust.h"
-#include "module/proof_set.h"
+#include "module/proof.h"
 #include "module/running.h"
 
 /* The modules of all inputs as members of one set. */

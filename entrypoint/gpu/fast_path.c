@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "common/fnv.h"
+#include "common/hash.h"
 #include "common/fs.h"
 #include "common/conf.h"
 #include "entrypoint/contract.h"

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <sys/xattr.h>
 
-#include "common/fnv.h"
+#include "common/hash.h"
 #include "common/fs.h"
 #include "entrypoint/engine/statefile.h"
 

@@ -6,8 +6,7 @@
 #include <sys/stat.h>
 
 #include "common/fs.h"
-#include "common/owned.h"
-#include "common/within.h"
+#include "common/path.h"
 #include "entrypoint/contract.h"
 #include "entrypoint/nic/nic.h"
 #include "entrypoint/options.h"

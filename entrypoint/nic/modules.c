@@ -2,11 +2,8 @@
 #include <fcntl.h>
 #include <string.h>
 
-#include "common/chase.h"
-#include "common/copy.h"
+#include "common/path.h"
 #include "common/fs.h"
-#include "common/owned.h"
-#include "common/within.h"
 #include "entrypoint/engine/kill_point.h"
 #include "entrypoint/nic/nic.h"
 

@@ -12,8 +12,7 @@
 #include <sys/stat.h>
 
 #include "common/fs.h"
-#include "common/owned.h"
-#include "common/within.h"
+#include "common/path.h"
 #include "entrypoint/nic/nic.h"
 
 /* How netstate_failure() begins what it reports (netstate/netstate.c). */

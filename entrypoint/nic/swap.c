@@ -2,7 +2,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "common/fnv.h"
+#include "common/hash.h"
 #include "entrypoint/engine/kill_point.h"
 #include "entrypoint/nic/nic.h"
 #include "entrypoint/rdma/peermem.h"

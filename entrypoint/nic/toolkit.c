@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <string.h>
 
-#include "common/copy.h"
 #include "common/fs.h"
 #include "entrypoint/contract.h"
 #include "entrypoint/nic/nic_build.h"

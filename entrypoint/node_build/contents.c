@@ -8,9 +8,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "common/fnv.h"
+#include "common/hash.h"
 #include "common/fs.h"
-#include "common/owned.h"
+#include "common/path.h"
 #include "entrypoint/node_build/host_tree.h"
 
 struct listing {

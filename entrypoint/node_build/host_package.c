@@ -4,7 +4,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "common/chase.h"
+#include "common/path.h"
 #include "common/fs.h"
 #include "common/conf.h"
 

@@ -8,8 +8,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "common/chase.h"
-#include "common/fnv.h"
+#include "common/path.h"
+#include "common/hash.h"
 #include "common/fs.h"
 #include "entrypoint/node_build/host_package.h"
 

@@ -7,7 +7,6 @@
 #include <string.h>
 #include <sys/wait.h>
 
-#include "common/copy.h"
 #include "common/fs.h"
 #include "module/elf.h"
 #include "module/kernel_facts.h"

@@ -4,7 +4,6 @@
 #include <limits.h>
 #include <string.h>
 
-#include "common/copy.h"
 #include "common/fs.h"
 #include "common/conf.h"
 #include "entrypoint/image.h"

@@ -8,9 +8,9 @@
 #include <sys/stat.h>
 #include <time.h>
 
-#include "common/fnv.h"
+#include "common/hash.h"
 #include "common/fs.h"
-#include "common/owned.h"
+#include "common/path.h"
 #include "entrypoint/contract.h"
 #include "entrypoint/node_build/contents.h"
 

@@ -5,7 +5,6 @@
 #include <string.h>
 #include <sys/utsname.h>
 
-#include "common/copy.h"
 #include "common/fs.h"
 #include "entrypoint/contract.h"
 #include "entrypoint/role/prove.h"

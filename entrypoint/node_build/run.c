@@ -6,8 +6,7 @@
 #include <string.h>
 #include <sys/utsname.h>
 
-#include "common/chase.h"
-#include "common/copy.h"
+#include "common/path.h"
 #include "common/fs.h"
 #include "entrypoint/node_build/compile.h"
 #include "entrypoint/node_build/headers.h"

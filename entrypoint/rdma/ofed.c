@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/utsname.h>
 
-#include "common/chase.h"
+#include "common/path.h"
 #include "common/conf.h"
 #include "common/fs.h"
 #include "entrypoint/contract.h"
@@ -17,9 +17,8 @@
 #include "entrypoint/role/pci.h"
 #include "entrypoint/role/role.h"
 #include "entrypoint/role/roles.h"
-#include "module/kallsyms.h"
-#include "module/symvers.h"
 #include "module/sysmodule.h"
+#include "module/symvers.h"
 
 #define FINGERPRINT_PATH NIC_STATE_FOLDER "/ofed.fingerprint"
 

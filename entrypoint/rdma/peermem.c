@@ -14,10 +14,9 @@
 #include "entrypoint/role/modset.h"
 #include "entrypoint/role/parameters.h"
 #include "entrypoint/role/prove.h"
-#include "module/kallsyms.h"
+#include "module/sysmodule.h"
 #include "module/kernel_facts.h"
 #include "module/symvers.h"
-#include "module/sysmodule.h"
 
 #define VARIANT_PATH_SIZE 1024
 

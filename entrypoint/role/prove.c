@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/syscall.h>
 
-#include "common/chase.h"
+#include "common/path.h"
 #include "common/clock.h"
 #include "common/fs.h"
 #include "entrypoint/contract.h"
@@ -31,7 +31,7 @@ struct proving {
 	char facts[PATH_MAX];
 	char used[PATH_MAX];
 	struct prove_peer peer;
-	struct running_word word;
+	struct running_claim claim;
 	struct cms_facts signer; /* of the image's own modules */
 	struct running_cert cert;
 	int security_fd;
@@ -249,10 +249,10 @@ static int look_at_kernel(struct proving *proving)
 	(void) snprintf(proving->used, sizeof(proving->used),
 		KERNEL_FACTS_FOLDER "/%s/" KERNEL_FACTS_USED, role->krel);
 	if (proving->peer.is_known) {
-		proving->word = (struct running_word){ proving->peer.exporter,
+		proving->claim = (struct running_claim){ proving->peer.exporter,
 			proving->peer.build_id, CONTRACT_PEER_REGISTER, proving->peer.crc };
-		sources.words = &proving->word;
-		sources.word_count = 1;
+		sources.claims = &proving->claim;
+		sources.claim_count = 1;
 		sources.driver_builds = &proving->peer.builds;
 	}
 	sources.certs = &proving->cert;
@@ -371,7 +371,7 @@ static int refuse(const struct judgement *judgement, const struct proof_finding 
 /* Who is to be asked about, for a doubt that hangs on modules that cannot be identified. */
 static void name_unidentified(const struct running *running, char *text, size_t size)
 {
-	const struct strv *names = running_unexplained(running);
+	const struct strv *names = running_unidentified(running);
 	_cleanup_free_ char *joined = names->count ? strv_join(names, ", ") : NULL;
 
 	text[0] = '\0';
@@ -390,7 +390,7 @@ static void name_heard(const struct running *running, char *text, size_t size)
 
 	text[0] = '\0';
 	for (size_t i = 0; i < count; i++)
-		if (modules[i].by_word && strv_push(&names, modules[i].name) < 0)
+		if (modules[i].by_claim && strv_push(&names, modules[i].name) < 0)
 			break;
 	joined = names.count ? strv_join(&names, ", ") : NULL;
 	if (names.count)

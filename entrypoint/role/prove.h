@@ -8,7 +8,7 @@
 
 #include "entrypoint/role/role.h"
 #include "module/elf.h"
-#include "module/proof_set.h"
+#include "module/proof.h"
 #include "module/running.h"
 
 /* What the node's OFED says of itself: what nvidia-peermem is bound to. Freed by the proof. */

@@ -10,7 +10,7 @@
 #include <fts.h>
 #include <string.h>
 
-#include "common/within.h"
+#include "common/path.h"
 
 static void fts_done(FTS **tree)
 {

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "common/fs.h"
-#include "common/copy.h"
 #include "kernels/local/local_files.h"
 
 int local_files_hash(const struct local_files *files, struct hash *hash, struct error *error)

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "common/chase.h"
+#include "common/path.h"
 #include "common/fs.h"
 #include "kernels/local/local_scan.h"
 

@@ -5,7 +5,7 @@
 #include <sys/stat.h>
 
 #include "common/fs.h"
-#include "common/within.h"
+#include "common/path.h"
 #include "kernels/archive/unpack.h"
 #include "kernels/tree/depends.h"
 #include "kernels/local/local_files.h"

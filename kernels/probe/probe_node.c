@@ -5,7 +5,7 @@
 #include <sys/utsname.h>
 #include <zlib.h>
 
-#include "common/chase.h"
+#include "common/path.h"
 #include "common/fs.h"
 #include "kernels/krel.h"
 #include "kernels/probe/probe_collect.h"

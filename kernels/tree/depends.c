@@ -7,7 +7,6 @@
 #include <sys/stat.h>
 
 #include "common/fs.h"
-#include "common/copy.h"
 #include "module/elf.h"
 
 #define MODULE_NAME_SIZE 256

@@ -8,7 +8,7 @@
 
 #include "common/fs.h"
 #include "common/strv.h"
-#include "common/within.h"
+#include "common/path.h"
 #include "kernels/archive/unpack.h"
 
 int kernel_tree_openat(int root_fd, const char *path, int flags)

@@ -12,7 +12,7 @@
 
 #include "common/cleanup.h"
 #include "module/elf.h"
-#include "module/proof_set.h"
+#include "module/proof.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "module/cms.h"
-#include "module/trailer.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "common/name_hash.h"
+#include "common/hash.h"
 #include "module/elf_internal.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

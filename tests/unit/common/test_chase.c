@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/unit/support.h"
 
-#include "common/chase.h"
+#include "common/path.h"
 
 static void expect(const struct folder *folder, const char *path, const char *wanted)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/unit/support.h"
 
-#include "common/owned.h"
+#include "common/path.h"
 
 #define NOBODY 65534
 

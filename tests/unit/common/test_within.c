@@ -4,7 +4,7 @@
 #include <fcntl.h>
 
 #include "common/fs.h"
-#include "common/within.h"
+#include "common/path.h"
 
 typedef int (*opener)(int dir_fd, const char *path, int flags);
 

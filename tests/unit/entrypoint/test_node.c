@@ -5,7 +5,6 @@
 #include "common/fs.h"
 #include "entrypoint/image.h"
 #include "common/conf.h"
-#include "module/kallsyms.h"
 #include "module/sysmodule.h"
 #include "tests/unit/support.h"
 

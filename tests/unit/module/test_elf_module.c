@@ -6,7 +6,7 @@
 
 #include "common/fs.h"
 #include "module/elf.h"
-#include "module/trailer.h"
+#include "module/cms.h"
 
 #define PEER FIXTURES "/peer.ko"
 

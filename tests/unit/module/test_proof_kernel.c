@@ -2,7 +2,7 @@
 /* What the load proof says of another kernel than the modules', and of one of which it knows
  * little.
  */
-#include "module/proof_set.h"
+#include "module/proof.h"
 #include "tests/unit/mutant.h"
 
 #define RELEASE "6.1.0-1-test"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The load proof of several modules: links of a chain, each of which needs a symbol of the next. */
-#include "module/proof_set.h"
+#include "module/proof.h"
 #include "tests/unit/mutant.h"
 
 #define VERMAGIC "6.1.0-1-test SMP preempt mod_unload modversions "

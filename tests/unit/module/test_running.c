@@ -84,7 +84,7 @@ static void a_file_of_equal_build_id_counts(void **state)
 	load_uverbs(folder, 0x67);
 	running = node_folder_run(&node);
 	expect_exporter(running, REGISTER, "ib_uverbs", 0x8e6daf35);
-	assert_int_equal(running_unexplained(running)->count, 0);
+	assert_int_equal(running_unidentified(running)->count, 0);
 }
 
 static void depmod_need_not_know_the_file(void **state)
@@ -157,8 +157,8 @@ static void what_no_file_explains_is_a_doubt(void **state)
 		"0000000000000000 T " REGISTER "\t[ib_uverbs]\n");
 	running = node_folder_run(&node);
 	expect_exporter(running, REGISTER, "ib_uverbs", -1);
-	assert_int_equal(running_unexplained(running)->count, 1);
-	assert_string_equal(running_unexplained(running)->items[0], "ib_uverbs");
+	assert_int_equal(running_unidentified(running)->count, 1);
+	assert_string_equal(running_unidentified(running)->items[0], "ib_uverbs");
 	running_close(&running);
 	/* Nobody exports it: that is known. */
 	folder_write_text(folder, "proc/kallsyms",
@@ -166,7 +166,7 @@ static void what_no_file_explains_is_a_doubt(void **state)
 		"0000000000000000 t " REGISTER "\t[ib_uverbs]\n");
 	running = node_folder_run(&node);
 	expect_exporter(running, REGISTER, NULL, 0);
-	assert_int_equal(running_unexplained(running)->count, 0);
+	assert_int_equal(running_unidentified(running)->count, 0);
 	running_close(&running);
 }
 
@@ -193,7 +193,7 @@ static void others_may_vouch(void **state)
 	const struct folder *folder = *state;
 	_cleanup_module_ struct elf_module *peer = NULL;
 	_cleanup_(node_done) struct node node;
-	struct running_word word = { "ib_uverbs", "0123456789abcdef0123456789abcdef01234568",
+	struct running_claim word = { "ib_uverbs", "0123456789abcdef0123456789abcdef01234568",
 		REGISTER, 0x1234 };
 	_cleanup_strv_ struct strv drivers = { 0 };
 	_cleanup_strv_ struct strv builds = { 0 };
@@ -202,8 +202,8 @@ static void others_may_vouch(void **state)
 
 	node_init(&node, folder, &peer);
 	load_uverbs(folder, 0x68);
-	node.sources.words = &word;
-	node.sources.word_count = 1;
+	node.sources.claims = &word;
+	node.sources.claim_count = 1;
 	running = node_folder_run(&node);
 	expect_exporter(running, REGISTER, "ib_uverbs", 0x1234);
 	running_close(&running);
@@ -218,7 +218,7 @@ static void others_may_vouch(void **state)
 	node.sources.driver_symvers = &drivers;
 	running = node_folder_run(&node);
 	expect_exporter(running, REGISTER, "/src/ib-uverbs", 0x4321);
-	assert_true(running_loaded(running, &count)->by_word);
+	assert_true(running_loaded(running, &count)->by_claim);
 	running_close(&running);
 	/* With the build id the list is proven, and no file is looked for. */
 	assert_int_equal(
@@ -226,10 +226,10 @@ static void others_may_vouch(void **state)
 	node.sources.driver_builds = &builds;
 	running = node_folder_run(&node);
 	expect_exporter(running, REGISTER, "/src/ib-uverbs", 0x4321);
-	assert_false(running_loaded(running, &count)->by_word);
+	assert_false(running_loaded(running, &count)->by_claim);
 	running_close(&running);
 	/* A file says more than a list of another build. */
-	node.sources.word_count = 0;
+	node.sources.claim_count = 0;
 	write_note(folder, "ib_uverbs", 0x67);
 	running = node_folder_run(&node);
 	expect_exporter(running, REGISTER, "ib_uverbs", 0x8e6daf35);
@@ -387,7 +387,7 @@ static void everything_counts_where_no_module_is_named(void **state)
 	running = node_folder_run(&node);
 	expect_exporter(running, REGISTER, NULL, 0);
 	expect_exporter(running, "ib_inbox", "drivers/infiniband/core/ib_uverbs", -1);
-	assert_int_equal(running_unexplained(running)->count, 1);
+	assert_int_equal(running_unidentified(running)->count, 1);
 	running_close(&running);
 }
 

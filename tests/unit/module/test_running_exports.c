@@ -2,7 +2,7 @@
 /* What is to be loaded exports too: whoever stays and has the same is in its way. */
 #include "tests/unit/node_folder.h"
 
-#include "module/machine.h"
+#include "module/kernel_facts.h"
 
 #include <elf.h>
 

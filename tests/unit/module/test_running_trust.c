@@ -2,7 +2,7 @@
 /* What a node tells of signatures: whether they are demanded, and whose count. */
 #include "tests/unit/node_folder.h"
 
-#include "module/trailer.h"
+#include "module/cms.h"
 
 #define ENFORCE "sys/module/module/parameters/sig_enforce"
 

@@ -2,9 +2,8 @@
 #include "tests/unit/support.h"
 
 #include "module/symvers.h"
-#include "module/system_map.h"
 
-#define _cleanup_map_ _cleanup_(system_map_close)
+#define _cleanup_symvers_ _cleanup_(symvers_close)
 
 /* As a kernel before 5.19 has it: CRCs are absolute symbols. */
 static const char old_map[] = "0000000008d1a2b3 A __crc_printk\n"
@@ -17,57 +16,56 @@ static const char old_map[] = "0000000008d1a2b3 A __crc_printk\n"
 			      "ffffffff8200000c r __ksymtab_kobject_get\n"
 			      "ffffffff82000018 R __stop___ksymtab_gpl\n";
 
-static struct system_map *open_map(const struct folder *folder, const char *text)
+static struct symvers *open_map(const struct folder *folder, const char *text)
 {
-	struct system_map *map = NULL;
+	struct symvers *symvers = NULL;
 	struct error error = { 0 };
 
 	folder_write_text(folder, "System.map", text);
-	if (system_map_open(folder->fd, "System.map", &map, &error) < 0)
+	assert_int_equal(symvers_new(&symvers), 0);
+	if (symvers_add_system_map(symvers, folder->fd, "System.map", &error) < 0)
 		fail_msg("%s", error.text);
-	return map;
+	return symvers;
 }
 
 static void expect_failure(const struct folder *folder, const char *text, int code, const char *why)
 {
-	struct system_map *map = NULL;
+	_cleanup_symvers_ struct symvers *symvers = NULL;
 	struct error error = { 0 };
 
 	folder_write_text(folder, "System.map", text);
-	assert_int_equal(system_map_open(folder->fd, "System.map", &map, &error), code);
-	assert_null(map);
+	assert_int_equal(symvers_new(&symvers), 0);
+	assert_int_equal(symvers_add_system_map(symvers, folder->fd, "System.map", &error), code);
+	assert_int_equal(symvers_count(symvers), 0);
 	assert_contains(error.text, "System.map: ");
 	assert_contains(error.text, why);
 }
 
 static void names_are_found_and_exports_listed(void **state)
 {
-	_cleanup_map_ struct system_map *map = open_map(*state, old_map);
-	const struct system_map_export *exports;
-	size_t count;
+	_cleanup_symvers_ struct symvers *symvers = open_map(*state, old_map);
+	const struct symvers_entry *entry;
 
-	exports = system_map_exports(map, &count);
-	assert_int_equal(count, 2);
-	assert_string_equal(exports[0].symbol, "printk");
-	assert_true(exports[0].has_gpl && !exports[0].gpl);
-	assert_true(exports[0].has_crc);
-	assert_int_equal(exports[0].crc, 0x08d1a2b3);
-	assert_string_equal(exports[1].symbol, "kobject_get");
-	assert_true(exports[1].has_gpl && exports[1].gpl);
-	assert_false(exports[1].has_crc);
+	assert_int_equal(symvers_count(symvers), 2);
+	entry = symvers_at(symvers, 0);
+	assert_string_equal(entry->symbol, "printk");
+	assert_string_equal(entry->export, "EXPORT_SYMBOL");
+	assert_true(entry->has_crc);
+	assert_int_equal(entry->crc, 0x08d1a2b3);
+	entry = symvers_at(symvers, 1);
+	assert_string_equal(entry->symbol, "kobject_get");
+	assert_string_equal(entry->export, "EXPORT_SYMBOL_GPL");
+	assert_false(entry->has_crc);
 }
 
 static void newer_kernels_do_not_show_mark_and_crc(void **state)
 {
-	_cleanup_map_ struct system_map *map = open_map(
+	_cleanup_symvers_ struct symvers *symvers = open_map(
 		*state, "ffffffff82000000 r __ksymtab_printk\nffffffff82000010 r __crc_printk\n");
-	const struct system_map_export *exports;
-	size_t count;
 
-	exports = system_map_exports(map, &count);
-	assert_int_equal(count, 1);
-	assert_false(exports[0].has_gpl);
-	assert_false(exports[0].has_crc);
+	assert_int_equal(symvers_count(symvers), 1);
+	assert_string_equal(symvers_at(symvers, 0)->export, "");
+	assert_false(symvers_at(symvers, 0)->has_crc);
 }
 
 static void what_is_no_map_is_an_error(void **state)
@@ -86,14 +84,14 @@ static void what_is_no_map_is_an_error(void **state)
 static void its_exports_become_symvers_but_do_not_win(void **state)
 {
 	const struct folder *folder = *state;
-	_cleanup_map_ struct system_map *map = open_map(folder, old_map);
-	_cleanup_(symvers_close) struct symvers *symvers = NULL;
+	_cleanup_symvers_ struct symvers *symvers = NULL;
 	const struct symvers_entry *entry;
 	struct error error = { 0 };
 
 	folder_write_text(folder, "symvers", "0x00000007\tprintk\tvmlinux\tEXPORT_SYMBOL\tSPACE\n");
 	assert_int_equal(symvers_open(folder->fd, "symvers", &symvers, &error), 0);
-	assert_int_equal(symvers_add_system_map(symvers, map), 0);
+	folder_write_text(folder, "System.map", old_map);
+	assert_int_equal(symvers_add_system_map(symvers, folder->fd, "System.map", &error), 0);
 	assert_int_equal(symvers_count(symvers), 2);
 	entry = symvers_find(symvers, "printk");
 	assert_int_equal(entry->crc, 7);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/unit/support.h"
 
-#include "module/cms_memo.h"
-#include "module/trailer.h"
+#include "module/cms.h"
 
 #define CONTENT "the module's bytes"
 

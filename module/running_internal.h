@@ -8,6 +8,8 @@
 #include "module/kernel_facts.h"
 #include "module/running.h"
 
+/* What the files module/running*.c share. */
+
 /* A loaded module, with what was found out about it. */
 struct loaded {
 	struct running_module facts;
@@ -43,12 +45,12 @@ struct running {
 	size_t loaded_count;
 	struct tree *trees;
 	size_t tree_count;
-	struct running_module *told; /* what running_loaded() gives away */
-	struct symvers *given;       /* the kernel's, as a build left it */
-	struct symvers *part;        /* what was given before the whole was read; or NULL */
-	bool given_is_part;          /* only sources.used_symvers were read */
-	struct symvers *drivers;     /* sources.driver_symvers, or NULL */
-	struct symvers *members;     /* the exports of sources.modules, by name; or NULL */
+	struct running_module *shown; /* what running_loaded() gives away */
+	struct symvers *given;        /* the kernel's, as a build left it */
+	struct symvers *part;         /* what was given before the whole was read; or NULL */
+	bool given_is_part;           /* only sources.used_symvers were read */
+	struct symvers *drivers;      /* sources.driver_symvers, or NULL */
+	struct symvers *members;      /* the exports of sources.modules, by name; or NULL */
 	struct exporter {
 		const char *path; /* of an entry of given, which lies there once for many */
 		struct loaded *loaded;
@@ -56,7 +58,7 @@ struct running {
 		char name[NAME_MAX];
 	} asked;               /* the last one that was asked for */
 	struct symvers *there; /* what is exported now; borrows from all above */
-	struct strv unexplained, modules, builtin, builtin_shown, proprietary, blacklist, keys,
+	struct strv unidentified, modules, builtin, builtin_shown, proprietary, blacklist, keys,
 		maybe_keys;
 	enum proof_option same_build;
 	bool compared;    /* a CRC of the kernel's with one that it took */
@@ -65,66 +67,54 @@ struct running {
 	struct proof_kernel kernel;
 };
 
-/* running_loaded.c */
-int running_read_loaded(struct running *running, struct error *error) _must_check_;
-void running_free_loaded(struct running *running);
-struct loaded *running_find_loaded(const struct running *running, const char *name);
-bool running_is_gone(const struct running *running, const char *name);
+/* ---- running.c */
 
-/* running_trees.c */
+/* The loaded module of this name, or NULL. */
+struct loaded *running_find_loaded(const struct running *running, const char *name);
+/* Of CONFIG_SECURITY_LOCKDOWN_LSM. A build's facts count for that very build only. */
+enum proof_option running_has_lockdown(const struct running *running);
+/* Reads the kernel's own symvers in whole, in place of what is there. */
+int running_read_whole(struct running *running, struct error *error) _must_check_;
+
+/* ---- running_files.c: 0 or -ENOMEM */
+
 int running_open_trees(struct running *running) _must_check_;
 void running_close_trees(struct running *running);
 /* Reads what tells a loaded module from another build of it, once. */
 void running_identify(const struct running *running, struct loaded *loaded);
 /*
- * Finds the file that a loaded module was made of, once. @in_kernel: its path below kernel/ without
- * ".ko" as a symvers has it, or NULL. 0 also when none is found (loaded->file stays NULL), -ENOMEM.
+ * Finds the file that a loaded module was made of, once; loaded->file stays NULL where there is
+ * none. @in_kernel: its path below kernel/ without ".ko" as a symvers has it, or NULL.
  */
 int running_explain(
 	struct running *running, struct loaded *loaded, const char *in_kernel) _must_check_;
-
+/* Looks for the files of all that are loaded. */
+int running_explain_all(struct running *running) _must_check_;
 bool running_is_image(const struct running *running, size_t tree);
-
 /*
  * Opens the node's own file of a module of the kernel that an image may hold too. -ENOENT: the node
  * has none of that build.
  */
 int running_open_native(const struct running *running, const struct loaded *loaded,
 	struct elf_module **ret) _must_check_;
-
 /*
  * Opens the kernel's own modules of a tree one after the other, until @visit says other than 0.
- * Files that cannot be read are passed over. Returns what @visit returned last, or -ENOMEM.
+ * Files that cannot be read are skipped. Returns what @visit returned last, or -ENOMEM.
  */
 int running_each_kernel_file(struct running *running, size_t tree,
 	int (*visit)(void *context, const struct elf_module *file), void *context) _must_check_;
 
-/* running.c */
-enum proof_option running_has_lockdown(const struct running *running);
+/* ---- running_trust.c: 0 or -ENOMEM */
 
-/* running_keys.c */
-int running_read_keys(struct running *running) _must_check_;
-
-/* running_trust.c */
 int running_read_trust(struct running *running) _must_check_;
-
 /*
  * Adds "issuer: serial" of those to the keys that the kernel is shown to have: by a certificate's
  * key id in a keyring, or by a loaded module that it took for signed.
  */
 int running_add_signers(struct running *running) _must_check_;
 
-/* running_symvers.c */
-int running_read_symvers(struct running *running, struct error *error) _must_check_;
-/* Reads the kernel's own in whole, in place of what is there. */
-int running_read_whole(struct running *running, struct error *error) _must_check_;
-
-/* running_exports.c; how one symbol is found: running_put.h */
+/* running_symbols.c: fills running->there. */
 int running_find_exports(struct running *running, struct error *error) _must_check_;
-/* running_everything.c */
-int running_find_everything(struct running *running) _must_check_;
-/* Looks for the files of all that are loaded. */
-int running_explain_all(struct running *running) _must_check_;
 
-/* running_witness.c: whether the kernel is the build that the symvers are of. */
+/* running_build.c: whether the kernel is the build that the symvers are of. 0 or -ENOMEM. */
 int running_compare_build(struct running *running) _must_check_;

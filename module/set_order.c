@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* An order in which the members load, what goes in circles, and what falls with what it needs. */
+#include "module/set_internal.h"
+
 #include <stdlib.h>
 #include <string.h>
-
-#include "module/proof_set_parts.h"
 
 /* The edges the other way round: users of member i are users[first[i]] up to users[first[i + 1]].
  */
@@ -45,12 +45,12 @@ static int users_build(const struct set_work *work, struct users *users)
 	return 0;
 }
 
-/* Two queues of members: those that nothing holds, and those that only wishes hold. */
+/* Two queues of members: those that nothing holds, and those that only soft dependencies hold. */
 struct sorting {
 	struct users users;
 	uint32_t *hard_left, *soft_left; /* edges to members that are not in the order yet */
-	uint32_t *free, *wishing;
-	size_t free_count, free_next, wishing_count, wishing_next;
+	uint32_t *free, *soft;
+	size_t free_count, free_next, soft_count, soft_next;
 };
 
 static void sorting_done(struct sorting *sorting)
@@ -59,7 +59,7 @@ static void sorting_done(struct sorting *sorting)
 	free(sorting->hard_left);
 	free(sorting->soft_left);
 	free(sorting->free);
-	free(sorting->wishing);
+	free(sorting->soft);
 }
 
 static void queue(struct sorting *sorting, uint32_t member)
@@ -67,7 +67,7 @@ static void queue(struct sorting *sorting, uint32_t member)
 	if (sorting->hard_left[member])
 		return;
 	if (sorting->soft_left[member])
-		sorting->wishing[sorting->wishing_count++] = member;
+		sorting->soft[sorting->soft_count++] = member;
 	else
 		sorting->free[sorting->free_count++] = member;
 }
@@ -79,8 +79,8 @@ static int sorting_start(const struct set_work *work, struct sorting *sorting)
 	sorting->hard_left = calloc(count + 1, sizeof(uint32_t));
 	sorting->soft_left = calloc(count + 1, sizeof(uint32_t));
 	sorting->free = calloc(count + 1, sizeof(uint32_t));
-	sorting->wishing = calloc(count + 1, sizeof(uint32_t));
-	if (!sorting->hard_left || !sorting->soft_left || !sorting->free || !sorting->wishing ||
+	sorting->soft = calloc(count + 1, sizeof(uint32_t));
+	if (!sorting->hard_left || !sorting->soft_left || !sorting->free || !sorting->soft ||
 		users_build(work, &sorting->users) < 0)
 		return -ENOMEM;
 	for (size_t i = 0; i < count; i++)
@@ -100,7 +100,7 @@ static void place(struct set_work *work, struct sorting *sorting, uint32_t membe
 	work->order[work->order_count++] = member;
 	for (uint32_t i = users->first[member]; i < users->first[member + 1]; i++) {
 		const struct set_edge *user = &users->items[i];
-		bool was_wishing = !sorting->hard_left[user->to];
+		bool was_soft = !sorting->hard_left[user->to];
 
 		if (user->hard)
 			sorting->hard_left[user->to]--;
@@ -108,8 +108,8 @@ static void place(struct set_work *work, struct sorting *sorting, uint32_t membe
 			sorting->soft_left[user->to]--;
 		if (work->nodes[user->to].position != SET_NONE)
 			continue;
-		/* It waits among the wishing already, unless it has become free. */
-		if (!was_wishing || !sorting->soft_left[user->to])
+		/* It is among the soft ones already, unless it has become free. */
+		if (!was_soft || !sorting->soft_left[user->to])
 			queue(sorting, user->to);
 	}
 }
@@ -123,8 +123,8 @@ static uint32_t take(const struct set_work *work, struct sorting *sorting)
 		if (work->nodes[member].position == SET_NONE)
 			return member;
 	}
-	while (sorting->wishing_next < sorting->wishing_count) {
-		uint32_t member = sorting->wishing[sorting->wishing_next++];
+	while (sorting->soft_next < sorting->soft_count) {
+		uint32_t member = sorting->soft[sorting->soft_next++];
 
 		if (work->nodes[member].position == SET_NONE)
 			return member;
@@ -174,7 +174,7 @@ static int report_cycle(struct set_work *work, const uint32_t *next, uint32_t st
 	return 0;
 }
 
-/* Somebody of those left whom it needs; there is one, or it would not be left. */
+/* One of those left that it needs; there is one, or it would not be left. */
 static uint32_t needed_of(const struct set_work *work, uint32_t member)
 {
 	const struct set_node *node = &work->nodes[member];
@@ -191,11 +191,10 @@ static int find_cycles(struct set_work *work)
 	size_t count = work->set->member_count;
 	_cleanup_free_ uint32_t *walks = calloc(count + 1, sizeof(*walks));
 	_cleanup_free_ uint32_t *next = calloc(count + 1, sizeof(*next));
-	int r = 0;
 
 	if (!walks || !next)
 		return -ENOMEM;
-	for (uint32_t i = 0; i < count && r == 0; i++) {
+	for (uint32_t i = 0; i < count; i++) {
 		uint32_t walk = i + 1, member = i;
 
 		if (work->nodes[i].position != SET_NONE)
@@ -205,10 +204,11 @@ static int find_cycles(struct set_work *work)
 			next[member] = needed_of(work, member);
 			member = next[member];
 		}
-		if (member != SET_NONE && walks[member] == walk)
-			r = report_cycle(work, next, member);
+		if (member != SET_NONE && walks[member] == walk &&
+			report_cycle(work, next, member) < 0)
+			return -ENOMEM;
 	}
-	return r;
+	return 0;
 }
 
 int set_sort(struct set_work *work)
@@ -224,8 +224,8 @@ int set_sort(struct set_work *work)
 	return work->order_count == work->set->member_count ? 0 : find_cycles(work);
 }
 
-/* In a circle everybody needs somebody that falls; that is said already. */
-static int fall_with(struct set_work *work, uint32_t user, uint32_t needed, bool refused)
+/* In a circle each needs one that is refused; that is said already. */
+static int judge_user(struct set_work *work, uint32_t user, uint32_t needed, bool refused)
 {
 	struct proof *proof = &work->set->members[user].proof;
 	const char *label = work->nodes[user].label;
@@ -263,7 +263,7 @@ static int spread_verdict(struct set_work *work, const struct users *users,
 			if (!users->items[i].hard || work->nodes[user].in_cycle ||
 				(verdict == PROOF_CANNOT_TELL && before == PROOF_WILL_NOT_LOAD))
 				continue;
-			if (fall_with(work, user, waiting[next], verdict == PROOF_WILL_NOT_LOAD) <
+			if (judge_user(work, user, waiting[next], verdict == PROOF_WILL_NOT_LOAD) <
 				0)
 				return -ENOMEM;
 			if (before != verdict)

@@ -5,14 +5,15 @@
  * (depmod lists no file that another of the same name shadows), and at last by looking into the
  * folders where drivers of others are put.
  */
+#include "module/running_internal.h"
+
 #include <fcntl.h>
 #include <limits.h>
 #include <string.h>
 
-#include "common/chase.h"
+#include "common/path.h"
 #include "common/fs.h"
-#include "common/module_name.h"
-#include "module/running_parts.h"
+#include "module/symvers.h"
 #include "module/sysmodule.h"
 
 #define WALK_DEPTH 8
@@ -151,7 +152,6 @@ static char *read_index(const struct running *running, size_t tree)
 static int index_tree(struct running *running, size_t tree)
 {
 	_cleanup_free_ char *text = NULL;
-	int r = 0;
 
 	if (running->trees[tree].indexed)
 		return 0;
@@ -159,12 +159,13 @@ static int index_tree(struct running *running, size_t tree)
 	text = read_index(running, tree);
 	if (!text)
 		return 0; /* no such tree: it explains nothing */
-	for (const char *line = text; r == 0 && *line;) {
-		r = push_candidate(running, tree, line, strcspn(line, ":\n"));
+	for (const char *line = text; *line;) {
+		if (push_candidate(running, tree, line, strcspn(line, ":\n")) < 0)
+			return -ENOMEM;
 		line += strcspn(line, "\n");
 		line += *line == '\n';
 	}
-	return r;
+	return 0;
 }
 
 int running_each_kernel_file(struct running *running, size_t tree,
@@ -192,14 +193,14 @@ static int walk_folder(struct running *running, size_t tree, const char *folder,
 	_cleanup_strv_ struct strv names = { 0 };
 	_cleanup_free_ char *real = NULL;
 	char path[PATH_MAX];
-	int r = 0;
 
 	(void) snprintf(path, sizeof(path), "lib/modules/%s/%s", running->krel, folder);
 	if (depth == 0 || chase(running->trees[tree].fd, path, &real) < 0 ||
 		fs_list(running->trees[tree].fd, real, &names) < 0)
 		return 0; /* no folder, or a file */
-	for (size_t i = 0; r == 0 && i < names.count; i++) {
+	for (size_t i = 0; i < names.count; i++) {
 		char below[PATH_MAX];
+		int r;
 
 		if (snprintf(below, sizeof(below), "%s/%s", folder, names.items[i]) >=
 			(int) sizeof(below))
@@ -207,43 +208,43 @@ static int walk_folder(struct running *running, size_t tree, const char *folder,
 		r = strstr(names.items[i], ".ko")
 			    ? push_candidate(running, tree, below, strlen(below))
 			    : walk_folder(running, tree, below, depth - 1);
+		if (r < 0)
+			return r;
 	}
-	return r;
+	return 0;
 }
 
 static int walk_tree(struct running *running, size_t tree)
 {
-	int r = 0;
-
 	if (running->trees[tree].walked)
 		return 0;
 	running->trees[tree].walked = true;
-	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(driver_folders); i++)
-		r = walk_folder(running, tree, driver_folders[i], WALK_DEPTH);
-	return r;
+	for (size_t i = 0; i < ARRAY_SIZE(driver_folders); i++)
+		if (walk_folder(running, tree, driver_folders[i], WALK_DEPTH) < 0)
+			return -ENOMEM;
+	return 0;
 }
 
 static int try_kernel_path(
 	const struct running *running, struct loaded *loaded, size_t tree, const char *in_kernel)
 {
 	char path[PATH_MAX];
-	int r = 0;
 
-	for (size_t i = 0; in_kernel && r == 0 && !loaded->file && i < ARRAY_SIZE(suffixes); i++) {
+	for (size_t i = 0; in_kernel && !loaded->file && i < ARRAY_SIZE(suffixes); i++) {
 		(void) snprintf(path, sizeof(path), "kernel/%s%s", in_kernel, suffixes[i]);
-		r = try_file(running, loaded, tree, path);
+		if (try_file(running, loaded, tree, path) < 0)
+			return -ENOMEM;
 	}
-	return r;
+	return 0;
 }
 
 static int try_candidates(const struct running *running, struct loaded *loaded, size_t tree)
 {
-	int r = 0;
-
-	for (size_t i = 0; r == 0 && !loaded->file && i < loaded->candidates.count; i++)
-		if (loaded->candidate_trees[i] == tree)
-			r = try_file(running, loaded, tree, loaded->candidates.items[i]);
-	return r;
+	for (size_t i = 0; !loaded->file && i < loaded->candidates.count; i++)
+		if (loaded->candidate_trees[i] == tree &&
+			try_file(running, loaded, tree, loaded->candidates.items[i]) < 0)
+			return -ENOMEM;
+	return 0;
 }
 
 bool running_is_image(const struct running *running, size_t tree)
@@ -291,23 +292,45 @@ void running_identify(const struct running *running, struct loaded *loaded)
 
 int running_explain(struct running *running, struct loaded *loaded, const char *in_kernel)
 {
-	int r = 0;
-
 	if (loaded->looked)
 		return 0;
 	loaded->looked = true;
 	running_identify(running, loaded);
-	for (size_t i = 0; r == 0 && !loaded->file && i < running->tree_count; i++) {
-		r = try_kernel_path(running, loaded, i, in_kernel);
-		if (r == 0 && !loaded->file)
-			r = index_tree(running, i);
-		if (r == 0)
-			r = try_candidates(running, loaded, i);
+	for (size_t i = 0; !loaded->file && i < running->tree_count; i++) {
+		if (try_kernel_path(running, loaded, i, in_kernel) < 0)
+			return -ENOMEM;
+		if (!loaded->file && index_tree(running, i) < 0)
+			return -ENOMEM;
+		if (try_candidates(running, loaded, i) < 0)
+			return -ENOMEM;
 	}
-	for (size_t i = 0; r == 0 && !loaded->file && i < running->tree_count; i++) {
-		r = walk_tree(running, i);
-		if (r == 0)
-			r = try_candidates(running, loaded, i);
+	for (size_t i = 0; !loaded->file && i < running->tree_count; i++)
+		if (walk_tree(running, i) < 0 || try_candidates(running, loaded, i) < 0)
+			return -ENOMEM;
+	return 0;
+}
+
+int running_explain_all(struct running *running)
+{
+	size_t count = running->given ? symvers_count(running->given) : 0;
+	_cleanup_free_ const char **hints = calloc(running->loaded_count + 1, sizeof(*hints));
+
+	if (!hints)
+		return -ENOMEM;
+	for (size_t i = 0; i < count; i++) {
+		const struct symvers_entry *entry = symvers_at(running->given, i);
+		const struct loaded *loaded;
+		char name[NAME_MAX];
+
+		if (strcmp(entry->module, "vmlinux") == 0)
+			continue;
+		symvers_module_name(entry, name, sizeof(name));
+		loaded = running_find_loaded(running, name);
+		if (loaded)
+			hints[loaded - running->loaded] = entry->module;
 	}
-	return r;
+	for (size_t i = 0; i < running->loaded_count; i++)
+		if (running_explain(running, &running->loaded[i], hints[i]) < 0)
+			return -ENOMEM;
+	return 0;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files module/sign*.c share: libcrypto's types with their clean-up, and its errors. */
+/* What sign.c and sign_key.c share: libcrypto's types with their clean-up, and its errors. */
 #pragma once
 
 #include <openssl/bio.h>
@@ -27,22 +27,6 @@ struct module_key {
  * reasons name kinds of failure only, never bytes of keys or passwords.
  */
 int sign_ssl_failed(struct error *error, int code, const char *format, ...) _printf_(3, 4);
-
-/* The password, and whether anybody wanted it. */
-struct sign_password {
-	const char *text; /* NULL: none was given */
-	bool wanted;
-};
-
-/* For functions that take a pem_password_cb or, through the UI, ask for a PIN. */
-int sign_password_callback(char *buffer, int size, int writing, void *password);
-
-/* sign_token.c: the key of a "pkcs11:" URI. */
-int sign_token_open(const char *uri, struct sign_password *password, struct module_key *key,
-	struct error *error) _must_check_;
-
-/* The first private key of an OSSL_STORE; NULL when there is none. Closes the store. */
-EVP_PKEY *sign_store_key(void *store);
 
 static inline void cleanup_bio(BIO **bio)
 {

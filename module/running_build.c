@@ -1,27 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Is the running kernel the build that the symvers are of? A name is no proof: distributions and
- * users rebuild a kernel under the name that it had. Witnesses, cheapest first: the text that the
+ * users rebuild a kernel under the name that it had. Evidence, cheapest first: the text that the
  * build left in the kernel and in its headers (UTS_VERSION); then the modules that the kernel has
  * taken: each states what it was built for, and was compared when it was loaded.
  */
+#include "module/running_internal.h"
+
 #include <string.h>
 
 #include "common/clock.h"
-#include "module/running_parts.h"
 
 #define TREE_SEARCH_MS 10000 /* 4,000 plain files take 0.1 s, packed ones may take this long */
 
 /* What was loaded by force ('F') was not compared. */
-static bool is_witness(const struct loaded *loaded)
+static bool is_evidence(const struct loaded *loaded)
 {
 	return loaded->file && !strchr(loaded->taint, 'F');
 }
 
-static const struct loaded *first_witness(const struct running *running)
+static const struct loaded *first_evidence(const struct running *running)
 {
 	for (size_t i = 0; i < running->loaded_count; i++)
-		if (is_witness(&running->loaded[i]) && running->loaded[i].of_kernel)
+		if (is_evidence(&running->loaded[i]) && running->loaded[i].of_kernel)
 			return &running->loaded[i];
 	return NULL;
 }
@@ -29,7 +30,7 @@ static const struct loaded *first_witness(const struct running *running)
 static void set_rebuilt(struct running *running, const struct error *why)
 {
 	if (running->same_build == PROOF_NO)
-		return; /* the first witness is enough */
+		return; /* the first evidence is enough */
 	running->same_build = PROOF_NO;
 	running->why = *why;
 }
@@ -64,27 +65,26 @@ static int take_crc(struct running *running, const struct loaded *loaded,
 
 static int compare_crcs(struct running *running)
 {
-	int r = 0;
-
-	for (size_t i = 0; r == 0 && i < running->loaded_count; i++) {
+	for (size_t i = 0; i < running->loaded_count; i++) {
 		const struct elf_symbol_version *versions;
 		size_t count;
 
-		if (!is_witness(&running->loaded[i]))
+		if (!is_evidence(&running->loaded[i]))
 			continue;
 		versions = elf_module_versions(running->loaded[i].file, &count);
-		for (size_t j = 0; r == 0 && j < count; j++)
-			r = take_crc(running, &running->loaded[i], &versions[j]);
+		for (size_t j = 0; j < count; j++)
+			if (take_crc(running, &running->loaded[i], &versions[j]) < 0)
+				return -ENOMEM;
 	}
-	return r;
+	return 0;
 }
 
-static bool is_witnessed(const struct running *running, const char *symbol)
+static bool has_evidence(const struct running *running, const char *symbol)
 {
 	uint32_t crc;
 
 	for (size_t i = 0; i < running->loaded_count; i++)
-		if (is_witness(&running->loaded[i]) &&
+		if (is_evidence(&running->loaded[i]) &&
 			elf_module_version(running->loaded[i].file, symbol, &crc))
 			return true;
 	return false;
@@ -110,28 +110,28 @@ static bool is_trees_kernel(const struct running *running, size_t tree)
 
 		if (contradicts(loaded, tree))
 			return false;
-		some = some || (is_witness(loaded) && loaded->of_kernel && loaded->tree == tree);
+		some = some || (is_evidence(loaded) && loaded->of_kernel && loaded->tree == tree);
 	}
 	return some;
 }
 
-static int remember_unwitnessed(const struct running *running, struct strv *symbols)
+static int list_without_evidence(const struct running *running, struct strv *symbols)
 {
 	size_t count = symvers_count(running->there);
-	int r = 0;
 
-	for (size_t i = 0; r == 0 && i < count; i++) {
+	for (size_t i = 0; i < count; i++) {
 		const struct symvers_entry *entry = symvers_at(running->there, i);
 
-		if (of_vmlinux(entry) && entry->has_crc && !is_witnessed(running, entry->symbol))
-			r = strv_push(symbols, entry->symbol);
+		if (of_vmlinux(entry) && entry->has_crc && !has_evidence(running, entry->symbol) &&
+			strv_push(symbols, entry->symbol) < 0)
+			return -ENOMEM;
 	}
-	return r;
+	return 0;
 }
 
 struct tree_search {
 	struct running *running;
-	struct strv symbols; /* still without a witness */
+	struct strv symbols; /* still without a evidence */
 	uint64_t deadline_ms;
 };
 
@@ -191,11 +191,11 @@ static int put_doubts(struct running *running, const struct strv *symbols)
  * one name as long as the CRCs stay. So the kernel's own modules are asked: those that are loaded,
  * then those in the tree that they are of. What none of them vouches for is not known.
  */
-static int doubt_unwitnessed(struct running *running)
+static int doubt_without_evidence(struct running *running)
 {
 	struct tree_search search = { .running = running,
 		.deadline_ms = clock_monotonic_ms() + TREE_SEARCH_MS };
-	int r = remember_unwitnessed(running, &search.symbols);
+	int r = list_without_evidence(running, &search.symbols);
 
 	/* What was caught is to be refused, not to be cleared. */
 	if (r == 0 && running->same_build != PROOF_NO)
@@ -207,9 +207,9 @@ static int doubt_unwitnessed(struct running *running)
 }
 
 /* What the kernel compares modules with, by one that it took. */
-static void compare_vermagic(struct running *running, const struct loaded *witness)
+static void compare_vermagic(struct running *running, const struct loaded *evidence)
 {
-	const char *vermagic = elf_module_info(witness->file, "vermagic");
+	const char *vermagic = elf_module_info(evidence->file, "vermagic");
 	struct error why;
 
 	if (!vermagic)
@@ -219,15 +219,15 @@ static void compare_vermagic(struct running *running, const struct loaded *witne
 		(void) error_set(&why, 0,
 			"the running kernel is not the build of %s that was compiled against: its "
 			"%s has vermagic \"%s\", the build has \"%s\"",
-			running->krel, witness->name, vermagic, running->facts.vermagic);
+			running->krel, evidence->name, vermagic, running->facts.vermagic);
 		set_rebuilt(running, &why);
 	}
 	running->kernel.vermagic = vermagic;
-	running->kernel.struct_size = elf_module_struct_size(witness->file);
+	running->kernel.struct_size = elf_module_struct_size(evidence->file);
 }
 
-/* Without CRCs no module is a witness: the kernel takes all that has its name. */
-static void say_incomparable(struct running *running)
+/* Without CRCs no module is a evidence: the kernel takes all that has its name. */
+static void report_incomparable(struct running *running)
 {
 	struct error why;
 
@@ -247,7 +247,7 @@ static bool is_proven(const struct running *running)
 	if (running->compared || !running->sources.image_tree)
 		return true;
 	for (size_t i = 0; i < running->loaded_count; i++)
-		if (is_witness(&running->loaded[i]) && running->loaded[i].of_kernel &&
+		if (is_evidence(&running->loaded[i]) && running->loaded[i].of_kernel &&
 			running_is_image(running, running->loaded[i].tree))
 			return true;
 	return false;
@@ -255,24 +255,22 @@ static bool is_proven(const struct running *running)
 
 static int look_closer(struct running *running, bool other_build)
 {
-	const struct loaded *witness;
-	int r = running_explain_all(running);
+	const struct loaded *evidence;
 
-	if (r == 0)
-		r = compare_crcs(running);
-	if (r < 0)
-		return r;
-	witness = first_witness(running);
-	if (witness)
-		compare_vermagic(running, witness);
-	other_build = other_build || running->same_build == PROOF_NO;
-	if (other_build && proof_kernel_has_modversions(&running->kernel))
-		r = doubt_unwitnessed(running);
-	else if (other_build)
-		say_incomparable(running);
-	if (r == 0 && running->same_build == PROOF_UNKNOWN && witness && is_proven(running))
+	if (running_explain_all(running) < 0 || compare_crcs(running) < 0)
+		return -ENOMEM;
+	evidence = first_evidence(running);
+	if (evidence)
+		compare_vermagic(running, evidence);
+	if (other_build || running->same_build == PROOF_NO) {
+		if (!proof_kernel_has_modversions(&running->kernel))
+			report_incomparable(running);
+		else if (doubt_without_evidence(running) < 0)
+			return -ENOMEM;
+	}
+	if (running->same_build == PROOF_UNKNOWN && evidence && is_proven(running))
 		running->same_build = PROOF_YES;
-	return r;
+	return 0;
 }
 
 int running_compare_build(struct running *running)

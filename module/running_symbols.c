@@ -1,0 +1,657 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What is exported now. Of a list of symbols that are used only those are looked for, and only the
+ * modules are identified that export them; without such a list, all that are loaded. Sources of one
+ * symbol: the kernel's symvers, a module's file, a claim of its loader, a driver's own
+ * symvers. What is found is put into running->there. Those that return int for it: 1 for found, 0
+ * for not there as far as is known, -ENOMEM.
+ */
+#include "module/running_internal.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/fs.h"
+#include "common/hash.h"
+#include "module/sysmodule.h"
+
+/* Asked once of each. */
+static bool has_no_exports(const struct running *running, struct loaded *loaded)
+{
+	if (!loaded->asked_exports)
+		loaded->exports_nothing = sysmodule_exports_nothing(running->root_fd, loaded->name);
+	loaded->asked_exports = true;
+	return loaded->exports_nothing;
+}
+
+static const struct elf_module_export *find_export(
+	const struct elf_module *module, const char *symbol)
+{
+	size_t count, low = 0;
+	const struct elf_module_export *exports = elf_module_exports(module, &count);
+
+	while (low < count) {
+		size_t middle = low + (count - low) / 2;
+		int order = strcmp(symbol, exports[middle].symbol);
+
+		if (order == 0)
+			return &exports[middle];
+		if (order < 0)
+			count = middle;
+		else
+			low = middle + 1;
+	}
+	return NULL;
+}
+
+static const struct running_claim *find_claim(
+	const struct running *running, const struct loaded *loaded, const char *symbol)
+{
+	for (size_t i = 0; i < running->sources.claim_count; i++) {
+		const struct running_claim *claim = &running->sources.claims[i];
+
+		if (strcmp(claim->module, loaded->name) == 0 && *claim->build_id &&
+			strcmp(claim->build_id, loaded->build_id) == 0 &&
+			strcmp(claim->symbol, symbol) == 0)
+			return claim;
+	}
+	return NULL;
+}
+
+/* What a driver's own symvers says of a loaded module that no file explains. */
+static const struct symvers_entry *find_driver_entry(const struct running *running,
+	const char *symbol, uint32_t hash, struct loaded **ret_loaded)
+{
+	const struct symvers_entry *entry =
+		running->drivers ? symvers_find_hashed(running->drivers, symbol, hash) : NULL;
+	char name[NAME_MAX];
+
+	if (!entry)
+		return NULL;
+	symvers_module_name(entry, name, sizeof(name));
+	*ret_loaded = running_find_loaded(running, name);
+	if (!*ret_loaded || (*ret_loaded)->facts.gone || (*ret_loaded)->file)
+		return NULL;
+	return entry;
+}
+
+static int put_file_export(struct running *running, const struct loaded *loaded,
+	const struct elf_module_export *export)
+{
+	return symvers_put_borrowed(running->there,
+		&(struct symvers_entry){
+			.symbol = export->symbol,
+			.module = loaded->name,
+			.export = export->gpl ? "EXPORT_SYMBOL_GPL" : "EXPORT_SYMBOL",
+			.name_space = export->name_space,
+			.crc = export->crc,
+			.has_crc = export->has_crc,
+		});
+}
+
+/* Exported by that module, it is not known with which CRC. */
+static int put_unknown(struct running *running, const char *symbol, const char *module)
+{
+	if (strv_push_unique(&running->unidentified, module) < 0)
+		return -ENOMEM;
+	return symvers_put(running->there, &(struct symvers_entry){
+						   .symbol = symbol,
+						   .module = module,
+						   .export = "",
+						   .name_space = "",
+						   .partial = true,
+					   });
+}
+
+static int put_claim(struct running *running, const struct running_claim *claim)
+{
+	return symvers_put_borrowed(running->there, &(struct symvers_entry){
+							    .symbol = claim->symbol,
+							    .module = claim->module,
+							    .export = "EXPORT_SYMBOL",
+							    .name_space = "",
+							    .crc = claim->crc,
+							    .has_crc = true,
+						    });
+}
+
+static bool find_voucher(const struct running *running, const struct loaded *loaded)
+{
+	const struct strv *builds = running->sources.driver_builds;
+	size_t length = strlen(loaded->name);
+
+	for (size_t i = 0; builds && *loaded->build_id && i < builds->count; i++) {
+		const char *item = builds->items[i];
+
+		if (strncmp(item, loaded->name, length) == 0 && item[length] == ' ' &&
+			strcmp(item + length + 1, loaded->build_id) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* Who loaded it says that it is of the build that driver_symvers are of. Asked once of each. */
+static bool is_vouched_for(const struct running *running, struct loaded *loaded)
+{
+	if (!loaded->asked_vouched) {
+		running_identify(running, loaded);
+		loaded->vouched = find_voucher(running, loaded);
+	}
+	loaded->asked_vouched = true;
+	return loaded->vouched;
+}
+
+/* By a claim about this very build, without a look at files. */
+static int put_by_claim(struct running *running, struct loaded *loaded, const char *symbol)
+{
+	const struct running_claim *claim;
+	const struct symvers_entry *entry;
+	struct loaded *lister;
+
+	running_identify(running, loaded);
+	claim = find_claim(running, loaded, symbol);
+	if (claim)
+		return put_claim(running, claim) < 0 ? -ENOMEM : 1;
+	if (!is_vouched_for(running, loaded))
+		return 0;
+	entry = find_driver_entry(running, symbol, name_hash(symbol), &lister);
+	if (!entry || lister != loaded)
+		return 0;
+	return symvers_put_borrowed(running->there, entry) < 0 ? -ENOMEM : 1;
+}
+
+/*
+ * Puts the symbol as @loaded exports it. 1: it did, 0: it exports no such thing, as far as is
+ * known, -ENOMEM.
+ */
+static int put_loaded(
+	struct running *running, struct loaded *loaded, const char *symbol, const char *in_kernel)
+{
+	const struct elf_module_export *export;
+	int r = put_by_claim(running, loaded, symbol);
+
+	if (r == 0)
+		r = running_explain(running, loaded, in_kernel);
+	if (r || !loaded->file)
+		return r;
+	export = find_export(loaded->file, symbol);
+	if (!export)
+		return 0;
+	return put_file_export(running, loaded, export) < 0 ? -ENOMEM : 1;
+}
+
+/* @entry: what find_driver_entry() found of @loaded. */
+static int put_found(
+	struct running *running, struct loaded *loaded, const struct symvers_entry *entry)
+{
+	int r = running_explain(running, loaded, NULL);
+
+	if (r < 0 || loaded->file)
+		return r; /* its file has not the symbol, whatever the driver's list says */
+	loaded->facts.by_claim = !is_vouched_for(running, loaded);
+	return symvers_put_borrowed(running->there, entry) < 0 ? -ENOMEM : 1;
+}
+
+static int put_by_driver(struct running *running, const char *symbol)
+{
+	struct loaded *loaded;
+	const struct symvers_entry *entry =
+		find_driver_entry(running, symbol, name_hash(symbol), &loaded);
+
+	return entry ? put_found(running, loaded, entry) : 0;
+}
+
+static int compare_items(const void *name, const void *item)
+{
+	return strcmp(name, *(char *const *) item);
+}
+
+/* The list is sorted. */
+static bool is_built_in(const struct running *running, const char *module)
+{
+	const struct strv *builtin = &running->builtin;
+
+	if (strcmp(module, "vmlinux") == 0)
+		return true;
+	return builtin->count && bsearch(module, builtin->items, builtin->count,
+					 sizeof(*builtin->items), compare_items);
+}
+
+/* Who exports the entry, as things are here. */
+static const struct exporter *ask_exporter(
+	struct running *running, const struct symvers_entry *entry)
+{
+	struct exporter *asked = &running->asked;
+
+	if (asked->path == entry->module)
+		return asked;
+	asked->path = entry->module;
+	symvers_module_name(entry, asked->name, sizeof(asked->name));
+	asked->built_in = is_built_in(running, asked->name);
+	asked->loaded = running_find_loaded(running, asked->name);
+	return asked;
+}
+
+/* @hash: of the symbol, as symvers_find_hashed() wants it. */
+static int put_given(struct running *running, const char *symbol, uint32_t hash)
+{
+	const struct symvers_entry *entry = symvers_find_hashed(running->given, symbol, hash);
+	const struct exporter *exporter = entry ? ask_exporter(running, entry) : NULL;
+	struct loaded *loaded;
+	int r;
+
+	if (!exporter)
+		return 0;
+	if (exporter->built_in)
+		return symvers_put_hashed(running->there, entry, hash) < 0 ? -ENOMEM : 1;
+	loaded = exporter->loaded;
+	if (!loaded || loaded->facts.gone)
+		return 0;
+	r = put_loaded(running, loaded, symbol, entry->module);
+	if (r == 0 && !loaded->file)
+		r = put_by_driver(running, symbol);
+	if (r == 0 && !loaded->file)
+		return put_unknown(running, symbol, loaded->name) < 0 ? -ENOMEM : 1;
+	return r;
+}
+
+/* ---- all of it: for who judges modules that are not known yet */
+
+/* What @from lists under the module's name; @known: with its CRCs. Returns how many, or -ENOMEM. */
+static int put_all_listed(struct running *running, const struct symvers *from,
+	const struct loaded *loaded, bool known)
+{
+	int found = 0;
+
+	for (size_t i = 0; from && i < symvers_count(from); i++) {
+		struct symvers_entry entry = *symvers_at(from, i);
+		char name[NAME_MAX];
+
+		symvers_module_name(&entry, name, sizeof(name));
+		if (strcmp(name, loaded->name) != 0)
+			continue;
+		entry.has_crc = entry.has_crc && known;
+		if (symvers_put(running->there, &entry) < 0)
+			return -ENOMEM;
+		found++;
+	}
+	return found;
+}
+
+static int put_all_of(struct running *running, struct loaded *loaded)
+{
+	int r;
+
+	if (loaded->file)
+		return symvers_add_module(running->there, loaded->file);
+	r = put_all_listed(running, running->drivers, loaded, true);
+	loaded->facts.by_claim = r > 0;
+	if (r)
+		return r < 0 ? r : 0;
+	r = put_all_listed(running, running->there, loaded, false);
+	return r > 0 ? strv_push_unique(&running->unidentified, loaded->name) : r;
+}
+
+static int find_everything(struct running *running)
+{
+	if (running_explain_all(running) < 0)
+		return -ENOMEM;
+	running->there = TAKE_PTR(running->given);
+	for (size_t i = 0; i < running->loaded_count; i++)
+		if (!running->loaded[i].facts.gone && put_all_of(running, &running->loaded[i]) < 0)
+			return -ENOMEM;
+	return 0;
+}
+
+/* How many symbols what is to be loaded uses and exports. */
+static void count_symbols(const struct running *running, size_t *used, size_t *exported)
+{
+	*used = *exported = 0;
+	for (size_t i = 0; i < running->sources.module_count; i++) {
+		size_t count;
+
+		(void) elf_module_undefined_symbols(running->sources.modules[i], &count);
+		*used += count;
+		(void) elf_module_exports(running->sources.modules[i], &count);
+		*exported += count;
+	}
+}
+
+/* What is to be loaded exports, by name: each of their symbols is looked for there. */
+static int index_members(struct running *running, size_t room)
+{
+	if (symvers_new(&running->members) < 0 || symvers_reserve(running->members, room) < 0)
+		return -ENOMEM;
+	for (size_t i = 0; i < running->sources.module_count; i++) {
+		size_t count;
+		const struct elf_module_export *exports =
+			elf_module_exports(running->sources.modules[i], &count);
+
+		for (size_t j = 0; j < count; j++)
+			if (symvers_put_borrowed(running->members,
+				    &(struct symvers_entry){ .symbol = exports[j].symbol }) < 0)
+				return -ENOMEM;
+	}
+	return 0;
+}
+
+/* By what the kernel's symvers says of the symbol. 1: done, 0: it is not there, -ENOMEM. */
+static int put_by_kernel(struct running *running, const char *symbol)
+{
+	return put_given(running, symbol, name_hash(symbol));
+}
+
+static int place(
+	struct running *running, const char *symbol, uint32_t hash, struct strv *unresolved)
+{
+	int r;
+
+	if (symvers_find_hashed(running->there, symbol, hash) ||
+		symvers_find_hashed(running->members, symbol, hash) ||
+		strcmp(symbol, "_GLOBAL_OFFSET_TABLE_") == 0)
+		return 0;
+	r = put_given(running, symbol, hash);
+	if (r == 0)
+		r = strv_push_unique(unresolved, symbol);
+	return r < 0 ? r : 0;
+}
+
+static int place_all(struct running *running, struct strv *unresolved)
+{
+	/* A kernel without MODVERSIONS has no such thing. */
+	if (symvers_find(running->given, ELF_LAYOUT_SYMBOL) &&
+		place(running, ELF_LAYOUT_SYMBOL, name_hash(ELF_LAYOUT_SYMBOL), unresolved) < 0)
+		return -ENOMEM;
+	for (size_t i = 0; i < running->sources.module_count; i++) {
+		size_t count;
+		const struct elf_undefined *used =
+			elf_module_undefined_symbols(running->sources.modules[i], &count);
+
+		for (size_t j = 0; j < count; j++)
+			if (place(running, used[j].name, elf_undefined_hash(&used[j]), unresolved) <
+				0)
+				return -ENOMEM;
+	}
+	return 0;
+}
+
+/* Whichever loaded module has it. 1: found. */
+static int put_by_any(struct running *running, const char *symbol)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < running->loaded_count; i++)
+		if (!running->loaded[i].facts.gone)
+			r = put_loaded(running, &running->loaded[i], symbol, NULL);
+	return r ? r : put_by_driver(running, symbol);
+}
+
+static int put_owner(void *context, const char *symbol, const char *owner)
+{
+	struct running *running = context;
+	const struct loaded *loaded = running_find_loaded(running, owner);
+
+	/* Global in vmlinux does not mean exported. */
+	if (!loaded || loaded->facts.gone || loaded->file)
+		return 0;
+	return put_unknown(running, symbol, loaded->name);
+}
+
+static bool has_unidentified(const struct running *running)
+{
+	for (size_t i = 0; i < running->loaded_count; i++)
+		if (!running->loaded[i].file && !running->loaded[i].facts.gone &&
+			!has_no_exports(running, &running->loaded[i]))
+			return true;
+	return false;
+}
+
+/* Calls @put for each symbol; those that it does not find go to @rest. */
+static int put_each(struct running *running, const struct strv *symbols, struct strv *rest,
+	int (*put)(struct running *running, const char *symbol))
+{
+	for (size_t i = 0; i < symbols->count; i++) {
+		int r = put(running, symbols->items[i]);
+
+		if (r < 0 || (r == 0 && strv_push(rest, symbols->items[i]) < 0))
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+/* What is to be loaded states who exports its symbols ("depends"): modpost found them there. */
+static int put_by_depends(struct running *running, const char *symbol)
+{
+	_cleanup_strv_ struct strv names = { 0 };
+	int r = 0;
+
+	for (size_t i = 0; i < running->sources.module_count; i++)
+		if (elf_module_depends(running->sources.modules[i], &names) < 0)
+			return -ENOMEM;
+	for (size_t i = 0; r == 0 && i < names.count; i++) {
+		struct loaded *loaded = running_find_loaded(running, names.items[i]);
+
+		if (loaded && !loaded->facts.gone)
+			r = put_loaded(running, loaded, symbol, NULL);
+	}
+	return r ? r : put_by_driver(running, symbol);
+}
+
+/* Modules that were not there when the part was made may use more of it. */
+static int ask_whole(struct running *running, struct strv *symbols, struct error *error)
+{
+	_cleanup_strv_ struct strv rest = { 0 };
+	int r;
+
+	running->part = TAKE_PTR(running->given);
+	running->asked.path = NULL;
+	r = running_read_whole(running, error);
+	if (r < 0)
+		return r;
+	if (!running->given)
+		running->given = TAKE_PTR(running->part);
+	if (put_each(running, symbols, &rest, put_by_kernel) < 0)
+		return -ENOMEM;
+	strv_free(symbols);
+	*symbols = rest;
+	rest = (struct strv){ 0 };
+	return 0;
+}
+
+/*
+ * Symbols that are not where the kernel's symvers has them: a driver that is not the kernel's may
+ * be there. The likely ones first; to look for all files is dear.
+ */
+static int resolve_rest(struct running *running, const struct strv *unresolved, struct error *error)
+{
+	_cleanup_strv_ struct strv unlikely = { 0 };
+	_cleanup_strv_ struct strv rest = { 0 };
+	int r;
+
+	if (put_each(running, unresolved, &unlikely, put_by_depends) < 0)
+		return -ENOMEM;
+	if (unlikely.count && running->given_is_part) {
+		r = ask_whole(running, &unlikely, error);
+		if (r < 0)
+			return r;
+	}
+	if (!unlikely.count)
+		return 0;
+	if (running_explain_all(running) < 0 || put_each(running, &unlikely, &rest, put_by_any) < 0)
+		return -ENOMEM;
+	if (!rest.count || !running->sources.kallsyms || !has_unidentified(running))
+		return 0;
+	r = kallsyms_search(running->root_fd, &rest, put_owner, running);
+	return r == -ENOMEM ? r : 0;
+}
+
+/* Drivers that are not the kernel's, are loaded, stay and export something. */
+struct unidentified {
+	struct loaded *
+		*items; /* those of which a file may tell more than a list that is vouched for */
+	size_t count;
+	bool listed; /* there are others, all of whose exports stand in running->drivers */
+};
+
+static void unidentified_done(struct unidentified *others)
+{
+	free(others->items);
+}
+
+static int find_unidentified(struct running *running, struct unidentified *others)
+{
+	others->items = calloc(running->loaded_count + 1, sizeof(struct loaded *));
+	if (!others->items)
+		return -ENOMEM;
+	for (size_t i = 0; i < running->loaded_count; i++) {
+		struct loaded *loaded = &running->loaded[i];
+
+		/* What the kernel's own export stands in its symvers. */
+		if (loaded->facts.gone || !strchr(loaded->taint, 'O'))
+			continue;
+		/* The build id is one look, what is in sections is three. */
+		if (running->drivers && is_vouched_for(running, loaded))
+			others->listed = true;
+		else if (!has_no_exports(running, loaded))
+			others->items[others->count++] = loaded;
+	}
+	return 0;
+}
+
+/* By claims and lists about builds that are loaded. @lister: whose entry the drivers' list has, or
+ * NULL. */
+static int put_listed(struct running *running, const char *symbol, struct loaded *lister)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < running->sources.claim_count; i++) {
+		const struct running_claim *claim = &running->sources.claims[i];
+		struct loaded *loaded = strcmp(claim->symbol, symbol) == 0
+						? running_find_loaded(running, claim->module)
+						: NULL;
+
+		if (loaded && !loaded->facts.gone)
+			r = put_by_claim(running, loaded, symbol);
+	}
+	return r == 0 && lister ? put_by_claim(running, lister, symbol) : r;
+}
+
+/* Exports of what is to be loaded that the kernel, or what stays, may have too. */
+static int place_export(struct running *running, const struct unidentified *others,
+	const char *symbol, struct strv *rest)
+{
+	const uint32_t hash = name_hash(symbol);
+	const struct symvers_entry *listed;
+	struct loaded *lister = NULL;
+	int r = symvers_find_hashed(running->there, symbol, hash) ? 1 : 0;
+
+	if (r == 0)
+		r = put_given(running, symbol, hash);
+	if (r)
+		return r < 0 ? r : 0;
+	listed = find_driver_entry(running, symbol, hash, &lister);
+	if (others->listed)
+		r = put_listed(running, symbol, listed ? lister : NULL);
+	for (size_t i = 0; r == 0 && i < others->count; i++)
+		r = put_loaded(running, others->items[i], symbol, NULL);
+	if (r == 0 && listed)
+		r = put_found(running, lister, listed);
+	if (r == 0)
+		r = strv_push(rest, symbol);
+	return r < 0 ? r : 0;
+}
+
+/* Whose exports the drivers' lists have. Lines have no order, and the few paths are asked first. */
+static int find_listed(const struct running *running, struct strv *names)
+{
+	_cleanup_strv_ struct strv paths = { 0 };
+	size_t count = running->drivers ? symvers_count(running->drivers) : 0;
+
+	for (size_t i = 0; i < count; i++) {
+		const struct symvers_entry *entry = symvers_at(running->drivers, i);
+		char name[NAME_MAX];
+
+		if (strv_contains(&paths, entry->module))
+			continue;
+		symvers_module_name(entry, name, sizeof(name));
+		if (strv_push(&paths, entry->module) < 0 || strv_push(names, name) < 0)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+/* Somebody's driver, of which neither a file nor a list tells what it exports. 1: there is one. */
+static int find_unlisted(const struct running *running)
+{
+	_cleanup_strv_ struct strv listed = { 0 };
+
+	if (find_listed(running, &listed) < 0)
+		return -ENOMEM;
+	for (size_t i = 0; i < running->loaded_count; i++) {
+		struct loaded *loaded = &running->loaded[i];
+
+		if (!loaded->file && !loaded->facts.gone && strchr(loaded->taint, 'O') &&
+			!strv_contains(&listed, loaded->name) && !has_no_exports(running, loaded))
+			return 1;
+	}
+	return 0;
+}
+
+/*
+ * The kernel takes no module that exports what is exported already (kernel/module/main.c:
+ * verify_exported_symbols()), and by then the old driver is gone.
+ */
+static int place_exports(struct running *running)
+{
+	_cleanup_(unidentified_done) struct unidentified others = { .items = NULL };
+	_cleanup_strv_ struct strv rest = { 0 };
+	int r;
+
+	if (find_unidentified(running, &others) < 0)
+		return -ENOMEM;
+	for (size_t i = 0; i < running->sources.module_count; i++) {
+		size_t count;
+		const struct elf_module_export *exports =
+			elf_module_exports(running->sources.modules[i], &count);
+
+		for (size_t j = 0; j < count; j++)
+			if (place_export(running, &others, exports[j].symbol, &rest) < 0)
+				return -ENOMEM;
+	}
+	if (!rest.count || !running->sources.kallsyms)
+		return 0;
+	r = find_unlisted(running);
+	if (r <= 0)
+		return r;
+	r = kallsyms_search(running->root_fd, &rest, put_owner, running);
+	return r == -ENOMEM ? r : 0;
+}
+
+static int find_used(struct running *running, struct error *error)
+{
+	_cleanup_strv_ struct strv unresolved = { 0 };
+	size_t used, exported;
+
+	count_symbols(running, &used, &exported);
+	if (symvers_new(&running->there) < 0 || symvers_reserve(running->there, used) < 0 ||
+		index_members(running, exported) < 0 || place_all(running, &unresolved) < 0)
+		return -ENOMEM;
+	if (unresolved.count) {
+		int r = resolve_rest(running, &unresolved, error);
+
+		if (r < 0)
+			return r;
+	}
+	return place_exports(running);
+}
+
+int running_find_exports(struct running *running, struct error *error)
+{
+	int r;
+
+	if (!running->given)
+		return 0;
+	r = running->sources.module_count ? find_used(running, error) : find_everything(running);
+	return r == -ENOMEM ? error_set_errno(error, r, "exports of the running kernel") : r;
+}

@@ -1,0 +1,690 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "module/set_internal.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define BATCH    16 /* members that a thread takes at once */
+#define MAX_JOBS 64
+#define MODULES  "lib/modules/"
+
+/* ---- tables of names */
+
+int set_table_init(struct set_table *table, size_t count)
+{
+	size_t slot_count = 16;
+
+	while (slot_count <= count * 2)
+		slot_count *= 2;
+	table->slots = calloc(slot_count, sizeof(*table->slots));
+	table->slot_count = slot_count;
+	return table->slots ? 0 : -ENOMEM;
+}
+
+static struct set_slot *find_slot(const struct set_table *table, const char *key, uint32_t hash)
+{
+	size_t mask = table->slot_count - 1;
+	size_t place = hash & mask;
+
+	while (table->slots[place].key &&
+		(table->slots[place].hash != hash || strcmp(table->slots[place].key, key) != 0))
+		place = (place + 1) & mask;
+	return &table->slots[place];
+}
+
+static uint32_t table_put_hashed(
+	struct set_table *table, const char *key, uint32_t hash, uint32_t number)
+{
+	struct set_slot *slot = find_slot(table, key, hash);
+
+	if (!slot->key)
+		*slot = (struct set_slot){ key, hash, number };
+	return slot->number;
+}
+
+uint32_t set_table_put(struct set_table *table, const char *key, uint32_t number)
+{
+	return table_put_hashed(table, key, name_hash(key), number);
+}
+
+static uint32_t table_find_hashed(const struct set_table *table, const char *key, uint32_t hash)
+{
+	const struct set_slot *slot = table->slots ? find_slot(table, key, hash) : NULL;
+
+	return slot && slot->key ? slot->number : SET_NONE;
+}
+
+uint32_t set_table_find(const struct set_table *table, const char *key)
+{
+	return table_find_hashed(table, key, name_hash(key));
+}
+
+static void table_done(struct set_table *table)
+{
+	free(table->slots);
+	*table = (struct set_table){ 0 };
+}
+
+/* ---- who is who */
+
+/*
+ * Which of several files of one name depmod takes: depmod.d(5), "search". Its default is "updates",
+ * and all else of a kernel's folder counts alike; of Fedora and Enterprise Linux the package of
+ * kmod brings "search updates extra built-in weak-updates".
+ */
+
+/* "5.14.0-503.el9.x86_64", "6.11.4-301.fc41.x86_64" */
+static bool has_own_search(const char *krel)
+{
+	static const char *const marks[] = { ".el", ".fc" };
+
+	for (size_t i = 0; krel && i < ARRAY_SIZE(marks); i++) {
+		const char *found = strstr(krel, marks[i]);
+
+		if (found && found[3] >= '0' && found[3] <= '9')
+			return true;
+	}
+	return false;
+}
+
+/* The path below lib/modules/<krel>; the path itself where it names no such folder. */
+static const char *below_release(const char *path)
+{
+	const char *found = strstr(path, MODULES);
+
+	if (!found || (found != path && found[-1] != '/' && found[-1] != ':'))
+		return path;
+	found = strchr(found + strlen(MODULES), '/');
+	return found ? found + 1 : path;
+}
+
+static unsigned int rank_below(const char *path)
+{
+	static const char *const folders[] = { "updates/", "extra/", "kernel/", "weak-updates/" };
+
+	for (unsigned int i = 0; i < ARRAY_SIZE(folders); i++)
+		if (strncmp(path, folders[i], strlen(folders[i])) == 0)
+			return i;
+	return 2; /* whatever has no line of its own is "built-in" to depmod */
+}
+
+static bool rank(const char *krel, const char *first, const char *second, bool *ret_certain)
+{
+	unsigned int first_rank = rank_below(below_release(first));
+	unsigned int second_rank = rank_below(below_release(second));
+
+	*ret_certain =
+		first_rank != second_rank && (!first_rank || !second_rank || has_own_search(krel));
+	return second_rank < first_rank;
+}
+
+/* "updates/x/ib-core.ko.xz" as "ib_core". */
+static char *name_of_path(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	char *name = strdup(slash ? slash + 1 : path);
+	char *end;
+
+	if (!name)
+		return NULL;
+	end = strstr(name, ".ko");
+	if (end)
+		*end = '\0';
+	for (char *dash = name; (dash = strchr(dash, '-'));)
+		*dash = '_';
+	return name;
+}
+
+static int name_member(struct set_work *work, uint32_t member)
+{
+	const struct elf_module *module = set_module(work, member);
+	struct set_node *node = &work->nodes[member];
+
+	node->position = SET_NONE;
+	node->label = module ? elf_module_name(module) : NULL;
+	node->proprietary = module && proof_is_proprietary(module);
+	if (node->label)
+		return 0;
+	node->own_name = name_of_path(work->set->members[member].path);
+	node->label = node->own_name;
+	return node->label ? 0 : -ENOMEM;
+}
+
+/* A link and what it leads to, or a copy: then it is all one. */
+static bool same_bytes(const struct set_work *work, uint32_t a, uint32_t b)
+{
+	const struct elf_module *modules[] = { set_module(work, a), set_module(work, b) };
+	_cleanup_free_ char *first = NULL;
+	_cleanup_free_ char *second = NULL;
+	struct error ignored;
+	size_t sizes[2];
+
+	return modules[0] && modules[1] &&
+	       elf_module_bytes(modules[0], &first, &sizes[0], &ignored) == 0 &&
+	       elf_module_bytes(modules[1], &second, &sizes[1], &ignored) == 0 &&
+	       sizes[0] == sizes[1] && memcmp(first, second, sizes[0]) == 0;
+}
+
+static int note_copy(struct set_work *work, uint32_t taken, uint32_t left)
+{
+	const struct proof_draft draft = { .id = "duplicate-name", .weight = PROOF_NOTE };
+
+	return proof_append(&work->set->findings, work->nodes[taken].label, &draft,
+		"two files have this name, %s and %s, and they are equal",
+		work->set->members[taken].path, work->set->members[left].path);
+}
+
+static int note_same_name(struct set_work *work, uint32_t taken, uint32_t left, bool certain)
+{
+	const struct proof_draft draft = { .id = "duplicate-name",
+		.weight = certain ? PROOF_NOTE : PROOF_DOUBT,
+		.answer = EEXIST,
+		.cure = "remove the one that is not wanted" };
+
+	return proof_append(&work->set->findings, work->nodes[taken].label, &draft,
+		certain ? "two files have this name, %s and %s: depmod takes the first"
+			: "two files have this name, %s and %s, and only one of them is loaded",
+		work->set->members[taken].path, work->set->members[left].path);
+}
+
+static int choose_of_name(struct set_work *work, uint32_t earlier, uint32_t later)
+{
+	const struct proof_member *members = work->set->members;
+	bool certain;
+	bool later_wins =
+		rank(work->set->kernel->krel, members[earlier].path, members[later].path, &certain);
+	uint32_t taken = later_wins ? later : earlier;
+
+	work->nodes[later_wins ? earlier : later].shadowed = true;
+	if (later_wins) {
+		const char *key = work->nodes[earlier].label;
+
+		find_slot(&work->names, key, name_hash(key))->number = later;
+	}
+	if (!certain && same_bytes(work, earlier, later))
+		return note_copy(work, earlier, later);
+	return note_same_name(work, taken, later_wins ? earlier : later, certain);
+}
+
+static int name_kernel(struct set_work *work)
+{
+	/* A list of all names those that are built in, too: the first to come counts. */
+	const struct strv *lists[] = { work->set->kernel->builtin, work->set->kernel_modules };
+	const uint32_t kinds[] = { SET_BUILT_IN, SET_LOADABLE };
+	size_t count = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(lists); i++)
+		count += lists[i] ? lists[i]->count : 0;
+	if (set_table_init(&work->kernel, count) < 0)
+		return -ENOMEM;
+	for (size_t i = 0; i < ARRAY_SIZE(lists); i++)
+		for (size_t j = 0; lists[i] && j < lists[i]->count; j++)
+			(void) set_table_put(&work->kernel, lists[i]->items[j], kinds[i]);
+	return 0;
+}
+
+static int name_members(struct set_work *work)
+{
+	size_t count = work->set->member_count;
+
+	work->nodes = calloc(count + 1, sizeof(*work->nodes));
+	if (!work->nodes || set_table_init(&work->names, count) < 0)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < count; i++) {
+		uint32_t holder;
+
+		if (name_member(work, i) < 0)
+			return -ENOMEM;
+		holder = set_table_put(&work->names, work->nodes[i].label, i);
+		if (holder != i && choose_of_name(work, holder, i) < 0)
+			return -ENOMEM;
+	}
+	return name_kernel(work);
+}
+
+static int note_duplicate(
+	struct set_work *work, const char *symbol, uint32_t first, uint32_t second)
+{
+	size_t count = work->duplicate_count;
+	struct set_duplicate *duplicates = work->duplicates;
+
+	/* Grows at powers of two. */
+	if ((count & (count - 1)) == 0) {
+		duplicates = reallocarray(duplicates, count ? count * 2 : 1, sizeof(*duplicates));
+		if (!duplicates)
+			return -ENOMEM;
+		work->duplicates = duplicates;
+	}
+	duplicates[work->duplicate_count++] = (struct set_duplicate){ symbol, first, second };
+	return 0;
+}
+
+static int collect_of(struct set_work *work, uint32_t member)
+{
+	size_t count;
+	const struct elf_module_export *exports =
+		elf_module_exports(set_module(work, member), &count);
+
+	for (size_t i = 0; i < count; i++) {
+		uint32_t place = (uint32_t) work->export_count;
+		uint32_t holder =
+			table_put_hashed(&work->symbols, exports[i].symbol, exports[i].hash, place);
+
+		if (holder == place)
+			work->exports[work->export_count++] =
+				(struct set_export){ &exports[i], member };
+		else if (note_duplicate(
+				 work, exports[i].symbol, work->exports[holder].member, member) < 0)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+/* Of files that depmod passes over nothing is loaded. */
+static bool exports_anything(const struct set_work *work, uint32_t member)
+{
+	return set_module(work, member) && !work->nodes[member].shadowed;
+}
+
+static int collect_exports(struct set_work *work)
+{
+	size_t total = 0, count;
+
+	for (uint32_t i = 0; i < work->set->member_count; i++)
+		if (exports_anything(work, i)) {
+			(void) elf_module_exports(set_module(work, i), &count);
+			total += count;
+		}
+	work->exports = calloc(total + 1, sizeof(*work->exports));
+	if (!work->exports || set_table_init(&work->symbols, total) < 0)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < work->set->member_count; i++)
+		if (exports_anything(work, i) && collect_of(work, i) < 0)
+			return -ENOMEM;
+	return 0;
+}
+
+static void work_done(struct set_work *work)
+{
+	for (size_t i = 0; work->nodes && i < work->set->member_count; i++) {
+		free(work->nodes[i].own_name);
+		free(work->nodes[i].edges);
+		strv_free(&work->nodes[i].relied);
+	}
+	free(work->nodes);
+	free(work->exports);
+	free(work->known);
+	free(work->duplicates);
+	free(work->order);
+	free(work->has_alias);
+	strv_free(&work->softdeps);
+	table_done(&work->by_softdep);
+	table_done(&work->names);
+	table_done(&work->kernel);
+	table_done(&work->symbols);
+}
+
+/*
+ * What thousands of modules ask for again and again, answered once: who exports a symbol of the
+ * kernel's symvers when the set is there.
+ */
+
+static void export_of(
+	const struct set_work *work, const struct set_export *found, struct proof_export *ret)
+{
+	*ret = (struct proof_export){
+		.symbol = found->export->symbol,
+		.exporter = work->nodes[found->member].label,
+		.name_space = found->export->name_space,
+		.crc = found->export->crc,
+		.has_crc = found->export->has_crc,
+		.gpl = found->export->gpl,
+		.proprietary = work->nodes[found->member].proprietary,
+		.member = true,
+		.in_name_space = *found->export->name_space,
+		.vmlinux = strcmp(work->nodes[found->member].label, "vmlinux") == 0,
+	};
+}
+
+static bool is_replaced(const struct set_work *work, const char *path)
+{
+	char name[PROOF_NAME_SIZE];
+	uint32_t member;
+
+	if (strcmp(path, "vmlinux") == 0)
+		return false;
+	proof_exporter_name(path, name);
+	member = set_table_find(&work->names, name);
+	return member != SET_NONE && set_module(work, member);
+}
+
+/* Those of modules that a member replaces, and that it does not export any more, stay empty. */
+static void know_kernels(struct set_work *work)
+{
+	const struct proof_kernel *kernel = work->set->kernel;
+	size_t count = symvers_count(kernel->symvers);
+	const char *module = NULL;
+	bool replaced = false;
+
+	for (size_t i = 0; i < count; i++) {
+		const struct symvers_entry *entry = symvers_at(kernel->symvers, i);
+
+		if (work->known[i].export.exporter)
+			continue;
+		/* Entries of one module mostly share its name. */
+		if (entry->module != module)
+			replaced = is_replaced(work, entry->module);
+		module = entry->module;
+		if (!replaced)
+			proof_export_of(kernel, entry, &work->known[i].export);
+		work->known[i].member = SET_NONE;
+	}
+}
+
+/* In the kernel's symvers, or NULL. */
+static const struct symvers_entry *entry_of(
+	const struct symvers *symvers, const struct set_work *work, const struct set_export *export)
+{
+	const struct elf_module_export *found = export->export;
+
+	if (elf_module_known(set_module(work, export->member)) == symvers)
+		return found->known;
+	return symvers_find_hashed(symvers, found->symbol, found->hash);
+}
+
+static int look_up_kernel(struct set_work *work)
+{
+	const struct symvers *symvers = work->set->kernel->symvers;
+	size_t count = symvers ? symvers_count(symvers) : 0;
+
+	free(work->known);
+	work->known = count ? calloc(count, sizeof(*work->known)) : NULL;
+	if (!count)
+		return 0;
+	if (!work->known)
+		return -ENOMEM;
+	for (size_t i = 0; i < work->export_count; i++) {
+		const struct set_export *export = &work->exports[i];
+		const struct symvers_entry *entry = entry_of(symvers, work, export);
+		struct set_known *known;
+
+		if (!entry)
+			continue;
+		known = &work->known[entry - symvers_at(symvers, 0)];
+		export_of(work, export, &known->export);
+		known->member = export->member;
+	}
+	know_kernels(work);
+	return 0;
+}
+
+/* Each member against the kernel and the other members, on several threads. */
+
+struct pool {
+	struct set_work *work;
+	atomic_size_t next;
+	atomic_int failed; /* 0 or -ENOMEM */
+};
+
+/* What the overlay's functions get. */
+struct view {
+	struct set_work *work;
+	uint32_t self;
+	uint32_t found; /* who exports what find() found last, or SET_NONE */
+};
+
+int set_add_edge(struct set_work *work, uint32_t from, uint32_t to, bool hard)
+{
+	struct set_node *node = &work->nodes[from];
+	uint32_t capacity = node->edge_capacity ? node->edge_capacity * 2 : 8;
+
+	for (uint32_t i = node->edge_count; i-- > 0;)
+		if (node->edges[i].to == to) {
+			node->edges[i].hard = node->edges[i].hard || hard;
+			return 0;
+		}
+	if (node->edge_count == node->edge_capacity) {
+		struct set_edge *edges = reallocarray(node->edges, capacity, sizeof(*edges));
+
+		if (!edges)
+			return -ENOMEM;
+		node->edges = edges;
+		node->edge_capacity = capacity;
+	}
+	node->edges[node->edge_count++] = (struct set_edge){ to, hard };
+	return 0;
+}
+
+static bool find(void *context, const char *symbol, uint32_t hash, struct proof_export *ret)
+{
+	struct view *view = context;
+	uint32_t place = table_find_hashed(&view->work->symbols, symbol, hash);
+	const struct set_export *found;
+
+	view->found = SET_NONE;
+	if (place == SET_NONE)
+		return false;
+	found = &view->work->exports[place];
+	if (found->member == view->self)
+		return false;
+	view->found = found->member;
+	export_of(view->work, found, ret);
+	return true;
+}
+
+/* What the member itself exports it does not see. */
+static const struct proof_export *find_known(void *context, size_t entry)
+{
+	struct view *view = context;
+	const struct set_known *known = &view->work->known[entry];
+
+	if (!known->export.exporter || known->member == view->self)
+		return NULL;
+	view->found = known->member;
+	return &known->export;
+}
+
+static int use(void *context, const struct proof_export *export, bool weak)
+{
+	const struct view *view = context;
+
+	if (view->found == SET_NONE)
+		return weak || export->vmlinux ? 0
+					       : set_rely(view->work, view->self, export->exporter);
+	return set_add_edge(view->work, view->self, view->found, !weak);
+}
+
+/* By a member of the same name; a module whose file cannot be read leaves the kernel's in place. */
+static bool replaces(void *context, const char *path)
+{
+	const struct view *view = context;
+
+	return is_replaced(view->work, path);
+}
+
+static bool is_kernels(void *context, const char *name)
+{
+	const struct view *view = context;
+
+	return set_table_find(&view->work->kernel, name) != SET_NONE;
+}
+
+static bool is_built_in(void *context, const char *name)
+{
+	const struct view *view = context;
+
+	return set_table_find(&view->work->kernel, name) == SET_BUILT_IN;
+}
+
+static int prove(struct set_work *work, uint32_t member)
+{
+	struct proof_member *proved = &work->set->members[member];
+	struct view view = { .work = work, .self = member, .found = SET_NONE };
+	const struct proof_overlay overlay = { .context = &view,
+		.find = find,
+		.find_known = find_known,
+		.use = use,
+		.replaces = replaces,
+		.is_kernels = is_kernels,
+		.is_built_in = is_built_in };
+
+	if (!proved->module)
+		return 0;
+	proof_free(&proved->proof);
+	work->nodes[member].edge_count = 0;
+	if (proof_module_among(proved->module, work->set->kernel, &overlay, &proved->proof) < 0)
+		return -ENOMEM;
+	return set_add_soft_edges(work, member);
+}
+
+static void *prove_batches(void *context)
+{
+	struct pool *pool = context;
+	size_t count = pool->work->set->member_count;
+
+	while (atomic_load(&pool->failed) == 0) {
+		size_t first = atomic_fetch_add(&pool->next, BATCH);
+
+		if (first >= count)
+			break;
+		for (size_t i = first; i < first + BATCH && i < count; i++)
+			if (prove(pool->work, (uint32_t) i) < 0)
+				atomic_store(&pool->failed, -ENOMEM);
+	}
+	return NULL;
+}
+
+/* This thread works too, and alone where no other can be had. */
+static int prove_all(struct set_work *work)
+{
+	struct pool pool = { .work = work };
+	pthread_t threads[MAX_JOBS];
+	size_t wanted = work->set->jobs ? work->set->jobs - 1 : 0;
+	size_t batches = work->set->member_count / BATCH;
+	size_t started = 0;
+
+	if (wanted > MAX_JOBS)
+		wanted = MAX_JOBS;
+	if (wanted > batches)
+		wanted = batches;
+	while (started < wanted &&
+		pthread_create(&threads[started], NULL, prove_batches, &pool) == 0)
+		started++;
+	(void) prove_batches(&pool);
+	for (size_t i = 0; i < started; i++)
+		(void) pthread_join(threads[i], NULL);
+	return atomic_load(&pool.failed);
+}
+
+static bool inherits_taint(const struct proof *proof)
+{
+	for (size_t i = 0; i < proof->count; i++)
+		if (strcmp(proof->findings[i].id, "inherits-taint") == 0)
+			return true;
+	return false;
+}
+
+/* Who turned out to be proprietary by what it uses is so for those that use it. */
+static bool spread_taint(struct set_work *work)
+{
+	bool changed = false;
+
+	for (size_t i = 0; i < work->set->member_count; i++) {
+		const struct proof_member *member = &work->set->members[i];
+		size_t count = 0;
+
+		if (!member->module || work->nodes[i].proprietary ||
+			!inherits_taint(&member->proof))
+			continue;
+		work->nodes[i].proprietary = true;
+		(void) elf_module_exports(member->module, &count);
+		changed = changed || count;
+	}
+	return changed;
+}
+
+static int prove_members(struct set_work *work)
+{
+	do {
+		if (look_up_kernel(work) < 0 || prove_all(work) < 0)
+			return -ENOMEM;
+	} while (spread_taint(work));
+	return 0;
+}
+
+static int judge(struct set_work *work)
+{
+	static int (*const parts[])(struct set_work *) = {
+		name_members,
+		collect_exports,
+		prove_members,
+		set_sort,
+		set_judge_duplicates,
+		set_spread,
+		set_judge_kernel,
+		set_judge_facts,
+		set_judge_options,
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(parts); i++)
+		if (parts[i](work) < 0)
+			return -ENOMEM;
+	return 0;
+}
+
+static int list_order(struct set_work *work)
+{
+	struct proof_set *set = work->set;
+
+	for (size_t i = 0; i < work->order_count; i++) {
+		uint32_t member = work->order[i];
+
+		if (set->members[member].proof.verdict != PROOF_WILL_NOT_LOAD &&
+			!work->nodes[member].shadowed &&
+			strv_push(&set->order, set->members[member].path) < 0)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+static void count_verdicts(struct proof_set *set)
+{
+	set->loading = set->refused = set->unknown = 0;
+	for (size_t i = 0; i < set->member_count; i++) {
+		enum proof_verdict verdict = set->members[i].proof.verdict;
+
+		set->loading += verdict == PROOF_WILL_LOAD;
+		set->refused += verdict == PROOF_WILL_NOT_LOAD;
+		set->unknown += verdict == PROOF_CANNOT_TELL;
+	}
+	proof_conclude(&set->findings);
+	set->verdict = set->findings.verdict;
+	if (set->refused)
+		set->verdict = PROOF_WILL_NOT_LOAD;
+	else if (set->unknown && set->verdict == PROOF_WILL_LOAD)
+		set->verdict = PROOF_CANNOT_TELL;
+}
+
+int proof_set_run(struct proof_set *set, struct error *error)
+{
+	_cleanup_(work_done) struct set_work work = { .set = set };
+
+	if (set->member_count >= SET_NONE)
+		return error_set(error, -E2BIG, "%zu modules are more than a set may have",
+			set->member_count);
+	if (judge(&work) < 0 || list_order(&work) < 0)
+		return error_set_errno(error, -ENOMEM, "%zu modules", set->member_count);
+	count_verdicts(set);
+	return 0;
+}
+
+void proof_set_free(struct proof_set *set)
+{
+	for (size_t i = 0; i < set->member_count; i++)
+		proof_free(&set->members[i].proof);
+	strv_free(&set->order);
+	strv_free(&set->relied);
+	proof_free(&set->findings);
+}

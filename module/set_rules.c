@@ -1,0 +1,543 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What only shows between modules, and what a set leaves to the kernel. */
+#include "module/set_internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/nearest.h"
+
+#define WORD_SIZE   256 /* longer than any module's name */
+#define NAMES_SHOWN 12
+#define UNCHECKED   "signature-unchecked"
+
+/* Does something with a name ('_') that a member depends on. 0 or -ENOMEM. */
+typedef int visit_name(struct set_work *work, uint32_t member, const char *name);
+
+/*
+ * The next word of @text, '-' as '_', into @word; returns what follows it, or NULL at the end. What
+ * does not fit is cut: no module has such a name.
+ */
+static const char *next_word(const char *text, const char *separators, char word[WORD_SIZE])
+{
+	size_t length, size;
+
+	text += strspn(text, separators);
+	length = strcspn(text, separators);
+	if (!length)
+		return NULL;
+	size = length < WORD_SIZE ? length : WORD_SIZE - 1;
+	for (size_t i = 0; i < size; i++)
+		word[i] = text[i] == '-' ? '_' : text[i];
+	word[size] = '\0';
+	return text + length;
+}
+
+static int visit_depends(struct set_work *work, uint32_t member, visit_name *function)
+{
+	const char *text = elf_module_info(set_module(work, member), "depends");
+	char name[WORD_SIZE];
+
+	while (text && (text = next_word(text, ",", name)))
+		if (function(work, member, name) < 0)
+			return -ENOMEM;
+	return 0;
+}
+
+/* modprobe.d(5): "softdep=pre: a b post: c"; what comes after cannot be missed before. */
+static int visit_softdeps(struct set_work *work, uint32_t member, visit_name *function)
+{
+	const struct elf_module *module = set_module(work, member);
+	const char *text = NULL;
+	char word[WORD_SIZE];
+
+	while ((text = elf_module_info_next(module, "softdep", text))) {
+		const char *rest = text;
+		bool before = false;
+
+		while ((rest = next_word(rest, " \t", word))) {
+			if (strcmp(word, "pre:") == 0 || strcmp(word, "post:") == 0)
+				before = word[1] == 'r';
+			else if (before && function(work, member, word) < 0)
+				return -ENOMEM;
+		}
+	}
+	return 0;
+}
+
+static int add_soft_edge(struct set_work *work, uint32_t member, const char *name)
+{
+	uint32_t wanted = set_table_find(&work->names, name);
+
+	if (wanted == SET_NONE)
+		work->nodes[member].has_other_needs = true;
+	return wanted == SET_NONE || wanted == member ? 0
+						      : set_add_edge(work, member, wanted, false);
+}
+
+int set_add_soft_edges(struct set_work *work, uint32_t member)
+{
+	int r = visit_depends(work, member, add_soft_edge);
+
+	return r < 0 ? r : visit_softdeps(work, member, add_soft_edge);
+}
+
+/* Without a list of the kernel's modules: those that export anything are known all the same. */
+static bool kernel_exports_of(const struct set_work *work, const char *name)
+{
+	const struct symvers *symvers = work->set->kernel->symvers;
+	size_t count = symvers && !work->set->kernel_modules ? symvers_count(symvers) : 0;
+
+	for (size_t i = 0; i < count; i++)
+		if (proof_same_module(symvers_at(symvers, i)->module, name))
+			return true;
+	return false;
+}
+
+static bool is_there(const struct set_work *work, const char *name)
+{
+	return set_table_find(&work->names, name) != SET_NONE ||
+	       set_table_find(&work->kernel, name) != SET_NONE;
+}
+
+/* The kernel goes by symbols, modprobe by modules.dep, which depmod makes of symbols too. */
+static int judge_depends(struct set_work *work, uint32_t member, const char *name)
+{
+	bool refused = work->set->members[member].proof.verdict == PROOF_WILL_NOT_LOAD;
+	const struct proof_draft draft = { .id = "depends-missing",
+		.weight = refused ? PROOF_REFUSAL : PROOF_NOTE,
+		.answer = ENOENT,
+		.exporter = name,
+		.cure = "add that module to the set" };
+
+	if (is_there(work, name) || kernel_exports_of(work, name))
+		return 0;
+	return proof_append(&work->set->findings, work->nodes[member].label, &draft,
+		refused ? "depends on %s, which neither the set nor the kernel has"
+			: "depends on %s, which neither the set nor the kernel has, but needs no "
+			  "symbol of it",
+		name);
+}
+
+static int collect_softdep(struct set_work *work, uint32_t member, const char *name)
+{
+	(void) member;
+	return is_there(work, name) ? 0 : strv_push(&work->softdeps, name);
+}
+
+/* Only what looks like a module's name can be by_softdep for: not "pci:v…" and not "snd-card-*". */
+static uint32_t find_softdep(const struct set_work *work, const char *alias)
+{
+	char name[PROOF_NAME_SIZE];
+	size_t length = 0;
+
+	for (; alias[length]; length++) {
+		if (length + 1 >= sizeof(name) || alias[length] == ':' || alias[length] == '*')
+			return SET_NONE;
+		name[length] = alias[length] == '-' ? '_' : alias[length];
+	}
+	name[length] = '\0';
+	return set_table_find(&work->by_softdep, name);
+}
+
+/* Softdeps that no module's name fulfils may be aliases: all are looked for in one go. */
+static int match_aliases(struct set_work *work)
+{
+	size_t count;
+
+	for (uint32_t i = 0; work->set->kernel_modules && i < work->set->member_count; i++)
+		if (work->nodes[i].has_other_needs && visit_softdeps(work, i, collect_softdep) < 0)
+			return -ENOMEM;
+	count = work->softdeps.count;
+	work->has_alias = calloc(count + 1, sizeof(*work->has_alias));
+	if (!work->has_alias || set_table_init(&work->by_softdep, count) < 0)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < count; i++)
+		(void) set_table_put(&work->by_softdep, work->softdeps.items[i], i);
+	for (uint32_t i = 0; count && i < work->set->member_count; i++) {
+		const struct elf_module *module = set_module(work, i);
+		const char *alias = NULL;
+
+		while (module && (alias = elf_module_info_next(module, "alias", alias))) {
+			uint32_t softdep = find_softdep(work, alias);
+
+			if (softdep != SET_NONE)
+				work->has_alias[softdep] = true;
+		}
+	}
+	return 0;
+}
+
+/* Of a name that is no module's it takes the kernel's aliases to tell, which we have not. */
+static int judge_softdep(struct set_work *work, uint32_t member, const char *name)
+{
+	const struct proof_draft draft = {
+		.id = "softdep-missing", .weight = PROOF_NOTE, .exporter = name
+	};
+	uint32_t softdep = set_table_find(&work->by_softdep, name);
+
+	if (softdep == SET_NONE || work->has_alias[softdep])
+		return 0;
+	return proof_append(&work->set->findings, work->nodes[member].label, &draft,
+		"wishes for %s before it, which is the name of no module", name);
+}
+
+static int judge_firmware(struct set_work *work, uint32_t member)
+{
+	const struct proof_set *set = work->set;
+	const struct elf_module *module = set_module(work, member);
+	const char *name = NULL;
+	const struct proof_draft draft = { .id = "firmware-missing", .weight = PROOF_NOTE };
+
+	while (set->firmware_there && (name = elf_module_info_next(module, "firmware", name)))
+		if (!set->firmware_there(set->firmware_context, name) &&
+			proof_append(&work->set->findings, work->nodes[member].label, &draft,
+				"may ask for the firmware %s, which is not there", name) < 0)
+			return -ENOMEM;
+	return 0;
+}
+
+int set_judge_facts(struct set_work *work)
+{
+	if (match_aliases(work) < 0)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < work->set->member_count; i++) {
+		if (!set_module(work, i) || work->nodes[i].shadowed)
+			continue;
+		if (work->nodes[i].has_other_needs &&
+			(visit_depends(work, i, judge_depends) < 0 ||
+				visit_softdeps(work, i, judge_softdep) < 0))
+			return -ENOMEM;
+		if (judge_firmware(work, i) < 0)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+static int refuse_later(struct set_work *work, const struct set_duplicate *duplicate)
+{
+	bool second_later =
+		work->nodes[duplicate->first].position <= work->nodes[duplicate->second].position;
+	uint32_t later = second_later ? duplicate->second : duplicate->first;
+	uint32_t earlier = second_later ? duplicate->first : duplicate->second;
+	struct proof *proof = &work->set->members[later].proof;
+	const struct proof_draft draft = { .id = "duplicate-export",
+		.weight = PROOF_REFUSAL,
+		.answer = ENOEXEC,
+		.symbol = duplicate->symbol,
+		.exporter = work->nodes[earlier].label,
+		.cure = "leave one of both out" };
+
+	if (work->set->members[earlier].proof.verdict == PROOF_WILL_NOT_LOAD)
+		return 0;
+	if (proof_append(proof, work->nodes[later].label, &draft,
+		    "exports %s, which %s exports already", duplicate->symbol,
+		    work->nodes[earlier].label) < 0)
+		return -ENOMEM;
+	proof_conclude(proof);
+	return proof_append(&work->set->findings, "", &draft,
+		"%s and %s both export %s: the kernel takes only the first",
+		work->nodes[earlier].label, work->nodes[later].label, duplicate->symbol);
+}
+
+static bool is_note_of_twice(const struct proof_finding *finding)
+{
+	return finding->weight == PROOF_NOTE && strcmp(finding->id, "duplicate-export") == 0;
+}
+
+/* Whether a member uses a kernel's module, which then will be loaded: who, or SET_NONE. */
+static uint32_t find_user(const struct set_work *work, const char *kernel_module)
+{
+	for (uint32_t i = 0; i < work->set->member_count; i++) {
+		size_t count = 0;
+		const struct elf_undefined *symbols =
+			set_module(work, i)
+				? elf_module_undefined_symbols(set_module(work, i), &count)
+				: NULL;
+
+		for (size_t j = 0; j < count; j++) {
+			const struct symvers_entry *entry =
+				symvers_find(work->set->kernel->symvers, symbols[j].name);
+
+			if (entry && proof_same_module(entry->module, kernel_module) &&
+				set_table_find(&work->symbols, symbols[j].name) == SET_NONE)
+				return i;
+		}
+	}
+	return SET_NONE;
+}
+
+/* One a member is enough: the kernel stops at the first too. */
+static int harden_note(struct set_work *work, uint32_t member)
+{
+	struct proof *proof = &work->set->members[member].proof;
+
+	for (size_t i = 0; i < proof->count; i++) {
+		const struct proof_finding *noted = &proof->findings[i];
+		struct proof_draft draft = { .id = noted->id,
+			.weight = PROOF_REFUSAL,
+			.answer = ENOEXEC,
+			.symbol = noted->symbol,
+			.exporter = noted->exporter,
+			.cure = "leave one of both out" };
+		uint32_t user =
+			is_note_of_twice(noted) ? find_user(work, noted->exporter) : SET_NONE;
+
+		if (user == SET_NONE)
+			continue;
+		if (proof_append(proof, work->nodes[member].label, &draft,
+			    "exports %s, which the kernel's %s exports too, and that is loaded for %s",
+			    draft.symbol, draft.exporter, work->nodes[user].label) < 0)
+			return -ENOMEM;
+		proof_conclude(proof);
+		return 0;
+	}
+	return 0;
+}
+
+int set_judge_duplicates(struct set_work *work)
+{
+	const struct set_duplicate *before = NULL;
+
+	for (size_t i = 0; i < work->duplicate_count; i++) {
+		const struct set_duplicate *duplicate = &work->duplicates[i];
+
+		/* The first of many symbols that two have in common stands for all. */
+		if ((!before || before->first != duplicate->first ||
+			    before->second != duplicate->second) &&
+			refuse_later(work, duplicate) < 0)
+			return -ENOMEM;
+		before = duplicate;
+	}
+	for (uint32_t i = 0; i < work->set->member_count; i++)
+		if (harden_note(work, i) < 0)
+			return -ENOMEM;
+	return 0;
+}
+
+/* ---- what a set leaves to the kernel: modules that it relies on and does not have, signatures */
+
+/* By the proof's reading of symbols; one that binds weakly does without. 0 or -ENOMEM. */
+int set_rely(struct set_work *work, uint32_t member, const char *exporter)
+{
+	char name[PROOF_NAME_SIZE];
+
+	if (strcmp(exporter, "vmlinux") == 0)
+		return 0;
+	proof_exporter_name(exporter, name);
+	if (set_table_find(&work->names, name) != SET_NONE)
+		return 0;
+	return strv_push_unique(&work->nodes[member].relied, name);
+}
+
+static bool is_module_of_kernel(const struct set_work *work, const char *name)
+{
+	const struct strv *builtin = work->set->kernel->builtin;
+
+	return set_table_find(&work->names, name) == SET_NONE &&
+	       set_table_find(&work->kernel, name) != SET_NONE &&
+	       !(builtin && strv_contains(builtin, name));
+}
+
+/* Where it is not known what exports what there is still what the build wrote down. */
+static int rely_on_depends(struct set_work *work, uint32_t member, const char *name)
+{
+	return is_module_of_kernel(work, name) ? strv_push_unique(&work->nodes[member].relied, name)
+					       : 0;
+}
+
+static int collect_relied(struct set_work *work)
+{
+	struct proof_set *set = work->set;
+	bool by_symbols = proof_exports_known(set->kernel);
+
+	for (uint32_t i = 0; i < set->member_count; i++) {
+		const struct strv *relied = &work->nodes[i].relied;
+
+		if (!set_module(work, i) || work->nodes[i].shadowed ||
+			set->members[i].proof.verdict == PROOF_WILL_NOT_LOAD)
+			continue;
+		if (!by_symbols && visit_depends(work, i, rely_on_depends) < 0)
+			return -ENOMEM;
+		for (size_t j = 0; j < relied->count; j++)
+			if (strv_push_unique(&set->relied, relied->items[j]) < 0)
+				return -ENOMEM;
+	}
+	strv_sort(&set->relied);
+	return 0;
+}
+
+static char *list_names(const struct strv *names)
+{
+	const struct strv shown = { .items = names->items,
+		.count = names->count < NAMES_SHOWN ? names->count : NAMES_SHOWN };
+	_cleanup_free_ char *joined = strv_join(&shown, ", ");
+	char *listed = NULL;
+
+	if (!joined || names->count <= NAMES_SHOWN)
+		return joined ? strdup(joined) : NULL;
+	return asprintf(&listed, "%s and %zu more", joined, names->count - NAMES_SHOWN) < 0
+		       ? NULL
+		       : listed;
+}
+
+static int note_relied(struct set_work *work)
+{
+	const struct proof_draft draft = { .id = "kernel-modules", .weight = PROOF_NOTE };
+	_cleanup_free_ char *names = NULL;
+
+	if (!work->set->relied.count)
+		return 0;
+	names = list_names(&work->set->relied);
+	if (!names)
+		return -ENOMEM;
+	return proof_append(&work->set->findings, "", &draft,
+		work->set->kernel->running
+			? "relies on modules that are loaded already, and are not in the set: %s"
+			: "relies on modules that are not in the set, and have to be on the node, "
+			  "of the kernel's own tree or of what --with names: %s",
+		names);
+}
+
+static bool says_so_itself(const struct proof *proof)
+{
+	for (size_t i = 0; i < proof->count; i++)
+		if (strcmp(proof->findings[i].id, UNCHECKED) == 0)
+			return true;
+	return false;
+}
+
+/* Those that the proof of the module itself leaves to us: of the kernel's tree. */
+static int note_unchecked(struct set_work *work)
+{
+	const struct proof_draft draft = { .id = UNCHECKED, .weight = PROOF_NOTE };
+	size_t count = 0;
+
+	for (size_t i = 0; i < work->set->member_count; i++) {
+		const struct proof *proof = &work->set->members[i].proof;
+
+		count += proof->unchecked && !says_so_itself(proof);
+	}
+	if (!count)
+		return 0;
+	return proof_append(&work->set->findings, "", &draft,
+		"the %s of %zu module%s of the kernel's tree %s not checked: --trust CERT names a "
+		"certificate to check against",
+		count == 1 ? "signature" : "signatures", count, count == 1 ? "" : "s",
+		count == 1 ? "was" : "were");
+}
+
+int set_judge_kernel(struct set_work *work)
+{
+	if (collect_relied(work) < 0 || note_relied(work) < 0)
+		return -ENOMEM;
+	return note_unchecked(work);
+}
+
+/* ---- options in modprobe.d for parameters that do not exist: the kernel warns, and goes on */
+
+/* parameq(): '-' and '_' are one. Of "parmtype=name:int" the name is compared. */
+static bool names_parameter(const char *entry, const char *name, size_t length)
+{
+	for (size_t i = 0; i < length; i++) {
+		char wanted = name[i] == '-' ? '_' : name[i];
+		char found = entry[i] == '-' ? '_' : entry[i];
+
+		if (wanted != found)
+			return false;
+	}
+	return entry[length] == ':';
+}
+
+/* The macros of moduleparam.h write parmtype for each parameter, and parm only with a description.
+ */
+static bool has_parameter(const struct elf_module *module, const char *name, size_t length)
+{
+	static const char *const keys[] = { "parmtype", "parm" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
+		const char *entry = NULL;
+
+		while ((entry = elf_module_info_next(module, keys[i], entry)))
+			if (names_parameter(entry, name, length))
+				return true;
+	}
+	return false;
+}
+
+/* unknown_module_param_cb() takes these of every module. */
+static bool is_for_all(const char *name, size_t length)
+{
+	return (length == strlen("dyndbg") && strncmp(name, "dyndbg", length) == 0) ||
+	       (length == strlen("async_probe") && strncmp(name, "async_probe", length) == 0);
+}
+
+static int collect_parameters(const struct elf_module *module, struct strv *names)
+{
+	const char *entry = NULL;
+
+	while ((entry = elf_module_info_next(module, "parmtype", entry)))
+		if (strv_pushf(names, "%.*s", (int) strcspn(entry, ":"), entry) < 0)
+			return -ENOMEM;
+	return 0;
+}
+
+static int report_option(struct set_work *work, uint32_t member, const char *name, size_t length)
+{
+	const struct proof_draft draft = { .id = "option-unknown", .weight = PROOF_NOTE };
+	_cleanup_strv_ struct strv names = { 0 };
+	_cleanup_free_ char *given = strndup(name, length);
+	const char *meant;
+
+	if (!given || collect_parameters(set_module(work, member), &names) < 0)
+		return -ENOMEM;
+	meant = nearest_word(&names, given);
+	return proof_append(&work->set->findings, work->nodes[member].label, &draft,
+		"modprobe.d sets %s, which is none of its parameters%s%s%s", given,
+		meant ? " (is it " : "", meant ? meant : "", meant ? "?)" : "");
+}
+
+/* A value may hold spaces in double quotes. */
+static const char *skip_option(const char *text)
+{
+	bool quoted = false;
+
+	for (; *text && (quoted || !strchr(" \t", *text)); text++)
+		quoted = quoted != (*text == '"');
+	return text;
+}
+
+static int judge_line(struct set_work *work, const char *line)
+{
+	_cleanup_free_ char *name = strndup(line, strcspn(line, " \t"));
+	const char *option = line + strcspn(line, " \t");
+	uint32_t member;
+
+	if (!name)
+		return -ENOMEM;
+	for (char *dash = name; (dash = strchr(dash, '-'));)
+		*dash = '_';
+	member = set_table_find(&work->names, name);
+	if (member == SET_NONE || !set_module(work, member))
+		return 0;
+	while (*(option += strspn(option, " \t"))) {
+		size_t length = strcspn(option, " \t=");
+
+		if (!is_for_all(option, length) &&
+			!has_parameter(set_module(work, member), option, length) &&
+			report_option(work, member, option, length) < 0)
+			return -ENOMEM;
+		option = skip_option(option);
+	}
+	return 0;
+}
+
+int set_judge_options(struct set_work *work)
+{
+	const struct strv *lines = work->set->options;
+
+	for (size_t i = 0; lines && i < lines->count; i++)
+		if (judge_line(work, lines->items[i] + strspn(lines->items[i], " \t")) < 0)
+			return -ENOMEM;
+	return 0;
+}
