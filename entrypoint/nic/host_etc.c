@@ -15,7 +15,7 @@
 /* Of a file that may be another container's. */
 #define STOCK_LIMIT (64UL * 1024)
 
-/* The host's files for one action, and what is to be told of them. */
+/* The host's files for one action, and what is to be reported of them. */
 struct work {
 	struct action *action;
 	const struct nic *nic;
@@ -179,7 +179,7 @@ static int rules_text(const struct work *work, char **ret_text, struct error *er
 		     : name_rules_make(&rules, ret_text, error);
 }
 
-/* Where nothing is swapped the rules of an earlier life of the container are right. */
+/* Where nothing is swapped the rules of an earlier container are right. */
 static void put_rules(struct work *work)
 {
 	const char *path = work->nic->inputs.udev_rules;

@@ -259,9 +259,10 @@ static int place_put(struct place *place, const char *content, struct error *err
 
 	if (r == 0)
 		r = keep(place, error);
+	if (r < 0)
+		return r;
 	/* A link that is ours is made anew too: udevd and libkmod look at the folder's time. */
-	if (r == 0)
-		r = replace_by_link(place, error);
+	r = replace_by_link(place, error);
 	if (r == 0)
 		place->state = PLACE_OURS;
 	return r;
@@ -459,14 +460,6 @@ static bool read_if_possible(const struct hostfiles *files, struct entries *entr
 	return false;
 }
 
-static int make_folder(
-	const struct hostfiles *files, const struct place *place, struct error *error)
-{
-	if (mkdirat(files->root_fd, place->folder, 0755) < 0)
-		return error_set_errno(error, -errno, "folder /%s", place->folder);
-	return 0;
-}
-
 /* The entry first: whatever happens after it, the next start knows of the place. */
 static int put_at(
 	struct place *place, struct entries *entries, const char *content, struct error *error)
@@ -481,10 +474,11 @@ static int put_at(
 	entry->hash = place_hash(content);
 	entry->made = entry->made || !has_folder;
 	r = entries_write(files->root_fd, files->log, entries, error);
-	if (r == 0 && !has_folder)
-		r = make_folder(files, place, error);
-	if (r == 0)
-		r = place_put(place, content, error);
+	if (r < 0)
+		return r;
+	if (!has_folder && mkdirat(files->root_fd, place->folder, 0755) < 0)
+		return error_set_errno(error, -errno, "folder /%s", place->folder);
+	r = place_put(place, content, error);
 	if (r == 0)
 		set_changed(files);
 	return r;
@@ -496,7 +490,7 @@ static void remove_folder(const struct place *place, const struct entry *entry)
 		(void) unlinkat(place->files->root_fd, place->folder, AT_REMOVEDIR);
 }
 
-/* What could not be put owes nothing. */
+/* What could not be put is not undone. */
 static void take_back(struct place *place, struct entries *entries)
 {
 	const struct hostfiles *files = place->files;

@@ -50,25 +50,6 @@ static int read_mode(struct nic_inputs *inputs, char *const *arguments, struct e
 		"nic-driver \"%.64s\": give precompiled, sources or dtk-build", arguments[0]);
 }
 
-static int read_flags(struct nic_inputs *inputs, struct error *error)
-{
-	const struct {
-		const char *name;
-		bool *value;
-	} flags[] = {
-		{ CONTRACT_ENV_UNLOAD_STORAGE, &inputs->unload_storage },
-		{ CONTRACT_ENV_UNLOAD_THIRD_PARTY, &inputs->unload_third_party },
-		{ CONTRACT_ENV_IFNAMES, &inputs->ifnames_rule },
-		{ CONTRACT_ENV_NFSRDMA, &inputs->nfsrdma },
-		{ CONTRACT_ENV_DTK, &inputs->dtk },
-	};
-	int r = 0;
-
-	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(flags); i++)
-		r = options_flag(flags[i].name, flags[i].value, error);
-	return r;
-}
-
 static bool is_module_name(const char *name)
 {
 	return strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") ==
@@ -94,25 +75,6 @@ static int read_list(
 				variable, names->items[i]);
 	}
 	return 0;
-}
-
-static int read_lists(struct nic_inputs *inputs, struct error *error)
-{
-	const struct {
-		const char *name;
-		const char *otherwise;
-		struct strv *list;
-	} lists[] = {
-		{ CONTRACT_ENV_STORAGE, CONTRACT_NIC_STORAGE, &inputs->storage },
-		{ CONTRACT_ENV_THIRD_PARTY, CONTRACT_NIC_THIRD_PARTY, &inputs->third_party },
-		{ CONTRACT_ENV_AUXILIARY, CONTRACT_NIC_AUXILIARY, &inputs->auxiliary },
-		{ CONTRACT_ENV_BLACKLIST, CONTRACT_NIC_BLACKLIST, &inputs->blacklist },
-	};
-	int r = 0;
-
-	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(lists); i++)
-		r = read_list(lists[i].name, lists[i].otherwise, lists[i].list, error);
-	return r;
 }
 
 static bool climbs(const char *path)
@@ -142,35 +104,6 @@ static int read_path(const char *variable, const char *otherwise, char **ret, st
 		return error_set(error, -EINVAL, "%s=/: the root itself cannot be it", variable);
 	*ret = strndup(value, length);
 	return *ret ? 0 : error_set_errno(error, -ENOMEM, "%s", variable);
-}
-
-static int read_paths(struct nic_inputs *inputs, struct error *error)
-{
-	const struct {
-		const char *name;
-		const char *otherwise;
-		char **path;
-	} paths[] = {
-		{ CONTRACT_ENV_READY_FILE, CONTRACT_OFED_READY, &inputs->ready_file },
-		{ CONTRACT_ENV_LOCK_FILE, CONTRACT_OFED_LOCK, &inputs->lock_file },
-		{ CONTRACT_ENV_DRIVERS_MOUNT, CONTRACT_OFED_RUN, &inputs->drivers_mount },
-		{ CONTRACT_ENV_SOURCES, CONTRACT_SOURCES, &inputs->sources },
-		{ CONTRACT_ENV_UDEV_RULES, CONTRACT_NIC_UDEV_RULES, &inputs->udev_rules },
-		{ CONTRACT_ENV_BLACKLIST_FILE, CONTRACT_NIC_BLACKLIST_FILE,
-			&inputs->blacklist_file },
-		{ CONTRACT_ENV_INVENTORY, "", &inputs->inventory },
-		{ CONTRACT_ENV_DTK_FOLDER, CONTRACT_NIC_DTK_FOLDER, &inputs->dtk_folder },
-	};
-	int r = 0;
-
-	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(paths); i++)
-		r = read_path(paths[i].name, paths[i].otherwise, paths[i].path, error);
-	if (r == 0 && asprintf(&inputs->shown_sources, "%s/%s", inputs->drivers_mount,
-			      inputs->sources) < 0) {
-		inputs->shown_sources = NULL;
-		r = error_set_errno(error, -ENOMEM, "%s", CONTRACT_ENV_SOURCES);
-	}
-	return r;
 }
 
 /* A folder of the container's own root goes with the container, which a power loss ends too. */
@@ -217,18 +150,54 @@ static bool is_roots(struct nic_inputs *inputs, int root_fd)
 	return false;
 }
 
-static int choose_journal_folder(struct nic_inputs *inputs, int root_fd, struct error *error)
+static int read_variables(struct nic_inputs *inputs, struct error *error)
 {
-	inputs->distrusted[0] = '\0';
-	inputs->journal_on_disk =
-		is_on_disk(inputs->inventory, root_fd) && is_roots(inputs, root_fd);
-	if (inputs->journal_on_disk) {
-		if (asprintf(&inputs->journal_folder, "%s/" OWN_FOLDER, inputs->inventory) < 0)
-			inputs->journal_folder = NULL;
-	} else {
-		inputs->journal_folder = strdup(NIC_STATE_FOLDER);
-	}
-	return inputs->journal_folder ? 0 : error_set_errno(error, -ENOMEM, "journal folder");
+	const struct {
+		const char *name;
+		bool *value;
+	} flags[] = {
+		{ CONTRACT_ENV_UNLOAD_STORAGE, &inputs->unload_storage },
+		{ CONTRACT_ENV_UNLOAD_THIRD_PARTY, &inputs->unload_third_party },
+		{ CONTRACT_ENV_IFNAMES, &inputs->ifnames_rule },
+		{ CONTRACT_ENV_NFSRDMA, &inputs->nfsrdma },
+		{ CONTRACT_ENV_DTK, &inputs->dtk },
+	};
+	const struct {
+		const char *name;
+		const char *otherwise;
+		struct strv *list;
+	} lists[] = {
+		{ CONTRACT_ENV_STORAGE, CONTRACT_NIC_STORAGE, &inputs->storage },
+		{ CONTRACT_ENV_THIRD_PARTY, CONTRACT_NIC_THIRD_PARTY, &inputs->third_party },
+		{ CONTRACT_ENV_AUXILIARY, CONTRACT_NIC_AUXILIARY, &inputs->auxiliary },
+		{ CONTRACT_ENV_BLACKLIST, CONTRACT_NIC_BLACKLIST, &inputs->blacklist },
+	};
+	const struct {
+		const char *name;
+		const char *otherwise;
+		char **path;
+	} paths[] = {
+		{ CONTRACT_ENV_READY_FILE, CONTRACT_OFED_READY, &inputs->ready_file },
+		{ CONTRACT_ENV_LOCK_FILE, CONTRACT_OFED_LOCK, &inputs->lock_file },
+		{ CONTRACT_ENV_DRIVERS_MOUNT, CONTRACT_OFED_RUN, &inputs->drivers_mount },
+		{ CONTRACT_ENV_SOURCES, CONTRACT_SOURCES, &inputs->sources },
+		{ CONTRACT_ENV_UDEV_RULES, CONTRACT_NIC_UDEV_RULES, &inputs->udev_rules },
+		{ CONTRACT_ENV_BLACKLIST_FILE, CONTRACT_NIC_BLACKLIST_FILE,
+			&inputs->blacklist_file },
+		{ CONTRACT_ENV_INVENTORY, "", &inputs->inventory },
+		{ CONTRACT_ENV_DTK_FOLDER, CONTRACT_NIC_DTK_FOLDER, &inputs->dtk_folder },
+	};
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(flags); i++)
+		r = options_flag(flags[i].name, flags[i].value, error);
+	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(lists); i++)
+		r = read_list(lists[i].name, lists[i].otherwise, lists[i].list, error);
+	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(paths); i++)
+		r = read_path(paths[i].name, paths[i].otherwise, paths[i].path, error);
+	return r < 0 ? r
+		     : options_seconds(CONTRACT_ENV_BIND_DELAY, 0, CONTRACT_NIC_BIND_SECONDS,
+			       &inputs->bind_ms, error);
 }
 
 int nic_inputs_read(
@@ -237,18 +206,24 @@ int nic_inputs_read(
 	int r = read_mode(inputs, arguments, error);
 
 	if (r == 0)
-		r = read_flags(inputs, error);
-	if (r == 0)
-		r = read_lists(inputs, error);
-	if (r == 0)
-		r = read_paths(inputs, error);
-	if (r == 0)
-		r = options_seconds(CONTRACT_ENV_BIND_DELAY, 0, CONTRACT_NIC_BIND_SECONDS,
-			&inputs->bind_ms, error);
+		r = read_variables(inputs, error);
+	if (r < 0)
+		return r;
 	/* "No delay" is no look at whether a device has come. */
-	if (r == 0 && inputs->bind_ms < BIND_LEAST_MS)
+	if (inputs->bind_ms < BIND_LEAST_MS)
 		inputs->bind_ms = BIND_LEAST_MS;
-	return r < 0 ? r : choose_journal_folder(inputs, root_fd, error);
+	inputs->distrusted[0] = '\0';
+	inputs->journal_on_disk =
+		is_on_disk(inputs->inventory, root_fd) && is_roots(inputs, root_fd);
+	if (asprintf(&inputs->shown_sources, "%s/%s", inputs->drivers_mount, inputs->sources) < 0)
+		inputs->shown_sources = NULL;
+	if (asprintf(&inputs->journal_folder, "%s%s",
+		    inputs->journal_on_disk ? inputs->inventory : NIC_STATE_FOLDER,
+		    inputs->journal_on_disk ? "/" OWN_FOLDER : "") < 0)
+		inputs->journal_folder = NULL;
+	return inputs->shown_sources && inputs->journal_folder
+		       ? 0
+		       : error_set_errno(error, -ENOMEM, "environment");
 }
 
 void nic_inputs_free(struct nic_inputs *inputs)

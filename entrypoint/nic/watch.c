@@ -174,15 +174,6 @@ static int compare_line(int root_fd, const char *line, struct strv *changed)
 	return strv_pushf(changed, "%s: it is another build now", name);
 }
 
-static int find_changed(const struct nic *nic, struct strv *changed)
-{
-	int r = 0;
-
-	for (size_t i = 0; r == 0 && i < nic->watch.modules.count; i++)
-		r = compare_line(nic->role.root_fd, nic->watch.modules.items[i], changed);
-	return r;
-}
-
 static int copy_list(const struct strv *from, struct strv *to)
 {
 	for (size_t i = 0; i < from->count; i++)
@@ -312,7 +303,10 @@ static void look_again(struct nic *nic)
 {
 	_cleanup_strv_ struct strv changed = { 0 };
 
-	if (find_changed(nic, &changed) < 0 || is_same_list(&changed, &nic->watch.changed))
+	for (size_t i = 0; i < nic->watch.modules.count; i++)
+		if (compare_line(nic->role.root_fd, nic->watch.modules.items[i], &changed) < 0)
+			return;
+	if (is_same_list(&changed, &nic->watch.changed))
 		return;
 	strv_free(&nic->watch.changed);
 	nic->watch.changed = changed;

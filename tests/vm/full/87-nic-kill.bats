@@ -9,7 +9,7 @@ load ../simnet
 load ../kill
 
 # More places than a start and a stop have: now and then a life goes through whole.
-places=64
+places=72
 
 setup_file() {
     export KILL_SEED=${KILL_SEED:-$(date +%s)}
