@@ -7,7 +7,8 @@ sanitize := -fsanitize=address$(comma)undefined -fno-sanitize-recover=undefined 
 # Fortified functions hide reads from ASan, hence no _FORTIFY_SOURCE.
 unit_cflags = $(filter-out -D_FORTIFY_SOURCE=2,$(base_cflags)) $(sanitize)
 $(unit_dir)/obj/tests/%.o: unit_cflags += -DFIXTURES='"$(abspath $(unit_dir)/fixtures)"' \
-	-DDOUBLES='"$(abspath $(unit_dir)/doubles)"'
+	-DDOUBLES='"$(abspath $(unit_dir)/doubles)"' \
+	-DOLD_JOURNALS='"$(abspath tests/unit/fixtures/old-journals)"'
 unit_libs = $(cli_libs) $(init_libs) -lcmocka
 
 # Every object of a program but its main.c, sanitised, for whatever a test needs of it. The programs

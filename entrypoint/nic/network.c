@@ -237,7 +237,7 @@ static int save(struct action *action, bool also_ours)
 	_cleanup_(call_done) struct call call = { 0 };
 	int r = begin(&call, action, also_ours);
 
-	if (r < 0)
+	if (r < 0 || !call.path)
 		return r;
 	r = nic_network_begin(nic_of(action->role), call.path, &action->error);
 	if (r == 0)
@@ -275,7 +275,7 @@ static int restore(struct action *action)
 	_cleanup_(call_done) struct call call = { 0 };
 	int r = begin(&call, action, true);
 
-	if (r < 0)
+	if (r < 0 || !call.path)
 		return r;
 	r = netstate_restore(&call.network, &result, &action->error);
 	if (r == -ENOENT)

@@ -417,6 +417,78 @@ static void a_damaged_old_file_says_nothing(void **state)
 	assert_int_equal(journal.phase, PHASE_NONE);
 }
 
+/*
+ * As 7a641ce left them in the VM, killed at each of these places
+ * (tests/unit/fixtures/old-journals):
+ * "@@expect PHASE", then "@@file NAME" before each text.
+ */
+struct old_state {
+	char expected[32];
+	size_t go, own;
+	char network[256];
+};
+
+static void place_old_files(const struct folder *folder, const char *fixture, struct old_state *old)
+{
+	_cleanup_free_ char *text = NULL;
+	char path[256] = "";
+	char *rest;
+
+	*old = (struct old_state){ .go = 0 };
+	assert_int_equal(fs_read(AT_FDCWD, fixture, 0, &text, NULL), 0);
+	rest = text;
+	for (char *line; (line = strsep(&rest, "\n"));) {
+		_cleanup_free_ char *there = NULL;
+		_cleanup_free_ char *more = NULL;
+
+		if (sscanf(line, "@@expect %31s", old->expected) == 1)
+			continue;
+		if (strncmp(line, "@@file ", strlen("@@file ")) == 0) {
+			(void) snprintf(path, sizeof(path), STATE "%s", line + strlen("@@file "));
+			folder_write_text(folder, path, "");
+			continue;
+		}
+		if (!*path || !*line)
+			continue;
+		there = folder_read_text(folder, path);
+		assert_true(asprintf(&more, "%s%s\n", there, line) > 0);
+		folder_write_text(folder, path, more);
+		old->go += strcmp(path, STATE "nic.swap") == 0 && strncmp(line, "go ", 3) == 0;
+		old->own += strcmp(path, STATE "nic.inbox") == 0 && strncmp(line, "go ", 3) == 0;
+		if (strcmp(path, STATE "nic.journal") == 0)
+			(void) snprintf(old->network, sizeof(old->network), "%s", line);
+	}
+}
+
+static void what_a_real_older_slipway_left_is_taken_up(void **state)
+{
+	const struct folder *folder = *state;
+	_cleanup_strv_ struct strv names = { 0 };
+	size_t pending = 0;
+
+	assert_int_equal(fs_list(AT_FDCWD, OLD_JOURNALS, &names), 0);
+	assert_true(names.count >= 12);
+	for (size_t i = 0; i < names.count; i++) {
+		_cleanup_journal_ struct journal journal = { 0 };
+		struct old_state old;
+		char fixture[512];
+
+		(void) snprintf(fixture, sizeof(fixture), OLD_JOURNALS "/%s", names.items[i]);
+		place_old_files(folder, fixture, &old);
+		adopt(folder, &journal);
+		print_message("%s: %s\n", names.items[i], phase_name(journal.phase));
+		assert_string_equal(phase_name(journal.phase), old.expected);
+		assert_int_equal(journal.pending.go_count, old.go);
+		assert_int_equal(journal.own.go_count, old.own);
+		assert_string_equal(journal.network ? journal.network : "", old.network);
+		for (size_t j = 0; j < journal.pending.go_count; j++)
+			assert_int_equal(strlen(journal.pending.go[j].build_id), 40);
+		pending += journal_is_pending(folder->fd);
+		(void) unlinkat(folder->fd, JOURNAL_PATH, 0);
+	}
+	assert_true(pending >= 8 && pending < names.count);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -434,6 +506,7 @@ int main(void)
 		folder_test(a_settled_swap_is_committed),
 		folder_test(an_older_image_after_this_one_changes_what_it_knew),
 		folder_test(a_damaged_old_file_says_nothing),
+		folder_test(what_a_real_older_slipway_left_is_taken_up),
 	};
 
 	return cmocka_run_group_tests_name("nic_journal", tests, NULL, NULL);

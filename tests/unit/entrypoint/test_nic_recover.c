@@ -1,0 +1,487 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A swap, killed before and after each module that comes or goes and each write of the journal;
+ * then a start that goes on, or one that rolls back and is killed as often. On a kernel of our own:
+ * finit_module() and delete_module() are what this file says, in a folder that is the root.
+ */
+#include "tests/unit/node_folder.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <sched.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "entrypoint/nic/nic.h"
+#include "module/sysmodule.h"
+
+#define IMAGE_TREE "lib/modules/" KREL "/updates/ofed/"
+#define HOST_TREE  "host/lib/modules/" KREL "/kernel/"
+
+#define OURS 0x67 /* the last byte of the fixtures' own build id */
+#define HOST 0x11
+
+#define KILLED 99
+#define FAILED 1
+
+/* The second depends on the first. */
+static const char *const names[] = { "ib_uverbs", "mlx5_core" };
+
+static unsigned places_left; /* until this process is killed; 0: it is not */
+static struct folder root = { .fd = -1 };
+
+static void place(void)
+{
+	if (places_left && --places_left == 0)
+		_exit(KILLED);
+}
+
+/* ---- the kernel */
+
+static void change_holders(const char *references, const char *const *holders)
+{
+	folder_write_text(&root, "sys/module/ib_uverbs/refcnt", references);
+	if (holders)
+		folder_subfolder(&root, "sys/module/ib_uverbs/holders/mlx5_core");
+	else
+		(void) unlinkat(root.fd, "sys/module/ib_uverbs/holders/mlx5_core", AT_REMOVEDIR);
+}
+
+static void show_loaded(const char *name, unsigned char build)
+{
+	static const char *const holder[] = { "mlx5_core", NULL };
+
+	folder_module(&root, name, "0\n", NULL);
+	write_note(&root, name, build);
+	if (strcmp(name, "mlx5_core") == 0)
+		change_holders("1\n", holder);
+}
+
+static bool is_loaded(const char *name)
+{
+	char path[64];
+
+	(void) snprintf(path, sizeof(path), "sys/module/%s", name);
+	return fs_exists(root.fd, path);
+}
+
+static int kernel_inserts(int fd)
+{
+	static const char *const trees[] = { IMAGE_TREE, HOST_TREE };
+	struct stat file, there;
+
+	assert_int_equal(fstat(fd, &file), 0);
+	for (size_t i = 0; i < 4; i++) {
+		const char *name = names[i % 2];
+		char path[128];
+
+		(void) snprintf(path, sizeof(path), "%s%s.ko", trees[i / 2], name);
+		if (fstatat(root.fd, path, &there, 0) < 0 || there.st_ino != file.st_ino)
+			continue;
+		if (is_loaded(name))
+			return -EEXIST;
+		if (i % 2 && !is_loaded(names[0]))
+			return -ENOENT;
+		place();
+		show_loaded(name, i / 2 ? HOST : OURS);
+		place();
+		return 0;
+	}
+	return -ENOEXEC;
+}
+
+static int kernel_removes(const char *name)
+{
+	char path[64];
+
+	(void) snprintf(path, sizeof(path), "sys/module/%s", name);
+	if (!is_loaded(name))
+		return -ENOENT;
+	if (strcmp(name, names[0]) == 0 && is_loaded(names[1]))
+		return -EWOULDBLOCK;
+	place();
+	assert_int_equal(fs_remove_tree(root.fd, path), 0);
+	if (strcmp(name, names[1]) == 0 && is_loaded(names[0]))
+		change_holders("0\n", NULL);
+	place();
+	return 0;
+}
+
+static long answer(int r)
+{
+	errno = -r;
+	return r < 0 ? -1 : 0;
+}
+
+/* Nothing else of the init needs a call by its number. */
+long syscall(long number, ...)
+{
+	va_list arguments;
+	long first;
+
+	va_start(arguments, number);
+	first = va_arg(arguments, long);
+	va_end(arguments);
+	if (number == SYS_finit_module)
+		return answer(kernel_inserts((int) first));
+	if (number == SYS_delete_module)
+		return answer(kernel_removes((const char *) first));
+	return answer(-ENOSYS);
+}
+
+/* What libkmod calls. */
+int delete_module(const char *name, unsigned flags);
+int delete_module(const char *name, unsigned flags)
+{
+	(void) flags;
+	return (int) answer(kernel_removes(name));
+}
+
+/* Each write of the journal is a place to die, before and after it. */
+int renameat(int old_fd, const char *old_path, int new_fd, const char *new_path)
+{
+	bool is_journal = strstr(new_path, "swap.journal") != NULL;
+	int r;
+
+	if (is_journal)
+		place();
+	r = renameat2(old_fd, old_path, new_fd, new_path, 0);
+	if (is_journal)
+		place();
+	return r;
+}
+
+/* ---- a node */
+
+static void make_module(
+	const struct folder *folder, const char *fixture, const char *path, unsigned char last)
+{
+	static const char name[] = { 3, 0, 0, 0, 'G', 'N', 'U', 0 };
+	_cleanup_free_ char *data = NULL;
+	char from[256];
+	char *note;
+	size_t size;
+
+	(void) snprintf(from, sizeof(from), "%s/%s.ko", FIXTURES, fixture);
+	assert_int_equal(fs_read(AT_FDCWD, from, 0, &data, &size), 0);
+	note = memmem(data, size, name, sizeof(name));
+	assert_non_null(note);
+	note[sizeof(name) + 19] = (char) last;
+	folder_write(folder, path, data, size);
+}
+
+static void make_tree(
+	const struct folder *folder, const char *top, const char *tree, unsigned char last)
+{
+	char path[256];
+	pid_t pid;
+	int status;
+
+	(void) snprintf(path, sizeof(path), "%sib_uverbs.ko", tree);
+	make_module(folder, "exporter", path, last);
+	(void) snprintf(path, sizeof(path), "%smlx5_core.ko", tree);
+	make_module(folder, "peer", path, last);
+	(void) snprintf(path, sizeof(path), "%slib/modules/" KREL "/modules.order", top);
+	folder_write_text(folder, path, "");
+	(void) snprintf(path, sizeof(path), "%slib/modules/" KREL "/modules.builtin", top);
+	folder_write_text(folder, path, "");
+	(void) snprintf(path, sizeof(path), "%s/%s", folder->path, top);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		(void) freopen("/dev/null", "w", stderr); /* of fixtures it has much to say */
+		(void) execl("/sbin/depmod", "depmod", "-b", path, KREL, (char *) NULL);
+		_exit(127);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+}
+
+static void expect_loaded(const struct folder *folder, unsigned char last)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		char id[BUILD_ID_HEX_SIZE], expected[BUILD_ID_HEX_SIZE];
+
+		(void) snprintf(expected, sizeof(expected), "%.38s%02x", BUILD_ID, last);
+		sysmodule_build_id(folder->fd, names[i], id);
+		assert_string_equal(id, expected);
+	}
+}
+
+/* ---- containers, each a process whose root is the folder */
+
+struct container {
+	struct nic nic;
+	struct worker worker;
+	struct action action;
+};
+
+static void open_container(struct container *container)
+{
+	struct role *role = &container->nic.role;
+
+	*container = (struct container){ .worker = { .fd = -1 } };
+	role->name = "nic";
+	role->state_folder = NIC_STATE_FOLDER;
+	role->host_root = "/host";
+	role->root_fd = root.fd;
+	(void) snprintf(role->krel, sizeof(role->krel), "%s", KREL);
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		assert_int_equal(strv_push(&role->driver_modules, names[i]), 0);
+	assert_int_equal(
+		nic_inputs_read(&container->nic.inputs, root.fd, NULL, &container->action.error),
+		0);
+	log_prepare(&role->log, root.fd, "nic", NIC_STATE_FOLDER);
+	container->action.role = role;
+	container->action.worker = &container->worker;
+	nic_open_journal(&container->nic);
+}
+
+static int do_step(struct container *container, action_function *function)
+{
+	int r = function(&container->action);
+
+	if (r < 0)
+		(void) fprintf(stderr, "%s\n", container->action.error.text);
+	return r;
+}
+
+/* As the steps of nic.c. */
+static int start(struct container *container)
+{
+	struct nic *nic = &container->nic;
+
+	if (do_step(container, nic_compare) < 0 || do_step(container, nic_adopt_plan) < 0)
+		return FAILED;
+	if (nic_is_all_but_committed(nic) && do_step(container, nic_commit_earlier) < 0)
+		return FAILED;
+	if (!nic_is_swapped(nic) &&
+		(do_step(container, nic_swap_out) < 0 || do_step(container, nic_swap_in) < 0))
+		return FAILED;
+	if (!nic_has_dependents(nic) && do_step(container, nic_swap_dependents) < 0)
+		return FAILED;
+	journal_commit(root.fd);
+	return nic_is_committed(nic) && do_step(container, nic_keep_modules) < 0 ? FAILED : 0;
+}
+
+/* A start that fails before its own swap. */
+static int roll_back(struct container *container)
+{
+	container->nic.role.plan.start_failed = true;
+	if (do_step(container, nic_swap_in_undo) < 0 || do_step(container, nic_swap_out_undo) < 0)
+		return FAILED;
+	return 0;
+}
+
+/* Returns the exit code. @places: how many it comes to before it is killed; 0: it is not. */
+static int run(const struct folder *folder, int (*what)(struct container *), unsigned places)
+{
+	struct container container;
+	int status;
+	pid_t pid = fork();
+
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		if (chroot(folder->path) < 0 &&
+			(unshare(CLONE_NEWUSER) < 0 || chroot(folder->path) < 0))
+			_exit(77);
+		root.fd = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		places_left = places;
+		(void) freopen("/stderr", "a", stderr);
+		open_container(&container);
+		_exit(what(&container));
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status));
+	if (WEXITSTATUS(status) == 77)
+		skip();
+	return WEXITSTATUS(status);
+}
+
+/* The trees stay as they are. */
+static void clear_node(const struct folder *folder)
+{
+	static const char *const tops[] = { "sys", "run", "stderr" };
+
+	if (!fs_exists(folder->fd, "lib")) {
+		make_tree(folder, "", IMAGE_TREE, OURS);
+		make_tree(folder, "host/", HOST_TREE, HOST);
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(tops); i++)
+		assert_int_equal(fs_remove_tree(folder->fd, tops[i]), 0);
+	root = *folder;
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		show_loaded(names[i], HOST);
+	root.fd = -1;
+}
+
+/* A start that is killed there; false when it has no such place. */
+static bool is_killed(const struct folder *folder, unsigned places)
+{
+	int code = run(folder, start, places);
+
+	assert_true(code == KILLED || code == 0);
+	return code == KILLED;
+}
+
+static void expect_ours(const struct folder *folder)
+{
+	_cleanup_journal_ struct journal journal = { 0 };
+	struct error error;
+
+	expect_loaded(folder, OURS);
+	assert_int_equal(journal_read(folder->fd, &journal, &error), 0);
+	assert_int_equal(journal.phase, PHASE_NONE);
+	assert_int_equal(journal.own.go_count, 2);
+	assert_string_equal(journal.own.go[0].name, "mlx5_core");
+}
+
+static void expect_hosts(const struct folder *folder)
+{
+	_cleanup_journal_ struct journal journal = { 0 };
+	struct error error;
+
+	expect_loaded(folder, HOST);
+	assert_int_equal(journal_read(folder->fd, &journal, &error), 0);
+	assert_int_equal(journal.phase, PHASE_NONE);
+	assert_int_equal(journal.own.go_count, 0);
+}
+
+static void a_start_that_was_killed_anywhere_is_finished_by_the_next(void **state)
+{
+	const struct folder *folder = *state;
+	unsigned places = 1;
+	bool was_killed;
+
+	for (;; places++) {
+		clear_node(folder);
+		was_killed = is_killed(folder, places);
+		assert_int_equal(run(folder, start, 0), 0);
+		expect_ours(folder);
+		/* Once more: nothing is left to do. */
+		assert_int_equal(run(folder, start, 0), 0);
+		expect_ours(folder);
+		if (!was_killed)
+			break;
+	}
+	print_message("%u places\n", places - 1);
+	assert_true(places > 15);
+}
+
+static void a_start_that_was_killed_anywhere_is_rolled_back_by_one_that_fails(void **state)
+{
+	const struct folder *folder = *state;
+
+	for (unsigned places = 1;; places++) {
+		bool was_pending;
+
+		clear_node(folder);
+		if (!is_killed(folder, places))
+			return;
+		was_pending = journal_is_pending(folder->fd);
+		assert_int_equal(run(folder, roll_back, 0), 0);
+		if (was_pending)
+			expect_hosts(folder);
+		assert_false(journal_is_pending(folder->fd));
+	}
+}
+
+static void a_rollback_that_was_killed_anywhere_is_gone_on_with(void **state)
+{
+	const struct folder *folder = *state;
+	unsigned rounds = 0;
+
+	for (unsigned places = 1;; places += 3)
+		for (unsigned back = 1;; back++) {
+			int code;
+
+			clear_node(folder);
+			if (!is_killed(folder, places))
+				goto done;
+			if (!journal_is_pending(folder->fd))
+				break;
+			code = run(folder, roll_back, back);
+			assert_true(code == KILLED || code == 0);
+			rounds++;
+			/* One after the other: the next start of either kind. */
+			if (rounds % 2) {
+				assert_int_equal(run(folder, roll_back, 0), 0);
+				expect_hosts(folder);
+			} else {
+				assert_int_equal(run(folder, start, 0), 0);
+				expect_loaded(folder, OURS);
+				assert_int_equal(journal_phase(folder->fd), PHASE_NONE);
+			}
+			if (code != KILLED)
+				break;
+		}
+done:
+	print_message("%u pairs\n", rounds);
+	assert_true(rounds > 30);
+}
+
+/* What an older Slipway has, who wrote no phase, of each place. */
+static void make_old(const struct folder *folder)
+{
+	_cleanup_journal_ struct journal journal = { 0 };
+	struct error error;
+	const struct swap_plan *const plans[] = { &journal.pending, &journal.own };
+	static const char *const files[] = { NIC_STATE_FOLDER "/nic.swap",
+		NIC_STATE_FOLDER "/nic.inbox" };
+
+	assert_int_equal(journal_read(folder->fd, &journal, &error), 0);
+	for (size_t i = 0; i < 2; i++) {
+		char text[2048] = "slipway-modules 1\nswap same=0\n";
+
+		if (!plans[i]->go_count && !plans[i]->load.count)
+			continue;
+		for (size_t j = 0; j < plans[i]->load.count; j++)
+			(void) snprintf(text + strlen(text), sizeof(text) - strlen(text),
+				"load name=%s\n", plans[i]->load.items[j]);
+		for (size_t j = 0; j < plans[i]->go_count; j++)
+			(void) snprintf(text + strlen(text), sizeof(text) - strlen(text),
+				"go name=%s part=ours build-id=%s\n", plans[i]->go[j].name,
+				plans[i]->go[j].build_id);
+		(void) snprintf(text + strlen(text), sizeof(text) - strlen(text), "end\n");
+		folder_write_text(folder, files[i], text);
+	}
+	(void) unlinkat(folder->fd, JOURNAL_PATH, 0);
+}
+
+static void what_an_older_slipway_left_is_recovered_wherever_it_was_killed(void **state)
+{
+	const struct folder *folder = *state;
+
+	for (unsigned places = 1;; places++) {
+		bool was_pending;
+
+		clear_node(folder);
+		if (!is_killed(folder, places))
+			return;
+		was_pending = journal_is_pending(folder->fd);
+		make_old(folder);
+		assert_int_equal(run(folder, places % 2 ? start : roll_back, 0), 0);
+		if (places % 2)
+			expect_ours(folder);
+		else if (was_pending)
+			expect_hosts(folder);
+		assert_false(journal_is_pending(folder->fd));
+		assert_false(fs_exists(folder->fd, NIC_STATE_FOLDER "/nic.swap"));
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		folder_test(a_start_that_was_killed_anywhere_is_finished_by_the_next),
+		folder_test(a_start_that_was_killed_anywhere_is_rolled_back_by_one_that_fails),
+		folder_test(a_rollback_that_was_killed_anywhere_is_gone_on_with),
+		folder_test(what_an_older_slipway_left_is_recovered_wherever_it_was_killed),
+	};
+
+	/* Inside the folder it is not to be found. */
+	(void) dlopen("libkmod.so.2", RTLD_NOW | RTLD_GLOBAL);
+	return cmocka_run_group_tests_name("nic_recover", tests, NULL, NULL);
+}
