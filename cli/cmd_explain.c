@@ -202,7 +202,7 @@ static int run(struct verb *verb, struct error *error)
 	if (explanation->count)
 		return 0;
 	return error_set(error, -ENOMSG,
-		"nothing known in %zu line%s: docs/explain.md lists what is", explanation->lines,
+		"nothing known in %zu line%s: docs/verify.md lists what is", explanation->lines,
 		explanation->lines == 1 ? "" : "s");
 }
 

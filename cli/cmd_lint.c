@@ -74,7 +74,7 @@ const struct option_table lint_options = {
 		"Usage: slipway lint [--kernel] KREL|newest [options]\n"
 		"\n"
 		"Judges a kernel before minutes of compiling: fetches its headers, reads its configuration\n"
-		"and says what stands against building drivers for it, the worst first. docs/lint.md\n"
+		"and says what stands against building drivers for it, the worst first. slipway-lint(1)\n"
 		"explains each finding. The exit code is 24 when one of them is an error.\n"
 		"\n",
 	OPTION_ROWS(rows),

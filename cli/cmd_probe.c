@@ -7,7 +7,7 @@
 
 #include "cli/exit_code.h"
 #include "cli/output_place.h"
-#include "kernels/probe/collect_internal.h"
+#include "kernels/collect/collect.h"
 
 struct options {
 	struct probe_request request;
@@ -63,7 +63,7 @@ const struct option_table probe_options = {
 		"\n"
 		"Collects what a build for this node has to know into one small file, which\n"
 		"slipway build --kernel-from FILE takes. Nothing secret is in it, and no program is\n"
-		"started. docs/probe.md says what is collected and what is left out.\n"
+		"started. slipway-probe(1) says what is collected and what is left out.\n"
 		"\n",
 	OPTION_ROWS(rows),
 	.no_common = true,

@@ -114,7 +114,7 @@ const struct option_table sign_options = {
 		"Signs every kernel module below DIR as the kernel's own sign-file does, or none. Strip\n"
 		"modules before and compress them after. With a key that this machine cannot reach, export\n"
 		"writes the digests, and import takes the signatures that were made of them: files named\n"
-		"DIGEST.sig, or folders of such. docs/signing.md has the formats and the commands.\n"
+		"DIGEST.sig, or folders of such. docs/build.md has the formats and the commands.\n"
 		"\n",
 	OPTION_ROWS(rows),
 	.no_common = true,

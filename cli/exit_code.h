@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What slipway's exit status means. The numbers are stable; docs/exit-codes.md explains them. */
+/* What slipway's exit status means. The numbers are stable; slipway(1) explains them. */
 #pragma once
 
 enum exit_code {

@@ -2,7 +2,7 @@
 /*
  * Everything that a build of some targets needs, in one file: `slipway bundle` collects it where
  * there is a network, `slipway build --bundle` builds from it where there is none. It is a tarball
- * in zstd whose first entry is the manifest (docs/bundle.md).
+ * in zstd whose first entry is the manifest (slipway-bundle(1)).
  */
 #pragma once
 
@@ -63,8 +63,8 @@ struct bundle_target {
 };
 
 /*
- * The first file of a bundle (docs/bundle.md): which targets can be built from it, and every other
- * file in it with its size and SHA-256.
+ * The first file of a bundle (slipway-bundle(1)): which targets can be built from it, and every
+ * other file in it with its size and SHA-256.
  */
 struct bundle_manifest {
 	char *slipway; /* the version that made it */

@@ -12,7 +12,7 @@
 	"fetch or build the image again; compare the file's sum with the one in the image"
 #define SIGN_AGAIN                                                                                 \
 	"sign it with slipway sign (--replace where it is signed already), with the key of a "     \
-	"certificate that this kernel trusts: docs/signing.md"
+	"certificate that this kernel trusts: docs/build.md"
 #define DMESG "look for the kernel's own line beside it: dmesg | slipway explain -"
 
 #define CAUSE(id, input, patterns, because, remedy)                                                \
@@ -396,7 +396,7 @@ static const struct {
 	[EXPLAIN_SIGNED_UNKNOWN] = { NULL, NULL },
 	[EXPLAIN_UNSIGNED] = { "the kernel insists on signatures, and this module has none",
 		"sign it with slipway sign, with the key of a certificate that this kernel trusts: "
-		"docs/signing.md" },
+		"docs/build.md" },
 	[EXPLAIN_SIGNED] = { "the module is signed: its signature does not fit its bytes, or the "
 			     "kernel insists on keys that it trusts and does not trust this one",
 		"give --trust with the certificate: it tells whether the signature is good (slipway "
@@ -409,7 +409,7 @@ static const struct {
 		"file's sum there with this one's" },
 	[EXPLAIN_OTHER_KEY] = { "the module is signed with another key than those that are trusted",
 		"sign it anew with the key of a certificate that this kernel trusts (slipway sign "
-		"--replace), or enrol the signer's (mokutil --import): docs/signing.md" },
+		"--replace), or enrol the signer's (mokutil --import): docs/build.md" },
 	[EXPLAIN_WRONG] = { "the module's signature does not fit its bytes: no kernel that checks it "
 			    "takes it",
 		"fetch the file again, if it was good where it was signed; else sign it anew (slipway "

@@ -49,7 +49,7 @@ enum explain_rank {
  * symbol.
  */
 struct explain_cause {
-	const char *id;       /* stable; docs/explain.md lists them */
+	const char *id;       /* stable; docs/verify.md lists them */
 	const char *patterns; /* one a line */
 	enum explain_rank rank;
 	enum explain_input input;

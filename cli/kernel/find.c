@@ -127,7 +127,7 @@ static void note_other_os(const struct kernel *kernel)
 	(void) error_set(&text, 0,
 		"the node's os-release says %.64s%s%.32s, and its images are made as %s's: the "
 		"operators will ask for a tag that ends with %.64s%.32s, this one's ends with %s%s. A "
-		"catalogue file of its own gives it the right one (docs/catalogue.md, A derivative of "
+		"catalogue file of its own gives it the right one (slipway-catalogue(5), A derivative of "
 		"Debian)",
 		id, *version ? " " : "", version, os->name, id, version, os->id, os->version_id);
 	progress_note(&kernel->context->progress, text.text);
@@ -263,7 +263,7 @@ static int explain_missing(const struct kernel *kernel, struct error *error)
 	if (!local->count)
 		return error_set(error, -ENODATA,
 			"%s; a kernel that is in no repository is built for with --kernel-from "
-			"(docs/kernel-from.md)",
+			"(docs/kernels.md)",
 			why.text);
 	if (!local->has_headers)
 		return error_set(error, -ENODATA,

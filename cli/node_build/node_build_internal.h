@@ -121,8 +121,8 @@ int install_set(const struct node_build *build, int set_fd, struct error *error)
 
 /*
  * Where the headers for a build on the node come from, and those that were fetched. An image that
- * may fetch has beside this program (cli/stage/node_tool.h) the catalogue, the mirrors and the
- * keys: signed lists, and packages by the digests in these.
+ * may fetch has beside this program (cli/stage/node_tool_internal.h) the catalogue, the mirrors and
+ * the keys: signed lists, and packages by the digests in these.
  */
 
 #define FETCH_TOOL        "usr/lib/slipway/tool"

@@ -124,7 +124,7 @@ int sign_digests_read(const char *path, struct sign_digests **ret, struct error 
 		!json_object_is_type(digests->modules, json_type_object))
 		return error_set(error, -EINVAL,
 			"%s: not what slipway sign export wrote: schema %d, hash and modules are "
-			"wanted (docs/signing.md)",
+			"wanted (docs/build.md)",
 			path, SCHEMA);
 	*ret = TAKE_PTR(digests);
 	return 0;

@@ -82,7 +82,7 @@ int sign_job_run(struct sign_job *job, struct error *error) _must_check_;
  */
 int sign_job_kernel_hash(const char *kernel, char **ret_hash, struct error *error) _must_check_;
 
-/* --- exchange.c: the digests go out, the signatures come back (docs/signing.md) --- */
+/* --- exchange.c: the digests go out, the signatures come back (docs/build.md) --- */
 
 /* Writes the digests of the job's modules to @output, "-" for stdout. Changes no module. */
 int sign_export(struct sign_job *job, const char *output, struct error *error) _must_check_;

@@ -137,7 +137,7 @@ static int add_repositories(struct build *build, struct strv *argv, struct error
 	return added ? 0
 		     : error_set(error, -ENOMEDIUM,
 			       "no mirror is known for %s, and its base images are made from one: name it with "
-			       "--mirror or in mirrors.ini (docs/mirrors.md)",
+			       "--mirror or in mirrors.ini (docs/kernels.md)",
 			       os->name);
 }
 

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "cli/output_place.h"
-#include "cli/stage/node_tool.h"
+#include "cli/stage/node_tool_internal.h"
 #include "cli/stage/stage_internal.h"
 #include "common/json_text.h"
 #include "common/xalloc.h"

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "cli/stage/node_tool.h"
+#include "cli/stage/node_tool_internal.h"
 #include "cli/stage/stage_internal.h"
 #include "common/fs.h"
 #include "common/tag.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/stage/node_tool.h"
+#include "cli/stage/node_tool_internal.h"
 
 #include <fcntl.h>
 #include <limits.h>

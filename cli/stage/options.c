@@ -130,7 +130,7 @@ static const struct option_row rows[] = {
 		"gcc-12, clang-16: instead of the one that the kernel was made with"),
 	BUILD_OPTION("sign-key", "KEY", OPTION_TEXT, sign_key,
 		"signs all modules, for kernels that load no others: a file (PEM, PKCS#8,\n"
-		"PKCS#12), or a pkcs11: URI (docs/signing.md)"),
+		"PKCS#12), or a pkcs11: URI (docs/build.md)"),
 	BUILD_OPTION("sign-cert", "FILE", OPTION_TEXT, sign_cert,
 		"its certificate, X.509 in DER or PEM, which the kernel trusts"),
 	BUILD_OPTION("sign-export", "DIR", OPTION_TEXT, sign_export, NULL),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "entrypoint/gpu/daemons.h"
+#include "entrypoint/gpu/daemons_internal.h"
 
 #include <ctype.h>
 #include <fcntl.h>
@@ -10,7 +10,7 @@
 #include "common/fs.h"
 #include "common/conf.h"
 #include "entrypoint/contract.h"
-#include "entrypoint/gpu/gpu.h"
+#include "entrypoint/gpu/gpu_internal.h"
 #include "entrypoint/role/modset.h"
 #include "entrypoint/role/roles.h"
 #include "module/sysmodule.h"

@@ -15,7 +15,7 @@
 #include <string.h>
 
 #include "common/fs.h"
-#include "entrypoint/gpu/gpu.h"
+#include "entrypoint/gpu/gpu_internal.h"
 #include "entrypoint/role/modset.h"
 #include "entrypoint/role/pci.h"
 #include "entrypoint/role/role.h"

@@ -25,7 +25,7 @@
 
 #include "common/fs.h"
 #include "entrypoint/contract.h"
-#include "entrypoint/gpu/gpu.h"
+#include "entrypoint/gpu/gpu_internal.h"
 #include "entrypoint/gpu/procfs.h"
 #include "entrypoint/role/mounts.h"
 #include "module/kernel_facts.h"

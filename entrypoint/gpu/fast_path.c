@@ -12,7 +12,7 @@
 #include "common/fs.h"
 #include "common/conf.h"
 #include "entrypoint/contract.h"
-#include "entrypoint/gpu/gpu.h"
+#include "entrypoint/gpu/gpu_internal.h"
 #include "entrypoint/rdma/ofed.h"
 #include "entrypoint/role/roles.h"
 #include "module/sysmodule.h"

@@ -9,7 +9,7 @@
 
 #include "common/fs.h"
 #include "entrypoint/contract.h"
-#include "entrypoint/gpu/gpu.h"
+#include "entrypoint/gpu/gpu_internal.h"
 #include "entrypoint/options.h"
 #include "entrypoint/role/modset.h"
 #include "entrypoint/role/parameters.h"

@@ -2,8 +2,8 @@
 /*
  * What a network driver forgets when it is unloaded, saved before and restored after: of the
  * devices eswitch modes, parameters, VFs and what the PF holds for them, subfunctions; of the
- * interfaces names, settings, masters, addresses, routes (docs/nic-devices.md,
- * docs/nic-interfaces.md). Devices are those whose driver is one of the modules that go, whatever
+ * interfaces names, settings, masters, addresses, routes (docs/nic.md,
+ * docs/nic.md). Devices are those whose driver is one of the modules that go, whatever
  * bus they are on. Runs in workers.
  */
 #pragma once

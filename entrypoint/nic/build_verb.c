@@ -4,7 +4,7 @@
  * ready before its kernel is booted (--kernel).
  */
 #include "entrypoint/contract.h"
-#include "entrypoint/nic/nic.h"
+#include "entrypoint/nic/nic_internal.h"
 #include "entrypoint/role/roles.h"
 
 static int identify(struct action *action)

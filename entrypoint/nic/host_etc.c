@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "entrypoint/nic/host_files.h"
+#include "entrypoint/nic/host_files_internal.h"
 
 #include <string.h>
 #include <time.h>
 
 #include "common/fs.h"
-#include "entrypoint/nic/nic.h"
-#include "entrypoint/nic/udev.h"
+#include "entrypoint/nic/nic_internal.h"
+#include "entrypoint/nic/udev_internal.h"
 #include "entrypoint/rdma/peermem.h"
 
 #define MEMORY_FOLDER NIC_STATE_FOLDER "/host-files"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "entrypoint/nic/host_files.h"
+#include "entrypoint/nic/host_files_internal.h"
 
 #include <fcntl.h>
 #include <inttypes.h>

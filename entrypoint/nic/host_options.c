@@ -4,7 +4,7 @@
 
 #include "common/fs.h"
 #include "entrypoint/contract.h"
-#include "entrypoint/nic/nic.h"
+#include "entrypoint/nic/nic_internal.h"
 #include "entrypoint/role/modset.h"
 #include "entrypoint/role/parameters.h"
 

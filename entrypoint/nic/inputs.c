@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "entrypoint/nic/inputs.h"
+#include "entrypoint/nic/inputs_internal.h"
 
 #include <fcntl.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "common/fs.h"
 #include "common/path.h"
 #include "entrypoint/contract.h"
-#include "entrypoint/nic/nic.h"
+#include "entrypoint/nic/nic_internal.h"
 #include "entrypoint/options.h"
 #include "entrypoint/role/mounts.h"
 #include "entrypoint/role/roles.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "entrypoint/nic/journal.h"
+#include "entrypoint/nic/journal_internal.h"
 
 #include <fcntl.h>
 #include <string.h>
@@ -7,7 +7,7 @@
 #include "common/fs.h"
 #include "entrypoint/engine/kill_point.h"
 #include "entrypoint/engine/statefile.h"
-#include "entrypoint/nic/nic.h"
+#include "entrypoint/nic/nic_internal.h"
 #include "module/sysmodule.h"
 
 #define WORD "slipway-swap"

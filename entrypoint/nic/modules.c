@@ -5,7 +5,7 @@
 #include "common/path.h"
 #include "common/fs.h"
 #include "entrypoint/engine/kill_point.h"
-#include "entrypoint/nic/nic.h"
+#include "entrypoint/nic/nic_internal.h"
 
 /* Deeper than any kernel's module tree. */
 #define DEPTH_MAX 12

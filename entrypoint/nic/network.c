@@ -13,7 +13,7 @@
 
 #include "common/fs.h"
 #include "common/path.h"
-#include "entrypoint/nic/nic.h"
+#include "entrypoint/nic/nic_internal.h"
 
 /* How netstate_failure() begins what it reports (netstate/netstate.c). */
 #define FAILURE "could not be restored: "

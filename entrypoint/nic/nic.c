@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The NIC driver container. */
-#include "entrypoint/nic/nic.h"
+#include "entrypoint/nic/nic_internal.h"
 
 #include <fcntl.h>
 #include <stdarg.h>
@@ -9,7 +9,7 @@
 #include "entrypoint/contract.h"
 #include "entrypoint/engine/kill_point.h"
 #include "entrypoint/engine/lock.h"
-#include "entrypoint/nic/host_files.h"
+#include "entrypoint/nic/host_files_internal.h"
 #include "entrypoint/nic/report.h"
 #include "entrypoint/rdma/ofed.h"
 #include "entrypoint/rdma/peermem.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "entrypoint/nic/nic_build.h"
+#include "entrypoint/nic/nic_build_internal.h"
 
 #include <string.h>
 

@@ -10,7 +10,7 @@
 #include "common/fs.h"
 #include "entrypoint/contract.h"
 #include "entrypoint/role/users.h"
-#include "entrypoint/nic/nic.h"
+#include "entrypoint/nic/nic_internal.h"
 #include "module/sysmodule.h"
 
 #define USERS_NAMED 4

@@ -6,7 +6,7 @@
 #include <sys/utsname.h>
 
 #include "common/fs.h"
-#include "entrypoint/nic/nic.h"
+#include "entrypoint/nic/nic_internal.h"
 #include "entrypoint/role/mounts.h"
 
 static bool leads_to(int folder_fd, const char *name, const char *target)

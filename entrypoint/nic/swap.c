@@ -4,7 +4,7 @@
 
 #include "common/hash.h"
 #include "entrypoint/engine/kill_point.h"
-#include "entrypoint/nic/nic.h"
+#include "entrypoint/nic/nic_internal.h"
 #include "entrypoint/rdma/peermem.h"
 #include "entrypoint/role/modset.h"
 #include "entrypoint/role/parameters.h"

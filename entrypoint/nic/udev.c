@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "entrypoint/nic/udev.h"
+#include "entrypoint/nic/udev_internal.h"
 
 #include <ctype.h>
 #include <limits.h>

@@ -5,7 +5,7 @@
 
 #include "common/clock.h"
 #include "common/fs.h"
-#include "entrypoint/nic/nic.h"
+#include "entrypoint/nic/nic_internal.h"
 #include "entrypoint/nic/report.h"
 #include "entrypoint/role/role.h"
 #include "entrypoint/role/parameters.h"

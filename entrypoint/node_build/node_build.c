@@ -21,7 +21,7 @@
 /* How the tool marks a note, and the line that says why it failed. */
 #define NOTE    "==> "
 #define FAILURE "slipway node-build: "
-/* docs/exit-codes.md: what stands against the build is the OFED. */
+/* slipway(1): what stands against the build is the OFED. */
 #define EXIT_NO_PEER_MEMORY 24
 
 const struct nodebuild nodebuild_gpu = {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "entrypoint/role/kmsg.h"
+#include "entrypoint/role/kmsg_internal.h"
 
 #include <fcntl.h>
 #include <stdbool.h>

@@ -10,7 +10,7 @@
 
 #include "common/clock.h"
 #include "common/fs.h"
-#include "entrypoint/role/kmsg.h"
+#include "entrypoint/role/kmsg_internal.h"
 #include "entrypoint/role/users.h"
 #include "module/sysmodule.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Prometheus text of a role (docs/metrics.md), for node_exporter's textfile collector or whoever
+ * Prometheus text of a role (docs/status.md), for node_exporter's textfile collector or whoever
  * reads the host's files: <state folder>/metrics/<role>.prom, replaced whole.
  */
 #pragma once

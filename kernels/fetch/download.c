@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "common/clock.h"
-#include "kernels/fetch/transfer.h"
+#include "kernels/fetch/transfer_internal.h"
 
 #define DEFAULT_PARALLEL 8
 #define TICK_MS          100 /* between two looks at the clock, and two reports */
@@ -179,7 +179,7 @@ static void report(struct run *run, uint64_t now_ms, bool last)
 		bool done = transfer->finished && transfer->file->result == 0;
 
 		progress.files_done += done;
-		progress.done_bytes += done && size ? size : transfer->arrival.bytes;
+		progress.done_bytes += done && size ? size : transfer->partial.bytes;
 		progress.total_bytes += size;
 		received += transfer->received_bytes;
 		all_known &= size != 0 || transfer->finished;
@@ -234,7 +234,7 @@ int download_run(
 	for (size_t i = 0; i < count; i++) {
 		run.transfers[i].file = &files[i];
 		run.transfers[i].options = &download->options;
-		run.transfers[i].arrival.fd = -1;
+		run.transfers[i].partial.fd = -1;
 	}
 	run_to_end(&run);
 	for (size_t i = 0; i < count; i++)

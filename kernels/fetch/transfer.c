@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* file: URLs, in both forms that apt's sources know: "file:/path" and "file:///path". */
-#include "kernels/fetch/transfer.h"
+#include "kernels/fetch/transfer_internal.h"
 
 #include <fcntl.h>
 #include <string.h>
@@ -61,7 +61,7 @@ static int note_entity(struct download_file *file, const struct stat *status)
 		       : 0;
 }
 
-static int copy(struct arrival *arrival, int fd, struct error *error)
+static int copy(struct partial *partial, int fd, struct error *error)
 {
 	char buffer[65536];
 
@@ -75,7 +75,7 @@ static int copy(struct arrival *arrival, int fd, struct error *error)
 			return error_set_errno(error, -errno, "cannot be read");
 		if (got == 0)
 			return 0;
-		r = arrival_add(arrival, buffer, (size_t) got, error);
+		r = partial_add(partial, buffer, (size_t) got, error);
 		if (r < 0)
 			return r;
 	}
@@ -88,7 +88,7 @@ static int open_failed(int code, struct error *error)
 	return error_set_errno(error, code, "cannot be opened");
 }
 
-/* Reads a file: URL into the arrival (transfer_file.c). */
+/* Reads a file: URL into the partial (transfer_file.c). */
 static int transfer_read_file(struct transfer *transfer, struct error *error)
 {
 	struct download_file *file = transfer->file;
@@ -110,15 +110,15 @@ static int transfer_read_file(struct transfer *transfer, struct error *error)
 		file->not_modified = true;
 		return 0;
 	}
-	r = arrival_restart(&transfer->arrival, error);
+	r = partial_restart(&transfer->partial, error);
 	if (r == 0)
-		r = arrival_check_length(&transfer->arrival, (uint64_t) status.st_size, error);
+		r = partial_check_length(&transfer->partial, (uint64_t) status.st_size, error);
 	if (r == 0)
-		r = arrival_reserve(&transfer->arrival, (uint64_t) status.st_size, error);
+		r = partial_reserve(&transfer->partial, (uint64_t) status.st_size, error);
 	if (r == 0)
-		r = copy(&transfer->arrival, fd, error);
-	transfer->received_bytes += transfer->arrival.bytes;
-	return r < 0 ? r : arrival_finish(&transfer->arrival, error);
+		r = copy(&transfer->partial, fd, error);
+	transfer->received_bytes += transfer->partial.bytes;
+	return r < 0 ? r : partial_finish(&transfer->partial, error);
 }
 
 /*
@@ -257,19 +257,19 @@ static int begin_body(struct transfer *transfer)
 		if (!is_our_range(transfer, &transfer->announced_bytes))
 			return error_set(error, -EPROTO,
 				"the server answers with another range than was asked for");
-		transfer->arrival.resumed = true;
+		transfer->partial.resumed = true;
 	} else {
 		(void) curl_easy_getinfo(
 			transfer->easy, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &length);
 		transfer->announced_bytes = length > 0 ? (uint64_t) length : 0;
-		if (transfer->arrival.bytes)
-			r = arrival_restart(&transfer->arrival, error);
+		if (transfer->partial.bytes)
+			r = partial_restart(&transfer->partial, error);
 	}
 	remember_entity(transfer);
 	if (r == 0 && transfer->announced_bytes)
-		r = arrival_check_length(&transfer->arrival, transfer->announced_bytes, error);
+		r = partial_check_length(&transfer->partial, transfer->announced_bytes, error);
 	if (r == 0 && transfer->announced_bytes)
-		r = arrival_reserve(&transfer->arrival, transfer->announced_bytes, error);
+		r = partial_reserve(&transfer->partial, transfer->announced_bytes, error);
 	return r;
 }
 
@@ -286,7 +286,7 @@ static size_t on_body(char *data, size_t one, size_t size, void *context)
 	}
 	r = transfer->begun ? 0 : begin_body(transfer);
 	if (r == 0)
-		r = arrival_add(&transfer->arrival, data, size, &transfer->file->error);
+		r = partial_add(&transfer->partial, data, size, &transfer->file->error);
 	transfer->received_bytes += size;
 	transfer->write_result = r;
 	return r < 0 ? CURL_WRITEFUNC_ERROR : size;
@@ -318,7 +318,7 @@ static int add_headers(struct transfer *transfer)
 
 	curl_slist_free_all(transfer->headers);
 	transfer->headers = NULL;
-	transfer->asked_bytes = transfer->arrival.bytes;
+	transfer->asked_bytes = transfer->partial.bytes;
 	if (transfer->asked_bytes) {
 		(void) snprintf(
 			range, sizeof(range), "%llu-", (unsigned long long) transfer->asked_bytes);
@@ -434,7 +434,7 @@ void transfer_finish(struct transfer *transfer, int result)
 	transfer->finished = true;
 	file->result = result;
 	if (transfer->is_open)
-		arrival_close(&transfer->arrival, keep);
+		partial_close(&transfer->partial, keep);
 	transfer->is_open = false;
 	if (result == 0)
 		return;
@@ -445,7 +445,7 @@ void transfer_finish(struct transfer *transfer, int result)
 void transfer_done(struct transfer *transfer)
 {
 	if (transfer->is_open)
-		arrival_close(&transfer->arrival, true);
+		partial_close(&transfer->partial, true);
 	curl_easy_cleanup(transfer->easy);
 	curl_slist_free_all(transfer->headers);
 	free(transfer->entity);
@@ -480,8 +480,8 @@ static bool was_whole(struct transfer *transfer)
 {
 	struct error ignored;
 
-	return arrival_is_whole(&transfer->arrival) &&
-	       arrival_finish(&transfer->arrival, &ignored) == 0;
+	return partial_is_whole(&transfer->partial) &&
+	       partial_finish(&transfer->partial, &ignored) == 0;
 }
 
 static int prepare(struct transfer *transfer, bool *ret_settled, struct error *error)
@@ -495,7 +495,7 @@ static int prepare(struct transfer *transfer, bool *ret_settled, struct error *e
 		return error_set(error, -ENETDOWN,
 			"--offline, and it is not in the cache: run once without --offline");
 	if (!transfer->is_open) {
-		r = arrival_open(transfer->file, &transfer->arrival, error);
+		r = partial_open(transfer->file, &transfer->partial, error);
 		transfer->is_open = r == 0;
 	}
 	*ret_settled = true;
@@ -578,7 +578,7 @@ static void go_back(struct transfer *transfer, int result)
 	bool again = !transfer->went_back;
 
 	transfer->went_back = true;
-	if (again && arrival_restart(&transfer->arrival, &ignored) == 0)
+	if (again && partial_restart(&transfer->partial, &ignored) == 0)
 		transfer->resume_ms = clock_monotonic_ms();
 	else
 		transfer_finish(transfer, result);
@@ -597,7 +597,7 @@ static char *copy_header(CURL *easy, const char *name)
  */
 static bool was_cut(const struct transfer *transfer)
 {
-	uint64_t bytes = transfer->arrival.bytes;
+	uint64_t bytes = transfer->partial.bytes;
 
 	return bytes < transfer->file->size_bytes &&
 	       (!transfer->announced_bytes || bytes < transfer->announced_bytes);
@@ -606,22 +606,22 @@ static bool was_cut(const struct transfer *transfer)
 static void judge_body(struct transfer *transfer)
 {
 	struct download_file *file = transfer->file;
-	bool resumed = transfer->arrival.resumed;
+	bool resumed = transfer->partial.resumed;
 	int r = 0;
 
 	/* An empty body calls nobody. */
-	if (!transfer->begun && transfer->arrival.bytes)
-		r = arrival_restart(&transfer->arrival, &file->error);
+	if (!transfer->begun && transfer->partial.bytes)
+		r = partial_restart(&transfer->partial, &file->error);
 	if (r == 0 && was_cut(transfer)) {
 		(void) error_set(&file->error, -EHOSTUNREACH,
 			"the connection ended after %llu of %llu bytes",
-			(unsigned long long) transfer->arrival.bytes,
+			(unsigned long long) transfer->partial.bytes,
 			(unsigned long long) file->size_bytes);
 		try_again(transfer, -EHOSTUNREACH);
 		return;
 	}
 	if (r == 0)
-		r = arrival_finish(&transfer->arrival, &file->error);
+		r = partial_finish(&transfer->partial, &file->error);
 	if (r == -EBADMSG && resumed) {
 		go_back(transfer, r);
 		return;
@@ -784,7 +784,7 @@ static void judge_write(struct transfer *transfer)
 {
 	int r = transfer->write_result;
 
-	if ((r == -EBADMSG && transfer->arrival.resumed) || r == -EPROTO)
+	if ((r == -EBADMSG && transfer->partial.resumed) || r == -EPROTO)
 		go_back(transfer, -EBADMSG);
 	else
 		transfer_finish(transfer, r);
@@ -803,7 +803,7 @@ void transfer_judge(struct transfer *transfer, CURLcode code)
 	} else if (transfer->stalled) {
 		(void) error_set(&transfer->file->error, -ETIMEDOUT,
 			"nothing more came after %llu bytes: the server is slow or dead",
-			(unsigned long long) transfer->arrival.bytes);
+			(unsigned long long) transfer->partial.bytes);
 		try_again(transfer, -ETIMEDOUT);
 	} else if (code == CURLE_OK || code == CURLE_HTTP_RETURNED_ERROR) {
 		judge_status(transfer);
@@ -812,7 +812,7 @@ void transfer_judge(struct transfer *transfer, CURLcode code)
 	}
 	/* Without a known hash nothing tells whether the rest would be of the same file. */
 	if (!transfer->finished && !transfer->file->sha256 &&
-		arrival_restart(&transfer->arrival, &transfer->file->error) < 0)
+		partial_restart(&transfer->partial, &transfer->file->error) < 0)
 		transfer_finish(transfer, -EIO);
 }
 

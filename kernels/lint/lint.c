@@ -383,7 +383,7 @@ static char *node_symvers_differ(const struct subject *subject)
 	"sign the modules with a key that the kernel trusts (--sign-key); what --force makes "     \
 	"without one, no such kernel loads"
 #define FIX_SIGN_NODE                                                                              \
-	"sign the modules with a key that the node trusts (--sign-key, docs/signing.md); what "    \
+	"sign the modules with a key that the node trusts (--sign-key, docs/build.md); what "      \
 	"--force makes without one, that node does not load"
 #define FIX_PROBE_HEADERS                                                                          \
 	"give the headers of the node's own build: slipway probe --headers=yes on the node"

@@ -5,12 +5,12 @@
 #include <time.h>
 
 #include "common/fs.h"
-#include "kernels/repo/index_job.h"
+#include "kernels/repo/index_job_internal.h"
 #include "kernels/repo/package.h"
-#include "kernels/repo/release.h"
+#include "kernels/repo/release_internal.h"
 #include "kernels/repo/signature.h"
-#include "kernels/repo/stanza.h"
-#include "kernels/repo/stream.h"
+#include "kernels/repo/stanza_internal.h"
+#include "kernels/repo/stream_internal.h"
 
 struct job {
 	struct release *release;

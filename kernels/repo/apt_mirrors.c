@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "kernels/repo/apt_mirrors.h"
+#include "kernels/repo/apt_mirrors_internal.h"
 
 #include <fcntl.h>
 #include <inttypes.h>

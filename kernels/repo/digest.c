@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "kernels/repo/digest.h"
+#include "kernels/repo/digest_internal.h"
 
 #include <fcntl.h>
 #include <inttypes.h>

@@ -10,7 +10,7 @@
 #include <time.h>
 
 #include "common/fs.h"
-#include "kernels/repo/index_job.h"
+#include "kernels/repo/index_job_internal.h"
 
 const struct package *index_find(const struct index *index, const char *name)
 {

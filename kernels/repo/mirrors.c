@@ -11,8 +11,8 @@
 
 #include "common/fs.h"
 #include "kernels/ini_file.h"
-#include "kernels/repo/apt_mirrors.h"
-#include "kernels/repo/mirror_url.h"
+#include "kernels/repo/apt_mirrors_internal.h"
+#include "kernels/repo/mirror_url_internal.h"
 #include "kernels/url.h"
 
 static bool begins(const char *text, const char *prefix)
@@ -139,7 +139,7 @@ static int missing_value(const struct repository *repository, bool snapshot, str
 	if (snapshot)
 		return error_set(error, -EINVAL,
 			"repository %s: it has one folder for each moment: say which with "
-			"--snapshot, as docs/mirrors.md shows",
+			"--snapshot, as docs/kernels.md shows",
 			repository->name);
 	return error_set(error, -EINVAL,
 		"repository %s: it has one folder for each minor release, which this kernel's name "

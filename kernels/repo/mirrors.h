@@ -4,7 +4,7 @@
  * order: --mirror NAME=URL (or --mirror URL, for every name of the distribution), the user's and
  * the system's mirrors.ini ($XDG_CONFIG_HOME/slipway/mirrors.ini, /etc/slipway/mirrors.ini), and
  * the system's own apt sources, told by the Origin and Label of their Release files.
- * docs/mirrors.md has the format.
+ * docs/kernels.md has the format.
  */
 #pragma once
 

@@ -7,7 +7,7 @@
 
 #include "common/cleanup.h"
 #include "common/error.h"
-#include "kernels/repo/stanza.h"
+#include "kernels/repo/stanza_internal.h"
 
 /* Every string is there, "" where the list has none. */
 struct package {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The primary list of an rpm-md repository: see repomd.h. */
-#include "kernels/repo/repomd.h"
+#include "kernels/repo/repomd_internal.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "kernels/repo/repomd.h"
+#include "kernels/repo/repomd_internal.h"
 
 #include <string.h>
 

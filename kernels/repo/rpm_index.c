@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "common/fs.h"
-#include "kernels/repo/index_job.h"
-#include "kernels/repo/repomd.h"
+#include "kernels/repo/index_job_internal.h"
+#include "kernels/repo/repomd_internal.h"
 #include "kernels/repo/signature.h"
 
 #define REPOMD_LIMIT_BYTES  ((uint64_t) 4 << 20)

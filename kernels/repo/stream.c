@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "kernels/repo/stream.h"
+#include "kernels/repo/stream_internal.h"
 
 #include <archive.h>
 #include <archive_entry.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "kernels/repo/xml.h"
+#include "kernels/repo/xml_internal.h"
 
 #include <expat.h>
 #include <limits.h>

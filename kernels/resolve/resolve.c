@@ -184,7 +184,7 @@ static int report_no_mirror(
 
 	return error_set(error, -ENOMEDIUM,
 		"%s: nothing on this machine says where its packages are (mirrors: %s): give "
-		"--mirror %s=URL, or write it into /etc/slipway/mirrors.ini (docs/mirrors.md)",
+		"--mirror %s=URL, or write it into /etc/slipway/mirrors.ini (docs/kernels.md)",
 		os->os, names, set->unknown.count ? set->unknown.items[0] : os->os);
 }
 
@@ -349,14 +349,14 @@ static char *describe_missing_half(const struct list_set *archives, const char *
 
 	if (archives->undated.count)
 		return xasprintf("; %s --snapshot TIME, which is missing beside the mirror %s: "
-				 "docs/mirrors.md",
+				 "docs/kernels.md",
 			why, archives->undated.items[0]);
 	if (archives->unknown.count && snapshot)
 		return xasprintf(
-			"; %s --mirror %s=URL, which is missing beside --snapshot: docs/mirrors.md",
+			"; %s --mirror %s=URL, which is missing beside --snapshot: docs/kernels.md",
 			why, archives->unknown.items[0]);
 	if (archives->unknown.count)
-		return xasprintf("; %s --mirror %s=URL%s: docs/mirrors.md", why,
+		return xasprintf("; %s --mirror %s=URL%s: docs/kernels.md", why,
 			archives->unknown.items[0], archives->wants_date ? " --snapshot TIME" : "");
 	return xstrdup("");
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What is known of a kernel: the record of its tree, made once when the tree is unpacked and kept
- * beside it as record.json; docs/record.md has the schema and where each value comes from.
+ * beside it as record.json; slipway-lint(1) has the schema and where each value comes from.
  */
 #pragma once
 

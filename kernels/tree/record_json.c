@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The record as a file: docs/record.md. One table of fields is read and written. */
+/* The record as a file: slipway-lint(1). One table of fields is read and written. */
 #include <fcntl.h>
 #include <json-c/json.h>
 #include <stddef.h>

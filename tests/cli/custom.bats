@@ -336,7 +336,7 @@ make_layers() {
     run_slipway 0 probe --root "$root" -o "$BATS_TEST_TMPDIR/probe.tar.zst"
     run_slipway 12 build --kernel-from "$BATS_TEST_TMPDIR/probe.tar.zst" --nvidia "$BATS_TEST_TMPDIR/nvidia"
     says "os-release says acmeos 3.1, and its images are made as Debian 12 (bookworm)'s" \
-        "ask for a tag that ends with acmeos3.1, this one's ends with debian12" "docs/catalogue.md"
+        "ask for a tag that ends with acmeos3.1, this one's ends with debian12" "slipway-catalogue(5)"
 }
 
 @test "a bundle that somebody changed is refused" {

@@ -314,6 +314,6 @@ elf_name() {
     mapfile -t ids < <(sed -nE 's/^\t(CAUSE|HINT|RESULT)\("([a-z0-9-]*)".*/\2/p' "$repository/cli/explain/causes.c" | sort -u)
     [ "${#ids[@]}" -gt 40 ]
     for id in "${ids[@]}"; do
-        grep -q "^| $id |" "$repository/docs/explain.md"
+        grep -qF -- "- \`$id\`:" "$repository/docs/verify.md"
     done
 }

@@ -65,7 +65,7 @@ verbs() {
 @test "every exit code of slipway is in slipway.1, and every reason of slipway-init in slipway-init.8" {
     local codes names word
     mapfile -t codes < <(sed -n 's/^\tEXIT_CODE_[A-Z_]* = \([0-9]*\),.*/\1/p' "$repository/cli/exit_code.h")
-    mapfile -t names < <(sed -nE 's/^\| ([A-Z_]+) \| [0-9]+ \|.*/\1/p' "$repository/docs/reasons.md")
+    mapfile -t names < <(sed -nE 's/^### ([A-Z_]+) \([0-9]+\)$/\1/p' "$repository/docs/reasons.md")
     [ "${#codes[@]}" -gt 20 ] && [ "${#names[@]}" -gt 20 ]
     for word in "${codes[@]}"; do
         echo "$word"

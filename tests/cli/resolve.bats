@@ -305,7 +305,7 @@ sign_as_a_stranger() {
     sed -i '/^\[repository old\]/,$ { s/^mirror = .*/mirror = past/; s/^\(origin\|label\) = .*/\1 = Nobody/; s/^suite = bookworm-old/&\npath = at\/{snapshot}/ }' \
         "$SLIPWAY_DATADIR/kernels/catalogue/debian12.ini"
     run_slipway 5 resolve 6.1.0-20-amd64
-    says "it may have left the mirrors: an archive can be asked with --mirror past=URL --snapshot TIME: docs/mirrors.md"
+    says "it may have left the mirrors: an archive can be asked with --mirror past=URL --snapshot TIME: docs/kernels.md"
     run_slipway 5 resolve 6.1.0-20-amd64 --snapshot 20240101T000000Z
     says "--mirror past=URL, which is missing beside --snapshot"
     run_slipway 5 resolve 6.1.0-20-amd64 --mirror "past=file://$mirror"

@@ -239,7 +239,7 @@ split_signed() {
     [[ $output != *--mirror* ]]
 }
 
-# signatures FOLDER: what an HSM elsewhere does with the digests, as docs/signing.md has it.
+# signatures FOLDER: what an HSM elsewhere does with the digests, as docs/build.md has it.
 signatures() {
     local digest
     mkdir -p "$1"

@@ -156,13 +156,6 @@ load helpers
     says "SLIPWAY_DATADIR=$BATS_TEST_TMPDIR: no containers/recipes there"
 }
 
-@test "every exit code of the header is in the documentation" {
-    local code
-    while read -r code; do
-        grep -qE "^\| ($code|$code, [0-9]+) \|" "$repository/docs/exit-codes.md"
-    done < <(sed -n 's/^\tEXIT_CODE_[A-Z_]* = \([0-9]*\),.*/\1/p' "$repository/cli/exit_code.h")
-}
-
 @test "each option of --help is in the completions, which bash, zsh and fish understand" {
     local folder=$BATS_TEST_TMPDIR/completions verb option
     "$repository/scripts/completions" "$SLIPWAY" "$folder"

@@ -4,7 +4,7 @@
 #include <stdint.h>
 
 #include "kernels/repo/package.h"
-#include "kernels/repo/release.h"
+#include "kernels/repo/release_internal.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -154,7 +154,7 @@ PYTHON
     run -1 holds_trace "$folder/layers"
 }
 
-# What stands in for the machine that has the key: docs/signing.md's own commands.
+# What stands in for the machine that has the key: docs/build.md's own commands.
 sign_digests() {
     local digest
     jq -r '.modules[].digest' "$1"/*.json | sort -u | while read -r digest; do

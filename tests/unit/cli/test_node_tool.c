@@ -4,7 +4,7 @@
 
 #include <sys/utsname.h>
 
-#include "cli/stage/node_tool.h"
+#include "cli/stage/node_tool_internal.h"
 #include "common/fs.h"
 #include "kernels/catalogue.h"
 #include "kernels/repo/mirrors.h"

@@ -3,7 +3,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "entrypoint/gpu/gpu.h"
+#include "entrypoint/gpu/gpu_internal.h"
 #include "tests/unit/support.h"
 
 #define PCI "sys/bus/pci/"

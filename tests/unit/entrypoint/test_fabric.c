@@ -3,7 +3,7 @@
 #include "tests/unit/support.h"
 
 #include "common/fs.h"
-#include "entrypoint/gpu/daemons.h"
+#include "entrypoint/gpu/daemons_internal.h"
 
 static void put_device(const struct folder *node, const char *address, const char *vendor,
 	const char *class, const char *device)

@@ -3,7 +3,7 @@
 
 #include "common/fs.h"
 #include "entrypoint/contract.h"
-#include "entrypoint/gpu/gpu.h"
+#include "entrypoint/gpu/gpu_internal.h"
 #include "entrypoint/role/roles.h"
 
 #define FINGERPRINT GPU_STATE_FOLDER "/gpu.fingerprint"

@@ -4,7 +4,7 @@
 #include "common/error.h"
 #include "common/fs.h"
 #include "common/strv.h"
-#include "entrypoint/nic/nic.h"
+#include "entrypoint/nic/nic_internal.h"
 
 static void link_to(const struct folder *folder, const char *path, const char *target)
 {

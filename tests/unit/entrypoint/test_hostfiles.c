@@ -8,7 +8,7 @@
 #include "common/error.h"
 #include "common/fs.h"
 #include "common/strv.h"
-#include "entrypoint/nic/host_files.h"
+#include "entrypoint/nic/host_files_internal.h"
 
 #define PATH    "host/etc/modprobe.d/x.conf"
 #define OTHER   "host/etc/udev/rules.d/7.rules"

@@ -2,7 +2,7 @@
 /* What the NIC container's mode "sources" compiles. */
 #include "tests/unit/support.h"
 
-#include "entrypoint/nic/nic_build.h"
+#include "entrypoint/nic/nic_build_internal.h"
 
 static char empty[] = "";
 static char inventory[] = "mnt/drivers-inventory";

@@ -3,7 +3,7 @@
 #include "tests/unit/support.h"
 
 #include "entrypoint/contract.h"
-#include "entrypoint/nic/nic.h"
+#include "entrypoint/nic/nic_internal.h"
 
 /* For the undos that are a few system calls, and for ending the workers that hang. */
 #define SPARE_MS (15 * 1000)

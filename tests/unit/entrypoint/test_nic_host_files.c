@@ -6,9 +6,9 @@
 #include "common/error.h"
 #include "common/fs.h"
 #include "common/strv.h"
-#include "entrypoint/nic/host_files.h"
-#include "entrypoint/nic/nic.h"
-#include "entrypoint/nic/udev.h"
+#include "entrypoint/nic/host_files_internal.h"
+#include "entrypoint/nic/nic_internal.h"
+#include "entrypoint/nic/udev_internal.h"
 
 /* ---- the rules that keep names */
 

@@ -5,7 +5,7 @@
 
 #include "common/fs.h"
 #include "entrypoint/contract.h"
-#include "entrypoint/nic/inputs.h"
+#include "entrypoint/nic/inputs_internal.h"
 #include "entrypoint/role/roles.h"
 
 /* Every variable of the network operator's container (research/operator-nic.md, 1.4). */

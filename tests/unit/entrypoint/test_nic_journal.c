@@ -7,7 +7,7 @@
 
 #include <sys/stat.h>
 
-#include "entrypoint/nic/nic.h"
+#include "entrypoint/nic/nic_internal.h"
 
 #define HOST_TREE "host/lib/modules/" KREL
 #define STATE     NIC_STATE_FOLDER "/"

@@ -7,7 +7,7 @@
 
 #include "common/fs.h"
 #include "entrypoint/netstate/netstate.h"
-#include "entrypoint/nic/nic.h"
+#include "entrypoint/nic/nic_internal.h"
 
 #define THERE "inventory/.slipway/network.journal"
 #define HERE  "elsewhere/network.journal"

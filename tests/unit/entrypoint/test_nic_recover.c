@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "entrypoint/nic/nic.h"
+#include "entrypoint/nic/nic_internal.h"
 #include "module/sysmodule.h"
 
 #define IMAGE_TREE "lib/modules/" KREL "/updates/ofed/"

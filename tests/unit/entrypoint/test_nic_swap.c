@@ -3,7 +3,7 @@
 #include "tests/unit/node_folder.h"
 
 #include "entrypoint/role/parameters.h"
-#include "entrypoint/nic/nic.h"
+#include "entrypoint/nic/nic_internal.h"
 
 #define HOST_TREE "host/lib/modules/" KREL
 #define KEPT      "inventory/.slipway/loaded"

@@ -6,7 +6,7 @@
 
 #include "common/clock.h"
 #include "entrypoint/contract.h"
-#include "entrypoint/nic/nic.h"
+#include "entrypoint/nic/nic_internal.h"
 #include "entrypoint/nic/report.h"
 #include "entrypoint/status/metrics.h"
 #include "entrypoint/status/status_internal.h"

@@ -12,7 +12,7 @@
 #include "common/fs.h"
 #include "entrypoint/engine/reason.h"
 
-/* The page is what people look a code up in: each row has the code and its exit code. */
+/* The page is what people look a code up in: each heading has the code and its exit code. */
 static void the_page_and_the_table_agree(void **state)
 {
 	_cleanup_free_ char *page = NULL;
@@ -25,17 +25,16 @@ static void the_page_and_the_table_agree(void **state)
 		char row[64];
 
 		assert_non_null(entry->code);
-		(void) snprintf(row, sizeof(row), "\n| %s | %d | ", entry->code, entry->exit_code);
+		(void) snprintf(row, sizeof(row), "\n### %s (%d)\n", entry->code, entry->exit_code);
 		if (!strstr(page, row))
-			fail_msg("docs/reasons.md has no row for %s with exit code %d", entry->code,
-				entry->exit_code);
+			fail_msg("docs/reasons.md has no heading for %s with exit code %d",
+				entry->code, entry->exit_code);
 	}
-	/* Other tables of the page have no number in their second column. */
-	for (const char *line = strstr(page, "\n| "); line; line = strstr(line + 1, "\n| ")) {
+	for (const char *line = strstr(page, "\n### "); line; line = strstr(line + 1, "\n### ")) {
 		char code[64];
 		int exit_code;
 
-		rows += sscanf(line, "\n| %63[A-Z_] | %d |", code, &exit_code) == 2;
+		rows += sscanf(line, "\n### %63[A-Z_] (%d)", code, &exit_code) == 2;
 	}
 	assert_int_equal(rows, REASON_COUNT);
 }

@@ -3,7 +3,7 @@
 #include "tests/unit/node_folder.h"
 
 #include "entrypoint/contract.h"
-#include "entrypoint/nic/nic.h"
+#include "entrypoint/nic/nic_internal.h"
 
 #define TREE "lib/modules/" KREL
 #define SET  TREE "/updates/ofed/"

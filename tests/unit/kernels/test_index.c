@@ -5,7 +5,7 @@
 #include <time.h>
 
 #include "common/fs.h"
-#include "kernels/repo/digest.h"
+#include "kernels/repo/digest_internal.h"
 #include "kernels/resolve/resolve.h"
 
 #define SUITE "mirror/dists/stable/"

@@ -5,8 +5,8 @@
 #include <sys/time.h>
 
 #include "common/strv.h"
-#include "kernels/repo/apt_mirrors.h"
-#include "kernels/repo/mirror_url.h"
+#include "kernels/repo/apt_mirrors_internal.h"
+#include "kernels/repo/mirror_url_internal.h"
 #include "kernels/repo/mirrors.h"
 
 static char apt_os[] = "debian13", debian_id[] = "no-such-system", thirteen[] = "13";

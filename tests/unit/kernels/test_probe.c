@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "kernels/probe/probe.h"
-#include "kernels/probe/collect_internal.h"
+#include "kernels/collect/collect.h"
 
 #define KREL "6.1.0-56-amd64"
 

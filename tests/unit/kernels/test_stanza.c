@@ -3,7 +3,7 @@
 
 #include "common/strv.h"
 #include "kernels/repo/package.h"
-#include "kernels/repo/stanza.h"
+#include "kernels/repo/stanza_internal.h"
 
 /* Writes down all fields as "name=value|", stanzas ended by ";". */
 static int note(void *context, const struct stanza *stanza, struct error *error)

@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include "entrypoint/gpu/daemons.h"
+#include "entrypoint/gpu/daemons_internal.h"
 #include "entrypoint/rdma/peermem.h"
 #include "entrypoint/role/role.h"
 

@@ -7,9 +7,9 @@
 
 #include <limits.h>
 
-#include "entrypoint/nic/inputs.h"
-#include "entrypoint/nic/journal.h"
-#include "entrypoint/nic/nic_build.h"
+#include "entrypoint/nic/inputs_internal.h"
+#include "entrypoint/nic/journal_internal.h"
+#include "entrypoint/nic/nic_build_internal.h"
 #include "entrypoint/role/modset.h"
 #include "entrypoint/role/role.h"
 #include "entrypoint/role/roles.h"

@@ -8,7 +8,7 @@
 
 #include <stdbool.h>
 
-#include "kernels/repo/digest.h"
+#include "kernels/repo/digest_internal.h"
 #include "kernels/repo/index.h"
 
 struct index_job;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What `slipway probe` collects on a node: docs/probe.md has the bundle. No program is started,
+ * What `slipway probe` collects on a node: slipway-probe(1) has the bundle. No program is started,
  * nothing is written on the node but the bundle, and everything is read below one root, so that a
  * mounted system can be asked as well; what it cannot tell is null in probe.json.
  */

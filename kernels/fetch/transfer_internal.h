@@ -4,13 +4,13 @@
 
 #include <curl/curl.h>
 
-#include "kernels/fetch/arrival.h"
+#include "kernels/fetch/partial_internal.h"
 
 struct transfer {
 	struct download_file *file; /* gets the result */
 	const struct download_options *options;
-	struct arrival arrival;
-	bool is_open; /* the arrival is */
+	struct partial partial;
+	bool is_open; /* the partial is */
 	CURL *easy;
 	struct curl_slist *headers;
 	char *entity;               /* strong ETag of what has come: for If-Range; or NULL */

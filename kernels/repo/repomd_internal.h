@@ -10,8 +10,8 @@
 #include "common/error.h"
 #include "common/strv.h"
 #include "kernels/repo/package.h"
-#include "kernels/repo/stream.h"
-#include "kernels/repo/xml.h"
+#include "kernels/repo/stream_internal.h"
+#include "kernels/repo/xml_internal.h"
 
 /* Where the primary list is and what it must be. */
 struct repomd {

@@ -13,7 +13,7 @@
 #include "common/hash.h"
 #include "kernels/fetch/download.h"
 
-struct arrival {
+struct partial {
 	const struct download_file *file; /* borrowed */
 	char *name;                       /* below its dir_fd */
 	int fd;
@@ -24,23 +24,23 @@ struct arrival {
 	uint64_t old_bytes; /* of them from before this download */
 };
 
-/* Opens what has come before, or an empty file. Close it with arrival_close(). */
-int arrival_open(
-	const struct download_file *file, struct arrival *ret, struct error *error) _must_check_;
+/* Opens what has come before, or an empty file. Close it with partial_close(). */
+int partial_open(
+	const struct download_file *file, struct partial *ret, struct error *error) _must_check_;
 /* Throws away what is there and starts at the first byte. */
-int arrival_restart(struct arrival *arrival, struct error *error) _must_check_;
+int partial_restart(struct partial *partial, struct error *error) _must_check_;
 /* Asks the file system for the space of a file of @size bytes. -ENOSPC when it has not got it. */
-int arrival_reserve(struct arrival *arrival, uint64_t size_bytes, struct error *error) _must_check_;
+int partial_reserve(struct partial *partial, uint64_t size_bytes, struct error *error) _must_check_;
 /* May it become so long? -EFBIG, or -EBADMSG where its size is known and another. */
-int arrival_check_length(
-	const struct arrival *arrival, uint64_t bytes, struct error *error) _must_check_;
+int partial_check_length(
+	const struct partial *partial, uint64_t bytes, struct error *error) _must_check_;
 /* Appends. -EFBIG or -EBADMSG when it becomes longer than it may, -ENOSPC. */
-int arrival_add(
-	struct arrival *arrival, const void *data, size_t size, struct error *error) _must_check_;
-/* Checks size and content and renames. -EBADMSG when they are wrong; the arrival is empty then. */
-int arrival_finish(struct arrival *arrival, struct error *error) _must_check_;
+int partial_add(
+	struct partial *partial, const void *data, size_t size, struct error *error) _must_check_;
+/* Checks size and content and renames. -EBADMSG when they are wrong; the partial is empty then. */
+int partial_finish(struct partial *partial, struct error *error) _must_check_;
 /* Closes; what has come stays only where it is of use and @keep says so. */
-void arrival_close(struct arrival *arrival, bool keep);
+void partial_close(struct partial *partial, bool keep);
 
 /* Is it as long as it is to be? False where that is not known. */
-bool arrival_is_whole(const struct arrival *arrival);
+bool partial_is_whole(const struct partial *partial);

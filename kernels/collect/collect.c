@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What /proc and /sys of the running kernel say: modules, devices, security. */
-#include "kernels/probe/collect_internal.h"
+#include "kernels/collect/collect.h"
 
 #include <ctype.h>
 #include <fcntl.h>

@@ -7,7 +7,7 @@
 
 #include "entrypoint/engine/plan.h"
 #include "entrypoint/gpu/fabric.h"
-#include "entrypoint/gpu/supervisor.h"
+#include "entrypoint/gpu/supervisor_internal.h"
 
 struct role;
 

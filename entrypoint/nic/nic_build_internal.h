@@ -6,7 +6,7 @@
  */
 #pragma once
 
-#include "entrypoint/nic/inputs.h"
+#include "entrypoint/nic/inputs_internal.h"
 #include "entrypoint/node_build/node_build.h"
 
 /* A whole OFED with one job takes the better part of an hour. */
