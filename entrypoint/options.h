@@ -67,9 +67,9 @@ bool variables_is_unknown(const char *entry, struct error *note);
 void variables_tell(struct log *log);
 
 /*
- * Variables of a stock image that are accepted and not needed here. Whoever sets one reads in the
- * log that it was seen, and why nothing comes of it. None is a reason to refuse a start, whatever
- * its value is.
+ * Variables of a stock image that are accepted and not needed here. A user who sets one reads in
+ * the log that it was seen, and why nothing comes of it. None is a reason to refuse a start,
+ * whatever its value is.
  */
 struct ignored_env {
 	const char *reason;    /* follows "not needed, because" */

@@ -53,7 +53,7 @@ void node_cache_name(const char *prefix, const struct strv *inputs, char name[NA
 /*
  * The set's folder to *ret_fd when it is there, was made of these very inputs and is as it was
  * made; else -ENOENT, or -EBADMSG and what is wrong with it in @error. A file that is not root's,
- * or that others may write to, is damage, too: whoever can write here is root on the node.
+ * or that others may write to, is damage, too: a user who can write here is root on the node.
  */
 int node_cache_find(const struct node_cache *cache, enum node_cache_kind kind, const char *name,
 	const struct strv *inputs, int *ret_fd, struct error *error);

@@ -78,7 +78,7 @@ struct build_limits {
 };
 
 /*
- * @processors is how many this process may run on; @most what the user asked for, 0 for no wish.
+ * @processors is how many this process may run on; @most what the user asked for, 0 for no limit.
  * Never 0 jobs: with too little memory there is one, and @why says so.
  */
 void build_limits_find(int root_fd, unsigned processors, unsigned most, struct build_limits *ret);

@@ -65,8 +65,8 @@ static void take_config_options(struct verify_kernel *kernel, const struct kconf
 }
 
 /*
- * check_version() of Linux warns since 4.9, and Debian has a patch against that. Whoever makes
- * kernels of Debian's may have taken it over; those who make RPMs do not.
+ * check_version() of Linux warns since 4.9, and Debian has a patch against that. A distribution
+ * that makes kernels of Debian's may have taken it over; those who make RPMs do not.
  */
 void verify_kernel_take_os(
 	struct verify_kernel *kernel, const struct catalogue *os, const char *krel)

@@ -91,7 +91,7 @@ void verify_kernel_take_record(struct verify_kernel *kernel, const struct kernel
 void verify_kernel_take_os(
 	struct verify_kernel *kernel, const struct catalogue *os, const char *krel);
 
-/* What the node of a probe demands, whoever's headers are taken. */
+/* What the node of a probe demands, wherever the headers are from. */
 void verify_kernel_take_node(struct verify_kernel *kernel, const struct probe *probe);
 
 /* Adds a Module.symvers. @name is for people. */

@@ -712,7 +712,7 @@ static int roll_back(struct rollback *rollback)
 	role_list_remove(swap->role, ROLE_PARAMETERS_LIST);
 	kill_point("swap:back");
 	journal_end(root_fd, is_own_back(rollback));
-	/* Whoever waits for OFED finds what was there. */
+	/* A process that waits for OFED finds what was there. */
 	peermem_allow(root_fd);
 	return 0;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Prometheus text of a role (docs/status.md), for node_exporter's textfile collector or whoever
- * reads the host's files: <state folder>/metrics/<role>.prom, replaced whole.
+ * Prometheus text of a role (docs/status.md), for node_exporter's textfile collector or another
+ * reader that reads the host's files: <state folder>/metrics/<role>.prom, replaced whole.
  */
 #pragma once
 

@@ -486,7 +486,7 @@ static int pack_header(struct pack *pack, const struct local_file *file)
 	return pack_file(pack, path, file->from);
 }
 
-/* The manifest comes first, so that whoever reads it need not read the rest. */
+/* The manifest comes first, so that its reader need not read the rest. */
 static int pack_manifest(const struct node *node, struct pack *pack)
 {
 	_cleanup_free_ char *text = NULL;

@@ -528,14 +528,14 @@ static int want_of_suite(
 	struct index_job *job, const char *name, bool conditional, struct error *error)
 {
 	_cleanup_free_ char *path = NULL;
-	struct index_wish wish = {
+	struct wanted_file wanted = {
 		.name = name, .limit_bytes = RELEASE_LIMIT_BYTES, .conditional = conditional
 	};
 
 	if (asprintf(&path, "dists/%s/%s", job->request->repository->suite, name) < 0)
 		return error_set_errno(error, -ENOMEM, "%s", name);
-	wish.path = path;
-	return index_job_want(job, &wish, error);
+	wanted.path = path;
+	return index_job_want(job, &wanted, error);
 }
 
 static int apt_start(struct index_job *job, struct error *error)
@@ -659,7 +659,7 @@ static int want_list(
 	const struct release_file *file = component->file;
 	_cleanup_free_ char *path = NULL;
 	char name[32];
-	struct index_wish wish = { .name = name,
+	struct wanted_file wanted = { .name = name,
 		.sha256 = file->sha256,
 		.size_bytes = file->size_bytes,
 		.limit_bytes = LIST_LIMIT_BYTES };
@@ -674,8 +674,8 @@ static int want_list(
 	if (r < 0)
 		return error_set_errno(error, -ENOMEM, "%s", file->path);
 	component->number = job->file_count;
-	wish.path = path;
-	return index_job_want(job, &wish, error);
+	wanted.path = path;
+	return index_job_want(job, &wanted, error);
 }
 
 /* Moves on to the lists that are still to come; without any the job is done. */

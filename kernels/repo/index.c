@@ -31,7 +31,7 @@ const struct package *index_find(const struct index *index, const char *name)
 
 #define THREADS_LIMIT 4 /* each may hold a decompressor's window */
 
-int index_job_want(struct index_job *job, const struct index_wish *wish, struct error *error)
+int index_job_want(struct index_job *job, const struct wanted_file *wanted, struct error *error)
 {
 	struct download_file *grown = reallocarray(job->files, job->file_count + 1, sizeof(*grown));
 	struct download_file *file;
@@ -39,28 +39,28 @@ int index_job_want(struct index_job *job, const struct index_wish *wish, struct 
 
 	if (grown)
 		job->files = grown;
-	if (!grown || asprintf(&url, "%s/%s", job->request->url, wish->path) < 0)
-		return error_set_errno(error, -ENOMEM, "%s", wish->path);
-	name = strdup(wish->name);
+	if (!grown || asprintf(&url, "%s/%s", job->request->url, wanted->path) < 0)
+		return error_set_errno(error, -ENOMEM, "%s", wanted->path);
+	name = strdup(wanted->name);
 	if (!name) {
 		free(url);
-		return error_set_errno(error, -ENOMEM, "%s", wish->path);
+		return error_set_errno(error, -ENOMEM, "%s", wanted->path);
 	}
 	file = &job->files[job->file_count++];
 	*file = (struct download_file){
 		.url = url,
 		.dir_fd = job->work_fd,
 		.path = name,
-		.sha256 = wish->sha256,
-		.size_bytes = wish->size_bytes,
-		.limit_bytes = wish->limit_bytes,
+		.sha256 = wanted->sha256,
+		.size_bytes = wanted->size_bytes,
+		.limit_bytes = wanted->limit_bytes,
 		.user = job->credentials.user,
 		.password = job->credentials.password,
 		.client_certificate = job->credentials.client_certificate,
 		.client_key = job->credentials.client_key,
 		.certificate_authority = job->credentials.certificate_authority,
 	};
-	if (wish->conditional && job->known && !job->restarted) {
+	if (wanted->conditional && job->known && !job->restarted) {
 		file->etag = job->known->etag;
 		file->last_modified = job->known->last_modified;
 	}
@@ -175,7 +175,7 @@ static void run_step(struct index_job *job)
 		(void) index_disk_full(job->request->url, &job->error);
 }
 
-struct crew {
+struct pool {
 	struct index_job *jobs;
 	size_t count;
 	atomic_size_t next;
@@ -183,30 +183,30 @@ struct crew {
 
 static void *work(void *context)
 {
-	struct crew *crew = context;
+	struct pool *pool = context;
 
 	for (;;) {
-		size_t i = atomic_fetch_add(&crew->next, 1);
+		size_t i = atomic_fetch_add(&pool->next, 1);
 
-		if (i >= crew->count)
+		if (i >= pool->count)
 			return NULL;
-		run_step(&crew->jobs[i]);
+		run_step(&pool->jobs[i]);
 	}
 }
 
 /* Unpacking the lists is what takes the time. */
 static void take_all(struct index_job *jobs, size_t count)
 {
-	struct crew crew = { .jobs = jobs, .count = count };
+	struct pool pool = { .jobs = jobs, .count = count };
 	long processors = sysconf(_SC_NPROCESSORS_ONLN);
 	size_t wanted = processors < THREADS_LIMIT ? (size_t) processors : THREADS_LIMIT;
 	pthread_t threads[THREADS_LIMIT];
 	size_t started = 0;
 
 	while (started + 1 < wanted && started + 1 < count &&
-		pthread_create(&threads[started], NULL, work, &crew) == 0)
+		pthread_create(&threads[started], NULL, work, &pool) == 0)
 		started++;
-	(void) work(&crew);
+	(void) work(&pool);
 	for (size_t i = 0; i < started; i++)
 		(void) pthread_join(threads[i], NULL);
 }

@@ -44,7 +44,7 @@ struct index_job {
 };
 
 /* One file that a job wants. */
-struct index_wish {
+struct wanted_file {
 	const char *path;   /* below the repository's base URL */
 	const char *name;   /* in the job's folder */
 	const char *sha256; /* or NULL */
@@ -54,7 +54,7 @@ struct index_wish {
 };
 
 int index_job_want(
-	struct index_job *job, const struct index_wish *wish, struct error *error) _must_check_;
+	struct index_job *job, const struct wanted_file *wanted, struct error *error) _must_check_;
 /* Forgets the files of the last round. */
 void index_job_forget_files(struct index_job *job);
 

@@ -33,11 +33,11 @@ static void rpm_free(struct index_job *job)
 
 static int rpm_start(struct index_job *job, struct error *error)
 {
-	const struct index_wish repomd = { .path = "repodata/repomd.xml",
+	const struct wanted_file repomd = { .path = "repodata/repomd.xml",
 		.name = repomd_file,
 		.limit_bytes = REPOMD_LIMIT_BYTES,
 		.conditional = true };
-	const struct index_wish signature = { .path = "repodata/repomd.xml.asc",
+	const struct wanted_file signature = { .path = "repodata/repomd.xml.asc",
 		.name = signature_file,
 		.limit_bytes = REPOMD_LIMIT_BYTES };
 	int r;
@@ -112,7 +112,7 @@ static int read_repomd(struct index_job *job, struct error *error)
 static int want_primary(struct index_job *job, struct error *error)
 {
 	const struct rpm_state *state = job->state;
-	const struct index_wish wish = {
+	const struct wanted_file wanted = {
 		.path = state->repomd.path,
 		.name = primary_file,
 		.sha256 = state->repomd.digest == STREAM_SHA256 ? state->repomd.hex : NULL,
@@ -121,7 +121,7 @@ static int want_primary(struct index_job *job, struct error *error)
 	};
 
 	index_job_forget_files(job);
-	return index_job_want(job, &wish, error);
+	return index_job_want(job, &wanted, error);
 }
 
 static int take_repomd(struct index_job *job, struct error *error)

@@ -50,7 +50,7 @@ int signature_check_keyring(const char *path, struct error *error) _must_check_;
 
 /*
  * Adds what is in that file to a key: what was believed because of a key is not believed without
- * it. A file that cannot be read counts as none of those that can: whoever checks has the message.
+ * it. A file that cannot be read counts as none of those that can: the checker has the message.
  */
 void signature_hash_keyring(const struct strv *keyrings, const char *keyring, struct hash *hash);
 

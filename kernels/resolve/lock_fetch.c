@@ -82,7 +82,7 @@ static bool is_rpm(const struct lock_package *package)
 
 /*
  * Is its own signature all that speaks for it? Of a repository that nobody knows nothing else can,
- * or whoever writes the lock would choose whether it is asked for.
+ * or the author of the lock would choose whether it is asked for.
  */
 static bool signs_itself(const struct fetch *fetch, const struct lock_package *package)
 {

@@ -19,7 +19,7 @@ struct fetch {
 	int scratch_fd; /* a folder for files that are gone when it returns */
 	const char *keyring;
 	bool allow_unsigned;
-	bool trusted; /* whoever made the lock has looked at the signatures */
+	bool trusted; /* the maker of the lock has checked the signatures */
 };
 
 /*
@@ -33,7 +33,7 @@ int fetch_packages(const struct fetch *fetch, const struct lock *lock, const cha
 	struct error *error) _must_check_;
 
 /*
- * Adds to a key how a package's own signature is looked at (not, by whoever made the bundle, or
+ * Adds to a key how a package's own signature is looked at (not, by the maker of the bundle, or
  * with which keys), so that what was made of it under --allow-unsigned is not taken by a run
  * without. Nothing where the list's signature speaks for the package.
  */

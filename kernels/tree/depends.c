@@ -215,7 +215,7 @@ static int need(struct closure *closure, const char *name, const char *wanted_by
 }
 
 /*
- * "pre: a b post: c": hints, not needs. They are for the modprobe of whoever works in the exported
+ * "pre: a b post: c": hints, not needs. They are for modprobe in the exported
  * root; slipway-init loads what a module depends on.
  */
 static int need_soft(

@@ -14,7 +14,7 @@
 
 #define KERNEL_RECORD_FILE "record.json"
 
-/* Options of the configuration that a module, or whoever builds one, has to know. */
+/* Options of the configuration that matter for a module or its build. */
 enum kernel_option {
 	KOPT_SMP,
 	KOPT_PREEMPT, /* the part "preempt" of vermagic */
