@@ -62,7 +62,8 @@ static int run(struct cached *cached, const struct context *context,
 	r = maker->run(maker->data, &place, error);
 	if (r < 0)
 		return r;
-	/* One that is there stands for an image that is not; no container has such a folder mounted. */
+	/* One that is there stands for an image that is not; no container has such a folder
+	 * mounted. */
 	r = cache_set_aside(cache, cached->path);
 	if (r == 0)
 		r = cache_keep(cache, folder, cached->path);

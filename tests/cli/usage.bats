@@ -169,7 +169,7 @@ load helpers
             COMP_WORDS=(slipway "$verb" "$option") COMP_CWORD=2
             _slipway
             [[ " ${COMPREPLY[*]} " == *" $option "* ]] || { echo "$verb $option is not completed" && return 1; }
-            sed -n "/^        $verb)\$/,/;;/p" "$folder/_slipway" | grep -qF "'*$option["
+            sed -n "/^        $verb)\$/,/;;/p" "$folder/_slipway" | grep -qF "'*${option}["
             grep -F "seen_subcommand_from $verb'" "$folder/slipway.fish" | grep -qE -- "-l ${option#--}( |\$)"
         done < <("$SLIPWAY" "$verb" --help | grep -E '^ +-' | grep -oE -- '--[a-z-]+' | sort -u)
     done < <("$SLIPWAY" --help | sed -n '/^Verbs:/,/^$/s/^  \([a-z-]*\) .*/\1/p')
