@@ -2,9 +2,9 @@
 # shellcheck disable=SC2154
 # SPDX-License-Identifier: Apache-2.0
 # What users of the stock driver container meet (operator-gpu.md, section 6: W1 to W22), one test each where a machine
-# without a GPU can show it. Where that is cheap the fault is shown first, on a shell entrypoint that was written from
-# the stock one's description (stock/nvidia-driver, a test double): a test that finds no fault there would find none
-# anywhere. tests/vm/README.md lists those that are not here, and why.
+# without a GPU can show it. With VM_FAULTS_ON_DOUBLE=1, as in make check-full, the fault is shown first on a shell
+# entrypoint that was written from the stock one's description (stock/nvidia-driver, a test double): a test that finds
+# no fault there would find none anywhere. tests/vm/README.md lists those that are not here, and why.
 
 load drivers
 
@@ -21,11 +21,15 @@ put_stock() {
 }
 
 setup_file() {
+    local double=()
     use_guest "$(images_krel)"
-    derive_image gpu-stock "$images_folder/gpu.oci.tar" put_stock
+    if [[ -n ${VM_FAULTS_ON_DOUBLE:-} ]]; then
+        derive_image gpu-stock "$images_folder/gpu.oci.tar" put_stock
+        double=(gpu-stock=localhost/slipway-test-gpu-stock)
+    fi
     use_images gpu="$(driver_image gpu "$images_folder/gpu.oci.tar")" nic="$(driver_image nic "$images_folder/nic.oci.tar")" \
         nic-other="$(driver_image nic-other "$images_folder/other/nic.oci.tar")" gpu-elsewhere="$(gpu_elsewhere)" \
-        gpu-stock=localhost/slipway-test-gpu-stock
+        "${double[@]}"
 }
 
 # What the cases say on top of drivers.sh.
@@ -42,11 +46,11 @@ restart_ours() { kill_hard gpu; wait_exit gpu 20 >/dev/null; start_ours "$@"; }
 shown() { echo "==> the double has it: $*"; }
 '
 
-# fault <CASE: a case with these words.
+# fault <CASE: a case with these words; what stands between "# the double" and "# ours" runs in the full run only.
 fault() {
     {
         echo "$words"
-        cat
+        sed "${VM_FAULTS_ON_DOUBLE:+#}/^# the double$/,/^# ours$/d"
     } >"$BATS_TEST_TMPDIR/fault"
     run_case "$@" <"$BATS_TEST_TMPDIR/fault"
     [ "$status" -eq 0 ]
@@ -57,13 +61,14 @@ fault() {
 simulate
 start nic
 wait_ready nic 120
+# the double
 start_stock
 restart_stock
 container_log stock | grep -x 'the modules stay'
 refute "no fault" chroot /run/nvidia/driver /sbin/modprobe nvidia-peermem
 shown "its root has no nvidia-peermem after a fast start"
 end_stock
-
+# ours
 start_ours
 restart_ours
 refute "that was no fast start" container_log_has gpu 'loaded nvidia '
@@ -78,6 +83,7 @@ CASE
 @test "W2 OFED of another ABI under a loaded driver: state removed at once, the next start says which CRCs" {
     fault <<'CASE'
 simulate
+# the double
 start nic
 wait_ready nic 120
 start_stock GPU_DIRECT_RDMA_ENABLED=true
@@ -97,7 +103,7 @@ stop_clean nic
 rmmod nvidia_modeset nvidia_uvm nvidia
 umount -l /run/nvidia/driver
 rm -f $state /run/nvidia/nvidia-driver.pid
-
+# ours
 start nic
 wait_ready nic 120
 start_ours GPU_DIRECT_RDMA_ENABLED=true
@@ -121,12 +127,13 @@ CASE
 simulate
 start nic
 wait_ready nic 120
+# the double
 start_stock GPU_DIRECT_RDMA_ENABLED=true
 refute "no fault" rmmod ib_uverbs
 [ "$(cat /sys/module/ib_uverbs/holders/nvidia_peermem/initstate)" = live ]
 shown "OFED's own unloading finds ib_uverbs held by nvidia_peermem"
 end_stock
-
+# ours
 start_ours GPU_DIRECT_RDMA_ENABLED=true
 expect_loaded nvidia_peermem
 stop_clean nic
@@ -143,6 +150,7 @@ CASE
     fault <<'CASE'
 simulate
 echo 1 >/sys/module/module/parameters/sig_enforce
+# the double
 start_stock
 container_log stock | grep -i 'could not insert'
 expect_unloaded nvidia
@@ -154,7 +162,7 @@ wait_exit stock 20
 umount -l /run/nvidia/driver
 rm -f $state
 printf '\0' >/sys/module/firmware_class/parameters/path
-
+# ours
 start gpu
 exits gpu 21 60
 termination_message gpu
@@ -171,6 +179,7 @@ host_load pci-stub
 echo pci-stub >/sys/bus/pci/devices/0000:40:00.0/driver_override
 echo 0000:40:00.0 >/sys/bus/pci/drivers_probe
 [ "$(basename "$(readlink /sys/bus/pci/devices/0000:40:00.0/driver)")" = pci-stub ]
+# the double
 start_stock
 expect_unloaded nvidia
 [ "$(cat /run/nvidia/validations/.driver-daemons-status)" = Ready ]
@@ -179,7 +188,7 @@ kill_hard stock
 wait_exit stock 20
 umount -l /run/nvidia/driver
 rm -f $state
-
+# ours
 began=$(date +%s)
 start gpu
 code=$(wait_exit gpu 60)
@@ -197,13 +206,14 @@ CASE
 simulate
 start nic
 wait_ready nic 120
+# the double
 start_stock GPU_DIRECT_RDMA_ENABLED=true STOCK_VARIANT=rhel
 end_stock
 expect_loaded nvidia
 shown "it ended with 0, and nvidia is still loaded"
 refute "the fault is another one" loaded nvidia_peermem
 rmmod nvidia
-
+# ours
 start_ours GPU_DIRECT_RDMA_ENABLED=true
 expect_loaded nvidia nvidia_peermem
 stop_clean gpu
@@ -216,6 +226,7 @@ CASE
 @test "W6 what others have loaded on top (nvidia_drm) goes along with the stop" {
     fault <<'CASE'
 simulate
+# the double
 start_stock
 chroot /run/nvidia/driver /sbin/modprobe nvidia-drm
 stop stock
@@ -227,7 +238,7 @@ wait_exit stock 20
 rmmod nvidia_drm nvidia_modeset nvidia_uvm nvidia
 umount -l /run/nvidia/driver
 rm -f $state /run/nvidia/nvidia-driver.pid
-
+# ours
 start_ours
 chroot /run/nvidia/driver /sbin/modprobe nvidia-drm
 expect_loaded nvidia_drm
@@ -262,11 +273,13 @@ trace_of() {
     programs
 }
 [ "$(ls /sys/class/net)" = lo ]
+# the double
 trace_of start_stock >/vm/stock.programs
 cat /vm/stock.programs
 grep -q ' /sbin/modprobe\| /usr/sbin/modprobe\| /bin/modprobe' /vm/stock.programs
 shown "a shell that runs programs"
 end_stock
+# ours
 trace_of start_ours >/vm/ours.programs
 echo "==> ours"
 cat /vm/ours.programs
@@ -313,11 +326,12 @@ CASE
     fault <<'CASE'
 simulate
 host_load nouveau
+# the double
 start_stock
 expect_loaded nouveau
 shown "nouveau is still there, beside nvidia"
 end_stock
-
+# ours
 start_ours
 expect_unloaded nouveau
 expect_gpu_serves
@@ -328,6 +342,7 @@ CASE
 @test "W18 after a crash no flag, mount or firmware path of the life before misleads anyone" {
     fault <<'CASE'
 simulate
+# the double
 start_stock
 : >$ctr_ready
 restart_stock
@@ -335,6 +350,7 @@ restart_stock
 shown "the probe's flag of the container that crashed is still there, so operands start"
 end_stock
 rm -f $ctr_ready
+# ours
 echo -n /nowhere/firmware >/sys/module/firmware_class/parameters/path
 
 start_ours
@@ -356,6 +372,7 @@ mkdir /vm/drivers
 parameter() { sed -n 's/^EnableStreamMemOPs: //p' /proc/driver/nvidia/params; }
 simulate
 echo NVreg_EnableStreamMemOPs=1 >/vm/drivers/nvidia.conf
+# the double
 start_stock
 [ "$(parameter)" = 1 ]
 echo NVreg_EnableStreamMemOPs=0 >/vm/drivers/nvidia.conf
@@ -363,7 +380,7 @@ restart_stock
 [ "$(parameter)" = 1 ]
 shown "the new value is nowhere"
 end_stock
-
+# ours
 echo NVreg_EnableStreamMemOPs=1 >/vm/drivers/nvidia.conf
 start_ours
 [ "$(parameter)" = 1 ]
@@ -377,11 +394,13 @@ CASE
 @test "W20 no wait without an end: each says for what and for how much longer, and ends with a reason" {
     fault <<'CASE'
 simulate
+# the double
 start peermem:gpu-stock stock-peermem
 wait_log stock-peermem waiting 60
 refute "no fault" grep -qE '[0-9] s' /vm/containers/stock-peermem/now/log
 shown "it waits, and says not for how long"
 kill_hard stock-peermem
+# ours
 start gpu GPU_DIRECT_RDMA_ENABLED=true SLIPWAY_OFED_DEADLINE_SECONDS=3
 wait_log gpu 'waiting wait-ofed: .*\(at most [0-9]+ s more\)' 60
 exits gpu 13 60
