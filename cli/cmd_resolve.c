@@ -190,6 +190,7 @@ static void say_lock(const struct resolve_result *result)
 	const struct lock *lock = &result->answer.lock;
 
 	(void) printf("kernel    %s\nfor       %s, %s\n", lock->krel, result->os, lock->arch);
+	/* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): a lock has no NULL */
 	(void) printf("compiler  %s\n          %s\n", *lock->compiler ? lock->compiler : "not told",
 		lock->compiler_evidence);
 	for (size_t i = 0; i < lock->repository_count; i++) {

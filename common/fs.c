@@ -141,7 +141,7 @@ int fs_sync(int dir_fd, const char *path)
 int fs_copy(int dir_fd, const char *from, const char *to, size_t limit, mode_t mode)
 {
 	_cleanup_free_ char *data = NULL;
-	size_t size;
+	size_t size = 0;
 	int r = fs_read(dir_fd, from, limit, &data, &size);
 
 	return r < 0 ? r : fs_write_atomic(dir_fd, to, data, size, mode);

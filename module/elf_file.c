@@ -206,6 +206,7 @@ int elf_file_map(struct elf_file *file, uint64_t offset, uint64_t size, const ch
 		if (r < 0)
 			return r;
 	}
+	/* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): add_window() sets it */
 	*ret = window->bytes + (offset - window->offset);
 	return 0;
 }
@@ -288,6 +289,7 @@ static int read_section_table(struct elf_parts *parts, struct error *error)
 
 	if (r < 0)
 		return r;
+	/* NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult): what elf_file_map() returned is set */
 	if ((uintptr_t) bytes % _Alignof(Elf64_Shdr) == 0) {
 		parts->sections = (const void *) bytes;
 		return 0;

@@ -684,10 +684,13 @@ static int index_map(struct system_map *map)
 		const struct line *line = &map->lines[i];
 		struct symvers_entry crc = { .crc = (uint32_t) line->address };
 
+		/* NOLINTNEXTLINE(clang-analyzer-core.NonNullParamChecker): not empty */
 		if (!map->start && strcmp(line->name, "__start___ksymtab_gpl") == 0)
 			map->start = line;
+		/* NOLINTNEXTLINE(clang-analyzer-core.NonNullParamChecker): not empty */
 		if (!map->end && strcmp(line->name, "__stop___ksymtab_gpl") == 0)
 			map->end = line;
+		/* NOLINTNEXTLINE(clang-analyzer-core.NonNullParamChecker): not empty */
 		if (strncmp(line->name, CRC_PREFIX, strlen(CRC_PREFIX)) != 0)
 			continue;
 		crc.symbol = line->name + strlen(CRC_PREFIX);
@@ -734,6 +737,7 @@ static int add_map(struct symvers *symvers, const struct system_map *map)
 			symvers_find(symvers, line->name + prefix))
 			continue;
 		crc = symvers_find(map->crcs, line->name + prefix);
+		/* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): not empty */
 		added.items[added.count++] = (struct symvers_entry){
 			.symbol = copy_string(&next, line->name + prefix),
 			.module = "vmlinux",

@@ -46,9 +46,9 @@ json_object *image_to_json(const struct image *image)
 
 		if (text || !fields[i].optional)
 			(void) json_object_object_add(object, fields[i].key,
-				fields[i].is_number
-					? json_object_new_uint64(strtoull(text, NULL, 10))
-					: json_object_new_string(text));
+				fields[i].is_number ? json_object_new_uint64(
+							      strtoull(text ? text : "", NULL, 10))
+						    : json_object_new_string(text));
 	}
 	(void) json_object_object_add(
 		object, "size_bytes", json_object_new_uint64(image->size_bytes));

@@ -368,7 +368,7 @@ int node_cache_keep(const struct node_cache *cache, enum node_cache_kind kind, c
 
 void node_cache_sweep(const struct node_cache *cache, unsigned wait_ms)
 {
-	static const struct timespec pause = { .tv_nsec = 20 * 1000 * 1000 };
+	static const struct timespec pause = { .tv_nsec = 20L * 1000 * 1000 };
 	_cleanup_strv_ struct strv names = { 0 };
 
 	if (fs_list(cache->fd, ".", &names) < 0)

@@ -246,7 +246,7 @@ static int resolve_headers(const struct node_build *build, const struct fetch_to
 	_cleanup_strv_ struct strv environment = { 0 };
 	_cleanup_strv_ struct strv argv = { 0 };
 	int ends[2];
-	int status, r;
+	int status = 0, r;
 	pid_t pid;
 
 	fetch_command(tool, build->request->krel, folder, &argv, &environment);

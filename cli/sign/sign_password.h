@@ -10,13 +10,17 @@ struct sign_password_source {
 	int fd;               /* -1: not this one */
 };
 
-/* The rows of a verb's options: of a struct sign_password_source, @member of @type. */
+/*
+ * The rows of a verb's options: of a struct sign_password_source, @member of @type.
+ * NOLINTBEGIN(bugprone-macro-parentheses): the name of a member takes none
+ */
 #define SIGN_PASSWORD_OPTIONS(type, member)                                                        \
 	OPTION("password-file", 0, "FILE", OPTION_TEXT, type, member.file, NULL),                  \
 		OPTION("password-fd", 0, "N", OPTION_NUMBER, type, member.fd, NULL),               \
 		OPTION("password-env", 0, "NAME", OPTION_TEXT, type, member.variable,              \
 			"the key's passphrase or the token's PIN: the first line of a file or\n"   \
 			"descriptor, or a variable of the environment")
+/* NOLINTEND(bugprone-macro-parentheses) */
 
 /*
  * Reads the first line of the one source that is set; *ret is NULL when none is. The caller frees

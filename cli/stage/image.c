@@ -128,6 +128,7 @@ static int read_peermem(const struct build *build, struct image *image, struct e
 			build, STAGE_NVIDIA_SIGNED, "set.conf", "ofed_version", &ofed, error);
 	if (r < 0)
 		return r;
+	/* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): both were read */
 	image->peermem = xstrdup(!*has ? IMAGE_NO_PEERMEM : *ofed ? ofed : IMAGE_KERNELS_PEERMEM);
 	return 0;
 }

@@ -30,6 +30,7 @@ void verify_kernel_take_record(struct verify_kernel *kernel, const struct kernel
 		      kernel_record_has(record, KOPT_LOCKDOWN_CONFIDENTIALITY);
 	bool forced = kernel_record_has(record, KOPT_MODULE_SIG_FORCE);
 
+	/* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): a record has no NULL */
 	if (!*record->config_source && !*record->arch)
 		return; /* a record of a tree without a configuration tells nothing */
 	if (!facts->machine)

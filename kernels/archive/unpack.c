@@ -599,7 +599,7 @@ int unpack_rpm(const struct unpack *unpack, int dir_fd, const char *path, struct
 
 int unpack_package(const struct unpack *unpack, int dir_fd, const char *path, struct error *error)
 {
-	enum archive_kind kind;
+	enum archive_kind kind = ARCHIVE_KIND_TAR;
 	int r = archive_input_kind(dir_fd, path, &kind);
 
 	if (r < 0)

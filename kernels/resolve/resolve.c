@@ -173,6 +173,7 @@ static int report_unreachable(
 	if (set->count == 1)
 		return error_set(error, first->result, "the only list of %s could not be read: %s",
 			os->os, first->error.text);
+	/* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): not empty */
 	return error_set(error, first->result, "none of the %zu lists of %s could be read: %s",
 		set->count, os->os, first->error.text);
 }
