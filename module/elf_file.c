@@ -289,7 +289,7 @@ static int read_section_table(struct elf_parts *parts, struct error *error)
 
 	if (r < 0)
 		return r;
-	/* NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult): what elf_file_map() returned is set */
+	/* NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult): it is set */
 	if ((uintptr_t) bytes % _Alignof(Elf64_Shdr) == 0) {
 		parts->sections = (const void *) bytes;
 		return 0;

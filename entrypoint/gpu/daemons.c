@@ -107,7 +107,6 @@ static const struct program {
 			.settle_ms = NVLSM_SETTLE_MS },
 		.node = NODE_NVLINK5,
 		.needed = "this node's NVLink switches do not work without their subnet manager",
-		 */
 		/* NOLINTBEGIN(bugprone-suspicious-missing-comma): the last is one path */
 		.arguments = { "-F", "/usr/share/nvidia/nvlsm/nvlsm.conf", "-B", "--pid_file",
 			"/" NVLSM_PID_FILE },
