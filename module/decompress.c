@@ -84,7 +84,10 @@ static int open_calls(
 /* What xz -9 needs is half of this; a header may ask for 4 GiB. */
 #define XZ_MEMORY_LIMIT ((uint64_t) 128 * 1024 * 1024)
 
-/* A growing buffer that never holds more than limit + 1 bytes: one more tells "too large". */
+/*
+ * A growing buffer that never holds more than limit + 1 bytes: one more tells "too large". Behind
+ * the capacity is room for a NUL.
+ */
 struct output {
 	char *data;
 	size_t size;
@@ -132,7 +135,7 @@ static int output_grow(struct output *output)
 		return 0;
 	if (capacity > output->limit + 1)
 		capacity = output->limit + 1;
-	data = realloc(output->data, capacity);
+	data = realloc(output->data, capacity + 1);
 	if (!data)
 		return -ENOMEM;
 	output->data = data;
@@ -308,6 +311,7 @@ int decompress(enum decompress_format format, const void *data, size_t size, siz
 	int r = formats[format].unpack(&input, &output, error);
 
 	if (r == 0) {
+		output.data[output.size] = '\0';
 		*ret_data = output.data;
 		*ret_size = output.size;
 		return 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* An order in which the members load, what goes in circles, and what falls with what it needs. */
-#include "module/set_internal.h"
+#include "module/proof_internal.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -151,22 +151,20 @@ static char *draw_cycle(const struct set_work *work, const uint32_t *next, uint3
 static int report_cycle(struct set_work *work, const uint32_t *next, uint32_t start)
 {
 	_cleanup_free_ char *drawn = draw_cycle(work, next, start);
-	const struct proof_draft draft = { .id = "cycle",
-		.weight = PROOF_REFUSAL,
-		.answer = ENOENT,
-		.cure = "take one of these dependencies out of the sources" };
+	static const char cure[] = "take one of these dependencies out of the sources";
 	uint32_t member = start;
 
-	if (!drawn || proof_append(&work->set->findings, "", &draft,
-			      "%s: each needs a symbol of the next, so that none can be the first",
-			      drawn) < 0)
+	if (!drawn ||
+		proof_append(&work->set->findings, "", PROOF_REFUSAL, "cycle", ENOENT, cure, NULL,
+			"%s: each needs a symbol of the next, so that none can be the first",
+			drawn) < 0)
 		return -ENOMEM;
 	do {
 		struct proof *proof = &work->set->members[member].proof;
 
 		work->nodes[member].in_cycle = true;
-		if (proof_append(proof, work->nodes[member].label, &draft, "needs itself: %s",
-			    drawn) < 0)
+		if (proof_append(proof, work->nodes[member].label, PROOF_REFUSAL, "cycle", ENOENT,
+			    cure, NULL, "needs itself: %s", drawn) < 0)
 			return -ENOMEM;
 		proof_conclude(proof);
 		member = next[member];
@@ -224,23 +222,19 @@ int set_sort(struct set_work *work)
 	return work->order_count == work->set->member_count ? 0 : find_cycles(work);
 }
 
-/* In a circle each needs one that is refused; that is said already. */
 static int judge_user(struct set_work *work, uint32_t user, uint32_t needed, bool refused)
 {
 	struct proof *proof = &work->set->members[user].proof;
-	const char *label = work->nodes[user].label;
+	const char *name = work->nodes[needed].label;
+	const struct proof_about about = { .exporter = name };
 	char cure[PROOF_NAME_SIZE + 32];
-	const struct proof_draft draft = { .id = "needs-refused",
-		.weight = refused ? PROOF_REFUSAL : PROOF_DOUBT,
-		.answer = ENOENT,
-		.exporter = work->nodes[needed].label,
-		.cure = cure };
 
-	(void) snprintf(cure, sizeof(cure), "see what is said of %s", work->nodes[needed].label);
-	if (proof_append(proof, label, &draft,
+	(void) snprintf(cure, sizeof(cure), "see what is said of %s", name);
+	if (proof_append(proof, work->nodes[user].label, refused ? PROOF_REFUSAL : PROOF_DOUBT,
+		    "needs-refused", ENOENT, cure, &about,
 		    refused ? "needs %s, which will not load"
 			    : "needs %s, of which it cannot be told whether it loads",
-		    work->nodes[needed].label) < 0)
+		    name) < 0)
 		return -ENOMEM;
 	proof_conclude(proof);
 	return 0;
@@ -260,6 +254,7 @@ static int spread_verdict(struct set_work *work, const struct users *users,
 			uint32_t user = users->items[i].to;
 			enum proof_verdict before = work->set->members[user].proof.verdict;
 
+			/* In a cycle each needs one that is refused; that is reported already. */
 			if (!users->items[i].hard || work->nodes[user].in_cycle ||
 				(verdict == PROOF_CANNOT_TELL && before == PROOF_WILL_NOT_LOAD))
 				continue;
