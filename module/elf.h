@@ -69,9 +69,6 @@ void elf_pool_free(struct elf_pool **pool);
 /* As elf_module_open(). */
 int elf_module_open_pooled(struct elf_pool *pool, int dir_fd, const char *path,
 	struct elf_module **ret, struct error *error) _must_check_;
-/* The pool's, of the module that was opened there; NULL of any other. */
-const struct symvers *elf_module_known(const struct elf_module *module);
-
 /* The module's name as the kernel knows it ('-' is '_'), or NULL when it states none. */
 const char *elf_module_name(const struct elf_module *module);
 
@@ -104,10 +101,11 @@ struct elf_symbol_version {
 const struct elf_symbol_version *elf_module_versions(
 	const struct elf_module *module, size_t *ret_count);
 
-/* The record for the layout of struct module, scripts/mod/modpost.c writes one for every module. */
+/*
+ * The record for the layout of struct module, whose symbol no symbol table names:
+ * scripts/mod/modpost.c writes one for every module.
+ */
 #define ELF_LAYOUT_SYMBOL "module_layout"
-/* That record, whose symbol no symbol table names; or NULL. */
-const struct elf_symbol_version *elf_module_layout(const struct elf_module *module);
 
 /* Finds one of them, by name. */
 bool elf_module_version(const struct elf_module *module, const char *symbol, uint32_t *ret_crc);
@@ -158,9 +156,6 @@ const struct elf_module_export *elf_module_exports(
 /* The ELF header's e_machine: EM_X86_64 and others of <elf.h>. */
 uint16_t elf_module_machine(const struct elf_module *module);
 
-/* Whether anything but that was read: false for files of 32-bit and big-endian machines. */
-bool elf_module_is_read(const struct elf_module *module);
-
 #define ELF_STRUCT_NAME_SIZE 56 /* of struct module's, with the NUL, on 64-bit machines */
 
 /*
@@ -186,8 +181,7 @@ int elf_module_bytes(const struct elf_module *module, char **ret_data, size_t *r
 /*
  * The signature at the end of the file: whether there is one, and what it says of its signer
  * (signers is 0 where there is none or it is not of the CMS form). -EBADMSG and -ENOPKG as
- * module_trailer_read() and cms_read() have them. Reads the file again only for a signature of more
- * than 64 KiB.
+ * module_trailer_read() and cms_read() have them.
  */
 int elf_module_trailer(const struct elf_module *module, struct cms_facts *ret_cms,
 	bool *ret_present, struct error *error) _must_check_;
@@ -203,26 +197,6 @@ int elf_module_trailer(const struct elf_module *module, struct cms_facts *ret_cm
  */
 int elf_module_check_format(
 	const struct elf_module *module, unsigned int version, struct error *error) _must_check_;
-
-/* Whether this version sees .modinfo: before 6.4 only where the section takes memory. */
-bool elf_module_info_is_seen(const struct elf_module *module, unsigned int version);
-
-/* When the kernel looks: what it answers is what it minds first. */
-enum elf_stage {
-	ELF_STAGE_FILE,    /* before it looks at what .modinfo says */
-	ELF_STAGE_LAYOUT,  /* then, when it lays out the module's memory */
-	ELF_STAGE_SYMBOLS, /* among the undefined symbols, in the order of the table */
-	ELF_STAGE_RELOCATIONS,
-	ELF_STAGE_SYSFS, /* at last */
-	ELF_STAGE_COUNT,
-};
-
-/*
- * The part of elf_module_check_format() that is looked at in @stage. Of symbols: the first from
- * index *@symbol on, which is set to its index; @symbol may be NULL.
- */
-int elf_module_check_stage(const struct elf_module *module, unsigned int version,
-	enum elf_stage stage, uint32_t *symbol, struct error *error) _must_check_;
 
 /*
  * The same for the relocations of a module for x86-64, for which the file is read again, all of it.

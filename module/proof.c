@@ -213,11 +213,16 @@ bool proof_is_module_name_space(const char *name_space)
 	return strncmp(name_space, MODULE_NAME_SPACE, strlen(MODULE_NAME_SPACE)) == 0;
 }
 
+/* Before 6.4 the kernel sees .modinfo only where the section takes memory. */
+static bool info_is_seen(const struct proof_trial *trial)
+{
+	return !trial->version || trial->module->info_allocated ||
+	       trial->version >= PROOF_VERSION(6, 4);
+}
+
 const char *proof_info(const struct proof_trial *trial, const char *key, const char *previous)
 {
-	if (trial->version && !elf_module_info_is_seen(trial->module, trial->version))
-		return NULL;
-	return elf_module_info_next(trial->module, key, previous);
+	return info_is_seen(trial) ? elf_module_info_next(trial->module, key, previous) : NULL;
 }
 
 /* ---- the file itself: what elf.h finds, and the machine */
@@ -268,7 +273,7 @@ static int add_defect(
 static int judge_stage(struct proof_trial *trial, enum elf_stage stage)
 {
 	struct error error = { 0 };
-	int r = elf_module_check_stage(trial->module, trial->version, stage, NULL, &error);
+	int r = elf_defects_find(&trial->module->defects, trial->version, stage, NULL, &error);
 
 	return r < 0 ? add_defect(trial, r, "", &error) : 0;
 }
@@ -289,8 +294,8 @@ int proof_judge_places(struct proof_trial *trial, uint32_t before, uint32_t *nex
 {
 	while (*next < before) {
 		struct error error = { 0 };
-		int r = elf_module_check_stage(
-			trial->module, trial->version, ELF_STAGE_SYMBOLS, next, &error);
+		int r = elf_defects_find(
+			&trial->module->defects, trial->version, ELF_STAGE_SYMBOLS, next, &error);
 
 		if (r == 0)
 			*next = UINT32_MAX;
@@ -338,7 +343,7 @@ static int judge_file(struct proof_trial *trial)
 			       ? -ENOMEM
 			       : 1;
 	/* Of its own architecture that kernel may well take it. */
-	if (!elf_module_is_read(trial->module))
+	if (!trial->module->readable)
 		return proof_add(trial, PROOF_DOUBT, "machine", ENOEXEC,
 			       "try it on a node of that kernel: 64-bit little-endian ones are "
 			       "read",
@@ -346,7 +351,7 @@ static int judge_file(struct proof_trial *trial)
 			       machine_text(machine, our_machine)) < 0
 			       ? -ENOMEM
 			       : 1;
-	r = elf_module_check_stage(trial->module, trial->version, ELF_STAGE_FILE, NULL, &error);
+	r = elf_defects_find(&trial->module->defects, trial->version, ELF_STAGE_FILE, NULL, &error);
 	if (r < 0)
 		return add_defect(trial, r, "", &error) < 0 ? -ENOMEM : 1;
 	if (!theirs || !ours || ours == theirs)
@@ -691,10 +696,9 @@ static int look_at_file(struct proof_trial *trial, char name[ELF_STRUCT_NAME_SIZ
 		if (r == 0 && *name)
 			trial->struct_name = name;
 	}
-	trial->proprietary =
-		trial->proprietary || is_license_offender(trial->struct_name) ||
-		/* A licence that the kernel does not see is "unspecified" to it. */
-		(trial->version && !elf_module_info_is_seen(trial->module, trial->version));
+	/* A licence that the kernel does not see is "unspecified" to it. */
+	if (!info_is_seen(trial) || is_license_offender(trial->struct_name))
+		trial->proprietary = true;
 	if (r == 0 || r == -ENOMEM)
 		return r;
 	return proof_add(
@@ -767,8 +771,7 @@ int proof_module_among(const struct elf_module *module, const struct proof_kerne
 		.modversions = proof_kernel_has_modversions(kernel),
 		.exports_known = proof_exports_known(kernel),
 		.proprietary = proof_is_proprietary(module),
-		.finds_known =
-			set && kernel->symvers && elf_module_known(module) == kernel->symvers,
+		.finds_known = set && kernel->symvers && module->known == kernel->symvers,
 	};
 	char name[ELF_STRUCT_NAME_SIZE];
 	int r;

@@ -283,7 +283,7 @@ int proof_judge_layout(struct proof_trial *trial)
 	return judge_version(trial, &layout,
 		trial->reads_basic
 			? elf_versions_find(&trial->basic, ELF_LAYOUT_SYMBOL, PROOF_LAYOUT_HASH)
-			: elf_module_layout(trial->module),
+			: trial->module->layout,
 		ENOEXEC);
 }
 
@@ -504,7 +504,7 @@ static int refuse_duplicate(struct proof_trial *trial, const struct symvers_entr
 int proof_judge_duplicates(struct proof_trial *trial)
 {
 	const struct symvers *symvers = trial->kernel->symvers;
-	bool known = elf_module_known(trial->module) == symvers;
+	bool known = trial->module->known == symvers;
 	size_t count;
 	const struct elf_module_export *exports = elf_module_exports(trial->module, &count);
 

@@ -354,7 +354,7 @@ static int look_up_kernel(struct set_work *work)
 		const struct symvers_entry *entry = found->known;
 		struct set_known *known;
 
-		if (elf_module_known(set_module(work, export->member)) != symvers)
+		if (set_module(work, export->member)->known != symvers)
 			entry = symvers_find_hashed(symvers, found->symbol, found->hash);
 		if (!entry)
 			continue;
