@@ -526,16 +526,11 @@ int cms_read_alike(struct cms_memo *memo, const void *data, size_t size, size_t 
 
 /* struct module_signature byte by byte: no padding or byte order of ours comes in. */
 enum info_field {
-	INFO_HASH = 1,
 	INFO_TYPE = 2,
-	INFO_SIGNER_SIZE = 3,
-	INFO_KEY_ID_SIZE = 4,
 	INFO_SIGNATURE_SIZE = 8, /* big endian */
 };
 
-/* enum hash_algo of Linux include/uapi/linux/hash_info.h, as far as the old types used it. */
-static const char *const old_hashes[] = { "md4", "md5", "sha1", "rmd160", "sha256", "sha384",
-	"sha512", "sha224" };
+#define TYPE_CMS 2 /* PKEY_ID_PKCS7; those before it went in Linux 4.3 */
 
 int module_trailer_parse(const void *end, size_t end_size, uint64_t file_size,
 	struct module_trailer *ret, struct error *error)
@@ -543,7 +538,6 @@ int module_trailer_parse(const void *end, size_t end_size, uint64_t file_size,
 	const unsigned char *after = (const unsigned char *) end + end_size;
 	const unsigned char *info = after - MODULE_TRAILER_SIZE;
 	size_t offset; /* of info in the file */
-	size_t names_size;
 
 	*ret = (struct module_trailer){ .content_size = (size_t) file_size };
 	if (end_size < MODULE_TRAILER_MARKER_SIZE || file_size <= MODULE_TRAILER_MARKER_SIZE ||
@@ -566,35 +560,17 @@ int module_trailer_parse(const void *end, size_t end_size, uint64_t file_size,
 			offset + INFO_SIGNATURE_SIZE, ret->signature_size, offset);
 	ret->signature_offset = offset - ret->signature_size;
 	ret->content_size = ret->signature_offset;
-	ret->type = info[INFO_TYPE];
-	if (info[INFO_TYPE] > MODULE_TRAILER_CMS)
+	if (info[INFO_TYPE] != TYPE_CMS)
 		return error_set(error, -ENOPKG,
-			"signed in a way that no kernel knows: type %u at offset %zu",
+			"signed in a way that no kernel since 4.3 checks: type %u at offset %zu",
 			info[INFO_TYPE], offset + INFO_TYPE);
-	/* The kernel refuses a CMS trailer whose other fields are not zero. */
-	for (size_t i = 0; ret->type == MODULE_TRAILER_CMS && i < INFO_SIGNATURE_SIZE; i++)
+	/* The kernel refuses a trailer whose other fields are not zero. */
+	for (size_t i = 0; i < INFO_SIGNATURE_SIZE; i++)
 		if (i != INFO_TYPE && info[i])
 			return error_set(error, -EBADMSG,
 				"damaged signature: the byte at offset %zu is 0x%02x where a "
 				"PKCS#7 signature has 0",
 				offset + i, info[i]);
-	if (ret->type == MODULE_TRAILER_CMS)
-		return 0;
-	/* The signer's name and the key's id lie in front of the signature. */
-	names_size = (size_t) info[INFO_SIGNER_SIZE] + info[INFO_KEY_ID_SIZE];
-	if (names_size >= ret->signature_offset)
-		return error_set(error, -EBADMSG,
-			"damaged signature: the %zu bytes of signer and key id in front of offset "
-			"%zu would start before the file",
-			names_size, ret->signature_offset);
-	if (info[INFO_HASH] >= ARRAY_SIZE(old_hashes))
-		return error_set(error, -EBADMSG,
-			"damaged signature: hash number %u at offset %zu is not known",
-			info[INFO_HASH], offset + INFO_HASH);
-	ret->hash = old_hashes[info[INFO_HASH]];
-	ret->content_size = ret->signature_offset - names_size;
-	ret->signer_size = info[INFO_SIGNER_SIZE];
-	ret->key_id_size = info[INFO_KEY_ID_SIZE];
 	return 0;
 }
 
@@ -602,39 +578,17 @@ int module_trailer_read(
 	const void *data, size_t size, struct module_trailer *ret, struct error *error)
 {
 	size_t end_size = size < MODULE_TRAILER_SIZE ? size : MODULE_TRAILER_SIZE;
-	const unsigned char *end = (const unsigned char *) data + (size - end_size);
-	struct module_trailer trailer;
-	int r = module_trailer_parse(end, end_size, size, &trailer, error);
 
-	if (r < 0)
-		return r;
-	if (trailer.signer_size || trailer.key_id_size) {
-		trailer.signer = (const char *) data + trailer.content_size;
-		trailer.key_id =
-			(const unsigned char *) data + trailer.content_size + trailer.signer_size;
-	}
-	*ret = trailer;
-	return 0;
+	return module_trailer_parse(
+		(const char *) data + (size - end_size), end_size, size, ret, error);
 }
 
 void module_trailer_write(size_t signature_size, unsigned char trailer[MODULE_TRAILER_SIZE])
 {
 	memset(trailer, 0, MODULE_TRAILER_INFO_SIZE);
-	trailer[INFO_TYPE] = MODULE_TRAILER_CMS;
+	trailer[INFO_TYPE] = TYPE_CMS;
 	for (size_t i = 0; i < 4; i++)
 		trailer[INFO_SIGNATURE_SIZE + i] = (unsigned char) (signature_size >> (24 - 8 * i));
 	memcpy(trailer + MODULE_TRAILER_INFO_SIZE, MODULE_TRAILER_MARKER,
 		MODULE_TRAILER_MARKER_SIZE);
-}
-
-const char *module_trailer_type_text(enum module_trailer_type type)
-{
-	switch (type) {
-	case MODULE_TRAILER_CMS:
-		return "PKCS#7";
-	case MODULE_TRAILER_X509:
-		return "X.509";
-	default:
-		return "PGP";
-	}
 }

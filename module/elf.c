@@ -48,7 +48,7 @@ static int read_signature(struct elf_module *module, struct elf_file *file, stru
 	char *copy;
 	int r;
 
-	if (trailer->type != MODULE_TRAILER_CMS || trailer->signature_size > SIGNATURE_SIZE_LIMIT)
+	if (trailer->signature_size > SIGNATURE_SIZE_LIMIT)
 		return 0;
 	r = elf_file_map(file, trailer->signature_offset, trailer->signature_size, &bytes, error);
 	if (r < 0)
@@ -456,7 +456,7 @@ int elf_module_trailer(const struct elf_module *module, struct cms_facts *ret_cm
 	*ret_present = trailer->present || module->trailer_code < 0;
 	if (module->trailer_code < 0)
 		return error_set(error, module->trailer_code, "%s", module->trailer_error);
-	if (!trailer->present || trailer->type != MODULE_TRAILER_CMS)
+	if (!trailer->present)
 		return 0;
 	if (module->cms) {
 		*ret_cms = *module->cms;

@@ -179,9 +179,9 @@ int elf_module_bytes(const struct elf_module *module, char **ret_data, size_t *r
 	struct error *error) _must_check_;
 
 /*
- * The signature at the end of the file: whether there is one, and what it says of its signer
- * (signers is 0 where there is none or it is not of the CMS form). -EBADMSG and -ENOPKG as
- * module_trailer_read() and cms_read() have them.
+ * The signature at the end of the file: whether there is one, and what it states of its signer
+ * (signers is 0 where there is none). -EBADMSG and -ENOPKG as module_trailer_read() and cms_read()
+ * have them.
  */
 int elf_module_trailer(const struct elf_module *module, struct cms_facts *ret_cms,
 	bool *ret_present, struct error *error) _must_check_;

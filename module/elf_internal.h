@@ -334,8 +334,8 @@ struct elf_module {
 	unsigned char build_id[BUILD_ID_SIZE_LIMIT];
 	size_t build_id_size;
 	struct elf_defects defects;
-	struct module_trailer trailer; /* of a signature; without what it borrows */
-	int trailer_code;              /* what is wrong with it, as elf_module_trailer() says it */
+	struct module_trailer trailer;
+	int trailer_code; /* what is wrong with it, as elf_module_trailer() says it */
 	const char *trailer_error;
 	const char *signature;       /* its CMS bytes; NULL when there are none or too many */
 	const struct cms_facts *cms; /* what these say, in place of them; or NULL */

@@ -153,7 +153,7 @@ static int read_trailer(const struct proof_trial *trial, struct opinion *opinion
 			trial->module, &opinion->cms, &opinion->present, &opinion->why);
 	r = module_trailer_read(trial->data, trial->data_size, &trailer, &opinion->why);
 	opinion->present = r == 0 && trailer.present;
-	if (r < 0 || !trailer.present || trailer.type != MODULE_TRAILER_CMS)
+	if (r < 0 || !trailer.present)
 		return r;
 	return cms_read((const char *) trial->data + trailer.signature_offset,
 		trailer.signature_size, trailer.signature_offset, &opinion->cms, &opinion->why);
@@ -174,9 +174,6 @@ static int form_opinion(const struct proof_trial *trial, struct opinion *opinion
 		return opinion->code;
 	if (opinion->code == 0 && !opinion->present)
 		opinion->code = error_set(&opinion->why, -ENODATA, "unsigned");
-	else if (opinion->code == 0 && !opinion->cms.signers)
-		opinion->code = error_set(
-			&opinion->why, -ENOPKG, "signed in a way that no kernel since 4.3 checks");
 	if (opinion->code == 0)
 		opinion->code = check_form(opinion, trial->version);
 	if (opinion->code < 0)

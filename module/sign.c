@@ -495,10 +495,6 @@ int module_signature_verify(const void *module, size_t size, struct module_cert 
 		return r;
 	if (!trailer.present)
 		return error_set(error, -ENODATA, "unsigned");
-	if (trailer.type != MODULE_TRAILER_CMS)
-		return error_set(error, -ENOPKG,
-			"signed with %s: no kernel since 4.3 checks anything but PKCS#7",
-			module_trailer_type_text(trailer.type));
 	if (size > INT_MAX)
 		return error_set(error, -EFBIG, "larger than a module may be: %zu bytes", size);
 	r = verify_cms(module, &trailer, certs, count, &facts, error);

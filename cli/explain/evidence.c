@@ -137,7 +137,7 @@ static void describe_signature(struct explain_files *files, const char *data, si
 	struct error why = { 0 };
 	int r = module_trailer_read(data, size, &trailer, &why);
 
-	if (r == 0 && trailer.present && trailer.type == MODULE_TRAILER_CMS)
+	if (r == 0 && trailer.present)
 		r = cms_read(data + trailer.signature_offset, trailer.signature_size,
 			trailer.signature_offset, &facts, &why);
 	if (r < 0) {
@@ -148,8 +148,7 @@ static void describe_signature(struct explain_files *files, const char *data, si
 		files->signature = xasprintf("%s is not signed", path);
 	} else {
 		files->signed_state = EXPLAIN_SIGNED;
-		files->signature = xasprintf("%s is signed with %s by %s%s%s, %s with %s", path,
-			module_trailer_type_text(trailer.type),
+		files->signature = xasprintf("%s is signed with PKCS#7 by %s%s%s, %s with %s", path,
 			*facts.issuer ? facts.issuer : "an unnamed key",
 			*facts.serial ? ", serial " : ", key id ",
 			*facts.serial ? facts.serial : facts.key_id, facts.algorithm, facts.hash);
