@@ -39,7 +39,7 @@ objects = $(patsubst %.c,$(O)/%.o,$(1))
 # modules, never by the one that stays (see entrypoint/role/modset.c).
 init_common := $(filter-out common/sha256.c common/process.c common/xalloc.c,$(common_sources))
 # Signing is the build side's, and the only part of module/ that needs libcrypto.
-init_module := $(filter-out module/sign%.c,$(module_sources))
+init_module := $(filter-out module/sign.c,$(module_sources))
 init_objects := $(call objects,$(entrypoint_sources) $(init_module) $(init_common))
 # What unpacks is opened at run time too (module/decompress.c).
 init_libs := -lmnl -ldl

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/hash.h"
+#include "module/sysmodule.h"
 
 /* Signatures have some 700 bytes; no kernel reads more, and cms_read() refuses it by its size. */
 #define SIGNATURE_SIZE_LIMIT ((size_t) 64 * 1024)
@@ -180,33 +181,6 @@ static int read_content(
 	return 0;
 }
 
-/* The bytes of a GNU build id, and how many there are; 0: none. Linux include/uapi/linux/elf.h:
- * name and content are padded to four bytes each. */
-static size_t build_id_of(const struct elf_span *note, unsigned char id[BUILD_ID_SIZE_LIMIT])
-{
-	size_t offset = 0;
-	Elf64_Nhdr header;
-
-	while (note->size - offset >= sizeof(header)) {
-		size_t left, name_size;
-
-		memcpy(&header, note->data + offset, sizeof(header));
-		offset += sizeof(header);
-		left = note->size - offset;
-		name_size = ((size_t) header.n_namesz + 3) & ~(size_t) 3;
-		if (name_size > left || header.n_descsz > left - name_size)
-			return 0;
-		if (header.n_type == NT_GNU_BUILD_ID && header.n_descsz <= BUILD_ID_SIZE_LIMIT) {
-			memcpy(id, note->data + offset + name_size, header.n_descsz);
-			return header.n_descsz;
-		}
-		offset += name_size + (((size_t) header.n_descsz + 3) & ~(size_t) 3);
-		if (offset > note->size)
-			return 0;
-	}
-	return 0;
-}
-
 static int read_module(struct elf_module *module, struct elf_file *file, struct error *error)
 {
 	_cleanup_(elf_parts_done) struct elf_parts parts = { .file = file, .size = file->size };
@@ -224,7 +198,7 @@ static int read_module(struct elf_module *module, struct elf_file *file, struct 
 	r = elf_section_map(&parts, parts.found[ELF_BUILD_ID].any, &note, error);
 	if (r < 0)
 		return r;
-	module->build_id_size = build_id_of(&note, module->build_id);
+	module->build_id_size = build_id_of_notes(note.data, note.size, module->build_id);
 	r = read_info(module, &parts, error);
 	return r < 0 || module->brief ? r : read_content(module, &parts, error);
 }

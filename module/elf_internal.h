@@ -19,8 +19,6 @@
 /* struct module of 64-bit machines begins with an enum and a list_head. */
 #define STRUCT_NAME_OFFSET 24
 
-#define BUILD_ID_SIZE_LIMIT ((BUILD_ID_HEX_SIZE - 1) / 2)
-
 /* For "%llu". */
 static inline unsigned long long ull(uint64_t number)
 {
@@ -331,7 +329,7 @@ struct elf_module {
 	size_t undefined_count;
 	struct elf_module_export *exports;
 	size_t export_count;
-	unsigned char build_id[BUILD_ID_SIZE_LIMIT];
+	unsigned char build_id[(BUILD_ID_HEX_SIZE - 1) / 2];
 	size_t build_id_size;
 	struct elf_defects defects;
 	struct module_trailer trailer;
