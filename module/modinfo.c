@@ -19,7 +19,7 @@ static uint32_t mark_of(const char *key, size_t length)
 
 static bool is_alias(const char *text)
 {
-	return strncmp(text, ALIAS, strlen(ALIAS)) == 0;
+	return *text == *ALIAS && strncmp(text, ALIAS, strlen(ALIAS)) == 0;
 }
 
 /* Which of modinfo.first[] is of a mark. */

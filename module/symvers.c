@@ -78,13 +78,17 @@ static bool known_export(const char *text)
 /* "0x" and up to eight digits. */
 static bool parse_crc(const char *text, uint32_t *ret_crc)
 {
+	uint32_t crc = 0;
 	size_t length = 2;
 
 	if (text[0] != '0' || text[1] != 'x')
 		return false;
-	while (isxdigit((unsigned char) text[length]))
-		length++;
-	*ret_crc = (uint32_t) strtoul(text + 2, NULL, 16);
+	for (; isxdigit((unsigned char) text[length]); length++) {
+		char c = text[length];
+
+		crc = crc << 4 | (uint32_t) (c <= '9' ? c - '0' : (c | ' ') - 'a' + 10);
+	}
+	*ret_crc = crc;
 	return length > 2 && length <= strlen("0x12345678") && !text[length];
 }
 
