@@ -25,6 +25,8 @@ struct module_trailer {
 	size_t signature_size;
 };
 
+#define MODULE_TRAILER_SIZE (MODULE_TRAILER_INFO_SIZE + MODULE_TRAILER_MARKER_SIZE)
+
 /*
  * Finds the signature of the module in @data. A module without one is no error. -EBADMSG with the
  * offset for a trailer that the kernel finds malformed; -ENOPKG for any type but PKCS#7, of which
@@ -38,7 +40,6 @@ int module_trailer_read(const void *data, size_t size, struct module_trailer *re
  * them unless the file has fewer. @ret is filled in on failure too, as far as the kernel gets:
  * content_size is then what lies in front of the marker.
  */
-#define MODULE_TRAILER_SIZE (MODULE_TRAILER_INFO_SIZE + MODULE_TRAILER_MARKER_SIZE)
 int module_trailer_parse(const void *end, size_t end_size, uint64_t file_size,
 	struct module_trailer *ret, struct error *error) _must_check_;
 

@@ -192,7 +192,11 @@ struct set_work {
 	struct strv softdeps;        /* names in softdep that are no module's; may come twice */
 	struct set_table by_softdep; /* to a place in these */
 	bool *has_alias;             /* which of these are a member's alias */
-	uint32_t *order;             /* members that can be loaded, in their order */
+	struct set_users {
+		uint32_t *first; /* the users of member i are up to first[i + 1] */
+		struct set_edge *items;
+	} users;
+	uint32_t *order; /* members that can be loaded, in their order */
 	size_t order_count;
 };
 

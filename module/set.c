@@ -271,6 +271,8 @@ static void work_done(struct set_work *work)
 	free(work->exports);
 	free(work->known);
 	free(work->duplicates);
+	free(work->users.first);
+	free(work->users.items);
 	free(work->order);
 	free(work->has_alias);
 	strv_free(&work->softdeps);
