@@ -52,7 +52,7 @@ CASE
     [[ $output == *'slipway_peermem_loaded 1'* ]]
 }
 
-@test "a driver that the host loaded, and what stands in the way of IMEX: told without a role of ours" {
+@test "a driver that the host loaded, and what stands in the way of IMEX: reported without a role of ours" {
     run_case <<'CASE'
 . /test/drivers.sh
 simulate

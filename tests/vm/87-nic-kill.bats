@@ -105,7 +105,7 @@ ls -l /var/opt/mofed-container/inventory/.slipway/network.journal
 echo "options netdevsim devices=many" >/etc/modprobe.d/zz-bad.conf
 start nic:nic-1
 [ "$(wait_exit nic 120)" != 0 ] || fail "a value that the kernel refuses was taken"
-container_log_has nic "^.*kept for the next start" || fail "nobody says that the state is kept"
+container_log_has nic "^.*kept for the next start" || fail "it is not reported that the state is kept"
 [ -e /var/opt/mofed-container/inventory/.slipway/network.journal ] || fail "the journal is gone"
 rm /etc/modprobe.d/zz-bad.conf
 CASE

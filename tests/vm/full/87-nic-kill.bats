@@ -1,14 +1,14 @@
 #!/usr/bin/env bats
 # shellcheck disable=SC2030,SC2031,SC2154
 # SPDX-License-Identifier: Apache-2.0
-# make check-full: SIGKILL at a hundred random places of the NIC role's start and stop, one life after the other on a node whose
+# make check-full: SIGKILL at a hundred random places of the NIC role's start and stop, one run after the other on a node whose
 # network is worth keeping; the start after each converges. KILL_SEED=N repeats a run.
 
 bats_require_minimum_version 1.5.0
 load ../simnet
 load ../kill
 
-# More places than a start and a stop have: now and then a life goes through whole.
+# More places than a start and a stop have: now and then a run goes through whole.
 places=72
 
 setup_file() {
@@ -17,7 +17,7 @@ setup_file() {
     make_kill_points
 }
 
-# rounds PART COUNT: so many lives on one node; after every third the node gets its own driver back.
+# rounds PART COUNT: so many runs on one node; after every third the node gets its own driver back.
 rounds() {
     local part=$1 count=$2 numbers
     echo "KILL_SEED=$KILL_SEED" >&3
