@@ -85,6 +85,7 @@ CASE
 simulate
 host_load rdma_rxe
 host_load dummy
+host_load crc32_generic
 ip link add rdma0 type dummy
 ip link set rdma0 up
 ip address add 192.0.2.1/24 dev rdma0
