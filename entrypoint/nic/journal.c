@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "entrypoint/nic/journal_internal.h"
-
+/*
+ * The NIC role's journal: how far a swap of modules came, in one file of the boot (/run) that
+ * outlives the process. Each phase is written, by an atomic replace of the file, before the action
+ * that it announces; what a killed container left is recovered by the phase and by what is loaded
+ * (recover.c), and by nothing else. The file is removed when it is empty.
+ */
 #include <fcntl.h>
 #include <string.h>
 
@@ -38,26 +42,11 @@ static const char *const lists[JOURNAL_LISTS] = {
 	[JOURNAL_OUTCOME] = "outcome",
 };
 
-/* The kinds of the records that a journal's plans are made of. */
-static const struct set {
-	size_t offset;
-	const char *go;
-	const char *load;
-} sets[] = {
-	{ offsetof(struct journal, pending), "go", "load" },
-	{ offsetof(struct journal, own), "own", "inserted" },
-	{ offsetof(struct journal, plan), "plan-go", "plan-load" },
-};
+/* The kinds of the records that a journal's plans are made of: pending, own, plan. */
+#define PLANS 3
 
-static struct swap_plan *plan_of(struct journal *journal, const struct set *set)
-{
-	return (struct swap_plan *) (void *) ((char *) journal + set->offset);
-}
-
-static const struct swap_plan *plan_of_const(const struct journal *journal, const struct set *set)
-{
-	return (const struct swap_plan *) (const void *) ((const char *) journal + set->offset);
-}
+static const char *const go_kinds[PLANS] = { "go", "own", "plan-go" };
+static const char *const load_kinds[PLANS] = { "load", "inserted", "plan-load" };
 
 const char *swap_part_name(enum swap_part part)
 {
@@ -119,8 +108,9 @@ bool swap_plan_has_driver(const struct swap_plan *plan)
 
 void journal_free(struct journal *journal)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(sets); i++)
-		swap_plan_free(plan_of(journal, &sets[i]));
+	swap_plan_free(&journal->pending);
+	swap_plan_free(&journal->own);
+	swap_plan_free(&journal->plan);
 	for (size_t i = 0; i < JOURNAL_LISTS; i++)
 		strv_free(&journal->lists[i]);
 	free(journal->network);
@@ -160,38 +150,32 @@ static int print_module(struct statefile *file, const char *kind, const struct s
 	return 0;
 }
 
-static int print_plan(struct statefile *file, const struct set *set, const struct swap_plan *plan)
-{
-	if (plan->same && print_text(file, "plan", "same", "1") < 0)
-		return -ENOMEM;
-	for (size_t i = 0; i < plan->load.count; i++)
-		if (print_text(file, set->load, "name", plan->load.items[i]) < 0)
-			return -ENOMEM;
-	for (size_t i = 0; i < plan->go_count; i++)
-		if (print_module(file, set->go, &plan->go[i]) < 0)
-			return -ENOMEM;
-	return 0;
-}
-
-static int print_network(struct statefile *file, const struct journal *journal)
-{
-	struct record *record = statefile_add(file, "network");
-
-	if (!record || (journal->network && record_set(record, "path", journal->network) < 0) ||
-		(journal->network_done && record_set(record, "done", journal->network_done) < 0))
-		return -ENOMEM;
-	return 0;
-}
-
 static int print_journal(struct statefile *file, const struct journal *journal)
 {
+	const struct swap_plan *const plans[PLANS] = { &journal->pending, &journal->own,
+		&journal->plan };
+
 	if (print_text(file, "phase", "name", phase_name(journal->phase)) < 0)
 		return -ENOMEM;
-	if ((journal->network || journal->network_done) && print_network(file, journal) < 0)
-		return -ENOMEM;
-	for (size_t i = 0; i < ARRAY_SIZE(sets); i++)
-		if (print_plan(file, &sets[i], plan_of_const(journal, &sets[i])) < 0)
+	if (journal->network || journal->network_done) {
+		struct record *record = statefile_add(file, "network");
+
+		if (!record ||
+			(journal->network && record_set(record, "path", journal->network) < 0) ||
+			(journal->network_done &&
+				record_set(record, "done", journal->network_done) < 0))
 			return -ENOMEM;
+	}
+	for (size_t i = 0; i < PLANS; i++) {
+		if (plans[i]->same && print_text(file, "plan", "same", "1") < 0)
+			return -ENOMEM;
+		for (size_t j = 0; j < plans[i]->load.count; j++)
+			if (print_text(file, load_kinds[i], "name", plans[i]->load.items[j]) < 0)
+				return -ENOMEM;
+		for (size_t j = 0; j < plans[i]->go_count; j++)
+			if (print_module(file, go_kinds[i], &plans[i]->go[j]) < 0)
+				return -ENOMEM;
+	}
 	for (size_t i = 0; i < JOURNAL_LISTS; i++)
 		for (size_t j = 0; j < journal->lists[i].count; j++)
 			if (print_text(file, lists[i], "text", journal->lists[i].items[j]) < 0)
@@ -205,34 +189,30 @@ int journal_write(int root_fd, const struct journal *journal, struct error *erro
 
 	if (print_journal(&file, journal) < 0)
 		return error_set_errno(error, -ENOMEM, "/%s", JOURNAL_PATH);
-	if (file.count == 1 && journal->phase == PHASE_NONE)
-		return unlinkat(root_fd, JOURNAL_PATH, 0) < 0 && errno != ENOENT
-			       ? error_set_errno(error, -errno, "/%s", JOURNAL_PATH)
-			       : 0;
-	return statefile_write(root_fd, JOURNAL_PATH, &file, error);
-}
-
-/* An unknown one is of a later Slipway: it goes and comes back as any other. */
-static enum swap_part part_of(const char *name)
-{
-	for (size_t i = 0; name && i < ARRAY_SIZE(parts); i++)
-		if (strcmp(parts[i], name) == 0)
-			return (enum swap_part) i;
-	return SWAP_OTHER;
+	if (file.count > 1 || journal->phase != PHASE_NONE)
+		return statefile_write(root_fd, JOURNAL_PATH, &file, error);
+	return unlinkat(root_fd, JOURNAL_PATH, 0) < 0 && errno != ENOENT
+		       ? error_set_errno(error, -errno, "/%s", JOURNAL_PATH)
+		       : 0;
 }
 
 static int take_module(const struct record *record, struct swap_plan *plan)
 {
 	const char *name = record_get(record, "name");
+	const char *part = record_get(record, "part");
 	const char *build_id = record_get(record, "build-id");
 	const char *options = record_get(record, "options");
-	struct swap_module module = { .part = part_of(record_get(record, "part")) };
+	/* An unknown part is of a later Slipway: it goes and comes back as any other. */
+	struct swap_module module = { .part = SWAP_OTHER };
 	_cleanup_free_ char *copy = strdup(options ? options : "");
 
 	if (!copy)
 		return -ENOMEM;
 	if (!name || !*name || strchr(name, '/') || strlen(name) >= sizeof(module.name))
 		return -EBADMSG;
+	for (size_t i = 0; part && i < ARRAY_SIZE(parts); i++)
+		if (strcmp(parts[i], part) == 0)
+			module.part = (enum swap_part) i;
 	(void) snprintf(module.name, sizeof(module.name), "%s", name);
 	(void) snprintf(
 		module.build_id, sizeof(module.build_id), "%.64s", build_id ? build_id : "");
@@ -240,22 +220,20 @@ static int take_module(const struct record *record, struct swap_plan *plan)
 	return swap_plan_add(plan, &module);
 }
 
-/* Returns 1 when the record is not one of the plan's. */
-static int take_of_plan(const struct record *record, const struct set *set, struct swap_plan *plan)
+/* Returns 1 when the record is not one of that plan's. */
+static int take_of_plan(const struct record *record, size_t index, struct swap_plan *plan)
 {
 	const char *name = record_get(record, "name");
 
-	if (strcmp(record->kind, set->go) == 0)
+	if (strcmp(record->kind, go_kinds[index]) == 0)
 		return take_module(record, plan);
-	if (strcmp(record->kind, set->load) != 0)
+	if (strcmp(record->kind, load_kinds[index]) != 0)
 		return 1;
 	return name ? strv_push(&plan->load, name) : -EBADMSG;
 }
 
-static int take_copy(const struct record *record, const char *field, char **ret)
+static int take_copy(const char *value, char **ret)
 {
-	const char *value = record_get(record, field);
-
 	if (!value)
 		return 0;
 	free(*ret);
@@ -263,23 +241,18 @@ static int take_copy(const struct record *record, const char *field, char **ret)
 	return *ret ? 0 : -ENOMEM;
 }
 
-/* One of a later Slipway: as from the first of ours, from which recovery does all. */
-static enum phase phase_of(const struct record *record)
-{
-	const char *name = record_get(record, "name");
-
-	for (size_t i = 0; name && i < PHASES; i++)
-		if (strcmp(phases[i], name) == 0)
-			return (enum phase) i;
-	return PHASE_UNLOADING;
-}
-
 static int take_record(const struct record *record, struct journal *journal)
 {
+	struct swap_plan *const plans[PLANS] = { &journal->pending, &journal->own, &journal->plan };
+	const char *name = record_get(record, "name");
 	const char *text = record_get(record, "text");
 
 	if (strcmp(record->kind, "phase") == 0) {
-		journal->phase = phase_of(record);
+		/* One of a later Slipway: as from the first, from which recovery does all. */
+		journal->phase = PHASE_UNLOADING;
+		for (size_t i = 0; name && i < PHASES; i++)
+			if (strcmp(phases[i], name) == 0)
+				journal->phase = (enum phase) i;
 		return 0;
 	}
 	if (strcmp(record->kind, "plan") == 0) {
@@ -287,12 +260,12 @@ static int take_record(const struct record *record, struct journal *journal)
 		return 0;
 	}
 	if (strcmp(record->kind, "network") == 0) {
-		int r = take_copy(record, "path", &journal->network);
+		int r = take_copy(record_get(record, "path"), &journal->network);
 
-		return r < 0 ? r : take_copy(record, "done", &journal->network_done);
+		return r < 0 ? r : take_copy(record_get(record, "done"), &journal->network_done);
 	}
-	for (size_t i = 0; i < ARRAY_SIZE(sets); i++) {
-		int r = take_of_plan(record, &sets[i], plan_of(journal, &sets[i]));
+	for (size_t i = 0; i < PLANS; i++) {
+		int r = take_of_plan(record, i, plans[i]);
 
 		if (r <= 0)
 			return r;
@@ -347,7 +320,7 @@ bool journal_is_pending(int root_fd)
 	return is_pending(journal_phase(root_fd));
 }
 
-static int write_phase(int root_fd, struct journal *journal, enum phase phase, struct error *error)
+int journal_write_phase(int root_fd, struct journal *journal, enum phase phase, struct error *error)
 {
 	int r;
 
@@ -364,21 +337,7 @@ int journal_enter(int root_fd, enum phase phase, struct error *error)
 
 	if (r < 0 || journal.phase == phase)
 		return r;
-	return write_phase(root_fd, &journal, phase, error);
-}
-
-static int insert(struct swap_plan *plan, size_t index, const struct swap_module *module)
-{
-	int r = swap_plan_add(plan, module);
-	struct swap_module last;
-
-	if (r < 0)
-		return r;
-	last = plan->go[plan->go_count - 1];
-	memmove(&plan->go[index + 1], &plan->go[index],
-		(plan->go_count - 1 - index) * sizeof(*plan->go));
-	plan->go[index] = last;
-	return 0;
+	return journal_write_phase(root_fd, &journal, phase, error);
 }
 
 /*
@@ -390,26 +349,22 @@ int journal_merge_pending(
 {
 	size_t added = 0;
 
-	for (size_t i = 0; i < plan->go_count; i++)
-		if (!swap_plan_find(pending, plan->go[i].name) &&
-			!strv_contains(&pending->load, plan->go[i].name) &&
-			insert(pending, added++, &plan->go[i]) < 0)
+	for (size_t i = 0; i < plan->go_count; i++) {
+		struct swap_module last;
+
+		if (swap_plan_find(pending, plan->go[i].name) ||
+			strv_contains(&pending->load, plan->go[i].name))
+			continue;
+		if (swap_plan_add(pending, &plan->go[i]) < 0)
 			return -ENOMEM;
-	for (size_t i = 0; i < coming->count; i++)
+		last = pending->go[pending->go_count - 1];
+		memmove(&pending->go[added + 1], &pending->go[added],
+			(pending->go_count - 1 - added) * sizeof(last));
+		pending->go[added++] = last;
+	}
+	for (size_t i = 0; coming && i < coming->count; i++)
 		if (strv_push_unique(&pending->load, coming->items[i]) < 0)
 			return -ENOMEM;
-	return 0;
-}
-
-static int replace(struct swap_module *there, const struct swap_module *module)
-{
-	char *options = strdup(module->options ? module->options : "");
-
-	if (!options)
-		return -ENOMEM;
-	free(there->options);
-	*there = *module;
-	there->options = options;
 	return 0;
 }
 
@@ -422,25 +377,19 @@ int journal_merge_own(struct swap_plan *own, const struct swap_plan *plan, bool 
 {
 	for (size_t i = 0; i < plan->go_count; i++) {
 		const struct swap_module *module = &plan->go[i];
-		struct swap_module *there = swap_plan_find(own, module->name);
+		struct swap_module *there;
 
 		if (module->part == SWAP_PEERMEM ||
 			(known && !module_is_on_host(lookup, module->name, module->build_id)))
 			continue;
-		if ((there ? replace(there, module) : swap_plan_add(own, module)) < 0)
+		if (swap_plan_add(own, module) < 0)
 			return -ENOMEM;
+		there = swap_plan_find(own, module->name);
+		if (there != &own->go[own->go_count - 1]) {
+			free(there->options);
+			*there = own->go[--own->go_count];
+		}
 	}
-	return 0;
-}
-
-/* What this start will insert itself: all of the plan's that is not there, or goes first. */
-static int list_coming(const struct role *role, const struct swap_plan *plan, struct strv *coming)
-{
-	for (size_t i = 0; i < plan->load.count; i++)
-		if ((swap_plan_find(plan, plan->load.items[i]) ||
-			    !sysmodule_exists(role->root_fd, plan->load.items[i])) &&
-			strv_push(coming, plan->load.items[i]) < 0)
-			return -ENOMEM;
 	return 0;
 }
 
@@ -457,7 +406,11 @@ int journal_begin(const struct role *role, const struct swap_plan *plan,
 	is_continued = is_pending(journal.phase);
 	if (!is_continued)
 		swap_plan_free(&journal.pending);
-	r = list_coming(role, plan, &coming);
+	/* What this start will insert itself: all that is not there, or goes first. */
+	for (size_t i = 0; r == 0 && i < plan->load.count; i++)
+		if (swap_plan_find(plan, plan->load.items[i]) ||
+			!sysmodule_exists(role->root_fd, plan->load.items[i]))
+			r = strv_push(&coming, plan->load.items[i]);
 	/* What runs is what the killed container left: the node's own is what that one found. */
 	if (r == 0)
 		r = journal_merge_own(&journal.own, is_continued ? &journal.pending : plan,
@@ -468,45 +421,43 @@ int journal_begin(const struct role *role, const struct swap_plan *plan,
 		r = journal_merge_pending(&journal.pending, plan, &coming);
 	if (r < 0)
 		return error_set_errno(error, r, "/%s", JOURNAL_PATH);
-	return write_phase(role->root_fd, &journal, PHASE_UNLOADING, error);
+	return journal_write_phase(role->root_fd, &journal, PHASE_UNLOADING, error);
 }
 
-/* Where it cannot be written, no journal is better than one that unloads what serves. */
-static void finish(int root_fd, struct journal *journal, enum phase phase)
-{
-	bool was_pending = is_pending(journal->phase);
-	struct error ignored;
-
-	swap_plan_free(&journal->pending);
-	if (write_phase(root_fd, journal, phase, &ignored) < 0 && was_pending)
-		(void) unlinkat(root_fd, JOURNAL_PATH, 0);
-}
-
-void journal_commit(int root_fd)
+/*
+ * Where it cannot be written, no journal is better than one that unloads what serves. The same for
+ * one that cannot be read.
+ */
+static void finish(int root_fd, enum phase phase, bool own_is_back)
 {
 	_cleanup_journal_ struct journal journal = { 0 };
 	struct error ignored;
-
-	if (read_or_none(root_fd, &journal, &ignored) < 0)
-		(void) unlinkat(root_fd, JOURNAL_PATH, 0);
-	else if (is_pending(journal.phase))
-		finish(root_fd, &journal, PHASE_COMMITTED);
-}
-
-void journal_end(int root_fd, bool own_is_back)
-{
-	_cleanup_journal_ struct journal journal = { 0 };
-	struct error ignored;
+	bool was_pending;
 
 	if (read_or_none(root_fd, &journal, &ignored) < 0) {
 		(void) unlinkat(root_fd, JOURNAL_PATH, 0);
 		return;
 	}
+	was_pending = is_pending(journal.phase);
+	if (phase == PHASE_COMMITTED && !was_pending)
+		return;
+	swap_plan_free(&journal.pending);
 	if (own_is_back) {
 		swap_plan_free(&journal.plan);
 		swap_plan_free(&journal.own);
 	}
-	finish(root_fd, &journal, PHASE_NONE);
+	if (journal_write_phase(root_fd, &journal, phase, &ignored) < 0 && was_pending)
+		(void) unlinkat(root_fd, JOURNAL_PATH, 0);
+}
+
+void journal_commit(int root_fd)
+{
+	finish(root_fd, PHASE_COMMITTED, false);
+}
+
+void journal_end(int root_fd, bool own_is_back)
+{
+	finish(root_fd, PHASE_NONE, own_is_back);
 }
 
 int journal_set_list(
@@ -531,11 +482,9 @@ int journal_set_network(int root_fd, const char *path, const char *done, struct 
 
 	if (r < 0)
 		return r;
-	free(journal.network);
-	free(journal.network_done);
-	journal.network = path ? strdup(path) : NULL;
-	journal.network_done = done ? strdup(done) : NULL;
-	if ((path && !journal.network) || (done && !journal.network_done))
+	free(TAKE_PTR(journal.network));
+	free(TAKE_PTR(journal.network_done));
+	if (take_copy(path, &journal.network) < 0 || take_copy(done, &journal.network_done) < 0)
 		return error_set_errno(error, -ENOMEM, "/%s", JOURNAL_PATH);
 	return journal_write(root_fd, &journal, error);
 }
@@ -557,7 +506,7 @@ static int read_old_plan(int root_fd, const char *path, struct swap_plan *plan)
 	int r = statefile_read(root_fd, path, &file, &ignored);
 
 	for (size_t i = 0; r == 0 && i < file.count; i++) {
-		r = take_of_plan(&file.items[i], &sets[0], plan);
+		r = take_of_plan(&file.items[i], 0, plan);
 		if (r > 0)
 			r = 0; /* "swap same=": of no use here */
 	}

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The swap: old modules out, ours in, what depended on the old ones in again. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -16,22 +17,16 @@
 
 /* ---- the context */
 
-static void report_skipped(void *context, const char *text)
-{
-	nic_note(context, "%s", text);
-}
-
 int swap_open(struct swap_context *swap, struct action *action)
 {
-	struct nic *nic = nic_of(action->role);
+	struct nic *nic = action->role;
 	const char *host = nic->role.host_root;
 	const char *folder = nic->inputs.journal_folder;
 	const char *slash = strrchr(folder, '/');
+	int r;
 
 	*swap = (struct swap_context){ .action = action, .nic = nic, .role = &nic->role };
-	if (snprintf(swap->kept, PATH_MAX, "%s/loaded", folder) >= PATH_MAX ||
-		snprintf(swap->kept_of, PATH_MAX, "%s/loaded/%s", folder, nic->role.krel) >=
-			PATH_MAX)
+	if (snprintf(swap->kept, PATH_MAX, "%s/loaded/%s", folder, nic->role.krel) >= PATH_MAX)
 		return action_fail(
 			action, REASON_INTERNAL, -ENAMETOOLONG, "the inventory's path is too long");
 	(void) snprintf(
@@ -40,12 +35,12 @@ int swap_open(struct swap_context *swap, struct action *action)
 		.root_fd = nic->role.root_fd,
 		.krel = nic->role.krel,
 		.host = host + (*host == '/'),
-		.kept = swap->kept_of,
+		.kept = swap->kept,
 		.kept_in = swap->kept_in,
-		.tell = report_skipped,
-		.tell_context = action,
+		.action = action,
 	};
-	return 0;
+	r = journal_read(nic->role.root_fd, &swap->journal, &action->error);
+	return action_reason(action, REASON_INTERNAL, r);
 }
 
 void swap_close(struct swap_context *swap)
@@ -53,6 +48,7 @@ void swap_close(struct swap_context *swap)
 	loader_close(&swap->own_tree);
 	loader_close(&swap->host_tree);
 	module_lookup_free(&swap->lookup);
+	journal_free(&swap->journal);
 }
 
 static struct loader *open_tree(
@@ -139,33 +135,23 @@ static void report_left_out(
 			name, words);
 }
 
-static int choose_options(const struct role *role, const char *path, const char *options,
-	char **ret, struct strv *left_out, struct error *error)
-{
-	_cleanup_(elf_module_close) struct elf_module *file = NULL;
-	int r = elf_module_open(role->root_fd, path, &file, error);
-
-	if (r < 0)
-		return r;
-	if (parameters_for_file(file, options ? options : "", ret, left_out) < 0)
-		return error_set_errno(error, -ENOMEM, "/%s", path + (*path == '/'));
-	return 0;
-}
-
 static int insert(struct swap_context *swap, const struct swap_module *module, const char *path,
 	struct error *error)
 {
-	const struct role *role = swap->role;
+	_cleanup_(elf_module_close) struct elf_module *file = NULL;
 	struct action *action = swap->action;
 	_cleanup_strv_ struct strv left_out = { 0 };
 	_cleanup_free_ char *chosen = NULL;
 	struct insertion insertion = {
-		.root_fd = role->root_fd, .path = path, .name = module->name
+		.root_fd = swap->role->root_fd, .path = path, .name = module->name
 	};
-	int r = choose_options(role, path, module->options, &chosen, &left_out, error);
+	int r = elf_module_open(swap->role->root_fd, path, &file, error);
 
 	if (r < 0)
 		return r;
+	if (parameters_for_file(file, module->options ? module->options : "", &chosen, &left_out) <
+		0)
+		return error_set_errno(error, -ENOMEM, "/%s", path + (*path == '/'));
 	insertion.options = chosen;
 	r = insert_file(&insertion, action->worker, &action->reason, error);
 	if (r == -EINVAL && *chosen) {
@@ -179,7 +165,7 @@ static int insert(struct swap_context *swap, const struct swap_module *module, c
 		return r;
 	report_left_out(swap, module->name, &left_out);
 	/* Where nothing is shown, nothing better is known than that the kernel took the file. */
-	if (compare_file(role, module->name, path) == LOADED_OTHER)
+	if (compare_file(swap->role, module->name, path) == LOADED_OTHER)
 		return error_set(error, -EEXIST,
 			"%s is loaded, but from another file than /%s: something on the host loads "
 			"modules meanwhile (udev?)",
@@ -235,13 +221,14 @@ int swap_load(struct swap_context *swap, struct loader *tree, const struct swap_
 	return r < 0 ? r : insert(swap, module, path, error);
 }
 
-int swap_unload(struct swap_context *swap, const struct strv *names, struct strv *removed)
+int swap_unload(
+	struct swap_context *swap, const struct strv *names, bool holders_too, struct strv *removed)
 {
 	const struct unload unload = {
 		.root_fd = swap->role->root_fd,
 		.modules = names,
 		.device_prefixes = swap->role->devices,
-		.holders_too = true,
+		.holders_too = holders_too,
 	};
 	struct action *action = swap->action;
 	int r = unload_modules(&unload, action->worker, removed, &action->error);
@@ -277,8 +264,8 @@ static int report_lost_files(struct swap_context *swap)
 	if (!names)
 		return -ENOMEM;
 	nic_note(swap->action,
-		"the files of these loaded modules are nowhere at hand (by build id): %.600s: should "
-		"the swap fail, the host's own modules come instead",
+		"the files of these loaded modules are nowhere to be found (by build id): %.600s: "
+		"should the swap fail, the host's own modules come instead",
 		names);
 	return 0;
 }
@@ -288,7 +275,6 @@ int nic_swap_out(struct action *action)
 	_cleanup_(swap_close) struct swap_context swap = { 0 };
 	_cleanup_strv_ struct strv removed = { 0 };
 	_cleanup_strv_ struct strv going = { 0 };
-	struct unload unload = { .modules = &going };
 	const struct swap_plan *plan;
 	int r = swap_open(&swap, action);
 
@@ -300,7 +286,7 @@ int nic_swap_out(struct action *action)
 	if (r < 0)
 		return r;
 	if (report_lost_files(&swap) < 0)
-		return action_fail(action, REASON_INTERNAL, -ENOMEM, "out of memory");
+		return nic_no_memory(action);
 	r = journal_begin(swap.role, plan, &swap.lookup, &action->error);
 	if (r < 0)
 		return action_reason(action, REASON_MOUNT_FAILED, r);
@@ -309,7 +295,7 @@ int nic_swap_out(struct action *action)
 		if (plan->go[i].part != SWAP_PEERMEM &&
 			sysmodule_exists(swap.role->root_fd, plan->go[i].name) &&
 			strv_push(&going, plan->go[i].name) < 0)
-			return action_fail(action, REASON_INTERNAL, -ENOMEM, "out of memory");
+			return nic_no_memory(action);
 	if (!going.count)
 		return 0;
 	/* At the last moment: from here on GPUs have no direct way to the network. */
@@ -317,10 +303,7 @@ int nic_swap_out(struct action *action)
 	if (r < 0)
 		return r;
 	kill_point("swap:peermem");
-	unload.root_fd = swap.role->root_fd;
-	unload.device_prefixes = swap.role->devices;
-	r = unload_modules(&unload, action->worker, &removed, &action->error);
-	return action_reason(action, r == -EBUSY ? REASON_MODULE_IN_USE : REASON_UNLOAD_FAILED, r);
+	return swap_unload(&swap, &going, false, &removed);
 }
 
 /* ---- in */
@@ -341,21 +324,6 @@ static int list_conflicting(struct swap_context *swap, struct strv *conflicting)
 	return 0;
 }
 
-static int load_ours(struct swap_context *swap, struct loader *own)
-{
-	struct action *action = swap->action;
-	const struct strv *load = &swap->nic->swap.load;
-
-	for (size_t i = 0; i < load->count; i++) {
-		int r = loader_load(
-			own, action->worker, load->items[i], &action->reason, &action->error);
-
-		if (r < 0)
-			return r;
-	}
-	return 0;
-}
-
 static int unload_conflicting(
 	struct swap_context *swap, const struct strv *conflicting, int attempt)
 {
@@ -365,7 +333,7 @@ static int unload_conflicting(
 	int r;
 
 	if (!names)
-		return action_fail(action, REASON_INTERNAL, -ENOMEM, "out of memory");
+		return nic_no_memory(action);
 	if (attempt == CONFLICTS_MAX)
 		return action_fail(action, REASON_LOAD_FAILED, -EEXIST,
 			"something on the host (udev?) loads its own %.300s again and again while "
@@ -374,7 +342,7 @@ static int unload_conflicting(
 			names);
 	nic_note(action,
 		"the host loaded its own %.300s in the middle of the swap: taken out again", names);
-	r = swap_unload(swap, conflicting, &removed);
+	r = swap_unload(swap, conflicting, true, &removed);
 	loader_forget(swap->own_tree, &removed); /* ours that held them went, too */
 	return r;
 }
@@ -382,11 +350,13 @@ static int unload_conflicting(
 int nic_swap_in(struct action *action)
 {
 	_cleanup_(swap_close) struct swap_context swap = { 0 };
+	const struct strv *load;
 	struct loader *own;
 	int r = swap_open(&swap, action);
 
 	if (r < 0 || swap.nic->swap.same)
 		return r;
+	load = &swap.nic->swap.load;
 	r = journal_enter(swap.role->root_fd, PHASE_LOADING, &action->error);
 	if (r < 0)
 		return action_reason(action, REASON_MOUNT_FAILED, r);
@@ -396,10 +366,13 @@ int nic_swap_in(struct action *action)
 		return action_reason(action, REASON_MOUNT_FAILED, r);
 	for (int attempt = 0;; attempt++) {
 		_cleanup_strv_ struct strv conflicting = { 0 };
-		int loaded = load_ours(&swap, own);
+		int loaded = 0;
 
+		for (size_t i = 0; loaded == 0 && i < load->count; i++)
+			loaded = loader_load(own, action->worker, load->items[i], &action->reason,
+				&action->error);
 		if (list_conflicting(&swap, &conflicting) < 0)
-			return action_fail(action, REASON_INTERNAL, -ENOMEM, "out of memory");
+			return nic_no_memory(action);
 		if (!conflicting.count)
 			return action_reason(action, REASON_LOAD_FAILED, loaded);
 		r = unload_conflicting(&swap, &conflicting, attempt);
@@ -411,7 +384,7 @@ int nic_swap_in(struct action *action)
 
 /* ---- dependents */
 
-/* Proves that it will load on what is there now, and loads it. */
+/* Loads it, once it is proven that it will load on what is there now. */
 static int load_proven(struct swap_context *swap, struct loader *tree, const char *prefix,
 	const struct swap_module *module, struct error *why)
 {
@@ -421,11 +394,10 @@ static int load_proven(struct swap_context *swap, struct loader *tree, const cha
 
 	if (r == 0)
 		r = prove_tree(swap->action, &request);
-	if (r < 0) {
-		*why = swap->action->error;
-		return r;
-	}
-	return swap_load(swap, tree, module, why);
+	if (r == 0)
+		return swap_load(swap, tree, module, why);
+	*why = swap->action->error;
+	return r;
 }
 
 static int load_dependent(struct swap_context *swap, const struct swap_module *module,
@@ -444,45 +416,37 @@ static int load_dependent(struct swap_context *swap, const struct swap_module *m
 		return -ENOENT;
 	if (!swap_tree_has(host, module->name))
 		return error_set(why, -ENOENT,
-			"%s of the host has no such module, and it is nowhere else at hand",
+			"%s of the host has no such module, and it is nowhere else to be found",
 			host_root);
 	return load_proven(swap, host, host_root, module, why);
 }
 
-/* One look at all of them, last gone first. */
-static int load_absent(struct swap_context *swap, const struct swap_plan *pending, bool of_image,
-	struct strv *missing, bool *progress)
+int swap_load_dependents(struct swap_context *swap, bool of_image, struct strv *missing)
 {
-	*progress = false;
-	for (size_t i = pending->go_count; i-- > 0;) {
-		const struct swap_module *module = &pending->go[i];
-		struct error why = { "" };
-
-		/* In a rollback the driver itself is not a dependent. */
-		if (module->part == SWAP_PEERMEM || (!of_image && module->part == SWAP_OURS) ||
-			sysmodule_exists(swap->role->root_fd, module->name))
-			continue;
-		if (load_dependent(swap, module, of_image, &why) == 0)
-			*progress = true;
-		else if (strv_pushf(missing, "%s: %s", module->name, why.text) < 0)
-			return -ENOMEM;
-	}
-	return 0;
-}
-
-int swap_load_dependents(struct swap_context *swap, const struct swap_plan *pending, bool of_image,
-	struct strv *missing)
-{
+	const struct swap_plan *pending = &swap->journal.pending;
 	_cleanup_strv_ struct strv absent = { 0 };
 	struct action *action = swap->action;
-	bool progress = true;
+	bool progress;
 	struct error error;
 
 	/* One may need another that comes later in the order: of a killed container's, say. */
 	do {
 		strv_free(&absent);
-		if (load_absent(swap, pending, of_image, &absent, &progress) < 0)
-			return -ENOMEM;
+		progress = false;
+		for (size_t i = pending->go_count; i-- > 0;) {
+			const struct swap_module *module = &pending->go[i];
+			struct error why = { "" };
+
+			/* In a rollback the driver itself is not a dependent. */
+			if (module->part == SWAP_PEERMEM ||
+				(!of_image && module->part == SWAP_OURS) ||
+				sysmodule_exists(swap->role->root_fd, module->name))
+				continue;
+			if (load_dependent(swap, module, of_image, &why) == 0)
+				progress = true;
+			else if (strv_pushf(&absent, "%s: %s", module->name, why.text) < 0)
+				return -ENOMEM;
+		}
 	} while (absent.count && progress);
 	action->reason = REASON_INTERNAL;
 	action->error = (struct error){ "" };
@@ -499,7 +463,6 @@ int swap_load_dependents(struct swap_context *swap, const struct swap_plan *pend
 int nic_swap_dependents(struct action *action)
 {
 	_cleanup_(swap_close) struct swap_context swap = { 0 };
-	_cleanup_journal_ struct journal journal = { 0 };
 	_cleanup_strv_ struct strv missing = { 0 };
 	int r = swap_open(&swap, action);
 
@@ -508,20 +471,18 @@ int nic_swap_dependents(struct action *action)
 	if (!journal_is_pending(swap.role->root_fd))
 		return 0; /* nothing ever went */
 	r = journal_enter(swap.role->root_fd, PHASE_DEPENDENTS, &action->error);
-	if (r == 0)
-		r = journal_read(swap.role->root_fd, &journal, &action->error);
 	if (r < 0)
 		return action_reason(action, REASON_INTERNAL, r);
-	if (swap_load_dependents(&swap, &journal.pending, true, &missing) < 0)
-		return action_fail(action, REASON_INTERNAL, -ENOMEM, "out of memory");
-	return 0;
+	return swap_load_dependents(&swap, true, &missing) < 0 ? nic_no_memory(action) : 0;
 }
 
 /* ---- copies for the next image */
 
 bool nic_is_committed(const void *role)
 {
-	return journal_phase(nic_of_const(role)->role.root_fd) == PHASE_COMMITTED;
+	const struct nic *nic = role;
+
+	return journal_phase(nic->role.root_fd) == PHASE_COMMITTED;
 }
 
 /* The files of all modules of the image that are loaded as its own. */
@@ -559,6 +520,7 @@ int nic_keep_modules(struct action *action)
 	_cleanup_(swap_close) struct swap_context swap = { 0 };
 	_cleanup_strv_ struct strv paths = { 0 };
 	struct error why = { "" };
+	char folder[PATH_MAX];
 	uint64_t hash;
 	char id[32];
 	int r;
@@ -570,7 +532,9 @@ int nic_keep_modules(struct action *action)
 		(void) error_set_errno(&why, r, "the image's module files");
 	} else {
 		(void) snprintf(id, sizeof(id), "%016" PRIx64, hash);
-		r = modules_keep(swap.role->root_fd, swap.kept, swap.role->krel, &paths, id, &why);
+		(void) snprintf(
+			folder, sizeof(folder), "%s/loaded", swap.nic->inputs.journal_folder);
+		r = modules_keep(swap.role->root_fd, folder, swap.role->krel, &paths, id, &why);
 	}
 	if (r < 0)
 		nic_note(action,

@@ -5,8 +5,7 @@
 
 #include "common/fs.h"
 #include "entrypoint/contract.h"
-#include "entrypoint/nic/inputs_internal.h"
-#include "entrypoint/role/roles.h"
+#include "entrypoint/nic/nic_internal.h"
 
 /* Every variable of the network operator's container (research/operator-nic.md, 1.4). */
 static const char *const known[] = { "UNLOAD_STORAGE_MODULES", "CREATE_IFNAMES_UDEV",
@@ -267,7 +266,7 @@ static char *told(const struct folder *folder, const struct nic_inputs *inputs)
 
 	log_prepare(&log, folder->fd, "nic", NIC_STATE_FOLDER);
 	log_open(&log);
-	nic_inputs_tell(inputs, &log);
+	nic_inputs_log(inputs, &log);
 	log_close(&log);
 	return folder_read_text(folder, NIC_STATE_FOLDER "/nic.events.jsonl");
 }

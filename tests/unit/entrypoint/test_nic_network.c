@@ -22,7 +22,8 @@ static struct nic container(const struct folder *folder, char *journal_folder)
 
 static void expect_path(const struct nic *nic, const char *path)
 {
-	_cleanup_free_ char *found = nic_network_path(nic);
+	bool saved;
+	_cleanup_free_ char *found = nic_network_path(nic, &saved);
 
 	assert_string_equal(found, path);
 }

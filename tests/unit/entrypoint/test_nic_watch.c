@@ -56,9 +56,7 @@ static void serve(struct nic *nic, const struct folder *folder)
 static void leave(struct nic *nic)
 {
 	log_close(&nic->role.log);
-	nic_watch_free(&nic->watch);
-	swap_plan_free(&nic->swap);
-	nic_inputs_free(&nic->inputs);
+	nic_free(nic);
 	strv_free(&nic->role.driver_modules);
 }
 
@@ -115,7 +113,7 @@ static void what_somebody_does_is_told_and_taken_back(void **state)
 	assert_replaced(folder, "ib_core: it is not loaded any more");
 	assert_int_equal(nic.role.log.reason, REASON_DRIVER_REPLACED);
 	assert_contains(nic.role.log.detail,
-		"somebody changed what this container loaded: ib_core: it is not loaded any more");
+		"another process changed what this container loaded: ib_core: it is not loaded any more");
 	load(folder, "ib_core", 9);
 	kernel_tells(&nic);
 	assert_replaced(folder, "ib_core: it is another build now");

@@ -7,7 +7,7 @@
 #include <sys/wait.h>
 
 #include "common/cleanup.h"
-#include "entrypoint/nic/udev_internal.h"
+#include "entrypoint/nic/nic_internal.h"
 
 static int listen_at(const struct folder *folder, const char *path, int type)
 {
