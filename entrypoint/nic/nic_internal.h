@@ -53,20 +53,12 @@ struct nic_inputs {
 	char *blacklist_file; /* OFED_BLACKLIST_MODULES_FILE */
 	char *inventory;      /* NVIDIA_NIC_DRIVERS_INVENTORY_PATH, or "" */
 	uint32_t bind_ms;     /* BIND_DELAY_SEC, an upper bound here */
-	/*
-	 * Where journals go that have to outlive a power loss: below the inventory, which is a
-	 * folder of the host's disk; NIC_STATE_FOLDER, in memory, when there is none.
-	 */
-	char *journal_folder;
+	char *journal_folder; /* below the inventory, on the host's disk; else NIC_STATE_FOLDER */
 	bool journal_on_disk;
 	char distrusted[256]; /* why the inventory is not used: others could write to it; or "" */
 };
 
-/*
- * Reads the environment and the arguments after the program's name, NULL for none. -EINVAL for a
- * value that is none, naming it. Makes the journals' folder in an inventory that has none.
- * nic_inputs_free() in any case.
- */
+/* Makes the journals' folder in an inventory that has none. nic_inputs_free() in any case. */
 int nic_inputs_read(
 	struct nic_inputs *inputs, int root_fd, char *const *arguments, struct error *error);
 void nic_inputs_free(struct nic_inputs *inputs);
@@ -96,10 +88,8 @@ struct swap_module {
 
 struct swap_plan {
 	bool same; /* all that we would load is live, ours, with the same parameters */
-	/*
-	 * All that has to be there in the end, in order, dependencies first: also what is live
-	 * already, and what the image's modules need of the kernel's own.
-	 */
+	/* All that has to be there in the end, in order: also what is live already, and what the
+	 * image's modules need of the kernel's own. */
 	struct strv load;
 	struct swap_module *go; /* in order of removal: every loaded holder of one is in it */
 	size_t go_count;
@@ -138,20 +128,14 @@ struct journal {
 	enum phase phase;
 	/* While a swap is pending: what was there (go), and what takes its place (load). */
 	struct swap_plan pending;
-	/*
-	 * From the first swap of the boot on: the node's own modules (go), for
-	 * RESTORE_DRIVER_ON_POD_TERMINATION, also after OFED was replaced by another OFED; and all
-	 * that containers inserted instead (load).
-	 */
+	/* From the first swap of the boot on: the node's own modules (go), for
+	 * RESTORE_DRIVER_ON_POD_TERMINATION, and all that containers inserted instead (load). */
 	struct swap_plan own;
 	struct swap_plan plan; /* what the last comparison found */
-	/*
-	 * Where the network's state was saved to, relative to the root, or NULL: another pod may
-	 * have another inventory. And which such file is restored but cannot be removed: a folder
-	 * that turned read-only is no reason to restore it again.
+	/* Where the network's state was saved to, or NULL: another pod may have another inventory.
 	 */
 	char *network;
-	char *network_done;
+	char *network_done; /* a file of it that is restored, but could not be removed */
 	struct strv lists[JOURNAL_LISTS];
 };
 
@@ -178,19 +162,15 @@ int journal_write_phase(
 
 struct module_lookup;
 /*
- * Before the first module of @plan goes: PHASE_UNLOADING, with the plan entered as pending and the
- * node's own modules recorded. Of a swap that a killed container left pending the entries stay:
- * what was there before it is to come back, not what it left half done; modules that came since are
- * added.
+ * PHASE_UNLOADING, with the plan entered as pending and the node's own modules recorded. Of a swap
+ * that a killed container left pending the entries stay: what was there before it is to come back,
+ * not what it left half done.
  */
 int journal_begin(const struct role *role, const struct swap_plan *plan,
 	struct module_lookup *lookup, struct error *error) _must_check_;
 /* The swap is over: nothing is rolled back any more. Done at any price. */
 void journal_commit(int root_fd);
-/*
- * Nothing is pending any more: rolled back, or (PHASE_COMMITTED) copies are kept. @own_is_back: the
- * node's own modules are loaded again, no record of them is needed.
- */
+/* It is rolled back, or copies are kept. @own_is_back: no record of the node's own is needed. */
 void journal_end(int root_fd, bool own_is_back);
 
 /* Replaces a list; NULL: by nothing. */
@@ -201,10 +181,9 @@ int journal_set_network(
 	int root_fd, const char *path, const char *done, struct error *error) _must_check_;
 
 /*
- * What an older Slipway left, which deduced the phase from which of nic.swap, nic.inbox,
- * nic.settled, nic.journal, nic.journal-done, nic.missing and nic.unrestored were there: turned
- * into the journal, then removed. A container of such an image may have been killed at any point,
- * and may have run after one of this image, too.
+ * Turns what an older Slipway left, which deduced the phase from the files that were there, into
+ * the journal. A container of such an image may have been killed at any point, and may have run
+ * after one of this image, too.
  */
 int journal_adopt_old(int root_fd, struct error *error) _must_check_;
 
@@ -250,34 +229,25 @@ int nic_no_memory(struct action *action);
 /* By the inputs: sets role.build, which stays NULL in the other modes, which compile nothing. */
 int nic_build_read(struct nic *nic, struct error *error);
 /*
- * Makes the links ofa_kernel/{default,<krel>} in @sources (relative to the root), which lead to
- * <arch>/<krel> relatively, so that they hold wherever the folder is seen. -ENOENT when there is no
- * Module.symvers for this kernel.
+ * Makes the links ofa_kernel/{default,<krel>} in @sources, which lead to <arch>/<krel> relatively,
+ * so that they hold wherever the folder is seen. -ENOENT: no Module.symvers for this kernel.
  */
 int sources_link(
 	int root_fd, const char *sources, const char *arch, const char *krel, struct error *error);
 
 /* ---- compare.c */
 
-/*
- * Compares every module of the image's set with what runs, and writes the plan to the journal.
- * -EBUSY (REASON_MODULE_IN_USE) when something that would have to go cannot: the message names all
- * of it, with what to do.
- */
+/* Compares every module of the image's set with what runs; the plan goes to the journal. */
 int nic_compare(struct action *action);
 /* STEP_DIRECT, next: reads it into struct nic. */
 int nic_adopt_plan(struct action *action);
-/* The same with a tree of the caller's choice: nic_compare()'s part for the unit tests. */
+/*
+ * Each: -EBUSY (REASON_MODULE_IN_USE) when a module of plan->go may not or cannot go, with all of
+ * the reasons in one message, and what to do; each is also reported by itself.
+ */
 int swap_plan_make(struct action *action, struct loader *loader, struct swap_plan *plan);
-/*
- * What goes when these @modules, which are the image's, go: they and all that hold them, in order,
- * to plan->go. Refusals as for a start.
- */
+/* What goes when these @modules, the image's, go: they and all that hold them, in order. */
 int swap_plan_removal(struct action *action, const struct strv *modules, struct swap_plan *plan);
-/*
- * -EBUSY (REASON_MODULE_IN_USE) when a module of plan->go may not or cannot go, with all of the
- * reasons in one message; each is also reported by itself. 0 else.
- */
 int nic_refuse(struct action *action, const struct swap_plan *plan);
 
 /* ---- modules.c */
@@ -287,24 +257,19 @@ struct module_lookup {
 	const char *krel;
 	const char *host; /* the host's root as seen from here, relative: "host"; "" for none */
 	const char *kept; /* folder of kept files, relative to the root */
-	/*
-	 * The folder above @kept from which on all has to be root's, and writable for root alone
-	 * (common/path.h), or NULL: other containers have it, too. A kept file of which that does
-	 * not hold is skipped, and reported to @action (may be NULL).
-	 */
+	/* The folder above, from which on all has to be root's alone (common/path.h), or NULL:
+	 * other containers have it, too. A kept file that is not is skipped, and reported. */
 	const char *kept_in;
-	const struct action *action;
-	struct strv skipped; /* reported already */
-	/* Filled by the first search: module files with their paths, best place first. */
-	struct strv files;
+	const struct action *action; /* to report to, or NULL */
+	struct strv skipped;         /* reported already */
+	struct strv files;           /* filled by the first search, best place first */
 	bool listed;
 };
 
 void module_lookup_free(struct module_lookup *lookup);
 /*
- * Finds the file of the module @name (with '_') and @build_id into a new string, a path relative to
- * the root without links in it: in the host's module tree, among what an earlier image kept on the
- * node, in this image. -ENOENT when nothing has it, or when @build_id is "". -ENOMEM.
+ * The file of the module @name (with '_') and @build_id: in the host's tree, among what an earlier
+ * image kept, in this image. A new string, relative to the root, without links. -ENOENT, -ENOMEM.
  */
 int module_find(
 	struct module_lookup *lookup, const char *name, const char *build_id, char **ret_path);
@@ -315,16 +280,16 @@ bool module_is_of_host(const struct module_lookup *lookup, const char *path);
 /* "updates/dkms/mlx5-core.ko.xz" is of the module "mlx5_core": true with its name, '_' for '-'. */
 bool module_of_path(const char *path, char name[ELF_STRUCT_NAME_SIZE]);
 /*
- * Copies of the files that this container loaded, for the next image, whose container does not have
- * them: should what it loads fail, they have to come back. Makes @folder hold copies of exactly the
- * files at @paths (relative to the root, each with a name of its own) for @krel, in one step: until
- * all are there the old set stays. Nothing is written when @folder says that it has the set @id,
- * one line that differs when the files do. Synced.
+ * Copies of the files that this container loaded, for the next image: should what that one loads
+ * fail, they have to come back. @folder is replaced in one step, synced, by one with exactly the
+ * files at @paths (each with a name of its own) for @krel; not when it has the set @id already.
  */
 int modules_keep(int root_fd, const char *folder, const char *krel, const struct strv *paths,
 	const char *id, struct error *error);
 
 /* ---- swap.c */
+
+enum swap_tree { SWAP_IMAGE, SWAP_HOST, SWAP_TREES };
 
 /* The journal as it was when the swap was opened, and the trees that modules come from. */
 struct swap_context {
@@ -332,8 +297,7 @@ struct swap_context {
 	struct nic *nic;
 	const struct role *role;
 	struct journal journal;
-	struct loader *own_tree;  /* the image's; swap_own_tree() */
-	struct loader *host_tree; /* the host's; swap_host_tree() */
+	struct loader *trees[SWAP_TREES]; /* swap_tree() */
 	struct module_lookup lookup;
 	char kept[PATH_MAX];    /* folder of what earlier images loaded, of this kernel */
 	char kept_in[PATH_MAX]; /* the folder above all that this role keeps */
@@ -342,36 +306,26 @@ struct swap_context {
 int swap_open(struct swap_context *swap, struct action *action);
 void swap_close(struct swap_context *swap);
 /* Opened when it is first asked for, borrowed. NULL with a message when it cannot be used. */
-struct loader *swap_own_tree(struct swap_context *swap, struct error *error);
-struct loader *swap_host_tree(struct swap_context *swap, struct error *error);
+struct loader *swap_tree(struct swap_context *swap, enum swap_tree which, struct error *error);
 /* Has the tree a file for it? */
 bool swap_tree_has(struct loader *tree, const char *name);
-/*
- * Is the image's own build of it loaded? False for what the image lacks. Of a kernel that shows
- * neither build ids nor srcversions: what this context's own loader loaded.
- */
+/* Is the image's own build of it loaded? Where the kernel shows neither build ids nor srcversions:
+ * what this context's own loader loaded. */
 bool swap_is_ours(struct swap_context *swap, const char *name);
 /*
- * Each loads one module, with those of its options that its file takes; options that the kernel
- * refuses are given up, and reported. -EEXIST when another build was loaded meanwhile.
+ * Loads one module, with those of its options that its file takes: @tree's, after what it depends
+ * on, or (NULL) the very build, from wherever it is. Options that the kernel refuses are given up,
+ * and reported. -ENOENT: there is no such file. -EEXIST: another build was loaded meanwhile.
  */
-/* The very build, from wherever it is; what it needs is there. -ENOENT: it is nowhere. */
-int swap_load_build(
-	struct swap_context *swap, const struct swap_module *module, struct error *error);
-/* The tree's, after what it depends on. -ENOENT: the tree lacks it. */
 int swap_load(struct swap_context *swap, struct loader *tree, const struct swap_module *module,
 	struct error *error);
-/*
- * Unloads these (@holders_too: and whatever holds them), all or none, as far as the kernel can be
- * asked before. What went is appended to @removed. -EBUSY with who uses one of them.
- */
+/* As unload_modules() (role/modset.h), with the failure's reason. */
 int swap_unload(struct swap_context *swap, const struct strv *names, bool holders_too,
 	struct strv *removed);
 /*
  * Loads what of the pending modules is not there: with @of_image the image's where it has one, else
- * the host's; without, of all but the driver itself, the very build where it is found, else the
- * host's. Each is proven before. A line for each that does not come goes to @missing, to the events
- * and to the journal. -ENOMEM.
+ * the host's; without, of all but the driver itself, the very build, else the host's. What does not
+ * come goes to @missing, to the events and to the journal. -ENOMEM.
  */
 int swap_load_dependents(struct swap_context *swap, bool of_image, struct strv *missing);
 
@@ -379,10 +333,7 @@ int swap_load_dependents(struct swap_context *swap, bool of_image, struct strv *
 int nic_swap_out(struct action *action);
 /* Loads plan.load. Modules that the host's udev brings in the middle are taken out again. */
 int nic_swap_in(struct action *action);
-/*
- * Loads again what went besides: from the image where that has it, else from the host, when the
- * load proof lets it. Never fails the start: what cannot come is reported, and kept in the journal.
- */
+/* Loads again what went besides. Never fails the start: what cannot come is reported. */
 int nic_swap_dependents(struct action *action);
 /* Was a swap committed whose modules are not kept yet? */
 bool nic_is_committed(const void *role);
@@ -403,82 +354,57 @@ bool nic_has_dependents(const void *role);
 bool nic_is_all_but_committed(const void *role);
 /* Writes it, before anything can fail, for then this start would roll back. */
 int nic_commit_earlier(struct action *action);
-/*
- * On the way out: does OFED stay? Unless the operator wants the node's own driver back, or a swap
- * is pending: of this container, or of one before it, whatever this one's plan says.
- */
+/* On the way out: does OFED stay? Unless the operator wants the node's own driver back, or a swap
+ * is pending, of this container or of one before it. */
 bool nic_stays(const struct role *role);
 /*
- * The undo of nic_swap_in(). When the swap is pending, ours go. Else they stay, unless the operator
- * wants the node's own modules back (RESTORE_DRIVER_ON_POD_TERMINATION): then those are proven,
- * what was there before becomes what is pending, and ours go. A refusal leaves ours as they are.
+ * The undo of nic_swap_in(). Of a pending swap ours go. Else they stay, unless the operator wants
+ * the node's own modules back: then those are proven, become what is pending, and ours go.
  */
 int nic_swap_in_undo(struct action *action);
-/*
- * The undo of nic_swap_out(): when a swap is pending, what was there before comes back, last gone
- * first, with its parameters: the very builds, or where one of them is nowhere to be found or
- * fails, the host's own modules, and at worst ours again. Nothing else.
- */
+/* The undo of nic_swap_out(): what was there before a pending swap comes back, with its parameters:
+ * the very builds, or where one of them is not found or fails, the host's own, at worst ours. */
 int nic_swap_out_undo(struct action *action);
 /*
- * Undo: ours go, when a killed container's swap is pending. The network is saved first where that
- * one left no state; when it cannot be, ours stay. -EBUSY: to be tried again.
+ * The two undos of a start that does not come to its own steps while a killed container's swap is
+ * pending: ours go, after the network is saved where that one left no state; and, however that
+ * ended, what was there before comes, and the network gets its state.
  */
 int nic_unfinished_out(struct action *action);
-/*
- * Undo, after the other one however that ended: what was there before comes, at worst ours again,
- * and the network gets its state.
- */
 int nic_unfinished_back(struct action *action);
 /* STEP_DIRECT, the last undo of all: a failed start's exit message also says what became of it. */
 void nic_report_outcome(struct role *role);
 
 /* ---- network.c: the network's state, saved before and restored after (netstate/netstate.h) */
 
-/*
- * Where its file is, else where it is to be; relative to the root, NULL without memory. @ret_saved:
- * it is there, is not restored, and only root could have written it.
- */
+/* Where its file is, else where it is to be; NULL without memory. @ret_saved: it is there, is not
+ * restored, and only root could have written it. */
 char *nic_network_path(const struct nic *nic, bool *ret_saved);
-/*
- * The recorded one is to be restored, and others than root could have written it:
- * nic_network_path() skips it, and @why says who or what.
- */
+/* Others than root could have written the recorded one: nic_network_path() skips it. */
 bool nic_network_is_distrusted(int root_fd, struct error *why);
 /* Of nic_network_restore(): there is no file, or it is not believed, or it is restored. */
 bool nic_network_is_whole(const void *role);
 /* Is there one of what a finished restore still has to do (netstate_is_pending())? */
 bool nic_network_is_for_next_start(const struct nic *nic);
-/*
- * To be called before the save into @path: records it, and removes one that is restored or not
- * believed. Fails when that one would be taken for an unfinished save.
- */
+/* Before the save into @path: records it, and removes one that is restored or not believed. */
 int nic_network_begin(const struct nic *nic, const char *path, struct error *error);
-/* To be called when @path was restored: what is there still is not to be restored again. */
+/* When @path was restored: what is there still is not to be restored again. */
 int nic_network_end(const struct nic *nic, const char *path, struct error *error);
 
 /* Does no module go? */
 bool nic_network_stays(const void *role);
 /* Of the devices whose drivers go. */
 int nic_network_save(struct action *action);
-/*
- * Its undo: when a state is there still, by then with the old drivers loaded. Where no device has a
- * driver it stays for the next start, and so does what a finished restore left for that one.
- */
+/* Its undo, by then with the old drivers loaded. Where no device has a driver the state stays for
+ * the next start, and so does what a finished restore left for that one. */
 int nic_network_save_undo(struct action *action);
 /* The same, and what a finished restore left, too. */
 int nic_network_give_back(struct action *action);
-/*
- * Restores it. What could not be is reported and written to the journal, and is no failure: the
- * driver is there. When it could not be done at all, it is (REASON_NETWORK_INCOMPLETE).
- */
+/* What could not be restored is reported and no failure: the driver is there. */
 int nic_network_restore(struct action *action);
 /* Its undo: saves anew, when modules are about to go and others to come. */
 int nic_network_save_again(struct action *action);
-/*
- * Would modules go with nothing saved of what they know? When an undo before failed, the save
- * itself say, and others were to come.
- */
+/* Would modules go with nothing saved of what they know, because an undo before failed? */
 bool nic_network_is_at_risk(const struct role *role);
 
 /* ---- host_options.c */
@@ -487,13 +413,11 @@ bool nic_network_is_at_risk(const struct role *role);
 #define HOST_OPTIONS_PATH "etc/modprobe.d/slipway-host.conf"
 
 /*
- * The host's modprobe options for the modules that we load in its stead: an administrator who gave
- * mlx5_core or ib_core an option wants it whichever build is loaded. Taken from
- * /host/etc/modprobe.d, /host/usr/{local/,}lib/modprobe.d and /host/lib/modprobe.d; what the
- * operator mounted into the container's own /etc/modprobe.d comes before them, and libkmod reads
- * that by itself. REASON_BAD_PARAMETER when the kernel would refuse a value; one that our module
- * does not know is left out with a note, as the kernel would do. Of the role it wants krel and
- * driver_modules.
+ * Takes the host's modprobe options for the modules that we load in its stead: an administrator who
+ * gave mlx5_core or ib_core an option wants it whichever build is loaded. What the operator mounted
+ * into the container's own /etc/modprobe.d comes before them, and libkmod reads that by itself.
+ * REASON_BAD_PARAMETER when the kernel would refuse a value; one that our module does not know is
+ * left out with a note, as the kernel would do.
  */
 int nic_host_options(struct action *action);
 
@@ -505,11 +429,8 @@ struct modprobe_options {
 };
 
 void modprobe_options_free(struct modprobe_options *options);
-/*
- * Reads @folders (relative to the root, NULL at the end, first wins) as libkmod does
- * (libkmod/libkmod-config.c, kmod_config_new()); one that is absent is fine. @host: prefix of
- * absolute links in them. A line that cannot be read is skipped and noted.
- */
+/* Reads @folders (NULL at the end, first wins) as libkmod does (libkmod/libkmod-config.c,
+ * kmod_config_new()). @host: prefix of absolute links in them. What cannot be read is noted. */
 int modprobe_options_read(int root_fd, const char *const *folders, const char *host,
 	struct modprobe_options *options, struct strv *notes, struct error *error);
 
@@ -524,20 +445,17 @@ struct hostfiles {
 };
 
 /*
- * Puts @content at @path (relative to the root): atomically, and with the SELinux label that its
- * folder's files have. The folder is made when the one above is there. Nothing is done when it is
- * there already and was put by us, and, with a note, when @path leads to /dev/null: so an
- * administrator says that he wants no such file. -EROFS, -ENOENT and the like: @error names the
- * file, and nothing was touched.
+ * Puts @content at @path: atomically, and with the SELinux label that its folder's files have. The
+ * folder is made when the one above is there. Nothing is done when it is there already, and, with a
+ * note, when @path leads to /dev/null: so an administrator refuses such a file. When it fails,
+ * nothing was touched.
  */
 int hostfiles_put(
 	struct hostfiles *files, const char *path, const char *content, struct error *error);
 /*
  * Undoes @only, or (NULL) all that the journal knows but @keep (or NULL): the old file comes back,
- * or none. One that another process changed or replaced meanwhile is left alone, with a note; with
- * a journal that cannot be read it goes by what is there. Returns how many files were undone, or
- * the first failure, after having tried all. That the journal could not be written is a note, and
- * no failure: what it says of a place that is undone harms no later start.
+ * or none. One that another process changed or replaced meanwhile is left alone, with a note.
+ * Returns how many files were undone, or the first failure, after having tried all.
  */
 int hostfiles_undo(
 	struct hostfiles *files, const char *only, const char *keep, struct error *error);
@@ -545,10 +463,9 @@ int hostfiles_undo(
 bool hostfiles_is_there(struct hostfiles *files, const char *path);
 
 /*
- * The role's two files. None of these fails: what cannot be put or undone, on a host whose /etc is
- * read-only say, is reported.
+ * The role's two files. None of these fails: what cannot be put or undone is reported. First, what
+ * an earlier container left is undone; the udev rules stay where they are wanted.
  */
-/* Undoes what an earlier container left; the udev rules stay where they are wanted. */
 int nic_host_files_clear(struct action *action);
 /* Before the swap: rules and blacklist, and udevd is asked to read them. */
 int nic_host_files_put(struct action *action);
@@ -564,25 +481,18 @@ int nic_block_again(struct action *action);
 /* What udevd cannot be asked to read it finds by itself in that time. */
 #define UDEVD_LOOK_MS 3000
 
-/*
- * Makes the rules file's text, a new string, that keeps the names of the interfaces whose drivers
- * are of these modules ('_' in their names). For the caller to report: @notes.
- */
+/* Makes rules that keep the names of the interfaces whose drivers are of these modules. */
 int udev_rules_make(int root_fd, const struct strv *modules, struct strv *notes, char **ret_text,
 	struct error *error);
-/*
- * Asks udevd to read its files anew and waits until it answers that it did, at most @limit_ms. True
- * when it did, or when there is no udevd that could: no socket of its own below /run/udev. Its
- * sockets are /run/udev/io.systemd.Udev, varlink, which newer ones have, and /run/udev/control.
- */
+/* Asks udevd to read its files anew and waits until it answers that it did, at most @limit_ms. True
+ * when it did, or when there is no udevd that could: no socket of its own below /run/udev. */
 bool udevd_reload(int root_fd, uint32_t limit_ms);
 
 /* ---- watch.c */
 
 /*
- * A watch of the role (struct watch): another process on the node may unload the modules, or put
- * the host's own in their place. That is reported (event, status, metrics, and the reason
- * DRIVER_REPLACED), and nothing is done about it: what did it may be at work still, and the
- * operator's liveness probe ends the container when there is no mlx5_core at all.
+ * A watch of the role: another process on the node may unload the modules, or put the host's own in
+ * their place. That is reported (DRIVER_REPLACED), and nothing is done about it: what did it may be
+ * at work still, and the operator's liveness probe ends a container without mlx5_core.
  */
 void nic_watch(struct role *role, unsigned happened, uint64_t *wake_ms);

@@ -30,29 +30,6 @@
 #include "entrypoint/role/prove.h"
 #include "module/sysmodule.h"
 
-enum recovery {
-	RECOVERY_NONE,       /* nothing is pending: what runs is right */
-	RECOVERY_SWAP,       /* modules go and come: a swap, or once more the pending one */
-	RECOVERY_DEPENDENTS, /* all of ours run: what depended on the old ones comes first */
-	RECOVERY_NETWORK,    /* the network gets its state */
-	RECOVERY_COMMIT,     /* only the end is not written */
-};
-
-/* The table above. */
-static enum recovery recovery(const struct nic *nic)
-{
-	enum phase phase = journal_phase(nic->role.root_fd);
-	bool network_is_whole = nic_network_is_whole(nic);
-
-	if (!nic->swap.same)
-		return RECOVERY_SWAP;
-	if (phase == PHASE_NONE || phase == PHASE_COMMITTED)
-		return network_is_whole ? RECOVERY_NONE : RECOVERY_NETWORK;
-	if (network_is_whole)
-		return RECOVERY_COMMIT;
-	return phase == PHASE_RESTORING ? RECOVERY_NETWORK : RECOVERY_DEPENDENTS;
-}
-
 void nic_open_journal(struct nic *nic)
 {
 	_cleanup_journal_ struct journal journal = { 0 };
@@ -90,19 +67,25 @@ int nic_note_unfinished(struct action *action)
 
 bool nic_is_swapped(const void *role)
 {
-	return recovery(role) != RECOVERY_SWAP;
+	const struct nic *nic = role;
+
+	return nic->swap.same;
 }
 
 bool nic_has_dependents(const void *role)
 {
-	enum recovery what = recovery(role);
+	const struct nic *nic = role;
+	enum phase phase = journal_phase(nic->role.root_fd);
 
-	return what != RECOVERY_SWAP && what != RECOVERY_DEPENDENTS;
+	return nic->swap.same && (phase == PHASE_NONE || phase == PHASE_COMMITTED ||
+					 phase == PHASE_RESTORING || nic_network_is_whole(nic));
 }
 
 bool nic_is_all_but_committed(const void *role)
 {
-	return recovery(role) == RECOVERY_COMMIT;
+	const struct nic *nic = role;
+
+	return nic->swap.same && journal_is_pending(nic->role.root_fd) && nic_network_is_whole(nic);
 }
 
 int nic_commit_earlier(struct action *action)
@@ -136,7 +119,7 @@ static bool is_of_set(struct swap_context *swap, const char *name)
 	if (strv_contains(&swap->role->driver_modules, name))
 		return true;
 	/* What else the image has is of the kernel; what it lacks is of an image before it. */
-	own = swap_own_tree(swap, &ignored);
+	own = swap_tree(swap, SWAP_IMAGE, &ignored);
 	if (own && swap_tree_has(own, name))
 		return false;
 	sysmodule_build_id(swap->role->root_fd, name, build_id);
@@ -151,20 +134,6 @@ static bool is_build_before(const struct swap_context *swap, const char *name)
 
 	sysmodule_build_id(swap->role->root_fd, name, loaded);
 	return *loaded && module && strcmp(module->build_id, loaded) == 0;
-}
-
-/* One by one, for another process may use one by now: that one then stays. */
-static void unload_along(struct swap_context *swap, const struct strv *along)
-{
-	for (size_t i = along->count; i-- > 0;) {
-		const struct strv one = { .items = &along->items[i], .count = 1 };
-		const struct unload unload = { .root_fd = swap->role->root_fd, .modules = &one };
-		_cleanup_strv_ struct strv removed = { 0 };
-		struct error ignored;
-
-		if (sysmodule_references(swap->role->root_fd, along->items[i]) == 0)
-			(void) unload_modules(&unload, swap->action->worker, &removed, &ignored);
-	}
 }
 
 /*
@@ -210,8 +179,15 @@ static int unload_ours(struct swap_context *swap, struct strv *removed)
 	kill_point("swap:undo:peermem");
 	if (r == 0)
 		r = swap_unload(swap, &going, true, removed);
-	if (r == 0)
-		unload_along(swap, &along);
+	/* One by one, for another process may use one by now: that one then stays. */
+	for (size_t i = along.count; r == 0 && i-- > 0;) {
+		const struct strv one = { .items = &along.items[i], .count = 1 };
+		const struct unload unload = { .root_fd = root_fd, .modules = &one };
+		struct error ignored;
+
+		if (sysmodule_references(root_fd, along.items[i]) == 0)
+			(void) unload_modules(&unload, action->worker, removed, &ignored);
+	}
 	return r;
 }
 
@@ -293,7 +269,7 @@ static int restore_own(struct swap_context *swap)
 		.prefix = role->host_root, .modules = &names, .gone = &gone
 	};
 	bool is_guessed = !journal_knows_own(journal);
-	struct loader *host = swap_host_tree(swap, &action->error);
+	struct loader *host = swap_tree(swap, SWAP_HOST, &action->error);
 	bool has_host;
 	int r;
 
@@ -401,7 +377,7 @@ static int unload_other_builds(struct swap_context *swap, bool of_host)
 static int load_of_host(
 	struct swap_context *swap, const struct swap_module *module, struct error *why)
 {
-	struct loader *host = swap_host_tree(swap, why);
+	struct loader *host = swap_tree(swap, SWAP_HOST, why);
 
 	return host ? swap_load(swap, host, module, why) : -ENOENT;
 }
@@ -442,7 +418,7 @@ static int load_exact(struct swap_context *swap, struct error *why)
 				continue;
 			r = 0;
 			if (*module->build_id)
-				r = swap_load_build(swap, module, &text);
+				r = swap_load(swap, NULL, module, &text);
 			else if (!was_there) /* nothing but its name is known */
 				r = load_of_host(swap, module, &text);
 			progress |= !was_there && is_there(swap, module->name);
@@ -489,7 +465,7 @@ static void load_ours_at_worst(struct swap_context *swap)
 {
 	const struct strv *load = &swap->journal.pending.load;
 	struct error why = { "" };
-	struct loader *own = swap_own_tree(swap, &why);
+	struct loader *own = swap_tree(swap, SWAP_IMAGE, &why);
 
 	for (size_t i = 0; own && i < load->count; i++) {
 		enum reason ignored;

@@ -45,28 +45,21 @@ int swap_open(struct swap_context *swap, struct action *action)
 
 void swap_close(struct swap_context *swap)
 {
-	loader_close(&swap->own_tree);
-	loader_close(&swap->host_tree);
+	for (size_t i = 0; i < SWAP_TREES; i++)
+		loader_close(&swap->trees[i]);
 	module_lookup_free(&swap->lookup);
 	journal_free(&swap->journal);
 }
 
-static struct loader *open_tree(
-	struct swap_context *swap, const char *prefix, struct loader **tree, struct error *error)
+struct loader *swap_tree(struct swap_context *swap, enum swap_tree which, struct error *error)
 {
-	if (!*tree && loader_open(swap->role->root_fd, prefix, swap->role->krel, tree, error) < 0)
+	struct loader **tree = &swap->trees[which];
+
+	if (!*tree &&
+		loader_open(swap->role->root_fd, which == SWAP_HOST ? swap->role->host_root : "",
+			swap->role->krel, tree, error) < 0)
 		*tree = NULL;
 	return *tree;
-}
-
-struct loader *swap_own_tree(struct swap_context *swap, struct error *error)
-{
-	return open_tree(swap, "", &swap->own_tree, error);
-}
-
-struct loader *swap_host_tree(struct swap_context *swap, struct error *error)
-{
-	return open_tree(swap, swap->role->host_root, &swap->host_tree, error);
 }
 
 bool swap_tree_has(struct loader *tree, const char *name)
@@ -92,7 +85,7 @@ bool swap_is_ours(struct swap_context *swap, const char *name)
 	const struct role *role = swap->role;
 	_cleanup_free_ char *path = NULL;
 	struct error ignored;
-	struct loader *own = swap_own_tree(swap, &ignored);
+	struct loader *own = swap_tree(swap, SWAP_IMAGE, &ignored);
 	enum loaded build;
 
 	if (!sysmodule_exists(role->root_fd, name) || sysmodule_is_built_in(role->root_fd, name) ||
@@ -104,35 +97,29 @@ bool swap_is_ours(struct swap_context *swap, const char *name)
 
 /* ---- one module */
 
-static bool has_word(const char *text, const char *word)
-{
-	size_t length = strlen(word);
-
-	for (const char *at = text; (at = strstr(at, word)) != NULL; at += length)
-		if ((at == text || at[-1] == ' ') && (at[length] == ' ' || at[length] == '\0'))
-			return true;
-	return false;
-}
-
 /* What was a default, and is one again, is no loss. */
 static void report_left_out(
 	struct swap_context *swap, const char *name, const struct strv *left_out)
 {
+	_cleanup_strv_ struct strv words = { 0 };
 	_cleanup_strv_ struct strv lost = { 0 };
-	_cleanup_free_ char *words = NULL;
+	_cleanup_free_ char *text = NULL;
 	_cleanup_free_ char *now = NULL;
+	struct error ignored;
 
-	if (!left_out->count || parameters_now(swap->role->root_fd, name, &now) < 0)
+	if (!left_out->count || parameters_now(swap->role->root_fd, name, &now) < 0 ||
+		parameter_split(now, name, &words, &ignored) < 0)
 		return;
 	for (size_t i = 0; i < left_out->count; i++)
-		if (!has_word(now, left_out->items[i]) && strv_push(&lost, left_out->items[i]) < 0)
+		if (!strv_contains(&words, left_out->items[i]) &&
+			strv_push(&lost, left_out->items[i]) < 0)
 			return;
-	words = lost.count ? strv_join(&lost, " ") : NULL;
-	if (words)
+	text = lost.count ? strv_join(&lost, " ") : NULL;
+	if (text)
 		nic_note(swap->action,
 			"%s does not get back %.500s: this build has no such parameter, or one "
 			"that cannot be passed back",
-			name, words);
+			name, text);
 }
 
 static int insert(struct swap_context *swap, const struct swap_module *module, const char *path,
@@ -187,36 +174,33 @@ static int load_dependencies(
 	return r;
 }
 
-int swap_load_build(
-	struct swap_context *swap, const struct swap_module *module, struct error *error)
+int swap_load(struct swap_context *swap, struct loader *tree, const struct swap_module *module,
+	struct error *error)
 {
 	_cleanup_free_ char *path = NULL;
 	char loaded[BUILD_ID_HEX_SIZE];
 	int r;
 
-	sysmodule_build_id(swap->role->root_fd, module->name, loaded);
-	if (*loaded && strcmp(loaded, module->build_id) == 0)
-		return 0;
-	r = module_find(&swap->lookup, module->name, module->build_id, &path);
-	if (r < 0)
-		return error_set_errno(error, r, "the file of %s with the build id %s",
-			module->name, *module->build_id ? module->build_id : "(none)");
-	/* What else it needs was there when it was loaded, and may have gone with ours. */
-	if (module_is_of_host(&swap->lookup, path)) {
-		struct loader *host = swap_host_tree(swap, error);
-
-		r = host ? load_dependencies(swap, host, module->name, error) : -ENOENT;
+	if (tree) {
+		r = loader_file(tree, module->name, &path, error);
+		if (r < 0)
+			return r;
+	} else {
+		sysmodule_build_id(swap->role->root_fd, module->name, loaded);
+		if (*loaded && strcmp(loaded, module->build_id) == 0)
+			return 0;
+		r = module_find(&swap->lookup, module->name, module->build_id, &path);
+		if (r < 0)
+			return error_set_errno(error, r, "the file of %s with the build id %s",
+				module->name, *module->build_id ? module->build_id : "(none)");
+		/* What else it needs was there when it was loaded, and may have gone with ours. */
+		if (module_is_of_host(&swap->lookup, path)) {
+			tree = swap_tree(swap, SWAP_HOST, error);
+			if (!tree)
+				return -ENOENT;
+		}
 	}
-	return r < 0 ? r : insert(swap, module, path, error);
-}
-
-int swap_load(struct swap_context *swap, struct loader *tree, const struct swap_module *module,
-	struct error *error)
-{
-	_cleanup_free_ char *path = NULL;
-	int r = loader_file(tree, module->name, &path, error);
-
-	if (r == 0)
+	if (tree)
 		r = load_dependencies(swap, tree, module->name, error);
 	return r < 0 ? r : insert(swap, module, path, error);
 }
@@ -343,7 +327,7 @@ static int unload_conflicting(
 	nic_note(action,
 		"the host loaded its own %.300s in the middle of the swap: taken out again", names);
 	r = swap_unload(swap, conflicting, true, &removed);
-	loader_forget(swap->own_tree, &removed); /* ours that held them went, too */
+	loader_forget(swap->trees[SWAP_IMAGE], &removed); /* ours that held them went, too */
 	return r;
 }
 
@@ -360,7 +344,7 @@ int nic_swap_in(struct action *action)
 	r = journal_enter(swap.role->root_fd, PHASE_LOADING, &action->error);
 	if (r < 0)
 		return action_reason(action, REASON_MOUNT_FAILED, r);
-	own = swap_own_tree(&swap, &action->error);
+	own = swap_tree(&swap, SWAP_IMAGE, &action->error);
 	r = own ? role_parameters_remember(swap.role, own, &action->error) : -ENOENT;
 	if (r < 0)
 		return action_reason(action, REASON_MOUNT_FAILED, r);
@@ -403,15 +387,15 @@ static int load_proven(struct swap_context *swap, struct loader *tree, const cha
 static int load_dependent(struct swap_context *swap, const struct swap_module *module,
 	bool of_image, struct error *why)
 {
-	struct loader *own = of_image ? swap_own_tree(swap, why) : NULL;
+	struct loader *own = of_image ? swap_tree(swap, SWAP_IMAGE, why) : NULL;
 	const char *host_root = swap->role->host_root;
 	struct loader *host;
 
 	if (own && swap_tree_has(own, module->name))
 		return load_proven(swap, own, "", module, why);
-	if (!of_image && swap_load_build(swap, module, why) == 0)
+	if (!of_image && swap_load(swap, NULL, module, why) == 0)
 		return 0;
-	host = swap_host_tree(swap, why);
+	host = swap_tree(swap, SWAP_HOST, why);
 	if (!host)
 		return -ENOENT;
 	if (!swap_tree_has(host, module->name))
@@ -490,7 +474,7 @@ static int list_loaded(struct swap_context *swap, struct strv *paths, uint64_t *
 {
 	const struct role *role = swap->role;
 	struct error ignored;
-	struct loader *own = swap_own_tree(swap, &ignored);
+	struct loader *own = swap_tree(swap, SWAP_IMAGE, &ignored);
 
 	if (!own)
 		return -ENOENT;
