@@ -38,28 +38,12 @@
 /* Linux include/uapi/linux/xattr.h: XATTR_NAME_SELINUX. */
 #define LABEL "security.selinux"
 
-struct label {
-	char text[4096];
-	ssize_t size;
-};
-
-/* The calls that take a descriptor want one that is open for more than O_PATH: by its name in
- * /proc they take any, a link's too. */
-static int open_by_name(int folder_fd, const char *path, char name[32])
+static ssize_t read_label(int folder_fd, const char *name, char *label, size_t size)
 {
-	int fd = openat(folder_fd, path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	char path[PATH_MAX];
 
-	(void) snprintf(name, 32, "/proc/self/fd/%d", fd);
-	return fd;
-}
-
-static bool read_label(int folder_fd, const char *path, struct label *label)
-{
-	char name[32];
-	_cleanup_close_ int fd = open_by_name(folder_fd, path, name);
-
-	label->size = fd < 0 ? -1 : getxattr(name, LABEL, label->text, sizeof(label->text));
-	return label->size > 0;
+	(void) snprintf(path, sizeof(path), "/proc/self/fd/%d/%s", folder_fd, name);
+	return lgetxattr(path, LABEL, label, size);
 }
 
 /*
@@ -69,24 +53,22 @@ static bool read_label(int folder_fd, const char *path, struct label *label)
 static int label_copy(int root_fd, const char *path, const char *like, struct error *error)
 {
 	_cleanup_close_ int like_fd = openat(root_fd, like, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	_cleanup_close_ int fd = -1;
 	_cleanup_strv_ struct strv names = { 0 };
-	struct label label = { .size = 0 };
+	char full[PATH_MAX + 32], label[4096];
 	struct stat status;
-	char name[32];
+	ssize_t size = 0;
 
 	if (like_fd < 0 || fs_list(like_fd, ".", &names) < 0)
 		return 0;
-	for (size_t i = 0; label.size <= 0 && i < names.count; i++)
+	for (size_t i = 0; size <= 0 && i < names.count; i++)
 		if (fstatat(like_fd, names.items[i], &status, AT_SYMLINK_NOFOLLOW) == 0 &&
 			S_ISREG(status.st_mode))
-			(void) read_label(like_fd, names.items[i], &label);
-	if (label.size <= 0 && !read_label(like_fd, ".", &label))
-		return 0;
-	fd = open_by_name(root_fd, path, name);
+			size = read_label(like_fd, names.items[i], label, sizeof(label));
+	if (size <= 0)
+		size = read_label(like_fd, ".", label, sizeof(label));
+	(void) snprintf(full, sizeof(full), "/proc/self/fd/%d/%s", root_fd, path);
 	/* A file system without labels of its own gets them by its mount. */
-	if (fd < 0 || (setxattr(name, LABEL, label.text, (size_t) label.size, 0) < 0 &&
-			      errno != EOPNOTSUPP))
+	if (size > 0 && lsetxattr(full, LABEL, label, (size_t) size, 0) < 0 && errno != EOPNOTSUPP)
 		return error_set_errno(error, -errno, "SELinux label of /%s", path);
 	return 0;
 }

@@ -36,17 +36,29 @@ static const char *const phases[PHASES] = {
 	[PHASE_ROLLBACK] = "rollback",
 };
 
-static const char *const lists[JOURNAL_LISTS] = {
-	[JOURNAL_MISSING] = "missing",
-	[JOURNAL_UNRESTORED] = "unrestored",
-	[JOURNAL_OUTCOME] = "outcome",
+/* Records of one field, each an item of a list. */
+static const struct {
+	const char *kind;
+	const char *field;
+	size_t offset;
+} lists[] = {
+	{ "load", "name", offsetof(struct journal, pending.load) },
+	{ "inserted", "name", offsetof(struct journal, own.load) },
+	{ "plan-load", "name", offsetof(struct journal, plan.load) },
+	{ "missing", "text", offsetof(struct journal, lists[JOURNAL_MISSING]) },
+	{ "unrestored", "text", offsetof(struct journal, lists[JOURNAL_UNRESTORED]) },
+	{ "outcome", "text", offsetof(struct journal, lists[JOURNAL_OUTCOME]) },
 };
 
-/* The kinds of the records that a journal's plans are made of: pending, own, plan. */
-#define PLANS 3
-
-static const char *const go_kinds[PLANS] = { "go", "own", "plan-go" };
-static const char *const load_kinds[PLANS] = { "load", "inserted", "plan-load" };
+/* Records of modules, each in a plan's go. */
+static const struct {
+	const char *kind;
+	size_t offset;
+} plans[] = {
+	{ "go", offsetof(struct journal, pending) },
+	{ "own", offsetof(struct journal, own) },
+	{ "plan-go", offsetof(struct journal, plan) },
+};
 
 const char *swap_part_name(enum swap_part part)
 {
@@ -152,10 +164,8 @@ static int print_module(struct statefile *file, const char *kind, const struct s
 
 static int print_journal(struct statefile *file, const struct journal *journal)
 {
-	const struct swap_plan *const plans[PLANS] = { &journal->pending, &journal->own,
-		&journal->plan };
-
-	if (print_text(file, "phase", "name", phase_name(journal->phase)) < 0)
+	if (print_text(file, "phase", "name", phase_name(journal->phase)) < 0 ||
+		(journal->plan.same && print_text(file, "plan", "same", "1") < 0))
 		return -ENOMEM;
 	if (journal->network || journal->network_done) {
 		struct record *record = statefile_add(file, "network");
@@ -166,20 +176,22 @@ static int print_journal(struct statefile *file, const struct journal *journal)
 				record_set(record, "done", journal->network_done) < 0))
 			return -ENOMEM;
 	}
-	for (size_t i = 0; i < PLANS; i++) {
-		if (plans[i]->same && print_text(file, "plan", "same", "1") < 0)
-			return -ENOMEM;
-		for (size_t j = 0; j < plans[i]->load.count; j++)
-			if (print_text(file, load_kinds[i], "name", plans[i]->load.items[j]) < 0)
-				return -ENOMEM;
-		for (size_t j = 0; j < plans[i]->go_count; j++)
-			if (print_module(file, go_kinds[i], &plans[i]->go[j]) < 0)
+	for (size_t i = 0; i < ARRAY_SIZE(plans); i++) {
+		const void *at = (const char *) journal + plans[i].offset;
+		const struct swap_plan *plan = at;
+
+		for (size_t j = 0; j < plan->go_count; j++)
+			if (print_module(file, plans[i].kind, &plan->go[j]) < 0)
 				return -ENOMEM;
 	}
-	for (size_t i = 0; i < JOURNAL_LISTS; i++)
-		for (size_t j = 0; j < journal->lists[i].count; j++)
-			if (print_text(file, lists[i], "text", journal->lists[i].items[j]) < 0)
+	for (size_t i = 0; i < ARRAY_SIZE(lists); i++) {
+		const void *at = (const char *) journal + lists[i].offset;
+		const struct strv *list = at;
+
+		for (size_t j = 0; j < list->count; j++)
+			if (print_text(file, lists[i].kind, lists[i].field, list->items[j]) < 0)
 				return -ENOMEM;
+	}
 	return 0;
 }
 
@@ -220,18 +232,6 @@ static int take_module(const struct record *record, struct swap_plan *plan)
 	return swap_plan_add(plan, &module);
 }
 
-/* Returns 1 when the record is not one of that plan's. */
-static int take_of_plan(const struct record *record, size_t index, struct swap_plan *plan)
-{
-	const char *name = record_get(record, "name");
-
-	if (strcmp(record->kind, go_kinds[index]) == 0)
-		return take_module(record, plan);
-	if (strcmp(record->kind, load_kinds[index]) != 0)
-		return 1;
-	return name ? strv_push(&plan->load, name) : -EBADMSG;
-}
-
 static int take_copy(const char *value, char **ret)
 {
 	if (!value)
@@ -243,9 +243,7 @@ static int take_copy(const char *value, char **ret)
 
 static int take_record(const struct record *record, struct journal *journal)
 {
-	struct swap_plan *const plans[PLANS] = { &journal->pending, &journal->own, &journal->plan };
 	const char *name = record_get(record, "name");
-	const char *text = record_get(record, "text");
 
 	if (strcmp(record->kind, "phase") == 0) {
 		/* One of a later Slipway: as from the first, from which recovery does all. */
@@ -264,37 +262,42 @@ static int take_record(const struct record *record, struct journal *journal)
 
 		return r < 0 ? r : take_copy(record_get(record, "done"), &journal->network_done);
 	}
-	for (size_t i = 0; i < PLANS; i++) {
-		int r = take_of_plan(record, i, plans[i]);
+	for (size_t i = 0; i < ARRAY_SIZE(plans); i++)
+		if (strcmp(record->kind, plans[i].kind) == 0)
+			return take_module(record, (void *) ((char *) journal + plans[i].offset));
+	for (size_t i = 0; i < ARRAY_SIZE(lists); i++)
+		if (strcmp(record->kind, lists[i].kind) == 0) {
+			const char *value = record_get(record, lists[i].field);
 
-		if (r <= 0)
-			return r;
-	}
-	for (size_t i = 0; i < JOURNAL_LISTS; i++)
-		if (strcmp(record->kind, lists[i]) == 0)
-			return text ? strv_push(&journal->lists[i], text) : -EBADMSG;
+			return value ? strv_push(
+					       (void *) ((char *) journal + lists[i].offset), value)
+				     : -EBADMSG;
+		}
 	return 0; /* of a later version */
+}
+
+static int read_file(int root_fd, const char *path, const char *word, struct journal *journal,
+	struct error *error)
+{
+	_cleanup_(statefile_free) struct statefile file = { .word = word };
+	int r = statefile_read(root_fd, path, &file, error);
+
+	for (size_t i = 0; r == 0 && i < file.count; i++) {
+		r = take_record(&file.items[i], journal);
+		if (r < 0)
+			(void) error_set_errno(error, r, "/%s", path);
+	}
+	if (r < 0)
+		journal_free(journal);
+	return r;
 }
 
 int journal_read(int root_fd, struct journal *journal, struct error *error)
 {
-	_cleanup_(statefile_free) struct statefile file = { .word = WORD };
-	int r;
-
 	*journal = (struct journal){ .phase = PHASE_NONE };
-	if (!fs_exists(root_fd, JOURNAL_PATH))
-		return 0;
-	r = statefile_read(root_fd, JOURNAL_PATH, &file, error);
-	if (r < 0)
-		return r;
-	for (size_t i = 0; i < file.count; i++) {
-		r = take_record(&file.items[i], journal);
-		if (r < 0) {
-			journal_free(journal);
-			return error_set_errno(error, r, "/%s", JOURNAL_PATH);
-		}
-	}
-	return 0;
+	return fs_exists(root_fd, JOURNAL_PATH)
+		       ? read_file(root_fd, JOURNAL_PATH, WORD, journal, error)
+		       : 0;
 }
 
 /* ---- phases */
@@ -498,22 +501,12 @@ static const char *const old_files[] = { OLD("plan"), OLD("way-back"), OLD("miss
 	OLD("unrestored"), OLD("journal"), OLD("journal-done"), OLD("settled"), OLD("inbox"),
 	OLD("swap") };
 
-/* 0 with an empty plan where it is absent, or damaged: then it says nothing. -ENOMEM. */
-static int read_old_plan(int root_fd, const char *path, struct swap_plan *plan)
+/* Empty where it is absent, or damaged: then it says nothing. -ENOMEM. */
+static int read_old_plan(int root_fd, const char *path, struct journal *old)
 {
-	_cleanup_(statefile_free) struct statefile file = { .word = "slipway-modules" };
 	struct error ignored;
-	int r = statefile_read(root_fd, path, &file, &ignored);
 
-	for (size_t i = 0; r == 0 && i < file.count; i++) {
-		r = take_of_plan(&file.items[i], 0, plan);
-		if (r > 0)
-			r = 0; /* "swap same=": of no use here */
-	}
-	if (r == 0 || r == -ENOMEM)
-		return r;
-	swap_plan_free(plan);
-	return 0;
+	return read_file(root_fd, path, "slipway-modules", old, &ignored) == -ENOMEM ? -ENOMEM : 0;
 }
 
 static int read_old_list(int root_fd, const char *path, struct strv *list)
@@ -542,20 +535,22 @@ static int read_old_line(int root_fd, const char *path, char **ret)
 /* Adding what is there already changes nothing: this may have been killed half-way. */
 static int merge_old(int root_fd, struct journal *journal)
 {
-	_cleanup_(swap_plan_free) struct swap_plan swap = { 0 };
-	_cleanup_(swap_plan_free) struct swap_plan inbox = { 0 };
+	_cleanup_journal_ struct journal old_swap = { 0 };
+	_cleanup_journal_ struct journal old_inbox = { 0 };
+	const struct swap_plan *swap = &old_swap.pending;
+	const struct swap_plan *inbox = &old_inbox.pending;
 	bool knew_own = journal_knows_own(journal);
-	int r = read_old_plan(root_fd, OLD("swap"), &swap);
+	int r = read_old_plan(root_fd, OLD("swap"), &old_swap);
 
 	if (r == 0)
-		r = read_old_plan(root_fd, OLD("inbox"), &inbox);
+		r = read_old_plan(root_fd, OLD("inbox"), &old_inbox);
 	if (r == 0)
-		r = journal_merge_pending(&journal->pending, &swap, &swap.load);
+		r = journal_merge_pending(&journal->pending, swap, &swap->load);
 	/* A list that knew more than the older image did stays as it is. */
-	for (size_t i = 0; r == 0 && !knew_own && i < inbox.go_count; i++)
-		r = swap_plan_add(&journal->own, &inbox.go[i]);
-	for (size_t i = 0; r == 0 && i < inbox.load.count; i++)
-		r = strv_push_unique(&journal->own.load, inbox.load.items[i]);
+	for (size_t i = 0; r == 0 && !knew_own && i < inbox->go_count; i++)
+		r = swap_plan_add(&journal->own, &inbox->go[i]);
+	for (size_t i = 0; r == 0 && i < inbox->load.count; i++)
+		r = strv_push_unique(&journal->own.load, inbox->load.items[i]);
 	if (r == 0)
 		r = read_old_list(root_fd, OLD("missing"), &journal->lists[JOURNAL_MISSING]);
 	if (r == 0)
@@ -567,7 +562,7 @@ static int merge_old(int root_fd, struct journal *journal)
 	if (r < 0)
 		return r;
 	/* Which step it was killed in nobody wrote down: recovery does all from the first on. */
-	if (swap.load.count || swap.go_count)
+	if (swap->load.count || swap->go_count)
 		journal->phase = PHASE_UNLOADING;
 	else if (journal->phase == PHASE_NONE && fs_exists(root_fd, OLD("settled")))
 		journal->phase = PHASE_COMMITTED;
