@@ -3,6 +3,7 @@
  * What runs beside what the image has, what has to go so that the image's modules can come, and
  * what keeps it from going: worked out from what the kernel shows, before anything is touched.
  */
+#include <glob.h>
 #include <stdarg.h>
 #include <string.h>
 #include <strings.h>
@@ -415,6 +416,7 @@ struct refusals {
 	const struct swap_plan *plan;
 	int root_fd;
 	struct strv texts;
+	struct strv passed_through; /* modules that are reported already */
 	char users[REFUSAL_SIZE]; /* who has an RDMA device open, as far as it can be seen, or "" */
 };
 
@@ -428,26 +430,6 @@ static _printf_(2, 3) int refuse(struct refusals *refusals, const char *format, 
 	va_end(arguments);
 	nic_note(refusals->action, "%s", text);
 	return strv_push(&refusals->texts, text);
-}
-
-static int find_users(struct refusals *refusals)
-{
-	_cleanup_strv_ struct strv patterns = { 0 };
-	struct user users[USERS_NAMED];
-	size_t used = 0;
-	int count;
-
-	if (strv_push(&patterns, "/dev/infiniband/*") < 0)
-		return -ENOMEM;
-	count = users_of_devices(refusals->root_fd, &patterns, users, USERS_NAMED);
-	for (int i = 0; i < count && i < USERS_NAMED && used < sizeof(refusals->users); i++) {
-		char text[USER_TEXT_SIZE];
-
-		user_text(&users[i], text);
-		used += (size_t) snprintf(refusals->users + used, sizeof(refusals->users) - used,
-			"%s%s", i ? ", " : "", text);
-	}
-	return 0;
 }
 
 /* What the operator has a variable for. */
@@ -555,72 +537,38 @@ static int check_core_users(struct refusals *refusals)
 	return r;
 }
 
-/* "…/drivers/vfio-pci/module" leads to a folder with the module's name. */
-static bool module_of_driver(int root_fd, const char *device, char module[64])
-{
-	char path[PATH_MAX], target[PATH_MAX];
-	const char *slash;
-	ssize_t length;
-
-	(void) snprintf(path, sizeof(path), "%s/driver/module", device);
-	length = readlinkat(root_fd, path, target, sizeof(target) - 1);
-	if (length < 0)
-		return false;
-	target[length] = '\0';
-	slash = strrchr(target, '/');
-	(void) snprintf(module, 64, "%.63s", slash ? slash + 1 : target);
-	return true;
-}
-
-/* @folder/@name: a PF, in /sys. */
-static int check_functions(
-	struct refusals *refusals, const char *folder, const char *name, struct strv *reported)
-{
-	_cleanup_strv_ struct strv entries = { 0 };
-	char device[512], path[1024], module[64];
-
-	(void) snprintf(device, sizeof(device), "%s/%.200s", folder, name);
-	if (fs_list(refusals->root_fd, device, &entries) < 0)
-		return 0;
-	for (size_t i = 0; i < entries.count; i++) {
-		(void) snprintf(path, sizeof(path), "%s/%.200s", device, entries.items[i]);
-		if (strncmp(entries.items[i], "virtfn", 6) != 0 ||
-			!module_of_driver(refusals->root_fd, path, module) ||
-			swap_plan_find(refusals->plan, module) ||
-			own_references(refusals->root_fd, module) == 0 ||
-			strv_contains(reported, module))
-			continue;
-		if (strv_push(reported, module) < 0 ||
-			refuse(refusals,
-				"a virtual function of %s is passed through by %s, which is in "
-				"use: stop the virtual machine that has it",
-				name, module) < 0)
-			return -ENOMEM;
-	}
-	return 0;
-}
-
 /*
  * A virtual function that a process has open through vfio-pci keeps the removal of its device
  * waiting without an end (Linux drivers/vfio/vfio_main.c, vfio_unregister_group_dev()).
  */
-static int check_passed_through(struct refusals *refusals)
+static int check_passed_through(struct refusals *refusals, const char *driver)
 {
-	_cleanup_strv_ struct strv reported = { 0 };
+	_cleanup_(globfree) glob_t found = { .gl_pathc = 0 };
+	char pattern[512], target[PATH_MAX];
 
-	for (size_t i = 0; i < refusals->plan->go_count; i++) {
-		const char *name = refusals->plan->go[i].name;
-		_cleanup_strv_ struct strv devices = { 0 };
-		char folder[256];
+	/* Links to the modules of virtual functions' drivers. */
+	(void) snprintf(pattern, sizeof(pattern),
+		"/proc/self/fd/%d/sys/module/%s/drivers/pci:%s/*:*/virtfn*/driver/module",
+		refusals->root_fd, driver, driver);
+	if (glob(pattern, 0, NULL, &found) == GLOB_NOSPACE)
+		return -ENOMEM;
+	for (size_t i = 0; i < found.gl_pathc; i++) {
+		const char *device = strchr(strstr(found.gl_pathv[i], "/pci:") + 1, '/') + 1;
+		ssize_t size = readlink(found.gl_pathv[i], target, sizeof(target) - 1);
+		const char *module;
 
-		(void) snprintf(folder, sizeof(folder), "sys/module/%s/drivers/pci:%s", name, name);
-		if (fs_list(refusals->root_fd, folder, &devices) < 0)
+		target[size < 0 ? 0 : size] = '\0';
+		module = strrchr(target, '/') ? strrchr(target, '/') + 1 : target;
+		if (!*module || swap_plan_find(refusals->plan, module) ||
+			own_references(refusals->root_fd, module) == 0 ||
+			strv_contains(&refusals->passed_through, module))
 			continue;
-		/* Devices have a ':' in their names, the driver's own files have none. */
-		for (size_t j = 0; j < devices.count; j++)
-			if (strchr(devices.items[j], ':') &&
-				check_functions(refusals, folder, devices.items[j], &reported) < 0)
-				return -ENOMEM;
+		if (strv_push(&refusals->passed_through, module) < 0 ||
+			refuse(refusals,
+				"a virtual function of %.*s is passed through by %s, which is in "
+				"use: stop the virtual machine that has it",
+				(int) strcspn(device, "/"), device, module) < 0)
+			return -ENOMEM;
 	}
 	return 0;
 }
@@ -629,12 +577,23 @@ int nic_refuse(struct action *action, const struct swap_plan *plan)
 {
 	const struct nic *nic = action->role;
 	struct refusals refusals = { .action = action, .plan = plan, .root_fd = nic->role.root_fd };
+	_cleanup_strv_ struct strv patterns = { 0 };
 	_cleanup_free_ char *text = NULL;
-	int r;
+	struct user users[USERS_NAMED];
+	size_t used = 0;
+	int count, r;
 
 	if (!plan->go_count)
 		return 0;
-	r = find_users(&refusals);
+	r = strv_push(&patterns, "/dev/infiniband/*");
+	count = r < 0 ? 0 : users_of_devices(refusals.root_fd, &patterns, users, USERS_NAMED);
+	for (int i = 0; i < count && i < USERS_NAMED && used < sizeof(refusals.users); i++) {
+		char user[USER_TEXT_SIZE];
+
+		user_text(&users[i], user);
+		used += (size_t) snprintf(refusals.users + used, sizeof(refusals.users) - used,
+			"%s%s", i ? ", " : "", user);
+	}
 	if (r == 0)
 		r = check_part(&refusals, SWAP_STORAGE, nic->inputs.unload_storage,
 			"storage over RDMA", CONTRACT_ENV_UNLOAD_STORAGE);
@@ -645,12 +604,13 @@ int nic_refuse(struct action *action, const struct swap_plan *plan)
 		r = check_module(&refusals, &plan->go[i]);
 	if (r == 0)
 		r = check_core_users(&refusals);
-	if (r == 0)
-		r = check_passed_through(&refusals);
+	for (size_t i = 0; r == 0 && i < plan->go_count; i++)
+		r = check_passed_through(&refusals, plan->go[i].name);
 	if (r == 0 && refusals.texts.count) {
 		text = strv_join(&refusals.texts, "; ");
 		r = text ? -EBUSY : -ENOMEM;
 	}
+	strv_free(&refusals.passed_through);
 	strv_free(&refusals.texts);
 	if (r == -ENOMEM)
 		return nic_no_memory(action);

@@ -134,21 +134,6 @@ static int read_path(const char *variable, const char *otherwise, char **ret, st
 }
 
 /*
- * Made at once where it is not there: in a folder with the sticky bit it could be anybody's by the
- * time that it is written to. Opened to see that it is root's only.
- */
-static int open_own(int inventory_fd, struct error *why)
-{
-	int fd = open_owned(inventory_fd, OWN_FOLDER, O_RDONLY | O_DIRECTORY, why);
-
-	if (fd != -ENOENT)
-		return fd;
-	if (mkdirat(inventory_fd, OWN_FOLDER, 0700) < 0 && errno != EEXIST)
-		return error_set_errno(why, -errno, OWN_FOLDER " cannot be made");
-	return open_owned(inventory_fd, OWN_FOLDER, O_RDONLY | O_DIRECTORY, why);
-}
-
-/*
  * Is the inventory a folder of the host's disk that only root writes to? The container's own root
  * goes with the container, which a power loss ends, too. Journals say what is written to the host's
  * files and /proc/sys, and modules are loaded from there: what others could write is not believed,
@@ -165,8 +150,17 @@ static bool is_usable(struct nic_inputs *inputs, int root_fd)
 		(mountinfo_find(root_fd, inputs->inventory, &mount) == 0 && mount.of_root))
 		return false;
 	inventory_fd = open_in_root(root_fd, inputs->inventory, O_RDONLY | O_DIRECTORY);
-	fd = inventory_fd < 0 ? error_set_errno(&why, inventory_fd, "it cannot be opened")
-			      : open_own(inventory_fd, &why);
+	if (inventory_fd < 0) {
+		(void) error_set_errno(&why, inventory_fd, "it cannot be opened");
+	} else {
+		fd = open_owned(inventory_fd, OWN_FOLDER, O_RDONLY | O_DIRECTORY, &why);
+		/* Made at once where it is not there: in a folder with the sticky bit it could be
+		 * any user's by the time that it is written to. */
+		if (fd == -ENOENT && mkdirat(inventory_fd, OWN_FOLDER, 0700) < 0 && errno != EEXIST)
+			(void) error_set_errno(&why, -errno, OWN_FOLDER " cannot be made");
+		else if (fd == -ENOENT)
+			fd = open_owned(inventory_fd, OWN_FOLDER, O_RDONLY | O_DIRECTORY, &why);
+	}
 	if (fd < 0)
 		(void) snprintf(inputs->distrusted, sizeof(inputs->distrusted), "%.255s", why.text);
 	return fd >= 0;

@@ -153,15 +153,10 @@ static int find_ports(
 	return r;
 }
 
-/* Of a PCI function's own: "p0". Not "pf0vf1", "c1pf0", "pf0sf88": representors'. */
-static bool is_physical(const char *label)
-{
-	return label[0] == 'p' && isdigit((unsigned char) label[1]);
-}
-
+/* No PCI function's own, which is "p0": "pf0vf1", "c1pf0", "pf0sf88". */
 static bool is_representor(const struct port *port)
 {
-	return *port->label && !is_physical(port->label);
+	return *port->label && (port->label[0] != 'p' || !isdigit((unsigned char) port->label[1]));
 }
 
 /* Has any "np0" at its end, or before a virtual function's "v12"? */
@@ -180,19 +175,6 @@ static bool any_has_port_in_name(const struct ports *ports)
 	return false;
 }
 
-/* Another interface of the same device that is no representor either. */
-static const struct port *sibling_of(const struct ports *ports, const struct port *port)
-{
-	for (size_t i = 0; i < ports->count; i++) {
-		const struct port *other = &ports->items[i];
-
-		if (other != port && strcmp(other->place, port->place) == 0 &&
-			!is_representor(other))
-			return other;
-	}
-	return NULL;
-}
-
 #define PIN "DEVPATH==\"%s/net/*\", %sNAME=\"%s\"\n"
 
 /*
@@ -201,9 +183,14 @@ static const struct port *sibling_of(const struct ports *ports, const struct por
  */
 static void print_port(FILE *stream, const struct ports *ports, const struct port *port)
 {
-	const struct port *sibling = sibling_of(ports, port);
+	const struct port *sibling = NULL;
 	char condition[128] = "";
 
+	/* Another interface of the same device that is no representor either. */
+	for (size_t i = 0; !sibling && i < ports->count; i++)
+		if (&ports->items[i] != port && !is_representor(&ports->items[i]) &&
+			strcmp(ports->items[i].place, port->place) == 0)
+			sibling = &ports->items[i];
 	if (!is_representor(port) && sibling && strcmp(sibling->number, port->number) != 0)
 		(void) snprintf(
 			condition, sizeof(condition), "ATTR{dev_port}==\"%s\", ", port->number);

@@ -259,28 +259,21 @@ static void look_again(struct nic *nic)
 	publish(nic);
 }
 
-/* Of the image's own modules: what they need of the kernel's is the kernel's. */
-static void watch_modules(struct nic *nic)
-{
-	const struct strv *set = &nic->role.driver_modules;
-	int root_fd = nic->role.root_fd;
-
-	strv_free(&nic->watch.modules);
-	for (size_t i = 0; i < set->count; i++)
-		if (strv_contains(&nic->swap.load, set->items[i]) &&
-			sysmodule_is_live(root_fd, set->items[i]) &&
-			push_module(root_fd, set->items[i], &nic->watch.modules) < 0)
-			return;
-	publish(nic);
-}
-
 void nic_watch(struct role *role, unsigned happened, uint64_t *wake_ms)
 {
 	struct nic *nic = nic_of(role);
+	const struct strv *set = &role->driver_modules;
 	uint64_t now_ms = clock_monotonic_ms();
 
 	if (!happened) {
-		watch_modules(nic);
+		strv_free(&nic->watch.modules);
+		/* Not what they need of the kernel's. */
+		for (size_t i = 0; i < set->count; i++)
+			if (strv_contains(&nic->swap.load, set->items[i]) &&
+				sysmodule_is_live(role->root_fd, set->items[i]) &&
+				push_module(role->root_fd, set->items[i], &nic->watch.modules) < 0)
+				return;
+		publish(nic);
 		return;
 	}
 	if (happened & EVENT_KERNEL)
