@@ -32,7 +32,6 @@ struct comparison {
 	struct loader *loader; /* of the image's tree */
 	struct strv recorded;  /* what an earlier start loaded its modules with; may be empty */
 	struct strv differ;    /* of the image's set, loaded, and to be replaced */
-	struct strv going;     /* those and their holders, in order of removal */
 	struct swap_plan *plan;
 };
 
@@ -40,7 +39,6 @@ static void comparison_done(struct comparison *comparison)
 {
 	strv_free(&comparison->recorded);
 	strv_free(&comparison->differ);
-	strv_free(&comparison->going);
 }
 
 /* The failure of what a helper returns @code for, with its message where it has left one. */
@@ -258,46 +256,39 @@ static int compare_one(struct comparison *comparison, const char *module)
 	return strv_push(&comparison->differ, module);
 }
 
-/* Holders first: depth-first over them. */
+/*
+ * Appends the module to plan->go after its holders. nvidia_peermem, which holds OFED, and is asked
+ * before anything else goes, comes first.
+ */
 static int visit(struct comparison *comparison, const char *module)
 {
+	struct swap_plan *plan = comparison->plan;
+	struct swap_module one = { .part = part_of(comparison, module) };
 	_cleanup_strv_ struct strv holders = { 0 };
+	_cleanup_free_ char *options = NULL;
 	int r;
 
-	if (strv_contains(&comparison->going, module) ||
-		!sysmodule_exists(comparison->root_fd, module))
+	if (swap_plan_find(plan, module) || !sysmodule_exists(comparison->root_fd, module))
 		return 0;
 	r = sysmodule_holders(comparison->root_fd, module, &holders);
 	for (size_t i = 0; r == 0 && i < holders.count; i++)
 		r = visit(comparison, holders.items[i]);
-	return r < 0 ? r : strv_push(&comparison->going, module);
-}
-
-static int add_going(struct comparison *comparison, const char *module)
-{
-	_cleanup_free_ char *options = NULL;
-	struct swap_module one = { .part = part_of(comparison, module) };
-	int r = parameters_now(comparison->root_fd, module, &options);
-
+	if (r == 0)
+		r = parameters_now(comparison->root_fd, module, &options);
+	if (r < 0)
+		return r;
 	(void) snprintf(one.name, sizeof(one.name), "%s", module);
 	sysmodule_build_id(comparison->root_fd, module, one.build_id);
 	one.options = options;
-	return r < 0 ? r : swap_plan_add(comparison->plan, &one);
+	return swap_plan_insert(plan, one.part == SWAP_PEERMEM ? 0 : plan->go_count, &one);
 }
 
-/* nvidia_peermem holds OFED, and is asked before anything else goes. */
-static int list_going(struct comparison *comparison)
+static int list_going(struct comparison *comparison, const struct strv *modules)
 {
-	const struct strv *going = &comparison->going;
 	int r = 0;
 
-	for (size_t i = 0; r == 0 && i < comparison->differ.count; i++)
-		r = visit(comparison, comparison->differ.items[i]);
-	if (r == 0 && strv_contains(going, PEERMEM_MODULE))
-		r = add_going(comparison, PEERMEM_MODULE);
-	for (size_t i = 0; r == 0 && i < going->count; i++)
-		if (strcmp(going->items[i], PEERMEM_MODULE) != 0)
-			r = add_going(comparison, going->items[i]);
+	for (size_t i = 0; r == 0 && i < modules->count; i++)
+		r = visit(comparison, modules->items[i]);
 	return fail(comparison->action, r);
 }
 
@@ -335,7 +326,7 @@ int swap_plan_make(struct action *action, struct loader *loader, struct swap_pla
 	plan->same = !comparison.differ.count && is_all_live;
 	if (plan->same)
 		return 0;
-	r = list_going(&comparison);
+	r = list_going(&comparison, &comparison.differ);
 	if (r < 0)
 		return r;
 	/* Of the image's set, and loaded until now: nothing else brings it back. */
@@ -348,7 +339,7 @@ int swap_plan_make(struct action *action, struct loader *loader, struct swap_pla
 int swap_plan_removal(struct action *action, const struct strv *modules, struct swap_plan *plan)
 {
 	const struct role *role = action->role;
-	_cleanup_(comparison_done) struct comparison comparison = {
+	struct comparison comparison = {
 		.action = action,
 		.nic = action->role,
 		.root_fd = role->root_fd,
@@ -357,10 +348,9 @@ int swap_plan_removal(struct action *action, const struct strv *modules, struct 
 	int r;
 
 	for (size_t i = 0; i < modules->count; i++)
-		if (strv_push(&comparison.differ, modules->items[i]) < 0 ||
-			strv_push(&plan->load, modules->items[i]) < 0)
+		if (strv_push(&plan->load, modules->items[i]) < 0)
 			return fail(action, -ENOMEM);
-	r = list_going(&comparison);
+	r = list_going(&comparison, modules);
 	return r < 0 ? r : nic_refuse(action, plan);
 }
 

@@ -79,19 +79,26 @@ void swap_plan_free(struct swap_plan *plan)
 	*plan = (struct swap_plan){ .same = false };
 }
 
-int swap_plan_add(struct swap_plan *plan, const struct swap_module *module)
+int swap_plan_insert(struct swap_plan *plan, size_t index, const struct swap_module *module)
 {
 	struct swap_module *go = reallocarray(plan->go, plan->go_count + 1, sizeof(*plan->go));
+	char *options = strdup(module->options ? module->options : "");
 
-	if (!go)
+	if (go)
+		plan->go = go;
+	if (!go || !options) {
+		free(options);
 		return -ENOMEM;
-	plan->go = go;
-	go[plan->go_count] = *module;
-	go[plan->go_count].options = strdup(module->options ? module->options : "");
-	if (!go[plan->go_count].options)
-		return -ENOMEM;
-	plan->go_count++;
+	}
+	memmove(&go[index + 1], &go[index], (plan->go_count++ - index) * sizeof(*go));
+	go[index] = *module;
+	go[index].options = options;
 	return 0;
+}
+
+int swap_plan_add(struct swap_plan *plan, const struct swap_module *module)
+{
+	return swap_plan_insert(plan, plan->go_count, module);
 }
 
 struct swap_module *swap_plan_find(const struct swap_plan *plan, const char *module)
@@ -352,19 +359,11 @@ int journal_merge_pending(
 {
 	size_t added = 0;
 
-	for (size_t i = 0; i < plan->go_count; i++) {
-		struct swap_module last;
-
-		if (swap_plan_find(pending, plan->go[i].name) ||
-			strv_contains(&pending->load, plan->go[i].name))
-			continue;
-		if (swap_plan_add(pending, &plan->go[i]) < 0)
+	for (size_t i = 0; i < plan->go_count; i++)
+		if (!swap_plan_find(pending, plan->go[i].name) &&
+			!strv_contains(&pending->load, plan->go[i].name) &&
+			swap_plan_insert(pending, added++, &plan->go[i]) < 0)
 			return -ENOMEM;
-		last = pending->go[pending->go_count - 1];
-		memmove(&pending->go[added + 1], &pending->go[added],
-			(pending->go_count - 1 - added) * sizeof(last));
-		pending->go[added++] = last;
-	}
 	for (size_t i = 0; coming && i < coming->count; i++)
 		if (strv_push_unique(&pending->load, coming->items[i]) < 0)
 			return -ENOMEM;

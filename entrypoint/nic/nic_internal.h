@@ -98,7 +98,9 @@ struct swap_plan {
 /* "ours", "storage", … as the file has it. */
 const char *swap_part_name(enum swap_part part);
 void swap_plan_free(struct swap_plan *plan);
-/* Appends a copy of @module to go; its options may be NULL. -ENOMEM. */
+/* Put a copy of @module at @index of go, or at its end; its options may be NULL. -ENOMEM. */
+int swap_plan_insert(
+	struct swap_plan *plan, size_t index, const struct swap_module *module) _must_check_;
 int swap_plan_add(struct swap_plan *plan, const struct swap_module *module) _must_check_;
 struct swap_module *swap_plan_find(const struct swap_plan *plan, const char *module);
 /* Appends the names of go, in order. -ENOMEM. */
