@@ -335,18 +335,10 @@ int nic_swap_in_undo(struct action *action)
 	return unload_ours(&swap, &removed);
 }
 
-/* ---- what was there before comes back: the very builds, else the host's, and at worst ours */
-
-/* Is it of the driver itself? The others follow when that is back. */
-static bool is_driver(const struct swap_module *module)
-{
-	return module->part == SWAP_OURS;
-}
-
-static bool is_there(const struct swap_context *swap, const char *name)
-{
-	return sysmodule_exists(swap->role->root_fd, name);
-}
+/*
+ * ---- what was there before comes back: the very builds, else the host's, and at worst ours. First
+ * the driver itself (SWAP_OURS), the others when that is back.
+ */
 
 /*
  * Unloads those of the driver's names that are loaded in another build: than was there before, or
@@ -364,11 +356,11 @@ static int unload_other_builds(struct swap_context *swap, bool of_host)
 		bool is_other;
 
 		sysmodule_build_id(swap->role->root_fd, module->name, loaded);
-		is_other = of_host ? is_there(swap, module->name) &&
+		is_other = of_host ? sysmodule_exists(swap->role->root_fd, module->name) &&
 					     !module_is_on_host(&swap->lookup, module->name, loaded)
 				   : *module->build_id && *loaded &&
 					     strcmp(loaded, module->build_id) != 0;
-		if (is_driver(module) && is_other && strv_push(&others, module->name) < 0)
+		if (module->part == SWAP_OURS && is_other && strv_push(&others, module->name) < 0)
 			return nic_no_memory(swap->action);
 	}
 	return others.count ? swap_unload(swap, &others, true, &removed) : 0;
@@ -394,7 +386,7 @@ static int load_exact(struct swap_context *swap, struct error *why)
 		const struct swap_module *module = &pending->go[i];
 		_cleanup_free_ char *path = NULL;
 
-		if (is_driver(module) && *module->build_id &&
+		if (module->part == SWAP_OURS && *module->build_id &&
 			!is_build_before(swap, module->name) &&
 			module_find(&swap->lookup, module->name, module->build_id, &path) < 0)
 			return error_set(why, -ENOENT, "their own files are not all to be found");
@@ -411,17 +403,18 @@ static int load_exact(struct swap_context *swap, struct error *why)
 		progress = false;
 		for (size_t i = pending->go_count; i-- > 0;) {
 			const struct swap_module *module = &pending->go[i];
-			bool was_there = is_there(swap, module->name);
+			bool was_there = sysmodule_exists(swap->role->root_fd, module->name);
 			struct error text = { "" };
 
-			if (!is_driver(module))
+			if (module->part != SWAP_OURS)
 				continue;
 			r = 0;
 			if (*module->build_id)
 				r = swap_load(swap, NULL, module, &text);
 			else if (!was_there) /* nothing but its name is known */
 				r = load_of_host(swap, module, &text);
-			progress |= !was_there && is_there(swap, module->name);
+			progress |=
+				!was_there && sysmodule_exists(swap->role->root_fd, module->name);
 			if (r < 0 && !first_failure) {
 				first_failure = r;
 				*why = text;
@@ -444,7 +437,8 @@ static int load_hosts(struct swap_context *swap, struct strv *missing)
 		const struct swap_module *module = &set->go[i];
 		struct error why = { "" };
 
-		if (is_driver(module) && !is_there(swap, module->name) &&
+		if (module->part == SWAP_OURS &&
+			!sysmodule_exists(swap->role->root_fd, module->name) &&
 			load_of_host(swap, module, &why) < 0 &&
 			strv_pushf(missing, "%s: %s", module->name, why.text) < 0)
 			return -ENOMEM;
@@ -455,7 +449,8 @@ static int load_hosts(struct swap_context *swap, struct strv *missing)
 static bool has_driver(const struct swap_context *swap, const struct swap_plan *plan)
 {
 	for (size_t i = 0; i < plan->go_count; i++)
-		if (is_driver(&plan->go[i]) && is_there(swap, plan->go[i].name))
+		if (plan->go[i].part == SWAP_OURS &&
+			sysmodule_exists(swap->role->root_fd, plan->go[i].name))
 			return true;
 	return false;
 }
@@ -566,7 +561,7 @@ static int roll_back(struct swap_context *swap)
 		char loaded[BUILD_ID_HEX_SIZE];
 
 		sysmodule_build_id(root_fd, module->name, loaded);
-		if (is_driver(module) && *loaded &&
+		if (module->part == SWAP_OURS && *loaded &&
 			!module_is_on_host(&swap->lookup, module->name, loaded))
 			own_is_back = false;
 	}
