@@ -347,9 +347,8 @@ int swap_plan_removal(struct action *action, const struct strv *modules, struct 
 	};
 	int r;
 
-	for (size_t i = 0; i < modules->count; i++)
-		if (strv_push(&plan->load, modules->items[i]) < 0)
-			return fail(action, -ENOMEM);
+	if (nic_push_all(&plan->load, modules) < 0)
+		return fail(action, -ENOMEM);
 	r = list_going(&comparison, modules);
 	return r < 0 ? r : nic_refuse(action, plan);
 }

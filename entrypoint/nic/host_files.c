@@ -560,14 +560,6 @@ static void undo(struct hostfiles *files, const char *only, const char *keep)
 			why.text);
 }
 
-static int push_all(struct strv *names, const struct strv *more)
-{
-	for (size_t i = 0; i < more->count; i++)
-		if (strv_push_unique(names, more->items[i]) < 0)
-			return -ENOMEM;
-	return 0;
-}
-
 /* Not nvidia_peermem: the GPU side loads it, and waits for us by itself. */
 static int push_going(struct strv *names, const struct swap_plan *swap)
 {
@@ -591,7 +583,7 @@ static char *blacklist_text(const struct nic *nic)
 	_cleanup_strv_ struct strv names = { 0 };
 	_cleanup_strv_ struct strv lines = { 0 };
 
-	if (push_all(&names, &nic->inputs.blacklist) < 0)
+	if (nic_push_all(&names, &nic->inputs.blacklist) < 0)
 		return NULL;
 	for (size_t i = 0; i < set->count; i++)
 		if ((!load->count || strv_contains(load, set->items[i])) &&
@@ -630,7 +622,7 @@ static void put_rules(const struct nic *nic, struct hostfiles *files)
 
 	if (nic->swap.same && hostfiles_is_there(files, path))
 		return;
-	if (push_all(&modules, &nic->role.driver_modules) < 0 ||
+	if (nic_push_all(&modules, &nic->role.driver_modules) < 0 ||
 		push_going(&modules, &nic->swap) < 0 ||
 		udev_rules_make(files->root_fd, &modules, &files->notes, &text, &why) < 0 ||
 		hostfiles_put(files, path, text, &why) < 0)

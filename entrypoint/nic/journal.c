@@ -112,7 +112,7 @@ struct swap_module *swap_plan_find(const struct swap_plan *plan, const char *mod
 int swap_plan_going(const struct swap_plan *plan, struct strv *names)
 {
 	for (size_t i = 0; i < plan->go_count; i++)
-		if (strv_push(names, plan->go[i].name) < 0)
+		if (strv_push_unique(names, plan->go[i].name) < 0)
 			return -ENOMEM;
 	return 0;
 }
@@ -364,10 +364,7 @@ int journal_merge_pending(
 			!strv_contains(&pending->load, plan->go[i].name) &&
 			swap_plan_insert(pending, added++, &plan->go[i]) < 0)
 			return -ENOMEM;
-	for (size_t i = 0; coming && i < coming->count; i++)
-		if (strv_push_unique(&pending->load, coming->items[i]) < 0)
-			return -ENOMEM;
-	return 0;
+	return coming ? nic_push_all(&pending->load, coming) : 0;
 }
 
 /*
@@ -417,8 +414,8 @@ int journal_begin(const struct role *role, const struct swap_plan *plan,
 	if (r == 0)
 		r = journal_merge_own(&journal.own, is_continued ? &journal.pending : plan,
 			journal_knows_own(&journal), lookup);
-	for (size_t i = 0; r == 0 && i < coming.count; i++)
-		r = strv_push_unique(&journal.own.load, coming.items[i]);
+	if (r == 0)
+		r = nic_push_all(&journal.own.load, &coming);
 	if (r == 0)
 		r = journal_merge_pending(&journal.pending, plan, &coming);
 	if (r < 0)
@@ -471,9 +468,8 @@ int journal_set_list(
 	if (r < 0 || ((!lines || !lines->count) && !journal.lists[list].count))
 		return r;
 	strv_free(&journal.lists[list]);
-	for (size_t i = 0; lines && i < lines->count; i++)
-		if (strv_push(&journal.lists[list], lines->items[i]) < 0)
-			return error_set_errno(error, -ENOMEM, "/%s", JOURNAL_PATH);
+	if (lines && nic_push_all(&journal.lists[list], lines) < 0)
+		return error_set_errno(error, -ENOMEM, "/%s", JOURNAL_PATH);
 	return journal_write(root_fd, &journal, error);
 }
 
@@ -548,8 +544,8 @@ static int merge_old(int root_fd, struct journal *journal)
 	/* A list that knew more than the older image did stays as it is. */
 	for (size_t i = 0; r == 0 && !knew_own && i < inbox->go_count; i++)
 		r = swap_plan_add(&journal->own, &inbox->go[i]);
-	for (size_t i = 0; r == 0 && i < inbox->load.count; i++)
-		r = strv_push_unique(&journal->own.load, inbox->load.items[i]);
+	if (r == 0)
+		r = nic_push_all(&journal->own.load, &inbox->load);
 	if (r == 0)
 		r = read_old_list(root_fd, OLD("missing"), &journal->lists[JOURNAL_MISSING]);
 	if (r == 0)

@@ -170,17 +170,6 @@ static void call_done(struct call *call)
 	strv_free(&call->unrestored);
 }
 
-static int push_modules(struct strv *modules, const struct swap_plan *plan, bool also_load)
-{
-	for (size_t i = 0; i < plan->go_count; i++)
-		if (strv_push_unique(modules, plan->go[i].name) < 0)
-			return -ENOMEM;
-	for (size_t i = 0; also_load && i < plan->load.count; i++)
-		if (strv_push_unique(modules, plan->load.items[i]) < 0)
-			return -ENOMEM;
-	return 0;
-}
-
 /*
  * @also_ours: what is loaded now is among those that go; and a pending swap names the drivers that
  * go and come, also where the plan says "same".
@@ -201,9 +190,11 @@ static int begin(struct call *call, struct action *action, bool also_ours)
 		.report = receive,
 		.context = call,
 	};
-	if (!call->path || push_modules(&call->modules, &nic->swap, also_ours) < 0 ||
+	if (!call->path || swap_plan_going(&nic->swap, &call->modules) < 0 ||
 		(also_ours && (journal_read(nic->role.root_fd, &journal, &ignored) == -ENOMEM ||
-				      push_modules(&call->modules, &journal.pending, true) < 0)))
+				      nic_push_all(&call->modules, &nic->swap.load) < 0 ||
+				      swap_plan_going(&journal.pending, &call->modules) < 0 ||
+				      nic_push_all(&call->modules, &journal.pending.load) < 0)))
 		return nic_no_memory(action);
 	return 0;
 }

@@ -77,6 +77,14 @@ int nic_no_memory(struct action *action)
 	return action_fail(action, REASON_INTERNAL, -ENOMEM, "out of memory");
 }
 
+int nic_push_all(struct strv *names, const struct strv *more)
+{
+	for (size_t i = 0; i < more->count; i++)
+		if (strv_push_unique(names, more->items[i]) < 0)
+			return -ENOMEM;
+	return 0;
+}
+
 /* ---- the mode sources: OFED for the running kernel, compiled here */
 
 int nic_build_read(struct nic *nic, struct error *error)

@@ -103,7 +103,7 @@ int swap_plan_insert(
 	struct swap_plan *plan, size_t index, const struct swap_module *module) _must_check_;
 int swap_plan_add(struct swap_plan *plan, const struct swap_module *module) _must_check_;
 struct swap_module *swap_plan_find(const struct swap_plan *plan, const char *module);
-/* Appends the names of go, in order. -ENOMEM. */
+/* Appends the names of go that are not there yet, in order. -ENOMEM. */
 int swap_plan_going(const struct swap_plan *plan, struct strv *names) _must_check_;
 /* Is any of the driver itself among what goes? */
 bool swap_plan_has_driver(const struct swap_plan *plan);
@@ -227,6 +227,8 @@ const struct step *nic_plan(size_t *ret_count);
 /* A line for people, from a worker: "note" in the events. */
 void nic_note(const struct action *action, const char *format, ...) _printf_(2, 3);
 int nic_no_memory(struct action *action);
+/* Appends those that are not there yet. -ENOMEM. */
+int nic_push_all(struct strv *names, const struct strv *more) _must_check_;
 
 /* By the inputs: sets role.build, which stays NULL in the other modes, which compile nothing. */
 int nic_build_read(struct nic *nic, struct error *error);

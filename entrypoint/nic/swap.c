@@ -434,9 +434,8 @@ int swap_load_dependents(struct swap_context *swap, bool of_image, struct strv *
 	} while (absent.count && progress);
 	action->reason = REASON_INTERNAL;
 	action->error = (struct error){ "" };
-	for (size_t i = 0; i < absent.count; i++)
-		if (strv_push(missing, absent.items[i]) < 0)
-			return -ENOMEM;
+	if (nic_push_all(missing, &absent) < 0)
+		return -ENOMEM;
 	for (size_t i = 0; i < missing->count; i++)
 		nic_note(action, "does not come back: %s", missing->items[i]);
 	if (journal_set_list(swap->role->root_fd, JOURNAL_MISSING, missing, &error) < 0)

@@ -148,14 +148,6 @@ static int compare_line(int root_fd, const char *line, struct strv *changed)
 	return strv_pushf(changed, "%s: it is another build now", name);
 }
 
-static int copy_list(const struct strv *from, struct strv *to)
-{
-	for (size_t i = 0; i < from->count; i++)
-		if (strv_push(to, from->items[i]) < 0)
-			return -ENOMEM;
-	return 0;
-}
-
 static int fill_report(const struct nic *nic, struct nic_report *report)
 {
 	const struct swap_plan *swap = &nic->swap;
@@ -172,9 +164,10 @@ static int fill_report(const struct nic *nic, struct nic_report *report)
 	if (journal_read(nic->role.root_fd, &journal, &ignored) == -ENOMEM ||
 		role_list_read(&nic->role, ROLE_PARAMETERS_LIST, &loaded) == -ENOMEM ||
 		swap_plan_going(swap, &lists[NIC_REPORT_WENT]) < 0 ||
-		copy_list(&journal.lists[JOURNAL_MISSING], &lists[NIC_REPORT_MISSING]) < 0 ||
-		copy_list(&journal.lists[JOURNAL_UNRESTORED], &lists[NIC_REPORT_UNRESTORED]) < 0 ||
-		copy_list(&nic->watch.changed, &lists[NIC_REPORT_REPLACED]) < 0)
+		nic_push_all(&lists[NIC_REPORT_MISSING], &journal.lists[JOURNAL_MISSING]) < 0 ||
+		nic_push_all(&lists[NIC_REPORT_UNRESTORED], &journal.lists[JOURNAL_UNRESTORED]) <
+			0 ||
+		nic_push_all(&lists[NIC_REPORT_REPLACED], &nic->watch.changed) < 0)
 		return -ENOMEM;
 	/* Of those that were loaded with parameters. */
 	for (size_t i = 0; i < loaded.count; i++) {
