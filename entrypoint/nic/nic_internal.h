@@ -488,8 +488,8 @@ int nic_block_again(struct action *action);
 /* Makes rules that keep the names of the interfaces whose drivers are of these modules. */
 int udev_rules_make(int root_fd, const struct strv *modules, struct strv *notes, char **ret_text,
 	struct error *error);
-/* Asks udevd to read its files anew and waits until it answers that it did, at most @limit_ms. True
- * when it did, or when there is no udevd that could: no socket of its own below /run/udev. */
+/* Asks udevd to read its files anew and waits until it answers that it did, at most @limit_ms for
+ * each call. True when it did, or when there is none: no socket of its own below /run/udev. */
 bool udevd_reload(int root_fd, uint32_t limit_ms);
 
 /* ---- watch.c */

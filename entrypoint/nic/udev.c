@@ -13,12 +13,11 @@
  * PATH); systemd 255 and later know that word, others ignore it. Nothing runs a program.
  */
 #include <ctype.h>
-#include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/un.h>
 
-#include "common/clock.h"
 #include "common/fs.h"
 #include "entrypoint/contract.h"
 #include "entrypoint/nic/nic_internal.h"
@@ -275,63 +274,48 @@ struct control_message {
 	char version[16];
 	uint32_t magic;
 	uint32_t type;
-	union {
-		int32_t number;
-		char text[256];
-	} value;
+	char value[256];
 };
 
 /* By a descriptor's name in /proc: a socket's path has no call that takes a folder. */
-static int connect_to(int root_fd, const char *path, int type)
+static int connect_to(int root_fd, const char *path, int type, uint32_t limit_ms)
 {
+	const struct timeval limit = { .tv_sec = limit_ms / 1000,
+		.tv_usec = (long) (limit_ms % 1000) * 1000 };
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
-	_cleanup_close_ int fd = socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	_cleanup_close_ int fd = socket(AF_UNIX, type | SOCK_CLOEXEC, 0);
 	int connected = fd;
 
 	(void) snprintf(
 		address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d/%s", root_fd, path);
-	if (fd < 0 || connect(fd, (const struct sockaddr *) &address, sizeof(address)) < 0)
+	if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit)) < 0 ||
+		setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit)) < 0 ||
+		connect(fd, (const struct sockaddr *) &address, sizeof(address)) < 0)
 		return -errno;
 	fd = -1;
 	return connected;
 }
 
-static bool send_control(int fd, uint32_t type)
+/* It hangs up when it has done all that it was asked. */
+static bool control_reload(int fd)
 {
-	struct control_message message = { .magic = CONTROL_MAGIC, .type = type };
-
-	(void) snprintf(message.version, sizeof(message.version), "slipway");
-	return send(fd, &message, sizeof(message), MSG_NOSIGNAL) == (ssize_t) sizeof(message);
-}
-
-static bool is_time_left(int fd, uint64_t end_ms)
-{
-	struct pollfd poll_fd = { .fd = fd, .events = POLLIN };
-	uint64_t now_ms = clock_monotonic_ms();
-
-	return now_ms < end_ms && poll(&poll_fd, 1, (int) (end_ms - now_ms)) > 0;
-}
-
-/* It hangs up when it has done all that it was told. */
-static bool control_reload(int fd, uint64_t end_ms)
-{
+	struct control_message message = {
+		.version = "slipway", .magic = CONTROL_MAGIC, .type = CONTROL_RELOAD
+	};
+	ssize_t got;
 	char byte;
 
-	if (!send_control(fd, CONTROL_RELOAD))
+	if (send(fd, &message, sizeof(message), MSG_NOSIGNAL) != (ssize_t) sizeof(message))
 		return false;
-	(void) send_control(fd, CONTROL_END);
-	while (is_time_left(fd, end_ms)) {
-		ssize_t got = recv(fd, &byte, sizeof(byte), 0);
-
-		if (got == 0 || (got < 0 && errno == ECONNRESET))
-			return true;
-		if (got < 0 && errno != EAGAIN && errno != EINTR)
-			return false;
-	}
-	return false;
+	message.type = CONTROL_END;
+	(void) !send(fd, &message, sizeof(message), MSG_NOSIGNAL);
+	do
+		got = recv(fd, &byte, sizeof(byte), 0);
+	while (got > 0);
+	return got == 0 || errno == ECONNRESET;
 }
 
-static bool varlink_reload(int fd, uint64_t end_ms)
+static bool varlink_reload(int fd)
 {
 	static const char call[] = "{\"method\":\"io.systemd.Udev.Reload\",\"parameters\":{}}";
 	char answer[512];
@@ -339,7 +323,7 @@ static bool varlink_reload(int fd, uint64_t end_ms)
 
 	if (send(fd, call, sizeof(call), MSG_NOSIGNAL) != (ssize_t) sizeof(call))
 		return false;
-	while (size < sizeof(answer) && is_time_left(fd, end_ms)) {
+	while (size < sizeof(answer)) {
 		ssize_t got = recv(fd, answer + size, sizeof(answer) - size, 0);
 
 		if (got <= 0)
@@ -353,14 +337,13 @@ static bool varlink_reload(int fd, uint64_t end_ms)
 
 bool udevd_reload(int root_fd, uint32_t limit_ms)
 {
-	uint64_t end_ms = clock_monotonic_ms() + limit_ms;
-	_cleanup_close_ int varlink_fd = connect_to(root_fd, VARLINK, SOCK_STREAM);
+	_cleanup_close_ int varlink_fd = connect_to(root_fd, VARLINK, SOCK_STREAM, limit_ms);
 	_cleanup_close_ int control_fd = -1;
 
-	if (varlink_fd >= 0 && varlink_reload(varlink_fd, end_ms))
+	if (varlink_fd >= 0 && varlink_reload(varlink_fd))
 		return true;
-	control_fd = connect_to(root_fd, CONTROL, SOCK_SEQPACKET);
+	control_fd = connect_to(root_fd, CONTROL, SOCK_SEQPACKET, limit_ms);
 	if (control_fd >= 0)
-		return control_reload(control_fd, end_ms);
+		return control_reload(control_fd);
 	return varlink_fd < 0 && !fs_exists(root_fd, VARLINK) && !fs_exists(root_fd, CONTROL);
 }
