@@ -593,7 +593,7 @@ static char *blacklist_text(const struct nic *nic)
 		strv_push(&lines,
 			"# Written by slipway-init while it replaces these modules: the host is to load "
 			"none of its own meanwhile.\n"
-			"# It is gone a few seconds later, and says nothing after a reboot.") < 0)
+			"# It is gone a few seconds later, and has no effect after a reboot.") < 0)
 		return NULL;
 	for (size_t i = 0; i < names.count; i++)
 		if (strv_pushf(&lines, "blacklist %s\ninstall %s /bin/false", names.items[i],

@@ -230,7 +230,7 @@ static const struct ignored_env without_use[] = {
 			CONTRACT_ENV_DTK_START, CONTRACT_ENV_DTK_DONE } },
 	{ "a build is kept under a key of all that went into it, for every kernel", NULL,
 		{ "USE_DKMS" } },
-	{ "every step is told as it is", NULL, { CONTRACT_ENV_DEBUG } },
+	{ "every step is logged as it is", NULL, { CONTRACT_ENV_DEBUG } },
 	{ "the log is the container's own, and the events lie beside the status", NULL,
 		{ "DEBUG_LOG_FILE" } },
 	{ "why it ended stands in the termination message, which a container that sleeps hides",

@@ -309,7 +309,7 @@ int journal_read(int root_fd, struct journal *journal, struct error *error)
 
 /* ---- phases */
 
-/* One that is damaged says nothing, and no action hangs on it. */
+/* One that is damaged is as good as none: no action hangs on it. */
 static int read_or_none(int root_fd, struct journal *journal, struct error *error)
 {
 	int r = journal_read(root_fd, journal, error);
@@ -491,12 +491,12 @@ int journal_set_network(int root_fd, const char *path, const char *done, struct 
 
 #define OLD(name) NIC_STATE_FOLDER "/nic." name
 
-/* In the order in which they are removed: what says that a swap is pending goes last. */
+/* In the order in which they are removed: what makes a swap pending goes last. */
 static const char *const old_files[] = { OLD("plan"), OLD("way-back"), OLD("missing"),
 	OLD("unrestored"), OLD("journal"), OLD("journal-done"), OLD("settled"), OLD("inbox"),
 	OLD("swap") };
 
-/* Empty where it is absent, or damaged: then it says nothing. -ENOMEM. */
+/* Empty where it is absent or damaged. -ENOMEM. */
 static int read_old_plan(int root_fd, const char *path, struct journal *old)
 {
 	struct error ignored;
@@ -556,7 +556,7 @@ static int merge_old(int root_fd, struct journal *journal)
 		r = read_old_line(root_fd, OLD("journal-done"), &journal->network_done);
 	if (r < 0)
 		return r;
-	/* Which step it was killed in nobody wrote down: recovery does all from the first on. */
+	/* Which step it was killed in was not recorded: recovery does all from the first on. */
 	if (swap->load.count || swap->go_count)
 		journal->phase = PHASE_UNLOADING;
 	else if (journal->phase == PHASE_NONE && fs_exists(root_fd, OLD("settled")))

@@ -206,7 +206,7 @@ static void print_rules(FILE *stream, const struct ports *ports)
 	(void) fputs(
 		"# Written by slipway-init, which keeps the names of network interfaces over a "
 		"change of their driver.\n"
-		"# It is gone when its container ends, and says nothing after a reboot.\n"
+		"# It is gone when its container ends, and has no effect after a reboot.\n"
 		"ACTION!=\"add\", GOTO=\"" END_LABEL "\"\n"
 		"SUBSYSTEM!=\"net\", GOTO=\"" END_LABEL "\"\n"
 		"NAME!=\"\", GOTO=\"" END_LABEL "\"\n"

@@ -162,7 +162,7 @@ static void test_keeps_a_link_that_was_there(void **state)
 	assert_clean(&bench);
 }
 
-static void test_a_mask_is_heard(void **state)
+static void test_a_mask_is_respected(void **state)
 {
 	_cleanup_bench_ struct bench bench;
 	char target[64] = "";
@@ -268,7 +268,7 @@ static void test_a_damaged_journal(void **state)
 	assert_clean(&bench);
 }
 
-/* As a disk does that is failing: nobody can read it, nor take it away. */
+/* As a disk does that is failing: it can be neither read nor removed. */
 static void test_an_unreadable_journal(void **state)
 {
 	_cleanup_bench_ struct bench bench;
@@ -433,7 +433,7 @@ int main(void)
 		folder_test(test_comes_and_goes),
 		folder_test(test_keeps_what_was_there),
 		folder_test(test_keeps_a_link_that_was_there),
-		folder_test(test_a_mask_is_heard),
+		folder_test(test_a_mask_is_respected),
 		folder_test(test_replaced_meanwhile),
 		folder_test(test_written_to_meanwhile),
 		folder_test(test_removed_meanwhile),

@@ -430,7 +430,7 @@ static void test_what_an_administrator_wrote_stays(void **state)
 	expect_kept(state, RULES, "GOTO=\"mlnx_ofed_name_end\"\nLABEL=\"mlnx_ofed_name_end\"\n");
 }
 
-/* A host without /etc/modprobe.d and /etc/udev, or none at all: told, and the start goes on. */
+/* A host without /etc/modprobe.d and /etc/udev, or none at all: reported, and the start goes on. */
 static void test_nowhere_to_put(void **state)
 {
 	_cleanup_bench_ struct bench bench;

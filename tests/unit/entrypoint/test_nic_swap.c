@@ -237,7 +237,7 @@ static void a_set_that_cannot_be_copied_leaves_the_old_one(void **state)
 }
 
 /* What a killed run left half copied is in no way. */
-static void half_a_copy_is_cleared_away(void **state)
+static void half_a_copy_is_removed(void **state)
 {
 	const struct folder *folder = *state;
 
@@ -312,7 +312,7 @@ int main(void)
 		folder_test(only_the_last_set_is_kept),
 		folder_test(the_same_set_is_not_written_again),
 		folder_test(a_set_that_cannot_be_copied_leaves_the_old_one),
-		folder_test(half_a_copy_is_cleared_away),
+		folder_test(half_a_copy_is_removed),
 		folder_test(parameters_are_read_as_they_are_passed_back),
 		folder_test(a_module_without_parameters_has_none),
 		cmocka_unit_test(only_what_the_file_takes_is_passed_back),
