@@ -264,21 +264,6 @@ static int clear_flag(struct action *action)
 	return 0;
 }
 
-/* The last undo of all. */
-static int report_outcome(struct action *action)
-{
-	struct role *role = action->role;
-
-	if (fingerprint_is_there(role->root_fd))
-		role->left_so = role->options.restore_inbox
-					? "OFED stays loaded: see above why it could not go"
-					: "OFED stays loaded, as " CONTRACT_ENV_RESTORE
-					  " is not set; "
-					  "all else is undone";
-	nic_report_outcome(role);
-	return 0;
-}
-
 /* nic-driver build does identify-kernel, build-on-node and read-build only. */
 #define BUILD_STEPS      4
 #define BUILD_STEP_COUNT 3
@@ -291,7 +276,7 @@ static const struct step nic_steps[] = {
 		.kind = STEP_WORKER,
 		.perform = nic_host_files_clear,
 		.deadline_ms = FILES_DEADLINE_MS,
-		.undo = report_outcome }, /* after every rollback */
+		.undo = nic_report_outcome }, /* after every rollback */
 	{ .name = "find-unfinished",
 		.wanted = nic_is_unfinished,
 		.kind = STEP_WORKER, /* the journal may be long, or bad */

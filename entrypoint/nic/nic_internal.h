@@ -376,8 +376,8 @@ int nic_swap_out_undo(struct action *action);
  */
 int nic_unfinished_out(struct action *action);
 int nic_unfinished_back(struct action *action);
-/* STEP_DIRECT, the last undo of all: a failed start's exit message also says what became of it. */
-void nic_report_outcome(struct role *role);
+/* STEP_DIRECT, the last undo of all: how the node is left, for the exit message. */
+int nic_report_outcome(struct action *action);
 
 /* ---- network.c: the network's state, saved before and restored after (netstate/netstate.h) */
 

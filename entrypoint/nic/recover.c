@@ -518,23 +518,26 @@ static void record_outcome(
 	(void) !journal_set_list(swap->role->root_fd, JOURNAL_OUTCOME, &lines, &ignored);
 }
 
-void nic_report_outcome(struct role *role)
+int nic_report_outcome(struct action *action)
 {
-	struct plan *plan = &role->plan;
+	struct role *role = action->role;
 	_cleanup_journal_ struct journal journal = { 0 };
 	_cleanup_free_ char *text = NULL;
 	const struct strv *lines = &journal.lists[JOURNAL_OUTCOME];
-	struct error ignored;
+	struct error why = role->plan.error;
 
-	if (journal_read(role->root_fd, &journal, &ignored) < 0 || !lines->count)
-		return;
-	text = plan->start_failed ? strv_join(lines, "; ") : NULL;
-	if (text) {
-		struct error why = plan->error;
-
-		(void) error_set(&plan->error, 0, "%.700s; %s", why.text, text);
-	}
-	(void) !journal_set_list(role->root_fd, JOURNAL_OUTCOME, NULL, &ignored);
+	if (fingerprint_is_there(role->root_fd))
+		role->left_so = role->options.restore_inbox
+					? "OFED stays loaded: see above why it could not go"
+					: "OFED stays loaded, as " CONTRACT_ENV_RESTORE
+					  " is not set; all else is undone";
+	if (journal_read(role->root_fd, &journal, &action->error) < 0 || !lines->count)
+		return 0;
+	text = role->plan.start_failed ? strv_join(lines, "; ") : NULL;
+	if (text)
+		(void) error_set(&role->plan.error, 0, "%.700s; %s", why.text, text);
+	(void) !journal_set_list(role->root_fd, JOURNAL_OUTCOME, NULL, &action->error);
+	return 0;
 }
 
 static int roll_back(struct swap_context *swap)
