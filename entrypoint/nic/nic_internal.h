@@ -300,6 +300,7 @@ struct swap_context {
 	struct action *action;
 	struct nic *nic;
 	const struct role *role;
+	int root_fd;
 	struct journal journal;
 	struct loader *trees[SWAP_TREES]; /* swap_tree() */
 	struct module_lookup lookup;

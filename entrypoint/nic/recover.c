@@ -122,7 +122,7 @@ static bool is_of_set(struct swap_context *swap, const char *name)
 	own = swap_tree(swap, SWAP_IMAGE, &ignored);
 	if (own && swap_tree_has(own, name))
 		return false;
-	sysmodule_build_id(swap->role->root_fd, name, build_id);
+	sysmodule_build_id(swap->root_fd, name, build_id);
 	return !module_is_on_host(&swap->lookup, name, build_id);
 }
 
@@ -132,7 +132,7 @@ static bool is_build_before(const struct swap_context *swap, const char *name)
 	const struct swap_module *module = swap_plan_find(&swap->journal.pending, name);
 	char loaded[BUILD_ID_HEX_SIZE];
 
-	sysmodule_build_id(swap->role->root_fd, name, loaded);
+	sysmodule_build_id(swap->root_fd, name, loaded);
 	return *loaded && module && strcmp(module->build_id, loaded) == 0;
 }
 
@@ -148,7 +148,7 @@ static int unload_ours(struct swap_context *swap, struct strv *removed)
 	_cleanup_strv_ struct strv along = { 0 };
 	_cleanup_strv_ struct strv going = { 0 };
 	_cleanup_strv_ struct strv set = { 0 };
-	int root_fd = swap->role->root_fd;
+	int root_fd = swap->root_fd;
 	size_t before = pending->go_count;
 	int r;
 
@@ -223,7 +223,7 @@ static int list_restore(
 	const struct swap_plan *own = &swap->journal.own;
 	_cleanup_strv_ struct strv lacking = { 0 };
 	_cleanup_free_ char *text = NULL;
-	int root_fd = swap->role->root_fd;
+	int root_fd = swap->root_fd;
 
 	for (size_t i = 0; i < own->load.count; i++) {
 		const char *name = own->load.items[i];
@@ -355,8 +355,8 @@ static int unload_other_builds(struct swap_context *swap, bool of_host)
 		char loaded[BUILD_ID_HEX_SIZE];
 		bool is_other;
 
-		sysmodule_build_id(swap->role->root_fd, module->name, loaded);
-		is_other = of_host ? sysmodule_exists(swap->role->root_fd, module->name) &&
+		sysmodule_build_id(swap->root_fd, module->name, loaded);
+		is_other = of_host ? sysmodule_exists(swap->root_fd, module->name) &&
 					     !module_is_on_host(&swap->lookup, module->name, loaded)
 				   : *module->build_id && *loaded &&
 					     strcmp(loaded, module->build_id) != 0;
@@ -403,7 +403,7 @@ static int load_exact(struct swap_context *swap, struct error *why)
 		progress = false;
 		for (size_t i = pending->go_count; i-- > 0;) {
 			const struct swap_module *module = &pending->go[i];
-			bool was_there = sysmodule_exists(swap->role->root_fd, module->name);
+			bool was_there = sysmodule_exists(swap->root_fd, module->name);
 			struct error text = { "" };
 
 			if (module->part != SWAP_OURS)
@@ -413,8 +413,7 @@ static int load_exact(struct swap_context *swap, struct error *why)
 				r = swap_load(swap, NULL, module, &text);
 			else if (!was_there) /* nothing but its name is known */
 				r = load_of_host(swap, module, &text);
-			progress |=
-				!was_there && sysmodule_exists(swap->role->root_fd, module->name);
+			progress |= !was_there && sysmodule_exists(swap->root_fd, module->name);
 			if (r < 0 && !first_failure) {
 				first_failure = r;
 				*why = text;
@@ -437,8 +436,7 @@ static int load_hosts(struct swap_context *swap, struct strv *missing)
 		const struct swap_module *module = &set->go[i];
 		struct error why = { "" };
 
-		if (module->part == SWAP_OURS &&
-			!sysmodule_exists(swap->role->root_fd, module->name) &&
+		if (module->part == SWAP_OURS && !sysmodule_exists(swap->root_fd, module->name) &&
 			load_of_host(swap, module, &why) < 0 &&
 			strv_pushf(missing, "%s: %s", module->name, why.text) < 0)
 			return -ENOMEM;
@@ -450,7 +448,7 @@ static bool has_driver(const struct swap_context *swap, const struct swap_plan *
 {
 	for (size_t i = 0; i < plan->go_count; i++)
 		if (plan->go[i].part == SWAP_OURS &&
-			sysmodule_exists(swap->role->root_fd, plan->go[i].name))
+			sysmodule_exists(swap->root_fd, plan->go[i].name))
 			return true;
 	return false;
 }
@@ -515,7 +513,7 @@ static void record_outcome(
 	for (size_t i = 0; i < missing->count; i++)
 		if (strv_pushf(&lines, "not back: %s", missing->items[i]) < 0)
 			return;
-	(void) !journal_set_list(swap->role->root_fd, JOURNAL_OUTCOME, &lines, &ignored);
+	(void) !journal_set_list(swap->root_fd, JOURNAL_OUTCOME, &lines, &ignored);
 }
 
 int nic_report_outcome(struct action *action)
@@ -544,7 +542,7 @@ static int roll_back(struct swap_context *swap)
 {
 	const struct swap_plan *pending = &swap->journal.pending;
 	_cleanup_strv_ struct strv missing = { 0 };
-	int root_fd = swap->role->root_fd;
+	int root_fd = swap->root_fd;
 	bool own_is_back = true;
 	const char *outcome;
 	int r = load_driver(swap, &missing, &outcome);

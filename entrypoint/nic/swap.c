@@ -25,7 +25,9 @@ int swap_open(struct swap_context *swap, struct action *action)
 	const char *slash = strrchr(folder, '/');
 	int r;
 
-	*swap = (struct swap_context){ .action = action, .nic = nic, .role = &nic->role };
+	*swap = (struct swap_context){
+		.action = action, .nic = nic, .role = &nic->role, .root_fd = nic->role.root_fd
+	};
 	if (snprintf(swap->kept, PATH_MAX, "%s/loaded/%s", folder, nic->role.krel) >= PATH_MAX)
 		return action_fail(
 			action, REASON_INTERNAL, -ENAMETOOLONG, "the inventory's path is too long");
@@ -55,9 +57,8 @@ struct loader *swap_tree(struct swap_context *swap, enum swap_tree which, struct
 {
 	struct loader **tree = &swap->trees[which];
 
-	if (!*tree &&
-		loader_open(swap->role->root_fd, which == SWAP_HOST ? swap->role->host_root : "",
-			swap->role->krel, tree, error) < 0)
+	if (!*tree && loader_open(swap->root_fd, which == SWAP_HOST ? swap->role->host_root : "",
+			      swap->role->krel, tree, error) < 0)
 		*tree = NULL;
 	return *tree;
 }
@@ -107,7 +108,7 @@ static void report_left_out(
 	_cleanup_free_ char *now = NULL;
 	struct error ignored;
 
-	if (!left_out->count || parameters_now(swap->role->root_fd, name, &now) < 0 ||
+	if (!left_out->count || parameters_now(swap->root_fd, name, &now) < 0 ||
 		parameter_split(now, name, &words, &ignored) < 0)
 		return;
 	for (size_t i = 0; i < left_out->count; i++)
@@ -130,9 +131,9 @@ static int insert(struct swap_context *swap, const struct swap_module *module, c
 	_cleanup_strv_ struct strv left_out = { 0 };
 	_cleanup_free_ char *chosen = NULL;
 	struct insertion insertion = {
-		.root_fd = swap->role->root_fd, .path = path, .name = module->name
+		.root_fd = swap->root_fd, .path = path, .name = module->name
 	};
-	int r = elf_module_open(swap->role->root_fd, path, &file, error);
+	int r = elf_module_open(swap->root_fd, path, &file, error);
 
 	if (r < 0)
 		return r;
@@ -168,7 +169,7 @@ static int load_dependencies(
 
 	for (size_t i = 0; r == 0 && i < names.count; i++)
 		if (strcmp(names.items[i], name) != 0 &&
-			!sysmodule_is_live(swap->role->root_fd, names.items[i]))
+			!sysmodule_is_live(swap->root_fd, names.items[i]))
 			r = loader_load(tree, swap->action->worker, names.items[i],
 				&swap->action->reason, error);
 	return r;
@@ -186,7 +187,7 @@ int swap_load(struct swap_context *swap, struct loader *tree, const struct swap_
 		if (r < 0)
 			return r;
 	} else {
-		sysmodule_build_id(swap->role->root_fd, module->name, loaded);
+		sysmodule_build_id(swap->root_fd, module->name, loaded);
 		if (*loaded && strcmp(loaded, module->build_id) == 0)
 			return 0;
 		r = module_find(&swap->lookup, module->name, module->build_id, &path);
@@ -209,7 +210,7 @@ int swap_unload(
 	struct swap_context *swap, const struct strv *names, bool holders_too, struct strv *removed)
 {
 	const struct unload unload = {
-		.root_fd = swap->role->root_fd,
+		.root_fd = swap->root_fd,
 		.modules = names,
 		.device_prefixes = swap->role->devices,
 		.holders_too = holders_too,
@@ -277,7 +278,7 @@ int nic_swap_out(struct action *action)
 	/* Without nvidia_peermem, which is asked to go. */
 	for (size_t i = 0; i < plan->go_count; i++)
 		if (plan->go[i].part != SWAP_PEERMEM &&
-			sysmodule_exists(swap.role->root_fd, plan->go[i].name) &&
+			sysmodule_exists(swap.root_fd, plan->go[i].name) &&
 			strv_push(&going, plan->go[i].name) < 0)
 			return nic_no_memory(action);
 	if (!going.count)
@@ -341,7 +342,7 @@ int nic_swap_in(struct action *action)
 	if (r < 0 || swap.nic->swap.same)
 		return r;
 	load = &swap.nic->swap.load;
-	r = journal_enter(swap.role->root_fd, PHASE_LOADING, &action->error);
+	r = journal_enter(swap.root_fd, PHASE_LOADING, &action->error);
 	if (r < 0)
 		return action_reason(action, REASON_MOUNT_FAILED, r);
 	own = swap_tree(&swap, SWAP_IMAGE, &action->error);
@@ -424,7 +425,7 @@ int swap_load_dependents(struct swap_context *swap, bool of_image, struct strv *
 			/* In a rollback the driver itself is not a dependent. */
 			if (module->part == SWAP_PEERMEM ||
 				(!of_image && module->part == SWAP_OURS) ||
-				sysmodule_exists(swap->role->root_fd, module->name))
+				sysmodule_exists(swap->root_fd, module->name))
 				continue;
 			if (load_dependent(swap, module, of_image, &why) == 0)
 				progress = true;
@@ -438,7 +439,7 @@ int swap_load_dependents(struct swap_context *swap, bool of_image, struct strv *
 		return -ENOMEM;
 	for (size_t i = 0; i < missing->count; i++)
 		nic_note(action, "does not come back: %s", missing->items[i]);
-	if (journal_set_list(swap->role->root_fd, JOURNAL_MISSING, missing, &error) < 0)
+	if (journal_set_list(swap->root_fd, JOURNAL_MISSING, missing, &error) < 0)
 		nic_note(action, "%s", error.text);
 	return 0;
 }
@@ -451,9 +452,9 @@ int nic_swap_dependents(struct action *action)
 
 	if (r < 0)
 		return r;
-	if (!journal_is_pending(swap.role->root_fd))
+	if (!journal_is_pending(swap.root_fd))
 		return 0; /* nothing ever went */
-	r = journal_enter(swap.role->root_fd, PHASE_DEPENDENTS, &action->error);
+	r = journal_enter(swap.root_fd, PHASE_DEPENDENTS, &action->error);
 	if (r < 0)
 		return action_reason(action, REASON_INTERNAL, r);
 	return swap_load_dependents(&swap, true, &missing) < 0 ? nic_no_memory(action) : 0;
@@ -517,7 +518,7 @@ int nic_keep_modules(struct action *action)
 		(void) snprintf(id, sizeof(id), "%016" PRIx64, hash);
 		(void) snprintf(
 			folder, sizeof(folder), "%s/loaded", swap.nic->inputs.journal_folder);
-		r = modules_keep(swap.role->root_fd, folder, swap.role->krel, &paths, id, &why);
+		r = modules_keep(swap.root_fd, folder, swap.role->krel, &paths, id, &why);
 	}
 	if (r < 0)
 		nic_note(action,
@@ -525,6 +526,6 @@ int nic_keep_modules(struct action *action)
 			"instead of these",
 			why.text);
 	else
-		journal_end(swap.role->root_fd, false);
+		journal_end(swap.root_fd, false);
 	return 0;
 }
