@@ -6,6 +6,7 @@
  */
 #pragma once
 
+#include <linux/if_link.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -38,18 +39,15 @@ struct device_vf {
 	uint32_t known;   /* 1 << enum vf_attribute */
 	uint32_t changed; /* of the same bits: what a restore has set */
 	uint32_t index;
-	uint8_t mac[6];
-	uint64_t node_guid;
-	uint64_t port_guid;
-	uint16_t vlan;
-	uint8_t qos;
-	uint16_t vlan_protocol; /* 0x8100 or 0x88a8 */
-	uint32_t min_rate;      /* Mbit/s; 0: none */
-	uint32_t max_rate;
-	bool trust;
-	bool spoof_check;
-	uint8_t link_state; /* IFLA_VF_LINK_STATE_… */
-	bool rss_query;
+	struct ifla_vf_mac mac;
+	struct ifla_vf_guid node_guid;
+	struct ifla_vf_guid port_guid;
+	struct ifla_vf_vlan_info vlan;
+	struct ifla_vf_rate rate;
+	struct ifla_vf_trust trust;
+	struct ifla_vf_spoofchk spoof_check;
+	struct ifla_vf_link_state link_state;
+	struct ifla_vf_rss_query_en rss_query;
 	char function[DEVICE_PART_SIZE]; /* "0000:3b:00.2"; "": none, as on netdevsim's bus */
 	char driver[DEVICE_PART_SIZE];   /* "": none */
 	char override[DEVICE_PART_SIZE]; /* driver_override; "": none */

@@ -7,7 +7,7 @@
  *   vf device=pci/0000:3b:00.0 index=0 function=0000:3b:00.2 driver=vfio-pci mac=020000000001 …
  *   sf device=pci/0000:3b:00.0 controller=0 pf=0 number=88 address=0200000000ff active=1 …
  *
- * Tables have for each field where it is in our structures, in a record, and in the kernel's
+ * Tables have for each field where it is in our structures, in a record, and in devlink's
  * messages. A field that is missing is something that the driver does not know.
  */
 #include <arpa/inet.h>
@@ -27,7 +27,7 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "numbers of any width 
 enum field_type {
 	FIELD_NUMBER,
 	FIELD_HEX,   /* a number that is written as one of base 16 */
-	FIELD_FLAG,  /* a bool; the kernel's ~0 is no answer */
+	FIELD_FLAG,  /* 0 or 1 */
 	FIELD_WORD,  /* a number that has words; one that has none is written as the number */
 	FIELD_BYTES, /* fixed, or as many as the size_t at "length" has */
 	FIELD_TEXT,  /* "" is not written */
@@ -43,18 +43,15 @@ struct field {
 	uint16_t length; /* of bytes; 0: all */
 	bool is_required;
 	const char *const *words; /* ends with NULL */
-	uint16_t attribute;       /* of the message; 0: none */
-	uint16_t at;              /* in its payload, … */
-	uint16_t width;           /* … of so many bytes; 0: the whole payload */
+	uint16_t attribute;       /* of devlink's messages; 0: none */
 	bool is_big_endian;
 };
+
+#define VF_MAC_SIZE 6 /* of an Ethernet address */
 
 #define MEMBER(structure, member)                                                                  \
 	.offset = offsetof(struct structure, member),                                              \
 	.size = sizeof(((struct structure *) NULL)->member)
-#define THEIRS(structure, member)                                                                  \
-	.at = offsetof(struct structure, member),                                                  \
-	.width = sizeof(((struct structure *) NULL)->member)
 
 static const char *const mode_words[] = { "legacy", "switchdev", NULL };
 static const char *const inline_words[] = { "none", "link", "network", "transport", NULL };
@@ -82,36 +79,28 @@ static const struct field param_fields[] = {
 	{ 0 },
 };
 
-#define SETTING(name, type, member, which, attr, structure, their)                                 \
+#define SETTING(name, type, member, which)                                                         \
 	{                                                                                          \
-		name, type, MEMBER(device_vf, member), .bit = 1u << (which), .attribute = (attr),  \
-						       THEIRS(structure, their)                    \
+		name, type, MEMBER(device_vf, member), .bit = 1u << (which)                        \
 	}
 
 static const struct field vf_fields[] = {
 	{ "index", FIELD_NUMBER, MEMBER(device_vf, index), .is_required = true },
-	SETTING("mac", FIELD_BYTES, mac, VF_MAC, IFLA_VF_MAC, ifla_vf_mac, mac),
-	SETTING("node_guid", FIELD_HEX, node_guid, VF_NODE_GUID, IFLA_VF_IB_NODE_GUID, ifla_vf_guid,
-		guid),
-	SETTING("port_guid", FIELD_HEX, port_guid, VF_PORT_GUID, IFLA_VF_IB_PORT_GUID, ifla_vf_guid,
-		guid),
-	SETTING("vlan", FIELD_NUMBER, vlan, VF_VLAN, IFLA_VF_VLAN_LIST, ifla_vf_vlan_info, vlan),
-	SETTING("qos", FIELD_NUMBER, qos, VF_VLAN, IFLA_VF_VLAN_LIST, ifla_vf_vlan_info, qos),
-	{ "protocol", FIELD_HEX, MEMBER(device_vf, vlan_protocol), .bit = 1u << VF_VLAN,
-		.attribute = IFLA_VF_VLAN_LIST, THEIRS(ifla_vf_vlan_info, vlan_proto),
+	{ "mac", FIELD_BYTES, offsetof(struct device_vf, mac.mac), VF_MAC_SIZE,
+		.bit = 1u << VF_MAC },
+	SETTING("node_guid", FIELD_HEX, node_guid.guid, VF_NODE_GUID),
+	SETTING("port_guid", FIELD_HEX, port_guid.guid, VF_PORT_GUID),
+	SETTING("vlan", FIELD_NUMBER, vlan.vlan, VF_VLAN),
+	SETTING("qos", FIELD_NUMBER, vlan.qos, VF_VLAN),
+	{ "protocol", FIELD_HEX, MEMBER(device_vf, vlan.vlan_proto), .bit = 1u << VF_VLAN,
 		.is_big_endian = true },
-	SETTING("min_rate", FIELD_NUMBER, min_rate, VF_RATE, IFLA_VF_RATE, ifla_vf_rate,
-		min_tx_rate),
-	SETTING("max_rate", FIELD_NUMBER, max_rate, VF_RATE, IFLA_VF_RATE, ifla_vf_rate,
-		max_tx_rate),
-	SETTING("trust", FIELD_FLAG, trust, VF_TRUST, IFLA_VF_TRUST, ifla_vf_trust, setting),
-	SETTING("spoof_check", FIELD_FLAG, spoof_check, VF_SPOOF_CHECK, IFLA_VF_SPOOFCHK,
-		ifla_vf_spoofchk, setting),
-	{ "link_state", FIELD_WORD, MEMBER(device_vf, link_state), .bit = 1u << VF_LINK_STATE,
-		.words = link_words, .attribute = IFLA_VF_LINK_STATE,
-		THEIRS(ifla_vf_link_state, link_state) },
-	SETTING("rss_query", FIELD_FLAG, rss_query, VF_RSS_QUERY, IFLA_VF_RSS_QUERY_EN,
-		ifla_vf_rss_query_en, setting),
+	SETTING("min_rate", FIELD_NUMBER, rate.min_tx_rate, VF_RATE),
+	SETTING("max_rate", FIELD_NUMBER, rate.max_tx_rate, VF_RATE),
+	SETTING("trust", FIELD_FLAG, trust.setting, VF_TRUST),
+	SETTING("spoof_check", FIELD_FLAG, spoof_check.setting, VF_SPOOF_CHECK),
+	{ "link_state", FIELD_WORD, MEMBER(device_vf, link_state.link_state),
+		.bit = 1u << VF_LINK_STATE, .words = link_words },
+	SETTING("rss_query", FIELD_FLAG, rss_query.setting, VF_RSS_QUERY),
 	{ "function", FIELD_PART, MEMBER(device_vf, function) },
 	{ "driver", FIELD_PART, MEMBER(device_vf, driver) },
 	{ "override", FIELD_TEXT, MEMBER(device_vf, override) },
@@ -202,6 +191,8 @@ static void field_set_number(const struct field *field, void *item, uint64_t num
 {
 	if (field->type == FIELD_FLAG)
 		number = number != 0;
+	if (field->is_big_endian)
+		number = htons((uint16_t) number);
 	field_set(field, item, &number, field->size);
 }
 
@@ -218,6 +209,8 @@ static int field_store(const struct field *field, const void *item, struct recor
 	if (field->type == FIELD_TEXT || field->type == FIELD_PART)
 		return *data ? record_set(record, field->name, data) : 0;
 	number = number_get(data, field->size);
+	if (field->is_big_endian)
+		number = ntohs((uint16_t) number);
 	for (size_t i = 0; field->words && field->words[i]; i++)
 		if (i == number)
 			return record_set(record, field->name, field->words[i]);
@@ -258,62 +251,50 @@ static int field_load(const struct field *field, void *item, const struct record
 	return 0;
 }
 
-/* What is too short is of another kernel. */
-static void fields_take(
-	const struct field *field, uint16_t type, const struct nlattr *attribute, void *item)
+static void fields_take(const struct field *field, const struct nlattr *attribute, void *item)
 {
-	const char *payload = mnl_attr_get_payload(attribute);
 	size_t size = mnl_attr_get_payload_len(attribute);
 
-	for (; field->size; field++) {
-		size_t width = field->width ? field->width : size;
-		uint64_t number;
-
-		if (!field->attribute || field->attribute != type || !width ||
-			field->at + width > size)
-			continue;
-		if (field->type == FIELD_BYTES) {
-			field_set(field, item, payload + field->at, field->size);
-			continue;
-		}
-		if (width > sizeof(number))
-			continue;
-		number = number_get(payload + field->at, width);
-		if (field->is_big_endian)
-			number = ntohs((uint16_t) number);
-		if (field->type != FIELD_FLAG || number != UINT32_MAX)
-			field_set_number(field, item, number);
-	}
+	for (; field->size; field++)
+		if (field->attribute && field->attribute == mnl_attr_get_type(attribute) && size &&
+			size <= sizeof(uint64_t))
+			field_set_number(
+				field, item, number_get(mnl_attr_get_payload(attribute), size));
 }
 
 void device_take_eswitch(const struct nlattr *attribute, struct device *device)
 {
-	fields_take(device_fields, mnl_attr_get_type(attribute), attribute, device);
+	fields_take(device_fields, attribute, device);
 }
 
 void device_take_port(const struct nlattr *attribute, struct device_sf *sf)
 {
-	fields_take(sf_fields, mnl_attr_get_type(attribute), attribute, sf);
+	fields_take(sf_fields, attribute, sf);
 }
 
 /* ---- VFs */
 
+#define ATTRIBUTE(words, type, member)                                                             \
+	{                                                                                          \
+		words, type, offsetof(struct device_vf, member),                                   \
+			sizeof(((struct device_vf *) NULL)->member)                                \
+	}
+
 static const struct {
 	const char *words;
-	uint16_t type; /* of the message */
-	uint8_t size;  /* of its payload, whose first four bytes are the VF's index */
+	uint16_t type; /* of the message, whose payload begins with the VF's index */
+	uint16_t offset;
+	uint16_t size;
 } vf_attributes[VF_ATTRIBUTES] = {
-	[VF_MAC] = { "its MAC address", IFLA_VF_MAC, sizeof(struct ifla_vf_mac) },
-	[VF_NODE_GUID] = { "its node GUID", IFLA_VF_IB_NODE_GUID, sizeof(struct ifla_vf_guid) },
-	[VF_PORT_GUID] = { "its port GUID", IFLA_VF_IB_PORT_GUID, sizeof(struct ifla_vf_guid) },
-	[VF_VLAN] = { "its VLAN", IFLA_VF_VLAN_LIST, sizeof(struct ifla_vf_vlan_info) },
-	[VF_RATE] = { "its rates", IFLA_VF_RATE, sizeof(struct ifla_vf_rate) },
-	[VF_TRUST] = { "its trust", IFLA_VF_TRUST, sizeof(struct ifla_vf_trust) },
-	[VF_SPOOF_CHECK] = { "its spoof check", IFLA_VF_SPOOFCHK, sizeof(struct ifla_vf_spoofchk) },
-	[VF_LINK_STATE] = { "its link state", IFLA_VF_LINK_STATE,
-		sizeof(struct ifla_vf_link_state) },
-	[VF_RSS_QUERY] = { "its RSS query", IFLA_VF_RSS_QUERY_EN,
-		sizeof(struct ifla_vf_rss_query_en) },
+	[VF_MAC] = ATTRIBUTE("its MAC address", IFLA_VF_MAC, mac),
+	[VF_NODE_GUID] = ATTRIBUTE("its node GUID", IFLA_VF_IB_NODE_GUID, node_guid),
+	[VF_PORT_GUID] = ATTRIBUTE("its port GUID", IFLA_VF_IB_PORT_GUID, port_guid),
+	[VF_VLAN] = ATTRIBUTE("its VLAN", IFLA_VF_VLAN_LIST, vlan),
+	[VF_RATE] = ATTRIBUTE("its rates", IFLA_VF_RATE, rate),
+	[VF_TRUST] = ATTRIBUTE("its trust", IFLA_VF_TRUST, trust),
+	[VF_SPOOF_CHECK] = ATTRIBUTE("its spoof check", IFLA_VF_SPOOFCHK, spoof_check),
+	[VF_LINK_STATE] = ATTRIBUTE("its link state", IFLA_VF_LINK_STATE, link_state),
+	[VF_RSS_QUERY] = ATTRIBUTE("its RSS query", IFLA_VF_RSS_QUERY_EN, rss_query),
 };
 
 const char *vf_attribute_words(enum vf_attribute attribute)
@@ -339,6 +320,28 @@ bool vf_is_same(
 	return true;
 }
 
+/* What is too short is of another kernel. */
+static void take_setting(const struct nlattr *attribute, struct device_vf *vf)
+{
+	for (int i = 0; i < VF_ATTRIBUTES; i++) {
+		size_t size = vf_attributes[i].size;
+		const uint32_t *payload;
+
+		if (vf_attributes[i].type != mnl_attr_get_type(attribute))
+			continue;
+		/* A list of one: the kernel takes no more. */
+		if (i == VF_VLAN)
+			attribute = netlink_nested(attribute, IFLA_VF_VLAN_INFO);
+		payload = netlink_payload(attribute, size);
+		/* A switch that is ~0 is one that the driver does not know. */
+		if (!payload || (size == 2 * sizeof(*payload) && payload[1] == UINT32_MAX))
+			return;
+		memcpy((char *) vf + vf_attributes[i].offset, payload, size);
+		vf->known |= 1u << i;
+		return;
+	}
+}
+
 void device_take_vfs(const struct nlmsghdr *message, struct device *device)
 {
 	const struct ifinfomsg *link = mnl_nlmsg_get_payload(message);
@@ -352,25 +355,16 @@ void device_take_vfs(const struct nlmsghdr *message, struct device *device)
 	{
 		const struct ifla_vf_mac *mac =
 			netlink_payload(netlink_nested(nest, IFLA_VF_MAC), sizeof(*mac));
-		struct device_vf *vf;
 
 		if (!mac || mac->vf >= device->vf_count)
 			continue;
-		vf = &device->vfs[mac->vf];
 		mnl_attr_for_each_nested(attribute, nest)
 		{
-			uint16_t type = mnl_attr_get_type(attribute);
-			const struct nlattr *data = attribute;
-
-			/* A list of one: the kernel takes no more. */
-			if (type == IFLA_VF_VLAN_LIST)
-				data = netlink_nested(attribute, IFLA_VF_VLAN_INFO);
-			if (data)
-				fields_take(vf_fields, type, data, vf);
+			take_setting(attribute, &device->vfs[mac->vf]);
 		}
 		/* InfiniBand has GUIDs; what stands in the address's place cannot be set. */
 		if (link->ifi_type == ARPHRD_INFINIBAND)
-			vf->known &= ~((1u << VF_MAC) | (1u << VF_VLAN));
+			device->vfs[mac->vf].known &= ~((1u << VF_MAC) | (1u << VF_VLAN));
 	}
 }
 
@@ -378,30 +372,17 @@ void device_put_vf(
 	struct nlmsghdr *message, const struct device_vf *vf, enum vf_attribute attribute)
 {
 	uint16_t type = vf_attributes[attribute].type;
+	size_t size = vf_attributes[attribute].size;
 	struct nlattr *list = NULL;
-	char payload[64] = { 0 };
+	char payload[64];
 
+	memcpy(payload, (const char *) vf + vf_attributes[attribute].offset, size);
 	memcpy(payload, &vf->index, sizeof(vf->index));
-	for (const struct field *field = vf_fields; field->size; field++) {
-		const char *data = (const char *) vf + field->offset;
-		uint64_t number;
-
-		if (field->bit != 1u << attribute)
-			continue;
-		if (field->type == FIELD_BYTES) {
-			memcpy(payload + field->at, data, field->size);
-			continue;
-		}
-		number = number_get(data, field->size);
-		if (field->is_big_endian)
-			number = htons((uint16_t) number);
-		memcpy(payload + field->at, &number, field->width);
-	}
-	if (type == IFLA_VF_VLAN_LIST) {
+	if (attribute == VF_VLAN) {
 		list = mnl_attr_nest_start(message, type);
 		type = IFLA_VF_VLAN_INFO;
 	}
-	mnl_attr_put(message, type, vf_attributes[attribute].size, payload);
+	mnl_attr_put(message, type, size, payload);
 	if (list)
 		mnl_attr_nest_end(message, list);
 }

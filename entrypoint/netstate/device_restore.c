@@ -260,15 +260,15 @@ static bool lacks_vfs(const struct pf *pf)
 /* Nothing was set there: nothing has to be. */
 static bool was_unset(const struct device_vf *saved, enum vf_attribute attribute)
 {
-	static const uint8_t none[sizeof(saved->mac)];
+	static const uint8_t none[sizeof(saved->mac.mac)];
 
 	switch (attribute) {
 	case VF_MAC:
-		return memcmp(saved->mac, none, sizeof(none)) == 0;
+		return memcmp(saved->mac.mac, none, sizeof(none)) == 0;
 	case VF_NODE_GUID:
-		return saved->node_guid == 0;
+		return saved->node_guid.guid == 0;
 	case VF_PORT_GUID:
-		return saved->port_guid == 0;
+		return saved->port_guid.guid == 0;
 	default:
 		return false;
 	}

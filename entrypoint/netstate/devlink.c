@@ -20,7 +20,9 @@ static bool read_value(const struct nlattr *nest, struct device_param *param)
 	const struct nlattr *mode = netlink_nested(nest, DEVLINK_ATTR_PARAM_VALUE_CMODE);
 	const struct nlattr *data = netlink_nested(nest, DEVLINK_ATTR_PARAM_VALUE_DATA);
 
-	if (!mode || (!data && param->type != PARAM_FLAG))
+	if (!mode || (!data && param->type != PARAM_FLAG) ||
+		(data && param->type != PARAM_STRING &&
+			mnl_attr_get_payload_len(data) > sizeof(uint32_t)))
 		return false;
 	param->mode = (uint8_t) netlink_number(mode);
 	if (param->type == PARAM_STRING)
@@ -205,27 +207,16 @@ int devlink_param_get(struct netlink *devlink, const char *device, struct device
 void devlink_put_value(struct nlmsghdr *message, const struct device_param *param)
 {
 	unsigned long number = strtoul(param->value, NULL, 10);
+	size_t size = param->type == PARAM_U8 ? 1 : param->type == PARAM_U16 ? 2 : 4;
 
 	mnl_attr_put_u8(message, DEVLINK_ATTR_PARAM_TYPE, param->type);
 	mnl_attr_put_u8(message, DEVLINK_ATTR_PARAM_VALUE_CMODE, param->mode);
-	switch (param->type) {
-	case PARAM_U8:
-		mnl_attr_put_u8(message, DEVLINK_ATTR_PARAM_VALUE_DATA, (uint8_t) number);
-		break;
-	case PARAM_U16:
-		mnl_attr_put_u16(message, DEVLINK_ATTR_PARAM_VALUE_DATA, (uint16_t) number);
-		break;
-	case PARAM_U32:
-		mnl_attr_put_u32(message, DEVLINK_ATTR_PARAM_VALUE_DATA, (uint32_t) number);
-		break;
-	case PARAM_STRING:
+	if (param->type == PARAM_STRING)
 		mnl_attr_put_strz(message, DEVLINK_ATTR_PARAM_VALUE_DATA, param->value);
-		break;
-	default:
-		if (number)
-			mnl_attr_put(message, DEVLINK_ATTR_PARAM_VALUE_DATA, 0, NULL);
-		break;
-	}
+	else if (param->type != PARAM_FLAG)
+		mnl_attr_put(message, DEVLINK_ATTR_PARAM_VALUE_DATA, size, &number);
+	else if (number)
+		mnl_attr_put(message, DEVLINK_ATTR_PARAM_VALUE_DATA, 0, NULL);
 }
 
 int devlink_param_set(struct netlink *devlink, const char *device, const struct device_param *param,

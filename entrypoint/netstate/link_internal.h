@@ -78,7 +78,7 @@ int link_table_read(
  */
 void link_device_of(int dir_fd, char device[LINK_DEVICE_SIZE]);
 
-/* NULL when there is none. */
+/* These are NULL when there is none. */
 struct link *link_by_index(const struct link_table *table, uint32_t index);
 /* Altnames count. */
 const struct link *link_by_name(const struct link_table *table, const char *name);
@@ -160,39 +160,25 @@ const struct link *restored_now(
 /* Reads the table anew; a failure is reported. */
 int links_look(struct links_restore *restore);
 
-/* Attributes that a record has as bytes. */
-struct attributes {
-	char *data; /* NULL: there are none, or they are damaged */
-	size_t size;
-};
-
-#define attributes_for_each(attribute, attributes)                                                 \
-	for ((attribute) = (const struct nlattr *) (const void *) (attributes)->data;              \
-		(attribute) &&                                                                     \
-		mnl_attr_ok((attribute), (int) ((attributes)->data + (attributes)->size -          \
-						 (const char *) (attribute)));                     \
-		(attribute) = mnl_attr_next(attribute))
-
-void attributes_free(struct attributes *attributes);
-struct attributes record_attributes(const struct record *record, const char *name);
+/*
+ * A message with the bytes of a record's field as its attributes, behind so many that are zero;
+ * NULL: there are none, or they are damaged. To be freed.
+ */
+struct nlmsghdr *record_message(const struct record *record, const char *field, size_t before);
 
 /* A new RTM_NEWLINK for the interface. */
 struct nlmsghdr *link_change(const struct links_restore *restore, uint32_t index);
-/* The same with IFLA_LINKINFO of @kind, whose data is open until link_end_info(). */
-struct link_info {
-	struct nlmsghdr *request;
-	struct nlattr *info;
-	struct nlattr *data;
-};
-struct link_info link_begin_info(const struct links_restore *restore, uint32_t index,
-	uint16_t kind_type, const char *kind, uint16_t data_type);
-/* These send; a refusal is reported, with @what of which interface it was. Return the code. */
-int link_end_info(const struct links_restore *restore, const struct restored_link *link,
-	struct link_info *info, const char *what);
-int link_do(const struct links_restore *restore, const struct restored_link *link,
+/* Sends it; a refusal is reported, with @what of which interface it was. */
+void link_do(const struct links_restore *restore, const struct restored_link *link,
 	struct nlmsghdr *request, const char *what);
-int link_set_flags(const struct links_restore *restore, const struct restored_link *link,
+void link_set_flags(const struct links_restore *restore, const struct restored_link *link,
 	unsigned flags, unsigned mask, const char *what);
+/*
+ * Restores settings of the interface's own kind ("bond", "ipoib"), or as a port of such a master:
+ * one by one, and only those that differ. @only: that attribute alone; 0: all.
+ */
+void link_set_differences(const struct links_restore *restore, const struct restored_link *link,
+	bool is_port, const char *kind, uint16_t only);
 
 /* Makes what stood on other interfaces and went with them (link_master.c). */
 void links_make(struct links_restore *restore);

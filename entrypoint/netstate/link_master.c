@@ -71,7 +71,7 @@ static bool put_translated(
 static int make(struct links_restore *restore, const struct restored_link *link, const char *kind,
 	uint32_t lower, struct error *error)
 {
-	_cleanup_(attributes_free) struct attributes data = record_attributes(link->record, "data");
+	_cleanup_free_ struct nlmsghdr *data = record_message(link->record, "data", 0);
 	struct nlmsghdr *request = netlink_request(
 		restore->netlink, RTM_NEWLINK, NLM_F_CREATE | NLM_F_EXCL, sizeof(struct ifinfomsg));
 	uint8_t address[LINK_ADDRESS_SIZE];
@@ -87,17 +87,16 @@ static int make(struct links_restore *restore, const struct restored_link *link,
 		mnl_attr_put(request, IFLA_ADDRESS, (size_t) size, address);
 	info = mnl_attr_nest_start(request, IFLA_LINKINFO);
 	netlink_put_text(request, IFLA_INFO_KIND, kind);
+	nest = mnl_attr_nest_start(request, IFLA_INFO_DATA);
 	/* A bond takes its settings one by one: which of them go together is its mode's business.
 	 */
-	if (strcmp(kind, "bond") != 0) {
-		nest = mnl_attr_nest_start(request, IFLA_INFO_DATA);
-		attributes_for_each(attribute, &data)
+	if (data && strcmp(kind, "bond") != 0)
+		mnl_attr_for_each(attribute, data, 0)
 		{
 			if (!put_translated(request, kind, attribute, lower))
 				netlink_put_copy(request, attribute);
 		}
-		mnl_attr_nest_end(request, nest);
-	}
+	mnl_attr_nest_end(request, nest);
 	mnl_attr_nest_end(request, info);
 	return netlink_talk(restore->netlink, request, NULL, NULL, error);
 }
@@ -185,13 +184,6 @@ static bool is_same(const struct nlattr *a, const struct nlattr *b)
 		       mnl_attr_get_payload_len(a)) == 0;
 }
 
-/* Interfaces' indexes, which are chosen later, and what a bond only shows. */
-static bool is_set_of_bond(uint16_t type)
-{
-	return type != IFLA_BOND_ACTIVE_SLAVE && type != IFLA_BOND_PRIMARY &&
-	       type != IFLA_BOND_AD_INFO;
-}
-
 /* Not what a bridge only shows of a port: its state and what it learned of its neighbours. */
 static bool is_set_of_bridge_port(uint16_t type)
 {
@@ -220,46 +212,60 @@ static bool is_set_of_bridge_port(uint16_t type)
 	}
 }
 
-/* Settings of a master or of a port, of which @kind is the master's. */
 static bool is_set(bool is_port, const char *kind, uint16_t type)
 {
-	if (!is_port)
-		return is_set_of_bond(type);
-	if (strcmp(kind, "bond") == 0)
-		return type == IFLA_BOND_SLAVE_QUEUE_ID;
-	return strcmp(kind, "bridge") == 0 && is_set_of_bridge_port(type);
+	if (is_port && strcmp(kind, "bridge") == 0)
+		return is_set_of_bridge_port(type);
+	if (is_port)
+		return strcmp(kind, "bond") == 0 && type == IFLA_BOND_SLAVE_QUEUE_ID;
+	if (strcmp(kind, "ipoib") == 0)
+		return type != IFLA_IPOIB_PKEY;
+	/* Interfaces' indexes, which are chosen later, and what a bond only shows. */
+	return type != IFLA_BOND_ACTIVE_SLAVE && type != IFLA_BOND_PRIMARY &&
+	       type != IFLA_BOND_AD_INFO;
 }
 
-/*
- * One by one, and only what is not so already: what a kernel refuses is then but what it was.
- * @only: that attribute alone, 0: all.
- */
-static void set_differences(struct links_restore *restore, const struct restored_link *link,
+static void set_one(const struct links_restore *restore, const struct restored_link *link,
+	bool is_port, const char *kind, uint16_t type, const void *data, size_t size,
+	const char *what)
+{
+	struct nlmsghdr *request = link_change(restore, link->index);
+	struct nlattr *info = mnl_attr_nest_start(request, IFLA_LINKINFO);
+	struct nlattr *nest;
+
+	netlink_put_text(request, is_port ? IFLA_INFO_SLAVE_KIND : IFLA_INFO_KIND, kind);
+	nest = mnl_attr_nest_start(request, is_port ? IFLA_INFO_SLAVE_DATA : IFLA_INFO_DATA);
+	netlink_put(request, type, size, data);
+	mnl_attr_nest_end(request, nest);
+	mnl_attr_nest_end(request, info);
+	link_do(restore, link, request, what);
+}
+
+/* One by one: what a kernel refuses is then but what it was. */
+void link_set_differences(const struct links_restore *restore, const struct restored_link *link,
 	bool is_port, const char *kind, uint16_t only)
 {
-	uint16_t data_type = is_port ? IFLA_INFO_SLAVE_DATA : IFLA_INFO_DATA;
-	_cleanup_(attributes_free) struct attributes saved =
-		record_attributes(link->record, is_port ? "port_data" : "data");
+	_cleanup_free_ struct nlmsghdr *saved =
+		record_message(link->record, is_port ? "port_data" : "data", 0);
 	const struct link *now = restored_now(restore, link);
-	const struct nlattr *data = now ? link_info_attribute(now, data_type) : NULL;
 	const struct nlattr *attribute;
+	const struct nlattr *data;
 
-	if (!now)
+	if (!now || !saved)
 		return;
-	attributes_for_each(attribute, &saved)
+	data = link_info_attribute(now, is_port ? IFLA_INFO_SLAVE_DATA : IFLA_INFO_DATA);
+	mnl_attr_for_each(attribute, saved, 0)
 	{
 		uint16_t type = mnl_attr_get_type(attribute);
-		struct link_info info;
 		char what[64];
 
 		if ((only && type != only) || !is_set(is_port, kind, type) ||
 			is_same(attribute, netlink_nested(data, type)))
 			continue;
-		info = link_begin_info(restore, link->index,
-			is_port ? IFLA_INFO_SLAVE_KIND : IFLA_INFO_KIND, kind, data_type);
-		netlink_put_copy(info.request, attribute);
 		(void) snprintf(what, sizeof(what), "setting %u of a %s", type, kind);
-		(void) !link_end_info(restore, link, &info, what);
+		set_one(restore, link, is_port, kind, attribute->nla_type,
+			mnl_attr_get_payload(attribute), mnl_attr_get_payload_len(attribute),
+			strcmp(kind, "ipoib") == 0 ? "the mode of IP over InfiniBand" : what);
 	}
 }
 
@@ -282,10 +288,10 @@ static void join(struct links_restore *restore, const struct restored_link *link
 		return;
 	}
 	if (strcmp(master->kind, "bond") == 0)
-		(void) !link_set_flags(restore, link, 0, IFF_UP, "down");
+		link_set_flags(restore, link, 0, IFF_UP, "down");
 	request = link_change(restore, link->index);
 	mnl_attr_put_u32(request, IFLA_MASTER, master->index);
-	(void) !link_do(restore, link, request, "its master");
+	link_do(restore, link, request, "its master");
 }
 
 static bool is_bond(const struct restored_link *link)
@@ -299,9 +305,9 @@ void masters_restore(struct links_restore *restore)
 		if (!is_bond(&restore->links[i]))
 			continue;
 		/* The mode first: what else can be set depends on it. */
-		set_differences(restore, &restore->links[i], false, "bond", IFLA_BOND_MODE);
+		link_set_differences(restore, &restore->links[i], false, "bond", IFLA_BOND_MODE);
 		(void) !links_look(restore);
-		set_differences(restore, &restore->links[i], false, "bond", 0);
+		link_set_differences(restore, &restore->links[i], false, "bond", 0);
 	}
 	for (size_t i = 0; i < restore->count; i++)
 		join(restore, &restore->links[i]);
@@ -312,7 +318,7 @@ void masters_restore(struct links_restore *restore)
 
 		/* One that could not join its master has no settings of a port. */
 		if (!link->is_hosts && now && now->master)
-			set_differences(
+			link_set_differences(
 				restore, link, true, record_text(link->record, "port_kind"), 0);
 	}
 }
@@ -320,48 +326,28 @@ void masters_restore(struct links_restore *restore)
 /* ---- the port that a bond uses */
 
 /* A bond forgets nothing but these two when a port goes, for they are indexes. */
-static void choose(struct links_restore *restore, const struct restored_link *link,
-	const struct attributes *saved, uint16_t type, const char *what)
+static void choose(struct links_restore *restore, const struct restored_link *link, uint16_t type,
+	const char *what)
 {
+	_cleanup_free_ struct nlmsghdr *saved = record_message(link->record, "data", 0);
 	const struct link *now = restored_now(restore, link);
-	const struct nlattr *attribute;
-	struct link_info info;
-	uint32_t port = 0;
+	uint32_t mode = netlink_number(netlink_attribute(saved, 0, IFLA_BOND_MODE));
+	uint32_t port = restored_index(
+		restore, link->generation, netlink_number(netlink_attribute(saved, 0, type)));
 
-	attributes_for_each(attribute, saved)
-	{
-		if (mnl_attr_get_type(attribute) == type)
-			port = restored_index(restore, link->generation, netlink_number(attribute));
-	}
-	if (!now || !port ||
-		netlink_number(netlink_nested(link_info_attribute(now, IFLA_INFO_DATA), type)) ==
+	/* Modes that know such a port: active-backup, balance-tlb, balance-alb. */
+	if (now && port && (mode == 1 || mode == 5 || mode == 6) &&
+		netlink_number(netlink_nested(link_info_attribute(now, IFLA_INFO_DATA), type)) !=
 			port)
-		return;
-	info = link_begin_info(restore, link->index, IFLA_INFO_KIND, "bond", IFLA_INFO_DATA);
-	mnl_attr_put_u32(info.request, type, port);
-	(void) !link_end_info(restore, link, &info, what);
+		set_one(restore, link, false, "bond", type, &port, sizeof(port), what);
 }
 
 void masters_choose_active(struct links_restore *restore)
 {
 	for (size_t i = 0; i < restore->count; i++) {
-		const struct restored_link *link = &restore->links[i];
-		_cleanup_(attributes_free) struct attributes saved =
-			record_attributes(link->record, "data");
-		const struct nlattr *attribute;
-		uint32_t mode = 0;
-
-		if (!is_bond(link))
+		if (!is_bond(&restore->links[i]))
 			continue;
-		attributes_for_each(attribute, &saved)
-		{
-			if (mnl_attr_get_type(attribute) == IFLA_BOND_MODE)
-				mode = netlink_number(attribute);
-		}
-		/* Modes that know such a port: active-backup, balance-tlb, balance-alb. */
-		if (mode != 1 && mode != 5 && mode != 6)
-			continue;
-		choose(restore, link, &saved, IFLA_BOND_PRIMARY, "its primary port");
-		choose(restore, link, &saved, IFLA_BOND_ACTIVE_SLAVE, "its active port");
+		choose(restore, &restore->links[i], IFLA_BOND_PRIMARY, "its primary port");
+		choose(restore, &restore->links[i], IFLA_BOND_ACTIVE_SLAVE, "its active port");
 	}
 }

@@ -16,22 +16,19 @@ uint64_t link_boottime_s(void)
 	return (uint64_t) now.tv_sec;
 }
 
-void attributes_free(struct attributes *attributes)
+struct nlmsghdr *record_message(const struct record *record, const char *field, size_t before)
 {
-	free(attributes->data);
-	*attributes = (struct attributes){ 0 };
-}
+	size_t size = strlen(record_text(record, field)) / 2;
+	_cleanup_free_ struct nlmsghdr *message =
+		size ? calloc(1, MNL_NLMSG_HDRLEN + MNL_ALIGN(before + size)) : NULL;
 
-struct attributes record_attributes(const struct record *record, const char *name)
-{
-	struct attributes found = { .size = strlen(record_text(record, name)) / 2 };
-
-	found.data = found.size ? calloc(1, MNL_ALIGN(found.size)) : NULL;
-	if (!found.data)
-		return (struct attributes){ 0 };
-	if (record_get_hex(record, name, found.data, found.size) != (int) found.size)
-		attributes_free(&found);
-	return found;
+	if (!message)
+		return NULL;
+	message->nlmsg_len = (uint32_t) (MNL_NLMSG_HDRLEN + before + size);
+	if (record_get_hex(record, field, mnl_nlmsg_get_payload_offset(message, before), size) !=
+		(int) size)
+		return NULL;
+	return TAKE_PTR(message);
 }
 
 /* ---- what the records are of, and what it is today */
@@ -220,15 +217,13 @@ struct nlmsghdr *link_change(const struct links_restore *restore, uint32_t index
 	return request;
 }
 
-int link_do(const struct links_restore *restore, const struct restored_link *link,
+void link_do(const struct links_restore *restore, const struct restored_link *link,
 	struct nlmsghdr *request, const char *what)
 {
 	struct error error = { 0 };
-	int r = netlink_talk(restore->netlink, request, NULL, NULL, &error);
 
-	if (r < 0)
+	if (netlink_talk(restore->netlink, request, NULL, NULL, &error) < 0)
 		run_failure(restore->run, "%s: %s: %s", link->name, what, error.text);
-	return r;
 }
 
 static struct nlmsghdr *flags_request(
@@ -242,29 +237,10 @@ static struct nlmsghdr *flags_request(
 	return request;
 }
 
-int link_set_flags(const struct links_restore *restore, const struct restored_link *link,
+void link_set_flags(const struct links_restore *restore, const struct restored_link *link,
 	unsigned flags, unsigned mask, const char *what)
 {
-	return link_do(restore, link, flags_request(restore, link->index, flags, mask), what);
-}
-
-struct link_info link_begin_info(const struct links_restore *restore, uint32_t index,
-	uint16_t kind_type, const char *kind, uint16_t data_type)
-{
-	struct link_info info = { .request = link_change(restore, index) };
-
-	info.info = mnl_attr_nest_start(info.request, IFLA_LINKINFO);
-	netlink_put_text(info.request, kind_type, kind);
-	info.data = mnl_attr_nest_start(info.request, data_type);
-	return info;
-}
-
-int link_end_info(const struct links_restore *restore, const struct restored_link *link,
-	struct link_info *info, const char *what)
-{
-	mnl_attr_nest_end(info->request, info->data);
-	mnl_attr_nest_end(info->request, info->info);
-	return link_do(restore, link, info->request, what);
+	link_do(restore, link, flags_request(restore, link->index, flags, mask), what);
 }
 
 /*
@@ -427,7 +403,7 @@ static void restore_number(struct links_restore *restore, const struct restored_
 		return;
 	request = link_change(restore, link->index);
 	mnl_attr_put_u32(request, type, (uint32_t) value);
-	(void) !link_do(restore, link, request, field);
+	link_do(restore, link, request, field);
 }
 
 static void restore_alias(
@@ -441,7 +417,7 @@ static void restore_alias(
 		return;
 	request = link_change(restore, link->index);
 	netlink_put(request, IFLA_IFALIAS, strlen(alias), alias);
-	(void) !link_do(restore, link, request, "alias");
+	link_do(restore, link, request, "alias");
 }
 
 static void restore_mac(
@@ -459,24 +435,6 @@ static void restore_mac(
 		run_failure(restore->run, "%s: its MAC: %s", link->name, error.text);
 }
 
-/* IP over InfiniBand's mode, which is a setting of its kind. */
-static void restore_ipoib(struct links_restore *restore, const struct restored_link *link)
-{
-	_cleanup_(attributes_free) struct attributes data = record_attributes(link->record, "data");
-	const struct nlattr *attribute;
-	struct link_info info;
-
-	if (strcmp(record_text(link->record, "kind"), "ipoib") != 0 || !data.data)
-		return;
-	info = link_begin_info(restore, link->index, IFLA_INFO_KIND, "ipoib", IFLA_INFO_DATA);
-	attributes_for_each(attribute, &data)
-	{
-		if (mnl_attr_get_type(attribute) != IFLA_IPOIB_PKEY)
-			netlink_put_copy(info.request, attribute);
-	}
-	(void) !link_end_info(restore, link, &info, "the mode of IP over InfiniBand");
-}
-
 static void restore_link(struct links_restore *restore, const struct restored_link *link)
 {
 	const struct link *now;
@@ -487,7 +445,8 @@ static void restore_link(struct links_restore *restore, const struct restored_li
 	if (!now || link->is_hosts)
 		return;
 	restore_mac(restore, link, now);
-	restore_ipoib(restore, link);
+	if (strcmp(record_text(link->record, "kind"), "ipoib") == 0)
+		link_set_differences(restore, link, false, "ipoib", 0);
 	/* Of another boot: the host may have given what it stands on another one. */
 	if (restore->same_boot || link->device)
 		restore_number(restore, link, now, "mtu", IFLA_MTU);
@@ -517,8 +476,7 @@ static void restore_flags(struct links_restore *restore)
 			continue;
 		differences = ((unsigned) flags ^ now->flags) & LINK_FLAGS;
 		if (differences)
-			(void) !link_set_flags(
-				restore, link, (unsigned) flags, differences, "its flags");
+			link_set_flags(restore, link, (unsigned) flags, differences, "its flags");
 	}
 	(void) !links_look(restore);
 }

@@ -152,6 +152,8 @@ const struct nlattr *netlink_attribute(
 {
 	const struct nlattr *attribute;
 
+	if (!message)
+		return NULL;
 	mnl_attr_for_each(attribute, message, header_size)
 	{
 		if (mnl_attr_get_type(attribute) == type)

@@ -47,7 +47,7 @@ int netlink_talk(struct netlink *netlink, struct nlmsghdr *request, netlink_call
 
 /* ---- attributes */
 
-/* One behind a message's header, or inside of another attribute, which may be NULL. NULL: none. */
+/* One behind a message's header, or inside of another attribute; these may be NULL. NULL: none. */
 const struct nlattr *netlink_attribute(
 	const struct nlmsghdr *message, size_t header_size, uint16_t type);
 const struct nlattr *netlink_nested(const struct nlattr *nest, uint16_t type);

@@ -20,6 +20,7 @@
 #include <linux/nexthop.h>
 #include <linux/rtnetlink.h>
 #include <poll.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -29,7 +30,6 @@
 #define USER_HZ  100        /* the unit of an expiry, on every architecture of today */
 #define FOR_EVER UINT32_MAX /* of a lifetime: INFINITY_LIFE_TIME of include/net/addrconf.h */
 #define RETRY_MS 100
-#define RAW_MAX  ((size_t) 64 << 10)
 
 /* IFA_PROTO, since Linux 5.18 (include/uapi/linux/if_addr.h): whose work an address is. */
 #define PROTO_NUMBER    11
@@ -77,21 +77,11 @@ struct task {
 	uint32_t gone;     /* the number of a nexthop whose interface is not there */
 };
 
-/* An address that an interface has. */
-struct present {
-	uint32_t index;
-	uint8_t family;
-	uint8_t prefix;
-	uint8_t size;
-	uint8_t bytes[16];
-};
-
 struct replay {
 	struct links_restore *restore;
 	struct task *tasks;
 	size_t count;
-	struct present *presents; /* all that there are before the first one comes back */
-	size_t present_count;
+	struct strv presents; /* "ADDRESS INDEX" of all before the first one comes back */
 };
 
 /* What a hook that puts an attribute has done with it. */
@@ -118,7 +108,7 @@ struct object {
 	/* Is it to be saved? */
 	bool (*is_wanted)(const struct saving *saving, const struct body *body);
 	/* Adds what is not in the message, and a text for those who read. */
-	int (*describe)(struct saving *saving, const struct body *body, struct record *record);
+	int (*describe)(const struct body *body, struct record *record);
 	/* Before the request is begun; false: there is nothing to do. */
 	bool (*prepare)(struct replay *replay, struct task *task);
 	enum put (*put)(struct replay *replay, struct task *task, struct nlmsghdr *request,
@@ -189,13 +179,12 @@ static bool address_is_wanted(const struct saving *saving, const struct body *bo
 }
 
 /* Lifetimes are what is left of them: that runs on while the driver is gone. */
-static int describe_address(struct saving *saving, const struct body *body, struct record *record)
+static int describe_address(const struct body *body, struct record *record)
 {
 	const struct ifaddrmsg *header = body->header;
 	char address[INET6_ADDRSTRLEN];
 	int r;
 
-	(void) saving;
 	format_address(header->ifa_family, own_address(body), address);
 	r = record_setf(record, "text", "%s/%u", address, header->ifa_prefixlen);
 	if (r < 0 || !lifetimes_of(body))
@@ -203,65 +192,44 @@ static int describe_address(struct saving *saving, const struct body *body, stru
 	return record_setf(record, "since", "%llu", (unsigned long long) link_boottime_s());
 }
 
-static bool read_present(const struct body *body, struct present *present)
-{
-	const struct ifaddrmsg *header = body->header;
-	const struct nlattr *address = own_address(body);
-	size_t size = address ? mnl_attr_get_payload_len(address) : 0;
-
-	if (!size || size > sizeof(present->bytes))
-		return false;
-	*present = (struct present){ .index = header->ifa_index,
-		.family = header->ifa_family,
-		.prefix = header->ifa_prefixlen,
-		.size = (uint8_t) size };
-	memcpy(present->bytes, mnl_attr_get_payload(address), size);
-	return true;
-}
-
 static int keep_present(void *context, const struct nlmsghdr *message)
 {
-	struct replay *replay = context;
-	struct present *present;
-	struct present found;
+	const struct ifaddrmsg *header = mnl_nlmsg_get_payload(message);
+	char address[INET6_ADDRSTRLEN];
 	struct body body;
 
-	parse(message, sizeof(struct ifaddrmsg), &body);
-	if (message->nlmsg_type != RTM_NEWADDR || !read_present(&body, &found))
+	if (message->nlmsg_type != RTM_NEWADDR)
 		return 0;
-	present = array_add(&replay->presents, &replay->present_count, sizeof(*present));
-	if (!present)
-		return -ENOMEM;
-	*present = found;
-	return 0;
+	parse(message, sizeof(*header), &body);
+	format_address(header->ifa_family, own_address(&body), address);
+	return strv_pushf(context, "%s %u", address, header->ifa_index);
 }
 
 /*
- * What was given to another interface meanwhile is that one's. A link's address is each link's.
+ * What was given to another interface meanwhile is that one's. A link's address is each link's; and
+ * of one that has it already the kernel says so.
  */
 static bool prepare_address(struct replay *replay, struct task *task)
 {
 	const struct ifaddrmsg *header = task->body.header;
-	bool is_elsewhere = false;
-	struct present wanted;
+	char address[INET6_ADDRSTRLEN];
+	size_t length;
 
-	if (!read_present(&task->body, &wanted))
+	format_address(header->ifa_family, own_address(&task->body), address);
+	length = strlen(address);
+	if (!length || header->ifa_scope != RT_SCOPE_UNIVERSE)
 		return true;
-	for (size_t i = 0; i < replay->present_count; i++) {
-		const struct present *present = &replay->presents[i];
+	for (size_t i = 0; i < replay->presents.count; i++) {
+		const char *present = replay->presents.items[i];
 
-		if (present->family != wanted.family || present->size != wanted.size ||
-			memcmp(present->bytes, wanted.bytes, wanted.size) != 0)
+		if (strncmp(present, address, length) != 0 || present[length] != ' ' ||
+			strtoul(present + length, NULL, 10) == task->link->index)
 			continue;
-		if (present->index == task->link->index && present->prefix == wanted.prefix)
-			return false;
-		if (present->index != task->link->index && header->ifa_scope == RT_SCOPE_UNIVERSE)
-			is_elsewhere = true;
-	}
-	if (is_elsewhere)
 		run_note(replay->restore->run, "address %s of %s stays where it is now",
 			record_text(task->record, "text"), task->link->name);
-	return !is_elsewhere;
+		return false;
+	}
+	return true;
 }
 
 /* A label that is but the name follows the name. */
@@ -314,12 +282,11 @@ static bool neighbour_is_wanted(const struct saving *saving, const struct body *
 	       ((header->ndm_state & NUD_PERMANENT) || (header->ndm_flags & NTF_PROXY));
 }
 
-static int describe_neighbour(struct saving *saving, const struct body *body, struct record *record)
+static int describe_neighbour(const struct body *body, struct record *record)
 {
 	const struct ndmsg *header = body->header;
 	char text[INET6_ADDRSTRLEN];
 
-	(void) saving;
 	format_address(header->ndm_family, body->attributes[NDA_DST], text);
 	return record_set(record, "text", text);
 }
@@ -355,11 +322,10 @@ static bool vlans_are_wanted(const struct saving *saving, const struct body *bod
 	return body->attributes[IFLA_AF_SPEC] && saving->link->master;
 }
 
-static int describe_vlans(struct saving *saving, const struct body *body, struct record *record)
+static int describe_vlans(const struct body *body, struct record *record)
 {
 	const struct nlattr *vlans = body->attributes[IFLA_AF_SPEC];
 
-	(void) saving;
 	return record_set_hex(
 		record, VLANS, mnl_attr_get_payload(vlans), mnl_attr_get_payload_len(vlans));
 }
@@ -441,12 +407,9 @@ static bool nexthop_is_wanted(const struct saving *saving, const struct body *bo
 	return false;
 }
 
-static int describe_nexthop(struct saving *saving, const struct body *body, struct record *record)
+static int describe_nexthop(const struct body *body, struct record *record)
 {
-	uint32_t number = netlink_number(body->attributes[NHA_ID]);
-	int r = strv_pushf(&saving->nexthops, "%u", number);
-
-	return r < 0 ? r : record_setf(record, "text", "nexthop %u", number);
+	return record_setf(record, "text", "nexthop %u", netlink_number(body->attributes[NHA_ID]));
 }
 
 /* Is it a nexthop whose interface is not there? */
@@ -565,7 +528,7 @@ static bool route_is_wanted(const struct saving *saving, const struct body *body
 }
 
 /* "10.1.0.0/16 via 10.0.0.1, table 254" */
-static int describe_route(struct saving *saving, const struct body *body, struct record *record)
+static int describe_route(const struct body *body, struct record *record)
 {
 	const struct rtmsg *header = body->header;
 	const struct nlattr *table = body->attributes[RTA_TABLE];
@@ -575,7 +538,6 @@ static int describe_route(struct saving *saving, const struct body *body, struct
 	char gateway[INET6_ADDRSTRLEN];
 	int r;
 
-	(void) saving;
 	format_address(header->rtm_family, body->attributes[RTA_DST], target);
 	format_address(header->rtm_family, body->attributes[RTA_GATEWAY], gateway);
 	r = record_setf(record, "text", "%s/%u%s%s, table %u", *target ? target : "default",
@@ -680,9 +642,8 @@ static bool rule_is_wanted(const struct saving *saving, const struct body *body)
 	       names_saved_link(saving->save, body->attributes[FRA_OIFNAME]);
 }
 
-static int describe_rule(struct saving *saving, const struct body *body, struct record *record)
+static int describe_rule(const struct body *body, struct record *record)
 {
-	(void) saving;
 	return record_setf(record, "text", "rule of priority %u",
 		netlink_number(body->attributes[FRA_PRIORITY]));
 }
@@ -824,7 +785,10 @@ static int save_message(void *context, const struct nlmsghdr *message)
 		(object->get != RTM_GETLINK && record_set_hex(record, "raw", body.header,
 						       mnl_nlmsg_get_payload_len(message)) < 0))
 		return -ENOMEM;
-	return object->describe ? object->describe(saving, &body, record) : 0;
+	if (object->set == RTM_NEWNEXTHOP &&
+		strv_pushf(&saving->nexthops, "%u", netlink_number(body.attributes[NHA_ID])) < 0)
+		return -ENOMEM;
+	return object->describe ? object->describe(&body, record) : 0;
 }
 
 static int dump(struct saving *saving, struct error *error)
@@ -865,43 +829,32 @@ int replay_save(const struct links_save *save, struct error *error)
 
 /* ---- replaying */
 
-/* A new message with the bytes of a record's field behind a header; NULL: they are damaged. */
+/* The message of a record again; NULL: it is damaged. */
 static struct nlmsghdr *saved_message(const struct object *object, const struct record *record)
 {
 	bool is_vlans = object->get == RTM_GETLINK;
-	const char *field = is_vlans ? VLANS : "raw";
-	size_t size = strlen(record_text(record, field)) / 2;
 	size_t before = is_vlans ? object->header_size + MNL_ATTR_HDRLEN : 0;
+	_cleanup_free_ struct nlmsghdr *message =
+		record_message(record, is_vlans ? VLANS : "raw", before);
+	size_t size = message ? mnl_nlmsg_get_payload_len(message) : 0;
 	const struct nlattr *attribute;
-	struct nlmsghdr *message;
 	struct nlattr *vlans;
 	const char *end;
-	char *payload;
 
-	if (before + size < object->header_size || size > RAW_MAX - MNL_ALIGN(before))
+	if (size < object->header_size || size > UINT16_MAX)
 		return NULL;
-	message = calloc(1, MNL_NLMSG_HDRLEN + MNL_ALIGN(before + size));
-	if (!message)
-		return NULL;
-	message->nlmsg_len = (uint32_t) (MNL_NLMSG_HDRLEN + before + size);
-	payload = mnl_nlmsg_get_payload(message);
 	if (is_vlans) {
-		*payload = AF_BRIDGE;
-		vlans = (struct nlattr *) (void *) (payload + object->header_size);
+		*(uint8_t *) mnl_nlmsg_get_payload(message) = AF_BRIDGE;
+		vlans = mnl_nlmsg_get_payload_offset(message, object->header_size);
 		vlans->nla_type = IFLA_AF_SPEC | NLA_F_NESTED;
-		vlans->nla_len = (uint16_t) (MNL_ATTR_HDRLEN + size);
+		vlans->nla_len = (uint16_t) (size - object->header_size);
 	}
-	if (record_get_hex(record, field, payload + before, size) == (int) size) {
-		end = mnl_nlmsg_get_payload_tail(message);
-		attribute = mnl_nlmsg_get_payload_offset(message, object->header_size);
-		while (mnl_attr_ok(attribute, (int) (end - (const char *) attribute)))
-			attribute = mnl_attr_next(attribute);
-		/* The attributes fill it to its end, and none of them is cut. */
-		if ((const char *) attribute == end)
-			return message;
-	}
-	free(message);
-	return NULL;
+	end = mnl_nlmsg_get_payload_tail(message);
+	attribute = mnl_nlmsg_get_payload_offset(message, object->header_size);
+	while (mnl_attr_ok(attribute, (int) (end - (const char *) attribute)))
+		attribute = mnl_attr_next(attribute);
+	/* The attributes fill it to its end, and none of them is cut. */
+	return (const char *) attribute == end ? TAKE_PTR(message) : NULL;
 }
 
 /* NULL: what it goes with is not there, or there is nothing to do. */
@@ -1076,7 +1029,8 @@ static void replay_all(struct links_restore *restore, bool is_late)
 	if (!is_late) {
 		request = netlink_request(
 			restore->netlink, RTM_GETADDR, NLM_F_DUMP, sizeof(struct ifaddrmsg));
-		if (netlink_talk(restore->netlink, request, keep_present, &replay, &error) < 0)
+		if (netlink_talk(
+			    restore->netlink, request, keep_present, &replay.presents, &error) < 0)
 			run_failure(run, "addresses: %s", error.text);
 	}
 	/*
@@ -1099,7 +1053,7 @@ static void replay_all(struct links_restore *restore, bool is_late)
 		free(replay.tasks[i].message);
 	}
 	free(replay.tasks);
-	free(replay.presents);
+	strv_free(&replay.presents);
 }
 
 void replay_addresses(struct links_restore *restore)

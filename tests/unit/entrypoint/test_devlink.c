@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Messages of devlink and of rtnetlink about VFs: those of a kernel are read, ours are read back.
  */
+#include <arpa/inet.h>
 #include <libmnl/libmnl.h>
 #include <linux/devlink.h>
 #include <linux/genetlink.h>
@@ -291,17 +292,19 @@ static void settings_of_vfs_are_read(void **state)
 
 	(void) state;
 	read_kernels(ARPHRD_ETHER, vfs);
-	assert_int_equal(first->vlan, 100);
-	assert_int_equal(first->qos, 3);
-	assert_int_equal(first->vlan_protocol, 0x88a8);
-	assert_true(first->trust && first->spoof_check && !first->rss_query);
-	assert_int_equal(first->link_state, IFLA_VF_LINK_STATE_AUTO);
-	assert_memory_equal(second->mac, mac, sizeof(mac));
-	assert_int_equal(second->vlan, 0);
-	assert_int_equal(second->min_rate, 10);
-	assert_int_equal(second->max_rate, 100);
-	assert_true(!second->trust && !second->spoof_check && second->rss_query);
-	assert_int_equal(second->link_state, IFLA_VF_LINK_STATE_ENABLE);
+	assert_int_equal(first->vlan.vlan, 100);
+	assert_int_equal(first->vlan.qos, 3);
+	assert_int_equal(first->vlan.vlan_proto, htons(0x88a8));
+	assert_true(
+		first->trust.setting && first->spoof_check.setting && !first->rss_query.setting);
+	assert_int_equal(first->link_state.link_state, IFLA_VF_LINK_STATE_AUTO);
+	assert_memory_equal(second->mac.mac, mac, sizeof(mac));
+	assert_int_equal(second->vlan.vlan, 0);
+	assert_int_equal(second->rate.min_tx_rate, 10);
+	assert_int_equal(second->rate.max_tx_rate, 100);
+	assert_true(!second->trust.setting && !second->spoof_check.setting &&
+		    second->rss_query.setting);
+	assert_int_equal(second->link_state.link_state, IFLA_VF_LINK_STATE_ENABLE);
 	assert_false(vf_knows(first, VF_NODE_GUID) || vf_knows(first, VF_PORT_GUID));
 	assert_true(vf_is_same(first, first, VF_MAC));
 	assert_false(vf_is_same(first, second, VF_MAC));
@@ -348,18 +351,15 @@ static void settings_are_put_as_they_are_read(void **state)
 {
 	static const struct device_vf vf = {
 		.index = 7,
-		.mac = { 2, 1, 2, 3, 4, 5 },
-		.node_guid = 0x0002c90300000001,
-		.port_guid = 0x0002c90300000002,
-		.vlan = 4094,
-		.qos = 5,
-		.vlan_protocol = 0x88a8,
-		.min_rate = 1,
-		.max_rate = 2,
-		.trust = true,
-		.spoof_check = true,
-		.link_state = IFLA_VF_LINK_STATE_DISABLE,
-		.rss_query = true,
+		.mac.mac = { 2, 1, 2, 3, 4, 5 },
+		.node_guid.guid = 0x0002c90300000001,
+		.port_guid.guid = 0x0002c90300000002,
+		.vlan = { .vlan = 4094, .qos = 5, .vlan_proto = 0xa888 },
+		.rate = { .min_tx_rate = 1, .max_tx_rate = 2 },
+		.trust.setting = true,
+		.spoof_check.setting = true,
+		.link_state.link_state = IFLA_VF_LINK_STATE_DISABLE,
+		.rss_query.setting = true,
 		.known = (1u << VF_ATTRIBUTES) - 1,
 	};
 	_Alignas(8) char buffer[BUFFER_SIZE];

@@ -297,16 +297,13 @@ static void fill(struct device *full)
 		.driver = "vfio-pci",
 		.override = "vfio-pci",
 		.known = (1u << VF_ATTRIBUTES) - 1,
-		.mac = { 2, 1, 2, 3, 4, 5 },
-		.node_guid = UINT64_MAX,
-		.port_guid = 1,
-		.vlan = 7,
-		.qos = 1,
-		.vlan_protocol = 0x8100,
-		.min_rate = 1,
-		.max_rate = UINT32_MAX,
-		.trust = true,
-		.link_state = 2 };
+		.mac.mac = { 2, 1, 2, 3, 4, 5 },
+		.node_guid.guid = UINT64_MAX,
+		.port_guid.guid = 1,
+		.vlan = { .vlan = 7, .qos = 1, .vlan_proto = 0x0081 },
+		.rate = { .min_tx_rate = 1, .max_tx_rate = UINT32_MAX },
+		.trust.setting = true,
+		.link_state.link_state = 2 };
 	added_param = array_add(&full->params, &full->param_count, sizeof(param));
 	assert_non_null(added_param);
 	*added_param = param;
