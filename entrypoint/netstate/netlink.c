@@ -232,45 +232,28 @@ static int answer_keep(struct answer *answer, const struct nlmsghdr *message)
 	return 0;
 }
 
-static int find_words(const struct nlattr *attribute, void *data)
-{
-	const char **words = data;
-
-	if (mnl_attr_get_type(attribute) == NLMSGERR_ATTR_MSG)
-		*words = netlink_text(attribute);
-	return MNL_CB_OK;
-}
-
-/* The code of an acknowledgement, and what the kernel says to it (include/uapi/linux/netlink.h). */
+/*
+ * The code of an acknowledgement or of the end of a dump, and what the kernel says to it
+ * (include/uapi/linux/netlink.h).
+ */
 static int judge(const struct nlmsghdr *message, struct error *error)
 {
 	const struct nlmsgerr *verdict = mnl_nlmsg_get_payload(message);
+	size_t size = mnl_nlmsg_get_payload_len(message);
 	const char *words = NULL;
 	unsigned offset = sizeof(*verdict);
 
-	if (mnl_nlmsg_get_payload_len(message) < sizeof(*verdict))
-		return error_set(error, -EBADMSG, "netlink: a message that is too short");
-	if (verdict->error == 0)
+	if (size < sizeof(verdict->error) || verdict->error >= 0)
 		return 0;
+	if (message->nlmsg_type == NLMSG_DONE)
+		offset = sizeof(verdict->error);
 	/* Unless it is capped, what we sent comes back in front of the attributes. */
-	if (!(message->nlmsg_flags & NLM_F_CAPPED))
+	else if (!(message->nlmsg_flags & NLM_F_CAPPED) && size >= sizeof(*verdict))
 		offset += MNL_ALIGN(verdict->msg.nlmsg_len) - sizeof(verdict->msg);
-	if ((message->nlmsg_flags & NLM_F_ACK_TLVS) && offset <= mnl_nlmsg_get_payload_len(message))
-		(void) mnl_attr_parse(message, offset, find_words, &words);
-	if (words)
-		return error_set(
-			error, verdict->error, "%s (%s)", words, strerror(-verdict->error));
-	return error_set(error, verdict->error, "%s", strerror(-verdict->error));
-}
-
-/* The end of a dump has a code of its own, 0 or more for success. */
-static int judge_done(const struct nlmsghdr *message, struct error *error)
-{
-	int code = 0;
-
-	if (mnl_nlmsg_get_payload_len(message) >= sizeof(code))
-		memcpy(&code, mnl_nlmsg_get_payload(message), sizeof(code));
-	return code < 0 ? error_set(error, code, "%s", strerror(-code)) : 0;
+	if ((message->nlmsg_flags & NLM_F_ACK_TLVS) && offset <= size)
+		words = netlink_text(netlink_attribute(message, offset, NLMSGERR_ATTR_MSG));
+	return error_set(error, verdict->error, "%s%s%s%s", words ? words : "", words ? " (" : "",
+		strerror(-verdict->error), words ? ")" : "");
 }
 
 /* Takes what a datagram has of our answer. 1 when it is complete, 0 when more is to come. */
@@ -288,8 +271,7 @@ static int take(
 		if (message->nlmsg_flags & NLM_F_DUMP_INTR)
 			answer->is_interrupted = true;
 		if (message->nlmsg_type == NLMSG_ERROR || message->nlmsg_type == NLMSG_DONE) {
-			r = message->nlmsg_type == NLMSG_ERROR ? judge(message, error)
-							       : judge_done(message, error);
+			r = judge(message, error);
 			return r < 0 ? r : 1;
 		}
 		r = message->nlmsg_type < NLMSG_MIN_TYPE ? 0 : answer_keep(answer, message);

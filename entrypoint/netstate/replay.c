@@ -58,7 +58,7 @@ struct body {
 struct saving {
 	const struct links_save *save;
 	const struct object *object;
-	unsigned dump;           /* which of object->dumps */
+	unsigned dump;           /* which round */
 	const struct link *link; /* that the message is about; NULL: about no single one */
 	struct strv nexthops;    /* numbers of those that are saved */
 };
@@ -88,17 +88,17 @@ struct replay {
 enum put { PUT_COPY, PUT_DONE, PUT_NOTHING_LEFT };
 
 struct object {
-	const char *kind;  /* of the record */
-	const char *label; /* in reports; NULL: the kind */
-	uint16_t get;      /* RTM_GET…, dumped */
-	uint16_t answer;   /* RTM_NEW…, the answers */
-	uint16_t set;      /* RTM_NEW…, the request */
-	uint16_t flags;    /* NLM_F_… of the request */
-	uint8_t family;    /* what is dumped */
-	uint8_t dumps;     /* in how many rounds: with proxies, or groups, in the second */
-	bool is_optional;  /* old kernels, or those without a module, do not know it */
-	bool is_stacked;   /* the kernel puts a new one of IPv6 in front of the others */
-	bool is_late;      /* may need another one first: tried again for a while */
+	const char *kind;     /* of the record */
+	const char *label;    /* in reports */
+	uint16_t get;         /* RTM_GET…, dumped */
+	uint16_t answer;      /* RTM_NEW…, the answers */
+	uint16_t set;         /* RTM_NEW…, the request */
+	uint16_t flags;       /* NLM_F_… of the request */
+	uint8_t family;       /* what is dumped */
+	bool is_dumped_twice; /* with proxies, or groups, in the second round */
+	bool is_optional;     /* old kernels, or those without a module, do not know it */
+	bool is_stacked;      /* the kernel puts a new one of IPv6 in front of the others */
+	bool is_late;         /* may need another one first: tried again for a while */
 	uint8_t header_size;
 	uint8_t index_at;    /* of the interface's index in the header; 0: none */
 	uint8_t flags_at;    /* of flags in the header, of four bytes; 0: none … */
@@ -651,108 +651,48 @@ static int describe_rule(const struct body *body, struct record *record)
 /* ---- the table, in the order in which it is saved and restored */
 
 static const struct object objects[] = {
-	{ .kind = "bridge-vlans",
-		.label = "VLANs in the bridge",
-		.get = RTM_GETLINK,
-		.answer = RTM_NEWLINK,
-		.set = RTM_SETLINK,
-		.family = AF_BRIDGE,
-		.dumps = 1,
-		.is_optional = true,
-		.header_size = sizeof(struct ifinfomsg),
-		.index_at = offsetof(struct ifinfomsg, ifi_index),
-		.kept = BIT(IFLA_AF_SPEC),
-		.is_wanted = vlans_are_wanted,
-		.describe = describe_vlans,
+	{ "bridge-vlans", "VLANs in the bridge", RTM_GETLINK, RTM_NEWLINK, RTM_SETLINK, 0,
+		.family = AF_BRIDGE, .is_optional = true, .header_size = sizeof(struct ifinfomsg),
+		.index_at = offsetof(struct ifinfomsg, ifi_index), .kept = BIT(IFLA_AF_SPEC),
+		.is_wanted = vlans_are_wanted, .describe = describe_vlans,
 		.prepare = prepare_vlans },
-	{ .kind = "bridge-entry",
-		.label = "entry of the forwarding table",
-		.get = RTM_GETNEIGH,
-		.answer = RTM_NEWNEIGH,
-		.set = RTM_NEWNEIGH,
-		.flags = NLM_F_CREATE | NLM_F_APPEND,
-		.family = AF_BRIDGE,
-		.dumps = 1,
-		.is_optional = true,
+	{ "bridge-entry", "entry of the forwarding table", RTM_GETNEIGH, RTM_NEWNEIGH, RTM_NEWNEIGH,
+		NLM_F_CREATE | NLM_F_APPEND, .family = AF_BRIDGE, .is_optional = true,
 		.header_size = sizeof(struct ndmsg),
 		.index_at = offsetof(struct ndmsg, ndm_ifindex),
 		.kept = BIT(NDA_LLADDR) | BIT(NDA_VLAN) | BIT(NDA_DST) | BIT(NDA_PORT) |
 			BIT(NDA_VNI) | BIT(NDA_SRC_VNI),
-		.is_wanted = entry_is_wanted,
-		.finish = finish_entry },
-	{ .kind = "address",
-		.get = RTM_GETADDR,
-		.answer = RTM_NEWADDR,
-		.set = RTM_NEWADDR,
-		.flags = NLM_F_CREATE | NLM_F_EXCL,
-		.dumps = 1,
-		.is_stacked = true,
-		.header_size = sizeof(struct ifaddrmsg),
+		.is_wanted = entry_is_wanted, .finish = finish_entry },
+	{ "address", "address", RTM_GETADDR, RTM_NEWADDR, RTM_NEWADDR, NLM_F_CREATE | NLM_F_EXCL,
+		.is_stacked = true, .header_size = sizeof(struct ifaddrmsg),
 		.index_at = offsetof(struct ifaddrmsg, ifa_index),
-		.kept = ~(BIT(IFA_CACHEINFO) | BIT(IFA_FLAGS)),
-		.is_wanted = address_is_wanted,
-		.describe = describe_address,
-		.prepare = prepare_address,
-		.put = put_address,
+		.kept = ~(BIT(IFA_CACHEINFO) | BIT(IFA_FLAGS)), .is_wanted = address_is_wanted,
+		.describe = describe_address, .prepare = prepare_address, .put = put_address,
 		.finish = finish_address },
-	{ .kind = "neighbour",
-		.get = RTM_GETNEIGH,
-		.answer = RTM_NEWNEIGH,
-		.set = RTM_NEWNEIGH,
-		.flags = NLM_F_CREATE | NLM_F_EXCL,
-		.dumps = 2,
+	{ "neighbour", "neighbour", RTM_GETNEIGH, RTM_NEWNEIGH, RTM_NEWNEIGH,
+		NLM_F_CREATE | NLM_F_EXCL, .is_dumped_twice = true,
 		.header_size = sizeof(struct ndmsg),
 		.index_at = offsetof(struct ndmsg, ndm_ifindex),
 		.kept = BIT(NDA_DST) | BIT(NDA_LLADDR) | BIT(NDA_PROTOCOL),
-		.is_wanted = neighbour_is_wanted,
-		.describe = describe_neighbour },
+		.is_wanted = neighbour_is_wanted, .describe = describe_neighbour },
 	/* Before the routes, which name them; kernels before 5.3 know none. */
-	{ .kind = "nexthop",
-		.get = RTM_GETNEXTHOP,
-		.answer = RTM_NEWNEXTHOP,
-		.set = RTM_NEWNEXTHOP,
-		.flags = NLM_F_CREATE | NLM_F_REPLACE,
-		.dumps = 2,
-		.is_optional = true,
-		.is_late = true,
-		.header_size = sizeof(struct nhmsg),
-		.flags_at = offsetof(struct nhmsg, nh_flags),
-		.flags_kept = RTNH_F_ONLINK,
-		.kept = BIT(NHA_FDB + 1) - 1,
-		.indexes = BIT(NHA_OIF),
-		.is_wanted = nexthop_is_wanted,
-		.describe = describe_nexthop,
-		.put = put_nexthop,
+	{ "nexthop", "nexthop", RTM_GETNEXTHOP, RTM_NEWNEXTHOP, RTM_NEWNEXTHOP,
+		NLM_F_CREATE | NLM_F_REPLACE, .is_dumped_twice = true, .is_optional = true,
+		.is_late = true, .header_size = sizeof(struct nhmsg),
+		.flags_at = offsetof(struct nhmsg, nh_flags), .flags_kept = RTNH_F_ONLINK,
+		.kept = BIT(NHA_FDB + 1) - 1, .indexes = BIT(NHA_OIF),
+		.is_wanted = nexthop_is_wanted, .describe = describe_nexthop, .put = put_nexthop,
 		.finish = finish_nexthop },
-	{ .kind = "route",
-		.get = RTM_GETROUTE,
-		.answer = RTM_NEWROUTE,
-		.set = RTM_NEWROUTE,
-		.flags = NLM_F_CREATE,
-		.dumps = 1,
-		.is_late = true,
-		.header_size = sizeof(struct rtmsg),
-		.flags_at = offsetof(struct rtmsg, rtm_flags),
+	{ "route", "route", RTM_GETROUTE, RTM_NEWROUTE, RTM_NEWROUTE, NLM_F_CREATE, .is_late = true,
+		.header_size = sizeof(struct rtmsg), .flags_at = offsetof(struct rtmsg, rtm_flags),
 		.flags_kept = RTNH_F_ONLINK,
 		.kept = ~(BIT(RTA_CACHEINFO) | BIT(RTA_IIF) | BIT(RTA_UID) | BIT(RTA_MARK)),
-		.indexes = BIT(RTA_OIF),
-		.is_wanted = route_is_wanted,
-		.describe = describe_route,
-		.put = put_route,
-		.finish = finish_route },
-	{ .kind = "rule",
-		.get = RTM_GETRULE,
-		.answer = RTM_NEWRULE,
-		.set = RTM_NEWRULE,
-		.flags = NLM_F_CREATE | NLM_F_EXCL,
-		.dumps = 1,
-		.is_late = true,
-		.header_size = sizeof(struct fib_rule_hdr),
-		.flags_at = offsetof(struct fib_rule_hdr, flags),
-		.flags_kept = FIB_RULE_INVERT,
-		.kept = ~BIT(FRA_PAD),
-		.is_wanted = rule_is_wanted,
-		.describe = describe_rule },
+		.indexes = BIT(RTA_OIF), .is_wanted = route_is_wanted, .describe = describe_route,
+		.put = put_route, .finish = finish_route },
+	{ "rule", "rule", RTM_GETRULE, RTM_NEWRULE, RTM_NEWRULE, NLM_F_CREATE | NLM_F_EXCL,
+		.is_late = true, .header_size = sizeof(struct fib_rule_hdr),
+		.flags_at = offsetof(struct fib_rule_hdr, flags), .flags_kept = FIB_RULE_INVERT,
+		.kept = ~BIT(FRA_PAD), .is_wanted = rule_is_wanted, .describe = describe_rule },
 };
 
 /* ---- saving */
@@ -820,7 +760,8 @@ int replay_save(const struct links_save *save, struct error *error)
 
 	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(objects); i++) {
 		saving.object = &objects[i];
-		for (saving.dump = 0; r == 0 && saving.dump < objects[i].dumps; saving.dump++)
+		for (saving.dump = 0; r == 0 && saving.dump <= objects[i].is_dumped_twice;
+			saving.dump++)
 			r = dump(&saving, error);
 	}
 	strv_free(&saving.nexthops);
@@ -972,32 +913,23 @@ static void add_task(struct replay *replay, const struct object *object, struct 
 static void add_tasks(struct replay *replay, const struct object *object)
 {
 	struct statefile *records = replay->restore->run->records;
-	size_t stacked = 0;
+	size_t count = records->count;
 
-	for (size_t i = 0; i < records->count; i++) {
-		struct record *record = &records->items[i];
-		/* The family, AF_INET6, is its first byte. */
-		bool is_ipv6 = strncmp(record_text(record, "raw"), "0a", 2) == 0;
+	for (size_t i = 0; i < 2 * count; i++) {
+		bool is_second = i >= count;
+		struct record *record = &records->items[is_second ? 2 * count - 1 - i : i];
+		/* The family, AF_INET6, is the first byte. */
+		bool is_reversed =
+			object->is_stacked && strncmp(record_text(record, "raw"), "0a", 2) == 0;
 
-		if (strcmp(record->kind, object->kind) != 0)
-			continue;
-		if (object->is_stacked && is_ipv6)
-			stacked++;
-		else
+		if (strcmp(record->kind, object->kind) == 0 && is_reversed == is_second)
 			add_task(replay, object, record);
 	}
-	for (size_t i = records->count; stacked && i > 0; i--)
-		if (strcmp(records->items[i - 1].kind, object->kind) == 0 &&
-			strncmp(record_text(&records->items[i - 1], "raw"), "0a", 2) == 0) {
-			add_task(replay, object, &records->items[i - 1]);
-			stacked--;
-		}
 }
 
 static void report(const struct run *run, const struct task *task)
 {
-	const struct object *object = task->object;
-	const char *label = object->label ? object->label : object->kind;
+	const char *label = task->object->label;
 	const char *text = record_text(task->record, "text");
 	const char *link = record_get(task->record, "link");
 
