@@ -121,9 +121,8 @@ struct device_sf *device_find_subfunction(const struct device *device, const str
 /* "sys/bus/pci/devices/0000:3b:00.0/<file>" for "pci/0000:3b:00.0". */
 void device_path(const char *name, const char *file, char *path, size_t size);
 bool device_has_file(int root_fd, const char *name, const char *file);
-/* The last part of what a link below the device leads to, "" without one. */
+/* The last part of what a link leads to, "" without one. */
 void device_link(int root_fd, const char *name, const char *link, char part[DEVICE_PART_SIZE]);
-/* Writes an attribute of /sys. Negative errno, without a message. */
 int device_write(int root_fd, const char *name, const char *file, const char *text);
 
 /*
@@ -157,7 +156,6 @@ void device_take_port(const struct nlattr *attribute, struct device_sf *sf);
 void device_take_vfs(const struct nlmsghdr *message, struct device *device);
 void device_put_vf(
 	struct nlmsghdr *message, const struct device_vf *vf, enum vf_attribute attribute);
-/* "its MAC address": for messages. */
 const char *vf_attribute_words(enum vf_attribute attribute);
 bool vf_knows(const struct device_vf *vf, enum vf_attribute attribute);
 /* Do both know it, and is it the same? */

@@ -321,30 +321,13 @@ static void restore_vfs(struct pf *pf)
 
 /* ---- the eswitch */
 
-static void restore_mode(struct pf *pf)
-{
-	const struct device *saved = pf->saved;
-	struct error error = { 0 };
-
-	if (saved->mode == pf->now.mode)
-		return;
-	if (saved->mode == DEVLINK_ESWITCH_MODE_LEGACY)
-		run_note(pf->run,
-			"%s is in %s mode now and was in legacy: it was changed meanwhile, it is "
-			"left",
-			saved->name, device_mode_word(pf->now.mode));
-	else if (devlink_eswitch_set(pf->devlink, saved->name, DEVLINK_ATTR_ESWITCH_MODE,
-			 saved->mode, &error) < 0)
-		run_failure(pf->run, "%s does not go back to %s mode: %s", saved->name,
-			device_mode_word(saved->mode), error.text);
-}
-
-static void restore_mode_of(
-	struct pf *pf, uint16_t attribute, uint8_t saved, uint8_t now, const char *what)
+/* Another mode of it than legacy and switchdev; @bit: that both have it. */
+static void restore_submode(struct pf *pf, uint32_t bit, uint16_t attribute, uint8_t saved,
+	uint8_t now, const char *what)
 {
 	struct error error = { 0 };
 
-	if (saved != now &&
+	if ((pf->saved->known & pf->now.known & bit) && saved != now &&
 		devlink_eswitch_set(pf->devlink, pf->saved->name, attribute, saved, &error) < 0)
 		run_failure(pf->run, "%s does not get back its %s mode %u: %s", pf->saved->name,
 			what, saved, error.text);
@@ -354,8 +337,7 @@ static void restore_eswitch(struct pf *pf)
 {
 	const struct device *saved = pf->saved;
 	struct device *now = &pf->now;
-	struct error ignored;
-	uint32_t both;
+	struct error error = { 0 };
 
 	if (!(saved->known & DEVICE_MODE) || !pf->devlink)
 		return;
@@ -366,17 +348,23 @@ static void restore_eswitch(struct pf *pf)
 			saved->name, device_mode_word(saved->mode));
 		return;
 	}
-	restore_mode(pf);
+	if (saved->mode != now->mode && saved->mode == DEVLINK_ESWITCH_MODE_LEGACY)
+		run_note(pf->run,
+			"%s is in %s mode now and was in legacy: it was changed meanwhile, it is "
+			"left",
+			saved->name, device_mode_word(now->mode));
+	else if (saved->mode != now->mode &&
+		 devlink_eswitch_set(pf->devlink, saved->name, DEVLINK_ATTR_ESWITCH_MODE,
+			 saved->mode, &error) < 0)
+		run_failure(pf->run, "%s does not go back to %s mode: %s", saved->name,
+			device_mode_word(saved->mode), error.text);
 	/* The mode may have changed the others. */
-	if (read_eswitch(pf, now, &ignored) < 0)
+	if (read_eswitch(pf, now, &error) < 0)
 		return;
-	both = saved->known & now->known;
-	if (both & DEVICE_INLINE)
-		restore_mode_of(pf, DEVLINK_ATTR_ESWITCH_INLINE_MODE, saved->inline_mode,
-			now->inline_mode, "inline");
-	if (both & DEVICE_ENCAP)
-		restore_mode_of(pf, DEVLINK_ATTR_ESWITCH_ENCAP_MODE, saved->encap_mode,
-			now->encap_mode, "encap");
+	restore_submode(pf, DEVICE_INLINE, DEVLINK_ATTR_ESWITCH_INLINE_MODE, saved->inline_mode,
+		now->inline_mode, "inline");
+	restore_submode(pf, DEVICE_ENCAP, DEVLINK_ATTR_ESWITCH_ENCAP_MODE, saved->encap_mode,
+		now->encap_mode, "encap");
 }
 
 /*
@@ -542,6 +530,16 @@ static bool is_ours(const struct pf *pf, const struct device_vf *now)
 	return strv_contains(pf->run->netstate->modules, module);
 }
 
+static bool has_its_driver(const struct pf *pf, const struct device_vf *saved, const char *function)
+{
+	char name[DEVICE_NAME_SIZE];
+	char driver[DEVICE_PART_SIZE];
+
+	(void) snprintf(name, sizeof(name), "pci/%s", function);
+	device_link(pf->run->netstate->root_fd, name, "driver", driver);
+	return strcmp(driver, saved->driver) == 0;
+}
+
 static bool has_work(
 	const struct pf *pf, const struct device_vf *saved, const struct device_vf *now)
 {
@@ -552,51 +550,7 @@ static bool has_work(
 	       (*now->driver && is_outdated(now) && is_ours(pf, now));
 }
 
-/* Only from a driver of ours: another one was given it meanwhile, and may be in use. */
-static int release(const struct pf *pf, const struct device_vf *saved, const struct device_vf *now)
-{
-	int r;
-
-	if (!*now->driver)
-		return 0;
-	if (!is_ours(pf, now)) {
-		run_failure(pf->run,
-			"VF %u of %s (%s) is driven by %s now, and was by %s: it was given away "
-			"meanwhile, it is left",
-			saved->index, pf->saved->name, now->function, now->driver,
-			*saved->driver ? saved->driver : "none");
-		return -EBUSY;
-	}
-	r = sysfs_put(pf->run->netstate->root_fd, now->function,
-		"sys/bus/pci/devices/%s/driver/unbind", now->function);
-	if (r < 0)
-		run_failure(pf->run, "VF %u of %s (%s): %s does not let go of it: %s", saved->index,
-			pf->saved->name, now->function, now->driver, strerror(-r));
-	return r;
-}
-
-static void bind_again(
-	const struct pf *pf, const struct device_vf *saved, const struct device_vf *now)
-{
-	int root_fd = pf->run->netstate->root_fd;
-	char function[DEVICE_NAME_SIZE];
-	char driver[DEVICE_PART_SIZE];
-	int r;
-
-	if (!*saved->driver)
-		return;
-	r = sysfs_put(root_fd, now->function, "sys/bus/pci/drivers/%s/bind", saved->driver);
-	if (r == 0)
-		return;
-	/* udev or another program may have been faster. */
-	(void) snprintf(function, sizeof(function), "pci/%s", now->function);
-	device_link(root_fd, function, "driver", driver);
-	if (strcmp(driver, saved->driver) != 0)
-		run_failure(pf->run, "VF %u of %s (%s) does not go back to %s: %s", saved->index,
-			pf->saved->name, now->function, saved->driver,
-			r == -ENOENT ? "that driver is not loaded" : strerror(-r));
-}
-
+/* One that a driver of another module has was given to it meanwhile, and may be in use. */
 static enum job_status restore_driver(const struct run *run, void *context, size_t index)
 {
 	const struct binding *binding = context;
@@ -604,24 +558,42 @@ static enum job_status restore_driver(const struct run *run, void *context, size
 	const struct device_vf *saved = &pf->saved->vfs[binding->indexes[index]];
 	const struct device_vf *now = &pf->now.vfs[saved->index];
 	bool moves = strcmp(saved->driver, now->driver) != 0 || is_outdated(now);
-	int r;
+	const char *function = now->function;
+	int root_fd = run->netstate->root_fd;
+	const char *absent = NULL;
+	char what[256] = "";
+	int r = 0;
 
-	if (moves && release(pf, saved, now) < 0)
+	if (moves && *now->driver && !is_ours(pf, now)) {
+		run_failure(run,
+			"VF %u of %s (%s) is driven by %s now, and was by %s: it was given away "
+			"meanwhile, it is left",
+			saved->index, pf->saved->name, function, now->driver,
+			*saved->driver ? saved->driver : "none");
 		return JOB_DONE;
-	if (strcmp(saved->override, now->override) != 0) {
-		/* An empty line clears it. */
-		r = sysfs_put(run->netstate->root_fd, *saved->override ? saved->override : "\n",
-			"sys/bus/pci/devices/%s/driver_override", now->function);
-		if (r < 0) {
-			run_failure(run,
-				"VF %u of %s (%s) does not get back its driver_override '%s': %s",
-				saved->index, pf->saved->name, now->function, saved->override,
-				strerror(-r));
-			return JOB_DONE;
-		}
 	}
-	if (moves)
-		bind_again(pf, saved, now);
+	if (moves && *now->driver) {
+		(void) snprintf(what, sizeof(what), "is not let go of by %s", now->driver);
+		r = sysfs_put(root_fd, function, "sys/bus/pci/devices/%s/driver/unbind", function);
+	}
+	if (r == 0 && strcmp(saved->override, now->override) != 0) {
+		(void) snprintf(what, sizeof(what), "does not get back its driver_override '%s'",
+			saved->override);
+		/* An empty line clears it. */
+		r = sysfs_put(root_fd, *saved->override ? saved->override : "\n",
+			"sys/bus/pci/devices/%s/driver_override", function);
+	}
+	if (r == 0 && moves && *saved->driver) {
+		(void) snprintf(what, sizeof(what), "does not go back to %s", saved->driver);
+		absent = "that driver is not loaded";
+		r = sysfs_put(root_fd, function, "sys/bus/pci/drivers/%s/bind", saved->driver);
+		/* udev or another program may have been faster. */
+		if (r < 0 && has_its_driver(pf, saved, function))
+			r = 0;
+	}
+	if (r < 0)
+		run_failure(run, "VF %u of %s (%s) %s: %s", saved->index, pf->saved->name, function,
+			what, r == -ENOENT && absent ? absent : strerror(-r));
 	return JOB_DONE;
 }
 

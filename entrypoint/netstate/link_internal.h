@@ -188,6 +188,5 @@ void masters_choose_active(struct links_restore *restore);
 void sysctls_restore(const struct links_restore *restore);
 /* While interfaces are down: some drivers want that, others begin anew for it. */
 void ethtool_restore(const struct links_restore *restore);
-/* Addresses, and what needs no other thing; then nexthops, routes and rules. */
-void replay_addresses(struct links_restore *restore);
-void replay_routes(struct links_restore *restore);
+/* Addresses, and what needs no other thing; or (@is_late) nexthops, routes and rules. */
+void replay_restore(struct links_restore *restore, bool is_late);

@@ -524,9 +524,9 @@ static int restore_all(struct links_restore *restore)
 	rename_links(restore);
 	restore_flags(restore);
 	kill_point("network:links:up");
-	replay_addresses(restore);
+	replay_restore(restore, false);
 	kill_point("network:links:addresses");
-	replay_routes(restore);
+	replay_restore(restore, true);
 	kill_point("network:links:routes");
 	await_carriers(restore);
 	masters_choose_active(restore);

@@ -67,8 +67,7 @@ struct saving {
 struct task {
 	const struct object *object;
 	struct record *record;
-	struct nlmsghdr *message; /* the saved one again; NULL: it is damaged */
-	struct body body;
+	struct nlmsghdr *message;   /* the saved one again; NULL: it is damaged */
 	struct restored_link *link; /* NULL: it goes with no single one */
 	uint64_t generation;
 	char words[160];
@@ -81,6 +80,7 @@ struct replay {
 	struct links_restore *restore;
 	struct task *tasks;
 	size_t count;
+	struct body body;     /* of the task that is tried */
 	struct strv presents; /* "ADDRESS INDEX" of all before the first one comes back */
 };
 
@@ -211,11 +211,11 @@ static int keep_present(void *context, const struct nlmsghdr *message)
  */
 static bool prepare_address(struct replay *replay, struct task *task)
 {
-	const struct ifaddrmsg *header = task->body.header;
+	const struct ifaddrmsg *header = replay->body.header;
 	char address[INET6_ADDRSTRLEN];
 	size_t length;
 
-	format_address(header->ifa_family, own_address(&task->body), address);
+	format_address(header->ifa_family, own_address(&replay->body), address);
 	length = strlen(address);
 	if (!length || header->ifa_scope != RT_SCOPE_UNIVERSE)
 		return true;
@@ -248,13 +248,13 @@ static enum put put_address(struct replay *replay, struct task *task, struct nlm
 static bool finish_address(struct replay *replay, struct task *task, struct nlmsghdr *request)
 {
 	const struct links_restore *restore = replay->restore;
-	const struct ifa_cacheinfo *saved = lifetimes_of(&task->body);
+	const struct ifa_cacheinfo *saved = lifetimes_of(&replay->body);
 	struct ifaddrmsg *header = mnl_nlmsg_get_payload(request);
 	struct ifa_cacheinfo left;
 	uint64_t since, gone;
 
 	header->ifa_flags = 0;
-	mnl_attr_put_u32(request, IFA_FLAGS, address_flags(&task->body) & ADDRESS_FLAGS);
+	mnl_attr_put_u32(request, IFA_FLAGS, address_flags(&replay->body) & ADDRESS_FLAGS);
 	if (!saved)
 		return true;
 	if (!restore->same_boot || record_get_u64(task->record, "since", &since) < 0)
@@ -309,8 +309,8 @@ static bool finish_entry(struct replay *replay, struct task *task, struct nlmsgh
 {
 	struct ndmsg *header = mnl_nlmsg_get_payload(request);
 
-	(void) replay;
-	header->ndm_flags |= task->body.attributes[NDA_MASTER] ? NTF_MASTER : NTF_SELF;
+	(void) task;
+	header->ndm_flags |= replay->body.attributes[NDA_MASTER] ? NTF_MASTER : NTF_SELF;
 	return true;
 }
 
@@ -365,7 +365,7 @@ static bool prepare_vlans(struct replay *replay, struct task *task)
 		      : NULL;
 	if (vlan)
 		only.vid = (uint16_t) netlink_number(vlan);
-	if (!only.vid || has_vlan(task->body.attributes[IFLA_AF_SPEC], only.vid))
+	if (!only.vid || has_vlan(replay->body.attributes[IFLA_AF_SPEC], only.vid))
 		return true;
 	request = netlink_request(restore->netlink, RTM_DELLINK, 0, sizeof(*header));
 	header = mnl_nlmsg_get_payload(request);
@@ -421,15 +421,17 @@ static bool is_gone(const struct replay *replay, uint32_t number)
 	return false;
 }
 
-/* A group has the members that are left, which are counted. */
+/* A group has the members that are left, which are counted. A scope is never set. */
 static enum put put_nexthop(struct replay *replay, struct task *task, struct nlmsghdr *request,
 	const struct nlattr *attribute)
 {
 	const struct nexthop_grp *member = mnl_attr_get_payload(attribute);
 	size_t count = mnl_attr_get_payload_len(attribute) / sizeof(*member);
 	_cleanup_free_ struct nexthop_grp *copy = NULL;
+	struct nhmsg *header = mnl_nlmsg_get_payload(request);
 	size_t used = 0;
 
+	header->nh_scope = 0;
 	if (mnl_attr_get_type(attribute) != NHA_GROUP)
 		return PUT_COPY;
 	copy = calloc(count + 1, sizeof(*copy));
@@ -443,16 +445,6 @@ static enum put put_nexthop(struct replay *replay, struct task *task, struct nlm
 		return PUT_NOTHING_LEFT;
 	netlink_put(request, NHA_GROUP, used * sizeof(*copy), copy);
 	return PUT_DONE;
-}
-
-static bool finish_nexthop(struct replay *replay, struct task *task, struct nlmsghdr *request)
-{
-	struct nhmsg *header = mnl_nlmsg_get_payload(request);
-
-	(void) replay;
-	(void) task;
-	header->nh_scope = 0;
-	return true;
 }
 
 /* ---- routes */
@@ -592,9 +584,9 @@ static enum put put_route(struct replay *replay, struct task *task, struct nlmsg
 	case RTA_VIA:
 	case RTA_ENCAP:
 	case RTA_ENCAP_TYPE:
-		return task->body.attributes[RTA_NH_ID] ? PUT_DONE : PUT_COPY;
+		return replay->body.attributes[RTA_NH_ID] ? PUT_DONE : PUT_COPY;
 	case RTA_MULTIPATH:
-		return task->body.attributes[RTA_NH_ID]
+		return replay->body.attributes[RTA_NH_ID]
 			       ? PUT_DONE
 			       : put_paths(replay, task, request, attribute);
 	default:
@@ -610,8 +602,8 @@ static enum put put_route(struct replay *replay, struct task *task, struct nlmsg
 static bool finish_route(struct replay *replay, struct task *task, struct nlmsghdr *request)
 {
 	const struct links_restore *restore = replay->restore;
-	const struct rtmsg *saved = task->body.header;
-	bool is_in_part = task->body.attributes[RTA_MULTIPATH] &&
+	const struct rtmsg *saved = replay->body.header;
+	bool is_in_part = replay->body.attributes[RTA_MULTIPATH] &&
 			  (saved->rtm_family == AF_INET6 || record_get(task->record, IN_PART));
 	uint64_t until;
 
@@ -681,8 +673,7 @@ static const struct object objects[] = {
 		.is_late = true, .header_size = sizeof(struct nhmsg),
 		.flags_at = offsetof(struct nhmsg, nh_flags), .flags_kept = RTNH_F_ONLINK,
 		.kept = BIT(NHA_FDB + 1) - 1, .indexes = BIT(NHA_OIF),
-		.is_wanted = nexthop_is_wanted, .describe = describe_nexthop, .put = put_nexthop,
-		.finish = finish_nexthop },
+		.is_wanted = nexthop_is_wanted, .describe = describe_nexthop, .put = put_nexthop },
 	{ "route", "route", RTM_GETROUTE, RTM_NEWROUTE, RTM_NEWROUTE, NLM_F_CREATE, .is_late = true,
 		.header_size = sizeof(struct rtmsg), .flags_at = offsetof(struct rtmsg, rtm_flags),
 		.flags_kept = RTNH_F_ONLINK,
@@ -812,7 +803,7 @@ static struct nlmsghdr *begin_request(struct replay *replay, struct task *task)
 	request = netlink_request(
 		replay->restore->netlink, object->set, object->flags, object->header_size);
 	header = mnl_nlmsg_get_payload(request);
-	memcpy(header, task->body.header, object->header_size);
+	memcpy(header, replay->body.header, object->header_size);
 	if (object->index_at)
 		memcpy(header + object->index_at, &task->link->index, sizeof(uint32_t));
 	if (object->flags_at) {
@@ -860,11 +851,12 @@ static bool try(struct replay *replay, struct task *task)
 		return false;
 	}
 	task->left_out = 0;
+	parse(task->message, task->object->header_size, &replay->body);
 	request = begin_request(replay, task);
 	if (!request) {
 		task->left_out = 0;
 		if (task->object->set == RTM_NEWNEXTHOP)
-			task->gone = netlink_number(task->body.attributes[NHA_ID]);
+			task->gone = netlink_number(replay->body.attributes[NHA_ID]);
 		return true;
 	}
 	r = netlink_talk(replay->restore->netlink, request, NULL, NULL, &error);
@@ -893,19 +885,6 @@ static size_t try_all(struct replay *replay, size_t *left)
 	return done;
 }
 
-static void add_task(struct replay *replay, const struct object *object, struct record *record)
-{
-	struct task *task = &replay->tasks[replay->count++];
-
-	*task = (struct task){ .object = object,
-		.record = record,
-		.message = saved_message(object, record),
-		.link = restored_by_name(replay->restore, record_get(record, "link")),
-		.generation = record_number(record, "life") };
-	if (task->message)
-		parse(task->message, object->header_size, &task->body);
-}
-
 /*
  * In the order in which an interface has them, for the first address is the source of what it
  * sends: the kernel puts a new one behind the others, but one of IPv6 in front of them.
@@ -922,8 +901,13 @@ static void add_tasks(struct replay *replay, const struct object *object)
 		bool is_reversed =
 			object->is_stacked && strncmp(record_text(record, "raw"), "0a", 2) == 0;
 
-		if (strcmp(record->kind, object->kind) == 0 && is_reversed == is_second)
-			add_task(replay, object, record);
+		if (strcmp(record->kind, object->kind) != 0 || is_reversed != is_second)
+			continue;
+		replay->tasks[replay->count++] = (struct task){ .object = object,
+			.record = record,
+			.message = saved_message(object, record),
+			.link = restored_by_name(replay->restore, record_get(record, "link")),
+			.generation = record_number(record, "life") };
 	}
 }
 
@@ -941,7 +925,7 @@ static void report(const struct run *run, const struct task *task)
 			label, text, task->left_out);
 }
 
-static void replay_all(struct links_restore *restore, bool is_late)
+void replay_restore(struct links_restore *restore, bool is_late)
 {
 	const struct run *run = restore->run;
 	struct replay replay = { .restore = restore };
@@ -986,14 +970,4 @@ static void replay_all(struct links_restore *restore, bool is_late)
 	}
 	free(replay.tasks);
 	strv_free(&replay.presents);
-}
-
-void replay_addresses(struct links_restore *restore)
-{
-	replay_all(restore, false);
-}
-
-void replay_routes(struct links_restore *restore)
-{
-	replay_all(restore, true);
 }
