@@ -148,15 +148,19 @@ int device_load_one(const struct statefile *records, size_t index, struct device
 /* Takes all of a device out. */
 void device_forget(struct statefile *records, const char *name);
 
-/* Takes what an attribute of devlink has of the eswitch or of a port. */
-void device_take_eswitch(const struct nlattr *attribute, struct device *device);
-void device_take_port(const struct nlattr *attribute, struct device_sf *sf);
+/* Takes what an attribute of devlink has of a port or, when @sf is NULL, of the eswitch. */
+void device_take(const struct nlattr *attribute, struct device *device, struct device_sf *sf);
 
 /* From and to rtnetlink: Linux net/core/rtnetlink.c, rtnl_fill_vfinfo() and do_setvfinfo(). */
 void device_take_vfs(const struct nlmsghdr *message, struct device *device);
 void device_put_vf(
 	struct nlmsghdr *message, const struct device_vf *vf, enum vf_attribute attribute);
-const char *vf_attribute_words(enum vf_attribute attribute);
+extern const struct vf_attribute_type {
+	const char *words; /* "its MAC address" */
+	uint16_t type;     /* of the message, whose payload begins with the VF's index */
+	uint16_t offset;   /* in struct device_vf */
+	uint16_t size;
+} vf_attributes[VF_ATTRIBUTES];
 bool vf_knows(const struct device_vf *vf, enum vf_attribute attribute);
 /* Do both know it, and is it the same? */
 bool vf_is_same(

@@ -170,14 +170,6 @@ static uint64_t number_get(const void *data, size_t size)
 	return number;
 }
 
-/* How many bytes there are of it: 0 when it is not there. */
-static size_t field_size(const struct field *field, const void *item)
-{
-	if (field->length)
-		return number_get((const char *) item + field->length, sizeof(size_t));
-	return !field->bit || (*(const uint32_t *) item & field->bit) ? field->size : 0;
-}
-
 static void field_set(const struct field *field, void *item, const void *data, size_t size)
 {
 	memcpy((char *) item + field->offset, data, size);
@@ -199,10 +191,11 @@ static void field_set_number(const struct field *field, void *item, uint64_t num
 static int field_store(const struct field *field, const void *item, struct record *record)
 {
 	const char *data = (const char *) item + field->offset;
-	size_t size = field_size(field, item);
+	size_t size = field->length ? number_get((const char *) item + field->length, sizeof(size))
+				    : field->size;
 	uint64_t number;
 
-	if (!field->name || !size)
+	if (!field->name || !size || (field->bit && !(*(const uint32_t *) item & field->bit)))
 		return 0;
 	if (field->type == FIELD_BYTES)
 		return record_set_hex(record, field->name, data, size);
@@ -251,25 +244,16 @@ static int field_load(const struct field *field, void *item, const struct record
 	return 0;
 }
 
-static void fields_take(const struct field *field, const struct nlattr *attribute, void *item)
+void device_take(const struct nlattr *attribute, struct device *device, struct device_sf *sf)
 {
+	const struct field *field = sf ? sf_fields : device_fields;
 	size_t size = mnl_attr_get_payload_len(attribute);
 
 	for (; field->size; field++)
 		if (field->attribute && field->attribute == mnl_attr_get_type(attribute) && size &&
 			size <= sizeof(uint64_t))
-			field_set_number(
-				field, item, number_get(mnl_attr_get_payload(attribute), size));
-}
-
-void device_take_eswitch(const struct nlattr *attribute, struct device *device)
-{
-	fields_take(device_fields, attribute, device);
-}
-
-void device_take_port(const struct nlattr *attribute, struct device_sf *sf)
-{
-	fields_take(sf_fields, attribute, sf);
+			field_set_number(field, sf ? (void *) sf : device,
+				number_get(mnl_attr_get_payload(attribute), size));
 }
 
 /* ---- VFs */
@@ -280,12 +264,7 @@ void device_take_port(const struct nlattr *attribute, struct device_sf *sf)
 			sizeof(((struct device_vf *) NULL)->member)                                \
 	}
 
-static const struct {
-	const char *words;
-	uint16_t type; /* of the message, whose payload begins with the VF's index */
-	uint16_t offset;
-	uint16_t size;
-} vf_attributes[VF_ATTRIBUTES] = {
+const struct vf_attribute_type vf_attributes[VF_ATTRIBUTES] = {
 	[VF_MAC] = ATTRIBUTE("its MAC address", IFLA_VF_MAC, mac),
 	[VF_NODE_GUID] = ATTRIBUTE("its node GUID", IFLA_VF_IB_NODE_GUID, node_guid),
 	[VF_PORT_GUID] = ATTRIBUTE("its port GUID", IFLA_VF_IB_PORT_GUID, port_guid),
@@ -296,11 +275,6 @@ static const struct {
 	[VF_LINK_STATE] = ATTRIBUTE("its link state", IFLA_VF_LINK_STATE, link_state),
 	[VF_RSS_QUERY] = ATTRIBUTE("its RSS query", IFLA_VF_RSS_QUERY_EN, rss_query),
 };
-
-const char *vf_attribute_words(enum vf_attribute attribute)
-{
-	return vf_attributes[attribute].words;
-}
 
 bool vf_knows(const struct device_vf *vf, enum vf_attribute attribute)
 {

@@ -297,7 +297,7 @@ static void restore_attribute(struct pf *pf, const struct device_vf *saved, stru
 	mnl_attr_nest_end(message, list);
 	if (netlink_talk(pf->route, message, NULL, NULL, &error) < 0)
 		run_failure(pf->run, "VF %u of %s does not get back %s: %s", saved->index,
-			pf->saved->name, vf_attribute_words(attribute), error.text);
+			pf->saved->name, vf_attributes[attribute].words, error.text);
 	else
 		now->changed |= 1u << attribute;
 }
@@ -519,25 +519,23 @@ static bool is_outdated(const struct device_vf *now)
 	return (now->changed & (1u << VF_MAC | 1u << VF_NODE_GUID | 1u << VF_PORT_GUID)) != 0;
 }
 
+/* What a link below the VF leads to. */
+static void vf_link(const struct pf *pf, const struct device_vf *now, const char *link,
+	char part[DEVICE_PART_SIZE])
+{
+	char function[DEVICE_NAME_SIZE];
+
+	(void) snprintf(function, sizeof(function), "pci/%s", now->function);
+	device_link(pf->run->netstate->root_fd, function, link, part);
+}
+
 /* Is it driven by a module that went and came? */
 static bool is_ours(const struct pf *pf, const struct device_vf *now)
 {
-	char function[DEVICE_NAME_SIZE];
 	char module[DEVICE_PART_SIZE];
 
-	(void) snprintf(function, sizeof(function), "pci/%s", now->function);
-	device_link(pf->run->netstate->root_fd, function, "driver/module", module);
+	vf_link(pf, now, "driver/module", module);
 	return strv_contains(pf->run->netstate->modules, module);
-}
-
-static bool has_its_driver(const struct pf *pf, const struct device_vf *saved, const char *function)
-{
-	char name[DEVICE_NAME_SIZE];
-	char driver[DEVICE_PART_SIZE];
-
-	(void) snprintf(name, sizeof(name), "pci/%s", function);
-	device_link(pf->run->netstate->root_fd, name, "driver", driver);
-	return strcmp(driver, saved->driver) == 0;
 }
 
 static bool has_work(
@@ -561,6 +559,7 @@ static enum job_status restore_driver(const struct run *run, void *context, size
 	const char *function = now->function;
 	int root_fd = run->netstate->root_fd;
 	const char *absent = NULL;
+	char driver[DEVICE_PART_SIZE];
 	char what[256] = "";
 	int r = 0;
 
@@ -588,7 +587,8 @@ static enum job_status restore_driver(const struct run *run, void *context, size
 		absent = "that driver is not loaded";
 		r = sysfs_put(root_fd, function, "sys/bus/pci/drivers/%s/bind", saved->driver);
 		/* udev or another program may have been faster. */
-		if (r < 0 && has_its_driver(pf, saved, function))
+		vf_link(pf, now, "driver", driver);
+		if (strcmp(driver, saved->driver) == 0)
 			r = 0;
 	}
 	if (r < 0)

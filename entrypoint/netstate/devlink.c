@@ -70,7 +70,7 @@ static int take_port(const struct nlmsghdr *message, struct device *device)
 		return -ENOMEM;
 	mnl_attr_for_each(attribute, message, sizeof(struct genlmsghdr))
 	{
-		device_take_port(attribute, sf);
+		device_take(attribute, device, sf);
 	}
 	nest = netlink_attribute(message, sizeof(struct genlmsghdr), DEVLINK_ATTR_PORT_FUNCTION);
 	attribute = netlink_nested(nest, DEVLINK_PORT_FUNCTION_ATTR_HW_ADDR);
@@ -124,7 +124,7 @@ int devlink_take(struct device_list *list, const struct nlmsghdr *message)
 	{
 		uint16_t type = mnl_attr_get_type(attribute);
 
-		device_take_eswitch(attribute, device);
+		device_take(attribute, device, NULL);
 		device->has_rates = device->has_rates || is_rate(attribute);
 		if (type == DEVLINK_ATTR_PARAM)
 			r = take_param(attribute, device);

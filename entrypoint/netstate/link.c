@@ -74,18 +74,6 @@ void link_device_of(int dir_fd, char device[LINK_DEVICE_SIZE])
 			read_number(dir_fd, "device/sfnum"));
 }
 
-static void read_sysfs(int net_fd, struct link *link)
-{
-	_cleanup_close_ int dir_fd = openat(net_fd, link->name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-
-	if (dir_fd < 0)
-		return;
-	link_device_of(dir_fd, link->device);
-	sysfs_link_name(dir_fd, "device/driver/module", link->module, sizeof(link->module));
-	link->dev_port = read_number(dir_fd, "dev_port");
-	link->address_origin = read_number(dir_fd, "addr_assign_type");
-}
-
 /* ---- the table */
 
 static void copy_address(const struct nlattr *attribute, struct link_address *address)
@@ -159,18 +147,25 @@ static bool is_port(const struct link_table *table, const struct link *link)
 }
 
 /* Of an interface that was there before, what sysfs has of it was read then. */
-static void complete(int net_fd, struct link *link, const struct link_table *before)
+static void read_sysfs(int net_fd, struct link *link, const struct link_table *before)
 {
 	const struct link *known = link_by_index(before, link->index);
+	_cleanup_close_ int dir_fd = -1;
 
-	if (!known) {
-		read_sysfs(net_fd, link);
+	if (known) {
+		memcpy(link->device, known->device, sizeof(link->device));
+		memcpy(link->module, known->module, sizeof(link->module));
+		link->dev_port = known->dev_port;
+		link->address_origin = known->address_origin;
 		return;
 	}
-	memcpy(link->device, known->device, sizeof(link->device));
-	memcpy(link->module, known->module, sizeof(link->module));
-	link->dev_port = known->dev_port;
-	link->address_origin = known->address_origin;
+	dir_fd = openat(net_fd, link->name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (dir_fd < 0)
+		return;
+	link_device_of(dir_fd, link->device);
+	sysfs_link_name(dir_fd, "device/driver/module", link->module, sizeof(link->module));
+	link->dev_port = read_number(dir_fd, "dev_port");
+	link->address_origin = read_number(dir_fd, "addr_assign_type");
 }
 
 int link_table_read(
@@ -193,7 +188,7 @@ int link_table_read(
 	if (r < 0)
 		return error_prefix(error, r, "interfaces");
 	for (size_t i = 0; i < table->count; i++)
-		complete(net_fd, &table->items[i], &before);
+		read_sysfs(net_fd, &table->items[i], &before);
 	if (table->count > 1)
 		qsort(table->items, table->count, sizeof(*table->items), by_index);
 	for (size_t i = 0; i < table->count; i++) {
@@ -502,27 +497,6 @@ static bool is_known(const struct links_save *save, const struct link *link)
 	return false;
 }
 
-static void drop_known(struct links_save *save)
-{
-	size_t kept = 0;
-
-	for (size_t i = 0; i < save->count; i++)
-		if (!is_known(save, link_by_index(&save->table, save->order[i])))
-			save->order[kept++] = save->order[i];
-	save->count = kept;
-}
-
-static uint64_t next_generation(const struct statefile *records)
-{
-	uint64_t next = 0;
-
-	for (size_t i = 0; i < records->count; i++)
-		if (strcmp(records->items[i].kind, "link") == 0 &&
-			record_number(&records->items[i], "life") >= next)
-			next = record_number(&records->items[i], "life") + 1;
-	return next;
-}
-
 /*
  * IPv6 tokens (ip token) are not saved, but reported: the kernel names them when asked for the
  * family's own part of interfaces only (Linux net/ipv6/addrconf.c, inet6_fill_ifla6_attrs()).
@@ -544,29 +518,6 @@ static int see_token(void *context, const struct nlmsghdr *message)
 	return run_record_unsaved(save->run, name_of(save, index), "its IPv6 token (ip token)");
 }
 
-static int save_all(struct links_save *save, struct error *error)
-{
-	struct nlmsghdr *request;
-	struct ifinfomsg *header;
-	int r;
-
-	for (size_t i = 0; i < save->count; i++) {
-		const struct link *link = link_by_index(&save->table, save->order[i]);
-
-		if (add_link(save, link) < 0 || sysctls_save(save, link) < 0)
-			return error_set_errno(error, -ENOMEM, "%s", link->name);
-	}
-	request = netlink_request(save->netlink, RTM_GETLINK, NLM_F_DUMP, sizeof(*header));
-	header = mnl_nlmsg_get_payload(request);
-	header->ifi_family = AF_INET6;
-	r = netlink_talk(save->netlink, request, see_token, save, error);
-	/* A kernel without IPv6. */
-	if (r < 0 && r != -EOPNOTSUPP)
-		return r;
-	r = ethtool_save(save, error);
-	return r < 0 ? r : replay_save(save, error);
-}
-
 static void links_save_free(struct links_save *save)
 {
 	link_table_free(&save->table);
@@ -577,8 +528,11 @@ static void links_save_free(struct links_save *save)
 
 int links_save(const struct run *run, struct error *error)
 {
-	_cleanup_(links_save_free) struct links_save save = { .run = run,
-		.generation = next_generation(run->records) };
+	_cleanup_(links_save_free) struct links_save save = { .run = run };
+	const struct statefile *records = run->records;
+	struct nlmsghdr *request;
+	struct ifinfomsg *header;
+	size_t chosen;
 	int r = netlink_open(NETLINK_ROUTE, &save.netlink, error);
 
 	if (r == 0)
@@ -587,8 +541,30 @@ int links_save(const struct run *run, struct error *error)
 		return r;
 	if (choose(&save) < 0)
 		return error_set_errno(error, -ENOMEM, "interfaces");
-	drop_known(&save);
-	return save_all(&save, error);
+	chosen = save.count;
+	save.count = 0;
+	for (size_t i = 0; i < chosen; i++)
+		if (!is_known(&save, link_by_index(&save.table, save.order[i])))
+			save.order[save.count++] = save.order[i];
+	for (size_t i = 0; i < records->count; i++)
+		if (strcmp(records->items[i].kind, "link") == 0 &&
+			record_number(&records->items[i], "life") >= save.generation)
+			save.generation = record_number(&records->items[i], "life") + 1;
+	for (size_t i = 0; i < save.count; i++) {
+		const struct link *link = link_by_index(&save.table, save.order[i]);
+
+		if (add_link(&save, link) < 0 || sysctls_save(&save, link) < 0)
+			return error_set_errno(error, -ENOMEM, "%s", link->name);
+	}
+	request = netlink_request(save.netlink, RTM_GETLINK, NLM_F_DUMP, sizeof(*header));
+	header = mnl_nlmsg_get_payload(request);
+	header->ifi_family = AF_INET6;
+	r = netlink_talk(save.netlink, request, see_token, &save, error);
+	/* A kernel without IPv6. */
+	if (r < 0 && r != -EOPNOTSUPP)
+		return r;
+	r = ethtool_save(&save, error);
+	return r < 0 ? r : replay_save(&save, error);
 }
 
 const char *const link_kinds[] = { "link", "ethtool", "sysctls", "address", "neighbour", "nexthop",

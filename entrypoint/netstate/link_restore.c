@@ -406,45 +406,27 @@ static void restore_number(struct links_restore *restore, const struct restored_
 	link_do(restore, link, request, field);
 }
 
-static void restore_alias(
-	struct links_restore *restore, const struct restored_link *link, const struct link *now)
+static void restore_link(struct links_restore *restore, const struct restored_link *link)
 {
 	const char *alias = record_text(link->record, "alias");
-	const char *current = netlink_text(link_attribute(now, IFLA_IFALIAS));
-	struct nlmsghdr *request;
-
-	if (!*alias || (current && strcmp(current, alias) == 0))
-		return;
-	request = link_change(restore, link->index);
-	netlink_put(request, IFLA_IFALIAS, strlen(alias), alias);
-	link_do(restore, link, request, "alias");
-}
-
-static void restore_mac(
-	struct links_restore *restore, const struct restored_link *link, const struct link *now)
-{
 	uint8_t address[LINK_ADDRESS_SIZE];
 	int size = record_get_hex(link->record, "mac", address, sizeof(address));
 	struct error error = { 0 };
-
-	if (size <= 0 || ((size_t) size == now->address.size &&
-				 memcmp(address, now->address.bytes, (size_t) size) == 0))
-		return;
-	if (change_also_down(restore, link->index, IFLA_ADDRESS, address, (size_t) size, &error) <
-		0)
-		run_failure(restore->run, "%s: its MAC: %s", link->name, error.text);
-}
-
-static void restore_link(struct links_restore *restore, const struct restored_link *link)
-{
+	struct nlmsghdr *request;
 	const struct link *now;
+	const char *current;
 
 	if (restored_now(restore, link))
 		restore_altnames(restore, link);
 	now = restored_now(restore, link);
 	if (!now || link->is_hosts)
 		return;
-	restore_mac(restore, link, now);
+	if (size > 0 &&
+		((size_t) size != now->address.size ||
+			memcmp(address, now->address.bytes, (size_t) size) != 0) &&
+		change_also_down(
+			restore, link->index, IFLA_ADDRESS, address, (size_t) size, &error) < 0)
+		run_failure(restore->run, "%s: its MAC: %s", link->name, error.text);
 	if (strcmp(record_text(link->record, "kind"), "ipoib") == 0)
 		link_set_differences(restore, link, false, "ipoib", 0);
 	/* Of another boot: the host may have given what it stands on another one. */
@@ -452,7 +434,12 @@ static void restore_link(struct links_restore *restore, const struct restored_li
 		restore_number(restore, link, now, "mtu", IFLA_MTU);
 	restore_number(restore, link, now, "queue", IFLA_TXQLEN);
 	restore_number(restore, link, now, "group", IFLA_GROUP);
-	restore_alias(restore, link, now);
+	current = netlink_text(link_attribute(now, IFLA_IFALIAS));
+	if (!*alias || (current && strcmp(current, alias) == 0))
+		return;
+	request = link_change(restore, link->index);
+	netlink_put(request, IFLA_IFALIAS, strlen(alias), alias);
+	link_do(restore, link, request, "alias");
 }
 
 /* @drivers: those of devices, or those that a person made. */

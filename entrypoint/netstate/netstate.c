@@ -221,17 +221,6 @@ int netstate_save(const struct netstate *netstate, struct error *error)
 
 /* ---- restoring */
 
-/* What other versions saved and this one does not restore. */
-static const struct {
-	const char *kind;
-	const char *field; /* NULL: the whole record */
-	const char *what;
-} dropped[] = {
-	{ "rate", NULL, "devlink's rates (devlink port function rate)" },
-	{ "link", "token", "IPv6 tokens (ip token)" },
-	{ "ethtool", "private_flags", "ethtool's private flags" },
-};
-
 static bool is_restored(const struct record *record)
 {
 	static const char *const others[] = { "boot", RDMA_KIND, NETNS_KIND, NULL };
@@ -245,25 +234,13 @@ static void report_unsaved(const struct run *run)
 {
 	struct statefile *records = run->records;
 
-	for (size_t i = 0; i < ARRAY_SIZE(dropped); i++) {
-		size_t count = 0;
-
-		for (size_t k = 0; k < records->count; k++)
-			count += strcmp(records->items[k].kind, dropped[i].kind) == 0 &&
-				 (!dropped[i].field ||
-					 record_get(&records->items[k], dropped[i].field));
-		if (count)
-			run_failure(run,
-				"%s: %zu saved by another version, this one does not restore them",
-				dropped[i].what, count);
-	}
 	for (size_t i = 0; i < records->count; i++) {
 		const struct record *record = &records->items[i];
 
 		if (strcmp(record->kind, UNSAVED_KIND) == 0)
 			run_failure(run, "%s: %s: not saved, to be set again",
 				record_text(record, "name"), record_text(record, "what"));
-		else if (!is_restored(record) && strcmp(record->kind, dropped[0].kind) != 0)
+		else if (!is_restored(record))
 			run_failure(run,
 				"a record of the kind %.32s was saved by another version, this one "
 				"does not restore it",
@@ -333,28 +310,23 @@ int netstate_restore(
 	return again ? 0 : keep_pending(&run, error);
 }
 
-/* A file that is gone stays gone also after a power loss. */
-static int remove_state(const struct netstate *netstate)
-{
-	_cleanup_free_ char *folder = strdup(netstate->path);
-	char *slash = folder ? strrchr(folder, '/') : NULL;
-
-	if (unlinkat(netstate->root_fd, netstate->path, 0) < 0 && errno != ENOENT)
-		return -errno;
-	if (slash)
-		*slash = '\0';
-	(void) !fs_sync(netstate->root_fd, slash ? folder : ".");
-	return 0;
-}
-
 void netstate_forget(const struct netstate *netstate, const struct netstate_result *result)
 {
 	const struct run run = { .netstate = netstate };
-	int r;
+	_cleanup_free_ char *folder = strdup(netstate->path);
+	char *slash = folder ? strrchr(folder, '/') : NULL;
+	int r = 0;
 
 	if (result->is_pending)
 		return;
-	r = result->is_given_up ? put_aside(netstate, "unrestored") : remove_state(netstate);
+	if (result->is_given_up)
+		r = put_aside(netstate, "unrestored");
+	else if (unlinkat(netstate->root_fd, netstate->path, 0) < 0 && errno != ENOENT)
+		r = -errno;
+	if (slash)
+		*slash = '\0';
+	/* A file that is gone stays gone also after a power loss. */
+	(void) !fs_sync(netstate->root_fd, slash ? folder : ".");
 	if (r < 0)
 		run_note(&run, "%s cannot be removed, the next start reads it again: %s",
 			netstate->path, strerror(-r));

@@ -24,6 +24,8 @@ struct rdma_device {
 	char name[NAME_SIZE];
 	char device[LINK_DEVICE_SIZE];
 	char module[DEVICE_PART_SIZE]; /* of the device's driver */
+	bool is_known;                 /* to the kernel's netlink, … */
+	uint32_t index;                /* … by that number */
 };
 
 struct rdma_devices {
@@ -127,22 +129,17 @@ static bool are_there(void *context)
 	return true;
 }
 
-struct search {
-	const char *name;
-	uint32_t index;
-	bool is_found;
-};
-
-static int find_index(void *context, const struct nlmsghdr *message)
+static int keep_index(void *context, const struct nlmsghdr *message)
 {
-	struct search *search = context;
+	struct rdma_devices *devices = context;
 	const char *name = netlink_text(netlink_attribute(message, 0, RDMA_NLDEV_ATTR_DEV_NAME));
 
-	if (name && strcmp(name, search->name) == 0) {
-		search->index =
-			netlink_number(netlink_attribute(message, 0, RDMA_NLDEV_ATTR_DEV_INDEX));
-		search->is_found = true;
-	}
+	for (size_t i = 0; name && i < devices->count; i++)
+		if (strcmp(devices->items[i].name, name) == 0) {
+			devices->items[i].is_known = true;
+			devices->items[i].index = netlink_number(
+				netlink_attribute(message, 0, RDMA_NLDEV_ATTR_DEV_INDEX));
+		}
 	return 0;
 }
 
@@ -150,18 +147,13 @@ static int find_index(void *context, const struct nlmsghdr *message)
 static int rename_to(const struct renaming *renaming, struct rdma_device *device, const char *name,
 	struct error *error)
 {
-	struct search search = { .name = device->name };
-	struct nlmsghdr *request = netlink_request(renaming->netlink,
-		RDMA_NL_GET_TYPE(RDMA_NL_NLDEV, RDMA_NLDEV_CMD_GET), NLM_F_DUMP, 0);
-	int r = netlink_talk(renaming->netlink, request, find_index, &search, error);
-
-	if (r < 0)
-		return r;
-	if (!search.is_found)
-		return error_set(error, -ENODEV, "the kernel has no RDMA device %s", device->name);
-	request = netlink_request(
+	struct nlmsghdr *request = netlink_request(
 		renaming->netlink, RDMA_NL_GET_TYPE(RDMA_NL_NLDEV, RDMA_NLDEV_CMD_SET), 0, 0);
-	mnl_attr_put_u32(request, RDMA_NLDEV_ATTR_DEV_INDEX, search.index);
+	int r;
+
+	if (!device->is_known)
+		return error_set(error, -ENODEV, "the kernel has no RDMA device %s", device->name);
+	mnl_attr_put_u32(request, RDMA_NLDEV_ATTR_DEV_INDEX, device->index);
 	netlink_put_text(request, RDMA_NLDEV_ATTR_DEV_NAME, name);
 	r = netlink_talk(renaming->netlink, request, NULL, NULL, error);
 	if (r == 0)
@@ -215,15 +207,23 @@ void rdma_restore(const struct run *run)
 	struct renaming renaming = { .run = run };
 	_cleanup_close_ int events = -1;
 	struct error error = { 0 };
+	int r = 0;
 
 	if (!records_find(run->records, RDMA_KIND, NULL, NULL))
 		return;
 	events = netlink_listen(NETLINK_KOBJECT_UEVENT);
 	(void) netlink_wait(events, run->netstate->bind_ms, are_there, &renaming);
 	/* Opened for devices that are there: to ask for the family could load the host's module. */
-	if (renaming.now.count && netlink_open(NETLINK_RDMA, &renaming.netlink, &error) < 0)
+	if (renaming.now.count)
+		r = netlink_open(NETLINK_RDMA, &renaming.netlink, &error);
+	if (renaming.netlink)
+		r = netlink_talk(renaming.netlink,
+			netlink_request(renaming.netlink,
+				RDMA_NL_GET_TYPE(RDMA_NL_NLDEV, RDMA_NLDEV_CMD_GET), NLM_F_DUMP, 0),
+			keep_index, &renaming.now, &error);
+	if (r < 0)
 		run_failure(run, "names of RDMA devices: %s", error.text);
-	for (size_t i = 0; !*error.text && i < run->records->count; i++)
+	for (size_t i = 0; r == 0 && i < run->records->count; i++)
 		if (strcmp(run->records->items[i].kind, RDMA_KIND) == 0)
 			restore_one(&renaming, &run->records->items[i]);
 	netlink_close(&renaming.netlink);
