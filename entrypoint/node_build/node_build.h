@@ -21,9 +21,6 @@ struct nodebuild {
 /* The GPU roles'. */
 extern const struct nodebuild nodebuild_gpu;
 
-/* Can this image compile at all? */
-bool nodebuild_has_kit(int root_fd);
-
 /* Has the image no modules for the running kernel (or not all), and the means to make them? */
 bool nodebuild_wanted(const void *role);
 
