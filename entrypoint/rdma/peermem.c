@@ -36,10 +36,6 @@
 /* Whose processes use RDMA devices: seen from a pod that shares the host's process ids. */
 static const char *const rdma_devices[] = { "/dev/infiniband/", NULL };
 
-/* As the operator names it, and as others do (gpu/parameters.c takes both, too). */
-static const char *const conf_paths[] = { CONTRACT_MODULE_CONF "/nvidia-peermem.conf",
-	CONTRACT_MODULE_CONF "/nvidia_peermem.conf" };
-
 /* ---- which one */
 
 int peermem_path(const struct role *role, char *path, size_t size)
@@ -224,35 +220,12 @@ int peermem_prepare(struct action *action)
 	return r < 0 ? r : 0;
 }
 
-/* Its parameters, as one line of "name=value". The kernel ignores names that it does not know. */
-static int read_parameters(struct action *action, char **ret)
-{
-	_cleanup_strv_ struct strv words = { 0 };
-	const struct role *role = action->role;
-
-	for (size_t i = 0; i < ARRAY_SIZE(conf_paths); i++) {
-		_cleanup_free_ char *text = NULL;
-		int r = fs_read(role->root_fd, conf_paths[i], 65536, &text, NULL);
-
-		if (r == -ENOENT)
-			continue;
-		if (r < 0)
-			return action_fail(action, REASON_BAD_PARAMETER, r, "/%s: %s",
-				conf_paths[i], strerror(-r));
-		/* "name=value", or modprobe.d's "options nvidia_peermem name=value". */
-		r = parameter_split(text, PEERMEM_MODULE, &words, &action->error);
-		if (r < 0)
-			return action_reason(action, REASON_BAD_PARAMETER, r);
-	}
-	*ret = words.count ? strv_join(&words, " ") : strdup("");
-	return *ret ? 0 : action_fail(action, REASON_INTERNAL, -ENOMEM, "out of memory");
-}
-
 /* What it depends on is loaded: the file alone will do. */
 static int insert(struct action *action)
 {
 	const struct role *role = action->role;
 	struct insertion insertion = { .root_fd = role->root_fd, .name = PEERMEM_MODULE };
+	_cleanup_strv_ struct strv words = { 0 };
 	_cleanup_free_ char *parameters = NULL;
 	char path[PATH_MAX];
 	int r = peermem_path(role, path, sizeof(path));
@@ -262,9 +235,13 @@ static int insert(struct action *action)
 			"the image has no nvidia-peermem for %s: build it with slipway build "
 			"--ofed <the OFED of the NIC image>, or leave %s unset",
 			role->krel, CONTRACT_ENV_RDMA);
-	r = read_parameters(action, &parameters);
+	r = parameters_read_conf(role->root_fd, PEERMEM_MODULE, &words, NULL, &action->error);
 	if (r < 0)
-		return r;
+		return action_reason(action, REASON_BAD_PARAMETER, r);
+	/* The kernel ignores names that it does not know. */
+	parameters = words.count ? strv_join(&words, " ") : strdup("");
+	if (!parameters)
+		return action_fail(action, REASON_INTERNAL, -ENOMEM, "out of memory");
 	insertion.path = path;
 	insertion.options = parameters;
 	return insert_file(&insertion, action->worker, &action->reason, &action->error);

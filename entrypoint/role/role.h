@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the three roles share: the life of the process around a plan, and the actions that more than
- * one of them needs. A role file (gpu.c, nic.c, peermem.c) holds its steps and little else.
+ * What the roles share: the process around a plan, and the actions that more than one of them
+ * needs. A role file (gpu.c, nic.c, follow.c) holds its steps and little else.
  */
 #pragma once
 
@@ -100,7 +100,7 @@ int role_expect_shared(struct action *action, const char *path);
 /* STEP_DIRECT: finds the running kernel and the image's modules for it. */
 int role_identify(struct action *action);
 
-/* Lists that survive us: <state_folder>/<role>.<list>, one item a line. */
+/* Lists that survive us: the state file <state_folder>/<role>.<list>. */
 int role_list_write(
 	const struct role *role, const char *list, const struct strv *items, struct error *error);
 /* Appends the items. -ENOENT without such a list. */
