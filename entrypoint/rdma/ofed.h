@@ -10,17 +10,9 @@
 #include <stdbool.h>
 
 #include "common/strv.h"
+#include "entrypoint/contract.h"
 #include "entrypoint/role/prove.h"
 #include "module/elf.h"
-
-struct fingerprint {
-	char exporter[64];                /* the module that exports the peer-memory interface */
-	char build_id[BUILD_ID_HEX_SIZE]; /* of that module, as loaded */
-	uint32_t crc;                     /* of CONTRACT_PEER_REGISTER; 0: no MODVERSIONS */
-	char version[64];                 /* of the OFED, for people; "" by older ones */
-	struct strv builds; /* "name build-id" of all of its image that is loaded; none by older
-			       ones */
-};
 
 /*
  * STEP_WORKER of the NIC role: writes the fingerprint of what it loaded. An OFED without the
@@ -34,15 +26,15 @@ int fingerprint_remove(struct action *action);
 bool fingerprint_is_there(int root_fd);
 
 /*
- * True when there is one and the module that is loaded now is the one that it speaks of. The caller
+ * True when there is one and the module that is loaded now is the one that it describes. The caller
  * frees it with fingerprint_free() then.
  */
 bool fingerprint_read(int root_fd, struct fingerprint *ret);
 void fingerprint_free(struct fingerprint *fingerprint);
 
 /*
- * The version of the OFED that is loaded, for messages: by the fingerprint, else what mlx5_core
- * says of itself, which OFED's does and the kernel's own does not; else "unknown".
+ * The version of the OFED that is loaded, for messages: by the fingerprint, else mlx5_core's own,
+ * which OFED's has and the kernel's has not; else "unknown".
  */
 void fingerprint_version(int root_fd, char text[64]);
 
@@ -51,8 +43,14 @@ int fingerprint_for_proof(const struct role *role, struct prove_peer *ret) _must
 
 /* Why a stale ready flag is one, in messages. */
 #define READY_FLAG_STALE                                                                           \
-	"the NIC container died and left its flag (nobody holds its lock): the kubelet starts it " \
+	"the NIC container died and left its flag (its lock is free): the kubelet starts it "      \
 	"again, see that pod's log"
+
+/* Follows "nothing exports " in messages. */
+#define NO_PEER_MEMORY                                                                             \
+	CONTRACT_PEER_REGISTER                                                                     \
+	": this RDMA stack has no peer-memory interface (OFED has; without OFED, use dma-buf, "    \
+	"which needs no nvidia-peermem, and leave " CONTRACT_ENV_RDMA " unset)"
 
 /*
  * True when the flag is there and the lock that goes with it is free: NVIDIA's NIC container and

@@ -75,16 +75,8 @@ uint32_t peermem_file_crc(const struct role *role)
 bool peermem_is_bound(const struct role *role)
 {
 	_cleanup_(elf_module_close) struct elf_module *module = NULL;
-	const struct elf_undefined *used;
-	size_t count;
 
-	if (open_file(role, &module) < 0)
-		return true;
-	used = elf_module_undefined_symbols(module, &count);
-	for (size_t i = 0; i < count; i++)
-		if (strcmp(used[i].name, CONTRACT_PEER_REGISTER) == 0)
-			return true;
-	return false;
+	return open_file(role, &module) < 0 || prove_is_bound(module);
 }
 
 uint32_t peermem_wanted_crc(const struct role *role, bool *ret_proven)
@@ -248,8 +240,9 @@ static int insert(struct action *action)
 }
 
 /*
- * The kernel refused one whose CRC the NIC container did not say. Is the interface exported at all?
- * And the load proof says more than the kernel: which symbol, both CRCs, who exports it.
+ * The kernel refused one whose CRC is not known from the NIC container. Is the interface exported
+ * at all? And the load proof finds more than the kernel reports: which symbol, both CRCs, who
+ * exports it.
  */
 static int explain(struct action *action, int code)
 {
@@ -260,11 +253,8 @@ static int explain(struct action *action, int code)
 	int r = kallsyms_exporter(role->root_fd, CONTRACT_PEER_REGISTER, owner, sizeof(owner));
 
 	if (r == -ENOENT)
-		return action_fail(action, REASON_NO_PEER_MEMORY, r,
-			"nobody exports %s: this RDMA stack has no peer-memory interface (OFED "
-			"has; without OFED, use dma-buf, which needs no nvidia-peermem, and leave "
-			"%s unset)",
-			CONTRACT_PEER_REGISTER, CONTRACT_ENV_RDMA);
+		return action_fail(
+			action, REASON_NO_PEER_MEMORY, r, "nothing exports " NO_PEER_MEMORY);
 	r = prove_modules(action, modules, ARRAY_SIZE(modules), 1);
 	if (r < 0)
 		return r;
@@ -293,11 +283,7 @@ int peermem_load(struct action *action)
 	if (r < 0)
 		return r;
 	if (!peermem_is_bound(role))
-		return action_fail(action, REASON_PEERMEM_OTHER_OFED, -ENOEXEC,
-			"%s asks for no %s: it was built without OFED. Build the GPU image with "
-			"slipway build --kernel %s --ofed <the OFED of the NIC image>, or leave %s "
-			"unset",
-			PEERMEM_MODULE, CONTRACT_PEER_REGISTER, role->krel, CONTRACT_ENV_RDMA);
+		return prove_refuse_unbound(action);
 	r = insert(action);
 	return r == 0 || proven ? r : explain(action, r);
 }

@@ -51,7 +51,7 @@ static void proving_done(struct proving *proving)
 	strv_free(&proving->paths);
 	strv_free(&proving->trees);
 	strv_free(&proving->symvers);
-	strv_free(&proving->peer.builds);
+	strv_free(&proving->peer.ofed.builds);
 	strv_free(&proving->peer.symvers);
 	cleanup_close(&proving->security_fd);
 	loader_close(&proving->loader);
@@ -249,11 +249,12 @@ static int look_at_kernel(struct proving *proving)
 	(void) snprintf(proving->used, sizeof(proving->used),
 		KERNEL_FACTS_FOLDER "/%s/" KERNEL_FACTS_USED, role->krel);
 	if (proving->peer.is_known) {
-		proving->claim = (struct running_claim){ proving->peer.exporter,
-			proving->peer.build_id, CONTRACT_PEER_REGISTER, proving->peer.crc };
+		proving->claim = (struct running_claim){ proving->peer.ofed.exporter,
+			proving->peer.ofed.build_id, CONTRACT_PEER_REGISTER,
+			proving->peer.ofed.crc };
 		sources.claims = &proving->claim;
 		sources.claim_count = 1;
-		sources.driver_builds = &proving->peer.builds;
+		sources.driver_builds = &proving->peer.ofed.builds;
 	}
 	sources.certs = &proving->cert;
 	sources.cert_count = find_signer(proving);
@@ -263,33 +264,26 @@ static int look_at_kernel(struct proving *proving)
 	return action_reason(proving->action, REASON_INTERNAL, r);
 }
 
-static int refuse_unbound(struct action *action, const char *krel)
+bool prove_is_bound(const struct elf_module *module)
 {
+	size_t count;
+	const struct elf_undefined *used = elf_module_undefined_symbols(module, &count);
+
+	for (size_t i = 0; i < count; i++)
+		if (strcmp(used[i].name, CONTRACT_PEER_REGISTER) == 0)
+			return true;
+	return false;
+}
+
+int prove_refuse_unbound(struct action *action)
+{
+	const struct role *role = action->role;
+
 	return action_fail(action, REASON_PEERMEM_OTHER_OFED, -ENOEXEC,
 		"nvidia_peermem asks for no %s: it was built without OFED. Build the GPU image "
 		"with slipway build --kernel %s --ofed <the OFED of the NIC image>, or leave %s "
 		"unset",
-		CONTRACT_PEER_REGISTER, krel, CONTRACT_ENV_RDMA);
-}
-
-/* One that was built without OFED loads, and does nothing. */
-static int check_peermem(const struct proving *proving)
-{
-	for (size_t i = 0; i < proving->module_count; i++) {
-		const char *name = elf_module_name(proving->modules[i]);
-		const struct elf_undefined *used;
-		bool bound = false;
-		size_t count;
-
-		if (!name || strcmp(name, "nvidia_peermem") != 0)
-			continue;
-		used = elf_module_undefined_symbols(proving->modules[i], &count);
-		for (size_t j = 0; !bound && j < count; j++)
-			bound = strcmp(used[j].name, CONTRACT_PEER_REGISTER) == 0;
-		if (!bound)
-			return refuse_unbound(proving->action, proving->role->krel);
-	}
-	return 0;
+		CONTRACT_PEER_REGISTER, role->krel, CONTRACT_ENV_RDMA);
 }
 
 /* ---- from a verdict to a reason: what stops the start, and what is only reported */
@@ -492,8 +486,13 @@ static int prove(struct proving *proving)
 	struct action *action = proving->action;
 	int r = open_members(proving);
 
-	if (r == 0)
-		r = check_peermem(proving);
+	for (size_t i = 0; r == 0 && i < proving->module_count; i++) {
+		const char *name = elf_module_name(proving->modules[i]);
+
+		if (name && strcmp(name, "nvidia_peermem") == 0 &&
+			!prove_is_bound(proving->modules[i]))
+			r = prove_refuse_unbound(action);
+	}
 	if (r == 0)
 		r = look_at_kernel(proving);
 	if (r < 0)

@@ -11,14 +11,21 @@
 #include "module/proof.h"
 #include "module/running.h"
 
-/* What the node's OFED says of itself: what nvidia-peermem is bound to. Freed by the proof. */
+/* Of an OFED, by the NIC container that loaded it (rdma/ofed.h). */
+struct fingerprint {
+	char exporter[64];                /* the module that exports the peer-memory interface */
+	char build_id[BUILD_ID_HEX_SIZE]; /* of that module, as loaded */
+	uint32_t crc;                     /* of CONTRACT_PEER_REGISTER; 0: no MODVERSIONS */
+	char version[64];                 /* for messages; "" by older ones */
+	struct strv builds; /* "name build-id" of all of its image that is loaded; none by older
+			       ones */
+};
+
+/* What nvidia-peermem is bound to. Freed by the proof. */
 struct prove_peer {
-	bool is_known;     /* of the module that is loaded now: the next four */
-	char exporter[64]; /* the module that exports the peer-memory interface */
-	char build_id[BUILD_ID_HEX_SIZE];
-	uint32_t crc;
-	struct strv builds;  /* "name build-id" of all of its modules that are loaded */
-	char version[64];    /* for messages, "unknown" where nothing says it */
+	bool is_known; /* of the module that is loaded now: the next */
+	struct fingerprint ofed;
+	char version[64];    /* for messages, or "unknown" */
 	struct strv symvers; /* where it shows what its modules export */
 };
 
@@ -42,6 +49,11 @@ struct prove_request {
  * nothing to go before them, perhaps. -ENOENT: the tree lacks one. The verdict is told as a note.
  */
 int prove_tree(struct action *action, const struct prove_request *request);
+
+/* Does this nvidia-peermem ask for the peer-memory interface? One built without OFED loads, and
+ * does nothing: it is refused. */
+bool prove_is_bound(const struct elf_module *module);
+int prove_refuse_unbound(struct action *action);
 
 /* What a verdict is judged by; a part of prove_modules() by itself for the unit tests. */
 struct judgement {
