@@ -2,8 +2,8 @@
 /*
  * What could block or crash on bad data (loading, unloading, the load proof) runs in a child of the
  * init: the init stays small, keeps listening to signals, and outlives whatever happens there. The
- * child is a plain fork, no exec: it has the role's state to read, and tells the init what it did
- * through messages on a socket, so that the init knows also what a child did that died half-way.
+ * child has the role's state to read, and reports what it did through messages on a socket, so that
+ * the init knows also what a child did that died half-way.
  */
 #pragma once
 
@@ -15,7 +15,7 @@ enum worker_message_kind {
 	WORKER_LOADED,   /* text: a module that the worker inserted */
 	WORKER_UNLOADED, /* text: a module that the worker removed */
 	WORKER_NOTE,     /* text: something worth a line */
-	WORKER_PROOF,    /* text: what the load proof says of the modules */
+	WORKER_PROOF,    /* text: the load proof's verdict */
 	WORKER_HOLDER,   /* pid: a process that keeps a module in use */
 	WORKER_RESULT,   /* the last message */
 };
