@@ -17,7 +17,7 @@
 #define LOADER      TOOL "/lib/loader"
 #define PROGRAM     TOOL "/slipway"
 
-/* How the tool marks a note, and the line that says why it failed. */
+/* How the tool marks a note, and the line with the cause of its failure. */
 #define NOTE    "==> "
 #define FAILURE "slipway node-build: "
 /* slipway(1): what stands against the build is the OFED. */
@@ -75,7 +75,7 @@ int nodebuild_identify(struct action *action)
 	return 0;
 }
 
-/* Does this kernel load modules that nobody signed? Compiling takes minutes: asked before. */
+/* Does this kernel load unsigned modules? Compiling takes minutes: asked before. */
 static int refuse_unsigned(struct action *action)
 {
 	const struct role *role = action->role;

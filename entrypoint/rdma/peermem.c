@@ -116,27 +116,22 @@ static bool fits(struct role *role, const char *folder, uint32_t crc)
 	return true;
 }
 
-static int copy(int root_fd, const char *folder, const char *file, const char *to)
-{
-	char from[VARIANT_PATH_SIZE];
-
-	(void) snprintf(from, sizeof(from), "%s/%s", folder, file);
-	return fs_copy(root_fd, from, to, MODULE_SIZE_MAX, 0644);
-}
-
 /* Copies the module, and the list of the OFED that it is bound to, where there is one. */
 static int put_variant(struct action *action, const char *folder)
 {
 	const struct role *role = action->role;
+	char from[VARIANT_PATH_SIZE];
 	char path[PATH_MAX];
 	int r;
 
 	(void) peermem_path(role, path, sizeof(path));
-	r = copy(role->root_fd, folder, KERNEL_FACTS_PEERMEM_MODULE, path);
+	(void) snprintf(from, sizeof(from), "%s/" KERNEL_FACTS_PEERMEM_MODULE, folder);
+	r = fs_copy(role->root_fd, from, path, MODULE_SIZE_MAX, 0644);
 	if (r == 0) {
 		(void) snprintf(path, sizeof(path), KERNEL_FACTS_FOLDER "/%s/" KERNEL_FACTS_OFED,
 			role->krel);
-		r = copy(role->root_fd, folder, KERNEL_FACTS_OFED, path);
+		(void) snprintf(from, sizeof(from), "%s/" KERNEL_FACTS_OFED, folder);
+		r = fs_copy(role->root_fd, from, path, MODULE_SIZE_MAX, 0644);
 		r = r == -ENOENT ? 0 : r;
 	}
 	if (r < 0)
@@ -311,6 +306,11 @@ bool peermem_has_users(int root_fd)
 	       references > (int) holders.count;
 }
 
+static int unload_result(struct action *action, int r)
+{
+	return action_reason(action, r == -EBUSY ? REASON_MODULE_IN_USE : REASON_UNLOAD_FAILED, r);
+}
+
 static int unload_peermem(struct action *action)
 {
 	static char name[] = PEERMEM_MODULE;
@@ -321,9 +321,9 @@ static int unload_peermem(struct action *action)
 		.root_fd = role->root_fd, .modules = &one, .device_prefixes = rdma_devices
 	};
 	_cleanup_strv_ struct strv removed = { 0 };
-	int r = unload_modules(&unload, action->worker, &removed, &action->error);
 
-	return action_reason(action, r == -EBUSY ? REASON_MODULE_IN_USE : REASON_UNLOAD_FAILED, r);
+	return unload_result(
+		action, unload_modules(&unload, action->worker, &removed, &action->error));
 }
 
 int peermem_release(struct action *action)
@@ -357,8 +357,7 @@ static int check_others(struct action *action, const struct strv *going)
 		return action_fail(action, REASON_INTERNAL, r, "out of memory");
 	if (peermem_has_users(role->root_fd))
 		return 0; /* the GPU side knows better who they are */
-	r = unload_order(&unload, action->worker, &order, &action->error);
-	return action_reason(action, r == -EBUSY ? REASON_MODULE_IN_USE : REASON_UNLOAD_FAILED, r);
+	return unload_result(action, unload_order(&unload, action->worker, &order, &action->error));
 }
 
 /* True once it is gone. With descriptors of the worker's own: the init's are the init's. */
