@@ -14,7 +14,7 @@ struct nodebuild {
 	const char *cache;  /* on the host's disk, as this container sees it, or NULL */
 	/* Of the image's set: without it one that has it is compiled all the same; or NULL. */
 	const char *needs;
-	/* "NAME=value" each: what the recipe is told beside its inputs, and part of the key. */
+	/* "NAME=value" each: what the recipe gets beside its inputs, and part of the key. */
 	struct strv settings;
 };
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * OFED's state on a node, as the NIC container leaves it for the GPU and the peermem container: its
- * ready flag with the lock that goes with it, and the fingerprint of what it loaded. With the
- * fingerprint they know without searching the kernel's long list of symbols that the peer-memory
- * interface is there, and with which CRC: a build id identifies a module file.
+ * ready flag with the lock that goes with it, and the fingerprint of what it loaded, which shows
+ * without a search of the kernel's long list of symbols that the peer-memory interface is there,
+ * and with which CRC: a build id identifies a module file.
  */
 #pragma once
 
@@ -14,21 +14,12 @@
 #include "entrypoint/role/prove.h"
 #include "module/elf.h"
 
-/*
- * STEP_WORKER of the NIC role: writes the fingerprint of what it loaded. An OFED without the
- * interface has none, which is noted and is no failure.
- */
+/* STEP_WORKER of the NIC role. An OFED without the interface has none, which is noted. */
 int fingerprint_write(struct action *action);
 /* STEP_DIRECT, its undo. */
 int fingerprint_remove(struct action *action);
-
-/* Is there one? Then the OFED that it describes is the one that a NIC role loaded last. */
 bool fingerprint_is_there(int root_fd);
-
-/*
- * True when there is one and the module that is loaded now is the one that it describes. The caller
- * frees it with fingerprint_free() then.
- */
+/* True when there is one, of the very module that is loaded now; fingerprint_free() it then. */
 bool fingerprint_read(int root_fd, struct fingerprint *ret);
 void fingerprint_free(struct fingerprint *fingerprint);
 
@@ -38,7 +29,7 @@ void fingerprint_free(struct fingerprint *fingerprint);
  */
 void fingerprint_version(int root_fd, char text[64]);
 
-/* What the load proof wants to know of that OFED: role->prove_peer. -ENOMEM. */
+/* role->prove_peer. -ENOMEM. */
 int fingerprint_for_proof(const struct role *role, struct prove_peer *ret) _must_check_;
 
 /* Why a stale ready flag is one, in messages. */
@@ -62,9 +53,8 @@ bool ready_flag_is_stale(int root_fd);
 
 /*
  * STEP_WAIT: 0 once OFED is there (role->peermem->due is set then), 1 with what is missing: the
- * ready flag, or the peer-memory symbols in the running kernel. Watches the folder of the flag;
- * modules that come are uevents. Host OFED (USE_HOST_MOFED) has no flag. A node without a Mellanox
- * PCI function is not waited for: 0, noted, and nothing is due. Fails at once
+ * ready flag, which host OFED (USE_HOST_MOFED) has not, or the peer-memory symbols. A node without
+ * a Mellanox PCI function is not waited for: 0, noted, and nothing is due. Fails at once
  * (REASON_NO_PEER_MEMORY) when the OFED of a NIC container has no peer-memory interface.
  */
 int ofed_wait(struct action *action);

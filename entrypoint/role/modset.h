@@ -41,14 +41,12 @@ int loader_load(struct loader *loader, struct worker *worker, const char *module
 
 /* Whether the kernel took the module from this loader: it is the tree's own then. */
 bool loader_inserted(const struct loader *loader, const char *module);
-
 /* These were removed again: should they be there after this, another process loaded them. */
 void loader_forget(struct loader *loader, const struct strv *modules);
 
 /* Appends @module's dependencies (all, in load order) and the module itself, '_' in the names. */
 int loader_resolve(struct loader *loader, const char *module, struct strv *names,
 	struct error *error) _must_check_;
-
 /* The same with what loader_load() loads as soft dependencies of them, in no order. */
 int loader_resolve_all(struct loader *loader, const char *module, struct strv *names,
 	struct error *error) _must_check_;
@@ -115,10 +113,10 @@ struct unload {
 };
 
 /*
- * Works out the order of removal into @order: every module comes after the modules that hold it.
- * -EBUSY when something outside the set holds one of them or a module has references of its own;
- * @error then names module, holders and processes with their pods, and each process goes to
- * @worker, which may be NULL. Touches nothing.
+ * Puts the order of removal into @order: every module comes after those that hold it. -EBUSY when
+ * something outside the set holds one of them or a module has references of its own; @error then
+ * names module, holders and processes with their pods, and each process goes to @worker, which may
+ * be NULL. Touches nothing.
  */
 int unload_order(const struct unload *unload, struct worker *worker, struct strv *order,
 	struct error *error) _must_check_;

@@ -48,7 +48,7 @@ struct role {
 	 */
 	bool (*is_built_here)(const void *role);
 	const struct role_hooks *hooks; /* or NULL */
-	/* What the node's OFED says of itself (fingerprint_for_proof()); or NULL. */
+	/* What is known of the node's OFED (fingerprint_for_proof()); or NULL. */
 	int (*prove_peer)(const struct role *role, struct prove_peer *ret);
 	struct peermem_state *peermem; /* of the roles that load nvidia-peermem, else NULL */
 	int root_fd;
@@ -79,7 +79,7 @@ int role_run(struct role *role, const struct step *steps, size_t step_count);
 /* Sets an action's failure: reason and message. Returns @code. */
 int action_fail(struct action *action, enum reason reason, int code, const char *format, ...)
 	_printf_(4, 5);
-/* For a STEP_WAIT: says what is missing, and the reason should its deadline pass. Returns 1. */
+/* For a STEP_WAIT: sets what is missing, and the reason should its deadline pass. Returns 1. */
 int action_missing(struct action *action, enum reason reason, const char *format, ...)
 	_printf_(3, 4);
 /* Gives a failure whose message is in action->error its reason; passes success (0 or more) on. */
@@ -93,7 +93,7 @@ int action_write(struct action *action, const char *path, const char *text);
 
 /*
  * Fails the action (REASON_MOUNT_FAILED) unless @path is on a shared mount of the host: what is
- * mounted or written below would stay in the container, and nobody else would see it.
+ * mounted or written below would stay in the container.
  */
 int role_expect_shared(struct action *action, const char *path);
 
