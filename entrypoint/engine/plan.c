@@ -18,41 +18,29 @@ struct call {
 	struct action action;
 };
 
-static int worker_entry(
-	void *context, struct worker *worker, enum reason *reason, struct error *error)
-{
-	struct call *call = context;
-	int r;
-
-	call->action.worker = worker;
-	r = call->function(&call->action);
-	*reason = call->action.reason;
-	*error = call->action.error;
-	return r;
-}
-
 static void worker_message(void *context, const struct worker_message *message)
 {
-	const struct call *call = context;
+	const struct plan *plan = context;
 
 	if (message->kind == WORKER_HOLDER)
-		events_watch_pid(call->plan->events, message->pid);
+		events_watch_pid(plan->events, message->pid);
 	else
-		call->plan->listener(call->plan->role, message);
+		plan->listener(plan->role, message);
 }
 
 static int try_call(struct call *call)
 {
 	const struct worker_bounds bounds = {
+		.listener = worker_message,
+		.context = call->plan,
 		.deadline_ms = call->deadline_ms,
 		.stoppable = call->step->stoppable && !call->undoing,
 	};
 
 	call->action = (struct action){ .role = call->plan->role, .reason = REASON_INTERNAL };
-	if (call->kind == STEP_WORKER)
-		return worker_run(call->plan->events, &bounds, worker_entry, worker_message, call,
-			&call->action.reason, &call->action.error);
-	return call->function(&call->action);
+	if (call->kind != STEP_WORKER)
+		return call->function(&call->action);
+	return worker_run(call->plan->events, &bounds, call->function, &call->action);
 }
 
 /* What is waited for goes to the log when it is new, not at every event. */

@@ -17,16 +17,8 @@ enum step_kind {
 	STEP_WAIT,   /* asked again after every event, until it returns 0 */
 };
 
-/* What an action gets, and where it sets why it failed. */
-struct action {
-	void *role;            /* the plan's owner */
-	struct worker *worker; /* STEP_WORKER only */
-	enum reason reason;    /* set by an action that fails */
-	struct error error;    /* the failure, or (STEP_WAIT) what is missing */
-};
-
 /* 0: done. 1 (STEP_WAIT only): not yet, with what is missing in @error. Negative errno: failed. */
-typedef int action_function(struct action *action);
+typedef worker_function action_function;
 
 struct step {
 	const char *name; /* stable: in the events, the status and the documentation */

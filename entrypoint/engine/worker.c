@@ -45,9 +45,8 @@ void worker_report_holder(struct worker *worker, pid_t pid)
 }
 
 struct task {
-	struct worker worker;
 	worker_function *function;
-	void *context;
+	struct action *action;
 };
 
 /*
@@ -57,8 +56,9 @@ struct task {
  */
 static void run_task(void *context)
 {
-	struct task *task = context;
-	struct worker_message result = { .kind = WORKER_RESULT, .reason = REASON_NONE };
+	const struct task *task = context;
+	struct action *action = task->action;
+	struct worker_message result = { .kind = WORKER_RESULT };
 
 	(void) prctl(PR_SET_NAME, "slipway-worker");
 	/*
@@ -67,8 +67,10 @@ static void run_task(void *context)
 	 */
 	(void) mallopt(M_MMAP_THRESHOLD, 32 << 20);
 	(void) mallopt(M_TRIM_THRESHOLD, 128 << 20);
-	result.code = task->function(task->context, &task->worker, &result.reason, &result.text);
-	worker_send(&task->worker, &result);
+	result.code = task->function(action);
+	result.reason = action->reason;
+	result.text = action->error;
+	worker_send(action->worker, &result);
 }
 
 /* Reads all that is there. Returns true once the result came or the child closed its end. */
@@ -101,8 +103,7 @@ static void worker_kill(struct events *events)
 
 /* Until it ended, or was killed. */
 static int worker_wait(struct events *events, int fd, const struct worker_bounds *bounds,
-	worker_listener *listener, void *context, struct worker_message *result,
-	struct error *error)
+	struct worker_message *result, struct error *error)
 {
 	const pid_t pid = events->worker_pid;
 	bool done = false;
@@ -112,7 +113,7 @@ static int worker_wait(struct events *events, int fd, const struct worker_bounds
 		unsigned happened = events_wait(events, bounds->deadline_ms);
 
 		if (!done)
-			done = worker_receive(fd, listener, context, result);
+			done = worker_receive(fd, bounds->listener, bounds->context, result);
 		/* All that it sent is read; a child that it left behind may hold the socket open.
 		 */
 		if (!events->worker_pid)
@@ -137,45 +138,47 @@ static int worker_wait(struct events *events, int fd, const struct worker_bounds
 }
 
 int worker_run(struct events *events, const struct worker_bounds *bounds, worker_function *function,
-	worker_listener *listener, void *context, enum reason *reason, struct error *error)
+	struct action *action)
 {
-	struct task task = { .function = function, .context = context };
+	struct task task = { function, action };
 	const struct spawn child = { .run = run_task, .context = &task };
 	struct worker_message result = { .kind = WORKER_NOTE };
 	_cleanup_close_ int our_end = -1;
+	struct worker worker;
 	int ends[2];
 	int r;
 
-	*reason = REASON_INTERNAL;
+	action->reason = REASON_INTERNAL;
 	if (events->worker_pid) {
-		*reason = REASON_DEADLINE;
-		return error_set(error, -EDEADLK,
+		action->reason = REASON_DEADLINE;
+		return error_set(&action->error, -EDEADLK,
 			"not tried: process %d of an earlier step still hangs in the kernel",
 			(int) events->worker_pid);
 	}
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
-		return error_set_errno(error, -errno, "socketpair");
+		return error_set_errno(&action->error, -errno, "socketpair");
 	our_end = ends[0];
-	task.worker.fd = ends[1];
+	worker.fd = ends[1];
+	action->worker = &worker;
 	r = spawn_start(&child, &events->worker_pid);
+	action->worker = NULL;
 	(void) close(ends[1]);
 	if (r < 0)
-		return error_set_errno(error, r, "fork");
-	r = worker_wait(events, our_end, bounds, listener, context, &result, error);
-	if (r < 0) {
-		if (r == -ETIMEDOUT)
-			*reason = REASON_DEADLINE;
+		return error_set_errno(&action->error, r, "fork");
+	r = worker_wait(events, our_end, bounds, &result, &action->error);
+	if (r == -ETIMEDOUT)
+		action->reason = REASON_DEADLINE;
+	if (r < 0)
 		return r;
-	}
 	if (result.kind != WORKER_RESULT && WIFSIGNALED(events->worker_status))
-		return error_set(error, -ECHILD, "the worker died of signal %d (%s)",
+		return error_set(&action->error, -ECHILD, "the worker died of signal %d (%s)",
 			WTERMSIG(events->worker_status),
 			strsignal(WTERMSIG(events->worker_status)));
 	if (result.kind != WORKER_RESULT)
-		return error_set(error, -ECHILD, "the worker ended without a result");
+		return error_set(&action->error, -ECHILD, "the worker ended without a result");
 	if (result.code < 0) {
-		*reason = result.reason;
-		*error = result.text;
+		action->reason = result.reason;
+		action->error = result.text;
 	}
 	return result.code;
 }

@@ -18,7 +18,8 @@ int action_fail(struct action *action, enum reason reason, int code, const char 
 	va_start(arguments, format);
 	(void) vsnprintf(action->error.text, sizeof(action->error.text), format, arguments);
 	va_end(arguments);
-	return action_reason(action, reason, code);
+	action->reason = reason;
+	return code;
 }
 
 void role_note(struct role *role, const char *format, ...)
@@ -30,17 +31,6 @@ void role_note(struct role *role, const char *format, ...)
 	(void) vsnprintf(text, sizeof(text), format, arguments);
 	va_end(arguments);
 	log_event(&role->log, "note", role->log.step, 0, REASON_NONE, text);
-}
-
-int action_missing(struct action *action, enum reason reason, const char *format, ...)
-{
-	va_list arguments;
-
-	va_start(arguments, format);
-	(void) vsnprintf(action->error.text, sizeof(action->error.text), format, arguments);
-	va_end(arguments);
-	action->reason = reason;
-	return 1;
 }
 
 int action_reason(struct action *action, enum reason reason, int code)

@@ -80,8 +80,7 @@ int role_run(struct role *role, const struct step *steps, size_t step_count);
 int action_fail(struct action *action, enum reason reason, int code, const char *format, ...)
 	_printf_(4, 5);
 /* For a STEP_WAIT: sets what is missing, and the reason should its deadline pass. Returns 1. */
-int action_missing(struct action *action, enum reason reason, const char *format, ...)
-	_printf_(3, 4);
+#define action_missing(action, reason, ...) action_fail(action, reason, 1, __VA_ARGS__)
 /* Gives a failure whose message is in action->error its reason; passes success (0 or more) on. */
 int action_reason(struct action *action, enum reason reason, int code);
 
