@@ -9,7 +9,7 @@
 
 #include "common/fs.h"
 #include "entrypoint/contract.h"
-#include "entrypoint/role/processes.h"
+#include "entrypoint/role/users.h"
 #include "entrypoint/nic/nic_internal.h"
 #include "module/sysmodule.h"
 
@@ -41,7 +41,7 @@ static _printf_(2, 3) int refuse(struct refusals *refusals, const char *format, 
 static void find_users(struct refusals *refusals)
 {
 	_cleanup_strv_ struct strv patterns = { 0 };
-	struct process_seen users[USERS_NAMED];
+	struct user users[USERS_NAMED];
 	size_t used = 0;
 	int count;
 
