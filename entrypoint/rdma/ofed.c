@@ -238,17 +238,18 @@ static int find_peer_memory(struct action *action)
 	const char *exporter = ofed_exporter(role);
 	const char *cure = CURE_NIC;
 
-	if (role->options.host_ofed)
-		cure = "load the host's OFED (USE_HOST_MOFED is set); " CURE_DEADLINE;
-	else if (ready_flag_is_stale(role->root_fd))
-		cure = READY_FLAG_STALE "; " CURE_DEADLINE;
 	if (fingerprint_read(role->root_fd, &ofed) &&
 		sysmodule_is_live(role->root_fd, ofed.exporter))
 		return 0;
-	if (!sysmodule_is_live(role->root_fd, exporter))
+	if (!sysmodule_is_live(role->root_fd, exporter)) {
+		if (role->options.host_ofed)
+			cure = "load the host's OFED (USE_HOST_MOFED is set); " CURE_DEADLINE;
+		else if (ready_flag_is_stale(role->root_fd))
+			cure = READY_FLAG_STALE "; " CURE_DEADLINE;
 		return action_missing(action, REASON_OFED_NOT_READY,
 			"the module %s, which has to export %s, is not loaded: %s", exporter,
 			CONTRACT_PEER_REGISTER, cure);
+	}
 	if (exports_peer_memory(role, exporter))
 		return 0;
 	(void) action_missing(action, REASON_NO_PEER_MEMORY,

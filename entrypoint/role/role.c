@@ -62,8 +62,8 @@ int role_expect_shared(struct action *action, const char *path)
 		return 0; /* nothing is known of the mounts */
 	if (mount.of_root)
 		return action_fail(action, REASON_MOUNT_FAILED, -ENODEV,
-			"/%s is not a mount of the host but the container's own folder, which "
-			"nobody else sees: mount the hostPath /%s there with mountPropagation: "
+			"/%s is not a mount of the host but the container's own folder, which no "
+			"other container sees: mount the hostPath /%s there with mountPropagation: "
 			"Bidirectional",
 			path, path);
 	if (!mount.shared)
