@@ -52,7 +52,7 @@ probe_objects := $(call objects,cli/probe/main.c cli/cmd_probe.c cli/exit_code.c
 	kernels/krel.c kernels/os_release.c \
 	kernels/archive/pack.c kernels/local/scan.c kernels/local/tree_files.c \
 	kernels/archive/unpack_link.c module/sysmodule.c common/path.c common/error.c common/fs.c common/json_text.c common/strv.c \
-	kernels/collect/collect.c)
+	common/xalloc.c kernels/collect/collect.c)
 
 .PHONY: all
 all: $(O)/slipway $(O)/slipway-init $(O)/slipway-probe ## build slipway, slipway-init and slipway-probe
