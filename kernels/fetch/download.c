@@ -23,7 +23,6 @@
 #define LONGEST_RETRY_AFTER_S      60
 #define REDIRECTS                  8
 #define PAGE_LIMIT_BYTES           65536
-#define SPEED_SAMPLES              50
 
 struct download {
 	struct download_options options;
@@ -67,9 +66,8 @@ struct run {
 	size_t count;
 	size_t running;
 	uint64_t reported_ms;
-	uint64_t samples[SPEED_SAMPLES]; /* received bytes, one a TICK_MS, a ring */
-	uint64_t sample_ms[SPEED_SAMPLES];
-	unsigned int sample_count;
+	uint64_t received_bytes; /* at that time */
+	uint64_t bytes_per_s;    /* of late: older ticks count less and less */
 };
 
 /* Ends it with file->result, and closes what is open. */
@@ -834,23 +832,6 @@ static void end_stalled(struct run *run, uint64_t now_ms)
 	}
 }
 
-/* Over the samples of the last seconds. */
-static uint64_t speed(struct run *run, uint64_t received, uint64_t now_ms)
-{
-	unsigned int slot = run->sample_count % SPEED_SAMPLES;
-	unsigned int oldest = run->sample_count < SPEED_SAMPLES ? 0 : slot;
-	uint64_t bytes = 0, ms = 0;
-
-	if (run->sample_count) {
-		bytes = received - run->samples[oldest];
-		ms = now_ms - run->sample_ms[oldest];
-	}
-	run->samples[slot] = received;
-	run->sample_ms[slot] = now_ms;
-	run->sample_count++;
-	return ms ? bytes * 1000 / ms : 0;
-}
-
 static void report(struct run *run, uint64_t now_ms, bool last)
 {
 	const struct download_options *options = &run->download->options;
@@ -874,7 +855,14 @@ static void report(struct run *run, uint64_t now_ms, bool last)
 	}
 	if (!all_known)
 		progress.total_bytes = 0;
-	progress.bytes_per_s = speed(run, received, now_ms);
+	if (run->reported_ms && now_ms > run->reported_ms) {
+		uint64_t now =
+			(received - run->received_bytes) * 1000 / (now_ms - run->reported_ms);
+
+		run->bytes_per_s = run->bytes_per_s ? (run->bytes_per_s * 31 + now) / 32 : now;
+	}
+	progress.bytes_per_s = run->bytes_per_s;
+	run->received_bytes = received;
 	run->reported_ms = now_ms;
 	options->on_progress(options->context, &progress);
 }

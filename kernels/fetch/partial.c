@@ -3,12 +3,9 @@
 
 #include <fcntl.h>
 #include <limits.h>
-#include <stdatomic.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 
-#include "common/clock.h"
 #include "common/fs.h"
 #include "common/xalloc.h"
 
@@ -50,50 +47,6 @@ static void restart_hash(struct partial *partial)
 	partial->hash = partial->file->sha256 ? hash_new() : NULL;
 }
 
-/*
- * The name that a later run finds again: -EBUSY when another run writes to it. The run that had it
- * locked may have renamed it to its place since it was opened: then it must not be written to.
- */
-static int open_shared(struct partial *partial)
-{
-	struct stat named, opened;
-
-	partial->name = xasprintf("%s.part", partial->file->path);
-	partial->fd = openat(partial->file->dir_fd, partial->name,
-		O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
-	if (partial->fd < 0)
-		return -errno;
-	partial->stays =
-		flock(partial->fd, LOCK_EX | LOCK_NB) == 0 &&
-		fstatat(partial->file->dir_fd, partial->name, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
-		fstat(partial->fd, &opened) == 0 && named.st_dev == opened.st_dev &&
-		named.st_ino == opened.st_ino;
-	if (partial->stays)
-		return 0;
-	cleanup_close(&partial->fd);
-	partial->fd = -1;
-	free(TAKE_PTR(partial->name));
-	return -EBUSY;
-}
-
-/* A name that no other thread has, nor a process of another PID namespace. */
-static int open_own(struct partial *partial)
-{
-	static atomic_uint counter;
-
-	for (;;) {
-		partial->name = xasprintf("%s.%d-%llx-%u.part", partial->file->path, (int) getpid(),
-			(unsigned long long) clock_monotonic_us(), atomic_fetch_add(&counter, 1));
-		partial->fd = openat(partial->file->dir_fd, partial->name,
-			O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
-		if (partial->fd >= 0)
-			return 0;
-		free(TAKE_PTR(partial->name));
-		if (errno != EEXIST)
-			return -errno;
-	}
-}
-
 static int read_old(struct partial *partial)
 {
 	struct stat status;
@@ -117,13 +70,15 @@ static int read_old(struct partial *partial)
 
 int partial_open(const struct download_file *file, struct partial *ret, struct error *error)
 {
-	struct partial partial = { .file = file, .fd = -1 };
-	int r = file->sha256 ? open_shared(&partial) : -EBUSY;
+	struct partial partial = { .file = file, .name = xasprintf("%s.part", file->path) };
+	int r = 0;
 
-	if (r == -EBUSY)
-		r = open_own(&partial);
+	partial.fd = openat(file->dir_fd, partial.name,
+		O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | (file->sha256 ? 0 : O_TRUNC), 0644);
 	restart_hash(&partial);
-	if (r == 0 && partial.stays)
+	if (partial.fd < 0)
+		r = -errno;
+	else if (file->sha256)
 		r = read_old(&partial);
 	if (r < 0) {
 		r = failed(&partial, r, error);
@@ -228,7 +183,7 @@ int partial_finish(struct partial *partial, struct error *error)
 void partial_close(struct partial *partial, bool keep)
 {
 	drop_hash(partial);
-	if (partial->name && (!keep || !partial->stays || partial->bytes == 0))
+	if (partial->name && (!keep || !partial->file->sha256 || partial->bytes == 0))
 		(void) unlinkat(partial->file->dir_fd, partial->name, 0);
 	else if (partial->name)
 		(void) !ftruncate(partial->fd, (off_t) partial->bytes); /* gives back the rest */

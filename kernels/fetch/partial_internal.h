@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A file that is being fetched: written beside its place under another name, hashed and counted as
- * it comes, and renamed when it is whole and right. Where the SHA-256 is known, what has come stays
- * under "<path>.part" for a later attempt to go on from; that name is locked, and a run that finds
- * it locked takes a name of its own.
+ * A file that is being fetched: "<path>.part", hashed and counted as it comes, and renamed when it
+ * is whole and right. Where the SHA-256 is known, what has come stays for a later attempt to go on
+ * from. The caller sees to it that no two runs fetch the same: the store by the digest's lock,
+ * lists by that of their folder.
  */
 #pragma once
 
@@ -17,7 +17,6 @@ struct partial {
 	const struct download_file *file; /* borrowed */
 	char *name;                       /* below its dir_fd */
 	int fd;                           /* -1: it is not open */
-	bool stays;                       /* the name means something to a later run */
 	bool resumed;                     /* what is there was there before */
 	struct hash *hash;                /* of what is there; NULL where no SHA-256 is known */
 	uint64_t bytes;                   /* that are there */

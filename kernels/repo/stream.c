@@ -4,24 +4,9 @@
 #include <openssl/evp.h>
 #include <string.h>
 #include <strings.h>
-#include <sys/stat.h>
 
 #include "common/xalloc.h"
 #include "kernels/repo/repo_internal.h"
-
-static const struct magic {
-	char bytes[6];
-	size_t length;
-	int filter;
-	off_t smallest; /* size of a file that unpacks to nothing */
-} magics[] = {
-	{ "\xfd"
-	  "7zXZ",
-		6, ARCHIVE_FILTER_XZ, 32 },
-	{ "\x1f\x8b", 2, ARCHIVE_FILTER_GZIP, 20 },
-	{ "\x28\xb5\x2f\xfd", 4, ARCHIVE_FILTER_ZSTD, 9 },
-	{ "BZh", 3, ARCHIVE_FILTER_BZIP2, 14 },
-};
 
 struct job {
 	const struct stream *stream;
@@ -123,36 +108,19 @@ static int unpack(struct job *job, struct error *error)
 {
 	const struct stream *stream = job->stream;
 	const uint64_t limit = stream->limit_bytes ? stream->limit_bytes : STREAM_LIMIT_BYTES;
-	const struct magic *magic = NULL;
 	struct archive_entry *entry;
-	struct stat status;
 	uint64_t total = 0;
-	char start[6];
-	ssize_t got = pread(stream->fd, start, sizeof(start), 0);
 	int r;
 
-	if (got < 0 || fstat(stream->fd, &status) < 0)
-		return error_set_errno(error, -errno, "%s", stream->name);
-	for (size_t i = 0; i < ARRAY_SIZE(magics) && !magic; i++)
-		if ((size_t) got >= magics[i].length &&
-			memcmp(start, magics[i].bytes, magics[i].length) == 0)
-			magic = &magics[i];
-	/* Exactly one filter: nothing inside a list is taken for another compressed file. */
-	if (archive_read_append_filter(job->archive, magic ? magic->filter : ARCHIVE_FILTER_NONE) <
-		ARCHIVE_WARN)
-		return damaged(job, error);
+	(void) archive_read_support_filter_xz(job->archive);
+	(void) archive_read_support_filter_gzip(job->archive);
+	(void) archive_read_support_filter_zstd(job->archive);
+	(void) archive_read_support_filter_bzip2(job->archive);
 	(void) archive_read_support_format_raw(job->archive);
 	(void) archive_read_support_format_empty(job->archive);
 	if (archive_read_open(job->archive, job, NULL, on_read, NULL) < ARCHIVE_WARN)
 		return damaged(job, error);
 	r = archive_read_next_header(job->archive, &entry);
-	/*
-	 * Where a packed file ends before its first byte could be unpacked, libarchive takes it for
-	 * an empty one. Those have few bytes more than their format needs.
-	 */
-	if (r == ARCHIVE_EOF && magic &&
-		(status.st_size < magic->smallest || status.st_size > magic->smallest + 8))
-		return damaged(job, error);
 	while (r != ARCHIVE_EOF) {
 		const void *block;
 		size_t size;
