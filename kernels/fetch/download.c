@@ -189,32 +189,13 @@ static bool is_redirect(const struct transfer *transfer)
 	return location != NULL;
 }
 
-static bool is_same_part(CURLU *a, CURLU *b, CURLUPart part)
-{
-	char *left = NULL, *right = NULL;
-	bool same = curl_url_get(a, part, &left, CURLU_DEFAULT_PORT) == CURLUE_OK &&
-		    curl_url_get(b, part, &right, CURLU_DEFAULT_PORT) == CURLUE_OK &&
-		    strcasecmp(left, right) == 0;
-
-	curl_free(left);
-	curl_free(right);
-	return same;
-}
-
-/* RFC 6454: scheme, host and port. What cannot be read is another. */
+/* RFC 6454: scheme, host and port, which all stand before the path. */
 static bool is_same_origin(const char *a, const char *b)
 {
-	CURLU *left = curl_url();
-	CURLU *right = curl_url();
-	bool same = left && right && curl_url_set(left, CURLUPART_URL, a, 0) == CURLUE_OK &&
-		    curl_url_set(right, CURLUPART_URL, b, 0) == CURLUE_OK &&
-		    is_same_part(left, right, CURLUPART_SCHEME) &&
-		    is_same_part(left, right, CURLUPART_HOST) &&
-		    is_same_part(left, right, CURLUPART_PORT);
+	const char *host = strstr(a, "://");
+	size_t length = host ? (size_t) (host - a) + 3 + strcspn(host + 3, "/?#") : 0;
 
-	curl_url_cleanup(left);
-	curl_url_cleanup(right);
-	return same;
+	return host && strncasecmp(a, b, length) == 0 && (!b[length] || strchr("/?#", b[length]));
 }
 
 static int follow(struct transfer *transfer, struct error *error)

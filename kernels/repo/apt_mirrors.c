@@ -10,6 +10,7 @@
 #include "common/hash.h"
 #include "common/process.h"
 #include "common/xalloc.h"
+#include "kernels/os_release.h"
 #include "kernels/repo/repo_internal.h"
 
 #define RECORD        "apt-targets"
@@ -312,21 +313,12 @@ static bool has_component(const struct repository *repository, const char *compo
 static bool is_at_home(const struct catalogue *os)
 {
 	_cleanup_free_ char *text = NULL;
-	_cleanup_strv_ struct strv lines = { 0 };
+	_cleanup_free_ char *id = NULL;
 
 	if (fs_read(AT_FDCWD, "/etc/os-release", LIST_LIMIT, &text, NULL) < 0)
 		return false;
-	xstrv_split(&lines, text, "\n");
-	for (size_t i = 0; i < lines.count; i++) {
-		const char *value = lines.items[i] + strlen("ID=");
-		size_t length = strlen(os->id);
-
-		if (strncmp(lines.items[i], "ID=", strlen("ID=")) != 0)
-			continue;
-		value += *value == '"' || *value == '\'';
-		return strncmp(value, os->id, length) == 0 && strcspn(value + length, "\"'") == 0;
-	}
-	return false;
+	id = os_release_value(text, "ID");
+	return id && strcmp(id, os->id) == 0;
 }
 
 static bool is_suite(const struct repository *repository, const struct apt_target *target)

@@ -2,6 +2,7 @@
 #include "kernels/repo/mirrors.h"
 
 #include <ctype.h>
+#include <curl/curl.h>
 #include <fcntl.h>
 #include <glob.h>
 #include <string.h>
@@ -45,32 +46,27 @@ char *mirror_url_clean(const char *text)
 	return url;
 }
 
-static int digit_of(char c)
+static void curl_text_free(char **text)
 {
-	return isxdigit((unsigned char) c) ? (c & 15) + (c > '9' ? 9 : 0) : -1;
+	curl_free(*text);
 }
 
 /* RFC 3986, 2.1; NULL where '%' has no two digits or stands for a byte that no header may have. */
 static char *decode(const char *text, size_t length)
 {
-	_cleanup_free_ char *decoded = xcalloc(length + 1, 1);
-	size_t size = 0;
+	_cleanup_free_ char *copy = xstrndup(text, length);
+	_cleanup_(curl_text_free) char *decoded = curl_easy_unescape(NULL, copy, 0, NULL);
 
-	for (size_t i = 0; i < length; i++) {
-		int high, low;
-
-		if (text[i] != '%') {
-			decoded[size++] = text[i];
-			continue;
-		}
-		high = length - i > 2 ? digit_of(text[i + 1]) : -1;
-		low = length - i > 2 ? digit_of(text[i + 2]) : -1;
-		if (high < 0 || low < 0 || high * 16 + low < ' ' || high * 16 + low == 0x7f)
+	if (!decoded)
+		out_of_memory();
+	for (const char *c = strchr(copy, '%'); c; c = strchr(c + 1, '%'))
+		if (!isxdigit((unsigned char) c[1]) || !isxdigit((unsigned char) c[2]) ||
+			strncmp(c, "%00", 3) == 0)
 			return NULL;
-		decoded[size++] = (char) (high * 16 + low);
-		i += 2;
-	}
-	return TAKE_PTR(decoded);
+	for (const char *c = decoded; *c; c++)
+		if ((unsigned char) *c < ' ' || *c == 0x7f)
+			return NULL;
+	return xstrdup(decoded);
 }
 
 /*

@@ -66,12 +66,9 @@ struct release_file {
 
 /* Strings are "" where the text has none. */
 struct release {
-	char *origin;
-	char *label;
 	char *suite;
 	char *codename;
 	char *date;                 /* as it stands: RFC 2822 */
-	char *valid_until;          /* likewise */
 	int64_t valid_until_s;      /* seconds since 1970, or 0 for none */
 	bool by_hash;               /* lists are also served below by-hash/SHA256 */
 	bool not_automatic;         /* its packages are for those who ask for them: backports */

@@ -304,47 +304,35 @@ static int run_gpgv(const struct signature_request *request, char **ret_status, 
 static int rejected(const struct signature_request *request, enum signature_verdict verdict,
 	const char *key, const char *keyring, struct error *error)
 {
-	const char *name = request->name;
+	/* "<name>: <before> <key><after>" */
+	static const char *const texts[][2] = {
+		[SIGNATURE_WEAK] = { "signed by the key",
+			" with MD5, SHA-1 or RIPEMD-160, which can be forged: use a newer mirror, "
+			"or accept the list as it is with --allow-unsigned" },
+		[SIGNATURE_EXPIRED] = { "the signature by the key",
+			" has expired: the mirror is out of date: use another with --mirror" },
+		[SIGNATURE_KEY_EXPIRED] = { "signed by the key",
+			", which has expired: update the distribution's keyring package, or give "
+			"the renewed key with --keyring FILE" },
+		[SIGNATURE_KEY_REVOKED] = { "signed by the key",
+			", which its owner has revoked: use another mirror" },
+		[SIGNATURE_BAD] = { "its signature by the key",
+			" is wrong: the file was changed on its way, or the mirror is being "
+			"updated: try again, or use another mirror with --mirror" },
+	};
 
-	switch (verdict) {
-	case SIGNATURE_MISSING:
+	if (verdict == SIGNATURE_MISSING)
 		return error_set(error, -EKEYREJECTED,
 			"%s: carries no signature: use another mirror, or accept the list as it is "
 			"with --allow-unsigned",
-			name);
-	case SIGNATURE_NO_KEY:
+			request->name);
+	if (verdict == SIGNATURE_NO_KEY)
 		return error_set(error, -EKEYREJECTED,
 			"%s: signed by the key %s, which is not in %s: update the distribution's "
 			"keyring package, or give the key with --keyring FILE",
-			name, key, keyring ? keyring : "any keyring");
-	case SIGNATURE_WEAK:
-		return error_set(error, -EKEYREJECTED,
-			"%s: signed by the key %s with MD5, SHA-1 or RIPEMD-160, which can be "
-			"forged: use a newer mirror, or accept the list as it is with "
-			"--allow-unsigned",
-			name, key);
-	case SIGNATURE_EXPIRED:
-		return error_set(error, -EKEYREJECTED,
-			"%s: the signature by the key %s has expired: the mirror is out of date: "
-			"use another with --mirror",
-			name, key);
-	case SIGNATURE_KEY_EXPIRED:
-		return error_set(error, -EKEYREJECTED,
-			"%s: signed by the key %s, which has expired: update the distribution's "
-			"keyring package, or give the renewed key with --keyring FILE",
-			name, key);
-	case SIGNATURE_KEY_REVOKED:
-		return error_set(error, -EKEYREJECTED,
-			"%s: signed by the key %s, which its owner has revoked: use another mirror",
-			name, key);
-	case SIGNATURE_BAD:
-	case SIGNATURE_GOOD:
-		break;
-	}
-	return error_set(error, -EKEYREJECTED,
-		"%s: its signature by the key %s is wrong: the file was changed on its way, or the "
-		"mirror is being updated: try again, or use another mirror with --mirror",
-		name, key);
+			request->name, key, keyring ? keyring : "any keyring");
+	return error_set(error, -EKEYREJECTED, "%s: %s %s%s", request->name, texts[verdict][0], key,
+		texts[verdict][1]);
 }
 
 static bool starts_with(int dir_fd, const char *path, const char *start)

@@ -274,12 +274,9 @@ void release_free(struct release *release)
 	for (size_t i = 0; i < release->count; i++)
 		free(release->files[i].path);
 	free(release->files);
-	free(release->origin);
-	free(release->label);
 	free(release->suite);
 	free(release->codename);
 	free(release->date);
-	free(release->valid_until);
 	*release = (struct release){ 0 };
 }
 
@@ -364,18 +361,8 @@ static int take_release(void *context, const struct stanza *stanza, struct error
 {
 	struct release_job *job = context;
 	struct release *release = job->release;
-	const struct {
-		const char *field;
-		char **slot;
-	} texts[] = {
-		{ "Origin", &release->origin },
-		{ "Label", &release->label },
-		{ "Suite", &release->suite },
-		{ "Codename", &release->codename },
-		{ "Date", &release->date },
-		{ "Valid-Until", &release->valid_until },
-	};
 	const char *files = stanza_value(stanza, "SHA256");
+	const char *until = stanza_value(stanza, "Valid-Until");
 	_cleanup_free_ char *copy = NULL;
 	char *next = NULL;
 
@@ -391,15 +378,12 @@ static int take_release(void *context, const struct stanza *stanza, struct error
 	if (!files)
 		return error_set(error, -EPROTO, "%s: is no Release file: it has no SHA256 field",
 			job->name);
-	for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
-		const char *value = stanza_value(stanza, texts[i].field);
-
-		*texts[i].slot = xstrdup(value && !strchr(value, '\n') ? value : "");
-	}
-	if (*release->valid_until &&
-		release_date(release->valid_until, &release->valid_until_s) < 0)
-		return error_set(error, -EPROTO, "%s: Valid-Until: \"%.80s\" is no date", job->name,
-			release->valid_until);
+	release->suite = value_of(stanza, "Suite");
+	release->codename = value_of(stanza, "Codename");
+	release->date = value_of(stanza, "Date");
+	if (until && release_date(until, &release->valid_until_s) < 0)
+		return error_set(
+			error, -EPROTO, "%s: Valid-Until: \"%.80s\" is no date", job->name, until);
 	release->by_hash = is_yes(stanza, "Acquire-By-Hash");
 	release->not_automatic = is_yes(stanza, "NotAutomatic");
 	copy = xstrdup(files);
