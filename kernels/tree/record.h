@@ -107,10 +107,10 @@ bool kernel_record_has(const struct kernel_record *record, enum kernel_option op
 /* "modversions": what an option is called in JSON. */
 const char *kernel_option_name(enum kernel_option option);
 
-/* The record as an object of json-c, for what holds it as a part; NULL without memory. */
+/* The record as an object of json-c, for what holds it as a part; freed by the caller. */
 struct json_object *kernel_record_json(const struct kernel_record *record);
 
-/* The JSON text, which the caller frees; NULL without memory. */
+/* The JSON text, which the caller frees. */
 char *kernel_record_write(const struct kernel_record *record);
 
 /* Reads such a text. -EBADMSG with the missing or wrong field in @error. */
@@ -131,8 +131,3 @@ void kernel_record_free(struct kernel_record *record);
 int kernel_compiler_parse(
 	const char *text, struct kernel_compiler *ret, struct error *error) _must_check_;
 void kernel_compiler_free(struct kernel_compiler *compiler);
-
-/* What the files that make a record share; record.h is for everyone else. */
-
-/* Gives "" to every string that is NULL. */
-int record_fill_empty(struct kernel_record *record) _must_check_;
