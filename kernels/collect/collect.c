@@ -701,19 +701,16 @@ static void find_host(struct node *node)
 /* The build tree of this kernel as the rest of slipway sees it; 0 also without one. */
 static int find_headers(struct node *node, struct error *error)
 {
-	struct local_scan *scan = local_scan_new();
+	_cleanup_scan_ struct local_scan *scan = NULL;
 	const struct local_tree *tree;
-	int r = scan ? local_scan_root(scan, node->root, error) : -ENOMEM;
+	int r = local_scan_folder(node->root, true, &scan, error);
 
-	if (r == 0)
-		r = local_scan_finish(scan);
 	tree = r == 0 ? local_scan_tree(scan, node->krel) : NULL;
 	if (tree)
 		r = local_files_add_tree(&node->headers, node->root, tree, true, error);
 	if (tree && asprintf(&node->headers_from, "%s%s", *tree->path == '/' ? "" : "/",
 			    tree->path) < 0)
 		node->headers_from = NULL;
-	local_scan_free(scan);
 	local_files_sort(&node->headers);
 	return r;
 }
