@@ -131,11 +131,10 @@ bool repository_concerns(const struct repository *repository, const char *krel);
 
 /*
  * Splits a krel as the catalogue's rules want it: flavour ("" for none of those it knows) and
- * version. The caller frees both; -ENOMEM.
+ * version. The caller frees both.
  */
-int catalogue_split_krel(const struct catalogue *catalogue, const char *krel, char **ret_version,
-	char **ret_flavour) _must_check_;
+void catalogue_split_krel(const struct catalogue *catalogue, const char *krel, char **ret_version,
+	char **ret_flavour);
 
-/* A template's text for a krel; the caller frees it. -EINVAL for a {word} that nobody knows. */
-int catalogue_expand(const struct catalogue *catalogue, const char *template, const char *krel,
-	char **ret_text) _must_check_;
+/* A template's text for a krel; the caller frees it. Other {words} stay as they are. */
+char *catalogue_expand(const struct catalogue *catalogue, const char *template, const char *krel);

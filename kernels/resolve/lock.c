@@ -11,6 +11,147 @@
 #include "common/xalloc.h"
 #include "kernels/krel.h"
 
+/* ---- what each kind of thing in a lock is made of */
+
+static bool is_sha256_or_nothing(const char *text)
+{
+	return !*text || hash_is_hex(text);
+}
+
+static bool is_name(const char *text)
+{
+	return *text && !strchr(text, '/') && strcmp(text, ".") != 0 && strcmp(text, "..") != 0;
+}
+
+static bool is_something(const char *text)
+{
+	return *text;
+}
+
+/* A member that is a text, or with @is_number a uint64_t. In the order of the keys. */
+struct field {
+	const char *key;
+	size_t offset;
+	bool (*is_right)(const char *text); /* NULL: any text will do */
+	const char *wanted;                 /* for messages, where is_right is set */
+	bool is_number;
+};
+
+#define SHA256_TEXT "64 lower-case hex digits are wanted"
+#define NAME_TEXT   "a name without a slash is wanted"
+
+#define ANY       NULL, NULL, false
+#define NAME      is_name, NAME_TEXT, false
+#define SOMETHING is_something, "it is empty", false
+#define SHA256    hash_is_hex, SHA256_TEXT, false
+#define NUMBER    NULL, NULL, true
+
+#define PACKAGE(member)    #member, offsetof(struct lock_package, member)
+#define REPOSITORY(member) #member, offsetof(struct lock_repository, member)
+#define LOCAL(member)      #member, offsetof(struct lock_local, member)
+#define LOCK(member)       #member, offsetof(struct lock, member)
+
+static const struct field package_fields[] = {
+	{ PACKAGE(architecture), ANY },
+	{ PACKAGE(name), NAME },
+	{ PACKAGE(purpose), SOMETHING },
+	{ PACKAGE(repository), ANY },
+	{ PACKAGE(sha256), SHA256 },
+	{ PACKAGE(size_bytes), NUMBER },
+	{ PACKAGE(url), SOMETHING },
+	{ PACKAGE(version), SOMETHING },
+};
+
+static const struct field repository_fields[] = {
+	{ REPOSITORY(date), ANY },
+	{ REPOSITORY(name), SOMETHING },
+	{ REPOSITORY(release_sha256), is_sha256_or_nothing, SHA256_TEXT, false },
+	{ REPOSITORY(signer), ANY },
+	{ REPOSITORY(suite), ANY },
+	{ REPOSITORY(url), SOMETHING },
+};
+
+static const struct field local_fields[] = {
+	{ LOCAL(kind), SOMETHING },
+	{ LOCAL(name), NAME },
+	{ LOCAL(sha256), SHA256 },
+};
+
+static const struct field lock_fields[] = {
+	{ LOCK(arch), NAME },
+	{ LOCK(krel), krel_is_valid, "it is no kernel release", false },
+	{ LOCK(os), NAME },
+};
+
+static const struct field compiler_fields[] = {
+	{ "evidence", offsetof(struct lock, compiler_evidence), ANY },
+	{ "name", offsetof(struct lock, compiler), ANY },
+};
+
+struct fields {
+	const char *thing; /* "package": for messages */
+	const struct field *items;
+	size_t count;
+	size_t size; /* of the struct */
+};
+
+#define FIELDS(thing, fields, type)                                                                \
+	{                                                                                          \
+		thing, fields, ARRAY_SIZE(fields), sizeof(type)                                    \
+	}
+
+static const struct fields of_package = FIELDS("package", package_fields, struct lock_package);
+static const struct fields of_repository =
+	FIELDS("repository", repository_fields, struct lock_repository);
+static const struct fields of_local = FIELDS("kernel_from", local_fields, struct lock_local);
+static const struct fields of_lock = FIELDS("lock", lock_fields, struct lock);
+static const struct fields of_compiler = FIELDS("compiler", compiler_fields, struct lock);
+
+static void free_fields(const struct fields *fields, void *thing)
+{
+	for (size_t i = 0; i < fields->count; i++) {
+		char **slot = (void *) ((char *) thing + fields->items[i].offset);
+
+		if (fields->items[i].is_number)
+			continue;
+		free(*slot);
+		*slot = NULL;
+	}
+}
+
+void lock_package_free(struct lock_package *package)
+{
+	free_fields(&of_package, package);
+}
+
+void lock_repository_free(struct lock_repository *repository)
+{
+	free_fields(&of_repository, repository);
+}
+
+void lock_local_free(struct lock_local *local)
+{
+	free_fields(&of_local, local);
+}
+
+void lock_free(struct lock *lock)
+{
+	for (size_t i = 0; i < lock->count; i++)
+		lock_package_free(&lock->packages[i]);
+	for (size_t i = 0; i < lock->repository_count; i++)
+		lock_repository_free(&lock->repositories[i]);
+	for (size_t i = 0; i < lock->kernel_from_count; i++)
+		lock_local_free(&lock->kernel_from[i]);
+	free(lock->packages);
+	free(lock->repositories);
+	free(lock->kernel_from);
+	free_fields(&of_lock, lock);
+	free_fields(&of_compiler, lock);
+	*lock = (struct lock){ 0 };
+}
+
+/* ---- the lists */
+
 static int compare_packages(const void *a, const void *b)
 {
 	const struct lock_package *left = a;
@@ -77,137 +218,6 @@ const struct lock_package *lock_find_name(const struct lock *lock, const char *n
 	return NULL;
 }
 
-void lock_package_free(struct lock_package *package)
-{
-	free(package->name);
-	free(package->version);
-	free(package->architecture);
-	free(package->purpose);
-	free(package->repository);
-	free(package->url);
-	free(package->sha256);
-	*package = (struct lock_package){ 0 };
-}
-
-void lock_repository_free(struct lock_repository *repository)
-{
-	free(repository->name);
-	free(repository->url);
-	free(repository->suite);
-	free(repository->release_sha256);
-	free(repository->date);
-	free(repository->signer);
-	*repository = (struct lock_repository){ 0 };
-}
-
-void lock_local_free(struct lock_local *local)
-{
-	free(local->kind);
-	free(local->name);
-	free(local->sha256);
-	*local = (struct lock_local){ 0 };
-}
-
-void lock_free(struct lock *lock)
-{
-	for (size_t i = 0; i < lock->count; i++)
-		lock_package_free(&lock->packages[i]);
-	for (size_t i = 0; i < lock->repository_count; i++)
-		lock_repository_free(&lock->repositories[i]);
-	for (size_t i = 0; i < lock->kernel_from_count; i++)
-		lock_local_free(&lock->kernel_from[i]);
-	free(lock->packages);
-	free(lock->repositories);
-	free(lock->kernel_from);
-	free(lock->krel);
-	free(lock->os);
-	free(lock->arch);
-	free(lock->compiler);
-	free(lock->compiler_evidence);
-	*lock = (struct lock){ 0 };
-}
-
-/* ---- as a file: each kind of thing is a table of its fields, read and written by the same code */
-
-/* A member that is a text, or with @is_number a uint64_t. */
-struct field {
-	const char *key;
-	size_t offset;
-	bool (*is_right)(const char *text); /* NULL: any text will do */
-	const char *wanted;                 /* for messages, where is_right is set */
-	bool is_number;
-};
-
-struct fields {
-	const char *thing; /* "package": for messages */
-	const struct field *items;
-	size_t count;
-};
-
-static bool is_sha256_or_nothing(const char *text)
-{
-	return !*text || hash_is_hex(text);
-}
-
-static bool is_name(const char *text)
-{
-	return *text && !strchr(text, '/') && strcmp(text, ".") != 0 && strcmp(text, "..") != 0;
-}
-
-static bool is_something(const char *text)
-{
-	return *text;
-}
-
-#define SHA256_TEXT "64 lower-case hex digits are wanted"
-#define NAME_TEXT   "a name without a slash is wanted"
-
-#define PACKAGE(member) #member, offsetof(struct lock_package, member)
-
-static const struct field package_fields[] = {
-	{ PACKAGE(architecture), NULL, NULL, false },
-	{ PACKAGE(name), is_name, NAME_TEXT, false },
-	{ PACKAGE(purpose), is_something, "it is empty", false },
-	{ PACKAGE(repository), NULL, NULL, false },
-	{ PACKAGE(sha256), hash_is_hex, SHA256_TEXT, false },
-	{ PACKAGE(size_bytes), NULL, NULL, true },
-	{ PACKAGE(url), is_something, "it is empty", false },
-	{ PACKAGE(version), is_something, "it is empty", false },
-};
-
-#define REPOSITORY(member) #member, offsetof(struct lock_repository, member)
-
-static const struct field repository_fields[] = {
-	{ REPOSITORY(date), NULL, NULL, false },
-	{ REPOSITORY(name), is_something, "it is empty", false },
-	{ REPOSITORY(release_sha256), is_sha256_or_nothing, SHA256_TEXT, false },
-	{ REPOSITORY(signer), NULL, NULL, false },
-	{ REPOSITORY(suite), NULL, NULL, false },
-	{ REPOSITORY(url), NULL, NULL, false },
-};
-
-#define LOCAL(member) #member, offsetof(struct lock_local, member)
-
-static const struct field local_fields[] = {
-	{ LOCAL(kind), is_something, "it is empty", false },
-	{ LOCAL(name), is_name, NAME_TEXT, false },
-	{ LOCAL(sha256), hash_is_hex, SHA256_TEXT, false },
-};
-
-#define LOCK(member) #member, offsetof(struct lock, member)
-
-static const struct field lock_fields[] = {
-	{ LOCK(arch), is_name, NAME_TEXT, false },
-	{ LOCK(krel), krel_is_valid, "it is no kernel release", false },
-	{ LOCK(os), is_name, NAME_TEXT, false },
-};
-
-static const struct fields of_package = { "package", package_fields, ARRAY_SIZE(package_fields) };
-static const struct fields of_repository = { "repository", repository_fields,
-	ARRAY_SIZE(repository_fields) };
-static const struct fields of_local = { "kernel_from", local_fields, ARRAY_SIZE(local_fields) };
-static const struct fields of_lock = { "lock", lock_fields, ARRAY_SIZE(lock_fields) };
-
 /* ---- writing: json-c ends no program without memory, but then says NULL */
 
 static json_object *need(json_object *object)
@@ -223,34 +233,37 @@ static void add(json_object *object, const char *key, json_object *value)
 		out_of_memory();
 }
 
-static void add_text(json_object *object, const char *key, const char *value)
+static void add_field(json_object *object, const struct field *field, const void *thing)
 {
-	add(object, key, json_object_new_string(value ? value : ""));
+	const void *slot = (const char *) thing + field->offset;
+	const char *text;
+
+	if (field->is_number) {
+		add(object, field->key, json_object_new_uint64(*(const uint64_t *) slot));
+		return;
+	}
+	text = *(char *const *) slot;
+	add(object, field->key, json_object_new_string(text ? text : ""));
 }
 
-/* A list of @count things of @size bytes each. */
-static void add_list(json_object *root, const char *key, const struct fields *fields,
-	const void *things, size_t size, size_t count)
+static json_object *new_object(const struct fields *fields, const void *thing)
+{
+	json_object *object = need(json_object_new_object());
+
+	for (size_t i = 0; i < fields->count; i++)
+		add_field(object, &fields->items[i], thing);
+	return object;
+}
+
+static json_object *new_list(const struct fields *fields, const void *things, size_t count)
 {
 	json_object *array = need(json_object_new_array());
 
-	add(root, key, array);
-	for (size_t i = 0; i < count; i++) {
-		json_object *object = need(json_object_new_object());
-
-		if (json_object_array_add(array, object) < 0)
+	for (size_t i = 0; i < count; i++)
+		if (json_object_array_add(array,
+			    new_object(fields, (const char *) things + i * fields->size)) < 0)
 			out_of_memory();
-		for (size_t j = 0; j < fields->count; j++) {
-			const struct field *field = &fields->items[j];
-			const void *slot = (const char *) things + i * size + field->offset;
-
-			if (field->is_number)
-				add(object, field->key,
-					json_object_new_uint64(*(const uint64_t *) slot));
-			else
-				add_text(object, field->key, *(char *const *) slot);
-		}
-	}
+	return array;
 }
 
 static void put_json(json_object **object)
@@ -262,37 +275,36 @@ static void put_json(json_object **object)
 char *lock_write(const struct lock *lock)
 {
 	_cleanup_(put_json) json_object *root = need(json_object_new_object());
-	json_object *compiler = need(json_object_new_object());
-	const char *text;
 
-	add_text(root, "arch", lock->arch);
-	add(root, "compiler", compiler);
-	add_text(compiler, "evidence", lock->compiler_evidence);
-	add_text(compiler, "name", lock->compiler);
-	add_list(root, "kernel_from", &of_local, lock->kernel_from, sizeof(*lock->kernel_from),
-		lock->kernel_from_count);
-	add_text(root, "krel", lock->krel);
-	add_text(root, "os", lock->os);
-	add_list(root, "packages", &of_package, lock->packages, sizeof(*lock->packages),
-		lock->count);
-	add_list(root, "repositories", &of_repository, lock->repositories,
-		sizeof(*lock->repositories), lock->repository_count);
+	add_field(root, &lock_fields[0], lock);
+	add(root, "compiler", new_object(&of_compiler, lock));
+	add(root, "kernel_from", new_list(&of_local, lock->kernel_from, lock->kernel_from_count));
+	add_field(root, &lock_fields[1], lock);
+	add_field(root, &lock_fields[2], lock);
+	add(root, "packages", new_list(&of_package, lock->packages, lock->count));
+	add(root, "repositories",
+		new_list(&of_repository, lock->repositories, lock->repository_count));
 	add(root, "schema", json_object_new_int(LOCK_SCHEMA));
-	text = json_object_to_json_string_ext(
-		root, JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_NOSLASHESCAPE);
-	return text ? xasprintf("%s\n", text) : NULL;
+	return xasprintf("%s\n", json_object_to_json_string_ext(root,
+					 JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_NOSLASHESCAPE));
 }
 
 /* ---- reading */
 
-static int take_field(json_object *object, const char *thing, const struct field *field,
-	char **slot, struct error *error)
+static int take_field(json_object *object, const char *thing, const struct field *field, void *slot,
+	struct error *error)
 {
-	json_object *value;
+	json_object *value = json_object_object_get(object, field->key);
 	const char *text;
 
-	if (!json_object_object_get_ex(object, field->key, &value) ||
-		!json_object_is_type(value, json_type_string))
+	if (field->is_number) {
+		if (!json_object_is_type(value, json_type_int) || json_object_get_int64(value) <= 0)
+			return error_set(error, -EBADMSG,
+				"%s: \"%s\" is missing or no positive number", thing, field->key);
+		*(uint64_t *) slot = json_object_get_uint64(value);
+		return 0;
+	}
+	if (!json_object_is_type(value, json_type_string))
 		return error_set(
 			error, -EBADMSG, "%s: \"%s\" is missing or no text", thing, field->key);
 	text = json_object_get_string(value);
@@ -302,20 +314,7 @@ static int take_field(json_object *object, const char *thing, const struct field
 	if (field->is_right && !field->is_right(text))
 		return error_set(error, -EBADMSG, "%s: \"%s\" is \"%.80s\": %s", thing, field->key,
 			text, field->wanted);
-	*slot = xstrdup(text);
-	return 0;
-}
-
-static int take_number(json_object *object, const char *thing, const struct field *field,
-	uint64_t *slot, struct error *error)
-{
-	json_object *value;
-
-	if (!json_object_object_get_ex(object, field->key, &value) ||
-		!json_object_is_type(value, json_type_int) || json_object_get_int64(value) <= 0)
-		return error_set(error, -EBADMSG, "%s: \"%s\" is missing or no positive number",
-			thing, field->key);
-	*slot = json_object_get_uint64(value);
+	*(char **) slot = xstrdup(text);
 	return 0;
 }
 
@@ -324,9 +323,8 @@ static int take_fields(
 {
 	for (size_t i = 0; i < fields->count; i++) {
 		const struct field *field = &fields->items[i];
-		void *slot = (char *) thing + field->offset;
-		int r = field->is_number ? take_number(object, fields->thing, field, slot, error)
-					 : take_field(object, fields->thing, field, slot, error);
+		int r = take_field(
+			object, fields->thing, field, (char *) thing + field->offset, error);
 
 		if (r < 0)
 			return r;
@@ -364,61 +362,58 @@ static int take_local(json_object *object, struct lock *lock, struct error *erro
 	return r;
 }
 
-static int take_list(json_object *root, const char *key, struct lock *lock,
-	int (*take)(json_object *object, struct lock *lock, struct error *error),
-	struct error *error)
+static int take_lists(json_object *root, struct lock *lock, struct error *error)
 {
-	json_object *array;
-	int r = 0;
+	static const struct {
+		const char *key;
+		int (*take)(json_object *object, struct lock *lock, struct error *error);
+	} lists[] = {
+		{ "kernel_from", take_local },
+		{ "packages", take_package },
+		{ "repositories", take_repository },
+	};
 
-	if (!json_object_object_get_ex(root, key, &array) ||
-		!json_object_is_type(array, json_type_array))
-		return error_set(error, -EBADMSG, "\"%s\" is missing or no list", key);
-	for (size_t i = 0; i < json_object_array_length(array) && r == 0; i++) {
-		json_object *object = json_object_array_get_idx(array, i);
+	for (size_t i = 0; i < ARRAY_SIZE(lists); i++) {
+		json_object *array = json_object_object_get(root, lists[i].key);
 
-		r = json_object_is_type(object, json_type_object)
-			    ? take(object, lock, error)
-			    : error_set(error, -EBADMSG, "\"%s\"[%zu] is no object", key, i);
+		if (!json_object_is_type(array, json_type_array))
+			return error_set(
+				error, -EBADMSG, "\"%s\" is missing or no list", lists[i].key);
+		for (size_t j = 0; j < json_object_array_length(array); j++) {
+			json_object *object = json_object_array_get_idx(array, j);
+			int r;
+
+			if (!json_object_is_type(object, json_type_object))
+				return error_set(error, -EBADMSG, "\"%s\"[%zu] is no object",
+					lists[i].key, j);
+			r = lists[i].take(object, lock, error);
+			if (r < 0)
+				return r;
+		}
 	}
-	return r;
-}
-
-static int take_compiler(json_object *root, struct lock *lock, struct error *error)
-{
-	static const struct field name = { "name", 0, NULL, NULL, false };
-	static const struct field evidence = { "evidence", 0, NULL, NULL, false };
-	json_object *compiler;
-	int r;
-
-	if (!json_object_object_get_ex(root, "compiler", &compiler) ||
-		!json_object_is_type(compiler, json_type_object))
-		return error_set(error, -EBADMSG, "\"compiler\" is missing or no object");
-	r = take_field(compiler, "compiler", &name, &lock->compiler, error);
-	return r < 0 ? r
-		     : take_field(compiler, "compiler", &evidence, &lock->compiler_evidence, error);
+	return 0;
 }
 
 static int lock_from_json(json_object *root, struct lock *lock, struct error *error)
 {
-	json_object *schema;
+	json_object *schema, *compiler;
 	int r;
 
 	if (!json_object_is_type(root, json_type_object))
 		return error_set(error, -EBADMSG, "it is no object");
-	if (!json_object_object_get_ex(root, "schema", &schema) ||
-		!json_object_is_type(schema, json_type_int) ||
+	schema = json_object_object_get(root, "schema");
+	if (!json_object_is_type(schema, json_type_int) ||
 		json_object_get_int64(schema) != LOCK_SCHEMA)
 		return error_set(error, -EBADMSG,
 			"\"schema\" is not %d: make it anew with slipway resolve -o", LOCK_SCHEMA);
 	r = take_fields(root, &of_lock, lock, error);
-	if (r == 0)
-		r = take_compiler(root, lock, error);
-	if (r == 0)
-		r = take_list(root, "kernel_from", lock, take_local, error);
-	if (r == 0)
-		r = take_list(root, "packages", lock, take_package, error);
-	return r < 0 ? r : take_list(root, "repositories", lock, take_repository, error);
+	if (r < 0)
+		return r;
+	compiler = json_object_object_get(root, "compiler");
+	if (!json_object_is_type(compiler, json_type_object))
+		return error_set(error, -EBADMSG, "\"compiler\" is missing or no object");
+	r = take_fields(compiler, &of_compiler, lock, error);
+	return r < 0 ? r : take_lists(root, lock, error);
 }
 
 int lock_read(const char *text, struct lock *ret, struct error *error)

@@ -11,7 +11,6 @@
 #include "common/hash.h"
 #include "common/xalloc.h"
 #include "kernels/krel.h"
-#include "kernels/resolve/resolve_internal.h"
 #include "kernels/version.h"
 
 /* ---- the trace, for --explain */
@@ -155,15 +154,6 @@ static bool is_unreachable(const struct list_set *set)
 	return set->count > 0;
 }
 
-/* The first list that could not be asked; NULL when all answered. */
-static const struct index *find_unanswered(const struct list_set *set)
-{
-	for (size_t i = 0; i < set->count; i++)
-		if (set->indexes[i].result < 0 && !is_absent(&set->indexes[i]))
-			return &set->indexes[i];
-	return NULL;
-}
-
 /* The result of the first list of an unreachable set, with its reason once for all of them. */
 static int report_unreachable(
 	const struct list_set *set, const struct catalogue *os, struct error *error)
@@ -186,16 +176,17 @@ static int report_no_mirror(
 	return error_set(error, -ENOMEDIUM,
 		"%s: nothing on this machine says where its packages are (mirrors: %s): give "
 		"--mirror %s=URL, or write it into /etc/slipway/mirrors.ini (docs/kernels.md)",
-		os->os, names, set->unknown.count ? set->unknown.items[0] : os->os);
+		os->os, names, set->unknown.items[0]);
 }
 
 /* Lists that failed go into the trace and into the warnings. */
 static void note_lists(const struct list_set *set, struct trace *trace, struct strv *warnings)
 {
-	/* Archives are asked beside the distribution's own lists, which may have answered. */
-	bool is_own = set->count && !set->requests[0].repository->archive;
-	/* One sentence says it for all of them, at the end. */
-	bool is_grouped = is_own && is_unreachable(set);
+	/*
+	 * One sentence says it for all of them, at the end. Archives are asked beside the
+	 * distribution's own lists, which may have answered.
+	 */
+	bool is_grouped = is_unreachable(set) && !set->requests[0].repository->archive;
 
 	for (size_t i = 0; i < set->count; i++) {
 		const struct index *index = &set->indexes[i];
@@ -205,7 +196,7 @@ static void note_lists(const struct list_set *set, struct trace *trace, struct s
 			trace_add(trace, is_absent(index) ? TRACE_ABSENT : TRACE_FAILED, name,
 				set->urls[i], "%s", index->error.text);
 		if (index->result < 0 && !is_absent(index) && !is_grouped)
-			xstrv_pushf(warnings, "%s is passed over: %s", name, index->error.text);
+			xstrv_pushf(warnings, "%s is skipped: %s", name, index->error.text);
 		if (index->warning)
 			xstrv_pushf(warnings, "%s: %s", name, index->warning);
 	}
@@ -267,14 +258,13 @@ static int open_lists(struct query *query, bool archives, bool refresh, struct e
 		}
 	}
 	note_lists(set, &answer->trace, &answer->warnings);
-	query->count = query->own.count + query->archives.count;
-	query->indexes = xreallocarray(query->indexes, query->count + 1, sizeof(*query->indexes));
-	if (query->own.count)
-		memcpy(query->indexes, query->own.indexes,
-			query->own.count * sizeof(*query->indexes));
-	if (query->archives.count)
-		memcpy(query->indexes + query->own.count, query->archives.indexes,
-			query->archives.count * sizeof(*query->indexes));
+	query->count = 0;
+	query->indexes = xreallocarray(
+		query->indexes, query->own.count + query->archives.count, sizeof(*query->indexes));
+	for (size_t i = 0; i < query->own.count; i++)
+		query->indexes[query->count++] = query->own.indexes[i];
+	for (size_t i = 0; i < query->archives.count; i++)
+		query->indexes[query->count++] = query->archives.indexes[i];
 	for (size_t i = 0; i < set->count; i++)
 		if (set->indexes[i].result < 0 && !may_be_skipped(set->indexes[i].result))
 			return error_set(
@@ -292,7 +282,6 @@ static int find_newest(const struct query *query, char **ret_krel, struct error 
 	const struct catalogue *os = query->request->os;
 	_cleanup_strv_ struct strv krels = { 0 };
 	const char *newest;
-	int r;
 
 	if (is_unreachable(&query->own))
 		return report_unreachable(&query->own, os, error);
@@ -306,9 +295,7 @@ static int find_newest(const struct query *query, char **ret_krel, struct error 
 				"kernel newest: which one is not known without the list of %s: %s",
 				repository->name, index->error.text);
 	}
-	r = resolve_releases(query->indexes, query->count, os, &krels);
-	if (r < 0)
-		return error_set_errno(error, r, "kernel newest");
+	resolve_releases(query->indexes, query->count, os, &krels);
 	newest = resolve_newest(&krels, os);
 	if (!newest)
 		return error_set(error, -ENODATA,
@@ -336,11 +323,13 @@ static int look(struct query *query, bool strict, struct error *error)
 		&query->answer->trace, error);
 }
 
-static const struct index *unanswered_list(const struct query *query)
+/* The first list that could not be asked; NULL when all answered. */
+static const struct index *find_unanswered(const struct query *query)
 {
-	const struct index *unanswered = find_unanswered(&query->own);
-
-	return unanswered ? unanswered : find_unanswered(&query->archives);
+	for (size_t i = 0; i < query->count; i++)
+		if (query->indexes[i].result < 0 && !is_absent(&query->indexes[i]))
+			return &query->indexes[i];
+	return NULL;
 }
 
 /* Which half of what an archive needs was not given, as the end of a sentence. */
@@ -366,13 +355,13 @@ static char *describe_missing_half(const struct list_set *archives, const char *
 static int report_not_found(const struct query *query, struct error *error)
 {
 	const struct resolve_request *request = query->request;
-	const struct index *unanswered = unanswered_list(query);
+	const struct index *unanswered = find_unanswered(query);
 	_cleanup_strv_ struct strv krels = { 0 };
 	_cleanup_strv_ struct strv nearest = { 0 };
 	_cleanup_free_ char *joined = NULL;
 	_cleanup_free_ char *unasked = NULL;
 	_cleanup_free_ char *archive = NULL;
-	const char *meant = NULL;
+	const char *meant;
 	struct error why = *error;
 
 	if (is_unreachable(&query->own) &&
@@ -382,8 +371,8 @@ static int report_not_found(const struct query *query, struct error *error)
 		return error_set(error, unanswered->result,
 			"%s; but the list of %s could not be read, and may have it: %s", why.text,
 			unanswered->request->repository->name, unanswered->error.text);
-	if (resolve_releases(query->indexes, query->count, request->os, &krels) == 0)
-		meant = resolve_meant(&krels, request->os, request->krel);
+	resolve_releases(query->indexes, query->count, request->os, &krels);
+	meant = resolve_meant(&krels, request->os, request->krel);
 	resolve_nearest(&krels, request->os, request->krel, &nearest);
 	joined = xstrv_join(&nearest, ", ");
 	unasked = xstrv_join(&query->own.unknown, ", ");
@@ -420,7 +409,7 @@ static int ask(struct query *query, struct error *error)
 	if (r < 0)
 		return r;
 	r = query->archives.count ? look(query, true, error) : -ENODATA;
-	if (r == -ENODATA && !unanswered_list(query))
+	if (r == -ENODATA && !find_unanswered(query))
 		r = look(query, false, error);
 	if (query->count == 0 && query->own.unknown.count)
 		return report_no_mirror(&query->own, query->request->os, error);
@@ -507,9 +496,7 @@ int resolve_list(const struct resolve_places *places, const struct resolve_reque
 		return report_no_mirror(&query.own, request->os, error);
 	if (is_unreachable(&query.own))
 		return report_unreachable(&query.own, request->os, error);
-	r = resolve_releases(query.indexes, query.count, request->os, krels);
-	if (r < 0)
-		return error_set_errno(error, r, "%s", request->os->os);
+	resolve_releases(query.indexes, query.count, request->os, krels);
 	finish(&query);
 	return 0;
 }
