@@ -4,40 +4,67 @@
 #include <json-c/json.h>
 #include <string.h>
 
+#include "common/xalloc.h"
 #include "kernels/krel.h"
 
 #define ITEMS_MAX  8192 /* modules, devices, keys: far more than any node has */
 #define STRING_MAX 4096
 #define DEPTH_MAX  8
 
-static void json_free(struct json_object **object)
-{
-	json_object_put(*object);
-}
-
-struct reader {
-	struct error *error;
+/* A text, or with @is_answer true, false or null. */
+struct field {
+	const char *object; /* of the manifest's members; NULL: of an item of a list */
+	const char *key;
+	size_t offset;
+	bool is_answer;
 };
 
-static int wrong(const struct reader *reader, const char *field, const char *why)
+#define PROBE(member)  offsetof(struct probe, member)
+#define MODULE(member) #member, offsetof(struct probe_module, member)
+#define DEVICE(member) #member, offsetof(struct probe_device, member)
+
+static const struct field probe_fields[] = {
+	{ "kernel", "release", PROBE(krel), false },
+	{ "kernel", "machine", PROBE(machine), false },
+	{ "kernel", "proc_version", PROBE(proc_version), false },
+	{ "kernel", "module_unload", PROBE(module_unload), true },
+	{ "os", "id", PROBE(os), false },
+	{ "os", "version_id", PROBE(os_version), false },
+	{ "os", "name", PROBE(os_name), false },
+	{ "security", "sig_enforce", PROBE(sig_enforce), true },
+	{ "security", "lockdown", PROBE(lockdown), false },
+};
+
+static const struct field module_fields[] = {
+	{ NULL, MODULE(name), false },
+	{ NULL, MODULE(srcversion), false },
+	{ NULL, MODULE(version), false },
+	{ NULL, MODULE(build_id), false },
+};
+
+static const struct field device_fields[] = {
+	{ NULL, DEVICE(vendor), false },
+	{ NULL, DEVICE(device), false },
+	{ NULL, DEVICE(class), false },
+	{ NULL, DEVICE(driver), false },
+};
+
+static int wrong(const char *field, const char *why, struct error *error)
 {
-	return error_set(reader->error, -EBADMSG,
-		PROBE_FILE ": %s %s: it is not what slipway probe writes", field, why);
+	return error_set(error, -EBADMSG, PROBE_FILE ": %s %s: it is not what slipway probe writes",
+		field, why);
 }
 
 /* NULL for a member that is absent or null. */
 static struct json_object *member(struct json_object *object, const char *key)
 {
-	struct json_object *value = NULL;
-
-	if (object && json_object_is_type(object, json_type_object))
-		(void) json_object_object_get_ex(object, key, &value);
-	return value;
+	return json_object_is_type(object, json_type_object) ? json_object_object_get(object, key)
+							     : NULL;
 }
 
 /* A string that is known, or NULL. Control characters have no place in any of these. */
 static int take_string(
-	const struct reader *reader, struct json_object *object, const char *key, char **ret_text)
+	struct json_object *object, const char *key, char **ret_text, struct error *error)
 {
 	struct json_object *value = member(object, key);
 	const char *text;
@@ -46,20 +73,20 @@ static int take_string(
 	if (!value)
 		return 0;
 	if (!json_object_is_type(value, json_type_string))
-		return wrong(reader, key, "is no string");
+		return wrong(key, "is no string", error);
 	text = json_object_get_string(value);
 	length = (size_t) json_object_get_string_len(value);
 	if (length > STRING_MAX || strlen(text) != length)
-		return wrong(reader, key, "is too long or holds a NUL");
+		return wrong(key, "is too long or holds a NUL", error);
 	for (const char *c = text; *c; c++)
 		if ((unsigned char) *c < ' ' || *c == 0x7f)
-			return wrong(reader, key, "holds a control character");
-	*ret_text = strdup(text);
-	return *ret_text ? 0 : error_set_errno(reader->error, -ENOMEM, PROBE_FILE);
+			return wrong(key, "holds a control character", error);
+	*ret_text = xstrdup(text);
+	return 0;
 }
 
-static int take_answer(const struct reader *reader, struct json_object *object, const char *key,
-	enum probe_answer *ret_answer)
+static int take_answer(struct json_object *object, const char *key, enum probe_answer *ret_answer,
+	struct error *error)
 {
 	struct json_object *value = member(object, key);
 
@@ -67,90 +94,112 @@ static int take_answer(const struct reader *reader, struct json_object *object, 
 	if (!value)
 		return 0;
 	if (!json_object_is_type(value, json_type_boolean))
-		return wrong(reader, key, "is neither true nor false");
+		return wrong(key, "is neither true nor false", error);
 	*ret_answer = json_object_get_boolean(value) ? PROBE_YES : PROBE_NO;
 	return 0;
 }
 
-/* How many items a list has; 0 for one that is not known. */
-static int list_length(const struct reader *reader, struct json_object *object, const char *key,
-	size_t *ret_length)
+/* The fields of @object, or of the members of it that they name. */
+static int take_fields(struct json_object *object, const struct field *fields, size_t count,
+	void *base, struct error *error)
+{
+	for (size_t i = 0; i < count; i++) {
+		const struct field *field = &fields[i];
+		struct json_object *of = field->object ? member(object, field->object) : object;
+		void *slot = (char *) base + field->offset;
+		int r = field->is_answer ? take_answer(of, field->key, slot, error)
+					 : take_string(of, field->key, slot, error);
+
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+/* A list with its length, which is 0 for one that is not known. */
+static int take_list(struct json_object *object, const char *key, struct json_object **ret_list,
+	size_t *ret_length, struct error *error)
 {
 	struct json_object *value = member(object, key);
 
+	*ret_list = value;
 	*ret_length = 0;
 	if (!value)
 		return 0;
 	if (!json_object_is_type(value, json_type_array))
-		return wrong(reader, key, "is no list");
+		return wrong(key, "is no list", error);
 	*ret_length = json_object_array_length(value);
-	return *ret_length > ITEMS_MAX ? wrong(reader, key, "is too long") : 0;
+	return *ret_length > ITEMS_MAX ? wrong(key, "is too long", error) : 0;
 }
 
-static int take_names(const struct reader *reader, struct json_object *object, const char *key,
-	const char *name_key, struct strv *names)
+static int take_names(struct json_object *object, const char *key, const char *name_key,
+	struct strv *names, struct error *error)
 {
+	struct json_object *list;
 	size_t count;
-	int r = list_length(reader, object, key, &count);
+	int r = take_list(object, key, &list, &count, error);
 
 	for (size_t i = 0; i < count && r == 0; i++) {
-		struct json_object *item = json_object_array_get_idx(member(object, key), i);
 		_cleanup_free_ char *name = NULL;
 
-		r = take_string(reader, item, name_key, &name);
+		r = take_string(json_object_array_get_idx(list, i), name_key, &name, error);
 		if (r == 0 && !name)
-			r = wrong(reader, key, "has an item without a name");
-		if (r == 0 && strv_push(names, name) < 0)
-			r = error_set_errno(reader->error, -ENOMEM, PROBE_FILE);
+			r = wrong(key, "has an item without a name", error);
+		if (r == 0)
+			xstrv_push(names, name);
 	}
 	return r;
 }
 
-static int take_kernel(const struct reader *reader, struct json_object *object, struct probe *probe)
+static int take_modules(struct json_object *object, struct probe *probe, struct error *error)
 {
-	struct json_object *kernel = member(object, "kernel");
-	struct json_object *page_size = member(kernel, "page_size");
-	int r = take_string(reader, kernel, "release", &probe->krel);
+	struct json_object *list;
+	size_t count;
+	int r = take_list(object, "modules", &list, &count, error);
 
-	if (r == 0 && !probe->krel)
-		r = wrong(reader, "kernel.release", "is missing");
-	if (r == 0 && !krel_is_valid(probe->krel))
-		r = wrong(reader, "kernel.release", "is no kernel release");
-	if (r == 0)
-		r = take_string(reader, kernel, "machine", &probe->machine);
-	if (r == 0)
-		r = take_string(reader, kernel, "proc_version", &probe->proc_version);
-	if (r == 0)
-		r = take_answer(reader, kernel, "module_unload", &probe->module_unload);
-	if (r < 0 || !page_size)
+	if (r < 0)
 		return r;
-	if (!json_object_is_type(page_size, json_type_int))
-		return wrong(reader, "page_size", "is no number");
-	probe->page_size = (long) json_object_get_int64(page_size);
-	return 0;
-}
+	probe->modules = xcalloc(count, sizeof(*probe->modules));
+	for (size_t i = 0; i < count && r == 0; i++) {
+		struct probe_module *module = &probe->modules[probe->module_count++];
 
-static int take_os(const struct reader *reader, struct json_object *object, struct probe *probe)
-{
-	struct json_object *os = member(object, "os");
-	int r = take_string(reader, os, "id", &probe->os);
-
-	if (r == 0)
-		r = take_string(reader, os, "version_id", &probe->os_version);
-	if (r == 0)
-		r = take_string(reader, os, "name", &probe->os_name);
+		r = take_fields(json_object_array_get_idx(list, i), module_fields,
+			ARRAY_SIZE(module_fields), module, error);
+		if (r == 0 && !module->name)
+			r = wrong("modules", "has one without a name", error);
+	}
 	return r;
 }
 
-static int take_files(const struct reader *reader, struct json_object *object, struct probe *probe)
+static int take_devices(struct json_object *object, struct probe *probe, struct error *error)
+{
+	struct json_object *list;
+	size_t count;
+	int r = take_list(object, "devices", &list, &count, error);
+
+	if (r < 0)
+		return r;
+	probe->devices = xcalloc(count, sizeof(*probe->devices));
+	for (size_t i = 0; i < count && r == 0; i++) {
+		struct probe_device *device = &probe->devices[probe->device_count++];
+
+		r = take_fields(json_object_array_get_idx(list, i), device_fields,
+			ARRAY_SIZE(device_fields), device, error);
+		if (r == 0 && (!device->vendor || !device->device))
+			r = wrong("devices", "has one without an id", error);
+	}
+	return r;
+}
+
+static int take_files(struct json_object *object, struct probe *probe, struct error *error)
 {
 	static const char *const keys[] = { "config", "headers", "symvers" };
 	bool *const answers[] = { &probe->has_config, &probe->has_headers, &probe->has_symvers };
-	struct json_object *files = member(object, "files");
 
 	for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
+		struct json_object *file = member(member(object, "files"), keys[i]);
 		enum probe_answer answer;
-		int r = take_answer(reader, member(files, keys[i]), "included", &answer);
+		int r = take_answer(file, "included", &answer, error);
 
 		if (r < 0)
 			return r;
@@ -159,104 +208,45 @@ static int take_files(const struct reader *reader, struct json_object *object, s
 	return 0;
 }
 
-static int take_security(
-	const struct reader *reader, struct json_object *object, struct probe *probe)
+static int take_all(struct json_object *object, struct probe *probe, struct error *error)
 {
+	struct json_object *page_size = member(member(object, "kernel"), "page_size");
 	struct json_object *security = member(object, "security");
-	int r = take_answer(reader, security, "sig_enforce", &probe->sig_enforce);
-
-	if (r == 0)
-		r = take_string(reader, security, "lockdown", &probe->lockdown);
-	if (r == 0)
-		r = take_names(reader, security, "keyrings", "name", &probe->keyrings);
-	if (r == 0)
-		r = take_names(reader, security, "keys", "description", &probe->keys);
-	return r;
-}
-
-static int take_modules(
-	const struct reader *reader, struct json_object *object, struct probe *probe)
-{
-	size_t count;
-	int r = list_length(reader, object, "modules", &count);
-
-	if (r < 0)
-		return r;
-	probe->modules = calloc(count + 1, sizeof(*probe->modules));
-	if (!probe->modules)
-		return error_set_errno(reader->error, -ENOMEM, PROBE_FILE);
-	for (size_t i = 0; i < count && r == 0; i++) {
-		struct json_object *item = json_object_array_get_idx(member(object, "modules"), i);
-		struct probe_module *module = &probe->modules[probe->module_count++];
-
-		r = take_string(reader, item, "name", &module->name);
-		if (r == 0 && !module->name)
-			r = wrong(reader, "modules", "has one without a name");
-		if (r == 0)
-			r = take_string(reader, item, "srcversion", &module->srcversion);
-		if (r == 0)
-			r = take_string(reader, item, "version", &module->version);
-		if (r == 0)
-			r = take_string(reader, item, "build_id", &module->build_id);
-	}
-	return r;
-}
-
-static int take_devices(
-	const struct reader *reader, struct json_object *object, struct probe *probe)
-{
-	size_t count;
-	int r = list_length(reader, object, "devices", &count);
-
-	if (r < 0)
-		return r;
-	probe->devices = calloc(count + 1, sizeof(*probe->devices));
-	if (!probe->devices)
-		return error_set_errno(reader->error, -ENOMEM, PROBE_FILE);
-	for (size_t i = 0; i < count && r == 0; i++) {
-		struct json_object *item = json_object_array_get_idx(member(object, "devices"), i);
-		struct probe_device *device = &probe->devices[probe->device_count++];
-
-		r = take_string(reader, item, "vendor", &device->vendor);
-		if (r == 0)
-			r = take_string(reader, item, "device", &device->device);
-		if (r == 0 && (!device->vendor || !device->device))
-			r = wrong(reader, "devices", "has one without an id");
-		if (r == 0)
-			r = take_string(reader, item, "class", &device->class);
-		if (r == 0)
-			r = take_string(reader, item, "driver", &device->driver);
-	}
-	return r;
-}
-
-static int take_schema(const struct reader *reader, struct json_object *object)
-{
 	_cleanup_free_ char *schema = NULL;
-	int r = take_string(reader, object, "schema", &schema);
+	int r = take_string(object, "schema", &schema, error);
 
 	if (r < 0)
 		return r;
 	if (!schema)
-		return wrong(reader, "schema", "is missing");
+		return wrong("schema", "is missing", error);
 	if (strcmp(schema, PROBE_SCHEMA) != 0)
-		return error_set(reader->error, -EBADMSG,
+		return error_set(error, -EBADMSG,
 			PROBE_FILE ": its schema is %.40s, and this program knows " PROBE_SCHEMA
 				   ": collect it with the slipway that reads it",
 			schema);
-	return 0;
+	r = take_fields(object, probe_fields, ARRAY_SIZE(probe_fields), probe, error);
+	if (r < 0)
+		return r;
+	if (!probe->krel)
+		return wrong("kernel.release", "is missing", error);
+	if (!krel_is_valid(probe->krel))
+		return wrong("kernel.release", "is no kernel release", error);
+	if (page_size && !json_object_is_type(page_size, json_type_int))
+		return wrong("page_size", "is no number", error);
+	probe->page_size = (long) json_object_get_int64(page_size);
+	r = take_files(object, probe, error);
+	if (r == 0)
+		r = take_names(security, "keyrings", "name", &probe->keyrings, error);
+	if (r == 0)
+		r = take_names(security, "keys", "description", &probe->keys, error);
+	if (r == 0)
+		r = take_modules(object, probe, error);
+	return r < 0 ? r : take_devices(object, probe, error);
 }
 
-static int take_all(const struct reader *reader, struct json_object *object, struct probe *probe)
+static void json_free(struct json_object **object)
 {
-	static int (*const takers[])(
-		const struct reader *, struct json_object *, struct probe *) = { take_kernel,
-		take_os, take_files, take_security, take_modules, take_devices };
-	int r = take_schema(reader, object);
-
-	for (size_t i = 0; i < ARRAY_SIZE(takers) && r == 0; i++)
-		r = takers[i](reader, object, probe);
-	return r;
+	json_object_put(*object);
 }
 
 static struct json_object *parse(const char *text, size_t size)
@@ -265,7 +255,7 @@ static struct json_object *parse(const char *text, size_t size)
 	struct json_object *object;
 
 	if (!tokener)
-		return NULL;
+		out_of_memory();
 	json_tokener_set_flags(tokener, JSON_TOKENER_STRICT | JSON_TOKENER_VALIDATE_UTF8);
 	object = json_tokener_parse_ex(tokener, text, (int) size);
 	if (json_tokener_get_error(tokener) != json_tokener_success) {
@@ -280,7 +270,6 @@ int probe_parse(const char *text, size_t size, struct probe *ret, struct error *
 {
 	_cleanup_(json_free) struct json_object *object = NULL;
 	_cleanup_(probe_free) struct probe probe = { 0 };
-	const struct reader reader = { .error = error };
 	int r;
 
 	if (size > PROBE_JSON_LIMIT)
@@ -288,9 +277,9 @@ int probe_parse(const char *text, size_t size, struct probe *ret, struct error *
 			PROBE_FILE " has %zu bytes, more than the %zu that one can have", size,
 			PROBE_JSON_LIMIT);
 	object = parse(text, size);
-	if (!object || !json_object_is_type(object, json_type_object))
-		return wrong(&reader, "its text", "is no JSON object");
-	r = take_all(&reader, object, &probe);
+	if (!json_object_is_type(object, json_type_object))
+		return wrong("its text", "is no JSON object", error);
+	r = take_all(object, &probe, error);
 	if (r < 0)
 		return r;
 	*ret = probe;
@@ -298,34 +287,22 @@ int probe_parse(const char *text, size_t size, struct probe *ret, struct error *
 	return 0;
 }
 
-static void free_lists(struct probe *probe)
+static void free_fields(const struct field *fields, size_t count, void *base)
 {
-	for (size_t i = 0; i < probe->module_count; i++) {
-		free(probe->modules[i].name);
-		free(probe->modules[i].srcversion);
-		free(probe->modules[i].version);
-		free(probe->modules[i].build_id);
-	}
-	for (size_t i = 0; i < probe->device_count; i++) {
-		free(probe->devices[i].vendor);
-		free(probe->devices[i].device);
-		free(probe->devices[i].class);
-		free(probe->devices[i].driver);
-	}
-	free(probe->modules);
-	free(probe->devices);
+	for (size_t i = 0; i < count; i++)
+		if (!fields[i].is_answer)
+			free(*(char **) (void *) ((char *) base + fields[i].offset));
 }
 
 void probe_free(struct probe *probe)
 {
-	free_lists(probe);
-	free(probe->krel);
-	free(probe->machine);
-	free(probe->proc_version);
-	free(probe->os);
-	free(probe->os_version);
-	free(probe->os_name);
-	free(probe->lockdown);
+	for (size_t i = 0; i < probe->module_count; i++)
+		free_fields(module_fields, ARRAY_SIZE(module_fields), &probe->modules[i]);
+	for (size_t i = 0; i < probe->device_count; i++)
+		free_fields(device_fields, ARRAY_SIZE(device_fields), &probe->devices[i]);
+	free_fields(probe_fields, ARRAY_SIZE(probe_fields), probe);
+	free(probe->modules);
+	free(probe->devices);
 	strv_free(&probe->keyrings);
 	strv_free(&probe->keys);
 	*probe = (struct probe){ 0 };
