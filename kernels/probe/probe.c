@@ -1,252 +1,190 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/probe/probe.h"
 
-#include <json-c/json.h>
 #include <string.h>
 
 #include "common/xalloc.h"
+#include "kernels/json_fields.h"
 #include "kernels/krel.h"
 
 #define ITEMS_MAX  8192 /* modules, devices, keys: far more than any node has */
 #define STRING_MAX 4096
 #define DEPTH_MAX  8
 
-/* A text, or with @is_answer true, false or null. */
-struct field {
-	const char *object; /* of the manifest's members; NULL: of an item of a list */
-	const char *key;
-	size_t offset;
-	bool is_answer;
-};
-
-#define PROBE(member)  offsetof(struct probe, member)
-#define MODULE(member) #member, offsetof(struct probe_module, member)
-#define DEVICE(member) #member, offsetof(struct probe_device, member)
-
-static const struct field probe_fields[] = {
-	{ "kernel", "release", PROBE(krel), false },
-	{ "kernel", "machine", PROBE(machine), false },
-	{ "kernel", "proc_version", PROBE(proc_version), false },
-	{ "kernel", "module_unload", PROBE(module_unload), true },
-	{ "os", "id", PROBE(os), false },
-	{ "os", "version_id", PROBE(os_version), false },
-	{ "os", "name", PROBE(os_name), false },
-	{ "security", "sig_enforce", PROBE(sig_enforce), true },
-	{ "security", "lockdown", PROBE(lockdown), false },
-};
-
-static const struct field module_fields[] = {
-	{ NULL, MODULE(name), false },
-	{ NULL, MODULE(srcversion), false },
-	{ NULL, MODULE(version), false },
-	{ NULL, MODULE(build_id), false },
-};
-
-static const struct field device_fields[] = {
-	{ NULL, DEVICE(vendor), false },
-	{ NULL, DEVICE(device), false },
-	{ NULL, DEVICE(class), false },
-	{ NULL, DEVICE(driver), false },
-};
-
-static int wrong(const char *field, const char *why, struct error *error)
+/* Control characters have no place in any text. */
+static bool is_printable(const char *text)
 {
-	return error_set(error, -EBADMSG, PROBE_FILE ": %s %s: it is not what slipway probe writes",
-		field, why);
-}
-
-/* NULL for a member that is absent or null. */
-static struct json_object *member(struct json_object *object, const char *key)
-{
-	return json_object_is_type(object, json_type_object) ? json_object_object_get(object, key)
-							     : NULL;
-}
-
-/* A string that is known, or NULL. Control characters have no place in any of these. */
-static int take_string(
-	struct json_object *object, const char *key, char **ret_text, struct error *error)
-{
-	struct json_object *value = member(object, key);
-	const char *text;
-	size_t length;
-
-	if (!value)
-		return 0;
-	if (!json_object_is_type(value, json_type_string))
-		return wrong(key, "is no string", error);
-	text = json_object_get_string(value);
-	length = (size_t) json_object_get_string_len(value);
-	if (length > STRING_MAX || strlen(text) != length)
-		return wrong(key, "is too long or holds a NUL", error);
+	if (strlen(text) > STRING_MAX)
+		return false;
 	for (const char *c = text; *c; c++)
 		if ((unsigned char) *c < ' ' || *c == 0x7f)
-			return wrong(key, "holds a control character", error);
-	*ret_text = xstrdup(text);
-	return 0;
+			return false;
+	return true;
 }
 
-static int take_answer(struct json_object *object, const char *key, enum probe_answer *ret_answer,
-	struct error *error)
+static bool is_schema(const char *text)
 {
-	struct json_object *value = member(object, key);
-
-	*ret_answer = PROBE_UNKNOWN;
-	if (!value)
-		return 0;
-	if (!json_object_is_type(value, json_type_boolean))
-		return wrong(key, "is neither true nor false", error);
-	*ret_answer = json_object_get_boolean(value) ? PROBE_YES : PROBE_NO;
-	return 0;
+	return strcmp(text, PROBE_SCHEMA) == 0;
 }
 
-/* The fields of @object, or of the members of it that they name. */
-static int take_fields(struct json_object *object, const struct field *fields, size_t count,
-	void *base, struct error *error)
-{
-	for (size_t i = 0; i < count; i++) {
-		const struct field *field = &fields[i];
-		struct json_object *of = field->object ? member(object, field->object) : object;
-		void *slot = (char *) base + field->offset;
-		int r = field->is_answer ? take_answer(of, field->key, slot, error)
-					 : take_string(of, field->key, slot, error);
+#define PRINTABLE            is_printable, "it is too long or holds a control character"
+#define ANSWER(member)       JSON_ANSWER, offsetof(struct probe, member), NULL, NULL
+#define PROBE(member)        JSON_KNOWN, offsetof(struct probe, member), PRINTABLE
+#define MODULE(member)       #member, JSON_KNOWN, offsetof(struct probe_module, member), PRINTABLE
+#define DEVICE(member)       #member, JSON_KNOWN, offsetof(struct probe_device, member), PRINTABLE
+#define NEEDED(type, member) #member, JSON_TEXT, offsetof(struct type, member), PRINTABLE
 
-		if (r < 0)
-			return r;
-	}
-	return 0;
-}
+static const struct json_field kernel_fields[] = {
+	{ "release", JSON_TEXT, offsetof(struct probe, krel), krel_is_valid,
+		"it is no kernel release" },
+	{ "machine", PROBE(machine) },
+	{ "proc_version", PROBE(proc_version) },
+	{ "module_unload", ANSWER(module_unload) },
+};
+
+static const struct json_field os_fields[] = {
+	{ "id", PROBE(os) },
+	{ "version_id", PROBE(os_version) },
+	{ "name", PROBE(os_name) },
+};
+
+static const struct json_field security_fields[] = {
+	{ "sig_enforce", ANSWER(sig_enforce) },
+	{ "lockdown", PROBE(lockdown) },
+};
+
+static const struct json_field module_fields[] = {
+	{ NEEDED(probe_module, name) },
+	{ MODULE(srcversion) },
+	{ MODULE(version) },
+	{ MODULE(build_id) },
+};
+
+static const struct json_field device_fields[] = {
+	{ NEEDED(probe_device, vendor) },
+	{ NEEDED(probe_device, device) },
+	{ DEVICE(class) },
+	{ DEVICE(driver) },
+};
+
+static const struct json_field schema_field[] = {
+	{ "schema", JSON_TEXT, 0, is_schema,
+		"this program knows " PROBE_SCHEMA ": collect it with the slipway that reads it" },
+};
+static const struct json_field included_field[] = { { "included", JSON_ANSWER, 0, NULL, NULL } };
+static const struct json_field name_field[] = { { "name", JSON_TEXT, 0, PRINTABLE } };
+static const struct json_field description_field[] = { { "description", JSON_TEXT, 0, PRINTABLE } };
+
+static const struct json_fields of_schema = JSON_FIELDS("manifest", schema_field);
+static const struct json_fields of_kernel = JSON_FIELDS("kernel", kernel_fields);
+static const struct json_fields of_os = JSON_FIELDS("os", os_fields);
+static const struct json_fields of_security = JSON_FIELDS("security", security_fields);
+static const struct json_fields of_module = JSON_FIELDS("modules", module_fields);
+static const struct json_fields of_device = JSON_FIELDS("devices", device_fields);
+static const struct json_fields of_file = JSON_FIELDS("files", included_field);
+static const struct json_fields of_keyring = JSON_FIELDS("keyrings", name_field);
+static const struct json_fields of_key = JSON_FIELDS("keys", description_field);
 
 /* A list with its length, which is 0 for one that is not known. */
-static int take_list(struct json_object *object, const char *key, struct json_object **ret_list,
+static int open_list(struct json_object *object, const char *key, struct json_object **ret_list,
 	size_t *ret_length, struct error *error)
 {
-	struct json_object *value = member(object, key);
+	struct json_object *value = json_object_object_get(object, key);
 
 	*ret_list = value;
 	*ret_length = 0;
 	if (!value)
 		return 0;
 	if (!json_object_is_type(value, json_type_array))
-		return wrong(key, "is no list", error);
+		return error_set(error, -EBADMSG, "\"%s\" is no list", key);
 	*ret_length = json_object_array_length(value);
-	return *ret_length > ITEMS_MAX ? wrong(key, "is too long", error) : 0;
+	return *ret_length > ITEMS_MAX ? error_set(error, -EBADMSG, "\"%s\" is too long", key) : 0;
 }
 
-static int take_names(struct json_object *object, const char *key, const char *name_key,
+static int read_names(struct json_object *object, const struct json_fields *fields,
 	struct strv *names, struct error *error)
 {
 	struct json_object *list;
 	size_t count;
-	int r = take_list(object, key, &list, &count, error);
+	int r = open_list(object, fields->thing, &list, &count, error);
 
 	for (size_t i = 0; i < count && r == 0; i++) {
 		_cleanup_free_ char *name = NULL;
 
-		r = take_string(json_object_array_get_idx(list, i), name_key, &name, error);
-		if (r == 0 && !name)
-			r = wrong(key, "has an item without a name", error);
+		r = json_fields_read(
+			json_object_array_get_idx(list, i), fields, (void *) &name, error);
 		if (r == 0)
 			xstrv_push(names, name);
 	}
 	return r;
 }
 
-static int take_modules(struct json_object *object, struct probe *probe, struct error *error)
+static int read_lists(struct json_object *object, struct probe *probe, struct error *error)
 {
+	struct json_object *security = json_object_object_get(object, "security");
 	struct json_object *list;
 	size_t count;
-	int r = take_list(object, "modules", &list, &count, error);
+	int r = read_names(security, &of_keyring, &probe->keyrings, error);
 
+	if (r == 0)
+		r = read_names(security, &of_key, &probe->keys, error);
+	if (r == 0)
+		r = open_list(object, "modules", &list, &count, error);
 	if (r < 0)
 		return r;
 	probe->modules = xcalloc(count, sizeof(*probe->modules));
-	for (size_t i = 0; i < count && r == 0; i++) {
-		struct probe_module *module = &probe->modules[probe->module_count++];
-
-		r = take_fields(json_object_array_get_idx(list, i), module_fields,
-			ARRAY_SIZE(module_fields), module, error);
-		if (r == 0 && !module->name)
-			r = wrong("modules", "has one without a name", error);
-	}
-	return r;
-}
-
-static int take_devices(struct json_object *object, struct probe *probe, struct error *error)
-{
-	struct json_object *list;
-	size_t count;
-	int r = take_list(object, "devices", &list, &count, error);
-
+	for (size_t i = 0; i < count && r == 0; i++)
+		r = json_fields_read(json_object_array_get_idx(list, i), &of_module,
+			&probe->modules[probe->module_count++], error);
+	if (r == 0)
+		r = open_list(object, "devices", &list, &count, error);
 	if (r < 0)
 		return r;
 	probe->devices = xcalloc(count, sizeof(*probe->devices));
-	for (size_t i = 0; i < count && r == 0; i++) {
-		struct probe_device *device = &probe->devices[probe->device_count++];
-
-		r = take_fields(json_object_array_get_idx(list, i), device_fields,
-			ARRAY_SIZE(device_fields), device, error);
-		if (r == 0 && (!device->vendor || !device->device))
-			r = wrong("devices", "has one without an id", error);
-	}
+	for (size_t i = 0; i < count && r == 0; i++)
+		r = json_fields_read(json_object_array_get_idx(list, i), &of_device,
+			&probe->devices[probe->device_count++], error);
 	return r;
 }
 
-static int take_files(struct json_object *object, struct probe *probe, struct error *error)
+static int read_all(struct json_object *object, struct probe *probe, struct error *error)
 {
-	static const char *const keys[] = { "config", "headers", "symvers" };
-	bool *const answers[] = { &probe->has_config, &probe->has_headers, &probe->has_symvers };
+	const struct {
+		const char *key;
+		bool *answer;
+	} files[] = {
+		{ "config", &probe->has_config },
+		{ "headers", &probe->has_headers },
+		{ "symvers", &probe->has_symvers },
+	};
+	struct json_object *kernel = json_object_object_get(object, "kernel");
+	struct json_object *page_size = json_object_object_get(kernel, "page_size");
+	_cleanup_free_ char *schema = NULL;
+	int r = json_fields_read(object, &of_schema, (void *) &schema, error);
 
-	for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
-		struct json_object *file = member(member(object, "files"), keys[i]);
-		enum probe_answer answer;
-		int r = take_answer(file, "included", &answer, error);
+	if (r == 0)
+		r = json_fields_read(kernel, &of_kernel, probe, error);
+	if (r == 0)
+		r = json_fields_read(json_object_object_get(object, "os"), &of_os, probe, error);
+	if (r == 0)
+		r = json_fields_read(
+			json_object_object_get(object, "security"), &of_security, probe, error);
+	if (r < 0)
+		return r;
+	if (page_size && !json_object_is_type(page_size, json_type_int))
+		return error_set(error, -EBADMSG, "kernel: \"page_size\" is no number");
+	probe->page_size = (long) json_object_get_int64(page_size);
+	for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
+		struct json_object *file = json_object_object_get(
+			json_object_object_get(object, "files"), files[i].key);
+		int answer;
 
+		r = json_fields_read(file, &of_file, &answer, error);
 		if (r < 0)
 			return r;
-		*answers[i] = answer == PROBE_YES;
+		*files[i].answer = answer == 1;
 	}
-	return 0;
-}
-
-static int take_all(struct json_object *object, struct probe *probe, struct error *error)
-{
-	struct json_object *page_size = member(member(object, "kernel"), "page_size");
-	struct json_object *security = member(object, "security");
-	_cleanup_free_ char *schema = NULL;
-	int r = take_string(object, "schema", &schema, error);
-
-	if (r < 0)
-		return r;
-	if (!schema)
-		return wrong("schema", "is missing", error);
-	if (strcmp(schema, PROBE_SCHEMA) != 0)
-		return error_set(error, -EBADMSG,
-			PROBE_FILE ": its schema is %.40s, and this program knows " PROBE_SCHEMA
-				   ": collect it with the slipway that reads it",
-			schema);
-	r = take_fields(object, probe_fields, ARRAY_SIZE(probe_fields), probe, error);
-	if (r < 0)
-		return r;
-	if (!probe->krel)
-		return wrong("kernel.release", "is missing", error);
-	if (!krel_is_valid(probe->krel))
-		return wrong("kernel.release", "is no kernel release", error);
-	if (page_size && !json_object_is_type(page_size, json_type_int))
-		return wrong("page_size", "is no number", error);
-	probe->page_size = (long) json_object_get_int64(page_size);
-	r = take_files(object, probe, error);
-	if (r == 0)
-		r = take_names(security, "keyrings", "name", &probe->keyrings, error);
-	if (r == 0)
-		r = take_names(security, "keys", "description", &probe->keys, error);
-	if (r == 0)
-		r = take_modules(object, probe, error);
-	return r < 0 ? r : take_devices(object, probe, error);
-}
-
-static void json_free(struct json_object **object)
-{
-	json_object_put(*object);
+	return read_lists(object, probe, error);
 }
 
 static struct json_object *parse(const char *text, size_t size)
@@ -268,8 +206,9 @@ static struct json_object *parse(const char *text, size_t size)
 
 int probe_parse(const char *text, size_t size, struct probe *ret, struct error *error)
 {
-	_cleanup_(json_free) struct json_object *object = NULL;
+	_cleanup_json_ struct json_object *object = NULL;
 	_cleanup_(probe_free) struct probe probe = { 0 };
+	struct error why = { .text = "it is no JSON object" };
 	int r;
 
 	if (size > PROBE_JSON_LIMIT)
@@ -277,30 +216,25 @@ int probe_parse(const char *text, size_t size, struct probe *ret, struct error *
 			PROBE_FILE " has %zu bytes, more than the %zu that one can have", size,
 			PROBE_JSON_LIMIT);
 	object = parse(text, size);
-	if (!json_object_is_type(object, json_type_object))
-		return wrong("its text", "is no JSON object", error);
-	r = take_all(object, &probe, error);
+	r = json_object_is_type(object, json_type_object) ? read_all(object, &probe, &why)
+							  : -EBADMSG;
 	if (r < 0)
-		return r;
+		return error_set(
+			error, r, PROBE_FILE ": %s: it is not what slipway probe writes", why.text);
 	*ret = probe;
 	probe = (struct probe){ 0 };
 	return 0;
 }
 
-static void free_fields(const struct field *fields, size_t count, void *base)
-{
-	for (size_t i = 0; i < count; i++)
-		if (!fields[i].is_answer)
-			free(*(char **) (void *) ((char *) base + fields[i].offset));
-}
-
 void probe_free(struct probe *probe)
 {
 	for (size_t i = 0; i < probe->module_count; i++)
-		free_fields(module_fields, ARRAY_SIZE(module_fields), &probe->modules[i]);
+		json_fields_free(&of_module, &probe->modules[i]);
 	for (size_t i = 0; i < probe->device_count; i++)
-		free_fields(device_fields, ARRAY_SIZE(device_fields), &probe->devices[i]);
-	free_fields(probe_fields, ARRAY_SIZE(probe_fields), probe);
+		json_fields_free(&of_device, &probe->devices[i]);
+	json_fields_free(&of_kernel, probe);
+	json_fields_free(&of_os, probe);
+	json_fields_free(&of_security, probe);
 	free(probe->modules);
 	free(probe->devices);
 	strv_free(&probe->keyrings);

@@ -5,13 +5,13 @@
 
 #include <ctype.h>
 #include <fcntl.h>
-#include <json-c/json.h>
 #include <stddef.h>
 #include <string.h>
 
 #include "common/fs.h"
 #include "common/path.h"
 #include "common/xalloc.h"
+#include "kernels/json_fields.h"
 #include "kernels/tree/depends.h"
 #include "kernels/tree/tree.h"
 #include "module/elf.h"
@@ -20,43 +20,50 @@
 
 /* ---- the fields: one table to free, write and read them */
 
-enum kind { KIND_TEXT, KIND_BOOL, KIND_NUMBER };
+#define TEXT(member)                                                                               \
+	{                                                                                          \
+#member, JSON_TEXT, offsetof(struct kernel_record, member), NULL, NULL             \
+	}
+#define FLAG(member)                                                                               \
+	{                                                                                          \
+#member, JSON_BOOL, offsetof(struct kernel_record, member), NULL, NULL             \
+	}
+#define COMPILER(member, kind)                                                                     \
+	{                                                                                          \
+#member, kind, offsetof(struct kernel_compiler, member), NULL, NULL                \
+	}
 
-struct field {
-	const char *name;
-	enum kind kind;
-	bool of_compiler; /* a member of the object "compiler" */
-	size_t offset;    /* in struct kernel_record */
+static const struct json_field own_fields[] = {
+	TEXT(krel),
+	TEXT(arch),
+	TEXT(tools_arch),
+	TEXT(vermagic),
+	TEXT(vermagic_source),
+	TEXT(config_source),
+	TEXT(sig_hash),
+	TEXT(compress),
+	{ "page_kib", JSON_NUMBER, offsetof(struct kernel_record, page_kib), NULL, NULL },
+	FLAG(has_symvers),
+	FLAG(has_vmlinux),
+	FLAG(has_randseed),
+	FLAG(prepared),
 };
 
-#define OWN(member, kind)      #member, kind, false, offsetof(struct kernel_record, member)
-#define COMPILER(member, kind) #member, kind, true, offsetof(struct kernel_record, compiler.member)
-
-static const struct field fields[] = {
-	{ OWN(krel, KIND_TEXT) },
-	{ OWN(arch, KIND_TEXT) },
-	{ OWN(tools_arch, KIND_TEXT) },
-	{ OWN(vermagic, KIND_TEXT) },
-	{ OWN(vermagic_source, KIND_TEXT) },
-	{ OWN(config_source, KIND_TEXT) },
-	{ OWN(sig_hash, KIND_TEXT) },
-	{ OWN(compress, KIND_TEXT) },
-	{ OWN(page_kib, KIND_NUMBER) },
-	{ OWN(has_symvers, KIND_BOOL) },
-	{ OWN(has_vmlinux, KIND_BOOL) },
-	{ OWN(has_randseed, KIND_BOOL) },
-	{ OWN(prepared, KIND_BOOL) },
-	{ COMPILER(name, KIND_TEXT) },
-	{ COMPILER(family, KIND_TEXT) },
-	{ COMPILER(program, KIND_TEXT) },
-	{ COMPILER(version, KIND_TEXT) },
-	{ COMPILER(text, KIND_TEXT) },
-	{ COMPILER(linker, KIND_TEXT) },
-	{ COMPILER(major, KIND_NUMBER) },
-	{ COMPILER(config_version, KIND_NUMBER) },
-	{ COMPILER(llvm, KIND_BOOL) },
-	{ COMPILER(disagrees, KIND_BOOL) },
+static const struct json_field compiler_fields[] = {
+	COMPILER(name, JSON_TEXT),
+	COMPILER(family, JSON_TEXT),
+	COMPILER(program, JSON_TEXT),
+	COMPILER(version, JSON_TEXT),
+	COMPILER(text, JSON_TEXT),
+	COMPILER(linker, JSON_TEXT),
+	COMPILER(major, JSON_NUMBER),
+	COMPILER(config_version, JSON_NUMBER),
+	COMPILER(llvm, JSON_BOOL),
+	COMPILER(disagrees, JSON_BOOL),
 };
+
+static const struct json_fields of_record = JSON_FIELDS("record", own_fields);
+static const struct json_fields of_compiler = JSON_FIELDS("compiler", compiler_fields);
 
 #define CONFIG_NAMES 3
 
@@ -112,28 +119,24 @@ bool kernel_record_has(const struct kernel_record *record, enum kernel_option op
 	return record->options[option] == 'y' || record->options[option] == 'm';
 }
 
-static void *member_of(const struct kernel_record *record, const struct field *field)
+void kernel_compiler_free(struct kernel_compiler *compiler)
 {
-	return (char *) (uintptr_t) record + field->offset;
+	json_fields_free(&of_compiler, compiler);
+	*compiler = (struct kernel_compiler){ 0 };
 }
 
 void kernel_record_free(struct kernel_record *record)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(fields); i++)
-		if (fields[i].kind == KIND_TEXT)
-			free(*(char **) member_of(record, &fields[i]));
+	kernel_compiler_free(&record->compiler);
+	json_fields_free(&of_record, record);
 	*record = (struct kernel_record){ 0 };
 }
 
 /* Hands a record that is made to the caller: every text that is NULL becomes "". */
 static void give(struct kernel_record *record, struct kernel_record *ret)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(fields); i++) {
-		char **text = member_of(record, &fields[i]);
-
-		if (fields[i].kind == KIND_TEXT && !*text)
-			*text = xstrdup("");
-	}
+	json_fields_fill(&of_record, record);
+	json_fields_fill(&of_compiler, &record->compiler);
 	*ret = *record;
 	*record = (struct kernel_record){ 0 };
 }
@@ -230,17 +233,6 @@ int kernel_compiler_parse(const char *text, struct kernel_compiler *ret, struct 
 		.llvm = clang != NULL,
 	};
 	return 0;
-}
-
-void kernel_compiler_free(struct kernel_compiler *compiler)
-{
-	free(compiler->name);
-	free(compiler->family);
-	free(compiler->program);
-	free(compiler->version);
-	free(compiler->text);
-	free(compiler->linker);
-	*compiler = (struct kernel_compiler){ 0 };
 }
 
 /*
@@ -568,142 +560,66 @@ int kernel_record_make(
 
 /* ---- as a file */
 
-static void json_free(struct json_object **object)
-{
-	json_object_put(*object);
-}
-
-static struct json_object *new_value(const struct kernel_record *record, const struct field *field)
-{
-	const void *member = member_of(record, field);
-
-	switch (field->kind) {
-	case KIND_TEXT:
-		return json_object_new_string(*(char *const *) member);
-	case KIND_BOOL:
-		return json_object_new_boolean(*(const bool *) member);
-	case KIND_NUMBER:
-		return json_object_new_int64(*(const unsigned int *) member);
-	}
-	return NULL;
-}
-
-/* Takes @value over. */
-static void add(struct json_object *object, const char *name, struct json_object *value)
-{
-	if (!value || json_object_object_add(object, name, value) < 0)
-		out_of_memory();
-}
-
 struct json_object *kernel_record_json(const struct kernel_record *record)
 {
 	struct json_object *root = json_object_new_object();
 	struct json_object *compiler = json_object_new_object();
 	struct json_object *values = json_object_new_object();
 
-	add(root, "schema", json_object_new_int(SCHEMA));
-	for (size_t i = 0; i < ARRAY_SIZE(fields); i++)
-		add(fields[i].of_compiler ? compiler : root, fields[i].name,
-			new_value(record, &fields[i]));
+	json_member_add(root, "schema", json_object_new_int(SCHEMA));
+	json_fields_add(root, &of_record, record);
+	json_member_add(root, "compiler", compiler);
+	json_fields_add(compiler, &of_compiler, &record->compiler);
+	json_member_add(root, "options", values);
 	for (unsigned int i = 0; i < KOPT_COUNT; i++)
-		add(values, kernel_option_name(i),
+		json_member_add(values, kernel_option_name(i),
 			json_object_new_string_len(&record->options[i], 1));
-	add(root, "compiler", compiler);
-	add(root, "options", values);
 	return root;
 }
 
 char *kernel_record_write(const struct kernel_record *record)
 {
-	_cleanup_(json_free) struct json_object *root = kernel_record_json(record);
+	_cleanup_json_ struct json_object *root = kernel_record_json(record);
 
 	return xasprintf("%s\n", json_object_to_json_string_ext(
 					 root, JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED |
 						       JSON_C_TO_STRING_NOSLASHESCAPE));
 }
 
-static int wrong(const char *name, const char *wanted, struct error *error)
-{
-	return error_set(error, -EBADMSG,
-		KERNEL_RECORD_FILE ": %s: %s is wanted: the record is damaged; remove it and its "
-				   "folder, it is made anew",
-		name, wanted);
-}
-
-static int read_field(struct json_object *object, const struct field *field,
-	struct kernel_record *record, struct error *error)
-{
-	struct json_object *value = json_object_object_get(object, field->name);
-	void *member = member_of(record, field);
-
-	switch (field->kind) {
-	case KIND_TEXT:
-		if (!json_object_is_type(value, json_type_string))
-			return wrong(field->name, "a text", error);
-		*(char **) member = xstrdup(json_object_get_string(value));
-		break;
-	case KIND_BOOL:
-		if (!json_object_is_type(value, json_type_boolean))
-			return wrong(field->name, "true or false", error);
-		*(bool *) member = json_object_get_boolean(value);
-		break;
-	case KIND_NUMBER:
-		if (!json_object_is_type(value, json_type_int) ||
-			json_object_get_int64(value) < 0 ||
-			json_object_get_int64(value) > INT32_MAX)
-			return wrong(field->name, "a number from 0", error);
-		*(unsigned int *) member = (unsigned int) json_object_get_int64(value);
-		break;
-	}
-	return 0;
-}
-
 static int read_root(struct json_object *root, struct kernel_record *record, struct error *error)
 {
-	struct json_object *compiler, *values;
+	struct json_object *compiler = json_object_object_get(root, "compiler");
+	struct json_object *values = json_object_object_get(root, "options");
+	int r;
 
-	if (!json_object_is_type(root, json_type_object))
-		return wrong("the file", "an object", error);
 	if (json_object_get_int(json_object_object_get(root, "schema")) != SCHEMA)
-		return wrong("schema", "1", error);
-	compiler = json_object_object_get(root, "compiler");
-	if (!json_object_is_type(compiler, json_type_object))
-		return wrong("compiler", "an object", error);
-	values = json_object_object_get(root, "options");
-	if (!json_object_is_type(values, json_type_object))
-		return wrong("options", "an object", error);
-	for (size_t i = 0; i < ARRAY_SIZE(fields); i++) {
-		int r = read_field(
-			fields[i].of_compiler ? compiler : root, &fields[i], record, error);
-
-		if (r < 0)
-			return r;
-	}
-	for (unsigned int i = 0; i < KOPT_COUNT; i++) {
+		return error_set(error, -EBADMSG, "\"schema\" is not %d", SCHEMA);
+	r = json_fields_read(root, &of_record, record, error);
+	if (r == 0)
+		r = json_fields_read(compiler, &of_compiler, &record->compiler, error);
+	for (unsigned int i = 0; i < KOPT_COUNT && r == 0; i++) {
 		const char *name = kernel_option_name(i);
-		struct json_object *value = json_object_object_get(values, name);
-		const char *text = json_object_is_type(value, json_type_string)
-					   ? json_object_get_string(value)
-					   : "";
+		const char *text = json_object_get_string(json_object_object_get(values, name));
 
-		if (strcmp(text, "y") != 0 && strcmp(text, "m") != 0 && strcmp(text, "n") != 0)
-			return wrong(name, "y, m or n", error);
+		if (!text || strlen(text) != 1 || !strchr("ymn", *text))
+			return error_set(error, -EBADMSG, "options: \"%s\" is not y, m or n", name);
 		record->options[i] = text[0];
 	}
-	return 0;
+	return r;
 }
 
 int kernel_record_read(const char *text, struct kernel_record *ret, struct error *error)
 {
 	_cleanup_(kernel_record_free) struct kernel_record record = { 0 };
-	_cleanup_(json_free) struct json_object *root = json_tokener_parse(text);
-	int r;
+	_cleanup_json_ struct json_object *root = json_tokener_parse(text);
+	struct error why = { .text = "it is no JSON" };
+	int r = root ? read_root(root, &record, &why) : -EBADMSG;
 
-	if (!root)
-		return wrong("the file", "JSON", error);
-	r = read_root(root, &record, error);
 	if (r < 0)
-		return r;
+		return error_set(error, r,
+			KERNEL_RECORD_FILE ": %s: the record is damaged; remove it and its folder, "
+					   "it is made anew",
+			why.text);
 	give(&record, ret);
 	return 0;
 }

@@ -28,19 +28,20 @@ static void what_is_no_manifest_is_refused(void **state)
 	expect_refusal("", "no JSON object");
 	expect_refusal("[]", "no JSON object");
 	expect_refusal("{", "no JSON object");
-	expect_refusal("{}", "schema is missing");
-	expect_refusal("{\"schema\":\"slipway-probe-2\"}", "its schema is slipway-probe-2");
-	expect_refusal("{\"schema\":\"slipway-probe-1\"}", "kernel.release is missing");
+	expect_refusal("{}", "\"schema\" is missing");
+	expect_refusal("{\"schema\":\"slipway-probe-2\"}",
+		"\"schema\" is \"slipway-probe-2\": this program knows slipway-probe-1");
+	expect_refusal("{\"schema\":\"slipway-probe-1\"}", "kernel: \"release\" is missing");
 	expect_refusal("{\"schema\":\"slipway-probe-1\",\"kernel\":{\"release\":\"../../etc\"}}",
 		"is no kernel release");
 	expect_refusal("{\"schema\":\"slipway-probe-1\",\"kernel\":{\"release\":1}}",
-		"release is no string");
+		"\"release\" is missing or no text");
 	expect_refusal("{\"schema\":\"slipway-probe-1\",\"kernel\":{\"release\":\"6.1\"},"
 		       "\"modules\":[{}]}",
-		"modules has one without a name");
+		"modules: \"name\" is missing");
 	expect_refusal("{\"schema\":\"slipway-probe-1\",\"kernel\":{\"release\":\"6.1\"},"
 		       "\"os\":{\"id\":\"a\\u001b[2J\"}}",
-		"id holds a control character");
+		"holds a control character");
 	expect_refusal("[[[[[[[[[[[[[[[[[[]]]]]]]]]]]]]]]]]]", "no JSON object");
 }
 
