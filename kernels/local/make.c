@@ -200,13 +200,6 @@ static bool is_staged(const struct stage *stage, const char *root)
 	return starts_with(root, stage->scratch) && root[strlen(stage->scratch)] == '/';
 }
 
-static bool is_module_file(const char *path)
-{
-	const char *suffix = strstr(path, ".ko");
-
-	return suffix && (!suffix[3] || suffix[3] == '.');
-}
-
 /* Of a package or an image: a whole system may be in it. Its links at the top stay out. */
 static bool package_wants(void *context, const char *path)
 {
@@ -216,7 +209,7 @@ static bool package_wants(void *context, const char *path)
 	const char *slash = strrchr(path, '/');
 
 	if (starts_with(slash ? slash + 1 : path, ".wh.") ||
-		(!stage->modules && is_module_file(path)))
+		(!stage->modules && local_is_module(path)))
 		return false;
 	for (size_t i = 0; i < (stage->modules ? 2 : ARRAY_SIZE(starts)); i++)
 		if (starts_with(path, starts[i]))
@@ -229,7 +222,7 @@ static bool tarball_wants(void *context, const char *path)
 {
 	const struct stage *stage = context;
 
-	if (!stage->modules && is_module_file(path))
+	if (!stage->modules && local_is_module(path))
 		return false;
 	return fnmatch("*.o", path, 0) != 0 && fnmatch("*.a", path, 0) != 0 &&
 	       fnmatch("*.cmd", path, 0) != 0 && !strstr(path, "/.git/") &&

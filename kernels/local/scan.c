@@ -9,6 +9,7 @@
 #include "common/fs.h"
 #include "common/path.h"
 #include "common/xalloc.h"
+#include "kernels/tree/tree.h"
 
 #define TEXT_LIMIT ((size_t) 1 << 20)
 #define DEPTH_MAX  5 /* usr/src/linux-<version>-obj/<arch>/<flavour> */
@@ -25,7 +26,7 @@ enum mark_kind {
 };
 
 /* What makes a folder a kernel tree; the first makes it a prepared one. */
-static const char *const tree_files[] = { "include/generated/utsrelease.h", "Module.symvers",
+static const char *const tree_files[] = { KERNEL_TREE_RELEASE_HEADER, "Module.symvers",
 	"scripts/Kbuild.include", "modules.builtin" };
 
 static const struct {
@@ -82,7 +83,7 @@ bool local_scan_split(const char *path, char **ret_krel, const char **ret_rest)
 	return true;
 }
 
-static bool is_module_file(const char *path)
+bool local_is_module(const char *path)
 {
 	const char *suffix = strstr(path, ".ko");
 
@@ -120,7 +121,7 @@ static struct meaning meaning_of(const char *path)
 		if (strcmp(rest, "/modules.builtin") == 0)
 			meaning.kind = MARK_BUILTIN;
 		else if (strcmp(rest, "/kernel") == 0 || starts_with(rest, "/kernel/"))
-			meaning.kind = !rest[7] || is_module_file(rest) ? MARK_KERNEL : MARK_NONE;
+			meaning.kind = !rest[7] || local_is_module(rest) ? MARK_KERNEL : MARK_NONE;
 		if (meaning.kind || starts_with(rest, "/kernel/"))
 			return meaning;
 	}
@@ -238,19 +239,6 @@ const char *local_scan_text(const struct local_scan *scan, const char *path)
 
 /* ---- the kernels that they tell of */
 
-static char *release_of(const char *text)
-{
-	static const char define[] = "#define UTS_RELEASE \"";
-	const char *found = text ? strstr(text, define) : NULL;
-	size_t length;
-
-	if (!found)
-		return NULL;
-	found += strlen(define);
-	length = strcspn(found, "\"\n/");
-	return found[length] == '"' && length ? xstrndup(found, length) : NULL;
-}
-
 static void finish_tree(
 	struct local_scan *scan, const struct local_mark *mark, const struct meaning *meaning)
 {
@@ -264,8 +252,12 @@ static void finish_tree(
 		tree = &scan->trees[scan->tree_count++];
 		tree->path = TAKE_PTR(path);
 	}
-	if (meaning->file == 0 && !tree->krel)
-		tree->krel = release_of(mark->text);
+	if (meaning->file == 0 && !tree->krel && mark->text) {
+		_cleanup_free_ char *krel = kernel_tree_defined(mark->text, "UTS_RELEASE");
+
+		if (krel && *krel && !strchr(krel, '/'))
+			tree->krel = TAKE_PTR(krel);
+	}
 	tree->symvers |= meaning->file == 1;
 	tree->builtin |= meaning->file == 3;
 }

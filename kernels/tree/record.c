@@ -284,18 +284,6 @@ static char *quoted(const char *text)
 	return end ? xstrndup(start + 1, (size_t) (end - start - 1)) : NULL;
 }
 
-/* The quoted word of a "#define" in a header of the tree, or NULL. */
-static char *defined_word(int build_fd, const char *header, const char *define)
-{
-	_cleanup_free_ char *text = NULL;
-	const char *found;
-
-	if (build_fd < 0 || fs_read(build_fd, header, 1 << 16, &text, NULL) < 0)
-		return NULL;
-	found = strstr(text, define);
-	return found ? quoted(found) : NULL;
-}
-
 /* Is the option set that "#ifdef CONFIG_X" or "#elif defined(CONFIG_X)" asks for? */
 static bool condition_holds(const struct kernel_record *record, const char *line)
 {
@@ -355,9 +343,14 @@ static char *randstruct_word(const struct kernel_record *record, int build_fd)
 		{ "include/generated/randomize_layout_hash.h", "RANDSTRUCT_PLUGIN_" },
 	};
 
-	for (size_t i = 0; kernel_record_has(record, KOPT_RANDSTRUCT) && i < 2; i++) {
-		_cleanup_free_ char *hash = defined_word(build_fd, forms[i][0], "");
+	if (build_fd < 0 || !kernel_record_has(record, KOPT_RANDSTRUCT))
+		return xstrdup("");
+	for (size_t i = 0; i < ARRAY_SIZE(forms); i++) {
+		_cleanup_free_ char *text = NULL;
+		_cleanup_free_ char *hash = NULL;
 
+		if (fs_read(build_fd, forms[i][0], 1 << 16, &text, NULL) == 0)
+			hash = quoted(text);
 		if (hash)
 			return xasprintf("%s%s", forms[i][1], hash);
 	}
@@ -530,6 +523,7 @@ int kernel_record_make(
 {
 	_cleanup_(kernel_record_free) struct kernel_record record = { 0 };
 	_cleanup_(kconfig_free) struct kconfig *config = NULL;
+	_cleanup_free_ char *header = NULL;
 	_cleanup_free_ char *compiler = NULL;
 	_cleanup_free_ char *release = NULL;
 	_cleanup_close_ int build_fd = -1;
@@ -545,8 +539,8 @@ int kernel_record_make(
 	if (r < 0)
 		return r;
 	/* Kernels before 4.18 have no CONFIG_CC_VERSION_TEXT. */
-	compiler =
-		defined_word(build_fd, "include/generated/compile.h", "#define LINUX_COMPILER \"");
+	if (fs_read(build_fd, "include/generated/compile.h", 1 << 16, &header, NULL) == 0)
+		compiler = kernel_tree_defined(header, "LINUX_COMPILER");
 	fill_from_config(&record, config, krel, compiler);
 	record.prepared = release != NULL;
 	record.has_symvers = faccessat(build_fd, "Module.symvers", F_OK, 0) == 0;

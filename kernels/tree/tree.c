@@ -31,20 +31,27 @@ int kernel_tree_open(int root_fd, const char *krel, int *ret_fd, struct error *e
 	return 0;
 }
 
-/* The release that modules get. Debian's include/config/kernel.release holds another one. */
-char *kernel_tree_release(int build_fd)
+char *kernel_tree_defined(const char *text, const char *name)
 {
-	static const char define[] = "#define UTS_RELEASE \"";
-	_cleanup_free_ char *text = NULL;
-	const char *found;
+	_cleanup_free_ char *define = xasprintf("#define %s \"", name);
+	const char *found = strstr(text, define);
+	size_t length;
 
-	if (fs_read(build_fd, "include/generated/utsrelease.h", 0, &text, NULL) < 0)
-		return NULL;
-	found = strstr(text, define);
 	if (!found)
 		return NULL;
 	found += strlen(define);
-	return xstrndup(found, strcspn(found, "\"\n"));
+	length = strcspn(found, "\"\n");
+	return found[length] == '"' ? xstrndup(found, length) : NULL;
+}
+
+/* The release that modules get. Debian's include/config/kernel.release holds another one. */
+char *kernel_tree_release(int build_fd)
+{
+	_cleanup_free_ char *text = NULL;
+
+	if (fs_read(build_fd, KERNEL_TREE_RELEASE_HEADER, 0, &text, NULL) < 0)
+		return NULL;
+	return kernel_tree_defined(text, "UTS_RELEASE");
 }
 
 static const struct {

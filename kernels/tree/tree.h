@@ -39,6 +39,11 @@ int kernel_tree_open(int root_fd, const char *krel, int *ret_fd, struct error *e
  */
 int kernel_tree_openat(int root_fd, const char *path, int flags) _must_check_;
 
+/* The text that a header defines @name as, freed by the caller; NULL when it does not. */
+char *kernel_tree_defined(const char *text, const char *name);
+
+#define KERNEL_TREE_RELEASE_HEADER "include/generated/utsrelease.h"
+
 /* The release that modules get (UTS_RELEASE), freed by the caller; NULL when not prepared. */
 char *kernel_tree_release(int build_fd);
 
