@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a kernel release tells: whose it is, where it may be, and the names that follow from it. */
+/* What follows from a kernel release: whose it is, where it may be, and the names that follow from
+ * it. */
 #include "kernels/catalogue.h"
 
 #include <fcntl.h>
@@ -271,7 +272,7 @@ struct entry {
 struct entries {
 	struct entry *items;
 	size_t count;
-	char *inherit; /* the file that has what this one does not say, or NULL */
+	char *inherit; /* the file that has what this one lacks, or NULL */
 };
 
 static void entries_free(struct entries *entries)

@@ -7,7 +7,8 @@
 
 #include "common/process.h"
 
-/* The lines that say why: those marked as errors where the program marks them, else the last one.
+/* The lines with the reason: those marked as errors where the program marks them, else the last
+ * one.
  */
 static char *why(int log_fd)
 {

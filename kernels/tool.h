@@ -7,7 +7,7 @@
 
 /*
  * Runs it to its end. Returns 0 with stdout in *ret_output (may be NULL; the caller frees it).
- * -ENOPKG: there is no such program; -EINTR: it was told to stop; -ENOMEM: it was killed, most
+ * -ENOPKG: there is no such program; -EINTR: it was stopped; -ENOMEM: it was killed, most
  * likely for memory; -ENOTRECOVERABLE: another signal ended it; -EIO: it failed, and @error holds
  * what it last said on stderr.
  */

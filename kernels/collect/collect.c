@@ -28,7 +28,7 @@
 
 /* ---- reading below the root */
 
-/* The line of a file that says something of the kernel that runs; NULL: not known. */
+/* The line of a file about the kernel that runs; NULL: not known. */
 static char *line_of(const struct node *node, const char *path)
 {
 	char *line;
@@ -222,7 +222,7 @@ static void write_number(struct writer *writer, const char *key, unsigned long l
 
 /* ---- its parts */
 
-/* Of a kernel that does not run, the configuration tells. */
+/* Of a kernel that does not run, by the configuration. */
 static const char *machine_of(const struct node *node, struct utsname *system)
 {
 	if (node->running && uname(system) == 0)
@@ -246,7 +246,7 @@ static long page_size_of(const struct node *node)
 		       : 0;
 }
 
-/* The configuration tells, or else any loaded module's count of references. */
+/* By the configuration, or else by any loaded module's count of references. */
 static int can_unload(const struct node *node)
 {
 	_cleanup_strv_ struct strv names = { 0 };
@@ -638,7 +638,7 @@ static int find_krel(struct node *node, const struct probe_request *request, str
 	return 0;
 }
 
-/* What /proc and /sys say is of the kernel that runs, and of no other that is installed. */
+/* /proc and /sys are about the kernel that runs, and about no other that is installed. */
 static bool is_running(const struct node *node)
 {
 	_cleanup_free_ char *krel = NULL;

@@ -19,7 +19,7 @@ enum lint_severity {
 	LINT_ERROR, /* it cannot come to a good end: the build stops */
 };
 
-/* What a bundle of slipway probe tells of the node; all of it is borrowed. */
+/* The node, by a bundle of slipway probe; all of it is borrowed. */
 struct lint_node {
 	const struct probe *probe;
 	const struct kernel_record *record; /* by the node's configuration; NULL: not known */

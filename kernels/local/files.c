@@ -198,7 +198,7 @@ static int want(struct selection *selection, const char *from, const char *to)
 
 /*
  * Where an absolute path of the kernel's own system lies here: in the same root, beside the folder
- * that names it, or where it says.
+ * that names it, or at that very path.
  */
 static char *find_absolute(const struct selection *selection, const char *from, const char *path)
 {

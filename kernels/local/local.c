@@ -32,7 +32,7 @@ static int read_text(struct archive_input *input, const char *name, const char *
 }
 
 /*
- * "a/b/.wh.c" says that a layer removes a/b/c; "a/b/.wh..wh..opq" all that was in a/b. True: the
+ * "a/b/.wh.c" means that a layer removes a/b/c; "a/b/.wh..wh..opq" all that was in a/b. True: the
  * path is such a name.
  */
 static bool take_whiteout(const char *path, struct strv *whiteouts)
@@ -215,7 +215,7 @@ static int input_scan(const char *path, struct local_input *input, struct error 
 	return r;
 }
 
-/* Which kernel, or whose, the input says that it is of, beside what is in it. */
+/* The kernel and the distribution that the input names, beside what is in it. */
 static int take_facts(struct local_input *input, struct error *error)
 {
 	static const char *const files[] = { "etc/os-release", "usr/lib/os-release" };

@@ -38,7 +38,7 @@ struct local_input {
 	enum local_kind kind;
 	struct local_scan *scan;    /* which kernels are in it: scan.h */
 	char sha256[HASH_HEX_SIZE]; /* of the file; of a folder: of all that is taken from it */
-	char *krel;                 /* that a probe bundle tells; NULL in others */
+	char *krel;                 /* that a probe bundle names; NULL in others */
 	char *os;                   /* ID and VERSION_ID of the os-release in it, or NULL */
 	char *os_version;
 };
@@ -49,7 +49,7 @@ struct local_kernel {
 	size_t count;
 	bool has_headers; /* some input has a tree for modules to compile against */
 	bool has_modules; /* some input has the kernel's own modules, and which are built in */
-	const char *os;   /* of the first input that tells, borrowed; or NULL */
+	const char *os;   /* of the first input that names one, borrowed; or NULL */
 	const char *os_version;
 };
 

@@ -59,7 +59,8 @@ int local_files_add_modules(struct local_files *files, const char *root,
 
 /*
  * A line of a build folder's modules.order is "kernel/fs/x.ko" before 5.3, "fs/x.ko" since, and
- * "fs/x.o" since 6.2; the source has a folder kernel/ of its own, so that one line does not tell.
+ * "fs/x.o" since 6.2; the source has a folder kernel/ of its own, so that one line does not show
+ * which.
  */
 static bool lines_have_prefix(const struct strv *lines)
 {

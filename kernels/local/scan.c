@@ -18,7 +18,7 @@
 
 enum mark_kind {
 	MARK_NONE,
-	MARK_FILE,      /* its text or its being there says something of the input */
+	MARK_FILE,      /* its text, or that it is there, matters for the input */
 	MARK_KERNEL,    /* lib/modules/<krel>/kernel, or a module below it */
 	MARK_BUILTIN,   /* lib/modules/<krel>/modules.builtin */
 	MARK_TREE,      /* one of tree_files */
@@ -237,7 +237,7 @@ const char *local_scan_text(const struct local_scan *scan, const char *path)
 	return mark ? mark->text : NULL;
 }
 
-/* ---- the kernels that they tell of */
+/* ---- the kernels that they mark */
 
 static void finish_tree(
 	struct local_scan *scan, const struct local_mark *mark, const struct meaning *meaning)

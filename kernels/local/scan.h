@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which kernels are in a folder or an archive, told by a few files: the marks. Nothing is unpacked
+ * Which kernels are in a folder or an archive, known by a few files: the marks. Nothing is unpacked
  * for that, and of a folder only the places are looked at where kernels lie.
  */
 #pragma once
@@ -98,7 +98,7 @@ bool local_scan_split(const char *path, char **ret_krel, const char **ret_rest);
 struct local_file {
 	char *from;  /* absolute */
 	char *to;    /* below the output */
-	char *link;  /* what a link says in the output; NULL for files */
+	char *link;  /* the text of a link in the output; NULL for files */
 	size_t rank; /* in the order of adding */
 };
 

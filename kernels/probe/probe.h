@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reading what `slipway probe` wrote: probe.json of a bundle, a stranger's file. slipway-probe(1)
- * has the schema. What the node could not tell is NULL, or PROBE_UNKNOWN.
+ * Reading what `slipway probe` wrote: probe.json of a bundle, which comes from outside.
+ * slipway-probe(1) has the schema. What the node did not know is NULL, or PROBE_UNKNOWN.
  */
 #pragma once
 

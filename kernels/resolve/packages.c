@@ -88,7 +88,7 @@ static bool version_fits(const struct catalogue *os, const char *version, const 
 	return length == strlen(wanted) && strncmp(own, wanted, length) == 0 && own[length];
 }
 
-/* Are the versions the same, where the catalogue says so without the build counter? */
+/* Are the versions the same, where the catalogue wants it without the build counter? */
 static bool is_same_build(const struct catalogue *os, const char *a, const char *b)
 {
 	size_t left, right;
@@ -130,7 +130,7 @@ static bool provides(const struct package *package, const char *pattern, const c
 	_cleanup_(relation_free) struct relation relation = { 0 };
 	const char *cursor = package->provides;
 
-	/* Most packages are told by this alone. */
+	/* This alone excludes most packages. */
 	if (!strstr(cursor, krel))
 		return false;
 	while (next_relation(&cursor, &relation))
@@ -519,7 +519,7 @@ static bool compiler_from_depends(struct resolution *resolution, const struct pa
 
 /*
  * A package that the headers depend on names the compiler, or the catalogue does. Where nothing
- * tells, it is "", and the tree's own configuration decides.
+ * names it, it is "", and the tree's own configuration decides.
  */
 static void find_compiler(struct resolution *resolution)
 {

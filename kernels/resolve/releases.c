@@ -57,7 +57,7 @@ static bool has_modules(const struct listing *listing, const char *krel)
 }
 
 /*
- * What stands for {krel} in a package's name. What flavours share ("6.1.0-56-common") is told by
+ * What stands for {krel} in a package's name. What flavours share ("6.1.0-56-common") is known by
  * its lack of modules.
  */
 static void add_by_name(
@@ -145,7 +145,7 @@ void resolve_releases(
 
 /* ---- flavours and series */
 
-/* What tells kernels of one version apart: Debian's is in its name, rpm's follows the machine. */
+/* What distinguishes kernels of one version: Debian's is in its name, rpm's follows the machine. */
 static char *flavour_of(const struct catalogue *os, const char *krel)
 {
 	_cleanup_free_ char *version = NULL;

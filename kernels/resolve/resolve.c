@@ -65,8 +65,8 @@ struct query {
 	struct index *indexes;
 	size_t count;
 	size_t own;
-	struct strv urls;    /* that the requests borrow */
-	struct strv unknown; /* mirrors of own lists of which nothing says where they are */
+	struct strv urls;             /* that the requests borrow */
+	struct strv unknown;          /* mirrors of own lists whose place is not known */
 	struct strv unknown_archives; /* the same of archives */
 	struct strv undated; /* mirrors of archives that are known, and need a --snapshot */
 	bool wants_date;     /* one of the unknown archives needs a --snapshot too */
@@ -213,7 +213,7 @@ static int open_lists(struct query *query, bool archives, bool refresh, struct e
 	free(opened);
 	if (!archives)
 		query->own = query->count;
-	/* One sentence says it for all own lists, at the end. */
+	/* One sentence at the end is for all own lists. */
 	is_grouped = !archives && is_unreachable(query, false);
 	for (size_t i = first; i < query->count; i++) {
 		const struct index *index = &query->indexes[i];
@@ -397,7 +397,7 @@ static int ask(struct query *query, struct error *error)
 	return r == -ENODATA ? report_not_found(query, error) : r;
 }
 
-/* What the lists say besides: their digest, which compilers they have, that modules are lacking. */
+/* What else is in the lists: their digest, which compilers they have, that modules are lacking. */
 static void finish(struct query *query)
 {
 	struct resolve_answer *answer = query->answer;

@@ -236,7 +236,7 @@ int kernel_compiler_parse(const char *text, struct kernel_compiler *ret, struct 
 }
 
 /*
- * By its words, CONFIG_CC_VERSION_TEXT or what compile.h says, and by the numbers
+ * By its words, CONFIG_CC_VERSION_TEXT or what compile.h has, and by the numbers
  * CONFIG_GCC_VERSION=120200 and CONFIG_CLANG_VERSION=160006; of those the other one is 0.
  */
 static void fill_compiler(
@@ -308,7 +308,7 @@ static char *place_in_tree(int root_fd, const char *krel, const char *file)
 }
 
 /*
- * Kernels with both PREEMPT_BUILD and PREEMPT_RT (since 6.12) say "preempt" or "preempt_rt" by
+ * Kernels with both PREEMPT_BUILD and PREEMPT_RT (since 6.12) have "preempt" or "preempt_rt" by
  * which of the two their vermagic.h asks for first. "" for neither.
  */
 static char *preempt_word(const struct kernel_record *record, int root_fd)
@@ -403,7 +403,7 @@ static void fill_vermagic(struct kernel_record *record, int root_fd, int build_f
 		strcmp(record->arch, "aarch64") == 0 ? "aarch64" : "", randstruct);
 }
 
-/* ---- what the configuration says */
+/* ---- by the configuration */
 
 /* Options that decide a fact: the first that is on. */
 struct fact {
@@ -420,7 +420,7 @@ static const char *first_fact(
 	return other;
 }
 
-/* All that a configuration tells. @compiler is used where it has no text of one; may be NULL. */
+/* All that is in a configuration. @compiler is used where it has no text of one; may be NULL. */
 static void fill_from_config(struct kernel_record *record, const struct kconfig *config,
 	const char *krel, const char *compiler)
 {
@@ -479,7 +479,7 @@ int kernel_record_of_config(const struct kconfig *config, const char *krel, cons
 	return 0;
 }
 
-/* ---- what the tree says */
+/* ---- by the tree */
 
 /*
  * Finds the configuration: the tree's own, what kbuild made of it (headers packages that leave

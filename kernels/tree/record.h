@@ -56,8 +56,8 @@ struct kernel_compiler {
 	char *name;    /* "gcc-12", "clang-16": the program that modules are compiled with */
 	char *family;  /* "gcc" or "clang" */
 	char *program; /* the word that the text starts with: "x86_64-linux-gnu-gcc-12"; or "" */
-	char *version; /* "12.2.0"; "" when nothing tells */
-	char *text;    /* CONFIG_CC_VERSION_TEXT, or what compile.h says; "" for neither */
+	char *version; /* "12.2.0"; "" when it is not known */
+	char *text;    /* CONFIG_CC_VERSION_TEXT, or what compile.h has; "" for neither */
 	char *linker;  /* "ld.bfd" or "ld.lld" */
 	unsigned int major;
 	bool llvm;      /* kbuild is to be called with LLVM=1 */
@@ -86,7 +86,7 @@ struct kernel_record {
 };
 
 /*
- * Makes the record of the tree in @root_fd/lib/modules/<krel>/build. What is not there is told by
+ * Makes the record of the tree in @root_fd/lib/modules/<krel>/build. What is not there is in
  * the record (has_symvers, config_source, prepared …), for kernels/lint/lint.h to judge. -ENOENT
  * when there is no tree at all, -EINVAL when it is of another release or its configuration is
  * damaged.
@@ -125,7 +125,7 @@ int kernel_record_load(int dir_fd, struct kernel_record *ret, struct error *erro
 void kernel_record_free(struct kernel_record *record);
 
 /*
- * Reads what a compiler says of itself, in any of the forms of CONFIG_CC_VERSION_TEXT, compile.h
+ * Reads a compiler's own text, in any of the forms of CONFIG_CC_VERSION_TEXT, compile.h
  * and /proc/version. Sets family, program, version and major; -EINVAL when it is none of them.
  */
 int kernel_compiler_parse(
