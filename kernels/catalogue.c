@@ -101,25 +101,37 @@ void catalogue_split_krel(
 
 /* ---- templates */
 
-enum template { KREL, VERSION, FLAVOUR, DASH_FLAVOUR, SERIES, TEMPLATES };
+static const char *const templates[] = { "{krel}", "{version}", "{flavour}", "{-flavour}",
+	"{series}" };
 
-static const char *const templates[] = {
-	[KREL] = "{krel}",
-	[VERSION] = "{version}",
-	[FLAVOUR] = "{flavour}",
-	[DASH_FLAVOUR] = "{-flavour}",
-	[SERIES] = "{series}",
-	[TEMPLATES] = NULL,
-};
-
-/* Which of these the text begins with; TEMPLATES: with none. */
-static enum template template_at(const char *text)
+/* Which of the words the text begins with; @count: with none. */
+static size_t word_at(const char *text, const char *const *words, size_t count)
 {
-	unsigned int i = 0;
+	size_t i = 0;
 
-	while (i < TEMPLATES && strncmp(text, templates[i], strlen(templates[i])) != 0)
+	while (i < count && strncmp(text, words[i], strlen(words[i])) != 0)
 		i++;
-	return (enum template) i;
+	return i;
+}
+
+/* The text with values instead of the words; those whose value is NULL stay. */
+static char *replace_words(
+	const char *text, const char *const *words, const char *const *values, size_t count)
+{
+	char *result = xstrdup("");
+
+	while (*text) {
+		size_t i = word_at(text, words, count);
+		bool is_word = i < count && values[i];
+		size_t length = is_word ? strlen(words[i]) : 1 + strcspn(text + 1, "{");
+		char *longer = is_word ? xasprintf("%s%s", result, values[i])
+				       : xasprintf("%s%.*s", result, (int) length, text);
+
+		free(result);
+		result = longer;
+		text += length;
+	}
+	return result;
 }
 
 /* The two numbers that a series of kernels is called by: "6.12" of 6.12.117+deb13-amd64. */
@@ -138,27 +150,12 @@ char *catalogue_expand(const struct catalogue *catalogue, const char *template, 
 	_cleanup_free_ char *flavour = NULL;
 	_cleanup_free_ char *dashed = NULL;
 	_cleanup_free_ char *series = xstrndup(krel, series_length(krel));
-	char *text = xstrdup("");
 
 	catalogue_split_krel(catalogue, krel, &version, &flavour);
 	dashed = xasprintf("%s%s", *flavour ? "-" : "", flavour);
-	while (*template) {
-		const char *const values[] = { krel, version, flavour, dashed, series };
-		enum template word = template_at(template);
-		size_t length = *template == '{' ? 1 : strcspn(template, "{");
-		char *longer;
-
-		if (word != TEMPLATES) {
-			length = strlen(templates[word]);
-			longer = xasprintf("%s%s", text, values[word]);
-		} else {
-			longer = xasprintf("%s%.*s", text, (int) length, template);
-		}
-		free(text);
-		text = longer;
-		template += length;
-	}
-	return text;
+	return replace_words(template, templates,
+		(const char *const[]){ krel, version, flavour, dashed, series },
+		ARRAY_SIZE(templates));
 }
 
 /* ---- the keys */
@@ -370,28 +367,16 @@ static int read_file(const char *folder, const char *os, struct entries *entries
 /* {os} and three keys of [os] stand for themselves in any value. */
 static char *substitute(const struct entries *entries, const char *os, const char *value)
 {
+	static const char *const words[] = { "{id}", "{version_id}", "{codename}", "{os}" };
 	static const char *const names[] = { "id", "version_id", "codename" };
-	char *text = xstrdup(value);
+	const char *values[ARRAY_SIZE(words)] = { [ARRAY_SIZE(names)] = os };
 
-	for (size_t i = 0; i <= ARRAY_SIZE(names); i++) {
-		const char *name = i ? names[i - 1] : "os";
-		const struct entry *entry =
-			i ? entry_find(entries, "os", key_find("os", name)) : NULL;
-		_cleanup_free_ char *word = xasprintf("{%s}", name);
-		const char *replacement = entry ? entry->value : os;
-		char *found = i && !entry ? NULL : strstr(text, word);
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		const struct entry *entry = entry_find(entries, "os", key_find("os", names[i]));
 
-		while (found) {
-			size_t before = (size_t) (found - text);
-			char *replaced = xasprintf(
-				"%.*s%s%s", (int) before, text, replacement, found + strlen(word));
-
-			free(text);
-			text = replaced;
-			found = strstr(text + before + strlen(replacement), word);
-		}
+		values[i] = entry ? entry->value : NULL;
 	}
-	return text;
+	return replace_words(value, words, values, ARRAY_SIZE(words));
 }
 
 static int check_templates(const char *path, const char *section, const struct key *key,
@@ -400,7 +385,7 @@ static int check_templates(const char *path, const char *section, const struct k
 	for (const char *word = strchr(value, '{'); word; word = strchr(word + 1, '{')) {
 		size_t length = strcspn(word, "} \t\n|");
 
-		if (template_at(word) == TEMPLATES)
+		if (word_at(word, templates, ARRAY_SIZE(templates)) == ARRAY_SIZE(templates))
 			return error_set(error, -EINVAL,
 				"%s: [%s] %s: %.*s is none of the words that stand for parts of a "
 				"kernel release (slipway-catalogue(5))",

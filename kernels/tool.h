@@ -12,7 +12,3 @@
  * what it last said on stderr.
  */
 int tool_run(const struct strv *argv, char **ret_output, struct error *error) _must_check_;
-
-/* The same, in the folder @folder. */
-int tool_run_in(const char *folder, const struct strv *argv, char **ret_output,
-	struct error *error) _must_check_;

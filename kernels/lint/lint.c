@@ -522,14 +522,6 @@ void lint_free(struct lint *lint)
 	*lint = (struct lint){ 0 };
 }
 
-const struct lint_finding *lint_find(const struct lint *lint, const char *id)
-{
-	for (size_t i = 0; i < lint->count; i++)
-		if (strcmp(lint->findings[i].id, id) == 0)
-			return &lint->findings[i];
-	return NULL;
-}
-
 size_t lint_count(const struct lint *lint, enum lint_severity severity)
 {
 	size_t count = 0;

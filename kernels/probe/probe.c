@@ -7,7 +7,7 @@
 #include "kernels/json_fields.h"
 #include "kernels/krel.h"
 
-#define ITEMS_MAX  8192 /* modules, devices, keys: far more than any node has */
+#define KEYS_MAX   8192 /* far more than any node has */
 #define STRING_MAX 4096
 #define DEPTH_MAX  8
 
@@ -27,164 +27,87 @@ static bool is_schema(const char *text)
 	return strcmp(text, PROBE_SCHEMA) == 0;
 }
 
-#define PRINTABLE            is_printable, "it is too long or holds a control character"
-#define ANSWER(member)       JSON_ANSWER, offsetof(struct probe, member), NULL, NULL
-#define PROBE(member)        JSON_KNOWN, offsetof(struct probe, member), PRINTABLE
-#define MODULE(member)       #member, JSON_KNOWN, offsetof(struct probe_module, member), PRINTABLE
-#define DEVICE(member)       #member, JSON_KNOWN, offsetof(struct probe_device, member), PRINTABLE
-#define NEEDED(type, member) #member, JSON_TEXT, offsetof(struct type, member), PRINTABLE
-
-static const struct json_field kernel_fields[] = {
-	{ "release", JSON_TEXT, offsetof(struct probe, krel), krel_is_valid,
-		"it is no kernel release" },
-	{ "machine", PROBE(machine) },
-	{ "proc_version", PROBE(proc_version) },
-	{ "module_unload", ANSWER(module_unload) },
-};
-
-static const struct json_field os_fields[] = {
-	{ "id", PROBE(os) },
-	{ "version_id", PROBE(os_version) },
-	{ "name", PROBE(os_name) },
-};
-
-static const struct json_field security_fields[] = {
-	{ "sig_enforce", ANSWER(sig_enforce) },
-	{ "lockdown", PROBE(lockdown) },
-};
-
-static const struct json_field module_fields[] = {
-	{ NEEDED(probe_module, name) },
-	{ MODULE(srcversion) },
-	{ MODULE(version) },
-	{ MODULE(build_id) },
-};
-
-static const struct json_field device_fields[] = {
-	{ NEEDED(probe_device, vendor) },
-	{ NEEDED(probe_device, device) },
-	{ DEVICE(class) },
-	{ DEVICE(driver) },
-};
+#define PRINTABLE      is_printable, "it is too long or holds a control character"
+#define ANSWER(member) JSON_ANSWER, offsetof(struct probe, member), NULL, NULL
+#define KNOWN(member)  JSON_KNOWN, offsetof(struct probe, member), PRINTABLE
 
 static const struct json_field schema_field[] = {
 	{ "schema", JSON_TEXT, 0, is_schema,
 		"this program knows " PROBE_SCHEMA ": collect it with the slipway that reads it" },
 };
-static const struct json_field included_field[] = { { "included", JSON_ANSWER, 0, NULL, NULL } };
-static const struct json_field name_field[] = { { "name", JSON_TEXT, 0, PRINTABLE } };
-static const struct json_field description_field[] = { { "description", JSON_TEXT, 0, PRINTABLE } };
+
+static const struct json_field kernel_fields[] = {
+	{ "release", JSON_TEXT, offsetof(struct probe, krel), krel_is_valid,
+		"it is no kernel release" },
+	{ "proc_version", KNOWN(proc_version) },
+	{ "module_unload", ANSWER(module_unload) },
+};
+
+static const struct json_field os_fields[] = {
+	{ "id", KNOWN(os) },
+	{ "version_id", KNOWN(os_version) },
+};
+
+static const struct json_field file_field[] = { { "included", JSON_ANSWER, 0, NULL, NULL } };
+
+static const struct json_field security_fields[] = {
+	{ "sig_enforce", ANSWER(sig_enforce) },
+	{ "lockdown", KNOWN(lockdown) },
+};
+
+static const struct json_field key_field[] = { { "description", JSON_TEXT, 0, PRINTABLE } };
 
 static const struct json_fields of_schema = JSON_FIELDS("manifest", schema_field);
 static const struct json_fields of_kernel = JSON_FIELDS("kernel", kernel_fields);
 static const struct json_fields of_os = JSON_FIELDS("os", os_fields);
+static const struct json_fields of_symvers = JSON_FIELDS("symvers", file_field);
 static const struct json_fields of_security = JSON_FIELDS("security", security_fields);
-static const struct json_fields of_module = JSON_FIELDS("modules", module_fields);
-static const struct json_fields of_device = JSON_FIELDS("devices", device_fields);
-static const struct json_fields of_file = JSON_FIELDS("files", included_field);
-static const struct json_fields of_keyring = JSON_FIELDS("keyrings", name_field);
-static const struct json_fields of_key = JSON_FIELDS("keys", description_field);
+static const struct json_fields of_key = JSON_FIELDS("keys", key_field);
 
-/* A list with its length, which is 0 for one that is not known. */
-static int open_list(struct json_object *object, const char *key, struct json_object **ret_list,
-	size_t *ret_length, struct error *error)
+static int read_keys(struct json_object *security, struct probe *probe, struct error *error)
 {
-	struct json_object *value = json_object_object_get(object, key);
+	struct json_object *list = json_object_object_get(security, "keys");
+	size_t count;
 
-	*ret_list = value;
-	*ret_length = 0;
-	if (!value)
+	if (!list)
 		return 0;
-	if (!json_object_is_type(value, json_type_array))
-		return error_set(error, -EBADMSG, "\"%s\" is no list", key);
-	*ret_length = json_object_array_length(value);
-	return *ret_length > ITEMS_MAX ? error_set(error, -EBADMSG, "\"%s\" is too long", key) : 0;
-}
+	if (!json_object_is_type(list, json_type_array))
+		return error_set(error, -EBADMSG, "\"keys\" is no list");
+	count = json_object_array_length(list);
+	if (count > KEYS_MAX)
+		return error_set(error, -EBADMSG, "\"keys\" is too long");
+	for (size_t i = 0; i < count; i++) {
+		_cleanup_free_ char *key = NULL;
+		int r = json_fields_read(
+			json_object_array_get_idx(list, i), &of_key, (void *) &key, error);
 
-static int read_names(struct json_object *object, const struct json_fields *fields,
-	struct strv *names, struct error *error)
-{
-	struct json_object *list;
-	size_t count;
-	int r = open_list(object, fields->thing, &list, &count, error);
-
-	for (size_t i = 0; i < count && r == 0; i++) {
-		_cleanup_free_ char *name = NULL;
-
-		r = json_fields_read(
-			json_object_array_get_idx(list, i), fields, (void *) &name, error);
-		if (r == 0)
-			xstrv_push(names, name);
+		if (r < 0)
+			return r;
+		xstrv_push(&probe->keys, key);
 	}
-	return r;
-}
-
-static int read_lists(struct json_object *object, struct probe *probe, struct error *error)
-{
-	struct json_object *security = json_object_object_get(object, "security");
-	struct json_object *list;
-	size_t count;
-	int r = read_names(security, &of_keyring, &probe->keyrings, error);
-
-	if (r == 0)
-		r = read_names(security, &of_key, &probe->keys, error);
-	if (r == 0)
-		r = open_list(object, "modules", &list, &count, error);
-	if (r < 0)
-		return r;
-	probe->modules = xcalloc(count, sizeof(*probe->modules));
-	for (size_t i = 0; i < count && r == 0; i++)
-		r = json_fields_read(json_object_array_get_idx(list, i), &of_module,
-			&probe->modules[probe->module_count++], error);
-	if (r == 0)
-		r = open_list(object, "devices", &list, &count, error);
-	if (r < 0)
-		return r;
-	probe->devices = xcalloc(count, sizeof(*probe->devices));
-	for (size_t i = 0; i < count && r == 0; i++)
-		r = json_fields_read(json_object_array_get_idx(list, i), &of_device,
-			&probe->devices[probe->device_count++], error);
-	return r;
+	return 0;
 }
 
 static int read_all(struct json_object *object, struct probe *probe, struct error *error)
 {
-	const struct {
-		const char *key;
-		bool *answer;
-	} files[] = {
-		{ "config", &probe->has_config },
-		{ "headers", &probe->has_headers },
-		{ "symvers", &probe->has_symvers },
-	};
-	struct json_object *kernel = json_object_object_get(object, "kernel");
-	struct json_object *page_size = json_object_object_get(kernel, "page_size");
+	struct json_object *files = json_object_object_get(object, "files");
+	struct json_object *security = json_object_object_get(object, "security");
 	_cleanup_free_ char *schema = NULL;
+	int included = PROBE_UNKNOWN;
 	int r = json_fields_read(object, &of_schema, (void *) &schema, error);
 
 	if (r == 0)
-		r = json_fields_read(kernel, &of_kernel, probe, error);
+		r = json_fields_read(
+			json_object_object_get(object, "kernel"), &of_kernel, probe, error);
 	if (r == 0)
 		r = json_fields_read(json_object_object_get(object, "os"), &of_os, probe, error);
 	if (r == 0)
 		r = json_fields_read(
-			json_object_object_get(object, "security"), &of_security, probe, error);
-	if (r < 0)
-		return r;
-	if (page_size && !json_object_is_type(page_size, json_type_int))
-		return error_set(error, -EBADMSG, "kernel: \"page_size\" is no number");
-	probe->page_size = (long) json_object_get_int64(page_size);
-	for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
-		struct json_object *file = json_object_object_get(
-			json_object_object_get(object, "files"), files[i].key);
-		int answer;
-
-		r = json_fields_read(file, &of_file, &answer, error);
-		if (r < 0)
-			return r;
-		*files[i].answer = answer == 1;
-	}
-	return read_lists(object, probe, error);
+			json_object_object_get(files, "symvers"), &of_symvers, &included, error);
+	if (r == 0)
+		r = json_fields_read(security, &of_security, probe, error);
+	probe->has_symvers = included == PROBE_YES;
+	return r < 0 ? r : read_keys(security, probe, error);
 }
 
 static struct json_object *parse(const char *text, size_t size)
@@ -228,16 +151,9 @@ int probe_parse(const char *text, size_t size, struct probe *ret, struct error *
 
 void probe_free(struct probe *probe)
 {
-	for (size_t i = 0; i < probe->module_count; i++)
-		json_fields_free(&of_module, &probe->modules[i]);
-	for (size_t i = 0; i < probe->device_count; i++)
-		json_fields_free(&of_device, &probe->devices[i]);
 	json_fields_free(&of_kernel, probe);
 	json_fields_free(&of_os, probe);
 	json_fields_free(&of_security, probe);
-	free(probe->modules);
-	free(probe->devices);
-	strv_free(&probe->keyrings);
 	strv_free(&probe->keys);
 	*probe = (struct probe){ 0 };
 }

@@ -187,8 +187,10 @@ static void run(const struct folder *folder, const char *line)
 	_cleanup_strv_ struct strv argv = { 0 };
 	struct error error = { 0 };
 
+	assert_int_equal(strv_push(&argv, "env"), 0);
+	assert_int_equal(strv_pushf(&argv, "--chdir=%s", folder->path), 0);
 	assert_int_equal(strv_split(&argv, line, " "), 0);
-	if (tool_run_in(folder->path, &argv, NULL, &error) < 0)
+	if (tool_run(&argv, NULL, &error) < 0)
 		fail_msg("%s", error.text);
 }
 
