@@ -50,7 +50,7 @@ cli_libs = $(call pkg_libs,json-c libarchive libcrypto inih libcurl expat) -llzm
 # `slipway probe` by itself, static, to be copied to any node of this architecture.
 probe_objects := $(call objects,cli/probe/main.c cli/cmd_probe.c cli/exit_code.c cli/options.c cli/output_place.c \
 	kernels/krel.c kernels/os_release.c \
-	kernels/archive/pack.c kernels/local/scan.c kernels/local/tree_files.c \
+	kernels/archive/pack.c kernels/local/scan.c kernels/local/files.c kernels/tree/tree.c \
 	kernels/archive/unpack_link.c module/sysmodule.c common/path.c common/error.c common/fs.c common/json_text.c common/strv.c \
 	common/xalloc.c kernels/collect/collect.c)
 
