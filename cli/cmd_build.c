@@ -6,10 +6,11 @@
 #include "cli/output_place.h"
 #include "cli/stage/build.h"
 #include "cli/supervise.h"
+#include "common/json_text.h"
 
 struct verb {
 	struct build build;
-	struct bundle *bundle; /* of --bundle */
+	struct bundle bundle; /* of --bundle */
 };
 
 static int import_bundle(struct verb *verb, struct error *error)
@@ -50,41 +51,42 @@ static int work(void *context)
 	struct verb *verb = context;
 	struct build *build = &verb->build;
 	struct error error = { 0 };
-	int r;
+	int code;
 
 	progress_start(&build->context.progress, build->options.common.json);
-	r = run(verb, &error);
-	if (r == 0)
+	if (run(verb, &error) == 0)
 		return EXIT_CODE_OK;
-	if (build->context.failure == EXIT_CODE_OK)
-		build->context.failure = EXIT_CODE_INTERNAL;
-	build_say_failure(build, &error);
-	return (int) build->context.failure;
-}
-
-static int start(struct verb *verb)
-{
-	struct build *build = &verb->build;
-	struct error error = { 0 };
-
-	if (signing_read_password(build, &error) < 0) {
-		(void) fprintf(stderr,
-			"slipway build: %s\nslipway build --help lists the options\n", error.text);
-		return EXIT_CODE_USAGE;
+	code = build->context.failure ? (int) build->context.failure : EXIT_CODE_INTERNAL;
+	(void) fflush(stdout);
+	(void) fprintf(stderr, "slipway build: %s\n", error.text);
+	if (build->context.progress.json) {
+		(void) printf("{\"event\":\"failed\",\"exit_code\":%d,\"reason\":", code);
+		json_text_string(stdout, exit_code_text(code));
+		(void) fputs(",\"message\":", stdout);
+		json_text_string(stdout, error.text);
+		(void) puts("}");
+		(void) fflush(stdout);
 	}
-	return supervise_run(&build->context, &build->options.common, "build",
-		"what was half made is removed, what was finished is kept", work, verb);
+	return code;
 }
 
 int build_command(int argc, char **argv)
 {
 	struct verb verb = { .build = { .context = CONTEXT_CLOSED } };
 	struct build *build = &verb.build;
+	struct error error = { 0 };
 	int code;
+	bool started = build_options_start(argc, argv, &build->options, &code);
 
-	if (build_options_start(argc, argv, &build->options, &code))
-		code = start(&verb);
-	bundle_free(&verb.bundle);
+	if (started && signing_read_password(build, &error) < 0) {
+		(void) fprintf(stderr,
+			"slipway build: %s\nslipway build --help lists the options\n", error.text);
+		code = EXIT_CODE_USAGE;
+	} else if (started) {
+		code = supervise_run(&build->context, &build->options.common, "build",
+			"what was half made is removed, what was finished is kept", work, &verb);
+	}
+	bundle_close(&verb.bundle);
 	build_done(build);
 	context_close(&build->context);
 	build_options_free(&build->options);

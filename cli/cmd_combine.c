@@ -60,66 +60,41 @@ const struct option_table combine_options = {
 	.check = check,
 };
 
-static int open_inputs(struct verb *verb, struct error *error)
-{
-	struct combine *combine = &verb->combine;
-	int r = 0;
-
-	combine->context = &verb->context;
-	combine->inputs = xcalloc(verb->names.count, sizeof(*combine->inputs));
-	for (size_t i = 0; i < verb->names.count && r == 0; i++) {
-		struct combine_input *input = &combine->inputs[combine->input_count++];
-
-		*input = (struct combine_input){
-			.name = verb->names.items[i], .what = VERIFY_INPUT_CLOSED, .fd = -1
-		};
-		r = combine_input_open(input, &verb->context, error);
-	}
-	return r;
-}
-
-static void say_result(const struct verb *verb, const struct image *image, bool changed)
-{
-	json_object *object;
-
-	if (!verb->options.json) {
-		if (!changed)
-			(void) puts("Nothing new: the image is there already.");
-		combine_say(&verb->combine, image);
-		return;
-	}
-	object = combine_to_json(&verb->combine, image);
-	(void) json_object_object_add(object, "event", json_object_new_string("result"));
-	(void) json_object_object_add(object, "exit_code", json_object_new_int(EXIT_CODE_OK));
-	(void) json_object_object_add(object, "nothing_to_do", json_object_new_boolean(!changed));
-	(void) puts(json_object_to_json_string_ext(
-		object, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE));
-	(void) json_object_put(object);
-}
-
 /* *ret_code is the exit code of a failure whose errno does not tell. */
 static int make(struct verb *verb, enum exit_code *ret_code, struct error *error)
 {
+	struct combine *combine = &verb->combine;
 	_cleanup_(image_free) struct image image = { 0 };
+	json_object *object;
 	bool changed = false;
-	int r = output_place_ready(verb->combine.output, error);
+	int r = output_place_ready(combine->output, error);
 
 	*ret_code = EXIT_CODE_OUTPUT;
 	if (r < 0)
 		return r;
 	progress_begin(&verb->context.progress, "combine");
 	*ret_code = EXIT_CODE_USAGE;
-	r = open_inputs(verb, error);
-	if (r == 0)
-		r = combine_kernels(&verb->combine, error);
+	combine->context = &verb->context;
+	r = combine_open(combine, &verb->names, error);
 	if (r == 0) {
 		*ret_code = EXIT_CODE_IMAGE;
-		r = combine_make(&verb->combine, &image, &changed, error);
+		r = combine_make(combine, &image, &changed, error);
 	}
 	progress_end(&verb->context.progress, r < 0 ? "failed" : "done");
-	if (r == 0)
-		say_result(verb, &image, changed);
-	return r;
+	if (r < 0)
+		return r;
+	if (!verb->options.json) {
+		if (!changed)
+			(void) puts("Nothing new: the image is there already.");
+		combine_print(combine, &image);
+		return 0;
+	}
+	object = combine_to_json(combine, &image);
+	json_add_texts(object, "event", "result", NULL);
+	json_add(object, "exit_code", json_object_new_int(EXIT_CODE_OK));
+	json_add(object, "nothing_to_do", json_object_new_boolean(!changed));
+	json_print_line(object);
+	return 0;
 }
 
 /* In the supervised child. Returns the exit code. */
@@ -132,10 +107,10 @@ static int work(void *context)
 
 	progress_start(&verb->context.progress, verb->options.json);
 	r = make(verb, &code, &error);
-	if (r == 0)
-		return EXIT_CODE_OK;
-	code = exit_code_for(r, code);
-	return supervise_failed("combine", verb->options.json, code, &error);
+	if (r < 0)
+		r = supervise_failed("combine", verb->options.json, exit_code_for(r, code), &error);
+	combine_close(&verb->combine);
+	return r;
 }
 
 int combine_command(int argc, char **argv)
@@ -146,7 +121,6 @@ int combine_command(int argc, char **argv)
 	if (options_start(&combine_options, argc, argv, &verb, &code))
 		code = supervise_run(&verb.context, &verb.options, "combine",
 			"what was half made is removed", work, &verb);
-	combine_close(&verb.combine);
 	context_close(&verb.context);
 	strv_free(&verb.names);
 	common_options_free(&verb.options);

@@ -123,8 +123,8 @@ struct build {
 	struct context context;
 	struct kernel kernel;
 	struct source sources[DRIVER_COUNT];
-	struct source userspace; /* of --userspace: a tree, or none */
-	char *userspace_version; /* of that folder; NULL without --userspace */
+	char *userspace;         /* the folder of --userspace, absolute; or NULL */
+	char *userspace_version; /* of the driver in it */
 	struct signing signing;
 	/* Of the bundle that it is built from, borrowed; NULL without --bundle. */
 	const char *bundle_slipway;   /* the version that made it */
@@ -151,9 +151,6 @@ int build_prepare(struct build *build, struct error *error) _must_check_;
 /* All of a build after that and its options' bundle: locks, fetches, compiles, proves, and puts the
  * images where they were asked for, or the digests of --sign-export. */
 int build_run(struct build *build, struct error *error) _must_check_;
-
-/* Prints why the build failed, to people and as a JSON event. */
-void build_say_failure(const struct build *build, const struct error *error);
 
 /* Frees what a build found; the context and the options are the caller's. */
 void build_done(struct build *build);

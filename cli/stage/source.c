@@ -139,74 +139,38 @@ static int check_tree(const struct source_kind *kind, const char *path, struct e
 				 kind->title, kind->file);
 }
 
-static int identify(const struct source_kind *kind, const char *text, struct source *source,
-	struct error *error)
-{
-	const char *word = kind->package_word;
-	struct stat status;
-
-	if (word && strcmp(text, word) == 0) {
-		source->form = SOURCE_PACKAGE;
-		return 0;
-	}
-	if (stat(text, &status) < 0)
-		return error_set(error, -EINVAL, "%s %s: %s: name a source tree%s%s%s",
-			kind->option, text, strerror(errno),
-			word ? ", a tarball or the word \"" : " or a tarball", word ? word : "",
-			word ? "\"" : "");
-	if (!S_ISDIR(status.st_mode) && !S_ISREG(status.st_mode))
-		return error_set(
-			error, -EINVAL, "%s %s: neither a folder nor a file", kind->option, text);
-	source->path = realpath(text, NULL);
-	if (!source->path)
-		return error_set_errno(error, -errno, "%s %s", kind->option, text);
-	source->form = S_ISDIR(status.st_mode) ? SOURCE_TREE : SOURCE_ARCHIVE;
-	return source->form == SOURCE_TREE ? check_tree(kind, source->path, error) : 0;
-}
-
 int sources_identify(struct build *build, struct error *error)
 {
 	for (enum driver driver = 0; driver < DRIVER_COUNT; driver++) {
 		const struct source_kind *kind = &source_kinds[driver];
+		struct source *source = &build->sources[driver];
+		const char *word = kind->package_word;
+		struct stat status;
 		const char *text;
 		int r;
 
 		memcpy(&text, (const char *) &build->options + kind->option_offset, sizeof(text));
 		if (!text || (driver == DRIVER_NVIDIA && strcmp(text, "none") == 0))
 			continue;
-		r = identify(kind, text, &build->sources[driver], error);
+		if (word && strcmp(text, word) == 0) {
+			source->form = SOURCE_PACKAGE;
+			continue;
+		}
+		if (stat(text, &status) < 0)
+			return error_set(error, -EINVAL, "%s %s: %s: name a source tree%s%s%s",
+				kind->option, text, strerror(errno),
+				word ? ", a tarball or the word \"" : " or a tarball",
+				word ? word : "", word ? "\"" : "");
+		if (!S_ISDIR(status.st_mode) && !S_ISREG(status.st_mode))
+			return error_set(error, -EINVAL, "%s %s: neither a folder nor a file",
+				kind->option, text);
+		source->path = realpath(text, NULL);
+		if (!source->path)
+			return error_set_errno(error, -errno, "%s %s", kind->option, text);
+		source->form = S_ISDIR(status.st_mode) ? SOURCE_TREE : SOURCE_ARCHIVE;
+		r = source->form == SOURCE_TREE ? check_tree(kind, source->path, error) : 0;
 		if (r < 0)
 			return r;
-	}
-	return 0;
-}
-
-void source_free(struct source *source)
-{
-	free(source->path);
-	*source = (struct source){ 0 };
-}
-
-int source_nvidia_version(const char *path, char **ret_version, struct error *error)
-{
-	static const char *const places[] = { "kernel-open/Kbuild", "Kbuild" };
-	static const char name[] = "NV_VERSION_STRING=\\\"";
-
-	*ret_version = NULL;
-	for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
-		_cleanup_free_ char *file = xasprintf("%s/%s", path, places[i]);
-		_cleanup_free_ char *text = NULL;
-		const char *found;
-		int r = fs_read(AT_FDCWD, file, 0, &text, NULL);
-
-		if (r < 0 && r != -ENOENT)
-			return error_set_errno(error, r, "%s", file);
-		found = r < 0 ? NULL : strstr(text, name);
-		if (!found)
-			continue;
-		found += strlen(name);
-		*ret_version = xstrndup(found, strspn(found, "0123456789."));
-		return 0;
 	}
 	return 0;
 }
@@ -221,27 +185,19 @@ bool source_applies(const struct build *build, const struct stage *stage)
 	return form == SOURCE_PACKAGE || form == SOURCE_ARCHIVE;
 }
 
-int source_add_content(const struct source *source, struct hash *hash, struct error *error)
+void source_key(const struct stage *stage, struct key *key)
 {
-	int r = hash_add_tree(hash, AT_FDCWD, source->path);
+	const struct source *source = &key->build->sources[stage->driver];
 
-	return r < 0 ? error_set_errno(error, r, "%s", source->path) : 0;
-}
-
-int source_add_inputs(const struct build *build, const struct stage *stage, struct hash *hash,
-	struct error *error)
-{
-	const struct source *source = &build->sources[stage->driver];
-	int r;
-
-	if (source->form == SOURCE_ARCHIVE)
-		return source_add_content(source, hash, error);
-	kernel_add_packages(&build->kernel, source_kinds[stage->driver].purpose, hash);
-	if (stage->driver != DRIVER_OFED)
-		return 0;
-	r = cached_add_data(&build->context, "scripts/reference-ofed", hash, error);
-	return r < 0 ? r
-		     : cached_add_data(&build->context, "scripts/reference-ofed.d", hash, error);
+	if (source->form == SOURCE_ARCHIVE) {
+		key_tree(key, source->path);
+		return;
+	}
+	kernel_add_packages(&key->build->kernel, source_kinds[stage->driver].purpose, key->hash);
+	if (stage->driver == DRIVER_OFED) {
+		key_data(key, "scripts/reference-ofed");
+		key_data(key, "scripts/reference-ofed.d");
+	}
 }
 
 /*
@@ -374,30 +330,19 @@ bool set_applies(const struct build *build, const struct stage *stage)
 	return build_has(build, stage->driver);
 }
 
-int set_add_inputs(const struct build *build, const struct stage *stage, struct hash *hash,
-	struct error *error)
+void set_key(const struct stage *stage, struct key *key)
 {
 	const struct source_kind *kind = &source_kinds[stage->driver];
-	const struct source *source = &build->sources[stage->driver];
-	const struct context *context = &build->context;
-	_cleanup_free_ char *script = xasprintf("containers/recipes/%s.sh", kind->name);
-	_cleanup_free_ char *patches = xasprintf("containers/patches/%s", kind->name);
-	int r;
+	const struct source *source = &key->build->sources[stage->driver];
 
-	hash_add_text(hash, build->kernel.lock.krel);
-	r = cached_add_data(context, script, hash, error);
-	if (r == 0)
-		r = cached_add_data(context, "containers/recipes/lib.sh", hash, error);
-	if (r == 0)
-		r = cached_add_data(context, patches, hash, error);
-	if (r == 0 && kind->recipe_part) {
-		_cleanup_free_ char *part = xasprintf("containers/recipes/%s", kind->recipe_part);
-
-		r = cached_add_data(context, part, hash, error);
-	}
-	if (r == 0 && source->form == SOURCE_TREE)
-		r = source_add_content(source, hash, error);
-	return r;
+	key_text(key, key->build->kernel.lock.krel);
+	key_data(key, "containers/recipes/%s.sh", kind->name);
+	key_data(key, "containers/recipes/lib.sh");
+	key_data(key, "containers/patches/%s", kind->name);
+	if (kind->recipe_part)
+		key_data(key, "containers/recipes/%s", kind->recipe_part);
+	if (source->form == SOURCE_TREE)
+		key_tree(key, source->path);
 }
 
 int set_run(struct build *build, const struct stage *stage, const struct stage_place *place,

@@ -25,7 +25,7 @@ static int make_modules(struct build *build, const struct stage *stage,
 #define SOURCE_STAGE(stage_name, of)                                                               \
 	{                                                                                          \
 		.name = (stage_name), .failure = EXIT_CODE_SOURCE, .driver = (of),                 \
-		.applies = source_applies, .add_inputs = source_add_inputs, .run = source_run,     \
+		.applies = source_applies, .add_inputs = source_key, .run = source_run,            \
 	}
 
 #define SET_STAGE(stage_name, of, of_source, bound_to)                                             \
@@ -33,15 +33,20 @@ static int make_modules(struct build *build, const struct stage *stage,
 		.name = (stage_name), .failure = EXIT_CODE_COMPILE, .driver = (of),                \
 		.inputs = STAGE_BIT(STAGE_KERNEL) | STAGE_BIT(of_source) |                         \
 			  STAGE_BIT(STAGE_TOOLCHAIN) | (bound_to),                                 \
-		.applies = set_applies, .add_inputs = set_add_inputs, .run = set_run,              \
+		.applies = set_applies, .add_inputs = set_key, .run = set_run,                     \
 	}
 
 #define SIGNED_STAGE(stage_name, of, of_set)                                                       \
 	{                                                                                          \
 		.name = (stage_name), .failure = EXIT_CODE_SIGNATURE, .driver = (of),              \
 		.inputs = STAGE_BIT(of_set), .otherwise = (of_set), .applies = sign_applies,       \
-		.add_inputs = sign_add_inputs, .run = sign_run,                                    \
+		.add_inputs = sign_key, .run = sign_run,                                           \
 	}
+
+/* One whose output is the name of an image in Buildah's storage. */
+#define IMAGE_STAGE(stage_name, key, run_it)                                                       \
+	.name = (stage_name), .failure = EXIT_CODE_IMAGE, .add_inputs = (key), .run = (run_it),    \
+	.still_there = image_still_there
 
 static const struct stage stages[STAGE_COUNT] = {
 	/* Their keys are kernel_set_keys()'s. */
@@ -51,50 +56,25 @@ static const struct stage stages[STAGE_COUNT] = {
 	[STAGE_NVIDIA_SOURCE] = SOURCE_STAGE("nvidia-source", DRIVER_NVIDIA),
 	[STAGE_GDRCOPY_SOURCE] = SOURCE_STAGE("gdrcopy-source", DRIVER_GDRCOPY),
 	[STAGE_NVIDIA_FS_SOURCE] = SOURCE_STAGE("nvidia-fs-source", DRIVER_NVIDIA_FS),
-	[STAGE_BUILD_BASE] = {
-		.name = "build-base",
-		.failure = EXIT_CODE_IMAGE,
-		.base = "build",
-		.add_inputs = base_add_inputs,
-		.run = base_run,
-		.still_there = image_still_there,
-	},
+	[STAGE_BUILD_BASE] = { IMAGE_STAGE("build-base", base_key, base_run), .base = "build" },
 	[STAGE_TOOLCHAIN] = {
-		.name = "toolchain",
-		.failure = EXIT_CODE_IMAGE,
+		IMAGE_STAGE("toolchain", toolchain_key, toolchain_run),
 		.inputs = STAGE_BIT(STAGE_BUILD_BASE),
-		.add_inputs = toolchain_add_inputs,
-		.run = toolchain_run,
-		.still_there = image_still_there,
 	},
-	[STAGE_RUNTIME_BASE] = {
-		.name = "runtime-base",
-		.failure = EXIT_CODE_IMAGE,
-		.base = "runtime",
-		.add_inputs = base_add_inputs,
-		.run = base_run,
-		.still_there = image_still_there,
-	},
+	[STAGE_RUNTIME_BASE] = { IMAGE_STAGE("runtime-base", base_key, base_run),
+		.base = "runtime" },
 	[STAGE_KIT] = {
-		.name = "kit",
-		.failure = EXIT_CODE_IMAGE,
+		IMAGE_STAGE("kit", kit_key, kit_run),
 		.inputs = STAGE_BIT(STAGE_NVIDIA_SOURCE) | STAGE_BIT(STAGE_TOOLCHAIN),
 		.driver = DRIVER_NVIDIA,
 		.applies = kit_applies,
-		.add_inputs = kit_add_inputs,
-		.run = kit_run,
-		.still_there = image_still_there,
 	},
 	[STAGE_NIC_KIT] = {
-		.name = "nic-kit",
-		.failure = EXIT_CODE_IMAGE,
+		IMAGE_STAGE("nic-kit", kit_key, kit_run),
 		.inputs = STAGE_BIT(STAGE_OFED_SOURCE) | STAGE_BIT(STAGE_TOOLCHAIN) |
 			STAGE_BIT(STAGE_RUNTIME_BASE),
 		.driver = DRIVER_OFED,
 		.applies = kit_applies,
-		.add_inputs = kit_add_inputs,
-		.run = kit_run,
-		.still_there = image_still_there,
 	},
 	[STAGE_OFED] = SET_STAGE("ofed", DRIVER_OFED, STAGE_OFED_SOURCE, 0),
 	[STAGE_NVIDIA] =
@@ -112,7 +92,7 @@ static const struct stage stages[STAGE_COUNT] = {
 		.name = "init",
 		.failure = EXIT_CODE_COMPILE,
 		.inputs = STAGE_BIT(STAGE_KERNEL) | STAGE_BIT(STAGE_TOOLCHAIN),
-		.add_inputs = init_add_inputs,
+		.add_inputs = init_key,
 		.run = init_run,
 	},
 	[STAGE_USERSPACE] = {
@@ -120,7 +100,7 @@ static const struct stage stages[STAGE_COUNT] = {
 		.failure = EXIT_CODE_COMPILE,
 		.inputs = STAGE_BIT(STAGE_KERNEL) | STAGE_BIT(STAGE_TOOLCHAIN),
 		.applies = userspace_applies,
-		.add_inputs = userspace_add_inputs,
+		.add_inputs = userspace_key,
 		.run = userspace_run,
 	},
 	[STAGE_PROOF] = {
@@ -130,7 +110,7 @@ static const struct stage stages[STAGE_COUNT] = {
 			STAGE_BIT(STAGE_OFED_SIGNED) | STAGE_BIT(STAGE_NVIDIA_SIGNED) |
 			STAGE_BIT(STAGE_GDRCOPY_SIGNED) | STAGE_BIT(STAGE_NVIDIA_FS_SIGNED) |
 			STAGE_BIT(STAGE_USERSPACE),
-		.add_inputs = proof_add_inputs,
+		.add_inputs = proof_key,
 		.run = proof_run,
 	},
 	[STAGE_NIC] = {
@@ -142,7 +122,7 @@ static const struct stage stages[STAGE_COUNT] = {
 			STAGE_BIT(STAGE_PROOF),
 		.driver = DRIVER_OFED,
 		.applies = set_applies,
-		.add_inputs = image_add_inputs,
+		.add_inputs = image_key,
 		.run = image_run,
 	},
 	[STAGE_GPU] = {
@@ -156,7 +136,7 @@ static const struct stage stages[STAGE_COUNT] = {
 			STAGE_BIT(STAGE_PROOF),
 		.driver = DRIVER_NVIDIA,
 		.applies = set_applies,
-		.add_inputs = image_add_inputs,
+		.add_inputs = image_key,
 		.run = image_run,
 	},
 };
@@ -212,10 +192,10 @@ int stage_open(const struct build *build, enum stage_id id, int *ret_fd, struct 
 	return *ret_fd < 0 ? error_set_errno(error, -errno, "%s", path) : 0;
 }
 
-int stage_conf_value(const struct build *build, enum stage_id stage, const char *file,
-	const char *key, char **ret_value, struct error *error)
+int set_value(const struct build *build, enum stage_id stage, const char *key, char **ret_value,
+	struct error *error)
 {
-	_cleanup_free_ char *path = xasprintf("%s/%s", stage_output(build, stage), file);
+	_cleanup_free_ char *path = xasprintf("%s/set.conf", stage_output(build, stage));
 	_cleanup_strv_ struct strv lines = { 0 };
 	_cleanup_free_ char *text = NULL;
 	size_t length = strlen(key);
@@ -232,20 +212,57 @@ int stage_conf_value(const struct build *build, enum stage_id stage, const char 
 	return error_set(error, -EINVAL, "%s: no %s= line in it", path, key);
 }
 
-static int set_key(struct build *build, enum stage_id id, struct error *error)
+/* ---- keys */
+
+void key_text(struct key *key, const char *text)
+{
+	hash_add_text(key->hash, text);
+}
+
+void key_data(struct key *key, const char *format, ...)
+{
+	_cleanup_free_ char *path = NULL;
+	va_list arguments;
+
+	va_start(arguments, format);
+	path = xvasprintf(format, arguments);
+	va_end(arguments);
+	if (key->result == 0)
+		key->result = cached_add_data(&key->build->context, path, key->hash, key->error);
+}
+
+static void keep_failure(struct key *key, int r, const char *path)
+{
+	if (r < 0 && key->result == 0)
+		key->result = error_set_errno(key->error, r, "%s", path);
+}
+
+void key_tree(struct key *key, const char *path)
+{
+	keep_failure(key, hash_add_tree(key->hash, AT_FDCWD, path), path);
+}
+
+void key_file(struct key *key, const char *path)
+{
+	keep_failure(key, hash_add_file(key->hash, AT_FDCWD, path), path);
+}
+
+static int make_key(struct build *build, enum stage_id id, struct error *error)
 {
 	const struct stage *stage = &stages[id];
 	unsigned int inputs = effective_inputs(build, id);
-	struct hash *hash = cached_start_key(stage->name);
-	int r;
+	struct key key = { .build = build, .hash = cached_start_key(stage->name), .error = error };
 
 	for (enum stage_id input = 0; input < id; input++)
 		if ((inputs & STAGE_BIT(input)) && stage_applies(build, input))
-			hash_add_text(hash, stage_cached(build, input)->key);
-	r = stage->add_inputs ? stage->add_inputs(build, stage, hash, error) : 0;
-	cached_finish_key(stage_cached(build, id), &build->context, stage->name, hash);
-	return r;
+			key_text(&key, stage_cached(build, input)->key);
+	if (stage->add_inputs)
+		stage->add_inputs(stage, &key);
+	cached_finish_key(stage_cached(build, id), &build->context, stage->name, key.hash);
+	return key.result;
 }
+
+/* ---- making them */
 
 /* A goal that is not in the cache, and what such a stage reads that is not there. */
 static unsigned int missing_stages(struct build *build, unsigned int goals)
@@ -276,19 +293,6 @@ static int run_stage(void *data, const struct stage_place *place, struct error *
 	return run->stage->run(run->build, run->stage, place, error);
 }
 
-static int make_one(struct build *build, enum stage_id id, struct error *error)
-{
-	struct run run = { .build = build, .stage = &stages[id] };
-	const struct cached_maker maker = {
-		.name = stages[id].name,
-		.run = run_stage,
-		.data = &run,
-		.still_there = stages[id].still_there,
-	};
-
-	return cached_make(stage_cached(build, id), &build->context, &maker, error);
-}
-
 int stages_make(struct build *build, unsigned int goals, struct error *error)
 {
 	unsigned int last = 0;
@@ -300,17 +304,23 @@ int stages_make(struct build *build, unsigned int goals, struct error *error)
 			last = id;
 	kernel_set_keys(&build->kernel);
 	for (unsigned int id = STAGE_MODULES + 1; id <= last; id++) {
-		if (!stage_applies(build, id))
-			continue;
-		r = set_key(build, id, error);
+		r = stage_applies(build, id) ? make_key(build, id, error) : 0;
 		if (r < 0)
 			return context_fail(&build->context, stages[id].failure, r);
 	}
 	missing = missing_stages(build, goals);
 	for (unsigned int id = 0; id <= last; id++) {
+		struct run run = { .build = build, .stage = &stages[id] };
+		const struct cached_maker maker = {
+			.name = stages[id].name,
+			.run = run_stage,
+			.data = &run,
+			.still_there = stages[id].still_there,
+		};
+
 		if (!(missing & STAGE_BIT(id)))
 			continue;
-		r = make_one(build, id, error);
+		r = cached_make(stage_cached(build, id), &build->context, &maker, error);
 		if (r < 0)
 			return context_fail(&build->context, stages[id].failure, r);
 	}
