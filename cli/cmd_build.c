@@ -1,73 +1,43 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <string.h>
-
 #include "cli/bundle/bundle.h"
 #include "cli/commands.h"
 #include "cli/output_place.h"
 #include "cli/stage/build.h"
 #include "cli/supervise.h"
-#include "common/json_text.h"
 
 struct verb {
 	struct build build;
 	struct bundle bundle; /* of --bundle */
 };
 
-static int import_bundle(struct verb *verb, struct error *error)
-{
-	struct build *build = &verb->build;
-	int r = bundle_import(build, &verb->bundle, error);
-
-	if (r < 0)
-		return context_fail(
-			&build->context, r == -ENODATA ? EXIT_CODE_KERNEL : EXIT_CODE_CONTENT, r);
-	r = build_options_check_gpu(&build->options, error);
-	return r < 0 ? context_fail(&build->context, EXIT_CODE_USAGE, r) : 0;
-}
-
 /* All that can be wrong with what was asked comes out before anything is fetched or made. */
-static int run(struct verb *verb, struct error *error)
+static int make(void *data, struct error *error)
 {
+	struct verb *verb = data;
 	struct build *build = &verb->build;
+	struct context *context = &build->context;
 	int r = output_place_ready(build->options.output, error);
 
 	if (r < 0) {
-		build->context.failure = EXIT_CODE_OUTPUT;
+		context->failure = EXIT_CODE_OUTPUT;
 		return r;
 	}
 	r = signing_open(build, error);
 	if (r == 0)
-		r = kernel_check_compiler(&build->context, build->options.compiler, error);
-	if (r == 0 && build->options.bundle)
-		r = import_bundle(verb, error);
-	if (r == 0)
-		r = build_prepare(build, error);
-	return r < 0 ? r : build_run(build, error);
-}
-
-/* In the supervised child. Returns the exit code. */
-static int work(void *context)
-{
-	struct verb *verb = context;
-	struct build *build = &verb->build;
-	struct error error = { 0 };
-	int code;
-
-	progress_start(&build->context.progress, build->options.common.json);
-	if (run(verb, &error) == 0)
-		return EXIT_CODE_OK;
-	code = build->context.failure ? (int) build->context.failure : EXIT_CODE_INTERNAL;
-	(void) fflush(stdout);
-	(void) fprintf(stderr, "slipway build: %s\n", error.text);
-	if (build->context.progress.json) {
-		(void) printf("{\"event\":\"failed\",\"exit_code\":%d,\"reason\":", code);
-		json_text_string(stdout, exit_code_text(code));
-		(void) fputs(",\"message\":", stdout);
-		json_text_string(stdout, error.text);
-		(void) puts("}");
-		(void) fflush(stdout);
+		r = kernel_check_compiler(context, build->options.compiler, error);
+	if (r < 0)
+		return r;
+	if (build->options.bundle) {
+		r = bundle_import(build, &verb->bundle, error);
+		if (r < 0)
+			return context_fail(
+				context, r == -ENODATA ? EXIT_CODE_KERNEL : EXIT_CODE_CONTENT, r);
+		r = build_options_check_gpu(&build->options, error);
+		if (r < 0)
+			return context_fail(context, EXIT_CODE_USAGE, r);
 	}
-	return code;
+	r = build_prepare(build, error);
+	return r < 0 ? r : build_run(build, error);
 }
 
 int build_command(int argc, char **argv)
@@ -84,7 +54,7 @@ int build_command(int argc, char **argv)
 		code = EXIT_CODE_USAGE;
 	} else if (started) {
 		code = supervise_run(&build->context, &build->options.common, "build",
-			"what was half made is removed, what was finished is kept", work, &verb);
+			"what was half made is removed, what was finished is kept", make, &verb);
 	}
 	bundle_close(&verb.bundle);
 	build_done(build);

@@ -17,7 +17,6 @@ struct verb {
 	struct strv krels;
 	struct context context; /* where it is put together */
 	json_object *manifest;
-	enum exit_code failure;
 };
 
 static int take_kernel(void *target, const char *argument, struct error *error)
@@ -40,7 +39,8 @@ static int check(void *target, struct error *error)
 			"a kernel release (uname -r on the node) or newest is wanted");
 	if (verb->krels.count > 1 && verb->options.kernel_from.count)
 		return error_set(error, -EINVAL, "--kernel-from is for one kernel");
-	if (!verb->options.ofed && strcmp(verb->options.nvidia, "none") == 0)
+	if (!verb->options.sources[DRIVER_OFED] &&
+		strcmp(verb->options.sources[DRIVER_NVIDIA], "none") == 0)
 		return error_set(error, -EINVAL,
 			"--nvidia none without --ofed: there would be no image at all");
 	return 0;
@@ -55,9 +55,9 @@ static const struct option_row rows[] = {
 	OPTION_CALL("kernel", 0, "KREL", take_kernel, OPTION_HIDDEN),
 	BUNDLE_OPTION(
 		"output", 'o', "FILE", OPTION_TEXT, output, "the bundle; appears when it is whole"),
-	BUNDLE_OPTION("ofed", 0, "SRC", OPTION_TEXT, ofed,
+	BUNDLE_OPTION("ofed", 0, "SRC", OPTION_TEXT, sources[DRIVER_OFED],
 		"as in slipway build: a tree, a tarball or reference"),
-	BUNDLE_OPTION("nvidia", 0, "SRC", OPTION_TEXT, nvidia,
+	BUNDLE_OPTION("nvidia", 0, "SRC", OPTION_TEXT, sources[DRIVER_NVIDIA],
 		"a tree, a tarball, debian or none [debian]"),
 	BUNDLE_OPTION(
 		"base", 0, "REF", OPTION_TEXT, base, "image that the driver images start from"),
@@ -140,7 +140,7 @@ static void print_result(const struct verb *verb, const char *sha256)
 	json_print_line(object);
 }
 
-static int make(struct verb *verb, struct error *error)
+static int make_bundle(struct verb *verb, struct error *error)
 {
 	struct progress *progress = &verb->context.progress;
 	const struct bundle_listener listener = { on_bytes, progress };
@@ -151,7 +151,7 @@ static int make(struct verb *verb, struct error *error)
 	int r = output_file_ready("-o", verb->options.output, error);
 
 	if (r < 0) {
-		verb->failure = EXIT_CODE_OUTPUT;
+		verb->context.failure = EXIT_CODE_OUTPUT;
 		return r;
 	}
 	r = cache_new_folder(&verb->context.cache, "collected", &folder);
@@ -163,7 +163,7 @@ static int make(struct verb *verb, struct error *error)
 		build.options.krel = verb->krels.count ? verb->krels.items[i] : NULL;
 		r = collect(verb, &build, folder, error);
 		if (r < 0)
-			verb->failure = build.context.failure;
+			verb->context.failure = build.context.failure;
 		build_done(&build);
 		context_close(&build.context);
 		if (r < 0)
@@ -176,41 +176,33 @@ static int make(struct verb *verb, struct error *error)
 	r = bundle_pack(verb->manifest, fd, verb->options.output, &listener, sha256, error);
 	progress_end(progress, r < 0 ? "failed" : "done");
 	if (r < 0)
-		verb->failure = exit_code_for(r, EXIT_CODE_OUTPUT);
-	else
-		print_result(verb, sha256);
-	return r;
+		return context_fail(&verb->context, EXIT_CODE_OUTPUT, r);
+	print_result(verb, sha256);
+	return 0;
 }
 
-/* In the supervised child. Returns the exit code. */
-static int work(void *context)
+static int make(void *data, struct error *error)
 {
-	struct verb *verb = context;
-	struct error error = { 0 };
+	struct verb *verb = data;
 	int r;
 
-	progress_start(&verb->context.progress, verb->options.common.json);
 	verb->manifest = bundle_manifest_new();
-	r = make(verb, &error);
+	r = make_bundle(verb, error);
 	(void) json_object_put(verb->manifest);
-	if (r == 0)
-		return EXIT_CODE_OK;
-	if (verb->failure == EXIT_CODE_OK)
-		verb->failure = exit_code_for(r, EXIT_CODE_INTERNAL);
-	return supervise_failed("bundle", verb->options.common.json, verb->failure, &error);
+	return r;
 }
 
 int bundle_command(int argc, char **argv)
 {
 	struct verb verb = {
 		.context = CONTEXT_CLOSED,
-		.options = { .nvidia = "debian", .jobs = 1 },
+		.options = { .sources[DRIVER_NVIDIA] = "debian", .jobs = 1 },
 	};
 	int code;
 
 	if (options_start(&bundle_options, argc, argv, &verb, &code))
 		code = supervise_run(&verb.context, &verb.options.common, "bundle",
-			"no bundle was written", work, &verb);
+			"no bundle was written", make, &verb);
 	strv_free(&verb.krels);
 	context_close(&verb.context);
 	build_options_free(&verb.options);

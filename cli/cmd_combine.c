@@ -60,36 +60,35 @@ const struct option_table combine_options = {
 	.check = check,
 };
 
-/* *ret_code is the exit code of a failure whose errno does not tell. */
-static int make(struct verb *verb, enum exit_code *ret_code, struct error *error)
+static int make_image(struct verb *verb, struct image *image, struct error *error)
 {
+	struct context *context = &verb->context;
 	struct combine *combine = &verb->combine;
-	_cleanup_(image_free) struct image image = { 0 };
 	json_object *object;
 	bool changed = false;
 	int r = output_place_ready(combine->output, error);
 
-	*ret_code = EXIT_CODE_OUTPUT;
 	if (r < 0)
-		return r;
-	progress_begin(&verb->context.progress, "combine");
-	*ret_code = EXIT_CODE_USAGE;
-	combine->context = &verb->context;
+		return context_fail(context, EXIT_CODE_OUTPUT, r);
+	progress_begin(&context->progress, "combine");
+	combine->context = context;
 	r = combine_open(combine, &verb->names, error);
-	if (r == 0) {
-		*ret_code = EXIT_CODE_IMAGE;
-		r = combine_make(combine, &image, &changed, error);
+	if (r < 0)
+		(void) context_fail(context, EXIT_CODE_USAGE, r);
+	else {
+		r = combine_make(combine, image, &changed, error);
+		(void) context_fail(context, EXIT_CODE_IMAGE, r);
 	}
-	progress_end(&verb->context.progress, r < 0 ? "failed" : "done");
+	progress_end(&context->progress, r < 0 ? "failed" : "done");
 	if (r < 0)
 		return r;
 	if (!verb->options.json) {
 		if (!changed)
 			(void) puts("Nothing new: the image is there already.");
-		combine_print(combine, &image);
+		combine_print(combine, image);
 		return 0;
 	}
-	object = combine_to_json(combine, &image);
+	object = combine_to_json(combine, image);
 	json_add_texts(object, "event", "result", NULL);
 	json_add(object, "exit_code", json_object_new_int(EXIT_CODE_OK));
 	json_add(object, "nothing_to_do", json_object_new_boolean(!changed));
@@ -97,18 +96,13 @@ static int make(struct verb *verb, enum exit_code *ret_code, struct error *error
 	return 0;
 }
 
-/* In the supervised child. Returns the exit code. */
-static int work(void *context)
+static int make(void *data, struct error *error)
 {
-	struct verb *verb = context;
-	struct error error = { 0 };
-	enum exit_code code;
-	int r;
+	struct verb *verb = data;
+	struct image image = { 0 };
+	int r = make_image(verb, &image, error);
 
-	progress_start(&verb->context.progress, verb->options.json);
-	r = make(verb, &code, &error);
-	if (r < 0)
-		r = supervise_failed("combine", verb->options.json, exit_code_for(r, code), &error);
+	image_free(&image);
 	combine_close(&verb->combine);
 	return r;
 }
@@ -120,7 +114,7 @@ int combine_command(int argc, char **argv)
 
 	if (options_start(&combine_options, argc, argv, &verb, &code))
 		code = supervise_run(&verb.context, &verb.options, "combine",
-			"what was half made is removed", work, &verb);
+			"what was half made is removed", make, &verb);
 	context_close(&verb.context);
 	strv_free(&verb.names);
 	common_options_free(&verb.options);

@@ -446,12 +446,12 @@ static int set_options(struct build *build, struct bundle *bundle, struct error 
 	json_object *kernels = bundle_member(target, "kernel_from");
 	const char *base = bundle_text(bundle_member(target, "base"), "name");
 	struct build_options *options = &build->options;
-	int r = option_for(
-		bundle, bundle_member(target, "ofed"), "reference", NULL, &options->ofed, error);
+	int r = option_for(bundle, bundle_member(target, "ofed"), "reference", NULL,
+		&options->sources[DRIVER_OFED], error);
 
 	if (r == 0)
 		r = option_for(bundle, bundle_member(target, "nvidia"), "debian", "none",
-			&options->nvidia, error);
+			&options->sources[DRIVER_NVIDIA], error);
 	for (size_t i = 0; i < json_object_array_length(kernels) && r == 0; i++) {
 		const char *path = NULL;
 

@@ -17,14 +17,20 @@
 #include "cli/sign/sign_password.h"
 #include "module/sign.h"
 
+/* What modules are compiled of. */
+enum driver {
+	DRIVER_OFED,    /* "reference": made from Debian's kernel source; none: no NIC image */
+	DRIVER_NVIDIA,  /* "debian": its package; none: no GPU image */
+	DRIVER_GDRCOPY, /* gdrdrv, bound to NVIDIA's set, as the next */
+	DRIVER_NVIDIA_FS,
+	DRIVER_COUNT,
+};
+
 /* What was asked. */
 struct build_options {
 	struct common_options common;
-	const char *krel;      /* or "newest"; NULL: the lock, bundle or --kernel-from tells */
-	const char *ofed;      /* tree, tarball or "reference"; NULL: no NIC image */
-	const char *nvidia;    /* tree, tarball, "debian"; "none": no GPU image */
-	const char *gdrcopy;   /* tree or tarball; NULL: no gdrdrv in the GPU image */
-	const char *nvidia_fs; /* likewise, nvidia-fs */
+	const char *krel; /* or "newest"; NULL: the lock, bundle or --kernel-from tells */
+	const char *sources[DRIVER_COUNT]; /* tree, tarball, a word, or "none"; NULL: none */
 	const char *userspace; /* folder of NVIDIA's installer, unpacked; NULL: Debian's packages */
 	const char *output;    /* folder, "containers-storage:" or "oci-archive:FILE" */
 	const char *base;      /* image that the driver images start from; NULL: one is made */
@@ -54,15 +60,6 @@ bool build_options_start(int argc, char **argv, struct build_options *ret, int *
 /* What only a GPU image takes wants one: -EINVAL. Asked again where a bundle says what is built. */
 int build_options_check_gpu(const struct build_options *options, struct error *error) _must_check_;
 void build_options_free(struct build_options *options);
-
-/* What modules are compiled of. */
-enum driver {
-	DRIVER_OFED,
-	DRIVER_NVIDIA,
-	DRIVER_GDRCOPY, /* gdrdrv, bound to NVIDIA's set, as the next */
-	DRIVER_NVIDIA_FS,
-	DRIVER_COUNT,
-};
 
 /* In the order in which they are made. */
 enum stage_id {

@@ -66,9 +66,7 @@ int set_value(const struct build *build, enum stage_id stage, const char *key, c
 /* ---- source.c: what the four drivers' sources are, and their two stages each */
 
 struct source_kind {
-	const char *name;         /* of its recipe, patches and set: "nvidia-fs" */
-	const char *option;       /* "--nvidia-fs" */
-	size_t option_offset;     /* in struct build_options */
+	const char *name;         /* of its option, recipe, patches and set: "nvidia-fs" */
 	const char *package_word; /* of the option, where a source can be a package; or NULL */
 	const char *purpose;      /* of that package in the lock */
 	enum stage_id
@@ -79,11 +77,7 @@ struct source_kind {
 	const char *recipe_part; /* of containers/recipes, beside its own and lib.sh; or NULL */
 	const char *input;       /* its name in the proof */
 	const char *title;       /* with file: what the source is of */
-	const char *file;        /* by which it is known; NULL: by check() */
-	int (*check)(const char *path, struct error *error);
-	/* Makes the source in @folder of the package's tarball. */
-	int (*unpack)(
-		struct build *build, const char *tarball, const char *folder, struct error *error);
+	const char *file;        /* by which it is known; NULL: by more than one */
 };
 extern const struct source_kind source_kinds[DRIVER_COUNT];
 
