@@ -239,32 +239,24 @@ int bundle_manifest_read(const char *text, json_object **ret, struct error *erro
 	return error_prefix(error, r, BUNDLE_MANIFEST);
 }
 
-/* ---- the tarball */
+/* ---- writing */
 
-/* A bundle that is written or read. */
-struct transfer {
-	const char *path; /* of the bundle */
+struct packing {
+	json_object *manifest;
 	int folder_fd;
 	struct archive *archive;
-	json_object *manifest;
-	bool *seen; /* of each file of the manifest, when read */
 	const struct bundle_listener *listener;
 	uint64_t bytes;
 	uint64_t of_bytes;
 };
 
-static void count_all(struct transfer *transfer)
+static uint64_t all_bytes(json_object *manifest)
 {
-	for (size_t i = 0; i < bundle_file_count(transfer->manifest); i++)
-		transfer->of_bytes += bundle_file_at(transfer->manifest, i).size_bytes;
-}
+	uint64_t bytes = 0;
 
-static void count(struct transfer *transfer, size_t bytes)
-{
-	transfer->bytes += bytes;
-	if (transfer->listener)
-		transfer->listener->on_bytes(
-			transfer->listener->context, transfer->bytes, transfer->of_bytes);
+	for (size_t i = 0; i < bundle_file_count(manifest); i++)
+		bytes += bundle_file_at(manifest, i).size_bytes;
+	return bytes;
 }
 
 static void free_archive(struct archive **archive)
@@ -273,18 +265,18 @@ static void free_archive(struct archive **archive)
 }
 
 /* libarchive keeps the errno of what it could not write, as of a disk that is full. */
-static int write_failed(const struct transfer *transfer, const char *path, struct error *error)
+static int write_failed(const struct packing *packing, const char *path, struct error *error)
 {
-	int code = archive_errno(transfer->archive);
+	int code = archive_errno(packing->archive);
 
 	if (code == ENOSPC || code == EDQUOT)
 		return error_set(
 			error, -ENOSPC, "%s: no space is left on the disk of the bundle", path);
-	return error_set(error, -EIO, "%s: %s", path, archive_error_string(transfer->archive));
+	return error_set(error, -EIO, "%s: %s", path, archive_error_string(packing->archive));
 }
 
 static int write_header(
-	struct transfer *transfer, const char *path, uint64_t size_bytes, struct error *error)
+	struct packing *packing, const char *path, uint64_t size_bytes, struct error *error)
 {
 	struct archive_entry *entry = archive_entry_new();
 	int status;
@@ -296,21 +288,21 @@ static int write_header(
 	archive_entry_set_perm(entry, 0644);
 	archive_entry_set_size(entry, (la_int64_t) size_bytes);
 	archive_entry_set_mtime(entry, 0, 0);
-	status = archive_write_header(transfer->archive, entry);
+	status = archive_write_header(packing->archive, entry);
 	archive_entry_free(entry);
-	return status == ARCHIVE_OK ? 0 : write_failed(transfer, path, error);
+	return status == ARCHIVE_OK ? 0 : write_failed(packing, path, error);
 }
 
-static int pack_file(struct transfer *transfer, const struct bundle_file *file, struct error *error)
+static int pack_file(struct packing *packing, const struct bundle_file *file, struct error *error)
 {
-	_cleanup_close_ int fd = openat(transfer->folder_fd, file->path, O_RDONLY | O_CLOEXEC);
+	_cleanup_close_ int fd = openat(packing->folder_fd, file->path, O_RDONLY | O_CLOEXEC);
 	uint64_t left = file->size_bytes;
 	char buffer[65536];
 	int r;
 
 	if (fd < 0)
 		return error_set_errno(error, -errno, "%s", file->path);
-	r = write_header(transfer, file->path, left, error);
+	r = write_header(packing, file->path, left, error);
 	while (r == 0 && left) {
 		ssize_t got = read(fd, buffer, left < sizeof(buffer) ? left : sizeof(buffer));
 
@@ -318,28 +310,31 @@ static int pack_file(struct transfer *transfer, const struct bundle_file *file, 
 			continue;
 		if (got <= 0)
 			return error_set_errno(error, got < 0 ? -errno : -EIO, "%s", file->path);
-		if (archive_write_data(transfer->archive, buffer, (size_t) got) != got)
-			return write_failed(transfer, file->path, error);
+		if (archive_write_data(packing->archive, buffer, (size_t) got) != got)
+			return write_failed(packing, file->path, error);
 		left -= (uint64_t) got;
-		count(transfer, (size_t) got);
+		packing->bytes += (uint64_t) got;
+		if (packing->listener)
+			packing->listener->on_bytes(
+				packing->listener->context, packing->bytes, packing->of_bytes);
 	}
 	return r;
 }
 
-static int write_to(struct transfer *transfer, const char *path, struct error *error)
+static int write_to(struct packing *packing, const char *path, struct error *error)
 {
 	_cleanup_(free_archive) struct archive *archive = archive_write_new();
 	_cleanup_close_ int fd =
 		open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
 	_cleanup_free_ char *text = xasprintf(
-		"%s\n", json_object_to_json_string_ext(transfer->manifest,
+		"%s\n", json_object_to_json_string_ext(packing->manifest,
 				JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_NOSLASHESCAPE));
 	size_t size = strlen(text);
 	int r;
 
 	if (fd < 0)
 		return error_set_errno(error, -errno, "%s", path);
-	transfer->archive = archive;
+	packing->archive = archive;
 	/* Downloads are compressed already, images are not: a quick level does for both. */
 	if (!archive || archive_write_set_format_pax_restricted(archive) != ARCHIVE_OK ||
 		archive_write_add_filter_zstd(archive) != ARCHIVE_OK ||
@@ -347,43 +342,50 @@ static int write_to(struct transfer *transfer, const char *path, struct error *e
 			ARCHIVE_OK ||
 		archive_write_open_fd(archive, fd) != ARCHIVE_OK)
 		out_of_memory();
-	r = write_header(transfer, BUNDLE_MANIFEST, size, error);
+	r = write_header(packing, BUNDLE_MANIFEST, size, error);
 	if (r == 0 && archive_write_data(archive, text, size) != (ssize_t) size)
-		r = write_failed(transfer, BUNDLE_MANIFEST, error);
-	for (size_t i = 0; i < bundle_file_count(transfer->manifest) && r == 0; i++) {
-		struct bundle_file file = bundle_file_at(transfer->manifest, i);
+		r = write_failed(packing, BUNDLE_MANIFEST, error);
+	for (size_t i = 0; i < bundle_file_count(packing->manifest) && r == 0; i++) {
+		struct bundle_file file = bundle_file_at(packing->manifest, i);
 
-		r = pack_file(transfer, &file, error);
+		r = pack_file(packing, &file, error);
 	}
 	if (r == 0 && archive_write_close(archive) != ARCHIVE_OK)
-		r = write_failed(transfer, BUNDLE_MANIFEST, error);
+		r = write_failed(packing, BUNDLE_MANIFEST, error);
 	return r == 0 && fsync(fd) < 0 ? error_set_errno(error, -errno, "%s", path) : r;
+}
+
+static int hash_file(int dir_fd, const char *path, char hex[HASH_HEX_SIZE])
+{
+	struct hash *hash = hash_new();
+	int r;
+
+	if (!hash)
+		out_of_memory();
+	r = hash_add_file(hash, dir_fd, path);
+	hash_finish(hash, hex);
+	return r;
 }
 
 int bundle_pack(json_object *manifest, int folder_fd, const char *path,
 	const struct bundle_listener *listener, char *ret_sha256, struct error *error)
 {
-	struct transfer transfer = {
+	struct packing packing = {
 		.manifest = manifest,
 		.folder_fd = folder_fd,
 		.listener = listener,
+		.of_bytes = all_bytes(manifest),
 	};
 	_cleanup_free_ char *temporary = xasprintf("%s.%d.tmp", path, (int) getpid());
-	struct hash *hash;
 	struct stat status;
 	int r;
 
 	/* A rename would put a file where a device was. */
 	if (stat(path, &status) == 0 && !S_ISREG(status.st_mode))
 		return error_set(error, -EINVAL, "-o %s: there is something that is no file", path);
-	count_all(&transfer);
-	r = write_to(&transfer, temporary, error);
+	r = write_to(&packing, temporary, error);
 	if (r == 0) {
-		hash = hash_new();
-		if (!hash)
-			out_of_memory();
-		r = hash_add_file(hash, AT_FDCWD, temporary);
-		hash_finish(hash, ret_sha256);
+		r = hash_file(AT_FDCWD, temporary, ret_sha256);
 		if (r == 0 && rename(temporary, path) < 0)
 			r = -errno;
 		if (r < 0)
@@ -394,181 +396,127 @@ int bundle_pack(json_object *manifest, int folder_fd, const char *path,
 	return r;
 }
 
-/* The message of libarchive, and what to do about it. */
-static int damaged(const struct transfer *transfer, struct error *error)
+/* ---- reading */
+
+struct unpacking {
+	json_object *manifest;
+	bool *seen;      /* of each of its files */
+	const char *odd; /* what is wrong with an entry; NULL: nothing so far */
+};
+
+/* What leads out is for unpack_tar() to refuse. */
+static bool is_wanted(void *context, const char *path)
 {
-	return error_set(error, -EBADMSG,
-		"%s: cut short or damaged after %llu bytes of its content: %s; copy it again and "
-		"compare its SHA-256",
-		transfer->path, (unsigned long long) transfer->bytes,
-		archive_error_string(transfer->archive));
+	struct unpacking *unpacking = context;
+	size_t index = bundle_file_find(unpacking->manifest, path);
+
+	if (unpack_leads_out(path))
+		return true;
+	if (strcmp(path, BUNDLE_MANIFEST) == 0)
+		return false;
+	if (index == bundle_file_count(unpacking->manifest)) {
+		unpacking->odd = "it has an entry that its manifest does not";
+		return false;
+	}
+	if (unpacking->seen[index])
+		unpacking->odd = "it has an entry twice";
+	unpacking->seen[index] = true;
+	return true;
 }
 
-/* The first entry; anything else that is a tarball, or none, is no bundle. */
-static int read_manifest(struct transfer *transfer, struct error *error)
+static int check_file(
+	const char *bundle, int folder_fd, const struct bundle_file *file, struct error *error)
 {
-	_cleanup_free_ char *text = xcalloc(1, BUNDLE_LIMIT_BYTES + 1);
-	struct archive_entry *entry;
-	size_t size = 0;
-	ssize_t got;
+	struct stat status = { 0 };
+	char hex[HASH_HEX_SIZE];
 	int r;
 
-	if (archive_read_next_header(transfer->archive, &entry) != ARCHIVE_OK ||
-		!archive_entry_pathname(entry) ||
-		strcmp(archive_entry_pathname(entry), BUNDLE_MANIFEST) != 0)
+	if (fstatat(folder_fd, file->path, &status, AT_SYMLINK_NOFOLLOW) < 0)
+		return error_set_errno(error, -errno, "%s: %s", bundle, file->path);
+	if (!S_ISREG(status.st_mode))
+		return error_set(
+			error, -EXDEV, "%s: its entry %s is no plain file", bundle, file->path);
+	if ((uint64_t) status.st_size != file->size_bytes)
 		return error_set(error, -EBADMSG,
-			"%s: no bundle: it does not begin with " BUNDLE_MANIFEST
-			"; `slipway bundle -o FILE KREL` makes one",
-			transfer->path);
-	while ((got = archive_read_data(
-			transfer->archive, text + size, BUNDLE_LIMIT_BYTES - size)) > 0)
-		size += (size_t) got;
-	if (got < 0)
-		return damaged(transfer, error);
-	if (size == BUNDLE_LIMIT_BYTES)
-		return error_set(error, -EFBIG, "%s: its manifest is too long", transfer->path);
-	r = bundle_manifest_read(text, &transfer->manifest, error);
-	return r < 0 ? error_prefix(error, r, "%s", transfer->path) : 0;
-}
-
-/* A new file below the folder. */
-static int open_below(const struct transfer *transfer, const char *path)
-{
-	_cleanup_free_ char *folder = xstrdup(path);
-	char *slash = strrchr(folder, '/');
-	int r = 0;
-
-	if (slash) {
-		*slash = '\0';
-		r = fs_mkdir_parents(transfer->folder_fd, folder, 0755);
-	}
+			"%s: altered: %s has not the %llu bytes that its manifest names", bundle,
+			file->path, (unsigned long long) file->size_bytes);
+	r = hash_file(folder_fd, file->path, hex);
 	if (r < 0)
-		return r;
-	r = openat(transfer->folder_fd, path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW,
-		0644);
-	return r < 0 ? -errno : r;
-}
-
-/* Never more than the manifest says, whatever comes. */
-static int unpack_file(
-	struct transfer *transfer, const struct bundle_file *file, struct error *error)
-{
-	_cleanup_close_ int fd = open_below(transfer, file->path);
-	struct hash *hash;
-	char hex[HASH_HEX_SIZE];
-	uint64_t size = 0;
-	char buffer[65536];
-	ssize_t got;
-	int r = fd < 0 ? fd : 0;
-
-	hash = hash_new();
-	if (!hash)
-		out_of_memory();
-	while (r == 0 && size <= file->size_bytes &&
-		(got = archive_read_data(transfer->archive, buffer, sizeof(buffer))) != 0) {
-		if (got < 0) {
-			hash_finish(hash, hex);
-			return damaged(transfer, error);
-		}
-		size += (uint64_t) got;
-		r = size <= file->size_bytes ? fs_write_all(fd, buffer, (size_t) got) : 0;
-		hash_add(hash, buffer, (size_t) got);
-		count(transfer, (size_t) got);
-	}
-	hash_finish(hash, hex);
-	if (r < 0)
-		return error_set_errno(error, r == -EDQUOT ? -ENOSPC : r,
-			"%s: unpacking %s into the cache", transfer->path, file->path);
-	if (size != file->size_bytes)
-		return error_set(error, -EBADMSG,
-			"%s: altered: %s has not the %llu bytes that its manifest names",
-			transfer->path, file->path, (unsigned long long) file->size_bytes);
+		return error_set_errno(error, r, "%s: %s", bundle, file->path);
 	if (strcmp(hex, file->sha256) != 0)
 		return error_set(error, -EBADMSG,
-			"%s: altered: %s has the SHA-256 %s, and its manifest names %s",
-			transfer->path, file->path, hex, file->sha256);
+			"%s: altered: %s has the SHA-256 %s, and its manifest names %s", bundle,
+			file->path, hex, file->sha256);
 	return 0;
 }
 
-static int take_entry(struct transfer *transfer, struct archive_entry *entry, struct error *error)
+/* @unpacking has what unpack_tar() found. */
+static int check_files(const char *bundle, const char *folder, const struct unpacking *unpacking,
+	const struct bundle_listener *listener, struct error *error)
 {
-	const char *path = archive_entry_pathname(entry);
-	struct bundle_file file;
-	size_t index;
+	_cleanup_close_ int folder_fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	uint64_t bytes = 0, of_bytes = all_bytes(unpacking->manifest);
 
-	if (!path || unpack_leads_out(path))
-		return error_set(error, -EXDEV, "%s: its entry %s leads out of the bundle",
-			transfer->path, path ? path : "without a name");
-	if (archive_entry_filetype(entry) != AE_IFREG || archive_entry_hardlink(entry))
-		return error_set(
-			error, -EXDEV, "%s: its entry %s is no plain file", transfer->path, path);
-	index = bundle_file_find(transfer->manifest, path);
-	if (index == bundle_file_count(transfer->manifest) || transfer->seen[index])
-		return error_set(error, -EBADMSG, "%s: altered: it has an entry %s", transfer->path,
-			index < bundle_file_count(transfer->manifest)
-				? "twice"
-				: "that its manifest does not");
-	transfer->seen[index] = true;
-	file = bundle_file_at(transfer->manifest, index);
-	return unpack_file(transfer, &file, error);
-}
-
-static int take_entries(struct transfer *transfer, struct error *error)
-{
-	struct archive_entry *entry;
-	int status;
-
-	count_all(transfer);
-	while ((status = archive_read_next_header(transfer->archive, &entry)) == ARCHIVE_OK) {
-		int r = take_entry(transfer, entry, error);
+	if (folder_fd < 0)
+		return error_set_errno(error, -errno, "%s", folder);
+	if (unpacking->odd)
+		return error_set(error, -EBADMSG, "%s: altered: %s", bundle, unpacking->odd);
+	for (size_t i = 0; i < bundle_file_count(unpacking->manifest); i++) {
+		struct bundle_file file = bundle_file_at(unpacking->manifest, i);
+		int r = unpacking->seen[i] ? check_file(bundle, folder_fd, &file, error) : 0;
 
 		if (r < 0)
 			return r;
+		bytes += file.size_bytes;
+		if (listener)
+			listener->on_bytes(listener->context, bytes, of_bytes);
 	}
-	if (status != ARCHIVE_EOF)
-		return damaged(transfer, error);
-	for (size_t i = 0; i < bundle_file_count(transfer->manifest); i++)
-		if (!transfer->seen[i])
+	for (size_t i = 0; i < bundle_file_count(unpacking->manifest); i++)
+		if (!unpacking->seen[i])
 			return error_set(error, -EBADMSG,
-				"%s: cut short: %s is missing in it; copy it again", transfer->path,
-				bundle_file_at(transfer->manifest, i).path);
+				"%s: cut short: %s is missing in it; copy it again", bundle,
+				bundle_file_at(unpacking->manifest, i).path);
 	return 0;
 }
 
-int bundle_unpack(const char *path, int folder_fd, const struct bundle_listener *listener,
+int bundle_unpack(const char *path, const char *folder, const struct bundle_listener *listener,
 	json_object **ret, struct error *error)
 {
-	_cleanup_(free_archive) struct archive *archive = archive_read_new();
-	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
-	struct transfer transfer = {
-		.path = path,
-		.folder_fd = folder_fd,
-		.archive = archive,
-		.listener = listener,
+	struct unpacking unpacking = { 0 };
+	const struct unpack unpack = {
+		.folder = folder,
+		.wanted = is_wanted,
+		.context = &unpacking,
 	};
-	int r;
+	struct error found = { 0 };
+	_cleanup_free_ char *text = NULL;
+	size_t size;
+	int r = archive_member_read(
+		path, BUNDLE_MANIFEST, BUNDLE_LIMIT_BYTES, &text, &size, &found);
 
 	*ret = NULL;
-	if (fd < 0)
-		return error_set_errno(error, -errno, "--bundle %s", path);
-	if (!archive)
-		out_of_memory();
-	(void) archive_read_support_filter_zstd(archive);
-	(void) archive_read_support_format_tar(archive);
-	if (archive_read_open_fd(archive, fd, 65536) != ARCHIVE_OK)
-		return error_set(error, -EBADMSG,
-			"%s: no bundle, or one that is cut short: %s; copy it again and compare its "
-			"SHA-256",
-			path, archive_error_string(archive));
-	r = read_manifest(&transfer, error);
 	if (r < 0)
-		return r;
-	transfer.seen = xcalloc(bundle_file_count(transfer.manifest) + 1, sizeof(bool));
-	r = take_entries(&transfer, error);
-	free(transfer.seen);
-	if (r == 0)
-		*ret = transfer.manifest;
+		return error_set(error, r == -ENOENT ? -EBADMSG : r,
+			"%s; it is no bundle, or one that is cut short: copy it again and compare its "
+			"SHA-256; `slipway bundle -o FILE KREL` makes one",
+			found.text);
+	r = bundle_manifest_read(text, &unpacking.manifest, error);
+	if (r < 0)
+		return error_prefix(error, r, "%s", path);
+	unpacking.seen = xcalloc(bundle_file_count(unpacking.manifest) + 1, sizeof(bool));
+	r = unpack_tar(&unpack, AT_FDCWD, path, &found);
+	if (r == -EBADMSG)
+		(void) error_set(error, r,
+			"%s; it is cut short or damaged: copy it again and compare its SHA-256",
+			found.text);
+	else if (r < 0)
+		*error = found;
 	else
-		(void) json_object_put(transfer.manifest);
+		r = check_files(path, folder, &unpacking, listener, error);
+	free(unpacking.seen);
+	if (r == 0)
+		*ret = unpacking.manifest;
+	else
+		(void) json_object_put(unpacking.manifest);
 	return r;
 }

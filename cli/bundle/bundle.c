@@ -324,14 +324,14 @@ static int choose_target(struct build *build, struct bundle *bundle, struct erro
 }
 
 /* A download is named by its digest, and that has been checked. */
-static int take_downloads(
-	struct build *build, const struct bundle *bundle, int folder_fd, struct error *error)
+static int take_downloads(struct build *build, const struct bundle *bundle, struct error *error)
 {
 	_cleanup_(store_close) struct store store = { .fd = -1 };
 	int r = store_open(build->context.cache.fd, "blobs", &store, error);
 
 	for (size_t i = 0; i < bundle_file_count(bundle->manifest) && r == 0; i++) {
 		struct bundle_file file = bundle_file_at(bundle->manifest, i);
+		_cleanup_free_ char *path = xasprintf("%s/%s", bundle->folder, file.path);
 
 		if (strncmp(file.path, BLOBS, strlen(BLOBS)) != 0)
 			continue;
@@ -345,7 +345,7 @@ static int take_downloads(
 			r = store_set_aside_damaged(&store, file.sha256, file.size_bytes, error);
 		if (r < 0)
 			return error_prefix(error, r, "%s", file.path);
-		r = store_take(&store, folder_fd, file.path, file.sha256);
+		r = store_take(&store, AT_FDCWD, path, file.sha256);
 		if (r < 0)
 			return error_set_errno(error, r, "%s", file.path);
 	}
@@ -473,16 +473,13 @@ static int set_options(struct build *build, struct bundle *bundle, struct error 
 static int import(struct build *build, struct bundle *bundle, struct error *error)
 {
 	const struct bundle_listener listener = { on_bytes, &build->context.progress };
-	_cleanup_close_ int fd = -1;
 	const char *slipway;
 	int r = cache_new_folder(&build->context.cache, "bundle", &bundle->folder);
 
 	if (r < 0)
 		return error_set_errno(error, r, "%s", build->context.cache.path);
-	fd = open(bundle->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (fd < 0)
-		return error_set_errno(error, -errno, "%s", bundle->folder);
-	r = bundle_unpack(build->options.bundle, fd, &listener, &bundle->manifest, error);
+	r = bundle_unpack(
+		build->options.bundle, bundle->folder, &listener, &bundle->manifest, error);
 	if (r == 0)
 		r = choose_target(build, bundle, error);
 	if (r < 0)
@@ -501,7 +498,7 @@ static int import(struct build *build, struct bundle *bundle, struct error *erro
 
 		progress_note(&build->context.progress, note);
 	}
-	r = take_downloads(build, bundle, fd, error);
+	r = take_downloads(build, bundle, error);
 	if (r == 0)
 		r = take_images(build, bundle, error);
 	return r < 0 ? r : set_options(build, bundle, error);
