@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/output_place.h"
 
-#include <stdbool.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -11,6 +10,12 @@ static bool has_transport(const char *place)
 	size_t length = strcspn(place, ":/");
 
 	return strstr(place, "://") || (length > 1 && place[length] == ':');
+}
+
+bool output_place_is_folder(const char *place)
+{
+	return strcmp(place, OUTPUT_STORAGE) != 0 &&
+	       strncmp(place, OUTPUT_ARCHIVE, strlen(OUTPUT_ARCHIVE)) != 0;
 }
 
 int output_place_check(const char *place, struct error *error)

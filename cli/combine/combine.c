@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "cli/image/staging.h"
-#include "cli/output_place.h"
 #include "cli/verify/input.h"
 #include "common/fs.h"
 #include "common/tag.h"
@@ -660,49 +659,13 @@ static int build(
 	return image_archive(context->cache.run_path, folder, image, error);
 }
 
-/* The archive and, in a folder, "images.json", as slipway build leaves them. */
-static int place(struct combine *combine, const char *folder, const struct image *image,
-	bool *ret_changed, struct error *error)
-{
-	const char *output = combine->output;
-	_cleanup_free_ char *from = xasprintf("%s/" IMAGE_ARCHIVE, folder);
-	_cleanup_free_ char *archive = NULL;
-	_cleanup_free_ char *list = NULL;
-	_cleanup_free_ char *before = NULL;
-	_cleanup_free_ char *text = NULL;
-	bool written = false;
-	json_object *object;
-	int r = image_place(folder, image, ret_changed, &before, error);
-
-	/* A build with --sources-image has this tag too. */
-	if (before) {
-		_cleanup_free_ char *note = xasprintf("the tag %s stood for another image until "
-						      "now, %.12s, which is still in the storage",
-			image->tag, before);
-
-		progress_note(&combine->context->progress, note);
-	}
-	if (r < 0 || strcmp(output, OUTPUT_STORAGE) == 0)
-		return r;
-	if (strncmp(output, OUTPUT_ARCHIVE, strlen(OUTPUT_ARCHIVE)) == 0)
-		return image_place_file(from, output + strlen(OUTPUT_ARCHIVE), &written, error);
-	archive = xasprintf("%s/gpu.oci.tar", output);
-	list = xasprintf("%s/images.json", output);
-	object = combine_to_json(combine, image);
-	text = xasprintf("%s\n", json_object_to_json_string_ext(object,
-					 JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_NOSLASHESCAPE));
-	(void) json_object_put(object);
-	r = fs_mkdir_parents(AT_FDCWD, output, 0755);
-	if (r < 0)
-		return error_set_errno(error, r, "--output %s", output);
-	r = image_place_file(from, archive, &written, error);
-	return r < 0 ? r : image_place_text(list, text, &written, error);
-}
-
 int combine_make(struct combine *combine, struct image *ret, bool *ret_changed, struct error *error)
 {
+	const char *folders[1];
+	bool written = false;
 	_cleanup_free_ char *folder = NULL;
 	_cleanup_free_ char *root = NULL;
+	_cleanup_free_ char *before = NULL;
 	int r = describe(combine, ret, error);
 
 	if (r < 0)
@@ -714,7 +677,21 @@ int combine_make(struct combine *combine, struct image *ret, bool *ret_changed, 
 	r = stage(combine, ret, root, error);
 	if (r == 0)
 		r = build(combine, folder, ret, error);
-	return r < 0 ? r : place(combine, folder, ret, ret_changed, error);
+	if (r == 0)
+		r = image_place(folder, ret, ret_changed, &before, error);
+	if (r < 0)
+		return r;
+	/* A build with --sources-image has this tag too. */
+	if (before) {
+		_cleanup_free_ char *note = xasprintf("the tag %s stood for another image until "
+						      "now, %.12s, which is still in the storage",
+			ret->tag, before);
+
+		progress_note(&combine->context->progress, note);
+	}
+	folders[0] = folder;
+	return image_place_all(
+		combine->output, ret, folders, 1, combine_to_json(combine, ret), &written, error);
 }
 
 /* ---- the report */
@@ -768,13 +745,5 @@ void combine_print(const struct combine *combine, const struct image *image)
 		(void) puts(
 			strcmp(kernel->proof, "holds") == 0 ? "" : "  WARNING: not proven to load");
 	}
-	(void) printf("  buildah push %s docker://REGISTRY/%s\n", image->reference,
-		strrchr(image->reference, '/') + 1);
-	if (image_is_proven(image))
-		(void) printf("  GPU Operator: driver.usePrecompiled=false, "
-			      "driver.repository=REGISTRY, driver.image=driver, "
-			      "driver.version=\"%s\"\n",
-			image->version);
-	else
-		(void) printf("  No operator asks for a tag that ends with " IMAGE_UNPROVEN "\n");
+	image_print_use(image, false, false);
 }

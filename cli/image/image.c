@@ -5,7 +5,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "cli/output_place.h"
 #include "common/fs.h"
+#include "common/tag.h"
 #include "common/xalloc.h"
 
 /* In the order of the JSON object. */
@@ -198,4 +200,57 @@ int image_place_text(const char *path, const char *text, bool *changed, struct e
 	*changed = true;
 	r = fs_write_atomic(AT_FDCWD, path, text, strlen(text), 0644);
 	return r < 0 ? error_set_errno(error, r, "--output %s", path) : 0;
+}
+
+int image_place_all(const char *output, const struct image *images, const char *const *folders,
+	size_t count, json_object *list, bool *changed, struct error *error)
+{
+	bool is_folder = output_place_is_folder(output);
+	_cleanup_free_ char *path = xasprintf("%s/images.json", output);
+	_cleanup_free_ char *text = xasprintf(
+		"%s\n", json_object_to_json_string_ext(
+				list, JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_NOSLASHESCAPE));
+	int r = is_folder ? fs_mkdir_parents(AT_FDCWD, output, 0755) : 0;
+
+	(void) json_object_put(list);
+	if (r < 0)
+		return error_set_errno(error, r, "--output %s", output);
+	if (strcmp(output, OUTPUT_STORAGE) == 0)
+		return 0;
+	for (size_t i = 0; i < count; i++) {
+		const char *role = images[i].role;
+		const char *file = output + strlen(OUTPUT_ARCHIVE);
+		_cleanup_free_ char *from = xasprintf("%s/" IMAGE_ARCHIVE, folders[i]);
+		/* buildah-push(1) and podman(1) write tags into an archive one at a time. */
+		_cleanup_free_ char *to = is_folder    ? xasprintf("%s/%s.oci.tar", output, role)
+					  : count == 1 ? xstrdup(file)
+						       : xasprintf("%s.%s", file, role);
+
+		r = image_place_file(from, to, changed, error);
+		if (r < 0)
+			return r;
+	}
+	return is_folder ? image_place_text(path, text, changed, error) : 0;
+}
+
+void image_print_use(const struct image *image, bool precompiled, bool compiles)
+{
+	const char *more = compiles ? "; it compiles for kernels that it has no modules for" : "";
+	_cleanup_free_ char *branch = tag_branch(image->version);
+
+	(void) printf("  buildah push %s docker://REGISTRY/%s\n", image->reference,
+		strrchr(image->reference, '/') + 1);
+	if (!image_is_proven(image))
+		(void) printf("  No operator asks for a tag that ends with " IMAGE_UNPROVEN
+			      ": the one without is kept for an image whose modules will load\n");
+	else if (strcmp(image->role, "nic") == 0)
+		(void) printf("  Network Operator (NicClusterPolicy ofedDriver): repository: "
+			      "REGISTRY, image: doca-driver, version: %s%s%s\n",
+			image->version, precompiled ? ", forcePrecompiled: true" : "", more);
+	else
+		(void) printf("  GPU Operator: driver.usePrecompiled=%s, "
+			      "driver.repository=REGISTRY, driver.image=driver, "
+			      "driver.version=\"%s\"%s\n",
+			precompiled ? "true" : "false",
+			precompiled && branch ? branch : image->version, more);
 }

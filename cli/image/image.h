@@ -75,3 +75,15 @@ int image_place_file(
 	const char *from, const char *to, bool *changed, struct error *error) _must_check_;
 int image_place_text(
 	const char *path, const char *text, bool *changed, struct error *error) _must_check_;
+/*
+ * Puts the archives in @folders where --output says: into one file each, or into a folder with
+ * images.json, which is @list (it is put).
+ */
+int image_place_all(const char *output, const struct image *images, const char *const *folders,
+	size_t count, json_object *list, bool *changed, struct error *error) _must_check_;
+
+/*
+ * Prints how to push the image, and what to put into the operator's values for it. @precompiled:
+ * for just one kernel; @compiles: it has what compiles modules on a node.
+ */
+void image_print_use(const struct image *image, bool precompiled, bool compiles);

@@ -7,8 +7,6 @@
 
 #include "cli/image/image.h"
 #include "cli/output_place.h"
-#include "common/fs.h"
-#include "common/tag.h"
 #include "common/xalloc.h"
 
 struct outputs {
@@ -60,22 +58,6 @@ static int to_storage(const struct build *build, struct outputs *outputs, struct
 	return 0;
 }
 
-/* buildah-push(1) and podman(1) write tags into an archive one image at a time: one file each. */
-static int to_archives(const char *file, struct outputs *outputs, struct error *error)
-{
-	for (size_t i = 0; i < outputs->count; i++) {
-		_cleanup_free_ char *from = xasprintf("%s/" IMAGE_ARCHIVE, outputs->folders[i]);
-		_cleanup_free_ char *to =
-			outputs->count == 1 ? xstrdup(file)
-					    : xasprintf("%s.%s", file, outputs->images[i].role);
-		int r = image_place_file(from, to, &outputs->changed, error);
-
-		if (r < 0)
-			return r;
-	}
-	return 0;
-}
-
 static json_object *to_json(const struct build *build, const struct outputs *outputs)
 {
 	json_object *root = json_object_new_object();
@@ -88,40 +70,21 @@ static json_object *to_json(const struct build *build, const struct outputs *out
 	return root;
 }
 
-/* A file whose content is right stays, so that a second run changes nothing. */
-static int to_folder(const struct build *build, struct outputs *outputs, struct error *error)
+/* What else a folder gets: the lock, and the proof. */
+static int add_records(const struct build *build, struct outputs *outputs, struct error *error)
 {
 	const char *folder = build->options.output;
-	json_object *images = to_json(build, outputs);
-	_cleanup_free_ char *images_text = xasprintf(
-		"%s\n", json_object_to_json_string_ext(
-				images, JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_NOSLASHESCAPE));
 	_cleanup_free_ char *lock_text = lock_write(&build->kernel.lock);
 	_cleanup_free_ char *lock = xasprintf("%s/lock.json", folder);
-	_cleanup_free_ char *list = xasprintf("%s/images.json", folder);
 	_cleanup_free_ char *proof = xasprintf("%s/" PROOF_REPORT, folder);
 	_cleanup_free_ char *refused = xasprintf("%s/" PROOF_REFUSED_REPORT, folder);
 	_cleanup_free_ char *proof_from =
 		xasprintf("%s/" PROOF_REPORT, stage_output(build, STAGE_PROOF));
-	int r = fs_mkdir_parents(AT_FDCWD, folder, 0755);
+	int r;
 
-	(void) json_object_put(images);
 	if (!lock_text)
 		out_of_memory();
-	if (r < 0)
-		return error_set_errno(error, r, "--output %s", folder);
-	for (size_t i = 0; i < outputs->count; i++) {
-		_cleanup_free_ char *from = xasprintf("%s/" IMAGE_ARCHIVE, outputs->folders[i]);
-		_cleanup_free_ char *to =
-			xasprintf("%s/%s.oci.tar", folder, outputs->images[i].role);
-
-		r = image_place_file(from, to, &outputs->changed, error);
-		if (r < 0)
-			return r;
-	}
 	r = image_place_text(lock, lock_text, &outputs->changed, error);
-	if (r == 0)
-		r = image_place_text(list, images_text, &outputs->changed, error);
 	if (r == 0)
 		r = image_place_file(proof_from, proof, &outputs->changed, error);
 	/* Of a build before this one. */
@@ -148,26 +111,6 @@ static void print_json(const struct build *build, const struct outputs *outputs,
 	json_add(object, "elapsed_ms",
 		json_object_new_uint64(progress_elapsed_ms(&build->context.progress)));
 	json_print_line(object);
-}
-
-/* What to put into the operators' values for this image. */
-static void print_use(const struct build *build, const struct image *image)
-{
-	_cleanup_free_ char *branch = tag_branch(image->version);
-	bool compiles = build->options.sources_image;
-
-	if (strcmp(image->role, "nic") == 0)
-		(void) printf("  Network Operator (NicClusterPolicy ofedDriver): repository: "
-			      "REGISTRY, image: doca-driver, version: %s%s\n",
-			image->version,
-			compiles ? "; it compiles for kernels that it has no modules for"
-				 : ", forcePrecompiled: true");
-	else
-		(void) printf("  GPU Operator: driver.usePrecompiled=%s, "
-			      "driver.repository=REGISTRY, driver.image=driver, "
-			      "driver.version=\"%s\"%s\n",
-			compiles ? "false" : "true", compiles || !branch ? image->version : branch,
-			compiles ? "; it compiles for kernels that it has no modules for" : "");
 }
 
 static const char *peermem_words(const char *peermem, char words[96])
@@ -235,17 +178,9 @@ static void print_text(struct build *build, const struct outputs *outputs, bool 
 		(void) printf("%s image  %s  (%.1f MB)\n", image->role, image->reference,
 			(double) image->size_bytes / 1e6);
 		print_moved(outputs->before[i], outputs->before_peermem[i], image->peermem);
-		(void) printf("  buildah push %s docker://REGISTRY/%s\n", image->reference,
-			strrchr(image->reference, '/') + 1);
-		if (image_is_proven(image))
-			print_use(build, image);
-		else
-			(void) printf(
-				"  No operator asks for a tag that ends with " IMAGE_UNPROVEN
-				": the one without is kept for an image whose modules will load\n");
+		image_print_use(image, !build->options.sources_image, build->options.sources_image);
 	}
-	if (strcmp(output, OUTPUT_STORAGE) != 0 &&
-		strncmp(output, OUTPUT_ARCHIVE, strlen(OUTPUT_ARCHIVE)) != 0)
+	if (output_place_is_folder(output))
 		(void) printf(
 			"Archives, lock.json, images.json and proof.json are in %s\n", output);
 }
@@ -257,10 +192,11 @@ int output_write(struct build *build, struct error *error)
 	bool nothing;
 	int r = to_storage(build, &outputs, error);
 
-	if (r == 0 && strncmp(output, OUTPUT_ARCHIVE, strlen(OUTPUT_ARCHIVE)) == 0)
-		r = to_archives(output + strlen(OUTPUT_ARCHIVE), &outputs, error);
-	else if (r == 0 && strcmp(output, OUTPUT_STORAGE) != 0)
-		r = to_folder(build, &outputs, error);
+	if (r == 0)
+		r = image_place_all(output, outputs.images, outputs.folders, outputs.count,
+			to_json(build, &outputs), &outputs.changed, error);
+	if (r == 0 && output_place_is_folder(output))
+		r = add_records(build, &outputs, error);
 	if (r < 0) {
 		/* No mirror is asked here: what is refused is ours. */
 		build->context.failure =

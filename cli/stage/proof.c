@@ -418,8 +418,7 @@ static char *leave_report(const struct build *build)
 	_cleanup_free_ char *text = NULL;
 	size_t size;
 
-	if (!folder || strcmp(folder, OUTPUT_STORAGE) == 0 ||
-		strncmp(folder, OUTPUT_ARCHIVE, strlen(OUTPUT_ARCHIVE)) == 0)
+	if (!folder || !output_place_is_folder(folder))
 		return NULL;
 	/* The evidence of images that are there stays theirs. */
 	images = xasprintf("%s/images.json", folder);
