@@ -22,123 +22,91 @@ static int make_modules(struct build *build, const struct stage *stage,
 	return kernel_make_modules(&build->kernel, place, error);
 }
 
-#define SOURCE_STAGE(stage_name, of)                                                               \
-	{                                                                                          \
-		.name = (stage_name), .failure = EXIT_CODE_SOURCE, .driver = (of),                 \
-		.applies = source_applies, .add_inputs = source_key, .run = source_run,            \
-	}
+#define OF(id) STAGE_BIT(STAGE_##id)
 
-#define SET_STAGE(stage_name, of, of_source, bound_to)                                             \
-	{                                                                                          \
-		.name = (stage_name), .failure = EXIT_CODE_COMPILE, .driver = (of),                \
-		.inputs = STAGE_BIT(STAGE_KERNEL) | STAGE_BIT(of_source) |                         \
-			  STAGE_BIT(STAGE_TOOLCHAIN) | (bound_to),                                 \
-		.applies = set_applies, .add_inputs = set_key, .run = set_run,                     \
-	}
-
-#define SIGNED_STAGE(stage_name, of, of_set)                                                       \
-	{                                                                                          \
-		.name = (stage_name), .failure = EXIT_CODE_SIGNATURE, .driver = (of),              \
-		.inputs = STAGE_BIT(of_set), .otherwise = (of_set), .applies = sign_applies,       \
-		.add_inputs = sign_key, .run = sign_run,                                           \
-	}
+/* Of a driver: its source made ready, the set compiled of it, and that set signed. */
+#define DRIVER_STAGES(id, of, bound_to)                                                            \
+	[STAGE_##id##_SOURCE] = { .name = of "-source",                                            \
+		.failure = EXIT_CODE_SOURCE,                                                       \
+		.driver = DRIVER_##id,                                                             \
+		.applies = source_applies,                                                         \
+		.add_inputs = source_key,                                                          \
+		.run = source_run },                                                               \
+	[STAGE_##id] = { .name = (of),                                                             \
+		.failure = EXIT_CODE_COMPILE,                                                      \
+		.driver = DRIVER_##id,                                                             \
+		.inputs = OF(KERNEL) | OF(id##_SOURCE) | OF(TOOLCHAIN) | (bound_to),               \
+		.applies = set_applies,                                                            \
+		.add_inputs = set_key,                                                             \
+		.run = set_run },                                                                  \
+	[STAGE_##id##_SIGNED] = { .name = of "-signed",                                            \
+		.failure = EXIT_CODE_SIGNATURE,                                                    \
+		.driver = DRIVER_##id,                                                             \
+		.inputs = OF(id),                                                                  \
+		.otherwise = STAGE_##id,                                                           \
+		.applies = sign_applies,                                                           \
+		.add_inputs = sign_key,                                                            \
+		.run = sign_run }
 
 /* One whose output is the name of an image in Buildah's storage. */
 #define IMAGE_STAGE(stage_name, key, run_it)                                                       \
 	.name = (stage_name), .failure = EXIT_CODE_IMAGE, .add_inputs = (key), .run = (run_it),    \
 	.still_there = image_still_there
 
+#define SIGNED_SETS                                                                                \
+	(OF(OFED_SIGNED) | OF(NVIDIA_SIGNED) | OF(GDRCOPY_SIGNED) | OF(NVIDIA_FS_SIGNED))
+
 static const struct stage stages[STAGE_COUNT] = {
 	/* Their keys are kernel_set_keys()'s. */
 	[STAGE_KERNEL] = { .name = "kernel", .failure = EXIT_CODE_CONTENT, .run = make_tree },
 	[STAGE_MODULES] = { .name = "modules", .failure = EXIT_CODE_CONTENT, .run = make_modules },
-	[STAGE_OFED_SOURCE] = SOURCE_STAGE("ofed-source", DRIVER_OFED),
-	[STAGE_NVIDIA_SOURCE] = SOURCE_STAGE("nvidia-source", DRIVER_NVIDIA),
-	[STAGE_GDRCOPY_SOURCE] = SOURCE_STAGE("gdrcopy-source", DRIVER_GDRCOPY),
-	[STAGE_NVIDIA_FS_SOURCE] = SOURCE_STAGE("nvidia-fs-source", DRIVER_NVIDIA_FS),
+	DRIVER_STAGES(OFED, "ofed", 0),
+	DRIVER_STAGES(NVIDIA, "nvidia", OF(OFED)),
+	DRIVER_STAGES(GDRCOPY, "gdrcopy", OF(NVIDIA)),
+	DRIVER_STAGES(NVIDIA_FS, "nvidia-fs", OF(NVIDIA)),
 	[STAGE_BUILD_BASE] = { IMAGE_STAGE("build-base", base_key, base_run), .base = "build" },
-	[STAGE_TOOLCHAIN] = {
-		IMAGE_STAGE("toolchain", toolchain_key, toolchain_run),
-		.inputs = STAGE_BIT(STAGE_BUILD_BASE),
-	},
+	[STAGE_TOOLCHAIN] = { IMAGE_STAGE("toolchain", toolchain_key, toolchain_run),
+		.inputs = OF(BUILD_BASE) },
 	[STAGE_RUNTIME_BASE] = { IMAGE_STAGE("runtime-base", base_key, base_run),
 		.base = "runtime" },
-	[STAGE_KIT] = {
-		IMAGE_STAGE("kit", kit_key, kit_run),
-		.inputs = STAGE_BIT(STAGE_NVIDIA_SOURCE) | STAGE_BIT(STAGE_TOOLCHAIN),
-		.driver = DRIVER_NVIDIA,
-		.applies = kit_applies,
-	},
-	[STAGE_NIC_KIT] = {
-		IMAGE_STAGE("nic-kit", kit_key, kit_run),
-		.inputs = STAGE_BIT(STAGE_OFED_SOURCE) | STAGE_BIT(STAGE_TOOLCHAIN) |
-			STAGE_BIT(STAGE_RUNTIME_BASE),
-		.driver = DRIVER_OFED,
-		.applies = kit_applies,
-	},
-	[STAGE_OFED] = SET_STAGE("ofed", DRIVER_OFED, STAGE_OFED_SOURCE, 0),
-	[STAGE_NVIDIA] =
-		SET_STAGE("nvidia", DRIVER_NVIDIA, STAGE_NVIDIA_SOURCE, STAGE_BIT(STAGE_OFED)),
-	[STAGE_GDRCOPY] = SET_STAGE(
-		"gdrcopy", DRIVER_GDRCOPY, STAGE_GDRCOPY_SOURCE, STAGE_BIT(STAGE_NVIDIA)),
-	[STAGE_NVIDIA_FS] = SET_STAGE(
-		"nvidia-fs", DRIVER_NVIDIA_FS, STAGE_NVIDIA_FS_SOURCE, STAGE_BIT(STAGE_NVIDIA)),
-	[STAGE_OFED_SIGNED] = SIGNED_STAGE("ofed-signed", DRIVER_OFED, STAGE_OFED),
-	[STAGE_NVIDIA_SIGNED] = SIGNED_STAGE("nvidia-signed", DRIVER_NVIDIA, STAGE_NVIDIA),
-	[STAGE_GDRCOPY_SIGNED] = SIGNED_STAGE("gdrcopy-signed", DRIVER_GDRCOPY, STAGE_GDRCOPY),
-	[STAGE_NVIDIA_FS_SIGNED] =
-		SIGNED_STAGE("nvidia-fs-signed", DRIVER_NVIDIA_FS, STAGE_NVIDIA_FS),
-	[STAGE_INIT] = {
-		.name = "init",
+	[STAGE_KIT] = { IMAGE_STAGE("kit", kit_key, kit_run),
+		.inputs = OF(NVIDIA_SOURCE) | OF(TOOLCHAIN), .driver = DRIVER_NVIDIA,
+		.applies = kit_applies },
+	[STAGE_NIC_KIT] = { IMAGE_STAGE("nic-kit", kit_key, kit_run),
+		.inputs = OF(OFED_SOURCE) | OF(TOOLCHAIN) | OF(RUNTIME_BASE), .driver = DRIVER_OFED,
+		.applies = kit_applies },
+	[STAGE_INIT] = { .name = "init",
 		.failure = EXIT_CODE_COMPILE,
-		.inputs = STAGE_BIT(STAGE_KERNEL) | STAGE_BIT(STAGE_TOOLCHAIN),
+		.inputs = OF(KERNEL) | OF(TOOLCHAIN),
 		.add_inputs = init_key,
-		.run = init_run,
-	},
-	[STAGE_USERSPACE] = {
-		.name = "userspace",
+		.run = init_run },
+	[STAGE_USERSPACE] = { .name = "userspace",
 		.failure = EXIT_CODE_COMPILE,
-		.inputs = STAGE_BIT(STAGE_KERNEL) | STAGE_BIT(STAGE_TOOLCHAIN),
+		.inputs = OF(KERNEL) | OF(TOOLCHAIN),
 		.applies = userspace_applies,
 		.add_inputs = userspace_key,
-		.run = userspace_run,
-	},
-	[STAGE_PROOF] = {
-		.name = "proof",
+		.run = userspace_run },
+	[STAGE_PROOF] = { .name = "proof",
 		.failure = EXIT_CODE_INTERNAL,
-		.inputs = STAGE_BIT(STAGE_KERNEL) | STAGE_BIT(STAGE_MODULES) |
-			STAGE_BIT(STAGE_OFED_SIGNED) | STAGE_BIT(STAGE_NVIDIA_SIGNED) |
-			STAGE_BIT(STAGE_GDRCOPY_SIGNED) | STAGE_BIT(STAGE_NVIDIA_FS_SIGNED) |
-			STAGE_BIT(STAGE_USERSPACE),
+		.inputs = OF(KERNEL) | OF(MODULES) | SIGNED_SETS | OF(USERSPACE),
 		.add_inputs = proof_key,
-		.run = proof_run,
-	},
-	[STAGE_NIC] = {
-		.name = "nic",
+		.run = proof_run },
+	[STAGE_NIC] = { .name = "nic",
 		.failure = EXIT_CODE_IMAGE,
-		.inputs = STAGE_BIT(STAGE_KERNEL) | STAGE_BIT(STAGE_MODULES) |
-			STAGE_BIT(STAGE_RUNTIME_BASE) | STAGE_BIT(STAGE_NIC_KIT) |
-			STAGE_BIT(STAGE_OFED_SIGNED) | STAGE_BIT(STAGE_INIT) |
-			STAGE_BIT(STAGE_PROOF),
+		.inputs = OF(KERNEL) | OF(MODULES) | OF(RUNTIME_BASE) | OF(NIC_KIT) |
+			  OF(OFED_SIGNED) | OF(INIT) | OF(PROOF),
 		.driver = DRIVER_OFED,
 		.applies = set_applies,
 		.add_inputs = image_key,
-		.run = image_run,
-	},
-	[STAGE_GPU] = {
-		.name = "gpu",
+		.run = image_run },
+	[STAGE_GPU] = { .name = "gpu",
 		.failure = EXIT_CODE_IMAGE,
-		.inputs = STAGE_BIT(STAGE_KERNEL) | STAGE_BIT(STAGE_MODULES) |
-			STAGE_BIT(STAGE_RUNTIME_BASE) | STAGE_BIT(STAGE_OFED_SIGNED) |
-			STAGE_BIT(STAGE_NVIDIA_SIGNED) | STAGE_BIT(STAGE_GDRCOPY_SIGNED) |
-			STAGE_BIT(STAGE_NVIDIA_FS_SIGNED) | STAGE_BIT(STAGE_INIT) |
-			STAGE_BIT(STAGE_KIT) | STAGE_BIT(STAGE_USERSPACE) |
-			STAGE_BIT(STAGE_PROOF),
+		.inputs = OF(KERNEL) | OF(MODULES) | OF(RUNTIME_BASE) | SIGNED_SETS | OF(INIT) |
+			  OF(KIT) | OF(USERSPACE) | OF(PROOF),
 		.driver = DRIVER_NVIDIA,
 		.applies = set_applies,
 		.add_inputs = image_key,
-		.run = image_run,
-	},
+		.run = image_run },
 };
 
 const char *stage_name(enum stage_id id)
