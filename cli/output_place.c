@@ -12,12 +12,6 @@ static bool has_transport(const char *place)
 	return strstr(place, "://") || (length > 1 && place[length] == ':');
 }
 
-bool output_place_is_folder(const char *place)
-{
-	return strcmp(place, OUTPUT_STORAGE) != 0 &&
-	       strncmp(place, OUTPUT_ARCHIVE, strlen(OUTPUT_ARCHIVE)) != 0;
-}
-
 int output_place_check(const char *place, struct error *error)
 {
 	if (!*place)

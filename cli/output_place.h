@@ -5,15 +5,8 @@
  */
 #pragma once
 
-#include <stdbool.h>
-
+#include "cli/image/place.h"
 #include "common/error.h"
-
-#define OUTPUT_STORAGE "containers-storage:"
-#define OUTPUT_ARCHIVE "oci-archive:"
-
-/* Is it a folder, and neither of these? */
-bool output_place_is_folder(const char *place);
 
 /*
  * Is @place one that build --output takes: a folder, OUTPUT_STORAGE, or OUTPUT_ARCHIVE with a file?

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cli/image/staging.h"
+#include "cli/json.h"
 #include "cli/verify/input.h"
 #include "common/fs.h"
 #include "common/tag.h"

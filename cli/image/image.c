@@ -5,7 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "cli/output_place.h"
+#include "cli/image/place.h"
 #include "common/fs.h"
 #include "common/tag.h"
 #include "common/xalloc.h"
@@ -42,12 +42,13 @@ json_object *image_to_json(const struct image *image)
 		const char *text = *slot_of(image, &fields[i]);
 
 		if (text || !fields[i].optional)
-			json_add(object, fields[i].key,
+			(void) json_object_object_add(object, fields[i].key,
 				fields[i].is_number ? json_object_new_uint64(
 							      strtoull(text ? text : "", NULL, 10))
 						    : json_object_new_string(text));
 	}
-	json_add(object, "size_bytes", json_object_new_uint64(image->size_bytes));
+	(void) json_object_object_add(
+		object, "size_bytes", json_object_new_uint64(image->size_bytes));
 	return object;
 }
 

@@ -2,11 +2,11 @@
 /* What is said about a driver image: in the cache beside its archive, and in images.json. */
 #pragma once
 
+#include <json-c/json.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "cli/image/buildah.h"
-#include "cli/json.h"
 #include "common/error.h"
 #include "common/hash.h"
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cli/image/image.h"
+#include "cli/json.h"
 #include "cli/output_place.h"
 #include "common/xalloc.h"
 
