@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the module, the node's kernel and what is loaded before it say beside the log. */
+/* What the module, the node's kernel and what is loaded before it add to what the log says. */
 #include <fcntl.h>
 #include <string.h>
 
 #include "cli/explain/explain.h"
-#include "cli/verify/input.h"
 #include "common/xalloc.h"
 #include "module/cms.h"
 
@@ -12,177 +11,45 @@
 
 /* --- opening --- */
 
-bool explain_needs_cache(const struct explain_sources *sources)
-{
-	enum verify_kernel_kind kind;
-	struct error ignored = { 0 };
-
-	if (sources->kernels.count &&
-		verify_kernel_identify(&sources->kernels, &kind, &ignored) == 0 &&
-		kind != VERIFY_KERNEL_FOLDER)
-		return true;
-	for (size_t i = 0; i < sources->with.count; i++) {
-		_cleanup_(verify_input_close) struct verify_input input = VERIFY_INPUT_CLOSED;
-
-		if (!verify_is_symvers(sources->with.items[i]) &&
-			verify_input_identify(sources->with.items[i], &input, &ignored) == 0 &&
-			verify_input_unpacks(&input))
-			return true;
-	}
-	return false;
-}
-
-/* A file that is no module explains why it was refused; one that cannot be read explains nothing.
- */
-static int open_module(struct explain_files *files, struct error *error)
-{
-	struct error why = { 0 };
-	int r = elf_module_open(AT_FDCWD, files->module_path, &files->module, &why);
-
-	switch (r) {
-	case 0:
-		return 0;
-	case -ENOEXEC:
-	case -EINVAL:
-	case -EBADMSG:
-	case -ENODATA:
-	case -EFBIG:
-		files->unreadable = xstrdup(why.text);
-		return 0;
-	default:
-		*error = why;
-		return r;
-	}
-}
-
-static int read_kernel(
-	struct explain_files *files, const struct explain_sources *sources, struct error *error)
-{
-	const struct strv *kernels = &sources->kernels;
-	const char *vermagic = files->module ? elf_module_info(files->module, "vermagic") : NULL;
-	_cleanup_(verify_place_close) struct verify_place place = VERIFY_PLACE_CLOSED;
-	_cleanup_free_ char *krel = NULL;
-	enum verify_kernel_kind kind;
-	int r;
-
-	/* A Module.symvers alone tells who exports what, which is all that many a line asks for. */
-	if (kernels->count == 1 && verify_is_symvers(kernels->items[0])) {
-		r = verify_kernel_add_symvers(
-			&files->node_kernel, AT_FDCWD, kernels->items[0], kernels->items[0], error);
-		return r < 0 ? error_prefix(error, r, "--kernel") : 0;
-	}
-	r = verify_kernel_identify(kernels, &kind, error);
-	if (r < 0)
-		return r;
-	if (kind != VERIFY_KERNEL_FOLDER)
-		return verify_kernel_fetch(&files->node_kernel, sources->found, kernels, error);
-	/* Of several kernels in one tree that of the module, if it is there. */
-	krel = vermagic ? xstrndup(vermagic, strcspn(vermagic, " ")) : NULL;
-	r = verify_place_find(kernels->items[0], krel, &place, error);
-	return r < 0 ? r : verify_kernel_read(&files->node_kernel, &place, error);
-}
-
-static int open_with(struct verify_input *input, const char *what, const char *krel,
-	struct context *context, struct error *error)
-{
-	bool unpacks;
-	int r = verify_input_identify(what, input, error);
-
-	if (r < 0)
-		return r;
-	/* Who waits for an image is told what for. */
-	unpacks = verify_input_unpacks(input);
-	if (unpacks)
-		progress_begin(&context->progress, "unpack");
-	r = verify_input_open(input, context, error);
-	if (unpacks)
-		progress_end(&context->progress, r < 0 ? "failed" : "done");
-	if (r < 0)
-		return r;
-	if (krel)
-		verify_input_choose(input, krel);
-	if (input->modules.count + input->symvers.count == 0)
-		return error_set(
-			error, -EINVAL, "%s: neither a Module.symvers nor a module is in it", what);
-	return 0;
-}
-
-static int add_with(struct explain_files *files, const struct explain_sources *sources,
-	const char *what, struct error *error)
-{
-	_cleanup_(verify_input_close) struct verify_input input = VERIFY_INPUT_CLOSED;
-	struct verify_kernel *const kernels[] = { &files->node_kernel, &files->with_kernel };
-	bool symvers = verify_is_symvers(what);
-	int r = symvers ? 0
-			: open_with(&input, what, files->node_kernel.krel, sources->found->context,
-				  error);
-
-	if (r < 0)
-		return error_prefix(error, r, "--with");
-	for (size_t i = 0; i < ARRAY_SIZE(kernels); i++) {
-		r = symvers ? verify_kernel_add_with_file(kernels[i], what, error)
-			    : verify_kernel_add_with(kernels[i], &input, error);
-		if (r < 0)
-			return r;
-	}
-	return 0;
-}
-
-/* The module's signature in words. */
-static void describe_signature(struct explain_files *files, const char *data, size_t size)
+/* The module's signature in words, and what the certificates tell about it. */
+static int read_signature(struct explain_files *files, struct verify *verify, struct error *error)
 {
 	const char *path = files->module_path;
+	_cleanup_free_ char *data = NULL;
 	struct module_trailer trailer = { 0 };
 	struct cms_facts facts = { 0 };
 	struct error why = { 0 };
-	int r = module_trailer_read(data, size, &trailer, &why);
+	size_t size = 0;
+	int r = elf_module_bytes(files->module, &data, &size, error);
 
+	if (r < 0)
+		return r;
+	r = module_trailer_read(data, size, &trailer, &why);
 	if (r == 0 && trailer.present && trailer.type == MODULE_TRAILER_CMS)
 		r = cms_read(data + trailer.signature_offset, trailer.signature_size,
 			trailer.signature_offset, &facts, &why);
 	if (r < 0) {
 		files->signed_state = EXPLAIN_WRONG;
 		files->signature = xasprintf("%s: %s", path, why.text);
-	} else if (!trailer.present) {
+		return 0;
+	}
+	if (!trailer.present) {
 		files->signed_state = EXPLAIN_UNSIGNED;
 		files->signature = xasprintf("%s is not signed", path);
-	} else {
-		files->signed_state = EXPLAIN_SIGNED;
-		files->signature = xasprintf("%s is signed with %s by %s%s%s, %s with %s", path,
-			module_trailer_type_text(trailer.type),
-			*facts.issuer ? facts.issuer : "an unnamed key",
-			*facts.serial ? ", serial " : ", key id ",
-			*facts.serial ? facts.serial : facts.key_id, facts.algorithm, facts.hash);
-	}
-}
-
-/* And what the certificates say of it; of the kernel's own file they can say nothing. */
-static int read_signature(
-	struct explain_files *files, const struct explain_sources *sources, struct error *error)
-{
-	_cleanup_strv_ struct strv paths = { 0 };
-	struct verify_input input = { .fd = AT_FDCWD };
-	_cleanup_free_ char *data = NULL;
-	struct error why = { 0 };
-	size_t size = 0;
-	int r;
-
-	if (sources->module_path)
-		xstrv_push(&paths, sources->module_path);
-	input.modules = paths;
-	r = verify_trust_open(
-		&sources->trust, &files->node_kernel, &input, 1, &files->trust, error);
-	if (r < 0 || !files->module)
-		return r;
-	r = elf_module_bytes(files->module, &data, &size, error);
-	if (r < 0)
-		return r;
-	describe_signature(files, data, size);
-	if (!sources->trust.count || files->signed_state != EXPLAIN_SIGNED)
 		return 0;
-	r = verify_trust_judge(&files->trust, data, size, NULL, &why);
-	files->judged = xasprintf("%s: %s", files->module_path,
+	}
+	files->signed_state = EXPLAIN_SIGNED;
+	files->signature = xasprintf("%s is signed with %s by %s%s%s, %s with %s", path,
+		module_trailer_type_text(trailer.type),
+		*facts.issuer ? facts.issuer : "an unnamed key",
+		*facts.serial ? ", serial " : ", key id ",
+		*facts.serial ? facts.serial : facts.key_id, facts.algorithm, facts.hash);
+	if (!verify->trust_files.count)
+		return 0;
+	r = verify_trust_judge(&verify->trust, data, size, NULL, &why);
+	files->judged = xasprintf("%s: %s", path,
 		r == 0 ? "its signature is good by the certificates of --trust" : why.text);
+	/* Of the kernel's own file they can tell nothing. */
 	if (r != -ENOTSUP)
 		files->signed_state = r == 0                         ? EXPLAIN_TRUSTED
 				      : r == -ENOKEY || r == -EAGAIN ? EXPLAIN_OTHER_KEY
@@ -190,26 +57,41 @@ static int read_signature(
 	return 0;
 }
 
-int explain_open(
-	struct explain_files *files, const struct explain_sources *sources, struct error *error)
+int explain_open(struct explain_files *files, struct verify *verify, struct error *error)
 {
+	char *paths[] = { (char *) (uintptr_t) files->module_path, NULL };
+	const struct verify_input judged = { .fd = AT_FDCWD,
+		.modules = { .items = paths, .count = files->module_path != NULL } };
+	_cleanup_free_ char *krel = NULL;
+	const char *vermagic = NULL;
+	struct error why = { 0 };
 	int r = 0;
 
-	files->module_path = sources->module_path;
 	if (files->module_path)
-		r = open_module(files, error);
-	if (r == 0 && sources->kernels.count)
-		r = read_kernel(files, sources, error);
-	for (size_t i = 0; i < sources->with.count && r == 0; i++)
-		r = add_with(files, sources, sources->with.items[i], error);
+		r = elf_module_open(AT_FDCWD, files->module_path, &files->module, &why);
+	/* A file that is no module explains why it was refused; an unreadable one nothing. */
+	if (r == -ENOEXEC || r == -EINVAL || r == -EBADMSG || r == -ENODATA || r == -EFBIG) {
+		files->unreadable = xstrdup(why.text);
+	} else if (r < 0) {
+		*error = why;
+		return r;
+	}
+	/* Of several kernels in one tree that of the module, if it is there. */
+	if (files->module)
+		vermagic = elf_module_info(files->module, "vermagic");
+	if (vermagic)
+		krel = xstrndup(vermagic, strcspn(vermagic, " "));
+	r = verify_open(verify, krel, error);
 	if (r == 0)
-		r = read_signature(files, sources, error);
+		r = verify_trust_open(
+			&verify->trust_files, &verify->kernel, &judged, 1, &verify->trust, error);
+	if (r == 0 && files->module)
+		r = read_signature(files, verify, error);
 	if (r < 0)
 		return r;
-	verify_kernel_finish(&files->node_kernel);
-	files->kernel = sources->kernels.count ? sources->kernels.items[0] : NULL;
-	files->symvers = files->node_kernel.symvers;
-	files->with = files->with_kernel.symvers;
+	files->kernel = verify->kernels.count ? verify->kernels.items[0] : NULL;
+	files->symvers = verify->kernel.symvers;
+	files->with = verify->kernel.with;
 	return 0;
 }
 
@@ -217,24 +99,22 @@ void explain_close(struct explain_files *files)
 {
 	proof_free(&files->node_proof);
 	elf_module_close(&files->module);
-	verify_trust_free(&files->trust);
-	verify_kernel_free(&files->node_kernel);
-	verify_kernel_free(&files->with_kernel);
 	free(files->unreadable);
 	free(files->signature);
 	free(files->judged);
 }
 
-void explain_prove(struct explain_files *files, const struct explanation *explanation)
+void explain_prove(
+	struct explain_files *files, struct verify *verify, const struct explanation *explanation)
 {
-	struct proof_kernel *facts = &files->node_kernel.facts;
+	struct proof_kernel *facts = &verify->kernel.facts;
 	bool may_be_wrong = files->signed_state > EXPLAIN_UNSIGNED;
 
 	if (!files->module || !files->kernel)
 		return;
-	if (files->trust.count) {
+	if (verify->trust.count) {
 		facts->trust.verify = verify_trust_judge;
-		facts->trust.context = &files->trust;
+		facts->trust.context = &verify->trust;
 	}
 	for (size_t i = 0; i < explanation->count; i++) {
 		const struct explain_finding *finding = &explanation->items[i];

@@ -6,8 +6,7 @@
  */
 #pragma once
 
-#include "cli/verify/kernel.h"
-#include "cli/verify/trust.h"
+#include "cli/verify/verify.h"
 #include "common/error.h"
 #include "common/strv.h"
 #include "module/elf.h"
@@ -174,47 +173,24 @@ struct explain_files {
 	const struct symvers *symvers; /* the kernel's, and over them those of --with */
 	const struct symvers *with;    /* the latter alone */
 	const struct proof *proof;     /* of the module, for that kernel */
-	/* What explain_open() opened for these. */
-	struct verify_trust trust;
-	struct verify_kernel node_kernel;
-	struct verify_kernel with_kernel;
 	struct proof node_proof;
 };
 
-#define EXPLAIN_FILES_CLOSED                                                                       \
-	{                                                                                          \
-		.node_kernel = VERIFY_KERNEL_CLOSED, .with_kernel = VERIFY_KERNEL_CLOSED,          \
-		.trust = {                                                                         \
-			.modules_fd = -1                                                           \
-		}                                                                                  \
-	}
-
-/* What the command line names. */
-struct explain_sources {
-	const char *module_path; /* or NULL */
-	struct strv kernels;     /* as of slipway verify; a Module.symvers alone too */
-	struct strv with;
-	struct strv trust; /* certificates */
-	struct kernel
-		*found; /* for fetching one; its context is open where explain_needs_cache() */
-};
-
-/* Has anything to be fetched, unpacked or asked of buildah? */
-bool explain_needs_cache(const struct explain_sources *sources);
 /*
- * @files is EXPLAIN_FILES_CLOSED before, and is to be closed whatever this returns. @sources
- * outlives it. -EINVAL for a file of --trust that is no certificate.
+ * Opens module_path, and what @verify has of --kernel, --with and --trust; both are to be closed
+ * whatever this returns. -EINVAL for a file of --trust that is no certificate.
  */
-int explain_open(struct explain_files *files, const struct explain_sources *sources,
-	struct error *error) _must_check_;
+int explain_open(
+	struct explain_files *files, struct verify *verify, struct error *error) _must_check_;
 void explain_close(struct explain_files *files);
 /*
  * Asks the load proof, where there are a module and a kernel. What @explanation has of signatures
  * shows that the kernel insists on them.
  */
-void explain_prove(struct explain_files *files, const struct explanation *explanation);
+void explain_prove(
+	struct explain_files *files, struct verify *verify, const struct explanation *explanation);
 /*
- * Adds to each finding what the files themselves say, and lets the load proof decide where a
+ * Adds to each finding what the files themselves tell, and lets the load proof decide where a
  * message tells only that it failed. After explain_finish().
  */
 void explain_add_evidence(struct explanation *explanation);

@@ -89,19 +89,20 @@ struct kernel_purpose {
 int kernel_lint(struct kernel *kernel, const struct kernel_purpose *purpose, struct lint *ret,
 	struct error *error) _must_check_;
 
+#define KERNEL_SYMVERS_LIMIT ((size_t) 64 << 20) /* of a Module.symvers in a bundle */
+
 /* What a bundle of slipway probe among the files tells of the node. */
 struct kernel_node {
+	const char *path; /* of the bundle */
 	struct probe probe;
+	struct kconfig *config; /* NULL: the bundle has none; then the record is empty */
 	struct kernel_record record;
 	char *symvers_first;
 	struct lint_node lint; /* of the above; lint.probe is NULL when there is no bundle */
 };
 
-/* The first probe bundle among the files, or NULL. */
-const struct local_input *kernel_probe(const struct kernel *kernel);
-
 /*
- * Reads that bundle. @tree_fd: the kernel tree's root, to compare with, or -1. 0 with
+ * Reads the first bundle. @tree_fd: the kernel tree's root, to compare with, or -1. 0 with
  * ret->lint.probe NULL when there is none; -EBADMSG or -EINVAL when it is damaged. The caller frees
  * it.
  */

@@ -102,7 +102,8 @@ static json_object *kernel_json(const struct verify_report *report)
 	json_add(object, "krel", json_text(kernel->krel));
 	json_add(object, "vermagic", json_text(facts->vermagic));
 	json_add(object, "vermagic_source", json_text(kernel->vermagic_source));
-	json_add(object, "modversions", json_object_new_boolean(verify_has_versions(report)));
+	json_add(object, "modversions",
+		json_object_new_boolean(proof_kernel_has_modversions(&report->kernel->facts)));
 	json_add(object, "symbols", number(kernel->symvers_count));
 	json_add(object, "symvers", json_list(&kernel->symvers_sources));
 	json_add(object, "struct_module_bytes",

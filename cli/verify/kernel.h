@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The kernel that `slipway verify` judges for: what --kernel and --with name, as the proof wants
- * it. What nothing tells stays unknown, and the proof says so where it matters.
+ * The kernel that modules are judged for: what --kernel and --with name, as the proof wants it.
+ * What nothing says stays unknown, and the proof says so where it matters.
  */
 #pragma once
 
@@ -16,7 +16,8 @@
 #include "module/running.h"
 #include "module/symvers.h"
 
-/* What --kernel is told to be. */
+/* --- what --kernel names --- */
+
 enum verify_kernel_kind {
 	VERIFY_KERNEL_FOLDER,  /* a tree, a build folder, lib/modules/<krel> or a record: read in
 				  place */
@@ -24,9 +25,18 @@ enum verify_kernel_kind {
 	VERIFY_KERNEL_FILES,   /* packages, an archive or a probe bundle: as --kernel-from */
 };
 
-/* Descriptors are -1 for what is not there. */
+/* Several texts are files of one kernel, and perhaps its release. -EINVAL for a path that is not
+ * there. */
+int verify_kernel_identify(
+	const struct strv *texts, enum verify_kernel_kind *ret, struct error *error) _must_check_;
+
+/* A Module.symvers by whatever name: its lines begin with a CRC. Packed ones show it by their name.
+ */
+bool verify_is_symvers(const char *path) _must_check_;
+
+/* Where a kernel's parts are. Descriptors are -1 for what is not there. */
 struct verify_place {
-	char *krel;     /* NULL: nothing tells */
+	char *krel;     /* NULL: not known */
 	int root_fd;    /* holds lib/modules/<krel> */
 	int build_fd;   /* the build folder: Module.symvers, .config */
 	int modules_fd; /* lib/modules/<krel>, with the kernel's own modules */
@@ -39,36 +49,6 @@ struct verify_place {
 		.root_fd = -1, .build_fd = -1, .modules_fd = -1                                    \
 	}
 
-struct verify_kernel {
-	struct proof_kernel facts; /* borrows from what follows */
-	char *krel;
-	char *vermagic;
-	char *vermagic_source; /* for people: a module's path, "record.json", "configuration" */
-	struct symvers *symvers;
-	struct strv symvers_sources; /* for people */
-	size_t symvers_count;
-	struct strv modules; /* names ('_') of the kernel's own, built-in ones too */
-	struct strv builtin;
-	bool has_modules;        /* the lists above were filled */
-	struct verify_input own; /* their files, until somebody takes the lists over */
-	struct strv keys;        /* that a probe bundle told */
-	const char *enforced_by;
-	int modules_fd; /* of the kernel's own modules, or -1: module/trust.h compares with them */
-	struct strv notes; /* what could not be had, for people */
-};
-
-#define VERIFY_KERNEL_CLOSED                                                                       \
-	{                                                                                          \
-		.modules_fd = -1, .own = VERIFY_INPUT_CLOSED                                       \
-	}
-
-/*
- * What --kernel's texts are, at least one; several are files of one kernel, and perhaps its
- * release. -EINVAL for a path that is not there.
- */
-int verify_kernel_identify(
-	const struct strv *texts, enum verify_kernel_kind *ret, struct error *error) _must_check_;
-
 /*
  * Finds the parts of what lies in the file or folder @path. @krel, or NULL, picks
  * one of several kernels. -EINVAL for what is no kernel, -ENOTUNIQ when there are several.
@@ -77,9 +57,45 @@ int verify_place_find(const char *path, const char *krel, struct verify_place *r
 	struct error *error) _must_check_;
 void verify_place_close(struct verify_place *place);
 
+/* --- the kernel --- */
+
+struct verify_kernel {
+	struct proof_kernel facts; /* borrows from what follows */
+	char *krel;
+	char *vermagic;
+	char *vermagic_source;       /* for people: a module's path, "the configuration" */
+	struct symvers *symvers;     /* the kernel's, and over them those of --with */
+	struct symvers *with;        /* the latter alone */
+	struct strv symvers_sources; /* for people */
+	size_t symvers_count;
+	struct strv modules; /* names ('_') of the kernel's own, built-in ones too */
+	struct strv builtin;
+	bool has_modules;        /* the lists above were filled */
+	struct verify_input own; /* their files, until an input takes the lists over */
+	struct strv keys;        /* that a probe bundle lists */
+	const char *enforced_by;
+	int modules_fd;    /* of the kernel's own modules, or -1 */
+	struct strv notes; /* what could not be had, for people */
+};
+
+#define VERIFY_KERNEL_CLOSED                                                                       \
+	{                                                                                          \
+		.modules_fd = -1, .own = VERIFY_INPUT_CLOSED                                       \
+	}
+
 /* Reads all that @place has into @kernel, which is VERIFY_KERNEL_CLOSED before. */
 int verify_kernel_read(struct verify_kernel *kernel, const struct verify_place *place,
 	struct error *error) _must_check_;
+
+/*
+ * The same for a release ("newest" too) or files that are one kernel's, in the way of `slipway
+ * lint`: through the cache, of @found's context. On failure its failure is the exit code.
+ */
+int verify_kernel_fetch(struct verify_kernel *kernel, struct kernel *found,
+	const struct strv *texts, struct error *error) _must_check_;
+
+/* The kernel that runs; @running is kept until verify_kernel_free(). */
+void verify_kernel_take_running(struct verify_kernel *kernel, const struct running *running);
 
 /* Takes options, vermagic and machine of a configuration's record. */
 void verify_kernel_take_record(struct verify_kernel *kernel, const struct kernel_record *record);
@@ -94,10 +110,6 @@ void verify_kernel_take_os(
 /* What the node of a probe demands, wherever the headers are from. */
 void verify_kernel_take_node(struct verify_kernel *kernel, const struct probe *probe);
 
-/* Adds a Module.symvers. @name is for people. */
-int verify_kernel_add_symvers(struct verify_kernel *kernel, int dir_fd, const char *path,
-	const char *name, struct error *error) _must_check_;
-
 /*
  * Adds what --with names: Module.symvers files and the exports of modules, each of
  * which takes the place of the kernel's module of that name. The input was opened.
@@ -105,30 +117,16 @@ int verify_kernel_add_symvers(struct verify_kernel *kernel, int dir_fd, const ch
 int verify_kernel_add_with(struct verify_kernel *kernel, const struct verify_input *input,
 	struct error *error) _must_check_;
 
-/* A Module.symvers by whatever name: its lines begin with a CRC. Packed ones tell by their name. */
-bool verify_is_symvers(const char *path) _must_check_;
-
 /* The same of a file of symvers. */
 int verify_kernel_add_with_file(
 	struct verify_kernel *kernel, const char *path, struct error *error) _must_check_;
 
 /*
- * After --with: who exports anything is there as well, for "depends". Without the list of the
+ * After --with: what exports anything is there as well, for "depends". Without the list of the
  * kernel's own modules the proof asks the symvers itself.
  */
 void verify_kernel_name_exporters(struct verify_kernel *kernel);
 
-/* The kernel that runs; @running is kept until verify_kernel_free(). */
-void verify_kernel_take_running(struct verify_kernel *kernel, const struct running *running);
-
 /* After the last addition: points facts at all that was gathered. */
 void verify_kernel_finish(struct verify_kernel *kernel);
 void verify_kernel_free(struct verify_kernel *kernel);
-
-/*
- * The same for a release ("newest" too) or files that are one kernel's, by the way
- * of `slipway lint`: through the cache, of @found's context. On failure its failure is the exit
- * code.
- */
-int verify_kernel_fetch(struct verify_kernel *kernel, struct kernel *found,
-	const struct strv *texts, struct error *error) _must_check_;

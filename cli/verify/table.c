@@ -552,7 +552,7 @@ static void print_header(const struct verify_report *report, FILE *file)
 		print_vermagic(kernel->facts.vermagic, file);
 	else
 		(void) fputs("not known", file);
-	if (kernel->facts.vermagic && !verify_has_versions(report))
+	if (kernel->facts.vermagic && !proof_kernel_has_modversions(&report->kernel->facts))
 		(void) fputs(", no MODVERSIONS: vermagic only", file);
 	if (kernel->symvers_count)
 		(void) fprintf(file, ", %zu symbols", kernel->symvers_count);

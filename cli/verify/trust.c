@@ -16,7 +16,7 @@ void verify_trust_free(struct verify_trust *trust)
 		module_cert_free(&trust->certs[i]);
 	free(trust->certs);
 	for (size_t i = 0; i < trust->own_count; i++)
-		free(trust->own[i].name);
+		free((void *) (uintptr_t) trust->own[i].name);
 	free(trust->own);
 	free(trust->judged);
 	strv_free(&trust->paths);
@@ -25,10 +25,7 @@ void verify_trust_free(struct verify_trust *trust)
 
 static int compare_own(const void *a, const void *b)
 {
-	const struct verify_own *left = a;
-	const struct verify_own *right = b;
-
-	return strcmp(left->name, right->name);
+	return strcmp(((const struct verify_own *) a)->name, ((const struct verify_own *) b)->name);
 }
 
 /* A table: a whole tree may be asked for all its names. */
@@ -40,20 +37,17 @@ static int list_own(struct verify_trust *trust)
 		return r;
 	trust->own = xcalloc(trust->paths.count, sizeof(*trust->own));
 	for (size_t i = 0; i < trust->paths.count; i++) {
-		struct verify_own *own = &trust->own[trust->own_count];
 		char name[256];
 
-		if (!depends_module_name(trust->paths.items[i], name, sizeof(name)))
-			continue;
-		own->path = trust->paths.items[i];
-		own->name = xstrdup(name);
-		trust->own_count++;
+		if (depends_module_name(trust->paths.items[i], name, sizeof(name)))
+			trust->own[trust->own_count++] = (struct verify_own){ .name = xstrdup(name),
+				.path = trust->paths.items[i] };
 	}
 	qsort(trust->own, trust->own_count, sizeof(*trust->own), compare_own);
 	return 0;
 }
 
-/* A serial number counts among one issuer's, so both are said. "" for nobody. */
+/* A serial number counts among one issuer's, so both are named. "": it is not signed. */
 static void name_signer(const struct cms_facts *facts, char signer[VERIFY_SIGNER_SIZE])
 {
 	*signer = '\0';
@@ -62,37 +56,32 @@ static void name_signer(const struct cms_facts *facts, char signer[VERIFY_SIGNER
 			facts->serial, facts->key_id);
 }
 
-static void ask_signer(const struct verify_trust *trust, const char *path, struct strv *signers)
-{
-	_cleanup_(elf_module_close) struct elf_module *module = NULL;
-	struct cms_facts facts = { 0 };
-	struct error ignored = { 0 };
-	char signer[VERIFY_SIGNER_SIZE];
-	bool present;
-
-	if (elf_module_open(trust->modules_fd, path, &module, &ignored) < 0 ||
-		elf_module_trailer(module, &facts, &present, &ignored) < 0)
-		facts.signers = 0;
-	name_signer(&facts, signer);
-	xstrv_push(signers, signer);
-}
-
 /* Of so many of them, taken evenly: more than half have to agree. */
 static void find_signer(struct verify_trust *trust)
 {
-	_cleanup_strv_ struct strv signers = { 0 };
 	size_t asked = trust->own_count < SAMPLE ? trust->own_count : SAMPLE;
+	char signers[SAMPLE][VERIFY_SIGNER_SIZE];
 
-	for (size_t i = 0; i < asked; i++)
-		ask_signer(trust, trust->own[i * trust->own_count / asked].path, &signers);
-	for (size_t i = 0; i < signers.count; i++) {
+	for (size_t i = 0; i < asked; i++) {
+		_cleanup_(elf_module_close) struct elf_module *module = NULL;
+		const char *path = trust->own[i * trust->own_count / asked].path;
+		struct cms_facts facts = { 0 };
+		struct error ignored = { 0 };
+		bool present;
+
+		if (elf_module_open(trust->modules_fd, path, &module, &ignored) < 0 ||
+			elf_module_trailer(module, &facts, &present, &ignored) < 0)
+			facts.signers = 0;
+		name_signer(&facts, signers[i]);
+	}
+	for (size_t i = 0; i < asked; i++) {
 		size_t same = 0;
 
-		for (size_t k = 0; k < signers.count; k++)
-			same += strcmp(signers.items[i], signers.items[k]) == 0;
-		if (2 * same <= signers.count)
+		for (size_t k = 0; k < asked; k++)
+			same += strcmp(signers[i], signers[k]) == 0;
+		if (2 * same <= asked)
 			continue;
-		(void) snprintf(trust->signer, sizeof(trust->signer), "%s", signers.items[i]);
+		memcpy(trust->signer, signers[i], sizeof(trust->signer));
 		return;
 	}
 }
@@ -107,7 +96,7 @@ static int compare_files(const void *a, const void *b)
 	return (left->inode > right->inode) - (left->inode < right->inode);
 }
 
-static bool tell_file(int dir_fd, const char *path, struct verify_file *ret)
+static bool identify_file(int dir_fd, const char *path, struct verify_file *ret)
 {
 	struct stat status;
 
@@ -127,8 +116,8 @@ static void list_judged(
 	trust->judged = xcalloc(count, sizeof(*trust->judged));
 	for (size_t i = 0; i < input_count; i++)
 		for (size_t k = 0; k < inputs[i].modules.count; k++)
-			trust->judged_count += tell_file(inputs[i].fd, inputs[i].modules.items[k],
-				&trust->judged[trust->judged_count]);
+			trust->judged_count += identify_file(inputs[i].fd,
+				inputs[i].modules.items[k], &trust->judged[trust->judged_count]);
 	qsort(trust->judged, trust->judged_count, sizeof(*trust->judged), compare_files);
 }
 
@@ -173,35 +162,23 @@ static bool same_bytes(
 	       memcmp(data, module, size) == 0;
 }
 
-static int compare_name(const void *name, const void *own)
-{
-	return strcmp(name, ((const struct verify_own *) own)->name);
-}
-
-static const struct verify_own *first_of_name(const struct verify_trust *trust, const char *name)
-{
-	const struct verify_own *own = NULL;
-
-	if (trust->own_count)
-		own = bsearch(name, trust->own, trust->own_count, sizeof(*own), compare_name);
-	while (own && own > trust->own && strcmp(own[-1].name, name) == 0)
-		own--;
-	return own;
-}
-
 /* The kernel's own module of that name, to the last byte, or NULL. Two may share a name. */
 static const char *find_own(const struct verify_trust *trust, const void *module, size_t size)
 {
 	_cleanup_(elf_module_close) struct elf_module *opened = NULL;
 	const struct verify_own *end = trust->own + trust->own_count;
+	const struct verify_own *own = NULL;
+	struct verify_own wanted = { 0 };
 	struct error ignored = { 0 };
-	const char *name;
 
 	if (elf_module_open_memory(module, size, "module", &opened, &ignored) < 0)
 		return NULL;
-	name = elf_module_name(opened);
-	for (const struct verify_own *own = name ? first_of_name(trust, name) : NULL;
-		own && own < end && strcmp(own->name, name) == 0; own++)
+	wanted.name = elf_module_name(opened);
+	if (wanted.name && trust->own_count)
+		own = bsearch(&wanted, trust->own, trust->own_count, sizeof(*own), compare_own);
+	while (own && own > trust->own && compare_own(own - 1, &wanted) == 0)
+		own--;
+	for (; own && own < end && compare_own(own, &wanted) == 0; own++)
 		if (same_bytes(trust, own->path, module, size))
 			return own->path;
 	return NULL;
@@ -211,7 +188,7 @@ static bool is_judged(const struct verify_trust *trust, const char *path)
 {
 	struct verify_file file;
 
-	return tell_file(trust->modules_fd, path, &file) &&
+	return identify_file(trust->modules_fd, path, &file) &&
 	       bsearch(&file, trust->judged, trust->judged_count, sizeof(file), compare_files);
 }
 

@@ -12,12 +12,12 @@
 #include "cli/verify/kernel.h"
 #include "module/sign.h"
 
-/* Room for what tells a signer: issuer, serial number and key id. */
+/* Room for what identifies a signer: issuer, serial number and key id. */
 #define VERIFY_SIGNER_SIZE (CMS_NAME_SIZE + 2 * CMS_ID_HEX_SIZE)
 
 /* One of the kernel's own modules. */
 struct verify_own {
-	char *name;       /* with '_' */
+	const char *name; /* with '_' */
 	const char *path; /* below modules_fd, borrowed */
 };
 

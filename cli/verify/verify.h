@@ -9,7 +9,8 @@
 #include "module/proof.h"
 #include "module/running.h"
 
-/* The modules of all inputs as members of one set. */
+/* --- the modules of all inputs as members of one set --- */
+
 struct verify_members {
 	struct proof_member *items;         /* for proof_set.members */
 	struct elf_module **modules;        /* of each; NULL where it could not be opened */
@@ -27,6 +28,8 @@ struct verify_members {
 void verify_members_open(const struct verify_input *inputs, size_t input_count,
 	const struct proof_kernel *kernel, unsigned int jobs, struct verify_members *ret);
 void verify_members_free(struct verify_members *members);
+
+/* --- root.c --- */
 
 /*
  * Is the firmware there that a module names? By the places that the kernel searches below a root
@@ -47,20 +50,20 @@ bool verify_firmware_there(void *context, const char *name);
 
 /*
  * The options that modprobe would give to modules, by the modprobe.d folders of a root:
- * modprobe.d(5) of kmod. libkmod can be told other folders than this machine's, but it opens what
- * they hold as this machine sees it: an absolute link in a stranger's image would lead it to a file
- * of ours. Here a link means what it means in that root.
- */
-/*
- * modprobe_conf.c: appends "module parameter=value" or "module parameter" for each option, '-' in
- * the module's name as '_'. A root without such folders has none.
+ * modprobe.d(5) of kmod. libkmod can be pointed at other folders than this machine's, but it opens
+ * what they hold as this machine sees it: an absolute link in a stranger's image would lead it to a
+ * file of ours. Here a link means what it means in that root.
+ *
+ * Appends "module parameter=value" or "module parameter" for each option, '-' in the module's name
+ * as '_'. A root without such folders has none.
  */
 int modprobe_conf_read(int root_fd, struct strv *options, struct error *error) _must_check_;
 
 /* The same of one file's text. */
 void modprobe_conf_parse(const char *text, struct strv *options);
 
-/* What was proven. */
+/* --- what was proven --- */
+
 struct verify_report {
 	const struct verify_kernel *kernel;
 	const struct verify_input *inputs;
@@ -77,16 +80,11 @@ void verify_print(const struct verify_report *report, FILE *file);
 /* json.c: one object; docs/verify.md has its schema. */
 void verify_print_json(const struct verify_report *report, FILE *file);
 
-/* Does the kernel compare CRCs? With what is known of it. */
-static inline bool verify_has_versions(const struct verify_report *report)
-{
-	return proof_kernel_has_modversions(&report->kernel->facts);
-}
+/* --- a run; `slipway explain` opens a kernel and what is loaded before in the same way --- */
 
 struct verify {
 	struct common_options common;
 	struct context context;
-	struct kernel found; /* for verify_kernel_fetch() */
 	struct strv what;
 	struct strv with;
 	struct strv trust_files;
@@ -103,11 +101,11 @@ struct verify {
 	struct verify_input *withs; /* of with; those that are symvers files are not opened */
 	size_t with_count;
 
+	struct kernel found; /* for verify_kernel_fetch() */
 	struct verify_kernel kernel;
 	struct running *now;
 	struct verify_trust trust;
 	struct verify_members members;
-	struct strv options; /* of modprobe.d */
 	struct proof_set set;
 	enum exit_code failure; /* where the errno does not tell */
 };
@@ -119,12 +117,25 @@ struct verify {
 		}                                                                                  \
 	}
 
-/* Tells what everything on the command line is, before any work. -EINVAL with what is wrong. */
+/* Finds out what everything on the command line is, before any work. -EINVAL with what is wrong. */
 int verify_identify(struct verify *verify, struct error *error) _must_check_;
 
 /* Has anything to be unpacked, fetched or asked of buildah? */
 bool verify_needs_cache(const struct verify *verify);
 
+/*
+ * Opens the kernel, what is to be judged and what is loaded before it. @krel, or NULL, picks one of
+ * several kernels in a folder.
+ */
+int verify_open(struct verify *verify, const char *krel, struct error *error) _must_check_;
+
 /* All of it, and the report on stdout. *ret_code is the exit code of a verdict. */
 int verify_run(struct verify *verify, int *ret_code, struct error *error) _must_check_;
 void verify_close(struct verify *verify);
+
+/*
+ * Does @work, in a supervised child and with a folder of this run in the cache where
+ * verify_needs_cache(). @state: what is said when it is interrupted. Returns the exit code.
+ */
+int verify_supervise(struct verify *verify, const char *verb, const char *state,
+	int (*work)(void *context), void *context);
