@@ -124,7 +124,7 @@ static void print_finding(const struct explain_finding *finding, const struct ve
 	if (finding->symbols.count > 1)
 		print_list("symbols", &finding->symbols);
 	print_list("because", &finding->evidence);
-	(void) printf("  %-9s%s%s\n", "input", explain_input_text(finding->input),
+	(void) printf("  %-9s%s%s\n", "input", explain_inputs[finding->input].name,
 		guess_text(finding, verb));
 	(void) printf("  %-9s%s\n", "do", finding->remedy);
 	print_list("said", &finding->lines);
@@ -144,7 +144,7 @@ static json_object *finding_json(const struct explain_finding *finding)
 	json_object *object = json_object_new_object();
 
 	json_add(object, "id", json_text(finding->cause->id));
-	json_add(object, "input", json_text(explain_input_text(finding->input)));
+	json_add(object, "input", json_text(explain_inputs[finding->input].name));
 	json_add_fields(object, fields, ARRAY_SIZE(fields), finding);
 	return object;
 }

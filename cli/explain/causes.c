@@ -353,19 +353,17 @@ const struct explain_cause explain_causes[] = {
 
 const size_t explain_cause_count = ARRAY_SIZE(explain_causes);
 
-static const struct {
-	const char *name;
-	const char *remedy; /* NULL: that of the kernel */
-} inputs[] = {
-	[EXPLAIN_KERNEL] = { "kernel",
-		AGAIN "; a symbol of a module needs that module loaded first" },
+#define KERNEL_REMEDY AGAIN "; a symbol of a module needs that module loaded first"
+
+const struct explain_input_row explain_inputs[] = {
+	[EXPLAIN_KERNEL] = { "kernel", KERNEL_REMEDY },
 	[EXPLAIN_OFED] = { "ofed",
 		"build with --ofed set to the OFED that is loaded on the node, and load that one "
 		"first; after another OFED was loaded, build the GPU image again too" },
 	[EXPLAIN_NVIDIA] = { "nvidia",
 		"build all modules of the driver from one --nvidia source, and unload those of "
 		"another version first" },
-	[EXPLAIN_SYMBOL] = { "symbol", NULL },
+	[EXPLAIN_SYMBOL] = { "symbol", KERNEL_REMEDY },
 	[EXPLAIN_COMPILER] = { "compiler",
 		"build with the compiler that built the kernel: slipway build takes it from the "
 		"kernel's configuration" },
@@ -375,24 +373,12 @@ static const struct {
 	[EXPLAIN_SIGNATURE] = { "signature", SIGN_AGAIN },
 	[EXPLAIN_ARCH] = { "arch", "rebuild with --arch set to what uname -m prints on the node" },
 	[EXPLAIN_FILE] = { "file", FETCH_AGAIN },
-	[EXPLAIN_OPTIONS] = { "options", NULL },
-	[EXPLAIN_USERSPACE] = { "userspace", NULL },
-	[EXPLAIN_NODE] = { "node", NULL },
+	[EXPLAIN_OPTIONS] = { "options", KERNEL_REMEDY },
+	[EXPLAIN_USERSPACE] = { "userspace", KERNEL_REMEDY },
+	[EXPLAIN_NODE] = { "node", KERNEL_REMEDY },
 };
 
-const char *explain_input_text(enum explain_input input)
-{
-	return inputs[input].name;
-}
-
-const char *explain_input_remedy(enum explain_input input)
-{
-	return inputs[input].remedy ? inputs[input].remedy : inputs[EXPLAIN_KERNEL].remedy;
-}
-
-static const struct {
-	const char *cause, *remedy;
-} signatures[] = {
+const struct explain_signature_row explain_signatures[] = {
 	[EXPLAIN_SIGNED_UNKNOWN] = { NULL, NULL },
 	[EXPLAIN_UNSIGNED] = { "the kernel insists on signatures, and this module has none",
 		"sign it with slipway sign, with the key of a certificate that this kernel trusts: "
@@ -415,13 +401,3 @@ static const struct {
 		"fetch the file again, if it was good where it was signed; else sign it anew (slipway "
 		"sign --replace), after stripping and before compressing" },
 };
-
-const char *explain_signature_cause(enum explain_signed state)
-{
-	return signatures[state].cause;
-}
-
-const char *explain_signature_remedy(enum explain_signed state)
-{
-	return signatures[state].remedy;
-}

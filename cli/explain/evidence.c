@@ -274,7 +274,7 @@ static void add_unreadable(struct explain_finding *finding, const struct explain
 			files->module_path);
 		return;
 	}
-	blame(finding, EXPLAIN_FILE, explain_input_remedy(EXPLAIN_FILE));
+	blame(finding, EXPLAIN_FILE, explain_inputs[EXPLAIN_FILE].remedy);
 	set(&finding->because,
 		"the file is no whole kernel module: it was damaged or cut short, or is no module at "
 		"all");
@@ -289,24 +289,26 @@ static void add_signature(struct explain_finding *finding, const struct explain_
 	if (finding->input != EXPLAIN_SIGNATURE)
 		return;
 	if (finding->cause->answer == EKEYREJECTED)
-		set(&finding->because, explain_signature_cause(files->signed_state));
+		set(&finding->because, explain_signatures[files->signed_state].cause);
 	if (finding->cause->rank == EXPLAIN_RESULT ||
 		strcmp(finding->cause->id, "key-unknown") == 0)
-		set(&finding->remedy, explain_signature_remedy(files->signed_state));
+		set(&finding->remedy, explain_signatures[files->signed_state].remedy);
 }
 
 /* The name of the module that was given; of a file that is none, by the file's name. */
 static void given_name(const struct explain_files *files, char name[EXPLAIN_NAME_SIZE])
 {
 	const char *own = files->module ? elf_module_name(files->module) : NULL;
-	const char *slash = files->unreadable ? strrchr(files->module_path, '/') : NULL;
+	size_t length = own ? strlen(own) : 0;
+	const char *slash;
 
-	if (files->unreadable)
-		own = slash ? slash + 1 : files->module_path;
-	(void) snprintf(name, EXPLAIN_NAME_SIZE, "%.*s",
-		own ? (int) strcspn(own, files->unreadable ? "." : "") : 0, own ? own : "");
-	for (char *dash = name; (dash = strchr(dash, '-'));)
-		*dash = '_';
+	if (files->unreadable) {
+		own = files->module_path;
+		slash = strrchr(own, '/');
+		length = slash ? (size_t) (slash + 1 - own) : 0;
+		length += strcspn(own + length, ".");
+	}
+	module_name_copy(own ? own : "", length, name, EXPLAIN_NAME_SIZE);
 }
 
 static void add_to(
@@ -379,8 +381,8 @@ static struct explain_owner owner_of(
 		if (strncmp(reason->id, inputs[i].id, length + whole) != 0)
 			continue;
 		/* A driver source's fault is that of the source of this module. */
-		if (owner.input == EXPLAIN_NVIDIA && name)
-			owner.input = explain_source_of(name);
+		if (owner.input == EXPLAIN_NVIDIA && name && explain_guess(name) == EXPLAIN_OFED)
+			owner.input = EXPLAIN_OFED;
 		return owner;
 	}
 	return reason->symbol ? explain_find_owner(files, files->module, reason->symbol)
@@ -404,13 +406,13 @@ static void take_reason(struct explain_finding *finding, const struct proof_find
 	const struct explain_files *files)
 {
 	struct explain_owner owner = owner_of(reason, files);
-	const char *remedy = explain_input_remedy(owner.input);
+	const char *remedy = explain_inputs[owner.input].remedy;
 
 	if (owner.input == EXPLAIN_NODE)
 		remedy = reason->cure;
 	/* The file itself told already what is wrong with its signature. */
-	if (owner.input == EXPLAIN_SIGNATURE && explain_signature_remedy(files->signed_state))
-		remedy = explain_signature_remedy(files->signed_state);
+	if (owner.input == EXPLAIN_SIGNATURE && explain_signatures[files->signed_state].remedy)
+		remedy = explain_signatures[files->signed_state].remedy;
 	blame(finding, owner.input, remedy);
 	finding->guessed = owner.guessed;
 }

@@ -60,9 +60,11 @@ struct explain_cause {
 extern const struct explain_cause explain_causes[];
 extern const size_t explain_cause_count;
 
-const char *explain_input_text(enum explain_input input);
-/* What to do about an input, where the message itself does not say. */
-const char *explain_input_remedy(enum explain_input input);
+/* By enum explain_input. */
+extern const struct explain_input_row {
+	const char *name;
+	const char *remedy; /* where the message itself has none */
+} explain_inputs[];
 
 /* What is known of the module's signature. */
 enum explain_signed {
@@ -75,8 +77,9 @@ enum explain_signed {
 };
 
 /* What a refused signature means for a module in that state, and what to do; NULL: not known. */
-const char *explain_signature_cause(enum explain_signed state);
-const char *explain_signature_remedy(enum explain_signed state);
+extern const struct explain_signature_row {
+	const char *cause, *remedy;
+} explain_signatures[];
 
 /* --- explain.c --- */
 
@@ -147,8 +150,8 @@ struct explain_owner {
  */
 struct explain_owner explain_find_owner(
 	const struct explain_files *files, const struct elf_module *module, const char *symbol);
-/* The driver source that a module is made of, by the module's name. */
-enum explain_input explain_source_of(const char *module);
+/* By the beginning of a symbol's or a module's name: NVIDIA, OFED or else the kernel. */
+enum explain_input explain_guess(const char *name);
 
 /* Was the module compiled against the headers of the kernel whose symbols these are? */
 enum explain_fit {

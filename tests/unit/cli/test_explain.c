@@ -280,7 +280,7 @@ static void the_proof_decides_where_only_an_errno_is_told(void **state)
 	reason.answer = ENOEXEC;
 	explain_add_evidence(&explanation);
 	assert_int_equal(explanation.items[0].input, EXPLAIN_ARCH);
-	assert_string_equal(explanation.items[0].remedy, explain_input_remedy(EXPLAIN_ARCH));
+	assert_string_equal(explanation.items[0].remedy, explain_inputs[EXPLAIN_ARCH].remedy);
 }
 
 static void half_a_line_is_found_too(void **state)
@@ -322,7 +322,7 @@ static void what_is_no_module_explains_why_it_was_refused(void **state)
 	explain_add_evidence(&explanation);
 	assert_int_equal(explanation.items[0].input, EXPLAIN_FILE);
 	assert_string_equal(explanation.items[0].evidence.items[0], files.unreadable);
-	assert_string_equal(explanation.items[0].remedy, explain_input_remedy(EXPLAIN_FILE));
+	assert_string_equal(explanation.items[0].remedy, explain_inputs[EXPLAIN_FILE].remedy);
 }
 
 static void a_symbol_that_the_file_does_not_use_is_another_files(void **state)
@@ -349,12 +349,12 @@ static void a_symbol_that_the_file_does_not_use_is_another_files(void **state)
 static void what_a_refused_signature_means_is_known_of_each_state(void **state)
 {
 	(void) state;
-	assert_null(explain_signature_cause(EXPLAIN_SIGNED_UNKNOWN));
-	assert_null(explain_signature_remedy(EXPLAIN_SIGNED_UNKNOWN));
+	assert_null(explain_signatures[EXPLAIN_SIGNED_UNKNOWN].cause);
+	assert_null(explain_signatures[EXPLAIN_SIGNED_UNKNOWN].remedy);
 	for (int signed_state = EXPLAIN_UNSIGNED; signed_state <= EXPLAIN_WRONG; signed_state++) {
-		const char *remedy = explain_signature_remedy((enum explain_signed) signed_state);
+		const char *remedy = explain_signatures[signed_state].remedy;
 
-		assert_non_null(explain_signature_cause((enum explain_signed) signed_state));
+		assert_non_null(explain_signatures[signed_state].cause);
 		/* What is signed already is refused without --replace. */
 		if (strstr(remedy, "slipway sign "))
 			assert_true((strstr(remedy, "--replace") != NULL) ==
