@@ -31,6 +31,19 @@ bool verify_is_module(const char *path)
 	return depends_module_name(path, name, sizeof(name));
 }
 
+bool verify_is_symvers(const char *path)
+{
+	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	const char *slash = strrchr(path, '/');
+	struct stat status;
+	char start[2];
+
+	if (fd < 0 || fstat(fd, &status) < 0 || !S_ISREG(status.st_mode))
+		return false;
+	return strstr(slash ? slash : path, "symvers") ||
+	       (pread(fd, start, 2, 0) == 2 && memcmp(start, "0x", 2) == 0);
+}
+
 /* Packed in a way that depmod and the kernel do not know. */
 static int check_packing(const struct verify_input *input, struct error *error)
 {
@@ -357,21 +370,9 @@ static int list_folder(struct verify_input *input, int parent_fd, const char *na
 
 int verify_input_list(struct verify_input *input, struct error *error)
 {
-	struct verify_input *from = input->listed;
-	struct stat ours, theirs;
 	char path[PATH_MAX];
-	int r;
+	int r = list_folder(input, input->fd, ".", path, 0);
 
-	/* The kernel's own modules may be what is to be judged: their folders are walked once. */
-	if (from && from->modules.count && !input->root && !verify_input_unpacks(input) &&
-		fstat(input->fd, &ours) == 0 && fstat(from->fd, &theirs) == 0 &&
-		ours.st_dev == theirs.st_dev && ours.st_ino == theirs.st_ino) {
-		input->modules = from->modules;
-		input->symvers = from->symvers;
-		from->modules = from->symvers = (struct strv){ 0 };
-		return 0;
-	}
-	r = list_folder(input, input->fd, ".", path, 0);
 	if (r < 0)
 		return error_set_errno(error, r, "%s", input->name);
 	strv_sort(&input->modules);
@@ -470,7 +471,8 @@ void verify_input_choose(struct verify_input *input, const char *krel)
 
 bool verify_input_unpacks(const struct verify_input *input)
 {
-	return input->kind != VERIFY_FOLDER && input->kind != VERIFY_MODULE;
+	return input->kind == VERIFY_ARCHIVE || input->kind == VERIFY_LAYOUT ||
+	       input->kind == VERIFY_STORAGE;
 }
 
 void verify_input_close(struct verify_input *input)
@@ -488,16 +490,22 @@ void verify_input_close(struct verify_input *input)
 int verify_input_open(struct verify_input *input, struct context *context, struct error *error)
 {
 	const char *slash = strrchr(input->place, '/');
+	bool unpacks = verify_input_unpacks(input);
 	int r;
 
-	if (input->kind == VERIFY_MODULE) { /* a folder with one name in it */
-		input->folder = slash ? xstrndup(input->place, (size_t) (slash - input->place + 1))
-				      : xstrdup(".");
-		xstrv_push(&input->modules, slash ? slash + 1 : input->place);
-	} else if (verify_input_unpacks(input)) {
+	if (input->kind == VERIFY_SYMVERS) {
+		input->fd = AT_FDCWD;
+		xstrv_push(&input->symvers, input->place);
+		return 0;
+	}
+	if (unpacks) {
 		r = unpack_input(input, context, error);
 		if (r < 0)
 			return r;
+	} else if (input->kind == VERIFY_MODULE) { /* a folder with one name in it */
+		input->folder = slash ? xstrndup(input->place, (size_t) (slash - input->place + 1))
+				      : xstrdup(".");
+		xstrv_push(&input->modules, slash ? slash + 1 : input->place);
 	} else {
 		input->folder = xstrdup(input->place);
 	}
@@ -506,7 +514,7 @@ int verify_input_open(struct verify_input *input, struct context *context, struc
 		return error_set_errno(error, -errno, "%s", input->name);
 	if (input->kind == VERIFY_MODULE)
 		return 0;
-	input->root = verify_input_unpacks(input) || fs_exists(input->fd, "lib/modules") ||
+	input->root = unpacks || fs_exists(input->fd, "lib/modules") ||
 		      fs_exists(input->fd, "usr/lib/modules");
 	return verify_input_list(input, error);
 }

@@ -512,13 +512,14 @@ int verify_kernel_add_with(
 	struct verify_kernel *kernel, const struct verify_input *input, struct error *error)
 {
 	_cleanup_(symvers_close) struct symvers *with = NULL;
+	bool file = input->kind == VERIFY_SYMVERS;
 	int r = 0;
 
 	for (size_t i = 0; i < input->symvers.count && r == 0; i++) {
 		r = read_symvers(&with, input->fd, input->symvers.items[i], error);
 		if (r == 0)
-			xstrv_pushf(&kernel->symvers_sources, "%s/%s", input->name,
-				input->symvers.items[i]);
+			xstrv_pushf(&kernel->symvers_sources, "%s%s%s", file ? "" : input->name,
+				file ? "" : "/", input->symvers.items[i]);
 	}
 	/* A module knows better than a list what it exports: the list may be of another build. */
 	for (size_t i = 0; i < input->modules.count && r == 0; i++) {
@@ -530,26 +531,14 @@ int verify_kernel_add_with(
 			out_of_memory();
 	}
 	if (r < 0)
-		return error_prefix(error, r, "--with %s", input->name);
+		return error_prefix(
+			error, r, "--with%s%s", file ? "" : " ", file ? "" : input->name);
 	if (input->modules.count)
 		xstrv_push(&kernel->symvers_sources, input->name);
 	if (with) {
 		merge(&kernel->symvers, with);
 		merge(&kernel->with, with);
 	}
-	return 0;
-}
-
-int verify_kernel_add_with_file(struct verify_kernel *kernel, const char *path, struct error *error)
-{
-	_cleanup_(symvers_close) struct symvers *with = NULL;
-	int r = symvers_open(AT_FDCWD, path, &with, error);
-
-	if (r < 0)
-		return error_prefix(error, r, "--with");
-	xstrv_push(&kernel->symvers_sources, path);
-	merge(&kernel->symvers, with);
-	merge(&kernel->with, with);
 	return 0;
 }
 

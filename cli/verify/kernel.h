@@ -30,10 +30,6 @@ enum verify_kernel_kind {
 int verify_kernel_identify(
 	const struct strv *texts, enum verify_kernel_kind *ret, struct error *error) _must_check_;
 
-/* A Module.symvers by whatever name: its lines begin with a CRC. Packed ones show it by their name.
- */
-bool verify_is_symvers(const char *path) _must_check_;
-
 /* Where a kernel's parts are. Descriptors are -1 for what is not there. */
 struct verify_place {
 	char *krel;     /* NULL: not known */
@@ -71,7 +67,7 @@ struct verify_kernel {
 	struct strv modules; /* names ('_') of the kernel's own, built-in ones too */
 	struct strv builtin;
 	bool has_modules;        /* the lists above were filled */
-	struct verify_input own; /* their files, until an input takes the lists over */
+	struct verify_input own; /* their files */
 	struct strv keys;        /* that a probe bundle lists */
 	const char *enforced_by;
 	int modules_fd;    /* of the kernel's own modules, or -1 */
@@ -116,10 +112,6 @@ void verify_kernel_take_node(struct verify_kernel *kernel, const struct probe *p
  */
 int verify_kernel_add_with(struct verify_kernel *kernel, const struct verify_input *input,
 	struct error *error) _must_check_;
-
-/* The same of a file of symvers. */
-int verify_kernel_add_with_file(
-	struct verify_kernel *kernel, const char *path, struct error *error) _must_check_;
 
 /*
  * After --with: what exports anything is there as well, for "depends". Without the list of the

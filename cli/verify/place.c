@@ -10,19 +10,6 @@
 #include "kernels/krel.h"
 #include "kernels/tree/tree.h"
 
-bool verify_is_symvers(const char *path)
-{
-	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	const char *slash = strrchr(path, '/');
-	struct stat status;
-	char start[2];
-
-	if (fd < 0 || fstat(fd, &status) < 0 || !S_ISREG(status.st_mode))
-		return false;
-	return strstr(slash ? slash : path, "symvers") ||
-	       (pread(fd, start, 2, 0) == 2 && memcmp(start, "0x", 2) == 0);
-}
-
 int verify_kernel_identify(
 	const struct strv *texts, enum verify_kernel_kind *ret, struct error *error)
 {

@@ -198,8 +198,8 @@ static void replace_installed(struct verify_input *input, const char *path)
 }
 
 /*
- * Puts the one that fits the OFED among @others in the place of the one that is installed. Others
- * without a name were not opened. Without an OFED, or where none fits, the installed one is judged.
+ * Puts the one that fits the OFED among @others in the place of the one that is installed. Without
+ * an OFED, or where none fits, the installed one is judged.
  */
 static void choose_variant(struct verify_input *input, const char *krel,
 	const struct verify_input *others, size_t count)
@@ -237,9 +237,12 @@ static int identify_all(const struct strv *texts, bool with, struct verify_input
 		int r;
 
 		*input = (struct verify_input) VERIFY_INPUT_CLOSED;
-		/* A file of symvers is its own kind, and stays an input without a name. */
-		if (with && verify_is_symvers(text))
+		if (with && verify_is_symvers(text)) {
+			input->kind = VERIFY_SYMVERS;
+			input->name = xstrdup(text);
+			input->place = xstrdup(text);
 			continue;
+		}
 		r = verify_input_identify(text, input, error);
 		if (r < 0)
 			return with ? error_prefix(error, r, "--with") : r;
@@ -280,7 +283,7 @@ static bool unpacks_any(const struct verify *verify)
 		if (verify_input_unpacks(&verify->inputs[i]))
 			return true;
 	for (size_t i = 0; i < verify->with_count; i++)
-		if (verify->withs[i].name && verify_input_unpacks(&verify->withs[i]))
+		if (verify_input_unpacks(&verify->withs[i]))
 			return true;
 	return false;
 }
@@ -356,7 +359,6 @@ static int open_input(
 	const char *krel = krel_of(verify);
 	int r;
 
-	input->listed = &verify->kernel.own;
 	r = verify_input_open(input, &verify->context, error);
 	if (r == -EIO)
 		verify->failure = EXIT_CODE_IMAGE;
@@ -388,7 +390,7 @@ static int open_inputs(struct verify *verify, struct error *error)
 			return r;
 	}
 	for (size_t i = 0; i < verify->with_count; i++) {
-		r = verify->withs[i].name ? open_input(verify, &verify->withs[i], true, error) : 0;
+		r = open_input(verify, &verify->withs[i], true, error);
 		if (r < 0)
 			return error_prefix(error, r, "--with");
 	}
@@ -421,10 +423,7 @@ int verify_open(struct verify *verify, const char *krel, struct error *error)
 		return r;
 	verify->failure = EXIT_CODE_CONTENT;
 	for (size_t i = 0; i < verify->with_count; i++) {
-		const struct verify_input *input = &verify->withs[i];
-
-		r = input->name ? verify_kernel_add_with(kernel, input, error)
-				: verify_kernel_add_with_file(kernel, verify->with.items[i], error);
+		r = verify_kernel_add_with(kernel, &verify->withs[i], error);
 		if (r < 0)
 			return r;
 	}

@@ -98,7 +98,7 @@ struct verify {
 	enum verify_kernel_kind kernel_kind;
 	struct verify_input *inputs; /* of what */
 	size_t input_count;
-	struct verify_input *withs; /* of with; those that are symvers files are not opened */
+	struct verify_input *withs; /* of with */
 	size_t with_count;
 
 	struct kernel found; /* for verify_kernel_fetch() */
