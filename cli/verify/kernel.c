@@ -78,23 +78,6 @@ void verify_kernel_take_os(
 	kernel->facts.missing_versions = PROOF_YES;
 }
 
-void verify_kernel_take_running(struct verify_kernel *kernel, const struct running *running)
-{
-	const struct strv *unidentified = running_unidentified(running);
-	const char *why = NULL;
-
-	kernel->facts = *running_kernel(running);
-	kernel->krel = xstrdup(kernel->facts.krel ? kernel->facts.krel : "");
-	kernel->symvers_count = kernel->facts.symvers ? symvers_count(kernel->facts.symvers) : 0;
-	if (running_is_same_build(running, &why) == PROOF_NO)
-		xstrv_push(&kernel->notes, why);
-	for (size_t i = 0; i < unidentified->count; i++)
-		xstrv_pushf(&kernel->notes,
-			"%s is loaded and no file tells what it exports: its symbols cannot be "
-			"judged",
-			unidentified->items[i]);
-}
-
 void verify_kernel_take_node(struct verify_kernel *kernel, const struct probe *probe)
 {
 	bool locked = probe->lockdown && *probe->lockdown && strcmp(probe->lockdown, "none") != 0;
@@ -122,7 +105,6 @@ void verify_kernel_free(struct verify_kernel *kernel)
 	strv_free(&kernel->builtin);
 	strv_free(&kernel->keys);
 	strv_free(&kernel->notes);
-	cleanup_close(&kernel->modules_fd);
 	verify_input_close(&kernel->own);
 	*kernel = (struct verify_kernel) VERIFY_KERNEL_CLOSED;
 }
@@ -144,40 +126,26 @@ static int add_symvers(struct verify_kernel *kernel, int dir_fd, const char *pat
 	return r;
 }
 
-/* The path of the first module below a folder, depth first; NULL when there is none. */
-static char *first_module(int dir_fd, const char *path)
-{
-	_cleanup_strv_ struct strv names = { 0 };
-	_cleanup_close_ int fd =
-		openat(dir_fd, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-
-	if (fd < 0 || fs_list(fd, ".", &names) < 0)
-		return NULL;
-	for (size_t i = 0; i < names.count; i++) {
-		_cleanup_free_ char *below = xasprintf("%s/%s", path, names.items[i]);
-		char *found =
-			verify_is_module(below) ? TAKE_PTR(below) : first_module(dir_fd, below);
-
-		if (found)
-			return found;
-	}
-	return NULL;
-}
-
 /*
  * The kernel states its vermagic, machine and sizeof(struct module) in each of its own modules:
  * only those below kernel/ are its own.
  */
-static void ask_module(struct verify_kernel *kernel, int modules_fd)
+static void ask_module(struct verify_kernel *kernel)
 {
+	static const char *const folders[] = { "kernel/lib/", "kernel/" };
 	_cleanup_(elf_module_close) struct elf_module *module = NULL;
-	_cleanup_free_ char *path = first_module(modules_fd, "kernel/lib");
+	const struct strv *paths = &kernel->own.modules;
+	const char *path = NULL, *vermagic;
 	struct error ignored = { 0 };
-	const char *vermagic;
 
-	if (!path)
-		path = first_module(modules_fd, "kernel");
-	if (!path || elf_module_open(modules_fd, path, &module, &ignored) < 0)
+	for (size_t i = 0; i < 2 * paths->count && !path; i++) {
+		const char *folder = folders[i / paths->count];
+
+		path = paths->items[i % paths->count];
+		if (strncmp(path, folder, strlen(folder)) != 0)
+			path = NULL;
+	}
+	if (!path || elf_module_open(kernel->own.fd, path, &module, &ignored) < 0)
 		return;
 	kernel->facts.machine = elf_module_machine(module);
 	kernel->facts.struct_size = elf_module_struct_size(module);
@@ -187,17 +155,18 @@ static void ask_module(struct verify_kernel *kernel, int modules_fd)
 	free(kernel->vermagic);
 	free(kernel->vermagic_source);
 	kernel->vermagic = xstrdup(vermagic);
-	kernel->vermagic_source = TAKE_PTR(path);
+	kernel->vermagic_source = xstrdup(path);
 	if (!kernel->krel)
 		kernel->krel = xstrndup(vermagic, strcspn(vermagic, " "));
 }
 
-static void add_name(const char *path, struct strv *names)
+static void add_names(const struct strv *paths, struct strv *names)
 {
 	char name[NAME_SIZE];
 
-	if (depends_module_name(path, name, sizeof(name)))
-		xstrv_push(names, name);
+	for (size_t i = 0; i < paths->count; i++)
+		if (depends_module_name(paths->items[i], name, sizeof(name)))
+			xstrv_push(names, name);
 }
 
 static int take_modules(struct verify_kernel *kernel, int modules_fd, struct error *error)
@@ -207,25 +176,23 @@ static int take_modules(struct verify_kernel *kernel, int modules_fd, struct err
 	_cleanup_free_ char *text = NULL;
 	int r;
 
-	ask_module(kernel, modules_fd);
-	/* A line of modules.builtin is a path: "kernel/lib/crc16.ko". */
-	if (fs_read(modules_fd, "modules.builtin", 0, &text, NULL) == 0)
-		xstrv_split(&builtin, text, "\n");
-	for (size_t i = 0; i < builtin.count; i++)
-		add_name(builtin.items[i], &kernel->builtin);
-	for (size_t i = 0; i < kernel->builtin.count; i++)
-		xstrv_push(&kernel->modules, kernel->builtin.items[i]);
 	own->fd = fcntl(modules_fd, F_DUPFD_CLOEXEC, 0);
+	if (own->fd < 0)
+		return error_set_errno(error, -errno, "modules of the kernel");
 	r = verify_input_list(own, error);
 	if (r < 0)
 		return r;
-	for (size_t i = 0; i < own->modules.count; i++)
-		add_name(own->modules.items[i], &kernel->modules);
-	kernel->has_modules = own->modules.count > 0 || kernel->builtin.count > 0;
-	if (!kernel->has_modules)
-		return 0;
-	kernel->modules_fd = fcntl(modules_fd, F_DUPFD_CLOEXEC, 0);
-	return kernel->modules_fd < 0 ? error_set_errno(error, -errno, "modules of the kernel") : 0;
+	ask_module(kernel);
+	/* A line of modules.builtin is a path: "kernel/lib/crc16.ko". */
+	if (fs_read(modules_fd, "modules.builtin", 0, &text, NULL) == 0)
+		xstrv_split(&builtin, text, "\n");
+	add_names(&builtin, &kernel->builtin);
+	add_names(&builtin, &kernel->modules);
+	add_names(&own->modules, &kernel->modules);
+	kernel->has_modules = kernel->modules.count > 0;
+	if (kernel->has_modules)
+		kernel->modules_fd = own->fd;
+	return 0;
 }
 
 /* A file in one of a kernel's folders. */

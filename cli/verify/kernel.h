@@ -70,7 +70,7 @@ struct verify_kernel {
 	struct verify_input own; /* their files */
 	struct strv keys;        /* that a probe bundle lists */
 	const char *enforced_by;
-	int modules_fd;    /* of the kernel's own modules, or -1 */
+	int modules_fd;    /* own.fd where there are such files or lists, else -1 */
 	struct strv notes; /* what could not be had, for people */
 };
 
@@ -89,9 +89,6 @@ int verify_kernel_read(struct verify_kernel *kernel, const struct verify_place *
  */
 int verify_kernel_fetch(struct verify_kernel *kernel, struct kernel *found,
 	const struct strv *texts, struct error *error) _must_check_;
-
-/* The kernel that runs; @running is kept until verify_kernel_free(). */
-void verify_kernel_take_running(struct verify_kernel *kernel, const struct running *running);
 
 /* Takes options, vermagic and machine of a configuration's record. */
 void verify_kernel_take_record(struct verify_kernel *kernel, const struct kernel_record *record);

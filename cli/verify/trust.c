@@ -19,7 +19,6 @@ void verify_trust_free(struct verify_trust *trust)
 		free((void *) (uintptr_t) trust->own[i].name);
 	free(trust->own);
 	free(trust->judged);
-	strv_free(&trust->paths);
 	*trust = (struct verify_trust){ .modules_fd = -1 };
 }
 
@@ -29,22 +28,19 @@ static int compare_own(const void *a, const void *b)
 }
 
 /* A table: a whole tree may be asked for all its names. */
-static int list_own(struct verify_trust *trust)
+static void list_own(struct verify_trust *trust, const struct strv *paths)
 {
-	int r = depends_list_modules(trust->modules_fd, "kernel", &trust->paths);
-
-	if (r < 0 && r != -ENOENT)
-		return r;
-	trust->own = xcalloc(trust->paths.count, sizeof(*trust->own));
-	for (size_t i = 0; i < trust->paths.count; i++) {
+	trust->own = xcalloc(paths->count, sizeof(*trust->own));
+	for (size_t i = 0; i < paths->count; i++) {
+		const char *path = paths->items[i];
 		char name[256];
 
-		if (depends_module_name(trust->paths.items[i], name, sizeof(name)))
-			trust->own[trust->own_count++] = (struct verify_own){ .name = xstrdup(name),
-				.path = trust->paths.items[i] };
+		if (strncmp(path, "kernel/", 7) == 0 &&
+			depends_module_name(path, name, sizeof(name)))
+			trust->own[trust->own_count++] =
+				(struct verify_own){ .name = xstrdup(name), .path = path };
 	}
 	qsort(trust->own, trust->own_count, sizeof(*trust->own), compare_own);
-	return 0;
 }
 
 /* A serial number counts among one issuer's, so both are named. "": it is not signed. */
@@ -138,9 +134,7 @@ int verify_trust_open(const struct strv *files, const struct verify_kernel *kern
 			return error_prefix(error, r, "--trust");
 	}
 	if (trust.modules_fd >= 0) {
-		r = list_own(&trust);
-		if (r < 0)
-			return error_set_errno(error, r, "the kernel's own modules");
+		list_own(&trust, &kernel->own.modules);
 		find_signer(&trust);
 		list_judged(&trust, inputs, input_count);
 	}

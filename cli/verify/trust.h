@@ -30,8 +30,7 @@ struct verify_trust {
 	struct module_cert **certs;
 	size_t count;
 	int modules_fd;         /* of the kernel's own modules, borrowed; -1: not there */
-	struct strv paths;      /* of these, below modules_fd */
-	struct verify_own *own; /* the same, sorted by name */
+	struct verify_own *own; /* these, sorted by name */
 	size_t own_count;
 	struct verify_file *judged; /* the files that are verified, sorted */
 	size_t judged_count;

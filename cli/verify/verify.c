@@ -303,6 +303,8 @@ static int read_running(struct verify *verify, struct error *error)
 	_cleanup_close_ int root_fd = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	const struct running_sources sources = { .kallsyms = true,
 		.read_keyring = running_read_keyring };
+	const struct strv *unidentified;
+	const char *why = NULL;
 	struct utsname name;
 	int r;
 
@@ -319,9 +321,20 @@ static int read_running(struct verify *verify, struct error *error)
 		return 0;
 	}
 	r = running_open(root_fd, &sources, &verify->now, error);
-	if (r == 0)
-		verify_kernel_take_running(kernel, verify->now);
-	return r;
+	if (r < 0)
+		return r;
+	kernel->facts = *running_kernel(verify->now);
+	kernel->krel = xstrdup(kernel->facts.krel ? kernel->facts.krel : "");
+	kernel->symvers_count = kernel->facts.symvers ? symvers_count(kernel->facts.symvers) : 0;
+	if (running_is_same_build(verify->now, &why) == PROOF_NO)
+		xstrv_push(&kernel->notes, why);
+	unidentified = running_unidentified(verify->now);
+	for (size_t i = 0; i < unidentified->count; i++)
+		xstrv_pushf(&kernel->notes,
+			"%s is loaded and no file tells what it exports: its symbols cannot be "
+			"judged",
+			unidentified->items[i]);
+	return 0;
 }
 
 static int read_kernel(struct verify *verify, const char *krel, struct error *error)
