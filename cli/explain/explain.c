@@ -34,7 +34,7 @@ static bool allows(const char *name, char c)
 static bool match_here(const char *pattern, const char *line, struct explain_fields *fields)
 {
 	for (fields->count = 0;;) {
-		size_t literal = strcspn(pattern, "{\n");
+		size_t literal = strcspn(pattern, "{");
 		struct explain_field field;
 
 		if (strncasecmp(line, pattern, literal) != 0)
@@ -48,7 +48,7 @@ static bool match_here(const char *pattern, const char *line, struct explain_fie
 		field.value = line;
 		pattern = field.name + field.name_size + 1;
 		/* A field goes to the next literal, or as far as its kind allows. */
-		literal = strcspn(pattern, "{\n");
+		literal = strcspn(pattern, "{");
 		while (allows(field.name, *line) &&
 			!(literal && line > field.value &&
 				strncasecmp(line, pattern, literal) == 0))
@@ -233,6 +233,7 @@ void explain_free(struct explanation *explanation)
 		strv_free(&finding->evidence);
 	}
 	free(explanation->items);
+	explain_causes_free(&explanation->causes);
 	*explanation = (struct explanation){ 0 };
 }
 
@@ -339,14 +340,11 @@ static bool match_cause(
 	const struct explain_cause *cause, bool half, const char *line, struct explain_fields *ret)
 {
 	static const char front[] = "{module}: ";
-	const char *next = cause->patterns;
 
-	while (*next) {
-		const char *pattern = next;
+	for (size_t i = 0; i < cause->patterns.count; i++) {
+		const char *pattern = cause->patterns.items[i];
 		const struct explain_field *symbol;
 
-		next += strcspn(next, "\n");
-		next += *next == '\n';
 		if (half && strncmp(pattern, front, strlen(front)) != 0)
 			continue;
 		if (!explain_match(pattern + (half ? strlen(front) : 0), line, ret))
@@ -361,14 +359,17 @@ static bool match_cause(
 
 void explain_add_line(struct explanation *explanation, const char *line)
 {
+	const struct explain_causes *causes = &explanation->causes;
 	struct explain_fields fields;
 
 	if (line[strspn(line, " \t\r")] == '\0')
 		return;
+	if (!causes->count)
+		explain_causes_read(&explanation->causes);
 	explanation->lines++;
 	for (int half = 0; half < 2; half++)
-		for (size_t i = 0; i < explain_cause_count; i++) {
-			const struct explain_cause *cause = &explain_causes[i];
+		for (size_t i = 0; i < causes->count; i++) {
+			const struct explain_cause *cause = &causes->rows[i];
 
 			if (!half && cause->rank == EXPLAIN_RESULT && !is_result_line(line))
 				continue;

@@ -41,24 +41,25 @@ enum explain_rank {
 	EXPLAIN_CAUSE,
 };
 
-/*
- * A row of the table. In patterns and texts, {name} stands for a field: module, symbol, number,
- * word (without blanks) or text (as far as the rest of the pattern allows), which may have a digit
- * at the end. Letters match in either case. {owner} in a remedy is what to do about who has the
- * symbol.
- */
+/* A row of causes.txt, whose text it borrows. */
 struct explain_cause {
-	const char *id;       /* stable; docs/verify.md lists them */
-	const char *patterns; /* one a line */
+	const char *id;
+	struct strv patterns; /* texts with {fields} */
 	enum explain_rank rank;
 	enum explain_input input;
 	const char *because;
-	const char *remedy; /* NULL: {owner} alone */
+	const char *remedy; /* NULL: that of the input */
 	int answer;         /* of a result: the errno, where the load proof may know why */
 };
 
-extern const struct explain_cause explain_causes[];
-extern const size_t explain_cause_count;
+struct explain_causes {
+	char *text;
+	struct explain_cause *rows;
+	size_t count;
+};
+
+void explain_causes_read(struct explain_causes *ret);
+void explain_causes_free(struct explain_causes *causes);
 
 /* By enum explain_input. */
 extern const struct explain_input_row {
@@ -126,6 +127,7 @@ struct explain_finding {
 
 struct explanation {
 	const struct explain_files *files; /* set before the first line; or NULL */
+	struct explain_causes causes;      /* read with the first line */
 	struct explain_finding *items;
 	size_t count;
 	size_t lines;   /* not empty ones */
