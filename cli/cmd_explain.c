@@ -75,30 +75,26 @@ const struct option_table explain_options = {
 	.check = check,
 };
 
-static bool are_quoted(const struct strv *texts)
-{
-	for (size_t i = 0; i < texts->count; i++)
-		if (!strchr(texts->items[i], ' '))
-			return false;
-	return true;
-}
-
 /* Before the work may move to a child, which a terminal would not let read. */
 static int read_texts(struct verb *verb, struct error *error)
 {
-	const char *first = verb->texts.items[0];
+	const struct strv *texts = &verb->texts;
+	const char *first = texts->items[0];
 	bool is_stdin = strcmp(first, "-") == 0;
+	bool quoted = true;
 	struct stat status;
 	int r;
 
-	if (verb->texts.count == 1 &&
+	if (texts->count == 1 &&
 		(is_stdin || (stat(first, &status) == 0 && S_ISREG(status.st_mode)))) {
 		r = fs_read(
 			AT_FDCWD, is_stdin ? "/dev/stdin" : first, INPUT_LIMIT, &verb->text, NULL);
 		return r < 0 ? error_set_errno(error, r, "%s", is_stdin ? "stdin" : first) : 0;
 	}
 	/* Quoted messages are a line each, bare words are one: few quote what they copy. */
-	verb->text = xstrv_join(&verb->texts, are_quoted(&verb->texts) ? "\n" : " ");
+	for (size_t i = 0; i < texts->count; i++)
+		quoted &= strchr(texts->items[i], ' ') != NULL;
+	verb->text = xstrv_join(texts, quoted ? "\n" : " ");
 	return 0;
 }
 
@@ -108,24 +104,22 @@ static void print_list(const char *title, const struct strv *list)
 		(void) printf("  %-9s%s\n", i == 0 ? title : "", list->items[i]);
 }
 
-/* Which of the options would end the guessing; nothing where all were given. */
-static const char *guess_text(const struct explain_finding *finding, const struct verb *verb)
-{
-	if (!finding->guessed)
-		return "";
-	if (verb->files.module_path && verb->verify.kernels.count && verb->verify.with.count)
-		return " (a guess by the symbol's name: nothing in the files given has it)";
-	return " (a guess by the symbol's name: --module, --kernel and --with together tell)";
-}
-
 static void print_finding(const struct explain_finding *finding, const struct verb *verb)
 {
+	const struct verify *verify = &verb->verify;
+	bool all = verb->files.module_path && verify->kernels.count && verify->with.count;
+	const char *guess = "";
+
+	/* Which of the options would end the guessing. */
+	if (finding->guessed)
+		guess = all ? " (a guess by the symbol's name: nothing in the files given has it)"
+			    : " (a guess by the symbol's name: --module, --kernel and --with "
+			      "together tell)";
 	(void) printf("%s%s%s\n", finding->module, *finding->module ? ": " : "", finding->because);
 	if (finding->symbols.count > 1)
 		print_list("symbols", &finding->symbols);
 	print_list("because", &finding->evidence);
-	(void) printf("  %-9s%s%s\n", "input", explain_inputs[finding->input].name,
-		guess_text(finding, verb));
+	(void) printf("  %-9s%s%s\n", "input", explain_inputs[finding->input].name, guess);
 	(void) printf("  %-9s%s\n", "do", finding->remedy);
 	print_list("said", &finding->lines);
 }

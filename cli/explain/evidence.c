@@ -215,11 +215,9 @@ static void add_symbols(struct explain_finding *finding, const struct explain_fi
 {
 	const struct strv *symbols = &finding->symbols;
 	bool used = !files->module || finding->cause->input != EXPLAIN_SYMBOL;
+	enum explain_fit fit = EXPLAIN_FIT_UNKNOWN;
 	bool all_fit = true;
-	enum explain_fit fit;
 
-	if (!symbols->count)
-		return;
 	for (size_t i = 0; i < symbols->count && !used; i++)
 		used = uses(files->module, symbols->items[i]);
 	for (size_t i = 0; i < symbols->count; i++)
@@ -229,10 +227,11 @@ static void add_symbols(struct explain_finding *finding, const struct explain_fi
 			xstrv_pushf(&finding->evidence,
 				"%s does not use %s at all: the node was given another file",
 				files->module_path, symbols->items[i]);
-	if (!files->module || (used && !files->symvers))
+	if (!symbols->count || !files->module || (used && !files->symvers))
 		return;
 	/* Whether the headers were the right ones parts the kernel's fault from a stack's. */
-	fit = used ? explain_kernel_fit(files->module, files->symvers) : EXPLAIN_FIT_UNKNOWN;
+	if (used)
+		fit = explain_kernel_fit(files->module, files->symvers);
 	if (fit == EXPLAIN_FITS)
 		xstrv_pushf(&finding->evidence,
 			"what %s takes from the kernel itself has the CRCs that it was compiled "
@@ -252,14 +251,13 @@ static void add_vermagic(struct explain_finding *finding, const struct explain_f
 	const char *vermagic = elf_module_info(files->module, "vermagic");
 	bool other = strcmp(finding->cause->id, "vermagic") == 0;
 
-	if (!vermagic) {
-		xstrv_pushf(&finding->evidence, "%s has no vermagic", files->module_path);
-		return;
-	}
-	for (size_t i = 0; i < finding->lines.count && other; i++)
+	for (size_t i = 0; vermagic && i < finding->lines.count && other; i++)
 		other = !strstr(finding->lines.items[i], vermagic);
-	xstrv_pushf(&finding->evidence, "%s has vermagic \"%s\"%s", files->module_path, vermagic,
-		other ? ": it is not the file that the kernel was given" : "");
+	if (vermagic)
+		xstrv_pushf(&finding->evidence, "%s has vermagic \"%s\"%s", files->module_path,
+			vermagic, other ? ": it is not the file that the kernel was given" : "");
+	else
+		xstrv_pushf(&finding->evidence, "%s has no vermagic", files->module_path);
 }
 
 static void add_unreadable(struct explain_finding *finding, const struct explain_files *files)
@@ -280,19 +278,21 @@ static void add_unreadable(struct explain_finding *finding, const struct explain
 		"all");
 }
 
-/* Where a line tells only that a signature was refused, the file rules some reasons out. */
+/* Where only a refused signature is known from the line, the file rules some reasons out. */
 static void add_signature(struct explain_finding *finding, const struct explain_files *files)
 {
+	const struct explain_signature_row *known = &explain_signatures[files->signed_state];
+
 	xstrv_push(&finding->evidence, files->signature);
 	if (files->judged)
 		xstrv_push(&finding->evidence, files->judged);
 	if (finding->input != EXPLAIN_SIGNATURE)
 		return;
 	if (finding->cause->answer == EKEYREJECTED)
-		set(&finding->because, explain_signatures[files->signed_state].cause);
+		set(&finding->because, known->cause);
 	if (finding->cause->rank == EXPLAIN_RESULT ||
 		strcmp(finding->cause->id, "key-unknown") == 0)
-		set(&finding->remedy, explain_signatures[files->signed_state].remedy);
+		set(&finding->remedy, known->remedy);
 }
 
 /* The name of the module that was given; of a file that is none, by the file's name. */
@@ -311,43 +311,42 @@ static void given_name(const struct explain_files *files, char name[EXPLAIN_NAME
 	module_name_copy(own ? own : "", length, name, EXPLAIN_NAME_SIZE);
 }
 
-static void add_to(
-	struct explain_finding *finding, const struct explain_files *files, const char *name)
-{
-	if (*finding->module && *name && strcmp(name, finding->module) != 0) {
-		xstrv_pushf(&finding->evidence, "%s is %s, and the lines are about %s",
-			files->module_path, name, finding->module);
-		return;
-	}
-	if (files->unreadable) {
-		add_unreadable(finding, files);
-		return;
-	}
-	add_symbols(finding, files);
-	if (files->module &&
-		(finding->input == EXPLAIN_KERNEL || finding->cause->rank == EXPLAIN_RESULT))
-		add_vermagic(finding, files);
-	/* EPERM is a locked-down kernel's answer to what is not signed. */
-	if (files->signature &&
-		(finding->input == EXPLAIN_SIGNATURE || finding->cause->answer == EPERM))
-		add_signature(finding, files);
-	if (files->proof)
-		explain_add_proof(finding, files);
-}
-
 void explain_add_evidence(struct explanation *explanation)
 {
+	const struct explain_files *files = explanation->files;
 	char name[EXPLAIN_NAME_SIZE];
 
-	if (!explanation->files)
+	if (!files)
 		return;
-	given_name(explanation->files, name);
-	for (size_t i = 0; i < explanation->count; i++)
-		if (!explanation->items[i].joined)
-			add_to(&explanation->items[i], explanation->files, name);
+	given_name(files, name);
+	for (size_t i = 0; i < explanation->count; i++) {
+		struct explain_finding *finding = &explanation->items[i];
+
+		if (finding->joined)
+			continue;
+		if (*finding->module && *name && strcmp(name, finding->module) != 0) {
+			xstrv_pushf(&finding->evidence, "%s is %s, and the lines are about %s",
+				files->module_path, name, finding->module);
+			continue;
+		}
+		if (files->unreadable) {
+			add_unreadable(finding, files);
+			continue;
+		}
+		add_symbols(finding, files);
+		if (files->module && (finding->input == EXPLAIN_KERNEL ||
+					     finding->cause->rank == EXPLAIN_RESULT))
+			add_vermagic(finding, files);
+		/* EPERM is a locked-down kernel's answer to what is not signed. */
+		if (files->signature &&
+			(finding->input == EXPLAIN_SIGNATURE || finding->cause->answer == EPERM))
+			add_signature(finding, files);
+		if (files->proof)
+			explain_add_proof(finding, files);
+	}
 }
 
-/* --- what the load proof says: the same rules, the same kernel --- */
+/* --- the load proof's share: the same rules, the same kernel --- */
 
 static struct explain_owner owner_of(
 	const struct proof_finding *reason, const struct explain_files *files)
@@ -371,25 +370,25 @@ static struct explain_owner owner_of(
 		{ "blacklisted", EXPLAIN_NODE },
 		{ "built-in", EXPLAIN_NODE },
 	};
+	struct explain_owner owner = { .input = EXPLAIN_KERNEL };
 	const char *name = elf_module_name(files->module);
 
 	for (size_t i = 0; i < ARRAY_SIZE(inputs); i++) {
 		size_t length = strlen(inputs[i].id);
 		bool whole = inputs[i].id[length - 1] != '-';
-		struct explain_owner owner = { .input = inputs[i].input };
 
 		if (strncmp(reason->id, inputs[i].id, length + whole) != 0)
 			continue;
+		owner.input = inputs[i].input;
 		/* A driver source's fault is that of the source of this module. */
 		if (owner.input == EXPLAIN_NVIDIA && name && explain_guess(name) == EXPLAIN_OFED)
 			owner.input = EXPLAIN_OFED;
 		return owner;
 	}
-	return reason->symbol ? explain_find_owner(files, files->module, reason->symbol)
-			      : (struct explain_owner){ .input = EXPLAIN_KERNEL };
+	return reason->symbol ? explain_find_owner(files, files->module, reason->symbol) : owner;
 }
 
-/* Does the proof's reason explain what the finding's line says? */
+/* Does the proof's reason explain the finding's line? */
 static bool explains(const struct proof_finding *reason, const struct explain_finding *finding,
 	const struct explain_files *files)
 {
@@ -397,7 +396,7 @@ static bool explains(const struct proof_finding *reason, const struct explain_fi
 		return false;
 	if (finding->cause->rank == EXPLAIN_RESULT)
 		return reason->answer == finding->cause->answer;
-	/* Of symbols the CRCs and exporters are told already. */
+	/* Of symbols the CRCs and exporters are there already. */
 	return !reason->symbol && owner_of(reason, files).input == finding->input;
 }
 
@@ -405,14 +404,15 @@ static bool explains(const struct proof_finding *reason, const struct explain_fi
 static void take_reason(struct explain_finding *finding, const struct proof_finding *reason,
 	const struct explain_files *files)
 {
+	const char *of_signature = explain_signatures[files->signed_state].remedy;
 	struct explain_owner owner = owner_of(reason, files);
 	const char *remedy = explain_inputs[owner.input].remedy;
 
 	if (owner.input == EXPLAIN_NODE)
 		remedy = reason->cure;
-	/* The file itself told already what is wrong with its signature. */
-	if (owner.input == EXPLAIN_SIGNATURE && explain_signatures[files->signed_state].remedy)
-		remedy = explain_signatures[files->signed_state].remedy;
+	/* What is wrong with its signature is known from the file itself. */
+	if (owner.input == EXPLAIN_SIGNATURE && of_signature)
+		remedy = of_signature;
 	blame(finding, owner.input, remedy);
 	finding->guessed = owner.guessed;
 }
