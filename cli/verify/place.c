@@ -4,7 +4,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "cli/verify/kernel.h"
+#include "cli/verify/verify.h"
 #include "common/fs.h"
 #include "common/xalloc.h"
 #include "kernels/krel.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/verify/trust.h"
+#include "cli/verify/verify.h"
 
 #include <fcntl.h>
 #include <string.h>
