@@ -18,7 +18,6 @@ void verify_trust_free(struct verify_trust *trust)
 	for (size_t i = 0; i < trust->own_count; i++)
 		free((void *) (uintptr_t) trust->own[i].name);
 	free(trust->own);
-	free(trust->judged);
 	*trust = (struct verify_trust){ .modules_fd = -1 };
 }
 
@@ -82,39 +81,42 @@ static void find_signer(struct verify_trust *trust)
 	}
 }
 
-static int compare_files(const void *a, const void *b)
+/* The first of the kernel's own modules of that name, or NULL; another may follow it. */
+static struct verify_own *first_own(const struct verify_trust *trust, const char *name)
 {
-	const struct verify_file *left = a;
-	const struct verify_file *right = b;
+	const struct verify_own wanted = { .name = name };
+	struct verify_own *own = NULL;
 
-	if (left->device != right->device)
-		return left->device < right->device ? -1 : 1;
-	return (left->inode > right->inode) - (left->inode < right->inode);
+	if (name && trust->own_count)
+		own = bsearch(&wanted, trust->own, trust->own_count, sizeof(*own), compare_own);
+	while (own && own > trust->own && compare_own(own - 1, &wanted) == 0)
+		own--;
+	return own;
 }
 
-static bool identify_file(int dir_fd, const char *path, struct verify_file *ret)
+static struct verify_own *next_own(const struct verify_trust *trust, struct verify_own *own)
 {
-	struct stat status;
+	struct verify_own *next = own + 1;
 
-	if (fstatat(dir_fd, path, &status, 0) < 0)
-		return false;
-	*ret = (struct verify_file){ status.st_dev, status.st_ino };
-	return true;
+	return next < trust->own + trust->own_count && compare_own(own, next) == 0 ? next : NULL;
 }
 
-static void list_judged(
-	struct verify_trust *trust, const struct verify_input *inputs, size_t input_count)
+static void mark_judged(struct verify_trust *trust, const struct verify_input *input)
 {
-	size_t count = 0;
+	for (size_t i = 0; i < input->modules.count; i++) {
+		const char *path = input->modules.items[i];
+		struct stat judged, status;
+		char name[256];
 
-	for (size_t i = 0; i < input_count; i++)
-		count += inputs[i].modules.count;
-	trust->judged = xcalloc(count, sizeof(*trust->judged));
-	for (size_t i = 0; i < input_count; i++)
-		for (size_t k = 0; k < inputs[i].modules.count; k++)
-			trust->judged_count += identify_file(inputs[i].fd,
-				inputs[i].modules.items[k], &trust->judged[trust->judged_count]);
-	qsort(trust->judged, trust->judged_count, sizeof(*trust->judged), compare_files);
+		if (!depends_module_name(path, name, sizeof(name)) ||
+			fstatat(input->fd, path, &judged, 0) < 0)
+			continue;
+		for (struct verify_own *own = first_own(trust, name); own;
+			own = next_own(trust, own))
+			if (fstatat(trust->modules_fd, own->path, &status, 0) == 0 &&
+				status.st_dev == judged.st_dev && status.st_ino == judged.st_ino)
+				own->judged = true;
+	}
 }
 
 int verify_trust_open(const struct strv *files, const struct verify_kernel *kernel,
@@ -136,7 +138,8 @@ int verify_trust_open(const struct strv *files, const struct verify_kernel *kern
 	if (trust.modules_fd >= 0) {
 		list_own(&trust, &kernel->own.modules);
 		find_signer(&trust);
-		list_judged(&trust, inputs, input_count);
+		for (size_t i = 0; i < input_count; i++)
+			mark_judged(&trust, &inputs[i]);
 	}
 	*ret = trust;
 	trust = (struct verify_trust){ .modules_fd = -1 };
@@ -156,49 +159,26 @@ static bool same_bytes(
 	       memcmp(data, module, size) == 0;
 }
 
-/* The kernel's own module of that name, to the last byte, or NULL. Two may share a name. */
-static const char *find_own(const struct verify_trust *trust, const void *module, size_t size)
-{
-	_cleanup_(elf_module_close) struct elf_module *opened = NULL;
-	const struct verify_own *end = trust->own + trust->own_count;
-	const struct verify_own *own = NULL;
-	struct verify_own wanted = { 0 };
-	struct error ignored = { 0 };
-
-	if (elf_module_open_memory(module, size, "module", &opened, &ignored) < 0)
-		return NULL;
-	wanted.name = elf_module_name(opened);
-	if (wanted.name && trust->own_count)
-		own = bsearch(&wanted, trust->own, trust->own_count, sizeof(*own), compare_own);
-	while (own && own > trust->own && compare_own(own - 1, &wanted) == 0)
-		own--;
-	for (; own && own < end && compare_own(own, &wanted) == 0; own++)
-		if (same_bytes(trust, own->path, module, size))
-			return own->path;
-	return NULL;
-}
-
-static bool is_judged(const struct verify_trust *trust, const char *path)
-{
-	struct verify_file file;
-
-	return identify_file(trust->modules_fd, path, &file) &&
-	       bsearch(&file, trust->judged, trust->judged_count, sizeof(file), compare_files);
-}
-
 /* What no certificate checks: -ENOKEY stays with its reason. */
 static int judge_own(const struct verify_trust *trust, const void *module, size_t size,
 	const struct cms_facts *facts, struct error *error)
 {
-	const char *path = find_own(trust, module, size);
+	_cleanup_(elf_module_close) struct elf_module *opened = NULL;
+	const struct verify_own *found = NULL;
 	char signer[VERIFY_SIGNER_SIZE];
+	struct error ignored = { 0 };
 
-	if (!path && trust->count)
+	/* The kernel's own module of that name, to the last byte. */
+	if (elf_module_open_memory(module, size, "module", &opened, &ignored) == 0)
+		for (struct verify_own *own = first_own(trust, elf_module_name(opened));
+			own && !found; own = next_own(trust, own))
+			found = same_bytes(trust, own->path, module, size) ? own : NULL;
+	if (!found && trust->count)
 		return -ENOKEY;
 	name_signer(facts, signer);
-	if (!path || !*signer || strcmp(signer, trust->signer) != 0)
+	if (!found || !*signer || strcmp(signer, trust->signer) != 0)
 		return error_set(error, -EAGAIN, "no certificate was given to check it with");
-	return is_judged(trust, path)
+	return found->judged
 		       ? error_set(error, -ENOTSUP, "it is the kernel's own file, and only that")
 		       : 0;
 }

@@ -139,11 +139,7 @@ void verify_kernel_free(struct verify_kernel *kernel);
 struct verify_own {
 	const char *name; /* with '_' */
 	const char *path; /* below modules_fd, borrowed */
-};
-
-struct verify_file {
-	dev_t device;
-	ino_t inode;
+	bool judged;      /* this very file is among those that are verified */
 };
 
 struct verify_trust {
@@ -152,8 +148,6 @@ struct verify_trust {
 	int modules_fd;         /* of the kernel's own modules, borrowed; -1: not there */
 	struct verify_own *own; /* these, sorted by name */
 	size_t own_count;
-	struct verify_file *judged; /* the files that are verified, sorted */
-	size_t judged_count;
 	char signer[VERIFY_SIGNER_SIZE]; /* whom most of the kernel's own share; "": none */
 };
 
