@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finds a kernel's packages, says or writes its lock, and with --tree fetches its tree. */
+/* Finds a kernel's packages, prints or writes its lock, and with --tree fetches its tree. */
 #include "cli/commands.h"
 
 #include <fcntl.h>
@@ -28,7 +28,7 @@ struct verb {
 	bool list;
 	bool ofed;
 	bool nvidia;
-	/* Where the tree goes, and where it grows: the one who supervises the work removes that. */
+	/* Where the tree goes, and where it grows: the supervising process removes that. */
 	char *place;
 	char *aside;
 	/* What comes of it. */

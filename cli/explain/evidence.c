@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the module, the node's kernel and what is loaded before it add to what the log says. */
+/* What the module, the node's kernel and what is loaded before it add to the log. */
 #include <fcntl.h>
 #include <string.h>
 
@@ -11,7 +11,7 @@
 
 /* --- opening --- */
 
-/* The module's signature in words, and what the certificates tell about it. */
+/* The module's signature in words, and whether it is good by the certificates. */
 static int read_signature(struct explain_files *files, struct verify *verify, struct error *error)
 {
 	const char *path = files->module_path;
@@ -49,7 +49,7 @@ static int read_signature(struct explain_files *files, struct verify *verify, st
 	r = verify_trust_judge(&verify->trust, data, size, NULL, &why);
 	files->judged = xasprintf("%s: %s", path,
 		r == 0 ? "its signature is good by the certificates of --trust" : why.text);
-	/* Of the kernel's own file they can tell nothing. */
+	/* Of the kernel's own file nothing is known. */
 	if (r != -ENOTSUP)
 		files->signed_state = r == 0                         ? EXPLAIN_TRUSTED
 				      : r == -ENOKEY || r == -EAGAIN ? EXPLAIN_OTHER_KEY
@@ -133,7 +133,7 @@ void explain_prove(
 	files->proof = &files->node_proof;
 }
 
-/* --- what the files say of a finding --- */
+/* --- what the files add to a finding --- */
 
 static void set(char **text, const char *value)
 {

@@ -10,7 +10,7 @@
 
 /* --- messages --- */
 
-/* May a field of this name hold this character? The first letter of the name tells its kind. */
+/* May a field of this name hold this character? The first letter of the name is its kind. */
 static bool allows(const char *name, char c)
 {
 	unsigned char byte = (unsigned char) c;
@@ -314,7 +314,7 @@ static void add(struct explanation *explanation, const struct explain_cause *cau
 		(void) explain_loader_module(line, module, sizeof(module));
 	if (symbol)
 		(void) snprintf(name, sizeof(name), "%.*s", (int) symbol->size, symbol->value);
-	/* Where the line is about another module, the one that was given says nothing here. */
+	/* Where the line is about another module, the one that was given does not count. */
 	if (cause->input == EXPLAIN_SYMBOL && symbol)
 		owner = explain_find_owner(
 			files, own && *module && strcmp(own, module) != 0 ? NULL : given, name);

@@ -2,7 +2,7 @@
 /*
  * From lines of logs to what was wrong with a build: `slipway explain` without its printing. The
  * causes that are known are rows of a table (causes.c); a line that one of them matches becomes a
- * finding (explain.c), to which the files that were given add what they tell (evidence.c).
+ * finding (explain.c), to which the files that were given add evidence (evidence.c).
  */
 #pragma once
 
@@ -34,7 +34,7 @@ enum explain_input {
 	EXPLAIN_NODE,      /* no input: what runs on the node, or its hardware */
 };
 
-/* The more a message tells, the higher; what tells less joins what tells more of the same. */
+/* The more specific a message, the higher; a vaguer one joins a specific one of the same. */
 enum explain_rank {
 	EXPLAIN_RESULT, /* only that it failed: the errno of a loader */
 	EXPLAIN_HINT,   /* a kernel message with several causes */
@@ -107,7 +107,7 @@ const struct explain_field *explain_field(const struct explain_fields *fields, c
 /* Replaces each {name} in @text by its value. The caller frees it. */
 char *explain_fill(const char *text, const struct explain_fields *fields);
 /*
- * The module that insmod, modprobe (kmod's or BusyBox's) says it could not load: its name as the
+ * The module that insmod, modprobe (kmod's or BusyBox's) could not load: its name as the
  * kernel has it. False when the line is not such.
  */
 bool explain_loader_module(const char *line, char *name, size_t size);
@@ -122,7 +122,7 @@ struct explain_finding {
 	char *because;
 	char *remedy;
 	struct strv evidence; /* finished sentences */
-	bool joined;          /* another finding tells more of the same */
+	bool joined;          /* into another finding, a more specific one */
 };
 
 struct explanation {
@@ -136,18 +136,18 @@ struct explanation {
 
 /* Takes one line, without its '\n'. */
 void explain_add_line(struct explanation *explanation, const char *line);
-/* Joins what belongs together, those that tell most first; call it once, after the last line. */
+/* Joins what belongs together, the most specific ones first; call it once, after the last line. */
 void explain_finish(struct explanation *explanation);
 void explain_free(struct explanation *explanation);
 
 /* Whose a symbol is: which input of a build brings the module that exports it. */
 struct explain_owner {
 	enum explain_input input;
-	bool guessed; /* nothing given tells, so it is by a name's beginning */
+	bool guessed; /* by a name's beginning only */
 };
 
 /*
- * By the symbols of --with, then by the kernel's, then by what @module says of itself, and only
+ * By the symbols of --with, then by the kernel's, then by the .modinfo of @module, and only
  * else by the name. @files and @module may be NULL.
  */
 struct explain_owner explain_find_owner(
@@ -195,8 +195,8 @@ void explain_close(struct explain_files *files);
 void explain_prove(
 	struct explain_files *files, struct verify *verify, const struct explanation *explanation);
 /*
- * Adds to each finding what the files themselves tell, and lets the load proof decide where a
- * message tells only that it failed. After explain_finish().
+ * Adds to each finding what the files show, and lets the load proof decide where a
+ * message is only that it failed. After explain_finish().
  */
 void explain_add_evidence(struct explanation *explanation);
 /* The load proof's share of that, for a finding about the module. */

@@ -112,8 +112,8 @@ static void note_other_os(const struct kernel *kernel)
 }
 
 /*
- * The distribution: --os, what the lock says, what lies in the user's own kernel, or what the
- * release tells. The newest of all is of the one whose images there were first.
+ * The distribution: --os, that of the lock, of the user's own kernel, or of the
+ * release. The newest of all is of the one whose images there were first.
  */
 static int choose_os(struct kernel *kernel, struct error *error)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the kernel's tree, or a probe of its node, tells: the compiler, and what lint finds. */
+/* What the kernel's tree, or a probe of its node, has: the compiler, and what lint finds. */
 #include "cli/kernel/kernel.h"
 
 #include <string.h>
@@ -97,7 +97,7 @@ static int compare_symvers(
 	size_t size;
 	int r = kernel_tree_open(tree_fd, kernel->local.krel, &fd, error);
 
-	/* Without one, no-symvers says so. */
+	/* Without one there is a finding: no-symvers. */
 	if (r < 0 || symvers_open(fd, "Module.symvers", &tree, &ignored) < 0)
 		return r;
 	r = archive_member_read(

@@ -142,7 +142,7 @@ int sign_set_stage(const struct sign_set *set, const char *path, const void *dat
 	return r < 0 ? error_set_errno(error, r, "%s/%s", set->folder, staged) : 0;
 }
 
-/* Puts all in place, and says so with a file. */
+/* Puts all in place, and marks that with a file. */
 static int replace_all(const struct sign_set *set)
 {
 	_cleanup_close_ int done = -1;

@@ -300,7 +300,7 @@ static int unpack_input(struct verify_input *input, struct context *context, str
 
 /*
  * A link to a module counts where it stays in the folder: the weak-updates of Enterprise Linux. In
- * a stranger's image its target is looked for there, never on this machine.
+ * an image of others its target is looked for there, never on this machine.
  */
 static bool is_file(
 	const struct verify_input *input, int dir_fd, const struct dirent *entry, const char *path)
@@ -328,7 +328,7 @@ static bool is_folder(int dir_fd, const struct dirent *entry)
 
 /*
  * What is below @path, of @length bytes. Folders of others that root itself may not read (FUSE) are
- * skipped, as is what went away.
+ * skipped, as is what was removed meanwhile.
  */
 static int list_folder(struct verify_input *input, int parent_fd, const char *name,
 	char path[PATH_MAX], size_t length)

@@ -14,7 +14,7 @@
 #define NAME_SIZE  256
 #define SYSTEM_MAP "System.map"
 
-/* --- what a configuration, a record or the node tells --- */
+/* --- from a configuration, a record or the node --- */
 
 static enum proof_option option(const struct kernel_record *record, enum kernel_option which)
 {
@@ -30,7 +30,7 @@ void verify_kernel_take_record(struct verify_kernel *kernel, const struct kernel
 
 	/* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): a record has no NULL */
 	if (!*record->config_source && !*record->arch)
-		return; /* a record of a tree without a configuration tells nothing */
+		return; /* of a tree without a configuration */
 	if (!facts->machine)
 		facts->machine = machine_of(record->arch);
 	facts->module_sig = option(record, KOPT_MODULE_SIG);
@@ -233,7 +233,7 @@ static int take_config(
 		r = r < 0 ? error_set_errno(error, r, "%s", place->record)
 			  : kernel_record_read(text, &record, error);
 	} else if (config && place->krel) {
-		/* Its vermagic.h may have a word to say on preempt_rt. */
+		/* Its vermagic.h may add preempt_rt. */
 		r = place->root_fd >= 0 && place->build_fd >= 0 && !kernel->vermagic
 			    ? kernel_record_make(place->root_fd, place->krel, &record, error)
 			    : kernel_record_of_config(config, place->krel, NULL, &record, error);
@@ -324,7 +324,7 @@ int verify_kernel_read(
 
 /* --- one that has to be found, fetched or unpacked first, in the cache --- */
 
-/* *ret_whole: the bundle alone tells enough, and no headers have to be looked for. */
+/* *ret_whole: the bundle alone is enough, and no headers have to be looked for. */
 static int take_probe(struct verify_kernel *kernel, const struct kernel *found, bool *ret_whole,
 	struct error *error)
 {

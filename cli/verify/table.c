@@ -508,7 +508,7 @@ static void print_header(const struct table *table)
 		_cleanup_free_ char *list = xstrv_join(&input->skipped, ", ");
 
 		if (input->skipped.count)
-			(void) fprintf(file, "%s: modules for other kernels are passed over: %s\n",
+			(void) fprintf(file, "%s: modules for other kernels are skipped: %s\n",
 				input->name, list);
 		if (input->other_kernel)
 			(void) fprintf(file,
@@ -522,7 +522,7 @@ static void print_header(const struct table *table)
 
 /*
  * Were most modules built for another release? Most of what follows is then one mistake, and no CRC
- * tells it as well as this.
+ * shows it as well as this.
  */
 static void print_other_release(const struct table *table)
 {

@@ -210,7 +210,7 @@ bool verify_firmware_there(void *context, const char *name);
 /*
  * The options that modprobe would give to modules, by the modprobe.d folders of a root:
  * modprobe.d(5) of kmod. libkmod can be pointed at other folders than this machine's, but it opens
- * what they hold as this machine sees it: an absolute link in a stranger's image would lead it to a
+ * what they hold as this machine sees it: an absolute link in an image of others would lead it to a
  * file of ours. Here a link means what it means in that root.
  *
  * Appends "module parameter=value" or "module parameter" for each option, '-' in the module's name
@@ -266,7 +266,7 @@ struct verify {
 	struct verify_trust trust;
 	struct verify_members members;
 	struct proof_set set;
-	enum exit_code failure; /* where the errno does not tell */
+	enum exit_code failure; /* where the errno alone does not decide */
 };
 
 #define VERIFY_CLOSED                                                                              \
@@ -294,7 +294,7 @@ void verify_close(struct verify *verify);
 
 /*
  * Does @work, in a supervised child and with a folder of this run in the cache where
- * verify_needs_cache(). @state: what is said when it is interrupted. Returns the exit code.
+ * verify_needs_cache(). @state: printed when it is interrupted. Returns the exit code.
  */
 int verify_supervise(struct verify *verify, const char *verb, const char *state,
 	int (*work)(void *context), void *context);
