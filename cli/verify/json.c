@@ -104,7 +104,7 @@ static json_object *kernel_json(const struct verify_kernel *kernel)
 	json_add(object, "vermagic_source", json_text(kernel->vermagic_source));
 	json_add(object, "modversions",
 		json_object_new_boolean(proof_kernel_has_modversions(facts)));
-	json_add(object, "symbols", number(kernel->symvers_count));
+	json_add(object, "symbols", number(facts->symvers ? symvers_count(facts->symvers) : 0));
 	json_add(object, "symvers", json_list(&kernel->symvers_sources));
 	json_add(object, "struct_module_bytes",
 		facts->struct_size ? number((size_t) facts->struct_size) : NULL);

@@ -190,8 +190,6 @@ static int take_modules(struct verify_kernel *kernel, int modules_fd, struct err
 	add_names(&builtin, &kernel->modules);
 	add_names(&own->modules, &kernel->modules);
 	kernel->has_modules = kernel->modules.count > 0;
-	if (kernel->has_modules)
-		kernel->modules_fd = own->fd;
 	return 0;
 }
 
@@ -277,8 +275,7 @@ static void take_system_map(struct verify_kernel *kernel, const struct verify_pl
 		xstrv_push(r < 0 ? &kernel->notes : &kernel->symvers_sources,
 			r < 0 ? why.text : parts[i].path);
 	}
-	for (size_t i = 0; kernel->symvers && kernel->modules_fd >= 0 && i < own->modules.count;
-		i++) {
+	for (size_t i = 0; kernel->symvers && i < own->modules.count; i++) {
 		_cleanup_(elf_module_close) struct elf_module *module = NULL;
 		struct error ignored = { 0 };
 
@@ -524,5 +521,4 @@ void verify_kernel_finish(struct verify_kernel *kernel)
 	facts->vermagic = kernel->vermagic;
 	facts->symvers = kernel->symvers;
 	facts->builtin = kernel->builtin.count ? &kernel->builtin : NULL;
-	kernel->symvers_count = kernel->symvers ? symvers_count(kernel->symvers) : 0;
 }

@@ -10,11 +10,11 @@
 #include "kernels/krel.h"
 #include "kernels/tree/tree.h"
 
-int verify_kernel_identify(
-	const struct strv *texts, enum verify_kernel_kind *ret, struct error *error)
+int verify_kernel_identify(const struct strv *texts, bool *ret_fetched, struct error *error)
 {
 	size_t releases = 0;
 
+	*ret_fetched = texts->count > 1;
 	for (size_t i = 0; i < texts->count; i++) {
 		const char *text = texts->items[i];
 		const char *dot = strrchr(text, '.');
@@ -30,20 +30,14 @@ int verify_kernel_identify(
 			if (strchr(text, '/'))
 				return error_set(
 					error, -EINVAL, "--kernel %s: %s", text, strerror(errno));
-			*ret = VERIFY_KERNEL_RELEASE;
 			releases++;
-		} else if (symvers || (dot && strcmp(dot, ".json") == 0) ||
-			   (fd >= 0 && !fs_exists(fd, "oci-layout"))) {
-			*ret = VERIFY_KERNEL_FOLDER;
-		} else { /* also an image, which build --kernel-from takes as well */
-			*ret = VERIFY_KERNEL_FILES;
 		}
+		/* An image is fetched, too, as build --kernel-from takes it. */
+		if (!symvers && (fd < 0 || fs_exists(fd, "oci-layout")) &&
+			!(dot && strcmp(dot, ".json") == 0 && access(text, F_OK) == 0))
+			*ret_fetched = true;
 	}
-	if (releases > 1)
-		return error_set(error, -EINVAL, "--kernel: one kernel is expected");
-	if (texts->count > 1)
-		*ret = VERIFY_KERNEL_FILES;
-	return 0;
+	return releases > 1 ? error_set(error, -EINVAL, "--kernel: one kernel is expected") : 0;
 }
 
 void verify_place_close(struct verify_place *place)

@@ -469,6 +469,7 @@ static void print_header(const struct table *table)
 	const struct verify_report *report = table->report;
 	const struct verify_kernel *kernel = report->kernel;
 	const char *vermagic = kernel->facts.vermagic;
+	const struct symvers *symvers = kernel->facts.symvers;
 	size_t length = vermagic ? strlen(vermagic) : 0;
 	FILE *file = table->file;
 
@@ -483,8 +484,8 @@ static void print_header(const struct table *table)
 				: ", no MODVERSIONS: vermagic only");
 	else
 		(void) fputs("not known", file);
-	if (kernel->symvers_count)
-		(void) fprintf(file, ", %zu symbols", kernel->symvers_count);
+	if (symvers && symvers_count(symvers))
+		(void) fprintf(file, ", %zu symbols", symvers_count(symvers));
 	else
 		(void) fputs(", no Module.symvers", file);
 	(void) fprintf(

@@ -18,7 +18,7 @@ void verify_trust_free(struct verify_trust *trust)
 	for (size_t i = 0; i < trust->own_count; i++)
 		free((void *) (uintptr_t) trust->own[i].name);
 	free(trust->own);
-	*trust = (struct verify_trust){ .modules_fd = -1 };
+	*trust = (struct verify_trust){ 0 };
 }
 
 static int compare_own(const void *a, const void *b)
@@ -64,7 +64,7 @@ static void find_signer(struct verify_trust *trust)
 		struct error ignored = { 0 };
 		bool present;
 
-		if (elf_module_open(trust->modules_fd, path, &module, &ignored) < 0 ||
+		if (elf_module_open(trust->own_fd, path, &module, &ignored) < 0 ||
 			elf_module_trailer(module, &facts, &present, &ignored) < 0)
 			facts.signers = 0;
 		name_signer(&facts, signers[i]);
@@ -113,7 +113,7 @@ static void mark_judged(struct verify_trust *trust, const struct verify_input *i
 			continue;
 		for (struct verify_own *own = first_own(trust, name); own;
 			own = next_own(trust, own))
-			if (fstatat(trust->modules_fd, own->path, &status, 0) == 0 &&
+			if (fstatat(trust->own_fd, own->path, &status, 0) == 0 &&
 				status.st_dev == judged.st_dev && status.st_ino == judged.st_ino)
 				own->judged = true;
 	}
@@ -124,7 +124,7 @@ int verify_trust_open(const struct strv *files, const struct verify_kernel *kern
 	struct error *error)
 {
 	_cleanup_(verify_trust_free) struct verify_trust trust = {
-		.modules_fd = kernel->modules_fd,
+		.own_fd = kernel->own.fd,
 	};
 	int r;
 
@@ -135,14 +135,14 @@ int verify_trust_open(const struct strv *files, const struct verify_kernel *kern
 		if (r < 0)
 			return error_prefix(error, r, "--trust");
 	}
-	if (trust.modules_fd >= 0) {
+	if (kernel->own.modules.count) {
 		list_own(&trust, &kernel->own.modules);
 		find_signer(&trust);
 		for (size_t i = 0; i < input_count; i++)
 			mark_judged(&trust, &inputs[i]);
 	}
 	*ret = trust;
-	trust = (struct verify_trust){ .modules_fd = -1 };
+	trust = (struct verify_trust){ 0 };
 	return 0;
 }
 
@@ -154,7 +154,7 @@ static bool same_bytes(
 	struct error ignored = { 0 };
 	size_t own_size;
 
-	return elf_module_open(trust->modules_fd, path, &own, &ignored) == 0 &&
+	return elf_module_open(trust->own_fd, path, &own, &ignored) == 0 &&
 	       elf_module_bytes(own, &data, &own_size, &ignored) == 0 && own_size == size &&
 	       memcmp(data, module, size) == 0;
 }

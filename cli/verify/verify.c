@@ -274,7 +274,7 @@ int verify_identify(struct verify *verify, struct error *error)
 	r = identify_all(&verify->with, true, &verify->withs, &verify->with_count, error);
 	if (r < 0 || verify->running)
 		return r;
-	return verify_kernel_identify(&verify->kernels, &verify->kernel_kind, error);
+	return verify_kernel_identify(&verify->kernels, &verify->fetched, error);
 }
 
 static bool unpacks_any(const struct verify *verify)
@@ -290,8 +290,7 @@ static bool unpacks_any(const struct verify *verify)
 
 bool verify_needs_cache(const struct verify *verify)
 {
-	return unpacks_any(verify) ||
-	       (!verify->running && verify->kernel_kind != VERIFY_KERNEL_FOLDER);
+	return unpacks_any(verify) || verify->fetched;
 }
 
 /* --- opening all of it --- */
@@ -325,7 +324,6 @@ static int read_running(struct verify *verify, struct error *error)
 		return r;
 	kernel->facts = *running_kernel(verify->now);
 	kernel->krel = xstrdup(kernel->facts.krel ? kernel->facts.krel : "");
-	kernel->symvers_count = kernel->facts.symvers ? symvers_count(kernel->facts.symvers) : 0;
 	if (running_is_same_build(verify->now, &why) == PROOF_NO)
 		xstrv_push(&kernel->notes, why);
 	unidentified = running_unidentified(verify->now);
@@ -346,7 +344,7 @@ static int read_kernel(struct verify *verify, const char *krel, struct error *er
 		return read_running(verify, error);
 	if (verify->kernels.count == 0)
 		return 0;
-	if (verify->kernel_kind != VERIFY_KERNEL_FOLDER) {
+	if (verify->fetched) {
 		verify->found.context = &verify->context;
 		r = verify_kernel_fetch(&verify->kernel, &verify->found, &verify->kernels, error);
 		verify->failure =
@@ -474,7 +472,7 @@ static int set_trust(struct verify *verify, struct error *error)
 	if (kernel->keys.count)
 		trust->keys = &kernel->keys;
 	if (!trust->enforced && !verify->trust_files.count &&
-		!(kernel->facts.relocations && kernel->modules_fd >= 0))
+		!(kernel->facts.relocations && kernel->own.modules.count))
 		return 0;
 	trust->verify = verify_trust_judge;
 	trust->context = &verify->trust;

@@ -21,17 +21,13 @@
 
 /* --- what --kernel names --- */
 
-enum verify_kernel_kind {
-	VERIFY_KERNEL_FOLDER,  /* a tree, a build folder, lib/modules/<krel> or a record: read in
-				  place */
-	VERIFY_KERNEL_RELEASE, /* a release: found and fetched */
-	VERIFY_KERNEL_FILES,   /* packages, an archive or a probe bundle: as --kernel-from */
-};
-
-/* Several texts are files of one kernel, and perhaps its release. -EINVAL for a path that is not
- * there. */
+/*
+ * A tree, a build folder, lib/modules/<krel>, a record or a Module.symvers is read in place. Else
+ * *ret_fetched: a release, or packages, archives or a probe bundle as --kernel-from takes them;
+ * several are files of one kernel, and perhaps its release. -EINVAL for a path that is not there.
+ */
 int verify_kernel_identify(
-	const struct strv *texts, enum verify_kernel_kind *ret, struct error *error) _must_check_;
+	const struct strv *texts, bool *ret_fetched, struct error *error) _must_check_;
 
 /* Where a kernel's parts are. Descriptors are -1 for what is not there. */
 struct verify_place {
@@ -66,20 +62,18 @@ struct verify_kernel {
 	struct symvers *symvers;     /* the kernel's, and over them those of --with */
 	struct symvers *with;        /* the latter alone */
 	struct strv symvers_sources; /* for people */
-	size_t symvers_count;
-	struct strv modules; /* names ('_') of the kernel's own, built-in ones too */
+	struct strv modules;         /* names ('_') of the kernel's own, built-in ones too */
 	struct strv builtin;
 	bool has_modules;        /* the lists above were filled */
 	struct verify_input own; /* their files */
 	struct strv keys;        /* that a probe bundle lists */
 	const char *enforced_by;
-	int modules_fd;    /* own.fd where there are such files or lists, else -1 */
 	struct strv notes; /* what could not be had, for people */
 };
 
 #define VERIFY_KERNEL_CLOSED                                                                       \
 	{                                                                                          \
-		.modules_fd = -1, .own = VERIFY_INPUT_CLOSED                                       \
+		.own = VERIFY_INPUT_CLOSED                                                         \
 	}
 
 /* Reads all that @place has into @kernel, which is VERIFY_KERNEL_CLOSED before. */
@@ -138,14 +132,14 @@ void verify_kernel_free(struct verify_kernel *kernel);
 /* One of the kernel's own modules. */
 struct verify_own {
 	const char *name; /* with '_' */
-	const char *path; /* below modules_fd, borrowed */
+	const char *path; /* below own_fd, borrowed */
 	bool judged;      /* this very file is among those that are verified */
 };
 
 struct verify_trust {
 	struct module_cert **certs;
 	size_t count;
-	int modules_fd;         /* of the kernel's own modules, borrowed; -1: not there */
+	int own_fd;             /* of the kernel's own modules, borrowed */
 	struct verify_own *own; /* these, sorted by name */
 	size_t own_count;
 	char signer[VERIFY_SIGNER_SIZE]; /* whom most of the kernel's own share; "": none */
@@ -254,7 +248,7 @@ struct verify {
 	bool all;
 	unsigned int jobs;
 
-	enum verify_kernel_kind kernel_kind;
+	bool fetched;                /* the kernel is */
 	struct verify_input *inputs; /* of what */
 	size_t input_count;
 	struct verify_input *withs; /* of with */
@@ -271,9 +265,7 @@ struct verify {
 
 #define VERIFY_CLOSED                                                                              \
 	{                                                                                          \
-		.context = CONTEXT_CLOSED, .kernel = VERIFY_KERNEL_CLOSED, .trust = {              \
-			.modules_fd = -1                                                           \
-		}                                                                                  \
+		.context = CONTEXT_CLOSED, .kernel = VERIFY_KERNEL_CLOSED                          \
 	}
 
 /* Finds out what everything on the command line is, before any work. -EINVAL with what is wrong. */
