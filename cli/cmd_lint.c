@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "cli/image/buildah.h"
 #include "cli/json.h"
 #include "cli/kernel/kernel.h"
 #include "cli/supervise.h"
@@ -158,6 +159,22 @@ static int work(void *context)
 		"lint", verb->common.json ? "failed" : NULL, (int) verb->context.failure, &error);
 }
 
+static int start(struct verb *verb)
+{
+	struct error error = { 0 };
+	int r = context_open(&verb->common, &verb->context, &error);
+
+	if (r == 0)
+		r = cache_start_run(&verb->context.cache, buildah_sweep, &error);
+	if (r < 0)
+		return json_fail("lint", NULL, (int) exit_code_for(r, EXIT_CODE_INTERNAL), &error);
+	r = supervise(work, verb);
+	if (r != 0)
+		buildah_sweep(verb->context.cache.run_path);
+	cache_end_run(&verb->context.cache);
+	return supervise_report(r, "lint", verb->common.json, "nothing was judged");
+}
+
 int lint_command(int argc, char **argv)
 {
 	struct verb verb = {
@@ -169,8 +186,7 @@ int lint_command(int argc, char **argv)
 
 	verb.kernel.context = &verb.context;
 	if (options_start(&lint_options, argc, argv, &verb, &code))
-		code = supervise_run(
-			&verb.context, &verb.common, "lint", "nothing was judged", work, &verb);
+		code = start(&verb);
 	strv_free(&verb.kernel.request.files);
 	kernel_free(&verb.kernel);
 	context_close(&verb.context);

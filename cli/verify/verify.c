@@ -10,6 +10,8 @@
 #include <sys/stat.h>
 #include <sys/utsname.h>
 
+#include "cli/image/buildah.h"
+#include "cli/json.h"
 #include "cli/supervise.h"
 #include "common/fs.h"
 #include "common/xalloc.h"
@@ -587,7 +589,18 @@ void verify_close(struct verify *verify)
 int verify_supervise(struct verify *verify, const char *verb, const char *state,
 	int (*work)(void *context), void *context)
 {
-	return verify_needs_cache(verify) ? supervise_run(&verify->context, &verify->common, verb,
-						    state, work, context)
-					  : work(context);
+	struct cache *cache = &verify->context.cache;
+	struct error error = { 0 };
+	int r;
+
+	if (!verify_needs_cache(verify))
+		return work(context);
+	r = context_open(&verify->common, &verify->context, &error);
+	if (r == 0)
+		r = cache_start_run(cache, buildah_sweep, &error);
+	if (r < 0)
+		return json_fail(verb, NULL, (int) exit_code_for(r, EXIT_CODE_INTERNAL), &error);
+	r = supervise(work, context);
+	cache_end_run(cache);
+	return supervise_report(r, verb, verify->common.json, state);
 }
