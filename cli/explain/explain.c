@@ -120,10 +120,14 @@ bool explain_loader_module(const char *line, char *name, size_t size)
 	struct explain_fields fields = { 0 };
 
 	for (size_t i = 0; i < ARRAY_SIZE(patterns); i++) {
-		if (!explain_match(patterns[i], line, &fields))
+		const struct explain_field *word = explain_match(patterns[i], line, &fields)
+							   ? explain_field(&fields, "word")
+							   : NULL;
+
+		if (!word || !word->value)
 			continue;
 		/* "/x/nvidia-uvm.ko.xz" is nvidia_uvm. */
-		module_name_copy(fields.items[0].value, fields.items[0].size, name, size);
+		module_name_copy(word->value, word->size, name, size);
 		while (allows("module", *name))
 			name++;
 		*name = '\0';

@@ -67,7 +67,7 @@ int sign_job_run(struct sign_job *job, struct error *error)
 		const char *path = job->set.paths.items[i];
 		_cleanup_free_ unsigned char *cms = NULL;
 		_cleanup_free_ char *data = NULL;
-		size_t size, cms_size;
+		size_t size = 0, cms_size = 0;
 		int r = sign_job_content(job, path, &data, &size, error);
 
 		if (r < 0)
