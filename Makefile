@@ -80,6 +80,9 @@ $(O)/%.o: %.c
 
 include tests/tests.mk
 
+# What it has in it by .incbin, of which the compiler notes no dependency.
+$(O)/cli/explain/causes.o $(unit_dir)/obj/cli/explain/causes.o: cli/explain/causes.txt
+
 man_pages := $(patsubst docs/man/%.scd,$(O)/man/%,$(wildcard docs/man/*.scd))
 
 $(O)/man/%: docs/man/%.scd
