@@ -115,8 +115,7 @@ static bool is_trusted(struct module_lookup *lookup, const char *path)
 	return false;
 }
 
-/* @real: its path without links. Those of the host's tree (weak-updates) mean what they do there.
- */
+/* @real: its path without links; those of the host's tree (weak-updates) lead there. */
 static bool is_the_build(
 	struct module_lookup *lookup, const char *path, const char *build_id, char real[PATH_MAX])
 {

@@ -134,10 +134,8 @@ struct journal {
 	 * RESTORE_DRIVER_ON_POD_TERMINATION, and all that containers inserted instead (load). */
 	struct swap_plan own;
 	struct swap_plan plan; /* what the last comparison found */
-	/* Where the network's state was saved to, or NULL: another pod may have another inventory.
-	 */
-	char *network;
-	char *network_done; /* a file of it that is restored, but could not be removed */
+	char *network;         /* where its state was saved, or NULL: inventories may differ */
+	char *network_done;    /* which file of it is restored, but could not be removed */
 	struct strv lists[JOURNAL_LISTS];
 };
 

@@ -109,7 +109,7 @@ expect_other_builds /tmp/inbox
 expect_other_builds /tmp/ofed
 expect_settled
 loaded rpcrdma || fail "rpcrdma has not come back on the other OFED: $(grep ^missing $journal)"
-refute "the files of the OFED before were not at hand" container_log_has other 'nowhere to be found'
+refute "the files of the OFED before were not found" container_log_has other 'nowhere to be found'
 [ "$(ls -d $kept/* | wc -l)" = 1 ] || fail "more than one set is kept"
 
 stop_clean other
