@@ -211,7 +211,7 @@ static int build(struct action *action, const char *recipe)
 			status == 128 + SIGKILL ? ": has the container enough memory?" : "");
 	return action_fail(action, REASON_BUILD_FAILED, -EIO,
 		"/" PROGRAM " ended with exit status %d: %.900s", status,
-		*last.text ? last.text : "it did not say why");
+		*last.text ? last.text : "without a message");
 }
 
 int nodebuild_run(struct action *action)

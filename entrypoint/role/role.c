@@ -223,8 +223,8 @@ static void serve(struct role *role)
 		if (role->hooks && !role->events.stop_count)
 			role->hooks->look(role, happened, &wake_ms);
 		/*
-		 * While a watch waited (for a worker, say), something came for all of them. A wait
-		 * also ends for what is no event of any watch (SIGHUP, an uevent that is no
+		 * While a watch waited (for a worker, perhaps), something came for all of them. A
+		 * wait also ends for what is no event of any watch (SIGHUP, an uevent that is no
 		 * module's): they are not called then, for 0 means that serving begins.
 		 */
 		happened = role->events.unheard;
