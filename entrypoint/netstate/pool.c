@@ -131,7 +131,7 @@ int pool_run(const struct run *run, size_t count, unsigned width, pool_job *job,
 		statuses };
 	_cleanup_fclose_ FILE *reports = NULL;
 	char line[LINE_SIZE + 1];
-	pid_t pids[POOL_LARGEST];
+	pid_t pids[POOL_LARGEST] = { 0 };
 	struct run child = *run;
 	int ends[2] = { -1, -1 };
 	struct pool pool = { -1 };
