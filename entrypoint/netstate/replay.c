@@ -653,8 +653,8 @@ static const struct object objects[] = {
 		.header_size = sizeof(struct ndmsg),
 		.index_at = offsetof(struct ndmsg, ndm_ifindex),
 		.kept = BIT(NDA_LLADDR) | BIT(NDA_VLAN) | BIT(NDA_DST) | BIT(NDA_PORT) |
-			BIT(NDA_VNI) | BIT(NDA_SRC_VNI),
-		.is_wanted = entry_is_wanted, .finish = finish_entry },
+			BIT(NDA_VNI) | BIT(NDA_SRC_VNI) | BIT(NDA_IFINDEX),
+		.indexes = BIT(NDA_IFINDEX), .is_wanted = entry_is_wanted, .finish = finish_entry },
 	{ "address", "address", RTM_GETADDR, RTM_NEWADDR, RTM_NEWADDR, NLM_F_CREATE | NLM_F_EXCL,
 		.is_stacked = true, .header_size = sizeof(struct ifaddrmsg),
 		.index_at = offsetof(struct ifaddrmsg, ifa_index),
