@@ -52,11 +52,10 @@ static int grow(void **items, size_t count, size_t size)
 }
 
 /* What a kind and a field's name are made of. */
-static bool is_word(const char *text, size_t length)
+static bool is_word(const char *text)
 {
-	return length &&
-	       strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-") >=
-		       length;
+	return *text && !text[strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+					   "0123456789_.-")];
 }
 
 struct record *statefile_add(struct statefile *records, const char *kind)
@@ -106,32 +105,28 @@ static struct record_field *find_field(const struct record *record, const char *
 	return NULL;
 }
 
-/* Takes ownership of both strings, also on failure. */
-static int adopt_field(struct record *record, char *name, char *value)
-{
-	void *fields = record->fields;
-
-	if (!name || !value || grow(&fields, record->count, sizeof(*record->fields)) < 0) {
-		free(name);
-		free(value);
-		return -ENOMEM;
-	}
-	record->fields = fields;
-	record->fields[record->count++] = (struct record_field){ name, value };
-	return 0;
-}
-
 /* Takes ownership of the value, also on failure. */
 static int set_owned(struct record *record, const char *name, char *value)
 {
 	struct record_field *field = find_field(record, name);
+	void *fields = record->fields;
+	char *copy;
 
 	if (!value)
 		return -ENOMEM;
-	if (!field)
-		return adopt_field(record, strdup(name), value);
-	free(field->value);
-	field->value = value;
+	if (field) {
+		free(field->value);
+		field->value = value;
+		return 0;
+	}
+	copy = strdup(name);
+	if (!copy || grow(&fields, record->count, sizeof(*record->fields)) < 0) {
+		free(copy);
+		free(value);
+		return -ENOMEM;
+	}
+	record->fields = fields;
+	record->fields[record->count++] = (struct record_field){ copy, value };
 	return 0;
 }
 
@@ -248,13 +243,13 @@ bool record_is_part(const char *text, size_t size)
 
 static int put_record(FILE *stream, const struct record *record)
 {
-	if (!is_word(record->kind, strlen(record->kind)))
+	if (!is_word(record->kind))
 		return -EINVAL;
 	(void) fputs(record->kind, stream);
 	for (size_t i = 0; i < record->count; i++) {
 		const struct record_field *field = &record->fields[i];
 
-		if (!is_word(field->name, strlen(field->name)))
+		if (!is_word(field->name))
 			return -EINVAL;
 		/* At most three characters each. */
 		if (ftell(stream) + (long) strlen(field->value) * 3 > LIMIT_BYTES)
@@ -338,117 +333,86 @@ int statefile_write(
 
 /* ---- reading */
 
-/* A new string; NULL with errno ENOMEM or EBADMSG. */
-static char *parse_value(const char *text, size_t length)
+static int unescape(char *value)
 {
-	char *value = malloc(length + 1);
-	size_t used = 0;
+	char *to = value;
 
-	for (size_t i = 0; value && i < length; i++) {
-		unsigned char c = (unsigned char) text[i];
-		int byte = c;
+	while (*value) {
+		int byte = (unsigned char) *value++;
 
-		if (c == '%') {
-			byte = i + 2 < length ? hex_byte(text + i + 1) : -1;
-			i += 2;
-		} else if (c <= ' ' || c >= 0x7f) {
+		if (byte == '%') {
+			byte = hex_byte(value);
+			value += byte > 0 ? 2 : 0;
+		} else if (!is_plain((unsigned char) byte)) {
 			byte = -1;
 		}
-		if (byte <= 0) {
-			free(value);
-			errno = EBADMSG;
-			return NULL;
-		}
-		value[used++] = (char) byte;
+		if (byte <= 0)
+			return -EBADMSG;
+		*to++ = (char) byte;
 	}
-	if (value)
-		value[used] = '\0';
-	return value;
+	*to = '\0';
+	return 0;
 }
 
-static int parse_field(struct record *record, const char *text, size_t length)
+static int parse_line(struct statefile *records, char *line)
 {
-	const char *equals = memchr(text, '=', length);
-	size_t name_length = equals ? (size_t) (equals - text) : 0;
-	_cleanup_free_ char *name = NULL;
-	char *value;
-
-	if (!equals || !is_word(text, name_length))
-		return -EBADMSG;
-	name = strndup(text, name_length);
-	if (!name)
-		return -ENOMEM;
-	if (find_field(record, name))
-		return -EBADMSG;
-	value = parse_value(equals + 1, length - name_length - 1);
-	if (!value)
-		return -errno;
-	return adopt_field(record, TAKE_PTR(name), value);
-}
-
-static int parse_line(struct statefile *records, const char *line, size_t length)
-{
-	const char *end = line + length;
-	const char *space = memchr(line, ' ', length);
-	size_t kind_length = space ? (size_t) (space - line) : length;
-	_cleanup_free_ char *kind = NULL;
+	const char *kind = strsep(&line, " ");
 	struct record *record;
+	char *name;
 
-	if (!is_word(line, kind_length))
+	if (!is_word(kind))
 		return -EBADMSG;
-	kind = strndup(line, kind_length);
-	record = kind ? statefile_add(records, kind) : NULL;
+	record = statefile_add(records, kind);
 	if (!record)
 		return -ENOMEM;
-	while (space) {
-		const char *field = space + 1;
+	while ((name = strsep(&line, " "))) {
+		char *value = name;
 		int r;
 
-		space = memchr(field, ' ', (size_t) (end - field));
-		r = parse_field(record, field, (size_t) ((space ? space : end) - field));
+		(void) strsep(&value, "=");
+		if (!value || !is_word(name) || find_field(record, name))
+			return -EBADMSG;
+		r = unescape(value);
+		if (r == 0)
+			r = record_set(record, name, value);
 		if (r < 0)
 			return r;
 	}
 	return 0;
 }
 
-static bool line_is(const char *line, size_t length, const char *text)
-{
-	return length == strlen(text) && memcmp(line, text, length) == 0;
-}
-
-/* @ret_line: which line is bad, from 1. */
-static int parse(struct statefile *records, const char *text, size_t size, size_t *ret_line)
+/* Cuts the text into pieces. @ret_line: which line is bad, from 1. */
+static int parse(struct statefile *records, char *text, size_t size, size_t *ret_line)
 {
 	const char *end = text + size;
 	char first[64];
 
 	(void) snprintf(first, sizeof(first), "%s" FORMAT, word_of(records));
 	for (*ret_line = 1;; (*ret_line)++) {
-		const char *newline = memchr(text, '\n', (size_t) (end - text));
-		size_t length = newline ? (size_t) (newline - text) : 0;
+		char *newline = memchr(text, '\n', (size_t) (end - text));
 		int r = 0;
 
-		if (!newline)
+		if (!newline || memchr(text, '\0', (size_t) (newline - text)))
 			return -EBADMSG;
+		*newline = '\0';
 		if (*ret_line == 1)
-			r = line_is(text, length, first) ? 0 : -EBADMSG;
-		else if (line_is(text, length, LAST_LINE))
+			r = strcmp(text, first) == 0 ? 0 : -EBADMSG;
+		else if (strcmp(text, LAST_LINE) == 0)
 			return newline + 1 == end ? 0 : -EBADMSG;
 		else
-			r = parse_line(records, text, length);
+			r = parse_line(records, text);
 		if (r < 0)
 			return r;
 		text = newline + 1;
 	}
 }
 
-int statefile_parse(const char *text, size_t size, const char *path, struct statefile *records,
-	struct error *error)
+static int parse_owned(
+	char *text, size_t size, const char *path, struct statefile *records, struct error *error)
 {
 	struct statefile found = { .word = records->word };
 	size_t line = 0;
-	int r = parse(&found, text, size, &line);
+	int r = text ? parse(&found, text, size, &line) : -ENOMEM;
 
 	if (r == 0) {
 		*records = found;
@@ -463,6 +427,14 @@ int statefile_parse(const char *text, size_t size, const char *path, struct stat
 		path, line);
 }
 
+int statefile_parse(const char *text, size_t size, const char *path, struct statefile *records,
+	struct error *error)
+{
+	_cleanup_free_ char *copy = malloc(size + 1);
+
+	return parse_owned(copy ? memcpy(copy, text, size) : NULL, size, path, records, error);
+}
+
 int statefile_read(int root_fd, const char *path, struct statefile *records, struct error *error)
 {
 	_cleanup_free_ char *text = NULL;
@@ -471,5 +443,5 @@ int statefile_read(int root_fd, const char *path, struct statefile *records, str
 
 	if (r < 0)
 		return error_set_errno(error, r, "%s: cannot be read", path);
-	return statefile_parse(text, size, path, records, error);
+	return parse_owned(text, size, path, records, error);
 }

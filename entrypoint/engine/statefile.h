@@ -8,7 +8,7 @@
  *
  * A record is a kind and fields. A value is printable ASCII; '%', space, newline and whatever else
  * is not are written as %XX. The first line is the journal's own word and "1", the last "end": a
- * file without it was never finished and says nothing. It is written beside its place, synced with
+ * file without it was never finished and is not read. It is written beside its place, synced with
  * its folder, and renamed.
  */
 #pragma once

@@ -19,7 +19,7 @@
 #include "entrypoint/role/modset.h"
 #include "entrypoint/role/pci.h"
 #include "entrypoint/role/role.h"
-#include "entrypoint/role/users.h"
+#include "entrypoint/role/processes.h"
 #include "module/sysmodule.h"
 
 #define FREED_LIST "freed" /* role_list.h: what was taken, and how it comes back */
@@ -284,7 +284,7 @@ static int expect_no_users(struct action *action, const struct pci_function *fun
 	const struct gpu *gpu = gpu_of(action->role);
 	_cleanup_strv_ struct strv nodes = { 0 };
 	char who[USER_TEXT_SIZE];
-	struct user user;
+	struct process_seen user;
 	int count;
 
 	if (push_vfio_nodes(gpu->role.root_fd, function->address, &nodes) < 0)

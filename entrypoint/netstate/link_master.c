@@ -11,6 +11,8 @@
 
 #include "entrypoint/netstate/link_internal.h"
 
+#define BRPORT_MCAST_N_GROUPS 41 /* IFLA_BRPORT_MCAST_N_GROUPS, since Linux 6.3 */
+
 /* ---- made again */
 
 /* They stay without what they were bound to, but bound to its old index. */
@@ -61,6 +63,9 @@ static bool put_translated(
 			netlink_put(request, type, 0, "");
 		return true;
 	}
+	/* Since Linux 6.14 its presence alone claims a bit that is reserved by default. */
+	if (strcmp(kind, "vxlan") == 0 && type == IFLA_VXLAN_REMCSUM_RX)
+		return !netlink_number(attribute);
 	if (strcmp(kind, "vxlan") == 0 && type == IFLA_VXLAN_LINK) {
 		netlink_put(request, type, sizeof(lower), &lower);
 		return true;
@@ -206,6 +211,7 @@ static bool is_set_of_bridge_port(uint16_t type)
 	case IFLA_BRPORT_MRP_RING_OPEN:
 	case IFLA_BRPORT_MRP_IN_OPEN:
 	case IFLA_BRPORT_MCAST_EHT_HOSTS_CNT:
+	case BRPORT_MCAST_N_GROUPS:
 		return false;
 	default:
 		return true;

@@ -75,7 +75,7 @@ int netlink_open_family(const char *name, struct netlink **ret, struct error *er
 	uint16_t family = 0;
 	int r = netlink_open(NETLINK_GENERIC, &netlink, error);
 
-	if (r < 0)
+	if (r < 0 || !netlink)
 		return r;
 	netlink->family = GENL_ID_CTRL;
 	request = netlink_command(netlink, CTRL_CMD_GETFAMILY, 0);

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
 
 #include "common/fs.h"
+#include "entrypoint/engine/spawn.h"
 #include "entrypoint/netstate/netstate_internal.h"
 
 /* A line of this size is written to a pipe in one piece (PIPE_BUF). */
@@ -82,9 +80,19 @@ struct share {
 };
 
 /* Process @number of share->width does every share->width-th job. */
-static void do_share(const struct run *run, const struct share *share, size_t number)
+struct part {
+	const struct run *run;
+	const struct share *share;
+	size_t number;
+};
+
+static void do_part(void *context)
 {
-	for (size_t i = number; i < share->count; i += share->width) {
+	const struct part *part = context;
+	const struct share *share = part->share;
+	const struct run *run = part->run;
+
+	for (size_t i = part->number; i < share->count; i += share->width) {
 		enum job_status status = share->job(run, share->context, i);
 		char text[48];
 
@@ -97,33 +105,6 @@ static void do_share(const struct run *run, const struct share *share, size_t nu
 	}
 }
 
-static pid_t start(const struct run *run, const struct share *share, size_t number)
-{
-	pid_t parent = getpid();
-	pid_t pid = fork();
-
-	if (pid != 0)
-		return pid;
-	/* What kills the worker is to end all of it. */
-	(void) prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (getppid() == parent)
-		do_share(run, share, number);
-	_exit(0);
-}
-
-static void await(const struct run *run, pid_t pid)
-{
-	int status = 0;
-
-	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-		;
-	if (WIFSIGNALED(status))
-		run_failure(run,
-			"a process that brings devices back was ended by signal %d: some of them "
-			"may not be back; the next start tries those again",
-			WTERMSIG(status));
-}
-
 int pool_run(const struct run *run, size_t count, unsigned width, pool_job *job, void *context,
 	enum job_status *statuses, struct error *error)
 {
@@ -131,7 +112,7 @@ int pool_run(const struct run *run, size_t count, unsigned width, pool_job *job,
 		statuses };
 	_cleanup_fclose_ FILE *reports = NULL;
 	char line[LINE_SIZE + 1];
-	pid_t pids[POOL_LARGEST];
+	pid_t pids[POOL_LARGEST] = { 0 };
 	struct run child = *run;
 	int ends[2] = { -1, -1 };
 	struct pool pool = { -1 };
@@ -150,19 +131,30 @@ int pool_run(const struct run *run, size_t count, unsigned width, pool_job *job,
 		pool.fd = ends[1];
 		child.pool = &pool;
 	}
-	for (unsigned i = 0; i < share.width; i++)
-		pids[i] = run->pool && share.width == 1 ? -1 : start(&child, &share, i);
+	for (unsigned i = 0; i < share.width; i++) {
+		struct part part = { &child, &share, i };
+		const struct spawn spawn = { .run = do_part, .context = &part };
+
+		if ((run->pool && share.width == 1) || spawn_start(&spawn, &pids[i]) < 0)
+			pids[i] = -1;
+	}
 	cleanup_close(&ends[1]);
 	/* No process to be had: what it would do is done here. */
 	for (unsigned i = 0; i < share.width; i++)
 		if (pids[i] < 0)
-			do_share(run, &share, i);
+			do_part(&(struct part){ run, &share, i });
 	while (reports && fgets(line, sizeof(line), reports)) {
 		line[strcspn(line, "\n")] = '\0';
 		read_line(run, line, count, statuses);
 	}
-	for (unsigned i = 0; i < share.width; i++)
-		if (pids[i] > 0)
-			await(run, pids[i]);
+	for (unsigned i = 0; i < share.width; i++) {
+		int status = pids[i] > 0 ? spawn_wait(pids[i]) : 0;
+
+		if (status > 128)
+			run_failure(run,
+				"a process that brings devices back was ended by signal %d: some "
+				"of them may not be back; the next start tries those again",
+				status - 128);
+	}
 	return 0;
 }

@@ -65,11 +65,12 @@ void records_forget(struct statefile *records, const char *const *kinds)
 void *array_add(void *array, size_t *count, size_t size)
 {
 	char *items;
+	char *grown;
 
 	memcpy(&items, array, sizeof(items));
-	items = reallocarray(items, *count + 1, size);
-	if (!items)
+	grown = reallocarray(items, *count + 1, size);
+	if (!grown)
 		return NULL;
-	memcpy(array, &items, sizeof(items));
-	return memset(items + (*count)++ * size, 0, size);
+	memcpy(array, &grown, sizeof(grown));
+	return memset(grown + (*count)++ * size, 0, size);
 }

@@ -58,7 +58,7 @@ struct body {
 struct saving {
 	const struct links_save *save;
 	const struct object *object;
-	unsigned dump;           /* which round */
+	bool is_second;          /* round of dumps */
 	const struct link *link; /* that the message is about; NULL: about no single one */
 	struct strv nexthops;    /* numbers of those that are saved */
 };
@@ -395,7 +395,7 @@ static bool nexthop_is_wanted(const struct saving *saving, const struct body *bo
 	const struct nexthop_grp *members;
 	size_t count;
 
-	if (!netlink_number(body->attributes[NHA_ID]) || !group != !saving->dump)
+	if (!netlink_number(body->attributes[NHA_ID]) || !group == saving->is_second)
 		return false;
 	if (!group)
 		return links_save_has(saving->save, netlink_number(body->attributes[NHA_OIF]));
@@ -653,8 +653,8 @@ static const struct object objects[] = {
 		.header_size = sizeof(struct ndmsg),
 		.index_at = offsetof(struct ndmsg, ndm_ifindex),
 		.kept = BIT(NDA_LLADDR) | BIT(NDA_VLAN) | BIT(NDA_DST) | BIT(NDA_PORT) |
-			BIT(NDA_VNI) | BIT(NDA_SRC_VNI),
-		.is_wanted = entry_is_wanted, .finish = finish_entry },
+			BIT(NDA_VNI) | BIT(NDA_SRC_VNI) | BIT(NDA_IFINDEX),
+		.indexes = BIT(NDA_IFINDEX), .is_wanted = entry_is_wanted, .finish = finish_entry },
 	{ "address", "address", RTM_GETADDR, RTM_NEWADDR, RTM_NEWADDR, NLM_F_CREATE | NLM_F_EXCL,
 		.is_stacked = true, .header_size = sizeof(struct ifaddrmsg),
 		.index_at = offsetof(struct ifaddrmsg, ifa_index),
@@ -732,7 +732,7 @@ static int dump(struct saving *saving, struct error *error)
 	int r;
 
 	header->ndm_family = object->family;
-	if (object->get == RTM_GETNEIGH && saving->dump)
+	if (object->get == RTM_GETNEIGH && saving->is_second)
 		header->ndm_flags = NTF_PROXY;
 	if (object->get == RTM_GETLINK)
 		mnl_attr_put_u32(request, IFLA_EXT_MASK, RTEXT_FILTER_BRVLAN);
@@ -751,8 +751,10 @@ int replay_save(const struct links_save *save, struct error *error)
 
 	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(objects); i++) {
 		saving.object = &objects[i];
-		for (saving.dump = 0; r == 0 && saving.dump <= objects[i].is_dumped_twice;
-			saving.dump++)
+		saving.is_second = false;
+		r = dump(&saving, error);
+		saving.is_second = true;
+		if (r == 0 && objects[i].is_dumped_twice)
 			r = dump(&saving, error);
 	}
 	strv_free(&saving.nexthops);

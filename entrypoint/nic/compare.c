@@ -15,7 +15,7 @@
 #include "entrypoint/rdma/peermem.h"
 #include "entrypoint/role/modset.h"
 #include "entrypoint/role/parameters.h"
-#include "entrypoint/role/users.h"
+#include "entrypoint/role/processes.h"
 #include "module/elf.h"
 #include "module/sysmodule.h"
 
@@ -568,7 +568,7 @@ int nic_refuse(struct action *action, const struct swap_plan *plan)
 	struct refusals refusals = { .action = action, .plan = plan, .root_fd = nic->role.root_fd };
 	_cleanup_strv_ struct strv patterns = { 0 };
 	_cleanup_free_ char *text = NULL;
-	struct user users[USERS_NAMED];
+	struct process_seen users[USERS_NAMED];
 	size_t used = 0;
 	int count, r;
 

@@ -211,7 +211,7 @@ static int build(struct action *action, const char *recipe)
 			status == 128 + SIGKILL ? ": has the container enough memory?" : "");
 	return action_fail(action, REASON_BUILD_FAILED, -EIO,
 		"/" PROGRAM " ended with exit status %d: %.900s", status,
-		*last.text ? last.text : "it did not say why");
+		*last.text ? last.text : "without a message");
 }
 
 int nodebuild_run(struct action *action)
@@ -242,16 +242,7 @@ int nodebuild_clear(struct action *action)
 
 int nodebuild_adopt(struct action *action)
 {
-	struct role *role = action->role;
-	int r;
-
-	strv_free(&role->driver_modules);
-	image_read(role->root_fd, role->krel, &role->image);
-	r = image_has_kernel(role->root_fd, &role->image, role->krel, &action->error);
-	if (r == 0)
-		r = image_driver_modules(
-			role->root_fd, role->krel, &role->driver_modules, &action->error);
-	return action_reason(action, REASON_NO_MODULES_FOR_KERNEL, r);
+	return role_read_image(action);
 }
 
 /* ---- nvidia-driver build: only what "init" does before it touches the kernel, for a node that is
@@ -270,14 +261,12 @@ static bool wants_peermem(const void *context)
 static int identify(struct action *action)
 {
 	struct role *role = action->role;
-	struct error text;
+	struct error ignored;
 	int r = nodebuild_identify(action);
 
-	if (r < 0 || image_has_kernel(role->root_fd, &role->image, role->krel, &text) < 0)
-		return r;
-	(void) error_set(
-		&text, 0, "the image has modules for %s: there is nothing to compile", role->krel);
-	log_event(&role->log, "note", role->log.step, 0, REASON_NONE, text.text);
+	if (r == 0 && image_has_kernel(role->root_fd, &role->image, role->krel, &ignored) == 0)
+		role_note(role, "the image has modules for %s: there is nothing to compile",
+			role->krel);
 	return r;
 }
 

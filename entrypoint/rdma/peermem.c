@@ -260,7 +260,7 @@ static int explain(struct action *action, int code)
 
 /*
  * Nothing has to go for it, so that the kernel may judge, in milliseconds. Without MODVERSIONS the
- * kernel would take what is for another OFED: then only what the fingerprint says is known.
+ * kernel would take what is for another OFED: then only the fingerprint shows it.
  */
 int peermem_load(struct action *action)
 {

@@ -45,7 +45,7 @@ struct kmod {
 #undef KMOD_MEMBER
 };
 
-/* For one module by its file or name: modprobe.d has no say. */
+/* For one module by its file or name: modprobe.d does not count. */
 static const char *const no_config[] = { NULL };
 
 static void silent_log(void *data, int priority, const char *file, int line, const char *function,
@@ -262,7 +262,7 @@ static int find_soft(const struct loader *loader, struct kmod_module *module, st
 	return r < 0 ? r : r_post;
 }
 
-/* @soft: what is loaded with them because modprobe.d or the tree say so, too, in no order. */
+/* @soft: what is loaded with them because modprobe.d or the tree has it so, too, in no order. */
 static int resolve(const struct loader *loader, const char *name, bool soft, struct strv *names,
 	struct error *error)
 {

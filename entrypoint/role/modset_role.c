@@ -46,8 +46,8 @@ static int unload_refused(struct action *action, int code)
 
 /*
  * Loads modules again, last gone first: those of the image's set from @own, where that is not NULL,
- * all others from the host's tree. One that no tree has (another OFED's own, say, or one that came
- * out of a container) is reported and skipped: the others are worth having.
+ * all others from the host's tree. One that no tree has (another OFED's own, for one, or one that
+ * came out of a container) is reported and skipped: the others are worth having.
  */
 static int load_again(const struct role *role, struct worker *worker, struct loader *own,
 	const struct strv *removed, struct error *error)

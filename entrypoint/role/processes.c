@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "entrypoint/role/processes.h"
 
-#include <ctype.h>
 #include <fcntl.h>
 #include <fnmatch.h>
 #include <limits.h>
@@ -32,25 +31,6 @@ static DIR *open_folder(int dir_fd, const char *path)
 	return dir;
 }
 
-/* The next process, its folder opened with O_PATH, which the caller closes; -1 at the end. */
-static int next_process(DIR *dir, pid_t *ret_pid)
-{
-	const struct dirent *entry;
-
-	while ((entry = readdir(dir))) {
-		int fd;
-
-		if (!isdigit((unsigned char) entry->d_name[0]))
-			continue;
-		fd = openat(dirfd(dir), entry->d_name, O_PATH | O_DIRECTORY | O_CLOEXEC);
-		if (fd < 0)
-			continue; /* it has ended */
-		*ret_pid = (pid_t) strtol(entry->d_name, NULL, 10);
-		return fd;
-	}
-	return -1;
-}
-
 /* Its name; false when it has ended meanwhile. */
 static bool read_command(int process_fd, struct process_seen *process)
 {
@@ -62,14 +42,59 @@ static bool read_command(int process_fd, struct process_seen *process)
 	return true;
 }
 
-/*
- * Does one of the process's descriptors match? Links are read, never opened or followed: that could
- * block on a dead network file system.
- */
-typedef bool link_function(char *target, const void *wanted, struct process_seen *process);
+typedef bool match_function(int process_fd, const void *wanted, struct process_seen *process);
 
-static bool opens(
-	int process_fd, link_function *matches, const void *wanted, struct process_seen *process)
+/*
+ * Puts the first @capacity that match in @seen; @all: and counts the others. Returns how many, or a
+ * negative errno.
+ */
+static int find_processes(int root_fd, match_function *matches, const void *wanted, bool all,
+	struct process_seen *seen, size_t capacity)
+{
+	_cleanup_closedir_ DIR *dir = open_folder(root_fd, "proc");
+	const struct dirent *entry;
+	size_t count = 0;
+
+	if (!dir)
+		return -errno;
+	while ((all || count < capacity) && (entry = readdir(dir))) {
+		struct process_seen one = { .pid = (pid_t) strtol(entry->d_name, NULL, 10) };
+		_cleanup_close_ int fd = -1;
+
+		if (one.pid <= 0)
+			continue;
+		fd = openat(dirfd(dir), entry->d_name, O_PATH | O_DIRECTORY | O_CLOEXEC);
+		/* It may have ended. */
+		if (fd < 0 || !matches(fd, wanted, &one) || count++ >= capacity)
+			continue;
+		if (!read_command(fd, &one))
+			(void) snprintf(one.command, sizeof(one.command), "?");
+		one.in_pod = pod_of_process(root_fd, one.pid, &one.pod);
+		seen[count - 1] = one;
+	}
+	return (int) count;
+}
+
+static bool is_program(int process_fd, const void *name, struct process_seen *process)
+{
+	return read_command(process_fd, process) &&
+	       strncmp(process->command, name, COMMAND_LENGTH) == 0;
+}
+
+size_t processes_of_program(
+	int root_fd, const char *name, struct process_seen *seen, size_t capacity)
+{
+	int count = find_processes(root_fd, is_program, name, false, seen, capacity);
+
+	return count < 0 ? 0 : (size_t) count;
+}
+
+/*
+ * Does the link text of one of the process's descriptors match? Links are read, never opened or
+ * followed: that could block on a dead network file system.
+ */
+static bool opens(int process_fd, bool (*matches)(char *, const void *, struct process_seen *),
+	const void *wanted, struct process_seen *process)
 {
 	_cleanup_closedir_ DIR *dir = open_folder(process_fd, "fd");
 	const struct dirent *entry;
@@ -85,24 +110,6 @@ static bool opens(
 			return true;
 	}
 	return false;
-}
-
-size_t processes_of_program(
-	int root_fd, const char *name, struct process_seen *seen, size_t capacity)
-{
-	_cleanup_closedir_ DIR *dir = open_folder(root_fd, "proc");
-	struct process_seen one = { 0 };
-	size_t count = 0;
-	int fd;
-
-	while (dir && count < capacity && (fd = next_process(dir, &one.pid)) >= 0) {
-		if (read_command(fd, &one) && strncmp(one.command, name, COMMAND_LENGTH) == 0) {
-			one.in_pod = pod_of_process(root_fd, one.pid, &one.pod);
-			seen[count++] = one;
-		}
-		cleanup_close(&fd);
-	}
-	return count;
 }
 
 bool process_descends(int root_fd, pid_t pid, pid_t ancestor)
@@ -158,21 +165,9 @@ static bool is_text(char *target, const void *wanted, struct process_seen *proce
 	return strcmp(target, wanted) == 0;
 }
 
-static void find_owner(int root_fd, unsigned long inode, struct process_seen *ret_owner)
+static bool opens_socket(int process_fd, const void *wanted, struct process_seen *process)
 {
-	_cleanup_closedir_ DIR *dir = open_folder(root_fd, "proc");
-	struct process_seen one = { 0 };
-	char wanted[64];
-	int fd;
-
-	(void) snprintf(wanted, sizeof(wanted), "socket:[%lu]", inode);
-	while (dir && !ret_owner->pid && (fd = next_process(dir, &one.pid)) >= 0) {
-		if (opens(fd, is_text, wanted, &one) && read_command(fd, &one)) {
-			*ret_owner = one;
-			ret_owner->in_pod = pod_of_process(root_fd, one.pid, &ret_owner->pod);
-		}
-		cleanup_close(&fd);
-	}
+	return opens(process_fd, is_text, wanted, process);
 }
 
 int port_is_listening(int root_fd, unsigned port, struct process_seen *ret_owner)
@@ -181,6 +176,7 @@ int port_is_listening(int root_fd, unsigned port, struct process_seen *ret_owner
 	static const char *const own_tables[] = { "proc/net/tcp", "proc/net/tcp6" };
 	unsigned long inode = 0;
 	bool readable = false;
+	char wanted[64];
 
 	*ret_owner = (struct process_seen){ .pid = 0 };
 	for (size_t i = 0; i < ARRAY_SIZE(tables); i++) {
@@ -191,7 +187,8 @@ int port_is_listening(int root_fd, unsigned port, struct process_seen *ret_owner
 		readable = readable || r >= 0;
 		if (r <= 0)
 			continue;
-		find_owner(root_fd, inode, ret_owner);
+		(void) snprintf(wanted, sizeof(wanted), "socket:[%lu]", inode);
+		(void) find_processes(root_fd, opens_socket, wanted, false, ret_owner, 1);
 		return 1;
 	}
 	return readable ? 0 : -1;
@@ -217,8 +214,13 @@ static bool is_device(char *path, const void *wanted, struct process_seen *user)
 	return false;
 }
 
+static bool opens_device(int process_fd, const void *patterns, struct process_seen *user)
+{
+	return opens(process_fd, is_device, patterns, user);
+}
+
 /* A mapping keeps the device in use after its descriptor was closed. */
-static bool maps(int process_fd, const struct strv *patterns, struct process_seen *user)
+static bool maps_device(int process_fd, const void *patterns, struct process_seen *user)
 {
 	_cleanup_free_ char *text = NULL;
 	char *save = NULL;
@@ -234,37 +236,13 @@ static bool maps(int process_fd, const struct strv *patterns, struct process_see
 	return false;
 }
 
-static int find_users(int root_fd, bool mapped, const struct strv *patterns,
-	struct process_seen *users, size_t capacity)
-{
-	_cleanup_closedir_ DIR *dir = open_folder(root_fd, "proc");
-	struct process_seen user = { .pid = 0 };
-	size_t count = 0;
-	int fd;
-
-	if (!dir)
-		return -errno;
-	while ((fd = next_process(dir, &user.pid)) >= 0) {
-		_cleanup_close_ int process_fd = fd;
-
-		if (!(mapped ? maps(fd, patterns, &user) : opens(fd, is_device, patterns, &user)))
-			continue;
-		if (count++ >= capacity)
-			continue;
-		if (!read_command(process_fd, &user))
-			(void) snprintf(user.command, sizeof(user.command), "?");
-		user.in_pod = pod_of_process(root_fd, user.pid, &user.pod);
-		users[count - 1] = user;
-	}
-	return (int) count;
-}
-
 int users_of_devices(
 	int root_fd, const struct strv *patterns, struct process_seen *users, size_t capacity)
 {
-	int count = find_users(root_fd, false, patterns, users, capacity);
+	int count = find_processes(root_fd, opens_device, patterns, true, users, capacity);
 
-	return count ? count : find_users(root_fd, true, patterns, users, capacity);
+	return count ? count
+		     : find_processes(root_fd, maps_device, patterns, true, users, capacity);
 }
 
 static const struct {

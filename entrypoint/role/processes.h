@@ -2,7 +2,7 @@
 /*
  * Processes of the node: which keep a driver's devices open or mapped, which listen, whose pods
  * they are. Needs the host's process ids (hostPID): without them only the container's own are seen,
- * and the messages of callers say so.
+ * and the messages of callers have that.
  */
 #pragma once
 

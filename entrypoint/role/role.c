@@ -75,6 +75,20 @@ int role_expect_shared(struct action *action, const char *path)
 	return 0;
 }
 
+int role_read_image(struct action *action)
+{
+	struct role *role = action->role;
+	int r;
+
+	strv_free(&role->driver_modules);
+	image_read(role->root_fd, role->krel, &role->image);
+	r = image_has_kernel(role->root_fd, &role->image, role->krel, &action->error);
+	if (r == 0)
+		r = image_driver_modules(
+			role->root_fd, role->krel, &role->driver_modules, &action->error);
+	return action_reason(action, REASON_NO_MODULES_FOR_KERNEL, r);
+}
+
 int role_identify(struct action *action)
 {
 	struct role *role = action->role;
@@ -83,14 +97,9 @@ int role_identify(struct action *action)
 
 	(void) uname(&system);
 	(void) snprintf(role->krel, sizeof(role->krel), "%s", system.release);
-	image_read(role->root_fd, role->krel, &role->image);
-	r = image_has_kernel(role->root_fd, &role->image, role->krel, &action->error);
-	if (r == -ENOENT && role->is_built_here && role->is_built_here(role))
-		return 0; /* a later step makes them */
-	if (r == 0)
-		r = image_driver_modules(
-			role->root_fd, role->krel, &role->driver_modules, &action->error);
-	return action_reason(action, REASON_NO_MODULES_FOR_KERNEL, r);
+	r = role_read_image(action);
+	/* A later step may make the modules. */
+	return r == -ENOENT && role->is_built_here && role->is_built_here(role) ? 0 : r;
 }
 
 /* ---- lists that survive us */
@@ -223,8 +232,8 @@ static void serve(struct role *role)
 		if (role->hooks && !role->events.stop_count)
 			role->hooks->look(role, happened, &wake_ms);
 		/*
-		 * While a watch waited (for a worker, say), something came for all of them. A wait
-		 * also ends for what is no event of any watch (SIGHUP, an uevent that is no
+		 * While a watch waited (for a worker, perhaps), something came for all of them. A
+		 * wait also ends for what is no event of any watch (SIGHUP, an uevent that is no
 		 * module's): they are not called then, for 0 means that serving begins.
 		 */
 		happened = role->events.unheard;

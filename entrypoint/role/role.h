@@ -98,6 +98,8 @@ int role_expect_shared(struct action *action, const char *path);
 
 /* STEP_DIRECT: finds the running kernel and the image's modules for it. */
 int role_identify(struct action *action);
+/* Only the modules, for role->krel. */
+int role_read_image(struct action *action);
 
 /* Lists that survive us: the state file <state_folder>/<role>.<list>. */
 int role_list_write(

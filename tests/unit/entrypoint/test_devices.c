@@ -279,7 +279,7 @@ static void nouveau_that_drives_nothing_of_ours_may_stay(void **state)
 	end(&bench);
 }
 
-static void a_driver_in_the_kernel_is_told_to_let_go(void **state)
+static void a_driver_in_the_kernel_is_asked_to_let_go(void **state)
 {
 	struct bench bench;
 
@@ -325,7 +325,7 @@ int main(void)
 		folder_test(nouveau_in_use_is_named_with_its_device),
 		folder_test(the_console_on_the_gpu_is_given_back_when_it_does_not_go),
 		folder_test(nouveau_that_drives_nothing_of_ours_may_stay),
-		folder_test(a_driver_in_the_kernel_is_told_to_let_go),
+		folder_test(a_driver_in_the_kernel_is_asked_to_let_go),
 		folder_test(a_failed_start_gives_the_device_back),
 	};
 

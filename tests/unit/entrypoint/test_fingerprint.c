@@ -17,7 +17,7 @@ static void load(const struct folder *folder, const char *name, unsigned char id
 	folder_write(folder, path, note, sizeof(note));
 }
 
-static void speaks_of_the_module_that_is_loaded(void **state)
+static void describes_the_module_that_is_loaded(void **state)
 {
 	const struct folder *folder = *state;
 	struct fingerprint found;
@@ -30,7 +30,7 @@ static void speaks_of_the_module_that_is_loaded(void **state)
 	assert_int_equal(found.builds.count, 0); /* an older image's */
 }
 
-static void says_which_builds_were_loaded(void **state)
+static void lists_which_builds_were_loaded(void **state)
 {
 	const struct folder *folder = *state;
 	_cleanup_(fingerprint_free) struct fingerprint found = { .crc = 0 };
@@ -92,7 +92,7 @@ static void without_file_module_or_build_id_there_is_none(void **state)
 /* The last byte of the fixtures' build id. */
 #define OWN 0x67
 
-static void tells_what_is_the_images_and_not_the_hosts_own(void **state)
+static void lists_what_is_the_images_and_not_the_hosts_own(void **state)
 {
 	static const char *const names[] = { "ib_core", "ib_uverbs", "nvme", "ib_iser" };
 	const struct folder *folder = *state;
@@ -113,7 +113,7 @@ static void tells_what_is_the_images_and_not_the_hosts_own(void **state)
 		"0x8e6daf35\t" CONTRACT_PEER_REGISTER "\tib_uverbs\tEXPORT_SYMBOL\t\n");
 	write_note(folder, "ib_core", OWN);
 	write_note(folder, "ib_uverbs", OWN);
-	write_note(folder, "nvme", OWN + 1); /* the root disk's, which nobody replaced */
+	write_note(folder, "nvme", OWN + 1); /* the root disk's, which was not replaced */
 	role.driver_modules = set;
 	folder_subfolder(folder, NIC_STATE_FOLDER);
 	assert_int_equal(fingerprint_write(&action), 0);
@@ -127,10 +127,10 @@ static void tells_what_is_the_images_and_not_the_hosts_own(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		folder_test(speaks_of_the_module_that_is_loaded),
-		folder_test(says_which_builds_were_loaded),
+		folder_test(describes_the_module_that_is_loaded),
+		folder_test(lists_which_builds_were_loaded),
 		folder_test(the_loaded_version_is_the_fingerprints_or_mlx5_cores_own),
-		folder_test(tells_what_is_the_images_and_not_the_hosts_own),
+		folder_test(lists_what_is_the_images_and_not_the_hosts_own),
 		folder_test(another_build_of_the_module_voids_it),
 		folder_test(without_file_module_or_build_id_there_is_none),
 	};

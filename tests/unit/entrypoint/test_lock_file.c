@@ -89,7 +89,7 @@ static void a_file_that_cannot_be_written_names_the_mount(void **state)
 }
 
 /* A probe that looks at the wrong moment must not end a start with "another one has it". */
-static void who_only_looks_refuses_nobody(void **state)
+static void a_reader_keeps_no_process_out(void **state)
 {
 	const struct folder *folder = *state;
 	struct error error = { "" };
@@ -123,7 +123,7 @@ int main(void)
 		folder_test(the_file_names_its_holder),
 		folder_test(a_refusal_names_the_holder_and_its_pod),
 		folder_test(a_file_that_cannot_be_written_names_the_mount),
-		folder_test(who_only_looks_refuses_nobody),
+		folder_test(a_reader_keeps_no_process_out),
 	};
 
 	return cmocka_run_group_tests_name("lock_file", tests, NULL, NULL);

@@ -172,7 +172,7 @@ static void else_srcversion_does(void **state)
 	assert_int_equal(verdict(folder, "exporter"), LOADED_OTHER);
 }
 
-/* It is no other build: nobody may be blamed for having loaded it. */
+/* It is no other build: no process may be blamed for having loaded it. */
 static void where_the_kernel_shows_neither_nothing_is_known(void **state)
 {
 	const struct folder *folder = *state;

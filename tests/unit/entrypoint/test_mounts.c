@@ -158,7 +158,7 @@ static void expect_life(const char *life)
 	CHECK(!fs_exists(AT_FDCWD, "operand/driver/run/nvidia/driver"));
 }
 
-/* Looks at the root, over and over, until somebody writes to the pipe; exit code 2 for a gap. */
+/* Looks at the root, over and over, until a byte comes through the pipe; exit code 2 for a gap. */
 static pid_t start_reader(const char *place, int *ret_end)
 {
 	int ends[2];
@@ -228,7 +228,7 @@ static void swap_folders(void)
 	swap_under_readers(bind_it);
 }
 
-/* Where nobody shares the folder there is nobody to see a gap, but one root all the same. */
+/* Where the folder is not shared no process sees a gap, but one root all the same. */
 static void replace_what_is_not_shared(void)
 {
 	CHECK(mount(NULL, "life1/run/nvidia", NULL, MS_PRIVATE, NULL) == 0);
@@ -304,7 +304,7 @@ static void a_folder_takes_the_place_of_another_without_a_gap(void **state)
 	in_a_node(state, swap_folders);
 }
 
-static void a_folder_that_nobody_shares(void **state)
+static void a_folder_that_is_not_shared(void **state)
 {
 	in_a_node(state, replace_what_is_not_shared);
 }
@@ -342,8 +342,8 @@ static void reads_mountinfo(void **state)
 	assert_int_equal(mountinfo_count(AT_FDCWD, "run/nvidia/driver"), -ENOENT);
 }
 
-/* With another Bidirectional mount the container's own root is shared, too: with nobody. */
-static void tells_the_hosts_folder_from_the_containers_own(void **state)
+/* With another Bidirectional mount the container's own root is shared, too: with no other. */
+static void distinguishes_the_hosts_folder_from_the_containers_own(void **state)
 {
 	const struct folder *folder = *state;
 	struct mountinfo mount;
@@ -366,10 +366,10 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		folder_test(a_root_takes_the_place_of_another_without_a_gap),
 		folder_test(a_folder_takes_the_place_of_another_without_a_gap),
-		folder_test(a_folder_that_nobody_shares),
+		folder_test(a_folder_that_is_not_shared),
 		folder_test(the_images_firmware_is_shown_although_it_is_hidden),
 		folder_test(reads_mountinfo),
-		folder_test(tells_the_hosts_folder_from_the_containers_own),
+		folder_test(distinguishes_the_hosts_folder_from_the_containers_own),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -124,7 +124,7 @@ static void finds_the_exporting_module(void **state)
 		kallsyms_exporter(folder->fd, "no_such_symbol", owner, sizeof(owner)), -ENOENT);
 }
 
-static void tells_coming_from_live_and_built_in(void **state)
+static void distinguishes_coming_from_live_and_built_in(void **state)
 {
 	const struct folder *folder = *state;
 
@@ -167,7 +167,7 @@ int main(void)
 		folder_test(lists_the_drivers_own_modules),
 		cmocka_unit_test(reads_values_of_whole_keys_only),
 		folder_test(finds_the_exporting_module),
-		folder_test(tells_coming_from_live_and_built_in),
+		folder_test(distinguishes_coming_from_live_and_built_in),
 		folder_test(reads_a_build_id_from_the_notes),
 	};
 

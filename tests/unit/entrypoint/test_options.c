@@ -118,7 +118,7 @@ static void names_the_verb_whose_arguments_they_are(void **state)
 	assert_contains(error.text, "build takes no \"now\"");
 }
 
-static void tells_a_mistyped_variable_of_its_own(void **state)
+static void notes_a_mistyped_variable_of_its_own(void **state)
 {
 	struct error note = { "" };
 
@@ -135,7 +135,7 @@ static void tells_a_mistyped_variable_of_its_own(void **state)
 	assert_false(variables_is_unknown("SLIPWAYS=1", &note));
 }
 
-static void tells_a_mistyped_variable_of_an_operator(void **state)
+static void notes_a_mistyped_variable_of_an_operator(void **state)
 {
 	struct error note = { "" };
 
@@ -201,8 +201,8 @@ int main(void)
 		cmocka_unit_test(names_an_argument_that_it_does_not_take),
 		cmocka_unit_test(takes_words_of_yes_and_no_and_refuses_others),
 		cmocka_unit_test(names_the_verb_whose_arguments_they_are),
-		cmocka_unit_test(tells_a_mistyped_variable_of_its_own),
-		cmocka_unit_test(tells_a_mistyped_variable_of_an_operator),
+		cmocka_unit_test(notes_a_mistyped_variable_of_its_own),
+		cmocka_unit_test(notes_a_mistyped_variable_of_an_operator),
 		cmocka_unit_test(headers_are_the_hosts_or_any),
 		cmocka_unit_test(reads_the_environment),
 	};

@@ -50,6 +50,30 @@ static void what_modprobe_d_cannot_hold_is_refused(void **state)
 	expect_no_words("a=\x01\n", "line 1: a control character");
 }
 
+static void files_are_read_by_either_spelling(void **state)
+{
+	const struct folder *folder = *state;
+	_cleanup_strv_ struct strv words = { 0 };
+	_cleanup_strv_ struct strv paths = { 0 };
+	struct error error = { "" };
+
+	assert_int_equal(parameters_read_conf(folder->fd, "nvidia_uvm", &words, NULL, &error), 0);
+	assert_int_equal(words.count, 0); /* no folder */
+	folder_write_text(folder, "drivers/nvidia-uvm.conf", "a=1\n");
+	folder_write_text(folder, "drivers/nvidia_uvm.conf", "options nvidia_uvm b=2\n");
+	folder_write_text(folder, "drivers/nvidia.conf", "c=3\n");
+	folder_write_text(folder, "drivers/nvidia-uvm.txt", "d=4\n");
+	assert_int_equal(parameters_read_conf(folder->fd, "nvidia_uvm", &words, &paths, &error), 0);
+	assert_int_equal(words.count, 2);
+	assert_string_equal(words.items[0], "a=1");
+	assert_string_equal(words.items[1], "b=2");
+	assert_int_equal(paths.count, 2);
+	assert_string_equal(paths.items[0], "/drivers/nvidia-uvm.conf");
+	folder_write_text(folder, "drivers/nvidia.conf", "c=\"3\n");
+	assert_int_equal(parameters_read_conf(folder->fd, "nvidia", &words, NULL, &error), -EINVAL);
+	assert_contains(error.text, "/drivers/nvidia.conf: line 1: a \" has no other");
+}
+
 static struct parameters_taken open_fixture(void)
 {
 	_cleanup_(elf_module_close) struct elf_module *module = NULL;
@@ -149,6 +173,7 @@ int main(void)
 		cmocka_unit_test(words_stand_between_blanks_and_lines),
 		cmocka_unit_test(the_form_of_modprobe_d_is_taken),
 		cmocka_unit_test(what_modprobe_d_cannot_hold_is_refused),
+		folder_test(files_are_read_by_either_spelling),
 		cmocka_unit_test(names_are_the_modules_own),
 		cmocka_unit_test(values_are_what_the_kernel_can_read),
 		cmocka_unit_test(a_string_longer_than_the_kernel_takes_is_refused),

@@ -125,7 +125,7 @@ static void load(const struct folder *folder, const char *name, unsigned char id
 	folder_write(folder, path, note, sizeof(note));
 }
 
-static void the_fingerprint_tells_the_crc_before_any_list(void **state)
+static void the_fingerprint_has_the_crc_before_any_list(void **state)
 {
 	const struct folder *folder = *state;
 	struct role role;
@@ -181,7 +181,7 @@ static void a_nic_is_a_pci_function_of_mellanox(void **state)
 {
 	const struct folder *folder = *state;
 
-	assert_true(pci_has_vendor(folder->fd, CONTRACT_PCI_MELLANOX)); /* nobody can see the bus */
+	assert_true(pci_has_vendor(folder->fd, CONTRACT_PCI_MELLANOX)); /* the bus cannot be seen */
 	folder_write_text(folder, "sys/bus/pci/devices/0000:01:00.0/vendor", "0x10de\n");
 	assert_false(pci_has_vendor(folder->fd, CONTRACT_PCI_MELLANOX));
 	folder_write_text(folder, "sys/bus/pci/devices/0000:02:00.0/vendor", "0x15b3\n");
@@ -272,7 +272,7 @@ static void the_probe_knows_why_peermem_is_away(void **state)
 	assert_int_equal(peermem_probe(folder->fd, NULL, NULL), 0); /* the driver is changing */
 	assert_int_equal(unlinkat(folder->fd, CONTRACT_DAEMONS_STATUS, 0), 0);
 	folder_write_text(folder, PEERMEM_REQUEST, "nic");
-	assert_int_equal(peermem_probe(folder->fd, NULL, NULL), 1); /* nobody asks any more */
+	assert_int_equal(peermem_probe(folder->fd, NULL, NULL), 1); /* the request lapsed */
 	fd = hold(folder, CONTRACT_OFED_LOCK);
 	assert_int_equal(peermem_probe(folder->fd, NULL, NULL), 0); /* OFED is changing */
 	(void) close(fd);
@@ -286,7 +286,7 @@ static void a_flag_without_a_holder_of_the_lock_is_stale(void **state)
 	int fd;
 
 	folder_write_text(folder, CONTRACT_OFED_READY, "");
-	assert_false(ready_flag_is_stale(folder->fd)); /* whose flag it is nobody can tell */
+	assert_false(ready_flag_is_stale(folder->fd)); /* whose flag it is is not known */
 	fd = hold(folder, CONTRACT_OFED_LOCK);
 	assert_false(ready_flag_is_stale(folder->fd));
 	(void) close(fd);
@@ -302,7 +302,7 @@ int main(void)
 		folder_test(what_fits_already_stays),
 		folder_test(the_variant_with_the_crc_takes_its_place),
 		folder_test(a_variant_that_cannot_be_read_is_an_error),
-		folder_test(the_fingerprint_tells_the_crc_before_any_list),
+		folder_test(the_fingerprint_has_the_crc_before_any_list),
 		folder_test(the_hosts_list_is_the_hosts),
 		folder_test(ofed_is_up_with_flag_and_exporter),
 		folder_test(a_flag_without_a_holder_of_the_lock_is_stale),

@@ -224,7 +224,7 @@ static void gives_up_on_a_worker_at_its_deadline(void **state)
 	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
 }
 
-static void says_what_was_missing_at_the_deadline(void **state)
+static void reports_what_was_missing_at_the_deadline(void **state)
 {
 	static const struct step steps[] = {
 		{ .name = "w", .kind = STEP_WAIT, .perform = never, .deadline_ms = 20 },
@@ -370,7 +370,7 @@ static void what_is_whole_is_never_cut(void **state)
 
 static int undo_is_busy(struct action *action)
 {
-	return error_set(&action->error, -EBUSY, "somebody uses it");
+	return error_set(&action->error, -EBUSY, "it is used");
 }
 
 static void waiting_for_users_is_part_of_the_grace(void **state)
@@ -407,7 +407,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			gives_up_on_a_worker_at_its_deadline, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(
-			says_what_was_missing_at_the_deadline, set_up, tear_down),
+			reports_what_was_missing_at_the_deadline, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(
 			an_undo_ends_where_the_shares_of_those_after_it_begin, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(what_is_whole_is_never_cut, set_up, tear_down),

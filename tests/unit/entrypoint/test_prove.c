@@ -136,15 +136,15 @@ static void a_doubt_costs_no_working_driver(void **state)
 	_cleanup_(trial_done) struct trial trial;
 
 	trial_open(&trial, *state, KREL " SMP modversions ", "#1");
-	find(&trial, PROOF_CANNOT_TELL, PROOF_DOUBT, "symbol-version", "m: nobody knows");
+	find(&trial, PROOF_CANNOT_TELL, PROOF_DOUBT, "symbol-version", "m: not known");
 	assert_int_equal(judge(&trial), 0);
 	assert_contains(trial.text.text, "cannot tell");
-	assert_contains(trial.text.text, "m: nobody knows");
+	assert_contains(trial.text.text, "m: not known");
 	assert_contains(trial.text.text, "the kernel will judge");
 	trial.judgement.replacing = true;
 	assert_int_equal(judge(&trial), -ENOEXEC);
 	assert_int_equal(trial.reason, REASON_CANNOT_TELL);
-	assert_contains(trial.text.text, "m: nobody knows");
+	assert_contains(trial.text.text, "m: not known");
 	assert_contains(trial.text.text, "the driver that works would have to go first");
 }
 

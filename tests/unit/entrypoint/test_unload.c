@@ -41,7 +41,7 @@ static void holders_go_first(void **state)
 	assert_string_equal(text, "nvidia_peermem nvidia_uvm nvidia");
 }
 
-static void absent_modules_are_passed_over(void **state)
+static void absent_modules_are_skipped(void **state)
 {
 	_cleanup_strv_ struct strv order = { 0 };
 	struct error error;
@@ -179,7 +179,7 @@ static void of_many_users_the_first_are_named_and_all_counted(void **state)
 	assert_contains(error.text, "(python3, /dev/nvidia3) and 3 more: stop");
 }
 
-static void a_kernel_without_unloading_is_told(void **state)
+static void a_kernel_without_unloading_is_reported(void **state)
 {
 	const struct folder *folder = *state;
 	_cleanup_strv_ struct strv order = { 0 };
@@ -194,7 +194,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		folder_test(holders_go_first),
-		folder_test(absent_modules_are_passed_over),
+		folder_test(absent_modules_are_skipped),
 		folder_test(a_holder_outside_the_set_is_named),
 		folder_test(a_reference_without_a_holder_is_refused),
 		folder_test(the_process_behind_a_reference_is_named),
@@ -202,7 +202,7 @@ int main(void)
 		folder_test(a_holder_outside_the_set_that_is_used_is_named_with_its_user),
 		folder_test(a_mapping_without_a_descriptor_is_a_use),
 		folder_test(of_many_users_the_first_are_named_and_all_counted),
-		folder_test(a_kernel_without_unloading_is_told),
+		folder_test(a_kernel_without_unloading_is_reported),
 	};
 
 	return cmocka_run_group_tests_name("unload", tests, NULL, NULL);
