@@ -117,7 +117,7 @@ static int check_identity(const struct fetch *fetch, const char *path,
 	int r = rpm_file_open(fetch->store->fd, path, &rpm);
 
 	if (r == 0)
-		found = rpm_file_identity(&rpm);
+		r = rpm_file_identity(&rpm, &found);
 	if (strncmp(version, "0:", 2) == 0)
 		version += 2;
 	if (r == 0 &&
