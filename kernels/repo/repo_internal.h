@@ -287,15 +287,16 @@ int index_check_expiry(const struct index_request *request, const struct index_o
 
 /* Every string is there; "" where apt has no answer, as for lists that were never fetched. */
 struct apt_target {
-	char *uri;      /* of the repository, ends with a slash: "…/debian/" */
-	char *release;  /* as the source names it: "bookworm", "stable" */
-	char *codename; /* as its Release file does */
-	char *origin;
-	char *label;
-	char *component;
+	const char *uri;      /* of the repository, ends with a slash: "…/debian/" */
+	const char *release;  /* as the source names it: "bookworm", "stable" */
+	const char *codename; /* as its Release file does */
+	const char *origin;
+	const char *label;
+	const char *component;
 };
 
 struct apt_targets {
+	char *record; /* has their texts */
 	struct apt_target *items;
 	size_t count;
 };
