@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Paths and links as texts: apart from the archives, for who has none. */
+/* Paths and links as texts: for programs without libarchive, too. */
 #include <string.h>
 
 #include "common/strv.h"

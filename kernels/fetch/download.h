@@ -66,11 +66,11 @@ bool download_is_offline(const struct download *download);
 /*
  * Fetches all files; each has its own result: -EADDRNOTAVAIL (the server has no such file: 404,
  * 410), -EACCES (401, 403), -ETIMEDOUT (slow or dead), -EKEYREJECTED (TLS: the server's certificate
- * is not that of the one who was asked, or of no authority that is known: whatever is remembered of
- * it is not used instead), -EHOSTUNREACH (everything else about the network or TLS), -EBADMSG
- * (another content than @sha256 or @size_bytes), -EFBIG, -ENOSPC, -ENETDOWN (offline), -EINVAL (a
- * URL that cannot be). Returns 0 when all are there, else the first result that is not 0, with its
- * message in @error.
+ * is another's, or of no authority that is known: nothing that is remembered of it is used
+ * instead), -EHOSTUNREACH (everything else about the network or TLS), -EBADMSG (another content
+ * than @sha256 or @size_bytes), -EFBIG, -ENOSPC, -ENETDOWN (offline), -EINVAL (a URL that cannot
+ * be). Returns 0 when all are there, else the first result that is not 0, with its message in
+ * @error.
  */
 int download_run(struct download *download, struct download_file *files, size_t count,
 	struct error *error) _must_check_;

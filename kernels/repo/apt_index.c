@@ -185,7 +185,7 @@ static int want_lists(struct index_job *job, struct error *error)
 	return 0;
 }
 
-/* The head is here and, unless it is the known one, says what to fetch. */
+/* The head is here and, unless it is the known one, has what to fetch. */
 static int take_head(
 	struct index_job *job, const char *path, const char *detached, struct error *error)
 {
