@@ -33,10 +33,10 @@ struct mirrors {
 struct mirrors_request {
 	const struct strv *options; /* each --mirror as given */
 	const struct catalogue *os;
-	bool offline; /* no program is started: of the system's apt what is remembered */
-	int cache_fd; /* what the system's apt answered is remembered here, until its sources change;
-		       * -1: nowhere
-		       */
+	bool offline;       /* no program is started: of the system's apt what is remembered */
+	int cache_fd;       /* what the system's apt answered is remembered here, until its sources
+			     * change;       -1: nowhere
+			     */
 	const char *config; /* mirrors.ini to read instead of the usual two; NULL: those, or what
 			     * $SLIPWAY_MIRRORS names
 			     */

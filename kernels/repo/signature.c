@@ -268,7 +268,8 @@ static int copy_whole(const struct signature_request *request, struct error *err
 	return r < 0 ? error_set_errno(error, r, "%s", request->name) : 0;
 }
 
-/* Its exit status holds less than its status lines: a second signature by an unknown key is fine. */
+/* Its exit status holds less than its status lines: a second signature by an unknown key is fine.
+ */
 static int run_gpgv(const struct signature_request *request, char **ret_status, struct error *error)
 {
 	static const char *const words[] = { "gpgv", "--quiet", "--homedir", ".", "--status-fd",
