@@ -340,8 +340,6 @@ static int confine(
 	}
 	if (symlink && *symlink == '/') {
 		target = unpack_relative_link(path, symlink);
-		if (!target)
-			out_of_memory();
 		symlink = target;
 		archive_entry_set_symlink(entry, target);
 	}

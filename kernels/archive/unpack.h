@@ -99,5 +99,5 @@ int unpack_tar_member(const struct unpack *unpack, int dir_fd, const char *path,
 /* Is it absolute, or has it a ".." component? */
 bool unpack_leads_out(const char *path);
 
-/* Writes the link text that leads from @path (relative) to the absolute @target, or NULL. */
+/* The link text that leads from @path (relative, not empty) to the absolute @target. */
 char *unpack_relative_link(const char *path, const char *target);
