@@ -368,7 +368,8 @@ static int copy_data(struct job *job, struct error *error)
 		r = check_bomb(job, error);
 		if (r < 0)
 			return r;
-		if (archive_write_data_block(job->writer, block, size, offset) < ARCHIVE_WARN)
+		/* A full disk is a mere warning to libarchive. */
+		if (archive_write_data_block(job->writer, block, size, offset) != ARCHIVE_OK)
 			return not_written(job, error);
 	}
 }

@@ -324,23 +324,23 @@ static void add_header(struct transfer *transfer, const char *name, const char *
  */
 static void set_credentials(CURL *easy, const struct transfer *transfer)
 {
-	const struct download_file *file = transfer->file;
+	const struct mirror_credentials *shown = transfer->file->credentials;
 	const char *bundle = getenv("CURL_CA_BUNDLE");
 	const char *folder = getenv("SSL_CERT_DIR");
 
 	if (!bundle || !*bundle)
 		bundle = getenv("SSL_CERT_FILE");
-	if (!transfer->cross_origin) {
-		if (file->user)
-			(void) curl_easy_setopt(easy, CURLOPT_USERNAME, file->user);
-		if (file->password)
-			(void) curl_easy_setopt(easy, CURLOPT_PASSWORD, file->password);
-		if (file->client_certificate)
-			(void) curl_easy_setopt(easy, CURLOPT_SSLCERT, file->client_certificate);
-		if (file->client_key)
-			(void) curl_easy_setopt(easy, CURLOPT_SSLKEY, file->client_key);
-		if (file->certificate_authority)
-			bundle = file->certificate_authority;
+	if (shown && !transfer->cross_origin) {
+		if (shown->user)
+			(void) curl_easy_setopt(easy, CURLOPT_USERNAME, shown->user);
+		if (shown->password)
+			(void) curl_easy_setopt(easy, CURLOPT_PASSWORD, shown->password);
+		if (shown->client_certificate)
+			(void) curl_easy_setopt(easy, CURLOPT_SSLCERT, shown->client_certificate);
+		if (shown->client_key)
+			(void) curl_easy_setopt(easy, CURLOPT_SSLKEY, shown->client_key);
+		if (shown->certificate_authority)
+			bundle = shown->certificate_authority;
 	}
 	if (bundle && *bundle)
 		(void) curl_easy_setopt(easy, CURLOPT_CAINFO, bundle);
@@ -696,6 +696,16 @@ void download_close(struct download **download)
 		curl_global_cleanup();
 	}
 	free(TAKE_PTR(*download));
+}
+
+void mirror_credentials_free(struct mirror_credentials *credentials)
+{
+	free(credentials->user);
+	free(credentials->password);
+	free(credentials->client_certificate);
+	free(credentials->client_key);
+	free(credentials->certificate_authority);
+	*credentials = (struct mirror_credentials){ 0 };
 }
 
 bool download_is_offline(const struct download *download)

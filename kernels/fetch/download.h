@@ -34,6 +34,17 @@ struct download_options {
 	void *context;
 };
 
+/* What to show to the server of a URL, and to believe of it; NULL where there is none. */
+struct mirror_credentials {
+	char *user;
+	char *password;
+	char *client_certificate; /* PEM files */
+	char *client_key;
+	char *certificate_authority;
+};
+
+void mirror_credentials_free(struct mirror_credentials *credentials);
+
 struct download_file {
 	const char *url;
 	int dir_fd;           /* where it goes */
@@ -44,12 +55,7 @@ struct download_file {
 	/* Conditional requests: what an earlier answer had, or NULL. */
 	const char *etag;
 	const char *last_modified;
-	/* For the URL's own server alone, or NULL: user and password, PEM files. */
-	const char *user;
-	const char *password;
-	const char *client_certificate;
-	const char *client_key;
-	const char *certificate_authority;
+	const struct mirror_credentials *credentials; /* for the URL's own server alone; or NULL */
 	/* The answer. */
 	int result; /* 0, or a code as below */
 	struct error error;

@@ -304,11 +304,7 @@ static bool fetch_round(struct fetching *fetching, size_t round)
 			.path = missing->name,
 			.sha256 = file->sha256,
 			.size_bytes = file->size_bytes,
-			.user = file->user,
-			.password = file->password,
-			.client_certificate = file->client_certificate,
-			.client_key = file->client_key,
-			.certificate_authority = file->certificate_authority,
+			.credentials = file->credentials,
 		};
 	}
 	if (count == 0)

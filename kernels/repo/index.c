@@ -39,7 +39,6 @@ const struct package *index_find(const struct index *index, const char *name)
 void index_job_want(
 	struct index_job *job, struct download_file file, bool conditional, const char *place, ...)
 {
-	const struct mirror_credentials *credentials = &job->credentials;
 	_cleanup_free_ char *below = NULL;
 	va_list arguments;
 
@@ -49,11 +48,7 @@ void index_job_want(
 	xstrv_pushf(&job->urls, "%s/%s", job->request->url, below);
 	file.url = job->urls.items[job->urls.count - 1];
 	file.dir_fd = job->work_fd;
-	file.user = credentials->user;
-	file.password = credentials->password;
-	file.client_certificate = credentials->client_certificate;
-	file.client_key = credentials->client_key;
-	file.certificate_authority = credentials->certificate_authority;
+	file.credentials = &job->credentials;
 	if (conditional && job->usable && !job->restarted) {
 		file.etag = job->known.etag;
 		file.last_modified = job->known.last_modified;

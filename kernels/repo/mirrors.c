@@ -236,16 +236,6 @@ int mirrors_credentials(const struct mirror *mirror, const struct repository *re
 	return 0;
 }
 
-void mirror_credentials_free(struct mirror_credentials *credentials)
-{
-	free(credentials->user);
-	free(credentials->password);
-	free(credentials->client_certificate);
-	free(credentials->client_key);
-	free(credentials->certificate_authority);
-	*credentials = (struct mirror_credentials){ 0 };
-}
-
 /* ---- entries: what one source leaves open, a later one may fill */
 
 static struct mirror *find(const struct mirrors *mirrors, const char *name)

@@ -13,6 +13,7 @@
 #include "common/error.h"
 #include "common/strv.h"
 #include "kernels/catalogue.h"
+#include "kernels/fetch/download.h"
 
 struct mirror {
 	char *name;
@@ -47,15 +48,6 @@ int mirrors_open(const struct mirrors_request *request, struct mirrors *ret,
 	struct error *error) _must_check_;
 void mirrors_free(struct mirrors *mirrors);
 
-/* What to show and to believe, for download.h; NULL where there is none. */
-struct mirror_credentials {
-	char *user;
-	char *password;
-	char *client_certificate;
-	char *client_key;
-	char *certificate_authority;
-};
-
 /*
  * What the mirror's server wants to see of us: user and password of its URL; files that mirrors.ini
  * names, else what the catalogue does where such files exist. Both may be patterns (glob(7)): of
@@ -65,7 +57,6 @@ struct mirror_credentials {
  */
 int mirrors_credentials(const struct mirror *mirror, const struct repository *repository,
 	struct mirror_credentials *ret, struct error *error) _must_check_;
-void mirror_credentials_free(struct mirror_credentials *credentials);
 
 /* The mirror of a repository, or NULL: then this machine does not know where it is. */
 const struct mirror *mirrors_find(

@@ -143,7 +143,7 @@ static const char *text_of(const struct rpm_file *file, uint32_t tag)
 	return text ? (const char *) text : "";
 }
 
-int rpm_file_identity(const struct rpm_file *file, char **ret_text)
+char *rpm_file_identity(const struct rpm_file *file)
 {
 	size_t size = 0;
 	const unsigned char *number = rpm_section_find(&file->header, 1003, RPM_TYPE_INT32, &size);
@@ -152,9 +152,8 @@ int rpm_file_identity(const struct rpm_file *file, char **ret_text)
 
 	if (epoch)
 		(void) snprintf(prefix, sizeof(prefix), "%u:", epoch);
-	*ret_text = xasprintf("%s %s%s-%s %s", text_of(file, 1000), prefix, text_of(file, 1001),
+	return xasprintf("%s %s%s-%s %s", text_of(file, 1000), prefix, text_of(file, 1001),
 		text_of(file, 1002), text_of(file, 1022));
-	return 0;
 }
 
 /* Of the signature header: over the header, and, before rpm 4.14, over header and payload. */
