@@ -20,7 +20,7 @@ struct arena_chunk {
 #define ARENA_HUGE_PAGE  ((size_t) 2 * 1024 * 1024)
 #define ARENA_HUGE_CHUNK (ARENA_HUGE_PAGE - sizeof(struct arena_chunk))
 
-/* Zeroed, it is empty, and each piece becomes a chunk of its own: for those who need few. */
+/* Zeroed, it is empty, and each piece becomes a chunk of its own: for few of them. */
 struct arena {
 	struct arena_chunk *chunks;
 	size_t chunk_size; /* bytes that are got at once; set before the first piece */

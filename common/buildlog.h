@@ -22,11 +22,11 @@ struct buildlog_error {
 int buildlog_first_error(const char *text, struct buildlog_error *ret) _must_check_;
 void buildlog_error_free(struct buildlog_error *found);
 
-/* Was the recipe itself ended by SIGKILL? Buildah then exits with 1, and says so in the log. */
+/* Was the recipe itself ended by SIGKILL? Buildah then exits with 1, and logs it. */
 bool buildlog_says_killed(const char *text);
 
 /*
- * The file that a line of kbuild's says is compiled, "nvidia/nv-pci.o" of "  CC [M]  …"; borrowed,
+ * The file that a line of kbuild's names as compiled, "nvidia/nv-pci.o" of "  CC [M]  …"; borrowed,
  * NULL when the line is another.
  */
 const char *buildlog_compiled(const char *line);

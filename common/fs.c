@@ -10,7 +10,7 @@
 #include <sys/sendfile.h>
 #include <sys/stat.h>
 
-/* @line: one line is all there is, and the read that would say so is spared. */
+/* @line: one line is all there is, and the read that would find its end is spared. */
 static int read_all(int fd, size_t limit, bool line, char **ret_text, size_t *ret_size)
 {
 	_cleanup_free_ char *text = NULL;
@@ -87,7 +87,7 @@ int fs_write_all(int fd, const void *buffer, size_t size)
 	return 0;
 }
 
-/* Takes away what it could not finish: what was there before is another's, and stays. */
+/* Removes what it could not finish; what was there before stays. */
 static int write_synced(int dir_fd, const char *path, const void *data, size_t size, mode_t mode)
 {
 	_cleanup_close_ int fd =

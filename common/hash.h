@@ -36,7 +36,7 @@ void hash_finish(struct hash *hash, char hex[HASH_HEX_SIZE]);
 bool hash_is_hex(const char *text);
 
 /*
- * ---- FNV-1a of 64 bits, to tell a changed text. It has no key: who makes the texts can make
+ * ---- FNV-1a of 64 bits, to see a changed text. It has no key: the author of the texts can make
  * two collide.
  */
 
@@ -70,7 +70,7 @@ static inline void hex_copy(const void *bytes, size_t count, char *hex)
 
 /*
  * ---- a hash for tables of names, eight bytes at a time. It begins with a number that each process
- * draws anew, so that who makes the names cannot make them collide; it is nothing to be
+ * draws anew, so that the author of the names cannot make them collide; it is nothing to be
  * written down, and no order may come of it.
  */
 

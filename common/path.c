@@ -139,7 +139,7 @@ static int open_by_kernel(int dir_fd, const char *path, int flags, uint64_t reso
 	return -EAGAIN;
 }
 
-/* Kernels before 5.6 say the first, filters of older container engines the second. */
+/* Kernels before 5.6 return the first, filters of older container engines the second. */
 static bool is_lacking(int r)
 {
 	return r == -ENOSYS || r == -EPERM;

@@ -21,7 +21,7 @@ int chase(int root_fd, const char *path, char **ret_path) _must_check_;
 /*
  * ---- opening below a folder that holds foreign files: openat2(2), or, where the kernel or a
  * container's filter does not have it, a walk that follows the links itself. Neither leaves the
- * folder, whatever its links say.
+ * folder, whatever its links.
  */
 
 /*
@@ -39,7 +39,7 @@ int open_in_root_by_walk(int root_fd, const char *path, int flags) _must_check_;
 
 /*
  * ---- opening what will be believed, below a folder that others may reach, too: a host path that
- * is mounted into several containers, say. What is root's, in folders that are root's, can have
+ * is mounted into several containers. What is root's, in folders that are root's, can have
  * been put there by root only.
  */
 

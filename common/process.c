@@ -106,7 +106,7 @@ static int run(const struct process *process, FILE *gather)
 	int ends[2] = { -1, -1 };
 	int drained = 0;
 	int status;
-	pid_t pid;
+	pid_t pid = -1;
 	int r;
 
 	if ((gather || process->on_line) && pipe2(ends, O_CLOEXEC) < 0)

@@ -29,7 +29,7 @@ struct process {
 int process_run(const struct process *process, char **ret_output, struct error *error);
 
 /*
- * Was the program with this exit status told to stop, by SIGINT, SIGTERM or SIGHUP? Other signals,
+ * Was the program with this exit status stopped by SIGINT, SIGTERM or SIGHUP? Other signals,
  * such as the SIGKILL of a kernel that is out of memory, are failures.
  */
 bool process_was_interrupted(int status);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A growing list of strings that it owns. The array is NULL-terminated at all times after the first
- * push, so that it can be passed as an argv. Functions return 0 or -ENOMEM unless they say more.
+ * push, so that it can be passed as an argv. Functions return 0 or -ENOMEM unless noted.
  */
 #pragma once
 

@@ -2,34 +2,35 @@
 #include "common/tag.h"
 
 #include <ctype.h>
+#include <stdarg.h>
 #include <stdbool.h>
 #include <string.h>
 
 #include "common/cleanup.h"
 
-static bool is_tag_character(char c)
+/* With "_" for what no tag may have. */
+static char *_printf_(1, 2) make_tag(const char *format, ...)
 {
-	return isalnum((unsigned char) c) || c == '-' || c == '_' || c == '.';
-}
+	va_list arguments;
+	char *tag;
+	int length;
 
-static void sanitise(char *text)
-{
-	for (char *c = text; *c; c++)
-		if (!is_tag_character(*c))
+	va_start(arguments, format);
+	length = vasprintf(&tag, format, arguments);
+	va_end(arguments);
+	if (length < 0)
+		return NULL;
+	for (char *c = tag; *c; c++)
+		if (!isalnum((unsigned char) *c) && !strchr("-_.", *c))
 			*c = '_';
+	return tag;
 }
 
 char *tag_kernel(const char *krel)
 {
-	size_t length;
-	char *tag;
+	char *tag = make_tag("%s", krel + strspn(krel, "-_."));
+	size_t length = tag ? strlen(tag) : 0;
 
-	krel += strspn(krel, "-_.");
-	tag = strdup(krel);
-	if (!tag)
-		return NULL;
-	sanitise(tag);
-	length = strlen(tag);
 	while (length && strchr("-_.", tag[length - 1]))
 		tag[--length] = '\0';
 	return tag;
@@ -39,24 +40,14 @@ char *tag_nic(const char *version, const char *krel, const char *os_id, const ch
 	const char *arch)
 {
 	_cleanup_free_ char *kernel = tag_kernel(krel);
-	char *tag;
 
-	if (!kernel ||
-		asprintf(&tag, "%s-%s-%s%s-%s", version, kernel, os_id, os_version, arch) < 0)
-		return NULL;
-	sanitise(tag);
-	return tag;
+	return kernel ? make_tag("%s-%s-%s%s-%s", version, kernel, os_id, os_version, arch) : NULL;
 }
 
 char *tag_nic_sources(
 	const char *version, const char *os_id, const char *os_version, const char *arch)
 {
-	char *tag;
-
-	if (asprintf(&tag, "%s-%s%s-%s", version, os_id, os_version, arch) < 0)
-		return NULL;
-	sanitise(tag);
-	return tag;
+	return make_tag("%s-%s%s-%s", version, os_id, os_version, arch);
 }
 
 char *tag_branch(const char *version)
@@ -66,14 +57,15 @@ char *tag_branch(const char *version)
 
 char *tag_gpu_os(const char *os_id, const char *os_version)
 {
-	static const char *const major_only[] = { "rhel", "rocky", "ol" };
-	size_t length = strlen(os_version);
+	bool major_only = strcmp(os_id, "rhel") == 0 || strcmp(os_id, "rocky") == 0 ||
+			  strcmp(os_id, "ol") == 0;
 	char *tag;
 
-	for (size_t i = 0; i < ARRAY_SIZE(major_only); i++)
-		if (strcmp(os_id, major_only[i]) == 0)
-			length = strcspn(os_version, ".");
-	return asprintf(&tag, "%s%.*s", os_id, (int) length, os_version) < 0 ? NULL : tag;
+	return asprintf(&tag, "%s%.*s", os_id,
+		       (int) (major_only ? strcspn(os_version, ".") : strlen(os_version)),
+		       os_version) < 0
+		       ? NULL
+		       : tag;
 }
 
 char *tag_gpu(const char *version, const char *krel, const char *os_id, const char *os_version)
@@ -81,21 +73,13 @@ char *tag_gpu(const char *version, const char *krel, const char *os_id, const ch
 	_cleanup_free_ char *branch = tag_branch(version);
 	_cleanup_free_ char *kernel = tag_kernel(krel);
 	_cleanup_free_ char *os = tag_gpu_os(os_id, os_version);
-	char *tag;
 
-	if (!branch || !kernel || !os || asprintf(&tag, "%s-%s-%s", branch, kernel, os) < 0)
-		return NULL;
-	sanitise(tag);
-	return tag;
+	return branch && kernel && os ? make_tag("%s-%s-%s", branch, kernel, os) : NULL;
 }
 
 char *tag_gpu_sources(const char *version, const char *os_id, const char *os_version)
 {
 	_cleanup_free_ char *os = tag_gpu_os(os_id, os_version);
-	char *tag;
 
-	if (!os || asprintf(&tag, "%s-%s", version, os) < 0)
-		return NULL;
-	sanitise(tag);
-	return tag;
+	return os ? make_tag("%s-%s", version, os) : NULL;
 }

@@ -340,8 +340,6 @@ static int confine(
 	}
 	if (symlink && *symlink == '/') {
 		target = unpack_relative_link(path, symlink);
-		if (!target)
-			out_of_memory();
 		symlink = target;
 		archive_entry_set_symlink(entry, target);
 	}
@@ -447,8 +445,8 @@ static int check_links(const struct job *job, struct error *error)
 				job->name, path);
 		/* No harm in a target that is not there (yet). */
 		if (fd < 0 && fd != -ENOENT)
-			return error_set_errno(
-				error, fd, "%s: where %s leads cannot be told", job->name, path);
+			return error_set_errno(error, fd, "%s: where %s leads cannot be found out",
+				job->name, path);
 	}
 	return 0;
 }

@@ -15,7 +15,7 @@
 #include "common/error.h"
 
 enum archive_kind {
-	ARCHIVE_KIND_TAR, /* and what nobody can tell: opening it says so */
+	ARCHIVE_KIND_TAR, /* and all else: opening it fails */
 	ARCHIVE_KIND_DEB,
 	ARCHIVE_KIND_RPM,
 };
@@ -39,7 +39,7 @@ int archive_input_open(struct archive_input *input, enum archive_kind kind, int 
 	const char *path, const char *member, struct error *error) _must_check_;
 void archive_input_close(struct archive_input *input);
 
-/* -EBADMSG, with what @archive says of its failure. */
+/* -EBADMSG, with @archive's own message. */
 int archive_input_damaged(const char *name, struct archive *archive, struct error *error);
 
 /* An entry's path without leading "./"; NULL when it has none. Borrowed from the entry. */
@@ -84,7 +84,7 @@ int unpack_deb(const struct unpack *unpack, int dir_fd, const char *path,
 int unpack_rpm(const struct unpack *unpack, int dir_fd, const char *path,
 	struct error *error) _must_check_;
 
-/* Either of them, told by its first bytes. */
+/* Either of them, by its first bytes. */
 int unpack_package(const struct unpack *unpack, int dir_fd, const char *path,
 	struct error *error) _must_check_;
 
@@ -99,5 +99,5 @@ int unpack_tar_member(const struct unpack *unpack, int dir_fd, const char *path,
 /* Is it absolute, or has it a ".." component? */
 bool unpack_leads_out(const char *path);
 
-/* Writes the link text that leads from @path (relative) to the absolute @target, or NULL. */
+/* The link text that leads from @path (relative, not empty) to the absolute @target. */
 char *unpack_relative_link(const char *path, const char *target);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Paths and links as texts: apart from the archives, for who has none. */
+/* Paths and links as texts: for programs without libarchive, too. */
 #include <string.h>
 
-#include "common/strv.h"
+#include "common/xalloc.h"
 #include "kernels/archive/unpack.h"
 
 bool unpack_leads_out(const char *path)
@@ -28,20 +28,17 @@ char *unpack_relative_link(const char *path, const char *target)
 	_cleanup_strv_ struct strv to = { 0 };
 	_cleanup_strv_ struct strv link = { 0 };
 	size_t same = 0;
-	int r = strv_split(&from, path, "/");
 
-	if (r == 0)
-		r = strv_split(&to, target, "/");
-	if (r < 0 || from.count == 0)
+	xstrv_split(&from, path, "/");
+	xstrv_split(&to, target, "/");
+	if (from.count == 0)
 		return NULL;
 	while (same + 1 < from.count && same < to.count &&
 		strcmp(from.items[same], to.items[same]) == 0)
 		same++;
-	for (size_t i = same; i + 1 < from.count && r == 0; i++)
-		r = strv_push(&link, "..");
-	for (size_t i = same; i < to.count && r == 0; i++)
-		r = strv_push(&link, to.items[i]);
-	if (r == 0 && link.count == 0)
-		r = strv_push(&link, ".");
-	return r < 0 ? NULL : strv_join(&link, "/");
+	for (size_t i = same; i + 1 < from.count; i++)
+		xstrv_push(&link, "..");
+	for (size_t i = same; i < to.count; i++)
+		xstrv_push(&link, to.items[i]);
+	return link.count ? xstrv_join(&link, "/") : xstrdup(".");
 }

@@ -324,23 +324,23 @@ static void add_header(struct transfer *transfer, const char *name, const char *
  */
 static void set_credentials(CURL *easy, const struct transfer *transfer)
 {
-	const struct download_file *file = transfer->file;
+	const struct mirror_credentials *shown = transfer->file->credentials;
 	const char *bundle = getenv("CURL_CA_BUNDLE");
 	const char *folder = getenv("SSL_CERT_DIR");
 
 	if (!bundle || !*bundle)
 		bundle = getenv("SSL_CERT_FILE");
-	if (!transfer->cross_origin) {
-		if (file->user)
-			(void) curl_easy_setopt(easy, CURLOPT_USERNAME, file->user);
-		if (file->password)
-			(void) curl_easy_setopt(easy, CURLOPT_PASSWORD, file->password);
-		if (file->client_certificate)
-			(void) curl_easy_setopt(easy, CURLOPT_SSLCERT, file->client_certificate);
-		if (file->client_key)
-			(void) curl_easy_setopt(easy, CURLOPT_SSLKEY, file->client_key);
-		if (file->certificate_authority)
-			bundle = file->certificate_authority;
+	if (shown && !transfer->cross_origin) {
+		if (shown->user)
+			(void) curl_easy_setopt(easy, CURLOPT_USERNAME, shown->user);
+		if (shown->password)
+			(void) curl_easy_setopt(easy, CURLOPT_PASSWORD, shown->password);
+		if (shown->client_certificate)
+			(void) curl_easy_setopt(easy, CURLOPT_SSLCERT, shown->client_certificate);
+		if (shown->client_key)
+			(void) curl_easy_setopt(easy, CURLOPT_SSLKEY, shown->client_key);
+		if (shown->certificate_authority)
+			bundle = shown->certificate_authority;
 	}
 	if (bundle && *bundle)
 		(void) curl_easy_setopt(easy, CURLOPT_CAINFO, bundle);
@@ -458,214 +458,179 @@ static unsigned int pause_ms(unsigned int attempts)
 	return ms / 2 + random % (ms / 2 + 1);
 }
 
+/* What is to become of an attempt, with its code and message set. */
+enum verdict {
+	ENDED,      /* it is what it is */
+	AGAIN,      /* after a pause */
+	FROM_START, /* what was there before was of another file: once more, from the first byte */
+};
+
 static void try_again(struct transfer *transfer, int result)
 {
 	const struct download_options *options = &transfer->download->options;
 	struct error *error = &transfer->file->error;
 	unsigned int attempts = options->attempts ? options->attempts : DEFAULT_ATTEMPTS;
 	unsigned int wait_ms = pause_ms(transfer->attempts);
+	_cleanup_free_ char *shown = NULL;
 	curl_off_t after_s = 0;
 	struct error why = *error;
 
 	(void) curl_easy_getinfo(transfer->easy, CURLINFO_RETRY_AFTER, &after_s);
 	if (after_s > LONGEST_RETRY_AFTER_S) {
-		(void) error_set(error, result, "%s; it asks to be left alone for %lld s", why.text,
-			(long long) after_s);
-		finish(transfer, result);
+		finish(transfer, error_set(error, result, "%s; it asks to be left alone for %lld s",
+					 why.text, (long long) after_s));
 		return;
 	}
 	if (transfer->attempts >= attempts) {
-		(void) error_set(error, result,
-			"%s; tried %u time%s: try again later, or name another mirror with "
-			"--mirror",
-			why.text, transfer->attempts, transfer->attempts == 1 ? "" : "s");
-		finish(transfer, result);
+		finish(transfer,
+			error_set(error, result,
+				"%s; tried %u time%s: try again later, or name another mirror with "
+				"--mirror",
+				why.text, transfer->attempts, transfer->attempts == 1 ? "" : "s"));
 		return;
 	}
 	if (after_s > 0 && (unsigned int) after_s * 1000 > wait_ms)
 		wait_ms = (unsigned int) after_s * 1000;
 	transfer->resume_ms = clock_monotonic_ms() + wait_ms;
-	if (options->on_retry) {
-		_cleanup_free_ char *shown = url_shown(transfer->file->url);
-
-		options->on_retry(options->context, shown ? shown : "", why.text, wait_ms);
-	}
+	if (!options->on_retry)
+		return;
+	shown = url_shown(transfer->file->url);
+	options->on_retry(options->context, shown ? shown : "", why.text, wait_ms);
 }
 
-/* What was there before was of another file: once more, from the first byte. */
-static void go_back(struct transfer *transfer, int result)
-{
-	struct error ignored;
-	bool again = !transfer->went_back;
-
-	transfer->went_back = true;
-	if (again && partial_restart(&transfer->partial, &ignored) == 0)
-		transfer->resume_ms = clock_monotonic_ms();
-	else
-		finish(transfer, result);
-}
-
-/* Where the length is not announced, the end of a connection looks like that of a file. */
-static bool was_cut(const struct transfer *transfer)
-{
-	uint64_t bytes = transfer->partial.bytes;
-
-	return bytes < transfer->file->size_bytes &&
-	       (!transfer->announced_bytes || bytes < transfer->announced_bytes);
-}
-
-static void judge_body(struct transfer *transfer)
+static enum verdict judge_body(struct transfer *transfer, int *ret)
 {
 	struct download_file *file = transfer->file;
-	bool resumed = transfer->partial.resumed;
-	int r = 0;
+	struct partial *partial = &transfer->partial;
+	bool resumed = partial->resumed;
+	const char *value;
 
 	/* For an empty body on_body() is not called. */
-	if (!transfer->begun && transfer->partial.bytes)
-		r = partial_restart(&transfer->partial, &file->error);
-	if (r == 0 && was_cut(transfer)) {
-		(void) error_set(&file->error, -EHOSTUNREACH,
+	*ret = !transfer->begun && partial->bytes ? partial_restart(partial, &file->error) : 0;
+	if (*ret < 0)
+		return ENDED;
+	/* Where the length is not announced, the end of a connection looks like that of a file. */
+	if (partial->bytes < file->size_bytes &&
+		(!transfer->announced_bytes || partial->bytes < transfer->announced_bytes)) {
+		*ret = error_set(&file->error, -EHOSTUNREACH,
 			"the connection ended after %llu of %llu bytes",
-			(unsigned long long) transfer->partial.bytes,
-			(unsigned long long) file->size_bytes);
-		try_again(transfer, -EHOSTUNREACH);
-		return;
+			(unsigned long long) partial->bytes, (unsigned long long) file->size_bytes);
+		return AGAIN;
 	}
-	if (r == 0)
-		r = partial_finish(&transfer->partial, &file->error);
-	if (r == -EBADMSG && resumed) {
-		go_back(transfer, r);
-		return;
-	}
-	if (r == 0) {
-		const char *etag = header(transfer->easy, "ETag");
-		const char *modified;
-
-		file->new_etag = etag ? xstrdup(etag) : NULL;
-		modified = header(transfer->easy, "Last-Modified");
-		file->new_last_modified = modified ? xstrdup(modified) : NULL;
-	}
-	finish(transfer, r);
+	*ret = partial_finish(partial, &file->error);
+	if (*ret < 0)
+		return *ret == -EBADMSG && resumed ? FROM_START : ENDED;
+	value = header(transfer->easy, "ETag");
+	file->new_etag = value ? xstrdup(value) : NULL;
+	value = header(transfer->easy, "Last-Modified");
+	file->new_last_modified = value ? xstrdup(value) : NULL;
+	return ENDED;
 }
 
-static void judge_status(struct transfer *transfer)
+static enum verdict judge_status(struct transfer *transfer, int *ret)
 {
 	struct download_file *file = transfer->file;
 	struct error *error = &file->error;
 	bool conditional =
 		(file->etag && *file->etag) || (file->last_modified && *file->last_modified);
 	long status = 0;
-	int r;
 
 	(void) curl_easy_getinfo(transfer->easy, CURLINFO_RESPONSE_CODE, &status);
-	if (status == 200 || status == 203 || (status == 206 && transfer->asked_bytes)) {
-		judge_body(transfer);
-	} else if (status == 304 && conditional && !transfer->asked_bytes) {
+	if (status == 200 || status == 203 || (status == 206 && transfer->asked_bytes))
+		return judge_body(transfer, ret);
+	if (status == 304 && conditional && !transfer->asked_bytes) {
 		file->not_modified = true;
-		finish(transfer, 0);
-	} else if (status == 404 || status == 410) {
-		r = error_set(
+		*ret = 0;
+		return ENDED;
+	}
+	if (status == 404 || status == 410) {
+		*ret = error_set(
 			error, -EADDRNOTAVAIL, "no such file on the server (HTTP %ld)", status);
-		finish(transfer, r);
-	} else if (status == 401 || status == 403 || status == 407) {
-		r = error_set(error, -EACCES,
+		return ENDED;
+	}
+	if (status == 401 || status == 403 || status == 407) {
+		*ret = error_set(error, -EACCES,
 			"the server refuses it (HTTP %ld): does the mirror want a password or a "
 			"client certificate (mirrors.ini)?",
 			status);
-		finish(transfer, r);
-	} else if (status == 416 && transfer->asked_bytes) {
-		r = error_set(
-			error, -EBADMSG, "the server's file is shorter than what came before");
-		go_back(transfer, r);
-	} else {
-		r = error_set(error, status == 408 || status == 504 ? -ETIMEDOUT : -EHOSTUNREACH,
-			"the server answers with HTTP %ld", status);
-		if (status >= 500 || status == 408 || status == 425 || status == 429)
-			try_again(transfer, r);
-		else
-			finish(transfer, r);
+		return ENDED;
 	}
+	if (status == 416 && transfer->asked_bytes) {
+		*ret = error_set(
+			error, -EBADMSG, "the server's file is shorter than what came before");
+		return FROM_START;
+	}
+	*ret = error_set(error, status == 408 || status == 504 ? -ETIMEDOUT : -EHOSTUNREACH,
+		"the server answers with HTTP %ld", status);
+	return status >= 500 || status == 408 || status == 425 || status == 429 ? AGAIN : ENDED;
 }
 
 /* libcurl's own codes: what kind of failure, and is it worth another attempt? */
 static const struct failure {
 	CURLcode code;
 	int result;
-	bool again;
+	enum verdict verdict;
 } failures[] = {
-	{ CURLE_COULDNT_RESOLVE_HOST, -EHOSTUNREACH, true },
-	{ CURLE_COULDNT_RESOLVE_PROXY, -EHOSTUNREACH, true },
-	{ CURLE_COULDNT_CONNECT, -EHOSTUNREACH, true },
-	{ CURLE_OPERATION_TIMEDOUT, -ETIMEDOUT, true },
-	{ CURLE_PARTIAL_FILE, -EHOSTUNREACH, true },
-	{ CURLE_GOT_NOTHING, -EHOSTUNREACH, true },
-	{ CURLE_RECV_ERROR, -EHOSTUNREACH, true },
-	{ CURLE_SEND_ERROR, -EHOSTUNREACH, true },
-	{ CURLE_SSL_CONNECT_ERROR, -EHOSTUNREACH, true },
-	{ CURLE_HTTP2, -EHOSTUNREACH, true },
-	{ CURLE_HTTP2_STREAM, -EHOSTUNREACH, true },
-	{ CURLE_WEIRD_SERVER_REPLY, -EHOSTUNREACH, true },
-	{ CURLE_PROXY, -EHOSTUNREACH, true },
-	{ CURLE_SSL_CERTPROBLEM, -EACCES, false },
+	{ CURLE_COULDNT_RESOLVE_HOST, -EHOSTUNREACH, AGAIN },
+	{ CURLE_COULDNT_RESOLVE_PROXY, -EHOSTUNREACH, AGAIN },
+	{ CURLE_COULDNT_CONNECT, -EHOSTUNREACH, AGAIN },
+	{ CURLE_OPERATION_TIMEDOUT, -ETIMEDOUT, AGAIN },
+	{ CURLE_PARTIAL_FILE, -EHOSTUNREACH, AGAIN },
+	{ CURLE_GOT_NOTHING, -EHOSTUNREACH, AGAIN },
+	{ CURLE_RECV_ERROR, -EHOSTUNREACH, AGAIN },
+	{ CURLE_SEND_ERROR, -EHOSTUNREACH, AGAIN },
+	{ CURLE_SSL_CONNECT_ERROR, -EHOSTUNREACH, AGAIN },
+	{ CURLE_HTTP2, -EHOSTUNREACH, AGAIN },
+	{ CURLE_HTTP2_STREAM, -EHOSTUNREACH, AGAIN },
+	{ CURLE_WEIRD_SERVER_REPLY, -EHOSTUNREACH, AGAIN },
+	{ CURLE_PROXY, -EHOSTUNREACH, AGAIN },
+	{ CURLE_SSL_CERTPROBLEM, -EACCES, ENDED },
 	/* Another server answers than was asked: not the same as none. */
-	{ CURLE_PEER_FAILED_VERIFICATION, -EKEYREJECTED, false },
-	{ CURLE_SSL_ISSUER_ERROR, -EKEYREJECTED, false },
-	{ CURLE_SSL_INVALIDCERTSTATUS, -EKEYREJECTED, false },
-	{ CURLE_SSL_PINNEDPUBKEYNOTMATCH, -EKEYREJECTED, false },
-	{ CURLE_SSL_CACERT_BADFILE, -EKEYREJECTED, false },
-	{ CURLE_URL_MALFORMAT, -EINVAL, false },
-	{ CURLE_OUT_OF_MEMORY, -ENOMEM, false },
+	{ CURLE_PEER_FAILED_VERIFICATION, -EKEYREJECTED, ENDED },
+	{ CURLE_SSL_ISSUER_ERROR, -EKEYREJECTED, ENDED },
+	{ CURLE_SSL_INVALIDCERTSTATUS, -EKEYREJECTED, ENDED },
+	{ CURLE_SSL_PINNEDPUBKEYNOTMATCH, -EKEYREJECTED, ENDED },
+	{ CURLE_SSL_CACERT_BADFILE, -EKEYREJECTED, ENDED },
+	{ CURLE_URL_MALFORMAT, -EINVAL, ENDED },
+	{ CURLE_OUT_OF_MEMORY, -ENOMEM, ENDED },
 };
 
-/* A proxy that is set and forgotten is the usual cause: the message has its variable. */
-static const char *proxy_variable(const char *url)
+static enum verdict judge_failure(struct transfer *transfer, CURLcode code, int *ret)
 {
-	static const char *const https[] = { "https_proxy", "HTTPS_PROXY", "all_proxy",
-		"ALL_PROXY" };
-	static const char *const http[] = { "http_proxy", "all_proxy", "ALL_PROXY" };
-	bool secure = begins(url, "https:");
-	size_t count = secure ? ARRAY_SIZE(https) : ARRAY_SIZE(http);
-
-	for (size_t i = 0; i < count; i++) {
-		const char *name = secure ? https[i] : http[i];
-		const char *value = getenv(name);
-
-		if (value && *value)
-			return name;
-	}
-	return NULL;
-}
-
-static void judge_failure(struct transfer *transfer, CURLcode code)
-{
+	static const char *const variables[] = { "https_proxy", "HTTPS_PROXY", "http_proxy",
+		"all_proxy", "ALL_PROXY" };
+	bool tls = begins(transfer->file->url, "https:");
 	struct error *error = &transfer->file->error;
-	struct failure failure = { code, -EHOSTUNREACH, false };
-	const char *proxy = proxy_variable(transfer->file->url);
+	struct failure failure = { code, -EHOSTUNREACH, ENDED };
+	const char *proxy = NULL;
 
 	for (size_t i = 0; i < ARRAY_SIZE(failures); i++)
 		if (failures[i].code == code)
 			failure = failures[i];
-	(void) error_set(error, failure.result, "%s%s",
+	/* A proxy that is set and forgotten is the usual cause: the message has its variable. */
+	for (size_t i = 0; failure.result == -EHOSTUNREACH && !proxy && i < ARRAY_SIZE(variables);
+		i++) {
+		const char *value = i >= 3 || tls == (i < 2) ? getenv(variables[i]) : NULL;
+
+		proxy = value && *value ? variables[i] : NULL;
+	}
+	*ret = error_set(error, failure.result, "%s%s%s%s%s",
 		transfer->text[0] ? transfer->text : curl_easy_strerror(code),
 		failure.result == -EKEYREJECTED
 			? ": the server does not prove to be the one that was asked for: is its "
 			  "authority known here (certificate_authority in mirrors.ini, or "
 			  "CURL_CA_BUNDLE), and is this machine's clock right?"
-			: "");
-	if (failure.result == -EHOSTUNREACH && proxy)
-		(void) snprintf(error->text + strlen(error->text),
-			sizeof(error->text) - strlen(error->text),
-			" (%s is set in the environment)", proxy);
-	if (failure.again)
-		try_again(transfer, failure.result);
-	else
-		finish(transfer, failure.result);
+			: "",
+		proxy ? " (" : "", proxy ? proxy : "", proxy ? " is set in the environment)" : "");
+	return failure.verdict;
 }
 
 /* An attempt has ended: the transfer is finished then, or resume_ms is set. */
 static void judge(struct transfer *transfer, CURLcode code)
 {
 	struct error *error = &transfer->file->error;
+	enum verdict verdict;
+	struct error ignored;
 	int r = transfer->write_result;
 
 	/* Where a redirect leads to is no new attempt. */
@@ -680,19 +645,29 @@ static void judge(struct transfer *transfer, CURLcode code)
 	free(TAKE_PTR(transfer->location));
 	transfer->redirects = 0;
 	transfer->cross_origin = false;
-	if ((r == -EBADMSG && transfer->partial.resumed) || r == -EPROTO) {
-		go_back(transfer, -EBADMSG); /* what was resumed may have been another file */
-	} else if (r < 0) {
-		finish(transfer, r);
+	if (r < 0) { /* what was resumed may have been another file */
+		verdict = (r == -EBADMSG && transfer->partial.resumed) || r == -EPROTO ? FROM_START
+										       : ENDED;
+		r = r == -EPROTO ? -EBADMSG : r;
 	} else if (transfer->stalled) {
 		r = error_set(error, -ETIMEDOUT,
 			"nothing more came after %llu bytes: the server is slow or dead",
 			(unsigned long long) transfer->partial.bytes);
-		try_again(transfer, r);
+		verdict = AGAIN;
 	} else if (code == CURLE_OK || code == CURLE_HTTP_RETURNED_ERROR) {
-		judge_status(transfer);
+		verdict = judge_status(transfer, &r);
 	} else {
-		judge_failure(transfer, code);
+		verdict = judge_failure(transfer, code, &r);
+	}
+	if (verdict == FROM_START && !transfer->went_back) {
+		transfer->went_back = true;
+		transfer->resume_ms = clock_monotonic_ms();
+		if (partial_restart(&transfer->partial, &ignored) < 0)
+			finish(transfer, r);
+	} else if (verdict == AGAIN) {
+		try_again(transfer, r);
+	} else {
+		finish(transfer, r);
 	}
 	/* Without a known hash nothing shows whether the rest would be of the same file. */
 	if (!transfer->finished && !transfer->file->sha256 &&
@@ -721,6 +696,16 @@ void download_close(struct download **download)
 		curl_global_cleanup();
 	}
 	free(TAKE_PTR(*download));
+}
+
+void mirror_credentials_free(struct mirror_credentials *credentials)
+{
+	free(credentials->user);
+	free(credentials->password);
+	free(credentials->client_certificate);
+	free(credentials->client_key);
+	free(credentials->certificate_authority);
+	*credentials = (struct mirror_credentials){ 0 };
 }
 
 bool download_is_offline(const struct download *download)

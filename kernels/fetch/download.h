@@ -34,6 +34,17 @@ struct download_options {
 	void *context;
 };
 
+/* What to show to the server of a URL, and to believe of it; NULL where there is none. */
+struct mirror_credentials {
+	char *user;
+	char *password;
+	char *client_certificate; /* PEM files */
+	char *client_key;
+	char *certificate_authority;
+};
+
+void mirror_credentials_free(struct mirror_credentials *credentials);
+
 struct download_file {
 	const char *url;
 	int dir_fd;           /* where it goes */
@@ -44,12 +55,7 @@ struct download_file {
 	/* Conditional requests: what an earlier answer had, or NULL. */
 	const char *etag;
 	const char *last_modified;
-	/* For the URL's own server alone, or NULL: user and password, PEM files. */
-	const char *user;
-	const char *password;
-	const char *client_certificate;
-	const char *client_key;
-	const char *certificate_authority;
+	const struct mirror_credentials *credentials; /* for the URL's own server alone; or NULL */
 	/* The answer. */
 	int result; /* 0, or a code as below */
 	struct error error;
@@ -66,11 +72,11 @@ bool download_is_offline(const struct download *download);
 /*
  * Fetches all files; each has its own result: -EADDRNOTAVAIL (the server has no such file: 404,
  * 410), -EACCES (401, 403), -ETIMEDOUT (slow or dead), -EKEYREJECTED (TLS: the server's certificate
- * is not that of the one who was asked, or of no authority that is known: whatever is remembered of
- * it is not used instead), -EHOSTUNREACH (everything else about the network or TLS), -EBADMSG
- * (another content than @sha256 or @size_bytes), -EFBIG, -ENOSPC, -ENETDOWN (offline), -EINVAL (a
- * URL that cannot be). Returns 0 when all are there, else the first result that is not 0, with its
- * message in @error.
+ * is another's, or of no authority that is known: nothing that is remembered of it is used
+ * instead), -EHOSTUNREACH (everything else about the network or TLS), -EBADMSG (another content
+ * than @sha256 or @size_bytes), -EFBIG, -ENOSPC, -ENETDOWN (offline), -EINVAL (a URL that cannot
+ * be). Returns 0 when all are there, else the first result that is not 0, with its message in
+ * @error.
  */
 int download_run(struct download *download, struct download_file *files, size_t count,
 	struct error *error) _must_check_;

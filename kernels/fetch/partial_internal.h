@@ -25,7 +25,7 @@ struct partial {
 /* Opens what has come before, or an empty file. Close it with partial_close(). */
 int partial_open(
 	const struct download_file *file, struct partial *ret, struct error *error) _must_check_;
-/* Throws away what is there and starts at the first byte. */
+/* Drops what is there and starts at the first byte. */
 int partial_restart(struct partial *partial, struct error *error) _must_check_;
 /*
  * May it become so long, and has the disk the space? -EFBIG, -EBADMSG where its size is known and
@@ -37,5 +37,5 @@ int partial_add(
 	struct partial *partial, const void *data, size_t size, struct error *error) _must_check_;
 /* Checks size and content and renames. -EBADMSG when they are wrong; the partial is empty then. */
 int partial_finish(struct partial *partial, struct error *error) _must_check_;
-/* Closes; what has come stays only where it is of use and @keep says so. */
+/* Closes; what has come stays only where it is of use and with @keep. */
 void partial_close(struct partial *partial, bool keep);

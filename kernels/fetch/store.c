@@ -160,7 +160,7 @@ int store_set_aside_damaged(
 	if (r != -EUCLEAN)
 		return r < 0 ? r : 0;
 	r = set_aside(store, sha256);
-	return r < 0 ? error_set_errno(error, r, "%s: cannot be moved away", sha256) : 1;
+	return r < 0 ? error_set_errno(error, r, "%s: cannot be moved aside", sha256) : 1;
 }
 
 /* ---- what is missing in the store, fetched by one run for all */
@@ -225,7 +225,7 @@ static int look(const struct fetching *fetching, const struct store_file *file, 
 	if (!locked)
 		return 0;
 	r = set_aside(fetching->store, file->sha256);
-	return r < 0 ? error_prefix(error, r, "%s: cannot be moved away", file->name) : 0;
+	return r < 0 ? error_prefix(error, r, "%s: cannot be moved aside", file->name) : 0;
 }
 
 static int add_missing(
@@ -304,11 +304,7 @@ static bool fetch_round(struct fetching *fetching, size_t round)
 			.path = missing->name,
 			.sha256 = file->sha256,
 			.size_bytes = file->size_bytes,
-			.user = file->user,
-			.password = file->password,
-			.client_certificate = file->client_certificate,
-			.client_key = file->client_key,
-			.certificate_authority = file->certificate_authority,
+			.credentials = file->credentials,
 		};
 	}
 	if (count == 0)

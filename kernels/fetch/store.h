@@ -26,13 +26,8 @@ struct store_file {
 	const char *name; /* for people */
 	const char *sha256;
 	uint64_t size_bytes;
-	const struct strv *urls; /* each is tried in turn */
-	/* For the URL's own server alone, or NULL: user and password, PEM files. */
-	const char *user;
-	const char *password;
-	const char *client_certificate;
-	const char *client_key;
-	const char *certificate_authority;
+	const struct strv *urls;                      /* each is tried in turn */
+	const struct mirror_credentials *credentials; /* for the URLs' own server alone; or NULL */
 };
 
 /* Opens the folder @path below @dir_fd and makes what is missing. The caller closes it. */

@@ -3,13 +3,11 @@
  * The lists of an apt suite: InRelease, or Release and Release.gpg, then Packages of each
  * component. https://wiki.debian.org/DebianRepository/Format
  */
-#include <fcntl.h>
 #include <string.h>
 
 #include "common/fs.h"
 #include "common/xalloc.h"
 #include "kernels/repo/repo_internal.h"
-#include "kernels/repo/signature.h"
 
 #define RELEASE_LIMIT_BYTES ((uint64_t) 32 << 20)
 #define LIST_LIMIT_BYTES    ((uint64_t) 1 << 30)
@@ -185,33 +183,21 @@ static int want_lists(struct index_job *job, struct error *error)
 	return 0;
 }
 
-/* The head is here and, unless it is the known one, says what to fetch. */
+/* The head is here and, unless it is the known one, has what to fetch. */
 static int take_head(
 	struct index_job *job, const char *path, const char *detached, struct error *error)
 {
 	const char *url = job->files[0].url;
-	const struct signature_request request = {
-		.name = url,
-		.folder_fd = job->work_fd,
-		.path = path,
-		.detached = detached,
-		.output = detached ? NULL : "Release.text",
-		.keyrings = &job->request->repository->keyrings,
-		.keyring = job->options->keyring,
-		.allow_unsigned = job->options->allow_unsigned,
-	};
-	_cleanup_(signature_free) struct signature signature = { 0 };
+	const char *text = detached ? path : "Release.text";
 	int r = index_job_take_head(job, path, error);
 
 	if (r < 0 || job->done)
 		return r;
-	r = signature_check(&request, &signature, error);
+	r = index_job_check_signature(job, path, detached, detached ? NULL : text, false, error);
 	if (r == -EKEYREJECTED && detached)
 		return index_job_restart(job, r);
-	if (r < 0)
-		return r;
-	job->made.signer = TAKE_PTR(signature.signer);
-	r = read_release(job, detached ? path : "Release.text", url, error);
+	if (r == 0)
+		r = read_release(job, text, url, error);
 	if (r == 0)
 		r = add_components(job, error);
 	if (r < 0)
@@ -275,28 +261,19 @@ static int on_block(void *context, const char *data, size_t size, struct error *
 static int read_list(struct index_job *job, const struct component *component, struct error *error)
 {
 	const struct apt_state *state = job->state;
-	const char *url = job->files[component->number].url;
+	const struct download_file *file = &job->files[component->number];
 	const struct release_file *plain = file_of(&state->release, component->list, "");
 	_cleanup_(stanza_reader_free) struct stanza_reader *reader =
-		stanza_reader_new(url, on_stanza, job);
-	_cleanup_close_ int fd = openat(job->work_fd, component->name, O_RDONLY | O_CLOEXEC);
-	const struct stream stream = {
-		.fd = fd,
-		.name = url,
+		stanza_reader_new(file->url, on_stanza, job);
+	struct stream stream = {
 		.limit_bytes = plain ? plain->size_bytes : 0,
 		.unpacked = { .digest = STREAM_SHA256, .hex = plain ? plain->sha256 : NULL },
 		.on_block = on_block,
 		.context = reader,
 	};
-	int r;
+	int r = index_job_read(job, file, &stream, error);
 
-	if (fd < 0)
-		return error_set_errno(error, -errno, "%s", url);
-	r = stream_run(&stream, error);
-	if (r == 0)
-		r = stanza_reader_finish(reader, error);
-	(void) unlinkat(job->work_fd, component->name, 0);
-	return r;
+	return r == 0 ? stanza_reader_finish(reader, error) : r;
 }
 
 static int take_lists(struct index_job *job, struct error *error)

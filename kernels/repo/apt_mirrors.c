@@ -197,21 +197,11 @@ static int ask(int cache_fd, char **ret_record, struct error *error)
 /* ---- reading it */
 
 /* apt leaves "$(CODENAME)" as it stands where a list was never fetched. */
-static char *next_value(char **line)
+static const char *next_value(char **line)
 {
 	const char *field = strsep(line, "|");
 
-	return xstrdup(!field || strncmp(field, "$(", 2) == 0 ? "" : field);
-}
-
-static void target_free(struct apt_target *target)
-{
-	free(target->uri);
-	free(target->release);
-	free(target->codename);
-	free(target->origin);
-	free(target->label);
-	free(target->component);
+	return !field || strncmp(field, "$(", 2) == 0 ? "" : field;
 }
 
 static bool is_listed(const struct apt_targets *targets, const struct apt_target *target)
@@ -235,10 +225,8 @@ static void take_target(struct apt_targets *targets, char *line)
 	target.origin = next_value(&line);
 	target.label = next_value(&line);
 	target.component = next_value(&line);
-	if (is_listed(targets, &target)) {
-		target_free(&target);
+	if (is_listed(targets, &target))
 		return;
-	}
 	targets->items = xreallocarray(targets->items, targets->count + 1, sizeof(target));
 	targets->items[targets->count++] = target;
 }
@@ -261,6 +249,7 @@ int apt_targets_read(int cache_fd, bool offline, struct apt_targets *ret, struct
 	if (r < 0)
 		return r;
 	next = record;
+	ret->record = TAKE_PTR(record);
 	while ((line = strsep(&next, "\n")))
 		if (strncmp(line, TARGET_PREFIX, strlen(TARGET_PREFIX)) == 0)
 			take_target(ret, line + strlen(TARGET_PREFIX));
@@ -269,9 +258,8 @@ int apt_targets_read(int cache_fd, bool offline, struct apt_targets *ret, struct
 
 void apt_targets_free(struct apt_targets *targets)
 {
-	for (size_t i = 0; i < targets->count; i++)
-		target_free(&targets->items[i]);
 	free(targets->items);
+	free(targets->record);
 	*targets = (struct apt_targets){ 0 };
 }
 

@@ -13,6 +13,7 @@
 #include "common/fs.h"
 #include "common/xalloc.h"
 #include "kernels/repo/repo_internal.h"
+#include "kernels/repo/signature.h"
 
 #define THREADS_LIMIT 4 /* each may hold a decompressor's window */
 
@@ -38,7 +39,6 @@ const struct package *index_find(const struct index *index, const char *name)
 void index_job_want(
 	struct index_job *job, struct download_file file, bool conditional, const char *place, ...)
 {
-	const struct mirror_credentials *credentials = &job->credentials;
 	_cleanup_free_ char *below = NULL;
 	va_list arguments;
 
@@ -48,11 +48,7 @@ void index_job_want(
 	xstrv_pushf(&job->urls, "%s/%s", job->request->url, below);
 	file.url = job->urls.items[job->urls.count - 1];
 	file.dir_fd = job->work_fd;
-	file.user = credentials->user;
-	file.password = credentials->password;
-	file.client_certificate = credentials->client_certificate;
-	file.client_key = credentials->client_key;
-	file.certificate_authority = credentials->certificate_authority;
+	file.credentials = &job->credentials;
 	if (conditional && job->usable && !job->restarted) {
 		file.etag = job->known.etag;
 		file.last_modified = job->known.last_modified;
@@ -115,6 +111,42 @@ int index_job_take_head(struct index_job *job, const char *name, struct error *e
 						       strcmp(job->known.release_sha256, hex) == 0);
 	job->done = job->unchanged;
 	return 0;
+}
+
+int index_job_check_signature(struct index_job *job, const char *path, const char *detached,
+	const char *output, bool optional, struct error *error)
+{
+	const struct signature_request request = {
+		.name = job->files[0].url,
+		.folder_fd = job->work_fd,
+		.path = path,
+		.detached = detached,
+		.output = output,
+		.keyrings = &job->request->repository->keyrings,
+		.keyring = job->options->keyring,
+		.allow_unsigned = job->options->allow_unsigned || optional,
+	};
+	_cleanup_(signature_free) struct signature signature = { 0 };
+	int r = signature_check(&request, &signature, error);
+
+	if (r == 0)
+		job->made.signer = TAKE_PTR(signature.signer);
+	return r;
+}
+
+int index_job_read(struct index_job *job, const struct download_file *file, struct stream *stream,
+	struct error *error)
+{
+	_cleanup_close_ int fd = openat(job->work_fd, file->path, O_RDONLY | O_CLOEXEC);
+	int r;
+
+	if (fd < 0)
+		return error_set_errno(error, -errno, "%s", file->url);
+	stream->fd = fd;
+	stream->name = file->url;
+	r = stream_run(stream, error);
+	(void) unlinkat(job->work_fd, file->path, 0);
+	return r;
 }
 
 bool index_keeps(const struct strv *keep, const char *name)

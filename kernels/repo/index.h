@@ -15,7 +15,7 @@
 #include "kernels/repo/mirrors.h"
 #include "kernels/repo/package.h"
 
-/* Lists younger than this are not asked for again unless --refresh says so. */
+/* Lists younger than this are not asked for again without --refresh. */
 #define INDEX_MAX_AGE_S (6L * 60 * 60)
 
 struct index_request {
@@ -47,7 +47,7 @@ struct index {
 	char *date;               /* that it gives itself (RFC 2822 or seconds), or "" */
 	char *signer;             /* fingerprint of the key that signed it; "" for none */
 	uint64_t listed;          /* packages in the list; those below are the kept ones */
-	bool not_automatic;       /* "NotAutomatic: yes": for those who ask for it, as backports are
+	bool not_automatic;       /* "NotAutomatic: yes": only on request, as backports are
 				   */
 	struct package *packages; /* sorted by name, then version */
 	size_t count;

@@ -236,16 +236,6 @@ int mirrors_credentials(const struct mirror *mirror, const struct repository *re
 	return 0;
 }
 
-void mirror_credentials_free(struct mirror_credentials *credentials)
-{
-	free(credentials->user);
-	free(credentials->password);
-	free(credentials->client_certificate);
-	free(credentials->client_key);
-	free(credentials->certificate_authority);
-	*credentials = (struct mirror_credentials){ 0 };
-}
-
 /* ---- entries: what one source leaves open, a later one may fill */
 
 static struct mirror *find(const struct mirrors *mirrors, const char *name)
@@ -343,36 +333,32 @@ struct config {
 	struct error *error;
 };
 
-static void fill(char **slot, const char *value)
-{
-	if (!*slot)
-		*slot = xstrdup(value);
-}
-
 static int on_key(void *context, const char *section, const char *key, const char *value)
 {
 	struct config *config = context;
 	struct mirror *mirror = find(config->mirrors, section);
 	struct mirror other = { 0 };
-	int r = 0;
+	char **slot = NULL;
+	int r = -EINVAL;
 
 	/* Other distributions' mirrors are read for their form alone. */
 	if (!mirror) {
 		other.name = xstrdup(section);
 		mirror = &other;
 	}
-	if (!*value || !*section)
-		r = -EINVAL;
-	else if (strcmp(key, "url") == 0)
-		r = set_url(mirror, value, config->path, config->error);
-	else if (strcmp(key, "client_certificate") == 0)
-		fill(&mirror->client_certificate, value);
+	if (strcmp(key, "client_certificate") == 0)
+		slot = &mirror->client_certificate;
 	else if (strcmp(key, "client_key") == 0)
-		fill(&mirror->client_key, value);
+		slot = &mirror->client_key;
 	else if (strcmp(key, "certificate_authority") == 0)
-		fill(&mirror->certificate_authority, value);
-	else
-		r = -EINVAL;
+		slot = &mirror->certificate_authority;
+	if (*value && *section && strcmp(key, "url") == 0) {
+		r = set_url(mirror, value, config->path, config->error);
+	} else if (*value && *section && slot) {
+		if (!*slot)
+			*slot = xstrdup(value);
+		r = 0;
+	}
 	mirror_free(&other);
 	return r;
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where mirrors are: the catalogue says "debian-security", this machine says the URL. In this
+ * Where mirrors are: the catalogue has the name "debian-security", this machine the URL. In this
  * order: --mirror NAME=URL (or --mirror URL, for every name of the distribution), the user's and
  * the system's mirrors.ini ($XDG_CONFIG_HOME/slipway/mirrors.ini, /etc/slipway/mirrors.ini), and
- * the system's own apt sources, told by the Origin and Label of their Release files.
+ * the system's own apt sources, known by the Origin and Label of their Release files.
  * docs/kernels.md has the format.
  */
 #pragma once
@@ -13,11 +13,12 @@
 #include "common/error.h"
 #include "common/strv.h"
 #include "kernels/catalogue.h"
+#include "kernels/fetch/download.h"
 
 struct mirror {
 	char *name;
 	char *url;    /* ends without a slash, and has no user and password in it */
-	char *source; /* where that was said, for messages: "--mirror", a file, "apt sources" */
+	char *source; /* where it is from, for messages: "--mirror", a file, "apt sources" */
 	char *user;   /* for the mirror's server, or NULL; never shown nor written down */
 	char *password;
 	char *client_certificate; /* as mirrors.ini has them: mirrors_credentials(); or NULL */
@@ -33,10 +34,10 @@ struct mirrors {
 struct mirrors_request {
 	const struct strv *options; /* each --mirror as given */
 	const struct catalogue *os;
-	bool offline; /* no program is started: of the system's apt what is remembered */
-	int cache_fd; /* what the system's apt said is remembered here, until its sources change;
-		       * -1: nowhere
-		       */
+	bool offline;       /* no program is started: of the system's apt what is remembered */
+	int cache_fd;       /* what the system's apt answered is remembered here, until its sources
+			     * change;       -1: nowhere
+			     */
 	const char *config; /* mirrors.ini to read instead of the usual two; NULL: those, or what
 			     * $SLIPWAY_MIRRORS names
 			     */
@@ -47,15 +48,6 @@ int mirrors_open(const struct mirrors_request *request, struct mirrors *ret,
 	struct error *error) _must_check_;
 void mirrors_free(struct mirrors *mirrors);
 
-/* What to show and to believe, for download.h; NULL where there is none. */
-struct mirror_credentials {
-	char *user;
-	char *password;
-	char *client_certificate;
-	char *client_key;
-	char *certificate_authority;
-};
-
 /*
  * What the mirror's server wants to see of us: user and password of its URL; files that mirrors.ini
  * names, else what the catalogue does where such files exist. Both may be patterns (glob(7)): of
@@ -65,9 +57,8 @@ struct mirror_credentials {
  */
 int mirrors_credentials(const struct mirror *mirror, const struct repository *repository,
 	struct mirror_credentials *ret, struct error *error) _must_check_;
-void mirror_credentials_free(struct mirror_credentials *credentials);
 
-/* The mirror of a repository, or NULL: then nothing on this machine says where it is. */
+/* The mirror of a repository, or NULL: then this machine does not know where it is. */
 const struct mirror *mirrors_find(
 	const struct mirrors *mirrors, const struct repository *repository);
 

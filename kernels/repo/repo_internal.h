@@ -273,6 +273,17 @@ int index_job_restart(struct index_job *job, int code);
  */
 int index_job_take_head(struct index_job *job, const char *name, struct error *error) _must_check_;
 
+/*
+ * Checks the signature of the job's first file, @path in its folder; arguments as in struct
+ * signature_request. @optional: it need not be there, nor its key.
+ */
+int index_job_check_signature(struct index_job *job, const char *path, const char *detached,
+	const char *output, bool optional, struct error *error) _must_check_;
+
+/* Runs @stream over a file that came, and removes the file. */
+int index_job_read(struct index_job *job, const struct download_file *file, struct stream *stream,
+	struct error *error) _must_check_;
+
 /* Is the package of this name worth keeping? */
 bool index_keeps(const struct strv *keep, const char *name);
 
@@ -287,15 +298,16 @@ int index_check_expiry(const struct index_request *request, const struct index_o
 
 /* Every string is there; "" where apt has no answer, as for lists that were never fetched. */
 struct apt_target {
-	char *uri;      /* of the repository, ends with a slash: "…/debian/" */
-	char *release;  /* as the source names it: "bookworm", "stable" */
-	char *codename; /* as its Release file does */
-	char *origin;
-	char *label;
-	char *component;
+	const char *uri;      /* of the repository, ends with a slash: "…/debian/" */
+	const char *release;  /* as the source names it: "bookworm", "stable" */
+	const char *codename; /* as its Release file does */
+	const char *origin;
+	const char *label;
+	const char *component;
 };
 
 struct apt_targets {
+	char *record; /* has their texts */
 	struct apt_target *items;
 	size_t count;
 };

@@ -48,7 +48,7 @@ const unsigned char *rpm_section_find(
 	const struct rpm_section *section, uint32_t tag, enum rpm_type type, size_t *ret_size);
 
 /*
- * What the package says it is: "name [epoch:]version-release architecture", an epoch of 0 left out,
+ * What the package is: "name [epoch:]version-release architecture", an epoch of 0 left out,
  * as lists have it. The caller frees it.
  */
 char *rpm_file_identity(const struct rpm_file *file);

@@ -4,13 +4,11 @@
  * createrepo_c(8) writes them. http://createrepo.baseurl.org/
  */
 #include <expat.h>
-#include <fcntl.h>
 #include <string.h>
 
 #include "common/fs.h"
 #include "common/xalloc.h"
 #include "kernels/repo/repo_internal.h"
-#include "kernels/repo/signature.h"
 
 #define REPO(name)   "http://linux.duke.edu/metadata/repo|" name
 #define COMMON(name) "http://linux.duke.edu/metadata/common|" name
@@ -608,38 +606,22 @@ static void rpm_start(struct index_job *job)
 
 static int check_signature(struct index_job *job, struct error *error)
 {
-	const struct repository *repository = job->request->repository;
 	const struct download_file *file = &job->files[1];
-	const struct signature_request request = {
-		.name = job->files[0].url,
-		.folder_fd = job->work_fd,
-		.path = repomd_file,
-		.detached = signature_file,
-		.keyrings = &repository->keyrings,
-		.keyring = job->options->keyring,
-		/* Where each package is signed, the list's signature is one more, if we have its
-		 * key. */
-		.allow_unsigned =
-			job->options->allow_unsigned || repository->trust == TRUST_PACKAGES,
-	};
-	_cleanup_(signature_free) struct signature signature = { 0 };
-	int r;
+	/* Where each package is signed, the list's signature is one more, if we have its key. */
+	bool optional = job->request->repository->trust == TRUST_PACKAGES;
 
 	/* Object stores answer 403 for what they do not have. */
 	if (file->result == -EADDRNOTAVAIL || file->result == -EACCES) {
-		if (request.allow_unsigned)
+		if (optional || job->options->allow_unsigned)
 			return 0;
 		return error_set(error, -EKEYREJECTED,
 			"%s: carries no signature: the mirror has no repomd.xml.asc beside it: use "
 			"another mirror, or accept the list as it is with --allow-unsigned",
-			request.name);
+			job->files[0].url);
 	}
 	if (file->result < 0)
 		return index_job_failed(file, error);
-	r = signature_check(&request, &signature, error);
-	if (r == 0)
-		job->made.signer = TAKE_PTR(signature.signer);
-	return r;
+	return index_job_check_signature(job, repomd_file, signature_file, NULL, optional, error);
 }
 
 static int take_repomd(struct index_job *job, struct error *error)
@@ -686,9 +668,8 @@ static int on_block(void *context, const char *data, size_t size, struct error *
 static int read_primary(struct index_job *job, struct error *error)
 {
 	const struct repomd *repomd = job->state;
-	const char *url = job->files[0].url;
 	const struct primary_request request = {
-		.name = url,
+		.name = job->files[0].url,
 		.url = job->request->url,
 		.arch = job->request->arch,
 		.keep = job->request->keep,
@@ -696,10 +677,7 @@ static int read_primary(struct index_job *job, struct error *error)
 		.listed = &job->made.listed,
 	};
 	_cleanup_(primary_free) struct primary *primary = primary_new(&request);
-	_cleanup_close_ int fd = openat(job->work_fd, primary_file, O_RDONLY | O_CLOEXEC);
-	const struct stream stream = {
-		.fd = fd,
-		.name = url,
+	struct stream stream = {
 		.limit_bytes = repomd->open_size_bytes,
 		.packed = { .digest = repomd->digest, .hex = repomd->hex },
 		.unpacked = { .digest = repomd->open_digest,
@@ -707,15 +685,9 @@ static int read_primary(struct index_job *job, struct error *error)
 		.on_block = on_block,
 		.context = primary,
 	};
-	int r;
+	int r = index_job_read(job, &job->files[0], &stream, error);
 
-	if (fd < 0)
-		return error_set_errno(error, -errno, "%s", url);
-	r = stream_run(&stream, error);
-	if (r == 0)
-		r = primary_finish(primary, error);
-	(void) unlinkat(job->work_fd, primary_file, 0);
-	return r;
+	return r == 0 ? primary_finish(primary, error) : r;
 }
 
 static int rpm_take(struct index_job *job, struct error *error)

@@ -127,7 +127,7 @@ int signature_check_keyring(const char *path, struct error *error)
 	return read_keyring(path, &keys, &size, error);
 }
 
-/* ---- what gpgv's status lines say */
+/* ---- gpgv's status lines */
 
 static void keep_key(char *slot, const char *key)
 {
@@ -136,7 +136,7 @@ static void keep_key(char *slot, const char *key)
 
 /*
  * "VALIDSIG <fingerprint> <date> <time> <expires> <version> 0 <key's algorithm> <hash> <class>
- * <primary key>" follows GOODSIG, but also EXPKEYSIG and the like: @good tells.
+ * <primary key>" follows GOODSIG, but also EXPKEYSIG and the like, when @good is false.
  */
 static enum signature_verdict judge_valid(char *arguments, bool good, char *key)
 {
@@ -268,7 +268,8 @@ static int copy_whole(const struct signature_request *request, struct error *err
 	return r < 0 ? error_set_errno(error, r, "%s", request->name) : 0;
 }
 
-/* Its exit status says less than its status lines: a second signature by an unknown key is fine. */
+/* Its exit status holds less than its status lines: a second signature by an unknown key is fine.
+ */
 static int run_gpgv(const struct signature_request *request, char **ret_status, struct error *error)
 {
 	static const char *const words[] = { "gpgv", "--quiet", "--homedir", ".", "--status-fd",

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * OpenPGP signatures of package lists, checked by gpgv(1). Of a clear-signed file only what gpgv
- * says is signed is read on: text around it would otherwise be taken for part of it.
+ * finds signed is read on: text around it would otherwise be taken for part of it.
  */
 #pragma once
 
@@ -54,7 +54,7 @@ int signature_check_keyring(const char *path, struct error *error) _must_check_;
  */
 void signature_hash_keyring(const struct strv *keyrings, const char *keyring, struct hash *hash);
 
-/* What gpgv's status lines (doc/DETAILS of GnuPG) say; of several signatures the verdict that
+/* gpgv's status lines (doc/DETAILS of GnuPG); of several signatures the verdict that
  * comes last here counts. */
 enum signature_verdict {
 	SIGNATURE_MISSING,

@@ -62,11 +62,7 @@ static int add_package(const struct fetch *fetch, const struct lock_package *pac
 		.sha256 = package->sha256,
 		.size_bytes = package->size_bytes,
 		.urls = &order->urls[at],
-		.user = credentials->user,
-		.password = credentials->password,
-		.client_certificate = credentials->client_certificate,
-		.client_key = credentials->client_key,
-		.certificate_authority = credentials->certificate_authority,
+		.credentials = credentials,
 	};
 	return r;
 }

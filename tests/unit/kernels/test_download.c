@@ -288,6 +288,8 @@ static void a_password_is_for_the_first_server_alone(void **state)
 	_cleanup_(server_stop) struct server other = { 0 };
 	_cleanup_(outcome_free) struct outcome outcome = { 0 };
 	_cleanup_free_ char *there = NULL;
+	char user[] = "me", password[] = "secret";
+	const struct mirror_credentials credentials = { .user = user, .password = password };
 	struct download_file file = known;
 	const char *answers[] = { NULL, NULL };
 	char answer[256];
@@ -299,8 +301,7 @@ static void a_password_is_for_the_first_server_alone(void **state)
 	(void) snprintf(answer, sizeof(answer),
 		"HTTP/1.1 302 There\r\nLocation: %s\r\nContent-Length: 0\r\n\r\n", other.url);
 	answers[0] = answer;
-	file.user = "me";
-	file.password = "secret";
+	file.credentials = &credentials;
 	get_from(folder, answers, file, &outcome);
 	assert_arrived(folder, &outcome);
 	assert_requested(folder, "Authorization: Basic bWU6c2VjcmV0\r\n");

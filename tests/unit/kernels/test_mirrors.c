@@ -269,7 +269,7 @@ static struct apt_target target_of(char *uri, char *release, char *its_origin, c
 static void expect_mirror(
 	struct apt_target *items, size_t count, const char *name, const char *wanted)
 {
-	const struct apt_targets targets = { items, count };
+	const struct apt_targets targets = { .items = items, .count = count };
 	_cleanup_free_ char *url = NULL;
 
 	url = apt_mirrors_find(&targets, &os, name);

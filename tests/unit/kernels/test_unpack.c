@@ -310,7 +310,7 @@ static void a_link_that_cannot_be_followed_is_refused(void **state)
 	add_entry(archive, "round", AE_IFLNK, "round", NULL);
 	assert_int_equal(archive_write_free(archive), ARCHIVE_OK);
 	assert_int_equal(unpack_into(folder, "a.tar", 0, &error), -ELOOP);
-	assert_contains(error.text, "where round leads cannot be told");
+	assert_contains(error.text, "where round leads cannot be found out");
 }
 
 static void garbage_is_no_archive(void **state)
