@@ -113,7 +113,7 @@ static int check_identity(const struct fetch *fetch, const char *path,
 
 	if (r == 0)
 		r = rpm_file_identity(&rpm, &found);
-	if (r < 0)
+	if (r < 0 || !found)
 		return error_set_errno(error, r, "%s", package->url);
 	if (strcmp(wanted, found) != 0)
 		return error_set(error, -EBADMSG,
