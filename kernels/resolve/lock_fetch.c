@@ -111,10 +111,9 @@ static int check_identity(const struct fetch *fetch, const char *path,
 	_cleanup_free_ char *found = NULL;
 	int r = rpm_file_open(fetch->store->fd, path, &rpm);
 
-	if (r == 0)
-		r = rpm_file_identity(&rpm, &found);
-	if (r < 0 || !found)
+	if (r < 0)
 		return error_set_errno(error, r, "%s", package->url);
+	found = rpm_file_identity(&rpm);
 	if (strcmp(wanted, found) != 0)
 		return error_set(error, -EBADMSG,
 			"%s: the lock wants %s there, and it is %s: resolve the kernel anew, or use "

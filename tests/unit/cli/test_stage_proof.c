@@ -136,7 +136,7 @@ static void what_will_load_passes(void **state)
 static void refuses(
 	struct proven *proven, enum exit_code code, const char *verdict, const char *reason)
 {
-	_cleanup_(proof_result_free) struct proof_result result = { 0 };
+	struct proof_result result;
 	struct error error = { 0 };
 
 	for (int i = 0; i < 2; i++) {
