@@ -643,7 +643,7 @@ static bool is_running(const struct node *node)
 {
 	_cleanup_free_ char *krel = NULL;
 
-	return node->live && fs_read_line(node->root_fd, OSRELEASE, &krel) == 0 &&
+	return node->live && node->krel && fs_read_line(node->root_fd, OSRELEASE, &krel) == 0 &&
 	       strcmp(krel, node->krel) == 0;
 }
 

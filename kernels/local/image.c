@@ -150,7 +150,7 @@ static int open_oci(
 	r = pick_manifest(image, manifests, &descriptor, error);
 	if (r == 0)
 		r = blob_path(image, descriptor, &path, error);
-	return r < 0 ? r : open_oci(image, path, nesting - 1, error);
+	return r < 0 || !path ? r : open_oci(image, path, nesting - 1, error);
 }
 
 /* What `docker save` writes: [{"Layers": ["<id>/layer.tar", …]}], names of the archive's entries.

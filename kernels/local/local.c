@@ -12,6 +12,7 @@
 #include "kernels/local/scan.h"
 #include "kernels/os_release.h"
 #include "kernels/probe/probe.h"
+#include "module/decompress.h"
 
 #define TEXT_LIMIT ((size_t) 1 << 20)
 
@@ -105,25 +106,13 @@ const char *local_kind_name(enum local_kind kind)
 /* What begins as an archive is one: then it did not come whole. */
 static bool begins_as_archive(const char *path)
 {
-	static const struct {
-		size_t offset, size;
-		const char *bytes;
-	} marks[] = {
-		{ 0, 4, "\x28\xb5\x2f\xfd" },
-		{ 0, 6, "\xfd\x37zXZ" },
-		{ 0, 2, "\x1f\x8b" },
-		{ 0, 3, "BZh" },
-		{ 257, 5, "ustar" },
-	};
 	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
 	char start[512] = "";
 	ssize_t size = fd < 0 ? -1 : pread(fd, start, sizeof(start), 0);
 
-	for (size_t i = 0; i < ARRAY_SIZE(marks); i++)
-		if (size >= (ssize_t) (marks[i].offset + marks[i].size) &&
-			memcmp(start + marks[i].offset, marks[i].bytes, marks[i].size) == 0)
-			return true;
-	return false;
+	return size > 0 &&
+	       (decompress_detect(start, (size_t) size) != DECOMPRESS_NONE ||
+		       memcmp(start, "BZh", 3) == 0 || memcmp(start + 257, "ustar", 5) == 0);
 }
 
 static int scan_archive(struct local_input *input, enum archive_kind kind, struct error *error)

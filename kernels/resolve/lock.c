@@ -88,24 +88,14 @@ void lock_package_free(struct lock_package *package)
 	json_fields_free(&of_package, package);
 }
 
-void lock_repository_free(struct lock_repository *repository)
-{
-	json_fields_free(&of_repository, repository);
-}
-
-void lock_local_free(struct lock_local *local)
-{
-	json_fields_free(&of_local, local);
-}
-
 void lock_free(struct lock *lock)
 {
 	for (size_t i = 0; i < lock->count; i++)
 		lock_package_free(&lock->packages[i]);
 	for (size_t i = 0; i < lock->repository_count; i++)
-		lock_repository_free(&lock->repositories[i]);
+		json_fields_free(&of_repository, &lock->repositories[i]);
 	for (size_t i = 0; i < lock->kernel_from_count; i++)
-		lock_local_free(&lock->kernel_from[i]);
+		json_fields_free(&of_local, &lock->kernel_from[i]);
 	free(lock->packages);
 	free(lock->repositories);
 	free(lock->kernel_from);
@@ -148,7 +138,7 @@ void lock_add_repository(struct lock *lock, struct lock_repository *repository)
 {
 	for (size_t i = 0; i < lock->repository_count; i++)
 		if (strcmp(lock->repositories[i].name, repository->name) == 0) {
-			lock_repository_free(repository);
+			json_fields_free(&of_repository, repository);
 			return;
 		}
 	lock->repositories = xreallocarray(
@@ -241,8 +231,8 @@ static int lock_from_json(json_object *root, struct lock *lock, struct error *er
 {
 	json_object *compiler = json_object_object_get(root, "compiler");
 	json_object *schema = json_object_object_get(root, "schema");
-	json_object *array;
-	size_t length;
+	json_object *array = NULL;
+	size_t length = 0;
 	int r;
 
 	if (!json_object_is_type(root, json_type_object))

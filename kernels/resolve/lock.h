@@ -87,6 +87,4 @@ int lock_read_file(
 	int dir_fd, const char *path, struct lock *ret, struct error *error) _must_check_;
 
 void lock_package_free(struct lock_package *package);
-void lock_repository_free(struct lock_repository *repository);
-void lock_local_free(struct lock_local *local);
 void lock_free(struct lock *lock);

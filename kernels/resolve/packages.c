@@ -507,16 +507,6 @@ static bool compiler_from_prefix(struct resolution *resolution, const struct pac
 	return false;
 }
 
-static bool compiler_from_depends(struct resolution *resolution, const struct package *headers)
-{
-	_cleanup_free_ char *package = NULL;
-	char *compiler = compiler_in(headers->depends, &package);
-
-	return compiler &&
-	       set_compiler(resolution, compiler,
-		       xasprintf("%s %s depends on %s", headers->name, headers->version, package));
-}
-
 /*
  * A package that the headers depend on names the compiler, or the catalogue does. Where nothing
  * names it, it is "", and the tree's own configuration decides.
@@ -529,9 +519,18 @@ static void find_compiler(struct resolution *resolution)
 	for (size_t i = 0; i < headers->count; i++)
 		if (compiler_from_prefix(resolution, headers->items[i].package))
 			return;
-	for (size_t i = 0; i < headers->count; i++)
-		if (compiler_from_depends(resolution, headers->items[i].package))
+	for (size_t i = 0; i < headers->count; i++) {
+		const struct package *package = headers->items[i].package;
+		_cleanup_free_ char *name = NULL;
+		char *compiler = compiler_in(package->depends, &name);
+
+		if (compiler) {
+			(void) set_compiler(resolution, compiler,
+				xasprintf("%s %s depends on %s", package->name, package->version,
+					name));
 			return;
+		}
+	}
 	(void) set_compiler(resolution, xstrdup(os->kernel.compiler),
 		xasprintf(
 			*os->kernel.compiler

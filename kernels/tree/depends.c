@@ -234,7 +234,8 @@ int depends_closure(const struct depends *depends, struct strv *paths, struct er
 		r = add_set(&closure, depends->other_fd, depends->krel, &other_fd, &others);
 	if (r < 0)
 		return error_set_errno(error, r, "modules of kernel %s", depends->krel);
-	qsort(closure.known, closure.count, sizeof(*closure.known), compare_known);
+	if (closure.count)
+		qsort(closure.known, closure.count, sizeof(*closure.known), compare_known);
 	for (size_t i = 0; i < modules.count && r == 0; i++)
 		r = add_module(&closure, set_fd, modules.items[i]);
 	strv_sort(paths);

@@ -181,7 +181,7 @@ static void what_cannot_be_inherited_is_named(void **state)
 	}
 }
 
-/* ---- what a krel tells */
+/* ---- what follows from a krel */
 
 static void expect_split(const char *os, const char *krel, const char *version, const char *flavour)
 {
@@ -290,7 +290,7 @@ static const struct {
 	{ "6.1.83-1.ph5-esx", "photon5" },
 	{ "6.1.83-rt28-1.ph5-rt", "photon5" },
 	{ "6.6.64.2-7.azl3", "azurelinux3" },
-	/* Nobody's, or of none that is here. */
+	/* Of no distribution, or of none that is here. */
 	{ "6.12.7", "" },
 	{ "6.1.0-56-edge-custom", "" },
 	{ "5.10.0-30-amd64x", "" },

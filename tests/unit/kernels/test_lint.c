@@ -111,7 +111,7 @@ static void an_incomplete_tree_is_an_error(void **state)
 	expect("host-tools-missing", LINT_WARNING, "fixdep");
 }
 
-/* Then nothing is said of options that nobody knows. */
+/* Then unknown options have no finding. */
 static void a_missing_configuration_is_the_only_finding_about_it(void **state)
 {
 	(void) state;

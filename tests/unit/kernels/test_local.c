@@ -236,7 +236,7 @@ static void no_key_is_taken_along(void **state)
 	expect_there(folder, BUILD, "include/linux/key.h", true);
 }
 
-/* What a stranger writes into modules.order names no file outside, read or written. */
+/* What is written into modules.order names no file outside, read or written. */
 static void no_line_of_modules_order_leads_out(void **state)
 {
 	static const char *const lines[] = { "fs/../../victim/h.o", "../victim/h.o", "/etc/h.o",
@@ -270,8 +270,8 @@ static void no_place_leads_out_of_the_output(void **state)
 	assert_int_equal(local_files_add(&files, "/f", "lib/..f/f", NULL), 0);
 }
 
-/* A folder of a stranger's root may be a link to one of ours. */
-static void a_strangers_modules_are_not_read_by_way_of_links(void **state)
+/* A folder of a foreign root may be a link to one of ours. */
+static void foreign_modules_are_not_read_by_way_of_links(void **state)
 {
 	const struct folder *folder = *state;
 	_cleanup_(local_files_free) struct local_files files = { 0 };
@@ -445,7 +445,7 @@ int main(void)
 		folder_test(no_key_is_taken_along),
 		folder_test(no_line_of_modules_order_leads_out),
 		cmocka_unit_test(no_place_leads_out_of_the_output),
-		folder_test(a_strangers_modules_are_not_read_by_way_of_links),
+		folder_test(foreign_modules_are_not_read_by_way_of_links),
 		folder_test(a_root_is_taken_with_all_that_belongs_together),
 		folder_test(a_headers_folder_finds_what_lies_beside_it),
 		folder_test(modules_install_leads_to_the_build_folder),

@@ -66,7 +66,7 @@ static int fetch(const struct folder *folder, const struct question *question, s
 	return fetch_packages(&request, &lock, NULL, NULL, NULL, error);
 }
 
-static void nobody_knows_the_repository(void **state)
+static void the_repository_is_unknown(void **state)
 {
 	static const char *const names[] = { "", "appstream2", "SIGNED-PACKAGES" };
 
@@ -133,7 +133,7 @@ static void what_was_not_checked_has_another_key(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		folder_test(nobody_knows_the_repository),
+		folder_test(the_repository_is_unknown),
 		folder_test(only_where_the_list_is_not_signed),
 		cmocka_unit_test(what_was_not_checked_has_another_key),
 	};

@@ -181,7 +181,7 @@ static void expect_not_running(const struct folder *folder, bool live, const cha
 	assert_null(node.config);
 }
 
-/* /proc tells of the kernel that runs: of another one, or with another root, it is no evidence. */
+/* /proc is about the kernel that runs: of another one, or with another root, it is no evidence. */
 static void proc_is_of_the_running_kernel_only(void **state)
 {
 	static const char other[] = "6.1.0-99-amd64";

@@ -33,7 +33,7 @@ static struct kernel_record make_record(const struct folder *folder)
 	return record;
 }
 
-static void a_tree_tells_all_of_the_kernel(void **state)
+static void all_of_the_kernel_is_in_a_tree(void **state)
 {
 	const struct folder *folder = *state;
 	_cleanup_(kernel_record_free) struct kernel_record record = { 0 };
@@ -62,7 +62,7 @@ static void a_tree_tells_all_of_the_kernel(void **state)
 }
 
 /* 6.12 asks for PREEMPT_BUILD first, 7.x for PREEMPT_RT: a kernel for real time has both. */
-static void the_trees_own_header_says_what_vermagic_says_of_preemption(void **state)
+static void vermagic_has_preemption_as_the_trees_own_header_has_it(void **state)
 {
 	static const char first_build[] = "#ifdef CONFIG_PREEMPT_BUILD\n"
 					  "#define MODULE_VERMAGIC_PREEMPT \"preempt \"\n"
@@ -121,7 +121,7 @@ static void copy_fixture(const struct folder *folder, const char *fixture, const
 	folder_write(folder, path, module, size);
 }
 
-static void a_module_of_the_kernel_has_the_last_word_on_vermagic(void **state)
+static void a_module_of_the_kernel_decides_on_vermagic(void **state)
 {
 	const struct folder *folder = *state;
 	_cleanup_(kernel_record_free) struct kernel_record record = { 0 };
@@ -148,7 +148,7 @@ static void expect_compiler(
 	assert_int_equal(compiler.llvm, llvm);
 }
 
-static void compilers_are_known_by_their_own_words(void **state)
+static void compilers_are_known_by_their_own_text(void **state)
 {
 	(void) state;
 	expect_compiler(
@@ -173,7 +173,7 @@ static void compilers_are_known_by_their_own_words(void **state)
 		"gcc-11", "gcc", "11.4.1", false);
 }
 
-static void other_words_are_no_compiler(void **state)
+static void other_texts_are_no_compiler(void **state)
 {
 	static const char *const texts[] = { "", "gcc", "gcc (Debian 12.2.0)", "icc 2021.1",
 		"gcc-12 (unclosed 12.2.0" };
@@ -220,7 +220,7 @@ static void the_numbers_of_the_configuration_corroborate_the_text(void **state)
 	expect_evidence(folder, "CONFIG_SMP=y\n", "gcc-4.8", "4.8.5", false);
 }
 
-static void what_a_tree_lacks_is_told(void **state)
+static void what_a_tree_lacks_is_reported(void **state)
 {
 	const struct folder *folder = *state;
 	_cleanup_(kernel_record_free) struct kernel_record record = { 0 };
@@ -311,14 +311,14 @@ static void a_probes_configuration_is_enough_for_a_record(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		folder_test(a_tree_tells_all_of_the_kernel),
-		folder_test(the_trees_own_header_says_what_vermagic_says_of_preemption),
+		folder_test(all_of_the_kernel_is_in_a_tree),
+		folder_test(vermagic_has_preemption_as_the_trees_own_header_has_it),
 		folder_test(randstruct_and_arm_are_part_of_vermagic),
-		folder_test(a_module_of_the_kernel_has_the_last_word_on_vermagic),
-		cmocka_unit_test(compilers_are_known_by_their_own_words),
-		cmocka_unit_test(other_words_are_no_compiler),
+		folder_test(a_module_of_the_kernel_decides_on_vermagic),
+		cmocka_unit_test(compilers_are_known_by_their_own_text),
+		cmocka_unit_test(other_texts_are_no_compiler),
 		folder_test(the_numbers_of_the_configuration_corroborate_the_text),
-		folder_test(what_a_tree_lacks_is_told),
+		folder_test(what_a_tree_lacks_is_reported),
 		folder_test(another_kernels_tree_is_refused),
 		folder_test(what_is_written_is_read_again),
 		cmocka_unit_test(a_damaged_record_is_refused),

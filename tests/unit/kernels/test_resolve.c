@@ -287,7 +287,7 @@ static void extras_fit_the_kernel_and_each_other(void **state)
 
 	(void) state;
 	assert_int_equal(answer.result, 0);
-	/* 600.1 is only in backports, which nobody asked for; nvidia-smi 535.1 is only there. */
+	/* 600.1 is only in backports, which was not asked for; nvidia-smi 535.1 is only there. */
 	assert_packages(&answer.lock, "linux-source-6.1 6.1.192-2 security ofed-source\n"
 				      "nvidia-kernel-source 535.1-1 main nvidia-source\n"
 				      "nvidia-smi 535.1-7 backports nvidia-userspace");
@@ -307,7 +307,7 @@ static void userspace_of_another_version_is_left_out(void **state)
 	assert_non_null(lock_find(&answer.lock, LOCK_MODULES));
 }
 
-static void an_extra_that_nobody_has_is_named(void **state)
+static void an_extra_that_no_list_has_is_named(void **state)
 {
 	static const struct resolve_extra missing = { .name = "gone", .purpose = "nvidia-source" };
 	_cleanup_answer_ struct answer answer = ask(&debian, debian_lists, 3,
@@ -486,7 +486,7 @@ int main(void)
 		cmocka_unit_test(a_name_is_never_a_pattern),
 		cmocka_unit_test(extras_fit_the_kernel_and_each_other),
 		cmocka_unit_test(userspace_of_another_version_is_left_out),
-		cmocka_unit_test(an_extra_that_nobody_has_is_named),
+		cmocka_unit_test(an_extra_that_no_list_has_is_named),
 		cmocka_unit_test(an_optional_extra_is_done_without),
 		cmocka_unit_test(a_kernel_of_the_users_needs_no_modules_of_ours),
 		cmocka_unit_test(provides_lead_to_rpms),

@@ -213,7 +213,7 @@ static void expect_tools(const struct folder *folder, const char *wanted)
 	assert_string_equal(kernel_tree_tools_arch(folder->fd, KREL), wanted);
 }
 
-static void host_tools_tell_their_architecture(void **state)
+static void host_tools_have_an_architecture(void **state)
 {
 	const struct folder *folder = *state;
 	unsigned char header[64] = { 0x7f, 'E', 'L', 'F', 2, 1, 1 };
@@ -245,7 +245,7 @@ int main(void)
 		folder_test(a_build_folder_finds_its_sources_by_the_source_link),
 		folder_test(what_cannot_be_relocated_is_named),
 		folder_test(links_stay_below_the_root),
-		folder_test(host_tools_tell_their_architecture),
+		folder_test(host_tools_have_an_architecture),
 	};
 
 	return cmocka_run_group_tests_name("tree", tests, NULL, NULL);
