@@ -249,7 +249,7 @@ static void report_unsaved(const struct run *run)
 		for (size_t k = i; k < records->count; k++)
 			count += strcmp(records->items[k].kind, record->kind) == 0;
 		run_failure(run,
-			"%zu of the kind %.32s were saved by another version, this one does not "
+			"%zu record(s) of the kind %.32s were saved by another version, this one does not "
 			"restore them",
 			count, record->kind);
 	}
