@@ -196,11 +196,9 @@ int devlink_reload(struct netlink *devlink, const char *device, struct error *er
 /* Adds a subfunction of @sf's controller, pf and number; its port's index is put into @sf. */
 int devlink_sf_add(
 	struct netlink *devlink, const char *device, struct device_sf *sf, struct error *error);
-/* Addresses have to be set before a port is active. */
-int devlink_sf_set_address(struct netlink *devlink, const char *device, const struct device_sf *sf,
-	struct error *error);
-int devlink_sf_activate(struct netlink *devlink, const char *device, const struct device_sf *sf,
-	struct error *error);
+/* An attribute of the function that the port stands for (DEVLINK_PORT_FN_…). */
+int devlink_sf_set(struct netlink *devlink, const char *device, uint32_t port_index, uint16_t type,
+	size_t size, const void *value, struct error *error);
 
 /* What reads and writes the kernel's messages, for tests. -ENOMEM. */
 int devlink_take(struct device_list *list, const struct nlmsghdr *message);

@@ -365,10 +365,21 @@ void device_put_vf(
 
 const char *const device_kinds[] = { "device", "param", "vf", "sf", NULL };
 
-enum { KIND_DEVICE, KIND_PARAM, KIND_VF, KIND_SF, KINDS };
-
-static const struct field *const kind_fields[KINDS] = { device_fields, param_fields, vf_fields,
-	sf_fields };
+/* The device itself, and its arrays. */
+static const struct kind {
+	const struct field *fields;
+	size_t size;  /* of an item; 0: the device */
+	size_t items; /* where the pointer to the first one is, and their count */
+	size_t count;
+} kinds[] = {
+	{ device_fields, 0, 0, 0 },
+	{ param_fields, sizeof(struct device_param), offsetof(struct device, params),
+		offsetof(struct device, param_count) },
+	{ vf_fields, sizeof(struct device_vf), offsetof(struct device, vfs),
+		offsetof(struct device, vf_count) },
+	{ sf_fields, sizeof(struct device_sf), offsetof(struct device, sfs),
+		offsetof(struct device, sf_count) },
+};
 
 const char *device_mode_word(uint16_t mode)
 {
@@ -384,27 +395,27 @@ void device_forget(struct statefile *records, const char *name)
 	records_sweep(records);
 }
 
-static int store(struct statefile *records, const struct device *device, int kind, const void *item)
-{
-	struct record *record = statefile_add(records, device_kinds[kind]);
-	int r = record ? record_set(record, "device", device->name) : -ENOMEM;
-
-	for (const struct field *field = kind_fields[kind]; r == 0 && field->size; field++)
-		r = field_store(field, item, record);
-	return r;
-}
-
 int device_store(const struct device *device, struct statefile *records)
 {
-	int r = store(records, device, KIND_DEVICE, device);
+	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
+		const char *item = (const char *) device;
+		size_t count = 1;
 
-	for (size_t i = 0; r == 0 && i < device->param_count; i++)
-		r = store(records, device, KIND_PARAM, &device->params[i]);
-	for (size_t i = 0; r == 0 && i < device->vf_count; i++)
-		r = store(records, device, KIND_VF, &device->vfs[i]);
-	for (size_t i = 0; r == 0 && i < device->sf_count; i++)
-		r = store(records, device, KIND_SF, &device->sfs[i]);
-	return r;
+		if (kinds[i].size) {
+			memcpy(&count, item + kinds[i].count, sizeof(count));
+			memcpy(&item, item + kinds[i].items, sizeof(item));
+		}
+		for (; count; count--, item += kinds[i].size) {
+			struct record *record = statefile_add(records, device_kinds[i]);
+
+			if (!record || record_set(record, "device", device->name) < 0)
+				return -ENOMEM;
+			for (const struct field *field = kinds[i].fields; field->size; field++)
+				if (field_store(field, item, record) < 0)
+					return -ENOMEM;
+		}
+	}
+	return 0;
 }
 
 /* "pci/0000:3b:00.0": a bus and a device of it. */
@@ -437,38 +448,24 @@ static int load_record(const struct record *record, struct device_list *list)
 	const char *name = record_text(record, "device");
 	struct device *device;
 	size_t *count = NULL;
-	void *item = NULL;
-	int kind = 0;
+	void *item;
+	size_t i = 0;
 
-	while (kind < KINDS && strcmp(record->kind, device_kinds[kind]) != 0)
-		kind++;
-	if (kind == KINDS)
+	while (i < ARRAY_SIZE(kinds) && strcmp(record->kind, device_kinds[i]) != 0)
+		i++;
+	if (i == ARRAY_SIZE(kinds))
 		return 0;
 	if (!is_device_name(name))
 		return -EBADMSG;
 	device = device_of(list, name);
-	if (!device)
-		return -ENOMEM;
-	switch (kind) {
-	case KIND_DEVICE:
-		item = device;
-		break;
-	case KIND_PARAM:
-		count = &device->param_count;
-		item = array_add(&device->params, count, sizeof(*device->params));
-		break;
-	case KIND_VF:
-		count = &device->vf_count;
-		item = array_add(&device->vfs, count, sizeof(*device->vfs));
-		break;
-	default:
-		count = &device->sf_count;
-		item = array_add(&device->sfs, count, sizeof(*device->sfs));
-		break;
+	item = device;
+	if (device && kinds[i].size) {
+		count = (size_t *) (void *) ((char *) device + kinds[i].count);
+		item = array_add((char *) device + kinds[i].items, count, kinds[i].size);
 	}
 	if (!item)
 		return -ENOMEM;
-	for (const struct field *field = kind_fields[kind]; field->size; field++) {
+	for (const struct field *field = kinds[i].fields; field->size; field++) {
 		int r = field_load(field, item, record);
 
 		if (r < 0 && count)

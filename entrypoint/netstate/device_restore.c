@@ -26,6 +26,7 @@ struct pf {
 	struct netlink *route;
 	int events;
 	bool has_refused_params; /* to be tried again */
+	struct device_sf coming; /* a subfunction whose auxiliary device is waited for */
 };
 
 static int read_eswitch(const struct pf *pf, struct device *device, struct error *error)
@@ -419,62 +420,59 @@ static struct device_sf *add_subfunction(struct pf *pf, const struct device_sf *
 	return now;
 }
 
+/* Its address has to be set before it is active. */
 static void configure_subfunction(struct pf *pf, const struct device_sf *saved)
 {
 	static const uint8_t none[sizeof(saved->address)];
+	const uint8_t active = DEVLINK_PORT_FN_STATE_ACTIVE;
 	struct device_sf *now = add_subfunction(pf, saved);
-	struct device_sf sf = *saved;
 	struct error error = { 0 };
 
 	if (!now)
 		return;
-	sf.port_index = now->port_index;
-	if (sf.address_size && memcmp(sf.address, none, sizeof(none)) != 0 &&
-		memcmp(sf.address, now->address, sizeof(none)) != 0 &&
-		devlink_sf_set_address(pf->devlink, pf->saved->name, &sf, &error) < 0)
+	if (saved->address_size && memcmp(saved->address, none, sizeof(none)) != 0 &&
+		memcmp(saved->address, now->address, sizeof(none)) != 0 &&
+		devlink_sf_set(pf->devlink, pf->saved->name, now->port_index,
+			DEVLINK_PORT_FUNCTION_ATTR_HW_ADDR, saved->address_size, saved->address,
+			&error) < 0)
 		sf_failure(pf, saved, "does not get back its address", error.text);
-	if ((sf.known & SF_STATE) && sf.is_active && !now->is_active &&
-		devlink_sf_activate(pf->devlink, pf->saved->name, &sf, &error) < 0)
+	if ((saved->known & SF_STATE) && saved->is_active && !now->is_active &&
+		devlink_sf_set(pf->devlink, pf->saved->name, now->port_index,
+			DEVLINK_PORT_FN_ATTR_STATE, sizeof(active), &active, &error) < 0)
 		sf_failure(pf, saved, "does not become active", error.text);
 }
 
-/* A subfunction whose auxiliary device is to come. */
-struct coming {
-	const struct pf *pf;
-	struct device_sf now;
-};
-
+/* Has the auxiliary device of pf->coming come, and been taken by a driver? */
 static bool has_driver(void *context)
 {
-	struct coming *coming = context;
+	struct pf *pf = context;
 
-	device_read_subfunction(
-		coming->pf->run->netstate->root_fd, coming->pf->saved->name, &coming->now);
-	return *coming->now.driver != '\0';
+	device_read_subfunction(pf->run->netstate->root_fd, pf->saved->name, &pf->coming);
+	return *pf->coming.driver != '\0';
 }
 
 static void restore_sf_driver(struct pf *pf, const struct device_sf *saved)
 {
-	struct coming coming = { .pf = pf, .now = *saved };
+	const struct device_sf *now = &pf->coming;
 	const struct device_sf *before = device_find_subfunction(&pf->now, saved);
 	bool was_active = before && before->is_active;
 	int root_fd = pf->run->netstate->root_fd;
-	const char *auxiliary = coming.now.auxiliary;
+	const char *auxiliary = now->auxiliary;
 	int r = 0;
 
 	if (!*saved->auxiliary)
 		return;
+	pf->coming = *saved;
 	/* The bus gives a driver to each one that comes, also to one that had none. */
 	(void) netlink_wait(pf->events,
-		was_active && !*saved->driver ? 0 : pf->run->netstate->bind_ms, has_driver,
-		&coming);
-	if (strcmp(coming.now.driver, saved->driver) == 0)
+		was_active && !*saved->driver ? 0 : pf->run->netstate->bind_ms, has_driver, pf);
+	if (strcmp(now->driver, saved->driver) == 0)
 		return;
 	if (!*auxiliary) {
 		sf_failure(pf, saved, "has no auxiliary device", "it has not come in time");
 		return;
 	}
-	if (*coming.now.driver)
+	if (*now->driver)
 		r = sysfs_put(root_fd, auxiliary, "sys/bus/auxiliary/devices/%s/driver/unbind",
 			auxiliary);
 	if (r == 0 && *saved->driver)

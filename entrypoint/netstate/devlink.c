@@ -257,32 +257,15 @@ int devlink_sf_add(
 	return r;
 }
 
-/* An attribute of the function that the port stands for. */
-static int set_function(struct netlink *devlink, const char *device, const struct device_sf *sf,
-	uint16_t type, size_t size, const void *value, struct error *error)
+int devlink_sf_set(struct netlink *devlink, const char *device, uint32_t port_index, uint16_t type,
+	size_t size, const void *value, struct error *error)
 {
 	struct nlmsghdr *message = request(devlink, DEVLINK_CMD_PORT_SET, 0, device);
 	struct nlattr *nest;
 
-	mnl_attr_put_u32(message, DEVLINK_ATTR_PORT_INDEX, sf->port_index);
+	mnl_attr_put_u32(message, DEVLINK_ATTR_PORT_INDEX, port_index);
 	nest = mnl_attr_nest_start(message, DEVLINK_ATTR_PORT_FUNCTION);
 	mnl_attr_put(message, type, size, value);
 	mnl_attr_nest_end(message, nest);
 	return netlink_talk(devlink, message, NULL, NULL, error);
-}
-
-int devlink_sf_set_address(struct netlink *devlink, const char *device, const struct device_sf *sf,
-	struct error *error)
-{
-	return set_function(devlink, device, sf, DEVLINK_PORT_FUNCTION_ATTR_HW_ADDR,
-		sf->address_size, sf->address, error);
-}
-
-int devlink_sf_activate(struct netlink *devlink, const char *device, const struct device_sf *sf,
-	struct error *error)
-{
-	const uint8_t active = DEVLINK_PORT_FN_STATE_ACTIVE;
-
-	return set_function(
-		devlink, device, sf, DEVLINK_PORT_FN_ATTR_STATE, sizeof(active), &active, error);
 }

@@ -280,10 +280,12 @@ void ethtool_restore(const struct links_restore *restore)
 		return;
 	for (size_t i = 0; i < records->count; i++) {
 		const struct record *record = &records->items[i];
-		const struct restored_link *link =
-			restored_by_name(restore, record_get(record, "link"));
+		const struct restored_link *link;
 
-		if (strcmp(record->kind, KIND) != 0 || !link || !link->index || link->is_hosts ||
+		if (strcmp(record->kind, KIND) != 0)
+			continue;
+		link = restored_by_name(restore, record_get(record, "link"));
+		if (!link || !link->index || link->is_hosts ||
 			record_number(record, "life") != link->generation)
 			continue;
 		for (size_t k = 0; k < ARRAY_SIZE(parts); k++)

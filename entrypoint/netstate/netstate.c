@@ -236,15 +236,22 @@ static void report_unsaved(const struct run *run)
 
 	for (size_t i = 0; i < records->count; i++) {
 		const struct record *record = &records->items[i];
+		size_t count = 0;
 
-		if (strcmp(record->kind, UNSAVED_KIND) == 0)
+		if (strcmp(record->kind, UNSAVED_KIND) == 0) {
 			run_failure(run, "%s: %s: not saved, to be set again",
 				record_text(record, "name"), record_text(record, "what"));
-		else if (!is_restored(record))
-			run_failure(run,
-				"a record of the kind %.32s was saved by another version, this one "
-				"does not restore it",
-				record->kind);
+			continue;
+		}
+		if (is_restored(record) ||
+			records_find(records, record->kind, NULL, NULL) != record)
+			continue;
+		for (size_t k = i; k < records->count; k++)
+			count += strcmp(records->items[k].kind, record->kind) == 0;
+		run_failure(run,
+			"%zu record(s) of the kind %.32s were saved by another version, this one does not "
+			"restore them",
+			count, record->kind);
 	}
 	statefile_keep(records, is_restored);
 }

@@ -481,24 +481,24 @@ static bool has_saved_source(
 	return false;
 }
 
+/* Of a sysctl of IPv6 that is a digit; 0: unknown. */
+static char read_digit(const struct links_save *save, const struct link *link, const char *name)
+{
+	_cleanup_free_ char *value = NULL;
+	char path[128];
+
+	(void) snprintf(path, sizeof(path), "proc/sys/net/ipv6/conf/%s/%s", link->name, name);
+	return fs_read_line(save->run->netstate->root_fd, path, &value) < 0 ? '\0' : value[0];
+}
+
 /* Does the kernel itself listen to routers on the interface? Its routes of theirs come anew then.
  */
 static bool accepts_routers(const struct links_save *save, uint32_t index)
 {
-	static const char folder[] = "proc/sys/net/ipv6/conf";
 	const struct link *link = link_by_index(&save->table, index);
-	int root_fd = save->run->netstate->root_fd;
-	_cleanup_free_ char *accept = NULL;
-	_cleanup_free_ char *forwarding = NULL;
-	char path[128];
+	char accept = link ? read_digit(save, link, "accept_ra") : '\0';
 
-	(void) snprintf(path, sizeof(path), "%s/%s/accept_ra", folder, link ? link->name : "");
-	if (fs_read_line(root_fd, path, &accept) < 0)
-		return false;
-	(void) snprintf(path, sizeof(path), "%s/%s/forwarding", folder, link ? link->name : "");
-	if (fs_read_line(root_fd, path, &forwarding) < 0)
-		return false;
-	return accept[0] == '2' || (accept[0] == '1' && forwarding[0] == '0');
+	return accept == '2' || (accept == '1' && read_digit(save, link, "forwarding") == '0');
 }
 
 static bool route_is_wanted(const struct saving *saving, const struct body *body)

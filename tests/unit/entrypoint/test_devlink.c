@@ -322,7 +322,7 @@ static void an_infiniband_vf_has_no_address_to_set(void **state)
 }
 
 /* The kernel says ~0 where a driver has no answer. */
-static void what_a_driver_does_not_tell_is_not_known(void **state)
+static void what_a_driver_does_not_know_is_not_known(void **state)
 {
 	_Alignas(8) char buffer[BUFFER_SIZE];
 	struct nlmsghdr *message = link_with(buffer, sizeof(buffer), ARPHRD_ETHER);
@@ -394,7 +394,7 @@ int main(void)
 		cmocka_unit_test(a_subfunction_is_read_with_address_and_state),
 		cmocka_unit_test(settings_of_vfs_are_read),
 		cmocka_unit_test(an_infiniband_vf_has_no_address_to_set),
-		cmocka_unit_test(what_a_driver_does_not_tell_is_not_known),
+		cmocka_unit_test(what_a_driver_does_not_know_is_not_known),
 		cmocka_unit_test(settings_are_put_as_they_are_read),
 	};
 

@@ -220,57 +220,57 @@ static struct counts count_all(struct netlink *netlink)
 		count(netlink, RTM_GETRULE, sizeof(struct fib_rule_hdr)) };
 }
 
-struct life {
+struct attempt {
 	struct strv modules;
 	struct netstate netstate;
 	struct netstate_result result;
 	struct run run;
 	struct error error;
-	struct strv told;
+	struct strv reported;
 };
 
 static void keep(void *context, const char *text)
 {
-	struct life *life = context;
+	struct attempt *attempt = context;
 
-	assert_int_equal(strv_push(&life->told, text), 0);
+	assert_int_equal(strv_push(&attempt->reported, text), 0);
 }
 
-static void begin(struct life *life, const struct folder *folder, const char *module)
+static void begin(struct attempt *attempt, const struct folder *folder, const char *module)
 {
-	*life = (struct life){ 0 };
-	assert_int_equal(strv_push(&life->modules, module), 0);
-	life->netstate = (struct netstate){ .root_fd = folder->fd,
-		.modules = &life->modules,
+	*attempt = (struct attempt){ 0 };
+	assert_int_equal(strv_push(&attempt->modules, module), 0);
+	attempt->netstate = (struct netstate){ .root_fd = folder->fd,
+		.modules = &attempt->modules,
 		.bind_ms = 50,
 		.report = keep,
-		.context = life };
-	life->run = (struct run){ .netstate = &life->netstate, .result = &life->result };
+		.context = attempt };
+	attempt->run = (struct run){ .netstate = &attempt->netstate, .result = &attempt->result };
 }
 
-static void end(struct life *life)
+static void end(struct attempt *attempt)
 {
-	strv_free(&life->modules);
-	strv_free(&life->told);
+	strv_free(&attempt->modules);
+	strv_free(&attempt->reported);
 }
 
-#define _cleanup_life_ _cleanup_(end)
+#define _cleanup_attempt_ _cleanup_(end)
 
-static void save(struct life *life, struct statefile *records)
+static void save(struct attempt *attempt, struct statefile *records)
 {
 	struct record *boot = statefile_add(records, "boot");
 
 	assert_int_equal(record_set(boot, "id", "this-boot"), 0);
-	life->run.records = records;
-	if (links_save(&life->run, &life->error) < 0)
-		fail_msg("%s", life->error.text);
+	attempt->run.records = records;
+	if (links_save(&attempt->run, &attempt->error) < 0)
+		fail_msg("%s", attempt->error.text);
 }
 
-static void restore(struct life *life, struct statefile *records)
+static void restore(struct attempt *attempt, struct statefile *records)
 {
-	life->run.records = records;
-	if (links_restore(&life->run, &life->error) < 0)
-		fail_msg("%s", life->error.text);
+	attempt->run.records = records;
+	if (links_restore(&attempt->run, &attempt->error) < 0)
+		fail_msg("%s", attempt->error.text);
 }
 
 static const struct record *find(struct statefile *records, const char *kind)
@@ -288,20 +288,20 @@ static void what_an_interface_had_comes_back(void **state)
 	_cleanup_netlink_ struct netlink *netlink = open_route();
 	_cleanup_statefile_ struct statefile records = { 0 };
 	_cleanup_free_ char *filter = NULL;
-	_cleanup_life_ struct life life;
+	_cleanup_attempt_ struct attempt attempt;
 	struct counts before;
 	struct counts after;
 
-	begin(&life, *state, "test_nic");
+	begin(&attempt, *state, "test_nic");
 	configure(netlink);
 	before = count_all(netlink);
-	save(&life, &records);
+	save(&attempt, &records);
 	forget(netlink);
 	folder_write_text(*state, "proc/sys/net/ipv4/conf/lo/rp_filter", "0\n");
-	restore(&life, &records);
-	assert_string_equal(life.result.first, "");
-	assert_int_equal(life.result.failures, 0);
-	assert_int_equal(life.result.links, 1);
+	restore(&attempt, &records);
+	assert_string_equal(attempt.result.first, "");
+	assert_int_equal(attempt.result.failures, 0);
+	assert_int_equal(attempt.result.links, 1);
 	after = count_all(netlink);
 	assert_int_equal(after.addresses, before.addresses);
 	assert_int_equal(after.routes, before.routes);
@@ -314,16 +314,16 @@ static void it_can_be_restored_twice(void **state)
 {
 	_cleanup_netlink_ struct netlink *netlink = open_route();
 	_cleanup_statefile_ struct statefile records = { 0 };
-	_cleanup_life_ struct life life;
+	_cleanup_attempt_ struct attempt attempt;
 	struct counts before;
 	struct counts after;
 
-	begin(&life, *state, "test_nic");
+	begin(&attempt, *state, "test_nic");
 	configure(netlink);
 	before = count_all(netlink);
-	save(&life, &records);
-	restore(&life, &records);
-	assert_int_equal(life.result.failures, 0);
+	save(&attempt, &records);
+	restore(&attempt, &records);
+	assert_int_equal(attempt.result.failures, 0);
 	after = count_all(netlink);
 	assert_memory_equal(&after, &before, sizeof(before));
 }
@@ -332,13 +332,13 @@ static void the_journal_can_be_read(void **state)
 {
 	_cleanup_netlink_ struct netlink *netlink = open_route();
 	_cleanup_statefile_ struct statefile records = { 0 };
-	_cleanup_life_ struct life life;
+	_cleanup_attempt_ struct attempt attempt;
 	const struct record *link;
 	const struct record *sysctls;
 
-	begin(&life, *state, "test_nic");
+	begin(&attempt, *state, "test_nic");
 	configure(netlink);
-	save(&life, &records);
+	save(&attempt, &records);
 	link = find(&records, "link");
 	assert_string_equal(record_get(link, "name"), "lo");
 	assert_string_equal(record_get(link, "device"), "pci/0000:3b:00.0");
@@ -370,23 +370,24 @@ static void what_an_earlier_version_saved_comes_back(void **state)
 	_cleanup_statefile_ struct statefile saved = { 0 };
 	_cleanup_statefile_ struct statefile now = { 0 };
 	_cleanup_free_ char *filter = NULL;
-	_cleanup_life_ struct life life;
+	_cleanup_attempt_ struct attempt attempt;
 	size_t texts = 0;
 
-	begin(&life, *state, "test_nic");
+	begin(&attempt, *state, "test_nic");
 	folder_write_text(*state, "proc/sys/net/ipv4/conf/lo/rp_filter", "0\n");
 	assert_int_equal(
-		statefile_parse(SAVED_LINKS, strlen(SAVED_LINKS), "saved", &saved, &life.error), 0);
-	assert_int_equal(
-		statefile_parse(SAVED_LINKS, strlen(SAVED_LINKS), "saved", &records, &life.error),
+		statefile_parse(SAVED_LINKS, strlen(SAVED_LINKS), "saved", &saved, &attempt.error),
 		0);
-	restore(&life, &records);
-	assert_string_equal(life.result.first, "");
-	assert_int_equal(life.result.links, 1);
+	assert_int_equal(statefile_parse(SAVED_LINKS, strlen(SAVED_LINKS), "saved", &records,
+				 &attempt.error),
+		0);
+	restore(&attempt, &records);
+	assert_string_equal(attempt.result.first, "");
+	assert_int_equal(attempt.result.links, 1);
 	assert_int_equal(records.count, 1); /* the boot's */
 	filter = folder_read_text(*state, "proc/sys/net/ipv4/conf/lo/rp_filter");
 	assert_int_equal(filter[0], '2');
-	save(&life, &now);
+	save(&attempt, &now);
 	for (size_t i = 0; i < saved.count; i++) {
 		if (!record_get(&saved.items[i], "text"))
 			continue;
@@ -405,10 +406,10 @@ static void what_an_earlier_version_saved_comes_back(void **state)
 static void another_drivers_interface_is_left_alone(void **state)
 {
 	_cleanup_statefile_ struct statefile records = { 0 };
-	_cleanup_life_ struct life life;
+	_cleanup_attempt_ struct attempt attempt;
 
-	begin(&life, *state, "another");
-	save(&life, &records);
+	begin(&attempt, *state, "another");
+	save(&attempt, &records);
 	assert_null(find(&records, "link"));
 }
 
@@ -416,20 +417,20 @@ static void a_lifetime_runs_on(void **state)
 {
 	_cleanup_netlink_ struct netlink *netlink = open_route();
 	_cleanup_statefile_ struct statefile records = { 0 };
-	_cleanup_life_ struct life life;
+	_cleanup_attempt_ struct attempt attempt;
 	unsigned before;
 
-	begin(&life, *state, "test_nic");
+	begin(&attempt, *state, "test_nic");
 	configure(netlink);
 	before = count_all(netlink).addresses;
-	save(&life, &records);
+	save(&attempt, &records);
 	forget(netlink);
 	for (size_t i = 0; i < records.count; i++)
 		if (record_get(&records.items[i], "since"))
 			assert_int_equal(record_set(&records.items[i], "since", "0"), 0);
 	/* Longer ago than this machine runs, or not at all: both are no failure. */
-	restore(&life, &records);
-	assert_int_equal(life.result.failures, 0);
+	restore(&attempt, &records);
+	assert_int_equal(attempt.result.failures, 0);
 	assert_true(count_all(netlink).addresses >= before - 1);
 }
 
@@ -437,17 +438,17 @@ static void of_another_boot_nothing_with_a_lifetime_comes(void **state)
 {
 	_cleanup_netlink_ struct netlink *netlink = open_route();
 	_cleanup_statefile_ struct statefile records = { 0 };
-	_cleanup_life_ struct life life;
+	_cleanup_attempt_ struct attempt attempt;
 	unsigned before;
 
-	begin(&life, *state, "test_nic");
+	begin(&attempt, *state, "test_nic");
 	configure(netlink);
 	before = count_all(netlink).addresses;
-	save(&life, &records);
+	save(&attempt, &records);
 	forget(netlink);
 	folder_write_text(*state, "proc/sys/kernel/random/boot_id", "that-boot\n");
-	restore(&life, &records);
-	assert_int_equal(life.result.failures, 0);
+	restore(&attempt, &records);
+	assert_int_equal(attempt.result.failures, 0);
 	assert_int_equal(count_all(netlink).addresses, before - 1);
 }
 
@@ -456,32 +457,32 @@ static void what_the_host_has_up_is_the_hosts(void **state)
 	_cleanup_netlink_ struct netlink *netlink = open_route();
 	_cleanup_statefile_ struct statefile records = { 0 };
 	_cleanup_free_ char *filter = NULL;
-	_cleanup_life_ struct life life;
+	_cleanup_attempt_ struct attempt attempt;
 
-	begin(&life, *state, "test_nic");
+	begin(&attempt, *state, "test_nic");
 	configure(netlink);
-	save(&life, &records);
+	save(&attempt, &records);
 	folder_write_text(*state, "proc/sys/net/ipv4/conf/lo/rp_filter", "1\n");
 	folder_write_text(*state, "proc/sys/kernel/random/boot_id", "that-boot\n");
-	restore(&life, &records);
+	restore(&attempt, &records);
 	filter = folder_read_text(*state, "proc/sys/net/ipv4/conf/lo/rp_filter");
 	assert_int_equal(filter[0], '1');
 }
 
-static void a_device_that_does_not_come_is_told(void **state)
+static void a_device_that_does_not_come_is_reported(void **state)
 {
 	const struct folder *folder = *state;
 	_cleanup_statefile_ struct statefile records = { 0 };
-	_cleanup_life_ struct life life;
+	_cleanup_attempt_ struct attempt attempt;
 
-	begin(&life, folder, "test_nic");
-	save(&life, &records);
+	begin(&attempt, folder, "test_nic");
+	save(&attempt, &records);
 	assert_int_equal(unlinkat(folder->fd, "sys/class/net/lo/device", 0), 0);
-	restore(&life, &records);
-	assert_int_equal(life.result.failures, 1);
+	restore(&attempt, &records);
+	assert_int_equal(attempt.result.failures, 1);
 	assert_string_equal(
-		life.result.first, "lo: no interface of pci/0000:3b:00.0 came within 50 ms");
-	assert_int_equal(life.told.count, 1);
+		attempt.result.first, "lo: no interface of pci/0000:3b:00.0 came within 50 ms");
+	assert_int_equal(attempt.reported.count, 1);
 }
 
 /* ---- several ways, of which one is gone */
@@ -523,22 +524,22 @@ static void a_route_goes_by_the_ways_that_are_left(void **state)
 {
 	_cleanup_netlink_ struct netlink *netlink = open_route();
 	_cleanup_statefile_ struct statefile records = { 0 };
-	_cleanup_life_ struct life life;
+	_cleanup_attempt_ struct attempt attempt;
 	unsigned before;
 
-	begin(&life, *state, "test_nic");
+	begin(&attempt, *state, "test_nic");
 	change_link(netlink, IFF_UP, 30000);
-	save(&life, &records);
+	save(&attempt, &records);
 	before = count_all(netlink).routes;
 	add_ways(netlink, &records, MISSING, LOOPBACK);
-	restore(&life, &records);
+	restore(&attempt, &records);
 	assert_int_equal(count_all(netlink).routes, before + 1);
-	assert_int_equal(life.result.failures, 1);
-	assert_string_equal(life.result.first,
+	assert_int_equal(attempt.result.failures, 1);
+	assert_string_equal(attempt.result.first,
 		"route several: without 1 of its paths, whose interfaces are not there");
 }
 
-/* One that does not come, so that what is not back is owed. */
+/* One that does not come, so that what is not back is pending. */
 static void add_absent(struct statefile *records)
 {
 	struct record *other = statefile_add(records, "link");
@@ -584,17 +585,17 @@ static void a_route_that_is_whole_again_takes_its_parts_place(void **state)
 	_cleanup_netlink_ struct netlink *netlink = open_route();
 	_cleanup_statefile_ struct statefile records = { 0 };
 	_cleanup_statefile_ struct statefile whole = { 0 };
-	_cleanup_life_ struct life life;
+	_cleanup_attempt_ struct attempt attempt;
 	unsigned before;
 
-	begin(&life, *state, "test_nic");
+	begin(&attempt, *state, "test_nic");
 	change_link(netlink, IFF_UP, 30000);
-	save(&life, &records);
+	save(&attempt, &records);
 	before = count_all(netlink).routes;
 	add_absent(&records);
 	add_ways(netlink, &records, MISSING, LOOPBACK);
 	add_ways(netlink, &whole, LOOPBACK, LOOPBACK);
-	restore(&life, &records);
+	restore(&attempt, &records);
 	assert_int_equal(count_all(netlink).routes, before + 1);
 	assert_int_equal(ways_of_all(netlink), 0);
 	assert_non_null(find(&records, "route"));
@@ -603,7 +604,7 @@ static void a_route_that_is_whole_again_takes_its_parts_place(void **state)
 			assert_int_equal(record_set(&records.items[i], "raw",
 						 record_get(&whole.items[0], "raw")),
 				0);
-	restore(&life, &records);
+	restore(&attempt, &records);
 	assert_int_equal(count_all(netlink).routes, before + 1);
 	assert_int_equal(ways_of_all(netlink), 2);
 }
@@ -630,45 +631,45 @@ static void a_group_has_the_members_that_are_left(void **state)
 	static const struct nexthop_grp members[] = { { .id = 7 }, { .id = 8 } };
 	_cleanup_netlink_ struct netlink *netlink = open_route();
 	_cleanup_statefile_ struct statefile records = { 0 };
-	_cleanup_life_ struct life life;
+	_cleanup_attempt_ struct attempt attempt;
 
-	begin(&life, *state, "test_nic");
+	begin(&attempt, *state, "test_nic");
 	change_link(netlink, IFF_UP, 30000);
-	save(&life, &records);
+	save(&attempt, &records);
 	/* The group first: the kernel tells nexthops by number. */
 	add_nexthop(netlink, &records, 5, 0, members, ARRAY_SIZE(members));
 	add_nexthop(netlink, &records, 7, MISSING, NULL, 0);
 	add_nexthop(netlink, &records, 8, LOOPBACK, NULL, 0);
-	restore(&life, &records);
+	restore(&attempt, &records);
 	/* Of IPv4: a group is of no family. */
 	assert_int_equal(count(netlink, RTM_GETNEXTHOP, sizeof(struct nhmsg)), 1);
-	assert_int_equal(life.result.failures, 1);
-	assert_string_equal(life.result.first,
+	assert_int_equal(attempt.result.failures, 1);
+	assert_string_equal(attempt.result.first,
 		"nexthop several: without 1 of its paths, whose interfaces are not there");
 }
 
-static void a_damaged_record_is_told_and_passed_over(void **state)
+static void a_damaged_record_is_reported_and_skipped(void **state)
 {
 	_cleanup_netlink_ struct netlink *netlink = open_route();
 	_cleanup_statefile_ struct statefile records = { 0 };
-	_cleanup_life_ struct life life;
+	_cleanup_attempt_ struct attempt attempt;
 	unsigned damaged = 0;
 
-	begin(&life, *state, "test_nic");
+	begin(&attempt, *state, "test_nic");
 	configure(netlink);
-	save(&life, &records);
+	save(&attempt, &records);
 	forget(netlink);
 	for (size_t i = 0; i < records.count; i++)
 		if (record_get(&records.items[i], "raw")) {
 			assert_int_equal(record_set(&records.items[i], "raw", "0bad"), 0);
 			damaged++;
 		}
-	restore(&life, &records);
+	restore(&attempt, &records);
 	/* Four addresses, of which one is any loopback interface's, two routes, a rule, a
 	 * neighbour. */
 	assert_int_equal(damaged, 8);
-	assert_int_equal(life.result.failures, damaged);
-	assert_int_equal(life.result.links, 1);
+	assert_int_equal(attempt.result.failures, damaged);
+	assert_int_equal(attempt.result.links, 1);
 }
 
 static void a_name_that_no_interface_can_have_is_damage(void **state)
@@ -677,17 +678,17 @@ static void a_name_that_no_interface_can_have_is_damage(void **state)
 
 	_cleanup_netlink_ struct netlink *netlink = open_route();
 	_cleanup_statefile_ struct statefile records = { 0 };
-	_cleanup_life_ struct life life;
+	_cleanup_attempt_ struct attempt attempt;
 
-	begin(&life, *state, "test_nic");
-	save(&life, &records);
+	begin(&attempt, *state, "test_nic");
+	save(&attempt, &records);
 	for (size_t i = 0; i < records.count; i++)
 		if (strcmp(records.items[i].kind, "link") == 0)
 			assert_int_equal(record_set(&records.items[i], "name", text), 0);
-	restore(&life, &records);
-	assert_int_equal(life.result.links, 0);
-	assert_int_equal(life.result.failures, 1);
-	assert_contains(life.result.first, ": its record is damaged");
+	restore(&attempt, &records);
+	assert_int_equal(attempt.result.links, 0);
+	assert_int_equal(attempt.result.failures, 1);
+	assert_contains(attempt.result.first, ": its record is damaged");
 }
 
 static void vlans_that_no_request_has_room_for_are_refused(void **state)
@@ -709,44 +710,44 @@ static void vlans_that_no_request_has_room_for_are_refused(void **state)
 static void interfaces_that_never_went_are_known(void **state)
 {
 	_cleanup_statefile_ struct statefile records = { 0 };
-	_cleanup_life_ struct life life;
+	_cleanup_attempt_ struct attempt attempt;
 
-	begin(&life, *state, "test_nic");
-	life.run.records = &records;
-	assert_false(links_are_untouched(&life.run));
-	save(&life, &records);
-	assert_true(links_are_untouched(&life.run));
+	begin(&attempt, *state, "test_nic");
+	attempt.run.records = &records;
+	assert_false(links_are_untouched(&attempt.run));
+	save(&attempt, &records);
+	assert_true(links_are_untouched(&attempt.run));
 	for (size_t i = 0; i < records.count; i++)
 		if (record_get(&records.items[i], "index"))
 			assert_int_equal(record_set(&records.items[i], "index", "7"), 0);
-	assert_false(links_are_untouched(&life.run));
+	assert_false(links_are_untouched(&attempt.run));
 	records_forget(&records, link_kinds);
 	assert_int_equal(records.count, 1);
 	assert_string_equal(records.items[0].kind, "boot");
 }
 
-static void a_later_life_adds_what_it_does_not_know(void **state)
+static void a_later_run_adds_what_it_does_not_know(void **state)
 {
 	const struct folder *folder = *state;
 	_cleanup_netlink_ struct netlink *netlink = open_route();
 	_cleanup_statefile_ struct statefile records = { 0 };
-	_cleanup_life_ struct life life;
+	_cleanup_attempt_ struct attempt attempt;
 	size_t saved;
 
-	begin(&life, folder, "test_nic");
+	begin(&attempt, folder, "test_nic");
 	configure(netlink);
-	save(&life, &records);
+	save(&attempt, &records);
 	saved = records.count;
-	assert_int_equal(links_save(&life.run, &life.error), 0);
+	assert_int_equal(links_save(&attempt.run, &attempt.error), 0);
 	assert_int_equal(find(&records, "link")->count, records.items[1].count);
 	/* A rule names the interface, but is saved with those that are. */
 	assert_int_equal(records.count, saved);
 	/* The same port of a driver that has a label for it. */
 	assert_int_equal(record_set(&records.items[1], "port", "p7"), 0);
-	assert_int_equal(links_save(&life.run, &life.error), 0);
+	assert_int_equal(links_save(&attempt.run, &attempt.error), 0);
 	assert_int_equal(records.count, saved);
 	assert_int_equal(record_set(&records.items[1], "port", "pf0vf7"), 0);
-	assert_int_equal(links_save(&life.run, &life.error), 0);
+	assert_int_equal(links_save(&attempt.run, &attempt.error), 0);
 	assert_true(records.count > saved);
 	assert_string_equal(record_get(&records.items[saved], "life"), "1");
 }
@@ -756,11 +757,11 @@ static size_t restored_as(void **state, const char *port, const char *dev_port, 
 {
 	_cleanup_netlink_ struct netlink *netlink = open_route();
 	_cleanup_statefile_ struct statefile records = { 0 };
-	_cleanup_life_ struct life life;
+	_cleanup_attempt_ struct attempt attempt;
 	struct record *other;
 
-	begin(&life, *state, "test_nic");
-	save(&life, &records);
+	begin(&attempt, *state, "test_nic");
+	save(&attempt, &records);
 	assert_string_equal(records.items[1].kind, "link");
 	assert_int_equal(record_set(&records.items[1], "port", port), 0);
 	assert_int_equal(record_set(&records.items[1], "dev_port", dev_port), 0);
@@ -771,9 +772,9 @@ static size_t restored_as(void **state, const char *port, const char *dev_port, 
 		assert_int_equal(record_set(other, "port", second), 0);
 		assert_int_equal(record_set(other, "dev_port", "0"), 0);
 	}
-	restore(&life, &records);
-	assert_int_equal(life.result.failures, 1 + (second != NULL) - life.result.links);
-	return life.result.links;
+	restore(&attempt, &records);
+	assert_int_equal(attempt.result.failures, 1 + (second != NULL) - attempt.result.links);
+	return attempt.result.links;
 }
 
 static void a_port_comes_back_under_another_label(void **state)
@@ -840,15 +841,15 @@ int main(void)
 		node_test(a_lifetime_runs_on),
 		node_test(of_another_boot_nothing_with_a_lifetime_comes),
 		node_test(what_the_host_has_up_is_the_hosts),
-		node_test(a_device_that_does_not_come_is_told),
+		node_test(a_device_that_does_not_come_is_reported),
 		node_test(a_route_goes_by_the_ways_that_are_left),
 		node_test(a_route_that_is_whole_again_takes_its_parts_place),
 		node_test(a_group_has_the_members_that_are_left),
-		node_test(a_damaged_record_is_told_and_passed_over),
+		node_test(a_damaged_record_is_reported_and_skipped),
 		node_test(a_name_that_no_interface_can_have_is_damage),
 		node_test(vlans_that_no_request_has_room_for_are_refused),
 		node_test(interfaces_that_never_went_are_known),
-		node_test(a_later_life_adds_what_it_does_not_know),
+		node_test(a_later_run_adds_what_it_does_not_know),
 		node_test(a_port_comes_back_under_another_label),
 		node_test(a_new_label_is_of_the_port_with_that_number),
 		node_test(a_subfunction_has_a_name_that_lasts),

@@ -16,16 +16,16 @@
 #define PF  "pci/0000:3b:00.0"
 #define PCI "sys/bus/pci/"
 
-struct told {
+struct reported {
 	char text[4096];
 };
 
-static void hear(void *context, const char *text)
+static void receive(void *context, const char *text)
 {
-	struct told *told = context;
-	size_t length = strlen(told->text);
+	struct reported *reported = context;
+	size_t length = strlen(reported->text);
 
-	(void) snprintf(told->text + length, sizeof(told->text) - length, "%s\n", text);
+	(void) snprintf(reported->text + length, sizeof(reported->text) - length, "%s\n", text);
 }
 
 static void link_to(const struct folder *folder, const char *target, const char *path)
@@ -110,7 +110,7 @@ struct bench {
 	struct statefile records;
 	struct netstate_result result;
 	struct run run;
-	struct told told;
+	struct reported reported;
 	struct error error;
 };
 
@@ -121,8 +121,8 @@ static void begin(struct bench *bench, const struct folder *folder)
 	bench->netstate = (struct netstate){ .root_fd = folder->fd,
 		.modules = &bench->modules,
 		.bind_ms = 50,
-		.report = hear,
-		.context = &bench->told };
+		.report = receive,
+		.context = &bench->reported };
 	bench->run = (struct run){ &bench->netstate, &bench->records, &bench->result, NULL };
 }
 
@@ -364,7 +364,7 @@ static void what_an_earlier_version_saved_is_all_read(void **state)
 	expect_full(&list, &full);
 }
 
-static void what_a_driver_did_not_tell_stays_unknown(void **state)
+static void what_a_driver_did_not_know_stays_unknown(void **state)
 {
 	_cleanup_(device_list_free) struct device_list list = { 0 };
 	_cleanup_(device_free) struct device bare = { .name = PF };
@@ -428,7 +428,7 @@ static void a_name_that_leads_elsewhere_is_refused(void **state)
 	assert_false(holds("device", "pci", "vfs", "1"));
 }
 
-static void what_an_earlier_life_saved_stays(void **state)
+static void what_an_earlier_run_saved_stays(void **state)
 {
 	const struct folder *folder = *state;
 	struct bench bench;
@@ -441,7 +441,7 @@ static void what_an_earlier_life_saved_stays(void **state)
 	end(&bench);
 }
 
-/* ---- the way back */
+/* ---- restoring */
 
 static void vfs_are_made_without_drivers_and_then_get_theirs(void **state)
 {
@@ -457,7 +457,7 @@ static void vfs_are_made_without_drivers_and_then_get_theirs(void **state)
 	(void) vf_record(&bench, "0", "0000:3b:00.1", "mlx5_core", NULL);
 	(void) vf_record(&bench, "1", "0000:3b:00.2", "vfio-pci", "vfio-pci");
 	restore(&bench);
-	assert_string_equal(bench.told.text, "");
+	assert_string_equal(bench.reported.text, "");
 	assert_int_equal(bench.result.failures, 0);
 	assert_int_equal(bench.result.devices, 1);
 	assert_int_equal(bench.result.vfs, 2);
@@ -549,7 +549,7 @@ static void other_numbers_of_vfs_are_left(void **state)
 	pf_record(&bench, "8", "1");
 	restore(&bench);
 	assert_int_equal(bench.result.failures, 1);
-	assert_contains(bench.told.text,
+	assert_contains(bench.reported.text,
 		PF " has 4 VFs that were made meanwhile, and had 8: they are left as they are");
 	expect_text(folder, PCI "devices/0000:3b:00.0/sriov_numvfs", "4\n");
 	end(&bench);
@@ -576,7 +576,7 @@ static void a_missing_driver_is_named_and_the_rest_goes_on(void **state)
 	end(&bench);
 }
 
-static void a_device_that_does_not_come_is_told_and_the_others_come(void **state)
+static void a_device_that_does_not_come_is_reported_and_the_others_come(void **state)
 {
 	const struct folder *folder = *state;
 	struct bench bench;
@@ -641,7 +641,7 @@ static enum job_status share_work(const struct run *run, void *context, size_t i
 	return pool_run(run, 4, 3, work, context, NULL, &error) == 0 ? JOB_DONE : JOB_LOST;
 }
 
-static void every_job_is_done_and_heard(void **state)
+static void every_job_is_done_and_reported(void **state)
 {
 	struct bench bench;
 	int dies = -1;
@@ -651,7 +651,7 @@ static void every_job_is_done_and_heard(void **state)
 	assert_int_equal(bench.result.devices, 100);
 	assert_int_equal(bench.result.vfs, 200);
 	assert_int_equal(bench.result.failures, 50);
-	assert_contains(bench.told.text, "job 99 fails\n");
+	assert_contains(bench.reported.text, "job 99 fails\n");
 	bench.result = (struct netstate_result){ 0 };
 	assert_int_equal(pool_run(&bench.run, 5, 5, share_work, &dies, NULL, &bench.error), 0);
 	assert_int_equal(bench.result.devices, 20);
@@ -668,11 +668,11 @@ static void a_job_that_dies_is_a_failure(void **state)
 	assert_int_equal(pool_run(&bench.run, 4, 4, work, &dies, NULL, &bench.error), 0);
 	assert_int_equal(bench.result.devices, 3);
 	assert_int_equal(bench.result.failures, 3);
-	assert_contains(bench.told.text, "was ended by signal 9");
+	assert_contains(bench.reported.text, "was ended by signal 9");
 	end(&bench);
 }
 
-/* ---- what is owed after a restore */
+/* ---- what is pending after a restore */
 
 static void what_no_process_got_to_is_lost(void **state)
 {
@@ -744,7 +744,7 @@ static void what_the_host_has_set_up_since_is_newer(void **state)
 	folder_write_text(folder, PCI "devices/0000:3b:00.0/sriov_numvfs", "4\n");
 	devices_forget_set_up(&bench.run);
 	assert_int_equal(bench.records.count, 0);
-	assert_contains(bench.told.text, PF ": it was set up since");
+	assert_contains(bench.reported.text, PF ": it was set up since");
 	end(&bench);
 }
 
@@ -756,19 +756,19 @@ int main(void)
 		folder_test(a_subfunctions_auxiliary_device_is_found_by_its_number),
 		folder_test(the_state_has_all_of_it),
 		folder_test(what_an_earlier_version_saved_is_all_read),
-		folder_test(what_a_driver_did_not_tell_stays_unknown),
+		folder_test(what_a_driver_did_not_know_stays_unknown),
 		folder_test(a_record_without_its_number_is_refused),
 		folder_test(a_name_that_leads_elsewhere_is_refused),
-		folder_test(what_an_earlier_life_saved_stays),
+		folder_test(what_an_earlier_run_saved_stays),
 		folder_test(vfs_are_made_without_drivers_and_then_get_theirs),
 		folder_test(what_is_right_is_not_touched),
 		folder_test(a_vf_that_autoprobe_gave_away_comes_back),
 		folder_test(a_vf_that_was_given_away_is_left),
 		folder_test(other_numbers_of_vfs_are_left),
 		folder_test(a_missing_driver_is_named_and_the_rest_goes_on),
-		folder_test(a_device_that_does_not_come_is_told_and_the_others_come),
+		folder_test(a_device_that_does_not_come_is_reported_and_the_others_come),
 		folder_test(a_pf_without_its_interface_gets_the_rest),
-		folder_test(every_job_is_done_and_heard),
+		folder_test(every_job_is_done_and_reported),
 		folder_test(a_job_that_dies_is_a_failure),
 		folder_test(what_no_process_got_to_is_lost),
 		folder_test(only_an_absent_device_is_left_of_the_records),

@@ -20,16 +20,16 @@ struct bench {
 	struct netstate netstate;
 	struct strv modules;
 	struct netstate_result result;
-	char told[4096];
+	char reported[4096];
 	struct error error;
 };
 
-static void hear(void *context, const char *text)
+static void receive(void *context, const char *text)
 {
 	struct bench *bench = context;
-	size_t length = strlen(bench->told);
+	size_t length = strlen(bench->reported);
 
-	(void) snprintf(bench->told + length, sizeof(bench->told) - length, "%s\n", text);
+	(void) snprintf(bench->reported + length, sizeof(bench->reported) - length, "%s\n", text);
 }
 
 static void begin(struct bench *bench, const struct folder *folder)
@@ -40,7 +40,7 @@ static void begin(struct bench *bench, const struct folder *folder)
 		.path = JOURNAL,
 		.modules = &bench->modules,
 		.bind_ms = 20,
-		.report = hear,
+		.report = receive,
 		.context = bench };
 	folder_write_text(folder, BOOT_ID, "this-boot\n");
 	folder_write_text(folder, MACHINE, "this-machine\n");
@@ -60,7 +60,7 @@ static void journal_of(
 
 static void restore(struct bench *bench)
 {
-	bench->told[0] = '\0';
+	bench->reported[0] = '\0';
 	if (netstate_restore(&bench->netstate, &bench->result, &bench->error) < 0)
 		fail_msg("%s", bench->error.text);
 }
@@ -101,7 +101,7 @@ static void what_does_not_come_is_tried_once_more(void **state)
 	restore(&bench);
 	assert_true(bench.result.is_given_up);
 	assert_false(bench.result.is_pending);
-	assert_contains(bench.told, "tried once more");
+	assert_contains(bench.reported, "tried once more");
 	netstate_forget(&bench.netstate, &bench.result);
 	assert_false(is_there(folder, JOURNAL));
 	assert_true(is_there(folder, JOURNAL ".unrestored"));
@@ -122,15 +122,18 @@ static void what_this_version_does_not_restore_is_named(void **state)
 		"of-tomorrow name=x\n"
 		"unsaved name=eth1 what=its%20IPv6%20token%20(ip%20token)\nend\n");
 	restore(&bench);
-	assert_int_equal(bench.result.failures, 4);
-	assert_contains(bench.told, "a record of the kind rate was saved by another version");
-	assert_contains(bench.told, "a record of the kind of-tomorrow was saved by another");
-	assert_contains(bench.told, "eth1: its IPv6 token (ip token): not saved, to be set again");
+	assert_int_equal(bench.result.failures, 3);
+	assert_contains(
+		bench.reported, "2 record(s) of the kind rate were saved by another version");
+	assert_contains(
+		bench.reported, "1 record(s) of the kind of-tomorrow were saved by another");
+	assert_contains(
+		bench.reported, "eth1: its IPv6 token (ip token): not saved, to be set again");
 	assert_false(bench.result.is_pending);
 	strv_free(&bench.modules);
 }
 
-static void what_does_not_come_after_a_boot_is_not_owed(void **state)
+static void what_does_not_come_after_a_boot_is_not_pending(void **state)
 {
 	const struct folder *folder = *state;
 	struct bench bench;
@@ -151,7 +154,7 @@ static void a_journal_of_another_machine_is_put_aside(void **state)
 	begin(&bench, folder);
 	journal_of(folder, "another-boot", "another-machine", "pci/0000:af:00.0");
 	assert_int_equal(netstate_restore(&bench.netstate, &bench.result, &bench.error), -ENOENT);
-	assert_contains(bench.told, "is of another machine");
+	assert_contains(bench.reported, "is of another machine");
 	assert_false(is_there(folder, JOURNAL));
 	assert_true(is_there(folder, JOURNAL ".foreign"));
 	strv_free(&bench.modules);
@@ -174,7 +177,7 @@ static void a_saved_journal_names_the_machine(void **state)
 }
 
 /* A folder of that name in its place cannot be unlinked, as a file on a read-only disk. */
-static void a_journal_that_cannot_be_removed_is_told(void **state)
+static void a_journal_that_cannot_be_removed_is_reported(void **state)
 {
 	const struct folder *folder = *state;
 	struct bench bench;
@@ -182,7 +185,7 @@ static void a_journal_that_cannot_be_removed_is_told(void **state)
 	begin(&bench, folder);
 	folder_subfolder(folder, JOURNAL);
 	netstate_forget(&bench.netstate, &bench.result);
-	assert_contains(bench.told, JOURNAL " cannot be removed");
+	assert_contains(bench.reported, JOURNAL " cannot be removed");
 	strv_free(&bench.modules);
 }
 
@@ -232,10 +235,10 @@ int main(void)
 		folder_test(a_journal_stays_until_it_is_forgotten),
 		folder_test(what_does_not_come_is_tried_once_more),
 		folder_test(what_this_version_does_not_restore_is_named),
-		folder_test(what_does_not_come_after_a_boot_is_not_owed),
+		folder_test(what_does_not_come_after_a_boot_is_not_pending),
 		folder_test(a_journal_of_another_machine_is_put_aside),
 		folder_test(a_saved_journal_names_the_machine),
-		folder_test(a_journal_that_cannot_be_removed_is_told),
+		folder_test(a_journal_that_cannot_be_removed_is_reported),
 		folder_test(without_a_driver_nothing_can_be_given_back),
 		folder_test(more_than_would_be_read_is_not_written),
 	};

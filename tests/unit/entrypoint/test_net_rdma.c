@@ -13,15 +13,15 @@ struct bench {
 	struct statefile records;
 	struct netstate_result result;
 	struct run run;
-	char told[2048];
+	char reported[2048];
 };
 
-static void hear(void *context, const char *text)
+static void receive(void *context, const char *text)
 {
 	struct bench *bench = context;
-	size_t length = strlen(bench->told);
+	size_t length = strlen(bench->reported);
 
-	(void) snprintf(bench->told + length, sizeof(bench->told) - length, "%s\n", text);
+	(void) snprintf(bench->reported + length, sizeof(bench->reported) - length, "%s\n", text);
 }
 
 static void put_link(const struct folder *folder, const char *target, const char *path)
@@ -72,7 +72,7 @@ static void begin(struct bench *bench, const struct folder *folder)
 	bench->netstate = (struct netstate){ .root_fd = folder->fd,
 		.modules = &bench->modules,
 		.bind_ms = 20,
-		.report = hear,
+		.report = receive,
 		.context = bench };
 	bench->run = (struct run){ &bench->netstate, &bench->records, &bench->result, NULL };
 	make_device(folder, "0000:3b:00.0", "mlx5_core");
@@ -102,7 +102,7 @@ static void names_are_those_of_the_devices_that_go(void **state)
 	assert_string_equal(record_get(&bench.records.items[0], "device"), "pci/0000:3b:00.0");
 	assert_string_equal(record_get(&bench.records.items[0], "name"), "mlx5_0");
 	assert_string_equal(record_get(&bench.records.items[1], "name"), "storage0");
-	/* What an earlier life says of a device holds. */
+	/* What an earlier run has of a device holds. */
 	assert_int_equal(record_set(&bench.records.items[0], "name", "before"), 0);
 	assert_int_equal(rdma_save(&bench.run), 0);
 	assert_int_equal(bench.records.count, 2);
@@ -120,7 +120,7 @@ static void of_two_on_one_device_it_is_unknown_which_is_which(void **state)
 	assert_int_equal(bench.records.count, 0);
 }
 
-static void one_that_does_not_come_is_told(void **state)
+static void one_that_does_not_come_is_reported(void **state)
 {
 	const struct folder *folder = *state;
 	_cleanup_bench_ struct bench bench;
@@ -133,7 +133,7 @@ static void one_that_does_not_come_is_told(void **state)
 	rdma_restore(&bench.run);
 	assert_int_equal(bench.result.failures, 1);
 	assert_contains(
-		bench.told, "the RDMA device mlx5_0 (of pci/0000:3b:00.0) did not come within");
+		bench.reported, "the RDMA device mlx5_0 (of pci/0000:3b:00.0) did not come within");
 	assert_int_equal(bench.records.count, 0);
 }
 
@@ -147,7 +147,7 @@ static void one_that_has_its_name_is_left_alone(void **state)
 	assert_int_equal(bench.records.count, 1);
 	rdma_restore(&bench.run);
 	/* Where the kernel has no RDMA it cannot even be asked. */
-	for (const char *line = bench.told; *line; line += strcspn(line, "\n") + 1)
+	for (const char *line = bench.reported; *line; line += strcspn(line, "\n") + 1)
 		assert_contains(line, "names of RDMA devices: ");
 	assert_int_equal(bench.records.count, 0);
 }
@@ -157,7 +157,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		folder_test(names_are_those_of_the_devices_that_go),
 		folder_test(of_two_on_one_device_it_is_unknown_which_is_which),
-		folder_test(one_that_does_not_come_is_told),
+		folder_test(one_that_does_not_come_is_reported),
 		folder_test(one_that_has_its_name_is_left_alone),
 	};
 

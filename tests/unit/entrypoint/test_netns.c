@@ -22,15 +22,15 @@ struct bench {
 	struct statefile records;
 	struct netstate_result result;
 	struct run run;
-	char told[2048];
+	char reported[2048];
 };
 
-static void hear(void *context, const char *text)
+static void receive(void *context, const char *text)
 {
 	struct bench *bench = context;
-	size_t length = strlen(bench->told);
+	size_t length = strlen(bench->reported);
 
-	(void) snprintf(bench->told + length, sizeof(bench->told) - length, "%s\n", text);
+	(void) snprintf(bench->reported + length, sizeof(bench->reported) - length, "%s\n", text);
 }
 
 static void put_link(const struct folder *folder, const char *target, const char *path)
@@ -52,9 +52,10 @@ static void begin(struct bench *bench, const struct folder *folder)
 {
 	*bench = (struct bench){ .folder = folder };
 	assert_int_equal(strv_push(&bench->modules, "mlx5_core"), 0);
-	bench->netstate = (struct netstate){
-		.root_fd = folder->fd, .modules = &bench->modules, .report = hear, .context = bench
-	};
+	bench->netstate = (struct netstate){ .root_fd = folder->fd,
+		.modules = &bench->modules,
+		.report = receive,
+		.context = bench };
 	bench->run = (struct run){ &bench->netstate, &bench->records, &bench->result, NULL };
 	folder_subfolder(folder, "sys/module/mlx5_core/drivers");
 	folder_subfolder(folder, "sys/bus/pci/drivers/mlx5_core");
@@ -93,8 +94,8 @@ static void expect_away(struct bench *bench, const char *device)
 	assert_int_equal(bench->records.count, 1);
 	assert_string_equal(bench->records.items[0].kind, "away");
 	assert_string_equal(record_get(&bench->records.items[0], "device"), device);
-	assert_contains(bench->told, device);
-	assert_contains(bench->told, "and goes with the driver: restart that pod");
+	assert_contains(bench->reported, device);
+	assert_contains(bench->reported, "and goes with the driver: restart that pod");
 }
 
 static void what_is_here_is_not_away(void **state)
@@ -104,21 +105,21 @@ static void what_is_here_is_not_away(void **state)
 	begin(&bench, *state);
 	assert_int_equal(netns_save(&bench.run), 0);
 	assert_int_equal(bench.records.count, 0);
-	assert_string_equal(bench.told, "");
+	assert_string_equal(bench.reported, "");
 }
 
-static void a_vf_in_a_pod_is_told_and_written_down(void **state)
+static void a_vf_in_a_pod_is_reported_and_written_down(void **state)
 {
 	_cleanup_bench_ struct bench bench;
 
 	begin(&bench, *state);
 	take_away(*state, PCI VF "/net/ens1f0v0");
 	expect_away(&bench, "pci/" VF);
-	/* A later life has it in the journal. */
-	*bench.told = '\0';
+	/* A later run has it in the state file. */
+	*bench.reported = '\0';
 	assert_int_equal(netns_save(&bench.run), 0);
 	assert_int_equal(bench.records.count, 1);
-	assert_string_equal(bench.told, "");
+	assert_string_equal(bench.reported, "");
 }
 
 static void a_vf_without_an_interface_or_a_driver_is_not_away(void **state)
@@ -148,7 +149,7 @@ static void a_pf_of_which_only_representors_are_here_is_away(void **state)
 	expect_away(&bench, "pci/" PF);
 }
 
-static void a_subfunction_in_a_pod_is_told(void **state)
+static void a_subfunction_in_a_pod_is_reported(void **state)
 {
 	_cleanup_bench_ struct bench bench;
 
@@ -179,7 +180,7 @@ static void what_went_from_a_pod_is_listed(void **state)
 	netns_restore(&bench.run);
 	assert_int_equal(bench.records.count, 0);
 	assert_int_equal(bench.result.failures, 1);
-	assert_contains(bench.told,
+	assert_contains(bench.reported,
 		"could not be restored: pci/" VF ": its interface was in another "
 		"network namespace (pod jobs/trainer-0) and went");
 }
@@ -238,10 +239,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		folder_test(what_is_here_is_not_away),
-		folder_test(a_vf_in_a_pod_is_told_and_written_down),
+		folder_test(a_vf_in_a_pod_is_reported_and_written_down),
 		folder_test(a_vf_without_an_interface_or_a_driver_is_not_away),
 		folder_test(a_pf_of_which_only_representors_are_here_is_away),
-		folder_test(a_subfunction_in_a_pod_is_told),
+		folder_test(a_subfunction_in_a_pod_is_reported),
 		folder_test(what_went_from_a_pod_is_listed),
 		folder_test(what_never_went_is_not_listed),
 		cmocka_unit_test(an_interface_elsewhere_is_known_by_its_device),
