@@ -161,9 +161,11 @@ struct cached *stage_cached(struct build *build, enum stage_id id);
  */
 #define IMAGE_NAME_FILE "image"
 bool image_still_there(const char *output);
-/* The name of the image that a stage's output stands for; the caller frees it. */
-int image_name(const struct build *build, enum stage_id stage, char **ret_name,
-	struct error *error) _must_check_;
+/*
+ * The name of the image that a stage's output stands for, freed by the caller; NULL where it cannot
+ * be read: callers return -EIO.
+ */
+char *image_name(const struct build *build, enum stage_id stage, struct error *error) _must_check_;
 
 /*
  * A digest of what this machine has: the state of the package lists (cache_refreshed()), what is in

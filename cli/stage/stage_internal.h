@@ -56,11 +56,13 @@ stage_run_function base_run, image_run, init_run, kit_run, proof_run, set_run, s
 bool stage_applies(const struct build *build, enum stage_id id);
 /* The stage's output folder, or that of the one that stands for it. */
 const char *stage_output(const struct build *build, enum stage_id id);
-/* Opens it. The caller closes it. */
-int stage_open(
-	const struct build *build, enum stage_id id, int *ret_fd, struct error *error) _must_check_;
-/* A value of the set.conf that a recipe left in it; the caller frees it. */
-int set_value(const struct build *build, enum stage_id stage, const char *key, char **ret_value,
+/* Opens it. The caller closes the descriptor; or a negative errno. */
+int stage_open(const struct build *build, enum stage_id id, struct error *error) _must_check_;
+/*
+ * A value of the set.conf that a recipe left in it, freed by the caller; NULL where it has none:
+ * callers return -EIO.
+ */
+char *set_value(const struct build *build, enum stage_id stage, const char *key,
 	struct error *error) _must_check_;
 
 /* ---- source.c: what the four drivers' sources are, and their two stages each */
