@@ -37,13 +37,10 @@ struct image {
 	uint64_t size_bytes; /* of the archive */
 };
 
-/* Writes image.json in @folder. */
+/* image.json in @folder. */
 int image_write(const char *folder, const struct image *image, struct error *error) _must_check_;
-/* Reads it. The caller frees the image. */
 int image_read(const char *folder, struct image *ret, struct error *error) _must_check_;
-/* A new object with all fields. */
 json_object *image_to_json(const struct image *image);
-/* Does the proof hold for it? */
 bool image_is_proven(const struct image *image);
 void image_free(struct image *image);
 
