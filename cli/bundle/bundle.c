@@ -483,7 +483,7 @@ static int import(struct build *build, struct bundle *bundle, struct error *erro
 		r = choose_target(build, bundle, error);
 	if (r < 0)
 		return r;
-	/* Who builds from it decides that, not who made it. */
+	/* The build decides that, not the machine that made the bundle. */
 	if (strcmp(bundle_text(bundle->target, "unsigned_lists"), "yes") == 0 &&
 		!build->options.common.allow_unsigned)
 		return error_set(error, -EKEYREJECTED,

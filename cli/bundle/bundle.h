@@ -87,7 +87,7 @@ struct bundle {
 
 /*
  * Unpacks and checks build->options.bundle, takes its downloads and images into the cache and the
- * storage, and sets the build's options to what the bundle's target says. Nothing is taken before
+ * storage, and sets the build's options to those of the bundle's target. Nothing is taken before
  * all is checked. The caller closes the bundle, also after a failure. Errors as bundle_unpack()'s;
  * -ENODATA when --kernel names no target of it.
  */

@@ -165,7 +165,7 @@ static void peermem_free(struct peermem *peermem)
 	*peermem = (struct peermem){ 0 };
 }
 
-/* Do both fit the same OFEDs? Without versions only the OFED's own name can tell. */
+/* Do both fit the same OFEDs? Without versions only the OFED's own name counts. */
 static bool is_same(const struct peermem *a, const struct peermem *b)
 {
 	if (strcmp(a->ofed_exporter, b->ofed_exporter) != 0 || strcmp(a->crc, b->crc) != 0)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is said about a driver image: in the cache beside its archive, and in images.json. */
+/* The record of a driver image: in the cache beside its archive, and in images.json. */
 #pragma once
 
 #include <json-c/json.h>
@@ -45,7 +45,7 @@ bool image_is_proven(const struct image *image);
 void image_free(struct image *image);
 
 /*
- * What tells the modules in a folder below @root_fd from others: of their names and bytes, so that
+ * The identity of the modules in a folder below @root_fd: of their names and bytes, so that
  * it is the same for two builds that came out the same.
  */
 int image_set_id(int root_fd, const char *folder, char ret_id[HASH_HEX_SIZE]) _must_check_;
@@ -56,10 +56,10 @@ int image_archive(const char *run_path, const char *folder, struct image *image,
 
 /*
  * Makes @image's reference stand for @image in the local storage, whatever it stood for before: a
- * tag does not say which OFED an image was bound to, so the images of two OFEDs share one. An image
- * that was removed comes back from its archive in @folder. *ret_changed says whether anything
- * had to be done, *ret_before, which the caller frees, which image the reference stood for; NULL
- * for none or this one. -EBADMSG when the archive holds another image.
+ * tag does not name the OFED that an image was bound to, so the images of two OFEDs share one. An
+ * image that was removed comes back from its archive in @folder. *ret_changed: whether anything had
+ * to be done, *ret_before, which the caller frees, which image the reference stood for; NULL for
+ * none or this one. -EBADMSG when the archive holds another image.
  */
 int image_place(const char *folder, const struct image *image, bool *ret_changed, char **ret_before,
 	struct error *error) _must_check_;

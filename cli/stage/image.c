@@ -302,7 +302,7 @@ static int add_facts(struct making *making, struct error *error)
 
 /* ---- its root */
 
-/* For people who ask about the image, and for the init, which may have several kernels. */
+/* For people, and for the init, which may have several kernels. */
 static int write_conf(struct making *making, struct error *error)
 {
 	const struct build *build = making->build;
@@ -325,7 +325,8 @@ static int write_conf(struct making *making, struct error *error)
 	xstrv_pushf(&lines, "krel=%s", krel);
 	/* Of the modules: the node asks whether those that are loaded are still the image's. */
 	xstrv_pushf(&lines, "set=%s", id);
-	/* What the GPU image was bound to, so that the init can say why peermem will not fit. */
+	/* What the GPU image was bound to, so that the init can explain why peermem will not fit.
+	 */
 	if (making->other != STAGE_COUNT) {
 		exporter = set_value(build, making->other, "exporter", error);
 		version = set_value(build, making->other, "version", error);
@@ -461,7 +462,7 @@ static int describe(struct making *making, const char *role, struct error *error
 	return 0;
 }
 
-/* An image that --force made says for ever what was known of it. */
+/* An image that --force made keeps what was known of it. */
 static void add_labels(const struct build *build, const struct image *image, struct strv *labels)
 {
 	xstrv_pushf(labels, "org.opencontainers.image.version=%s", image->version);

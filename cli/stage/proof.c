@@ -19,7 +19,7 @@
 
 #define PROOF_RULES "proof-7" /* what passes: sets that older rules let pass are proven anew */
 
-#define KEY_ID_MIN 8 /* hex digits: less of an id tells nothing */
+#define KEY_ID_MIN 8 /* hex digits: less of an id proves nothing */
 #define ENROL                                                                                      \
 	"enrol the certificate of --sign-cert on the node (mokutil --import; or build its kernel " \
 	"with it, CONFIG_SYSTEM_TRUSTED_KEYS) and probe the node anew, or sign with a key that "   \
