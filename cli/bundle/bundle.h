@@ -59,11 +59,11 @@ struct bundle_listener {
 };
 
 /*
- * Writes the files of @folder_fd that the manifest lists to @path, which appears when it is whole.
+ * Writes the files of @folder that the manifest lists to @path, which appears when it is whole.
  * The digest of the bundle itself is written to @ret_sha256, HASH_HEX_SIZE bytes. @listener may be
  * NULL.
  */
-int bundle_pack(json_object *manifest, int folder_fd, const char *path,
+int bundle_pack(json_object *manifest, const char *folder, const char *path,
 	const struct bundle_listener *listener, char *ret_sha256, struct error *error) _must_check_;
 
 /*
