@@ -23,6 +23,7 @@ struct rule {
 	const struct rule *rules;           /* of the object, or of each in the list */
 	const char *thing;                  /* its name, for messages */
 	const char *old_key;                /* in bundles of older versions; or NULL */
+	bool is_file;                       /* it is in the list of files, or "" */
 };
 
 static bool is_name(const char *text)
@@ -61,7 +62,7 @@ static const struct rule file_rules[] = {
 	{ NULL },
 };
 static const struct rule image_rules[] = {
-	{ "file", json_type_string, .is_right = is_something },
+	{ "file", json_type_string, .is_right = is_something, .is_file = true },
 	{ "id", json_type_string, .is_right = hash_is_hex },
 	{ "key", json_type_string, .is_right = hash_is_hex },
 	{ "name", json_type_string, .is_right = is_our_image },
@@ -69,7 +70,7 @@ static const struct rule image_rules[] = {
 	{ NULL },
 };
 static const struct rule source_rules[] = {
-	{ .key = "file", .type = json_type_string },
+	{ "file", json_type_string, .is_file = true },
 	{ "kind", json_type_string, .is_right = is_kind },
 	{ .key = "name", .type = json_type_string },
 	{ NULL },
@@ -77,7 +78,7 @@ static const struct rule source_rules[] = {
 static const struct rule target_rules[] = {
 	{ "arch", json_type_string, .is_right = is_name },
 	{ "krel", json_type_string, .is_right = krel_is_valid },
-	{ "lock", json_type_string, .is_right = is_something },
+	{ "lock", json_type_string, .is_right = is_something, .is_file = true },
 	{ "os", json_type_string, .is_right = is_name },
 	{ .key = "refreshed", .type = json_type_string },
 	{ "unsigned_lists", json_type_string, .is_right = is_yes_or_no },
@@ -94,40 +95,6 @@ static const struct rule manifest_rules[] = {
 	{ "targets", json_type_array, .rules = target_rules, .thing = "target" },
 	{ NULL },
 };
-
-static int check_object(
-	json_object *object, const struct rule *rules, const char *thing, struct error *error)
-{
-	for (const struct rule *rule = rules; rule->key; rule++) {
-		json_object *value = NULL;
-		const char *text;
-		int r = 0;
-
-		if (!json_object_object_get_ex(object, rule->key, &value) && rule->old_key &&
-			json_object_object_get_ex(object, rule->old_key, &value))
-			json_add(object, rule->key, json_object_get(value));
-		if (!json_object_is_type(value, rule->type) ||
-			(rule->type == json_type_int && json_object_get_int64(value) < 0))
-			return error_set(error, -EBADMSG, "%s: \"%s\" is missing or no %s", thing,
-				rule->key, json_type_to_name(rule->type));
-		text = json_object_get_string(value);
-		if (rule->type == json_type_string &&
-			(strlen(text) != (size_t) json_object_get_string_len(value) ||
-				(rule->is_right && !rule->is_right(text))))
-			return error_set(error, -EBADMSG, "%s: \"%s\" cannot be \"%.80s\"", thing,
-				rule->key, text);
-		if (rule->type == json_type_object)
-			r = check_object(value, rule->rules, rule->thing, error);
-		for (size_t i = 0; rule->type == json_type_array && r == 0 &&
-				   i < json_object_array_length(value);
-			i++)
-			r = check_object(json_object_array_get_idx(value, i), rule->rules,
-				rule->thing, error);
-		if (r < 0)
-			return r;
-	}
-	return 0;
-}
 
 json_object *bundle_member(json_object *object, const char *key)
 {
@@ -165,37 +132,46 @@ size_t bundle_file_find(json_object *manifest, const char *path)
 	return count;
 }
 
-/* @path may be "", which is nothing to look for. */
-static int check_listed(json_object *manifest, const char *path, struct error *error)
+static int check_object(json_object *manifest, json_object *object, const struct rule *rules,
+	const char *thing, struct error *error)
 {
-	if (!*path || bundle_file_find(manifest, path) < bundle_file_count(manifest))
-		return 0;
-	return error_set(
-		error, -EBADMSG, "a target names the file %s, which is not in the list", path);
-}
+	for (const struct rule *rule = rules; rule->key; rule++) {
+		json_object *value = NULL;
+		const char *text;
+		int r = 0;
 
-static int check_target(json_object *manifest, json_object *target, struct error *error)
-{
-	static const char *const sources[] = { "ofed", "nvidia", "base" };
-	static const char *const lists[] = { "images", "kernel_from" };
-	int r = check_listed(manifest, bundle_text(target, "lock"), error);
-
-	for (size_t i = 0; i < ARRAY_SIZE(sources) && r == 0; i++)
-		r = check_listed(
-			manifest, bundle_text(bundle_member(target, sources[i]), "file"), error);
-	for (size_t i = 0; i < ARRAY_SIZE(lists); i++) {
-		json_object *list = bundle_member(target, lists[i]);
-
-		for (size_t k = 0; k < json_object_array_length(list) && r == 0; k++)
-			r = check_listed(manifest,
-				bundle_text(json_object_array_get_idx(list, k), "file"), error);
+		if (!json_object_object_get_ex(object, rule->key, &value) && rule->old_key &&
+			json_object_object_get_ex(object, rule->old_key, &value))
+			json_add(object, rule->key, json_object_get(value));
+		if (!json_object_is_type(value, rule->type) ||
+			(rule->type == json_type_int && json_object_get_int64(value) < 0))
+			return error_set(error, -EBADMSG, "%s: \"%s\" is missing or no %s", thing,
+				rule->key, json_type_to_name(rule->type));
+		text = json_object_get_string(value);
+		if (rule->type == json_type_string &&
+			(strlen(text) != (size_t) json_object_get_string_len(value) ||
+				(rule->is_right && !rule->is_right(text))))
+			return error_set(error, -EBADMSG, "%s: \"%s\" cannot be \"%.80s\"", thing,
+				rule->key, text);
+		if (rule->is_file && *text &&
+			bundle_file_find(manifest, text) == bundle_file_count(manifest))
+			return error_set(error, -EBADMSG,
+				"a target names the file %s, which is not in the list", text);
+		if (rule->type == json_type_object)
+			r = check_object(manifest, value, rule->rules, rule->thing, error);
+		else if (rule->type == json_type_array)
+			for (size_t i = 0; i < json_object_array_length(value) && r == 0; i++)
+				r = check_object(manifest, json_object_array_get_idx(value, i),
+					rule->rules, rule->thing, error);
+		if (r < 0)
+			return r;
 	}
-	return r;
+	return 0;
 }
 
 static int check_manifest(json_object *root, struct error *error)
 {
-	json_object *schema, *targets;
+	json_object *schema;
 	int r;
 
 	if (!json_object_is_type(root, json_type_object))
@@ -207,7 +183,7 @@ static int check_manifest(json_object *root, struct error *error)
 		return error_set(error, -EINVAL,
 			"made by another slipway, with schema %d; this one reads schema %d",
 			json_object_get_int(schema), BUNDLE_SCHEMA);
-	r = check_object(root, manifest_rules, "bundle", error);
+	r = check_object(root, root, manifest_rules, "bundle", error);
 	if (r < 0)
 		return r;
 	for (size_t i = 0; i < bundle_file_count(root); i++) {
@@ -217,12 +193,9 @@ static int check_manifest(json_object *root, struct error *error)
 			return error_set(
 				error, -EXDEV, "file %s leads out of the bundle", file.path);
 	}
-	targets = bundle_member(root, "targets");
-	if (json_object_array_length(targets) == 0)
-		return error_set(error, -EBADMSG, "it has no target");
-	for (size_t i = 0; i < json_object_array_length(targets) && r == 0; i++)
-		r = check_target(root, json_object_array_get_idx(targets, i), error);
-	return r;
+	return json_object_array_length(bundle_member(root, "targets"))
+		       ? 0
+		       : error_set(error, -EBADMSG, "it has no target");
 }
 
 int bundle_manifest_read(const char *text, json_object **ret, struct error *error)
