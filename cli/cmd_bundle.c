@@ -146,7 +146,6 @@ static int make_bundle(struct verb *verb, struct error *error)
 	const struct bundle_listener listener = { on_bytes, progress };
 	size_t count = verb->krels.count ? verb->krels.count : 1;
 	_cleanup_free_ char *folder = NULL;
-	_cleanup_close_ int fd = -1;
 	char sha256[HASH_HEX_SIZE];
 	int r = output_file_ready("-o", verb->options.output, error);
 
@@ -169,11 +168,8 @@ static int make_bundle(struct verb *verb, struct error *error)
 		if (r < 0)
 			return r;
 	}
-	fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (fd < 0)
-		return error_set_errno(error, -errno, "%s", folder);
 	progress_begin(progress, "write");
-	r = bundle_pack(verb->manifest, fd, verb->options.output, &listener, sha256, error);
+	r = bundle_pack(verb->manifest, folder, verb->options.output, &listener, sha256, error);
 	progress_end(progress, r < 0 ? "failed" : "done");
 	if (r < 0)
 		return context_fail(&verb->context, EXIT_CODE_OUTPUT, r);

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A bundle as a file: what its manifest may be, and the tarball. */
-#include <archive.h>
-#include <archive_entry.h>
 #include <fcntl.h>
 #include <stdbool.h>
 #include <string.h>
@@ -11,6 +9,7 @@
 #include "common/fs.h"
 #include "common/hash.h"
 #include "common/xalloc.h"
+#include "kernels/archive/pack.h"
 #include "kernels/archive/unpack.h"
 #include "kernels/krel.h"
 
@@ -24,6 +23,7 @@ struct rule {
 	const struct rule *rules;           /* of the object, or of each in the list */
 	const char *thing;                  /* its name, for messages */
 	const char *old_key;                /* in bundles of older versions; or NULL */
+	bool is_file;                       /* it is in the list of files, or "" */
 };
 
 static bool is_name(const char *text)
@@ -62,7 +62,7 @@ static const struct rule file_rules[] = {
 	{ NULL },
 };
 static const struct rule image_rules[] = {
-	{ "file", json_type_string, .is_right = is_something },
+	{ "file", json_type_string, .is_right = is_something, .is_file = true },
 	{ "id", json_type_string, .is_right = hash_is_hex },
 	{ "key", json_type_string, .is_right = hash_is_hex },
 	{ "name", json_type_string, .is_right = is_our_image },
@@ -70,7 +70,7 @@ static const struct rule image_rules[] = {
 	{ NULL },
 };
 static const struct rule source_rules[] = {
-	{ .key = "file", .type = json_type_string },
+	{ "file", json_type_string, .is_file = true },
 	{ "kind", json_type_string, .is_right = is_kind },
 	{ .key = "name", .type = json_type_string },
 	{ NULL },
@@ -78,7 +78,7 @@ static const struct rule source_rules[] = {
 static const struct rule target_rules[] = {
 	{ "arch", json_type_string, .is_right = is_name },
 	{ "krel", json_type_string, .is_right = krel_is_valid },
-	{ "lock", json_type_string, .is_right = is_something },
+	{ "lock", json_type_string, .is_right = is_something, .is_file = true },
 	{ "os", json_type_string, .is_right = is_name },
 	{ .key = "refreshed", .type = json_type_string },
 	{ "unsigned_lists", json_type_string, .is_right = is_yes_or_no },
@@ -95,40 +95,6 @@ static const struct rule manifest_rules[] = {
 	{ "targets", json_type_array, .rules = target_rules, .thing = "target" },
 	{ NULL },
 };
-
-static int check_object(
-	json_object *object, const struct rule *rules, const char *thing, struct error *error)
-{
-	for (const struct rule *rule = rules; rule->key; rule++) {
-		json_object *value = NULL;
-		const char *text;
-		int r = 0;
-
-		if (!json_object_object_get_ex(object, rule->key, &value) && rule->old_key &&
-			json_object_object_get_ex(object, rule->old_key, &value))
-			json_add(object, rule->key, json_object_get(value));
-		if (!json_object_is_type(value, rule->type) ||
-			(rule->type == json_type_int && json_object_get_int64(value) < 0))
-			return error_set(error, -EBADMSG, "%s: \"%s\" is missing or no %s", thing,
-				rule->key, json_type_to_name(rule->type));
-		text = json_object_get_string(value);
-		if (rule->type == json_type_string &&
-			(strlen(text) != (size_t) json_object_get_string_len(value) ||
-				(rule->is_right && !rule->is_right(text))))
-			return error_set(error, -EBADMSG, "%s: \"%s\" cannot be \"%.80s\"", thing,
-				rule->key, text);
-		if (rule->type == json_type_object)
-			r = check_object(value, rule->rules, rule->thing, error);
-		for (size_t i = 0; rule->type == json_type_array && r == 0 &&
-				   i < json_object_array_length(value);
-			i++)
-			r = check_object(json_object_array_get_idx(value, i), rule->rules,
-				rule->thing, error);
-		if (r < 0)
-			return r;
-	}
-	return 0;
-}
 
 json_object *bundle_member(json_object *object, const char *key)
 {
@@ -166,37 +132,46 @@ size_t bundle_file_find(json_object *manifest, const char *path)
 	return count;
 }
 
-/* @path may be "", which is nothing to look for. */
-static int check_listed(json_object *manifest, const char *path, struct error *error)
+static int check_object(json_object *manifest, json_object *object, const struct rule *rules,
+	const char *thing, struct error *error)
 {
-	if (!*path || bundle_file_find(manifest, path) < bundle_file_count(manifest))
-		return 0;
-	return error_set(
-		error, -EBADMSG, "a target names the file %s, which is not in the list", path);
-}
+	for (const struct rule *rule = rules; rule->key; rule++) {
+		json_object *value = NULL;
+		const char *text;
+		int r = 0;
 
-static int check_target(json_object *manifest, json_object *target, struct error *error)
-{
-	static const char *const sources[] = { "ofed", "nvidia", "base" };
-	static const char *const lists[] = { "images", "kernel_from" };
-	int r = check_listed(manifest, bundle_text(target, "lock"), error);
-
-	for (size_t i = 0; i < ARRAY_SIZE(sources) && r == 0; i++)
-		r = check_listed(
-			manifest, bundle_text(bundle_member(target, sources[i]), "file"), error);
-	for (size_t i = 0; i < ARRAY_SIZE(lists); i++) {
-		json_object *list = bundle_member(target, lists[i]);
-
-		for (size_t k = 0; k < json_object_array_length(list) && r == 0; k++)
-			r = check_listed(manifest,
-				bundle_text(json_object_array_get_idx(list, k), "file"), error);
+		if (!json_object_object_get_ex(object, rule->key, &value) && rule->old_key &&
+			json_object_object_get_ex(object, rule->old_key, &value))
+			json_add(object, rule->key, json_object_get(value));
+		if (!json_object_is_type(value, rule->type) ||
+			(rule->type == json_type_int && json_object_get_int64(value) < 0))
+			return error_set(error, -EBADMSG, "%s: \"%s\" is missing or no %s", thing,
+				rule->key, json_type_to_name(rule->type));
+		text = json_object_get_string(value);
+		if (rule->type == json_type_string &&
+			(strlen(text) != (size_t) json_object_get_string_len(value) ||
+				(rule->is_right && !rule->is_right(text))))
+			return error_set(error, -EBADMSG, "%s: \"%s\" cannot be \"%.80s\"", thing,
+				rule->key, text);
+		if (rule->is_file && *text &&
+			bundle_file_find(manifest, text) == bundle_file_count(manifest))
+			return error_set(error, -EBADMSG,
+				"a target names the file %s, which is not in the list", text);
+		if (rule->type == json_type_object)
+			r = check_object(manifest, value, rule->rules, rule->thing, error);
+		else if (rule->type == json_type_array)
+			for (size_t i = 0; i < json_object_array_length(value) && r == 0; i++)
+				r = check_object(manifest, json_object_array_get_idx(value, i),
+					rule->rules, rule->thing, error);
+		if (r < 0)
+			return r;
 	}
-	return r;
+	return 0;
 }
 
 static int check_manifest(json_object *root, struct error *error)
 {
-	json_object *schema, *targets;
+	json_object *schema;
 	int r;
 
 	if (!json_object_is_type(root, json_type_object))
@@ -208,7 +183,7 @@ static int check_manifest(json_object *root, struct error *error)
 		return error_set(error, -EINVAL,
 			"made by another slipway, with schema %d; this one reads schema %d",
 			json_object_get_int(schema), BUNDLE_SCHEMA);
-	r = check_object(root, manifest_rules, "bundle", error);
+	r = check_object(root, root, manifest_rules, "bundle", error);
 	if (r < 0)
 		return r;
 	for (size_t i = 0; i < bundle_file_count(root); i++) {
@@ -218,12 +193,9 @@ static int check_manifest(json_object *root, struct error *error)
 			return error_set(
 				error, -EXDEV, "file %s leads out of the bundle", file.path);
 	}
-	targets = bundle_member(root, "targets");
-	if (json_object_array_length(targets) == 0)
-		return error_set(error, -EBADMSG, "it has no target");
-	for (size_t i = 0; i < json_object_array_length(targets) && r == 0; i++)
-		r = check_target(root, json_object_array_get_idx(targets, i), error);
-	return r;
+	return json_object_array_length(bundle_member(root, "targets"))
+		       ? 0
+		       : error_set(error, -EBADMSG, "it has no target");
 }
 
 int bundle_manifest_read(const char *text, json_object **ret, struct error *error)
@@ -241,14 +213,7 @@ int bundle_manifest_read(const char *text, json_object **ret, struct error *erro
 
 /* ---- writing */
 
-struct packing {
-	json_object *manifest;
-	int folder_fd;
-	struct archive *archive;
-	const struct bundle_listener *listener;
-	uint64_t bytes;
-	uint64_t of_bytes;
-};
+#define TAR_LIMIT (((uint64_t) 8 << 30) - 1) /* what kernels/archive/pack.h writes the size of */
 
 static uint64_t all_bytes(json_object *manifest)
 {
@@ -257,102 +222,6 @@ static uint64_t all_bytes(json_object *manifest)
 	for (size_t i = 0; i < bundle_file_count(manifest); i++)
 		bytes += bundle_file_at(manifest, i).size_bytes;
 	return bytes;
-}
-
-static void free_archive(struct archive **archive)
-{
-	(void) archive_free(*archive);
-}
-
-/* libarchive keeps the errno of what it could not write, as of a disk that is full. */
-static int write_failed(const struct packing *packing, const char *path, struct error *error)
-{
-	int code = archive_errno(packing->archive);
-
-	if (code == ENOSPC || code == EDQUOT)
-		return error_set(
-			error, -ENOSPC, "%s: no space is left on the disk of the bundle", path);
-	return error_set(error, -EIO, "%s: %s", path, archive_error_string(packing->archive));
-}
-
-static int write_header(
-	struct packing *packing, const char *path, uint64_t size_bytes, struct error *error)
-{
-	struct archive_entry *entry = archive_entry_new();
-	int status;
-
-	if (!entry)
-		out_of_memory();
-	archive_entry_set_pathname(entry, path);
-	archive_entry_set_filetype(entry, AE_IFREG);
-	archive_entry_set_perm(entry, 0644);
-	archive_entry_set_size(entry, (la_int64_t) size_bytes);
-	archive_entry_set_mtime(entry, 0, 0);
-	status = archive_write_header(packing->archive, entry);
-	archive_entry_free(entry);
-	return status == ARCHIVE_OK ? 0 : write_failed(packing, path, error);
-}
-
-static int pack_file(struct packing *packing, const struct bundle_file *file, struct error *error)
-{
-	_cleanup_close_ int fd = openat(packing->folder_fd, file->path, O_RDONLY | O_CLOEXEC);
-	uint64_t left = file->size_bytes;
-	char buffer[65536];
-	int r;
-
-	if (fd < 0)
-		return error_set_errno(error, -errno, "%s", file->path);
-	r = write_header(packing, file->path, left, error);
-	while (r == 0 && left) {
-		ssize_t got = read(fd, buffer, left < sizeof(buffer) ? left : sizeof(buffer));
-
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got <= 0)
-			return error_set_errno(error, got < 0 ? -errno : -EIO, "%s", file->path);
-		if (archive_write_data(packing->archive, buffer, (size_t) got) != got)
-			return write_failed(packing, file->path, error);
-		left -= (uint64_t) got;
-		packing->bytes += (uint64_t) got;
-		if (packing->listener)
-			packing->listener->on_bytes(
-				packing->listener->context, packing->bytes, packing->of_bytes);
-	}
-	return r;
-}
-
-static int write_to(struct packing *packing, const char *path, struct error *error)
-{
-	_cleanup_(free_archive) struct archive *archive = archive_write_new();
-	_cleanup_close_ int fd =
-		open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
-	_cleanup_free_ char *text = xasprintf(
-		"%s\n", json_object_to_json_string_ext(packing->manifest,
-				JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_NOSLASHESCAPE));
-	size_t size = strlen(text);
-	int r;
-
-	if (fd < 0)
-		return error_set_errno(error, -errno, "%s", path);
-	packing->archive = archive;
-	/* Downloads are compressed already, images are not: a quick level does for both. */
-	if (!archive || archive_write_set_format_pax_restricted(archive) != ARCHIVE_OK ||
-		archive_write_add_filter_zstd(archive) != ARCHIVE_OK ||
-		archive_write_set_filter_option(archive, "zstd", "compression-level", "3") !=
-			ARCHIVE_OK ||
-		archive_write_open_fd(archive, fd) != ARCHIVE_OK)
-		out_of_memory();
-	r = write_header(packing, BUNDLE_MANIFEST, size, error);
-	if (r == 0 && archive_write_data(archive, text, size) != (ssize_t) size)
-		r = write_failed(packing, BUNDLE_MANIFEST, error);
-	for (size_t i = 0; i < bundle_file_count(packing->manifest) && r == 0; i++) {
-		struct bundle_file file = bundle_file_at(packing->manifest, i);
-
-		r = pack_file(packing, &file, error);
-	}
-	if (r == 0 && archive_write_close(archive) != ARCHIVE_OK)
-		r = write_failed(packing, BUNDLE_MANIFEST, error);
-	return r == 0 && fsync(fd) < 0 ? error_set_errno(error, -errno, "%s", path) : r;
 }
 
 static int hash_file(int dir_fd, const char *path, char hex[HASH_HEX_SIZE])
@@ -367,15 +236,49 @@ static int hash_file(int dir_fd, const char *path, char hex[HASH_HEX_SIZE])
 	return r;
 }
 
-int bundle_pack(json_object *manifest, int folder_fd, const char *path,
+static void free_pack(struct pack **pack)
+{
+	pack_free(*pack);
+}
+
+static int write_to(json_object *manifest, const char *folder, const char *path,
+	const struct bundle_listener *listener, struct error *error)
+{
+	_cleanup_close_ int fd =
+		open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
+	_cleanup_(free_pack) struct pack *pack = pack_new(fd);
+	_cleanup_free_ char *text = xasprintf(
+		"%s\n", json_object_to_json_string_ext(manifest,
+				JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_NOSLASHESCAPE));
+	uint64_t bytes = 0, of_bytes = all_bytes(manifest);
+	int r = fd < 0 ? -errno : 0;
+
+	if (!pack)
+		out_of_memory();
+	if (r == 0)
+		r = pack_text(pack, BUNDLE_MANIFEST, text, strlen(text));
+	for (size_t i = 0; i < bundle_file_count(manifest) && r == 0; i++) {
+		struct bundle_file file = bundle_file_at(manifest, i);
+		_cleanup_free_ char *from = xasprintf("%s/%s", folder, file.path);
+
+		if (file.size_bytes > TAR_LIMIT)
+			return error_set(error, -EFBIG,
+				"%s: a bundle holds no file of more than 8 GiB", file.path);
+		r = pack_file(pack, file.path, from);
+		bytes += file.size_bytes;
+		if (r == 0 && listener)
+			listener->on_bytes(listener->context, bytes, of_bytes);
+	}
+	if (r == 0)
+		r = pack_finish(pack);
+	if (r == 0 && fsync(fd) < 0)
+		r = -errno;
+	return r < 0 ? error_set_errno(error, r, "%s", path) : 0;
+}
+
+int bundle_pack(json_object *manifest, const char *folder, const char *path,
 	const struct bundle_listener *listener, char *ret_sha256, struct error *error)
 {
-	struct packing packing = {
-		.manifest = manifest,
-		.folder_fd = folder_fd,
-		.listener = listener,
-		.of_bytes = all_bytes(manifest),
-	};
 	_cleanup_free_ char *temporary = xasprintf("%s.%d.tmp", path, (int) getpid());
 	struct stat status;
 	int r;
@@ -383,7 +286,7 @@ int bundle_pack(json_object *manifest, int folder_fd, const char *path,
 	/* A rename would put a file where a device was. */
 	if (stat(path, &status) == 0 && !S_ISREG(status.st_mode))
 		return error_set(error, -EINVAL, "-o %s: there is something that is no file", path);
-	r = write_to(&packing, temporary, error);
+	r = write_to(manifest, folder, temporary, listener, error);
 	if (r == 0) {
 		r = hash_file(AT_FDCWD, temporary, ret_sha256);
 		if (r == 0 && rename(temporary, path) < 0)

@@ -91,13 +91,12 @@ static int add_image(struct collecting *collecting, enum stage_id stage, struct 
 {
 	const struct build *build = collecting->build;
 	json_object *image;
-	_cleanup_free_ char *name = NULL;
+	_cleanup_free_ char *name = image_name(build, stage, error);
 	_cleanup_free_ char *file = NULL;
 	_cleanup_free_ char *id = NULL;
-	int r = image_name(build, stage, &name, error);
 
-	if (r < 0)
-		return r;
+	if (!name)
+		return -EIO;
 	id = buildah_image_id(name);
 	if (!id)
 		return error_set(
@@ -132,9 +131,9 @@ static int add_images(struct collecting *collecting, struct error *error)
 		return add_image(collecting, STAGE_RUNTIME_BASE, error);
 	}
 	/* The user's own image goes by its ID: its name may mean another one elsewhere. */
-	r = image_name(collecting->build, STAGE_RUNTIME_BASE, &id, error);
-	if (r < 0)
-		return r;
+	id = image_name(collecting->build, STAGE_RUNTIME_BASE, error);
+	if (!id)
+		return -EIO;
 	file = xasprintf("images/%.16s.tar", id);
 	json_add(collecting->target, "base", source_new(BUNDLE_SOURCE_FILE, id, file));
 	return save_image(collecting, id, file, error);
@@ -484,7 +483,7 @@ static int import(struct build *build, struct bundle *bundle, struct error *erro
 		r = choose_target(build, bundle, error);
 	if (r < 0)
 		return r;
-	/* Who builds from it decides that, not who made it. */
+	/* The build decides that, not the machine that made the bundle. */
 	if (strcmp(bundle_text(bundle->target, "unsigned_lists"), "yes") == 0 &&
 		!build->options.common.allow_unsigned)
 		return error_set(error, -EKEYREJECTED,

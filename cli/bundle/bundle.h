@@ -59,11 +59,11 @@ struct bundle_listener {
 };
 
 /*
- * Writes the files of @folder_fd that the manifest lists to @path, which appears when it is whole.
+ * Writes the files of @folder that the manifest lists to @path, which appears when it is whole.
  * The digest of the bundle itself is written to @ret_sha256, HASH_HEX_SIZE bytes. @listener may be
  * NULL.
  */
-int bundle_pack(json_object *manifest, int folder_fd, const char *path,
+int bundle_pack(json_object *manifest, const char *folder, const char *path,
 	const struct bundle_listener *listener, char *ret_sha256, struct error *error) _must_check_;
 
 /*
@@ -87,7 +87,7 @@ struct bundle {
 
 /*
  * Unpacks and checks build->options.bundle, takes its downloads and images into the cache and the
- * storage, and sets the build's options to what the bundle's target says. Nothing is taken before
+ * storage, and sets the build's options to those of the bundle's target. Nothing is taken before
  * all is checked. The caller closes the bundle, also after a failure. Errors as bundle_unpack()'s;
  * -ENODATA when --kernel names no target of it.
  */

@@ -11,7 +11,7 @@
 
 #define OUTPUTS     "stages"
 #define OLD_OUTPUTS "arrows"
-#define KEY_IN_NAME 24 /* hex digits: 96 bits tell any two outputs of a cache apart */
+#define KEY_IN_NAME 24 /* hex digits: 96 bits distinguish any two outputs of a cache */
 
 static char *default_path(void)
 {
@@ -83,7 +83,7 @@ void cache_close(struct cache *cache)
 	*cache = (struct cache){ .fd = -1, .run_lock_fd = -1 };
 }
 
-/* A run holds a lock on its folder while it lives: one that can be locked is a dead run's. */
+/* A run holds a lock on its folder until it ends: one that can be locked is a killed run's. */
 static void sweep_dead_runs(const struct cache *cache, void (*clear)(const char *run_path))
 {
 	_cleanup_strv_ struct strv names = { 0 };
@@ -102,17 +102,9 @@ static void sweep_dead_runs(const struct cache *cache, void (*clear)(const char 
 	}
 }
 
-static bool is_same_folder(const char *path, int fd)
-{
-	struct stat named, opened;
-
-	return stat(path, &named) == 0 && fstat(fd, &opened) == 0 &&
-	       named.st_dev == opened.st_dev && named.st_ino == opened.st_ino;
-}
-
 /*
  * Another run's sweep may see the folder before we hold its lock and take it for a dead run's: then
- * it is gone, and -EAGAIN says so.
+ * it is gone: -EAGAIN.
  */
 static int make_run_folder(const struct cache *cache, char **ret_path, int *ret_fd)
 {
@@ -126,7 +118,7 @@ static int make_run_folder(const struct cache *cache, char **ret_path, int *ret_
 		return errno == ENOENT ? -EAGAIN : -errno;
 	if (flock(fd, LOCK_EX) < 0)
 		return -errno;
-	if (!is_same_folder(path, fd))
+	if (!fs_exists(AT_FDCWD, path))
 		return -EAGAIN;
 	/* Recipes may drop their privileges, and what they work on is below. */
 	if (fchmod(fd, 0755) < 0)
@@ -179,7 +171,7 @@ int cache_lock(const struct cache *cache, const char *name, const char *key, int
 	return 0;
 }
 
-/* Under a lock that who tidies takes alone: an output that was seen here is not removed then. */
+/* Under a lock that prune takes alone: an output that was seen here is not removed then. */
 bool cache_use(const struct cache *cache, const char *output_path)
 {
 	_cleanup_close_ int fd =

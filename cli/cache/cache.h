@@ -30,7 +30,7 @@ struct cache {
 
 /*
  * Opens @path, or where it is NULL $SLIPWAY_CACHE, $XDG_CACHE_HOME/slipway or ~/.cache/slipway, and
- * creates what is missing. The caller closes it.
+ * creates what is missing.
  */
 int cache_open(const char *path, struct cache *ret, struct error *error) _must_check_;
 void cache_close(struct cache *cache);
@@ -44,23 +44,16 @@ bool cache_is_there(const char *path);
  */
 int cache_start_run(
 	struct cache *cache, void (*clear)(const char *run_path), struct error *error) _must_check_;
-/* Removes this run's folder. */
 void cache_end_run(struct cache *cache);
 
-/* "<cache>/stages/<name>-<key>", freed by the caller. */
+/* Paths that the caller frees. */
 char *cache_output_path(const struct cache *cache, const char *name, const char *key);
 char *cache_log_path(const struct cache *cache, const char *name, const char *key);
 
-/*
- * Is the output there? Then it counts as used now: `slipway cache prune` removes the longest unused
- * first, and nothing that was used since the oldest living run began.
- */
+/* Is the output there? Then it counts as used now, and no prune removes it while this run lives. */
 bool cache_use(const struct cache *cache, const char *output_path);
 
-/*
- * Waits until no other run makes this output, and keeps others from it until the descriptor is
- * closed.
- */
+/* Keeps other runs from making this output, once none does, until the descriptor is closed. */
 int cache_lock(
 	const struct cache *cache, const char *name, const char *key, int *ret_fd) _must_check_;
 
@@ -88,10 +81,10 @@ char *cache_keep_failed(const struct cache *cache, const char *folder, const cha
 
 enum cache_kind {
 	CACHE_DOWNLOAD, /* whole and right when it came */
-	CACHE_PARTIAL,  /* what has come of one */
-	CACHE_DAMAGED,  /* set aside */
-	CACHE_OUTPUT,   /* of a stage */
-	CACHE_LIST,     /* digest of a package list */
+	CACHE_PARTIAL,
+	CACHE_DAMAGED, /* set aside */
+	CACHE_OUTPUT,  /* of a stage */
+	CACHE_LIST,    /* digest of a package list */
 	CACHE_LOG,
 	CACHE_FAILED, /* work folder of a failure */
 	CACHE_KIND_COUNT,
@@ -101,10 +94,10 @@ struct cache_entry {
 	enum cache_kind kind;
 	const char *kind_text; /* "download", "output" … */
 	char *path;            /* below the cache */
-	char *name;          /* of a download's package, or of an output's image; NULL: not known */
-	bool has_driver;     /* the output is a driver image: pruning leaves that in the storage */
-	uint64_t size_bytes; /* on disk; what several entries share is split between them */
-	time_t used_s;       /* last time, since the epoch */
+	char *name;            /* of a download's package, or of an output's image; or NULL */
+	bool has_driver;       /* the output is a driver image: pruning leaves it in the storage */
+	uint64_t size_bytes;   /* on disk; what several entries share is split between them */
+	time_t used_s;         /* last time, since the epoch */
 };
 
 struct cache_entries {
@@ -112,7 +105,6 @@ struct cache_entries {
 	size_t count;
 };
 
-/* Lists all. The caller frees them. */
 int cache_entries_read(
 	const struct cache *cache, struct cache_entries *ret, struct error *error) _must_check_;
 void cache_entries_free(struct cache_entries *entries);
@@ -146,8 +138,7 @@ int cache_prune(
 /*
  * Hashes every download, and every blob of the images' archives (OCI image layout: named by their
  * SHA-256). Damaged ones are moved out of the way, so that the next run fetches or makes them
- * again, and reported with what is wrong. An output that a living run may have used stays where it
- * is.
+ * again; but for outputs that a living run may have used.
  */
 struct cache_verify {
 	void (*on_damaged)(void *context, const struct cache_entry *entry, const char *what);
@@ -156,7 +147,7 @@ struct cache_verify {
 	size_t checked;
 	uint64_t checked_bytes;
 	size_t damaged;
-	size_t in_use;    /* of these: outputs that stay, for a living run may be reading them */
+	size_t in_use;    /* of these: outputs that stay */
 	size_t unchecked; /* nothing beside them says what they were: outputs that are no image … */
 };
 

@@ -171,7 +171,7 @@ void cache_entries_free(struct cache_entries *entries)
 	*entries = (struct cache_entries){ 0 };
 }
 
-/* ---- who uses what */
+/* ---- what is in use */
 
 static bool is_locked(const struct cache *cache, const char *path)
 {
@@ -201,7 +201,7 @@ static time_t oldest_run(const struct cache *cache)
 	for (size_t i = 0; i < names.count; i++) {
 		_cleanup_free_ char *path = xasprintf("runs/%s", names.items[i]);
 		struct statx status;
-		time_t began_s = 1; /* where the file system does not say: as old as anything */
+		time_t began_s = 1; /* where the file system has none: as old as anything */
 
 		if (strcmp(names.items[i], own) == 0 || !is_locked(cache, path))
 			continue;

@@ -23,13 +23,10 @@
  */
 #define KIT "usr/lib/slipway/kit/kit.conf"
 
-/* One of the images: what is wanted of it lies in @folder. */
+/* One of the images: what is wanted of it is unpacked. */
 struct combine_input {
-	const char *name;         /* as it was given; borrowed */
-	struct verify_input what; /* where it is */
-	char *folder;             /* of this run */
-	int fd;                   /* of that folder */
-	char version[64];         /* of its image.conf, as is what follows */
+	struct verify_input image;
+	char version[64]; /* of its image.conf, as is what follows */
 	char os[64];
 	struct strv krels;
 };
@@ -72,36 +69,6 @@ static bool is_wanted(void *context, const char *path)
 		       strcmp(slash, "/Module.symvers") == 0);
 }
 
-static int unpack_file(
-	const struct combine_input *input, const char *path, bool archive, struct error *error)
-{
-	const struct unpack unpack = { .folder = input->folder, .wanted = is_wanted };
-	_cleanup_(local_image_free) struct local_image image = { 0 };
-	int r = local_image_open(path, archive, &image, error);
-
-	if (r == 0)
-		r = local_image_unpack(&image, &unpack, error);
-	return r == -ENOENT ? error_prefix(error, -EBADMSG, "%s: no whole image", input->name) : r;
-}
-
-static int unpack_stored(const struct combine_input *input, struct error *error)
-{
-	_cleanup_free_ char *path = xasprintf("%s.oci.tar", input->folder);
-	_cleanup_free_ char *id = buildah_image_id(input->what.place);
-	int r;
-
-	if (!id)
-		return error_set(error, -EINVAL,
-			"%s: neither a file or folder nor an image in containers-storage: buildah "
-			"images lists those",
-			input->name);
-	r = buildah_save(id, path, error);
-	if (r == 0)
-		r = unpack_file(input, path, true, error);
-	(void) unlink(path);
-	return r;
-}
-
 /* A value of a kernel's image.conf, or of the whole image's where @krel is NULL; "" for none. */
 static void read_value(const struct combine_input *input, const char *krel, const char *key,
 	char *value, size_t size)
@@ -110,10 +77,10 @@ static void read_value(const struct combine_input *input, const char *krel, cons
 		xasprintf(KERNEL_FACTS_FOLDER "/%s/" KERNEL_FACTS_IMAGE, krel ? krel : "");
 	_cleanup_free_ char *text = NULL;
 	/* An image from before they had one for each kernel has one for all. */
-	bool own = krel && fs_exists(input->fd, path);
+	bool own = krel && fs_exists(input->image.fd, path);
 
 	*value = '\0';
-	if (fs_read(input->fd, own ? path : IMAGE_CONF, CONF_LIMIT, &text, NULL) == 0)
+	if (fs_read(input->image.fd, own ? path : IMAGE_CONF, CONF_LIMIT, &text, NULL) == 0)
 		kernel_facts_value(text, key, value, size);
 }
 
@@ -130,54 +97,44 @@ static int read_conf(struct combine_input *input, struct error *error)
 		return error_set(error, -EINVAL,
 			"%s: it has no /" IMAGE_CONF ": only images that slipway build made can be "
 			"combined",
-			input->name);
+			input->image.name);
 	if (strcmp(role, "gpu") != 0)
 		return error_set(error, -EINVAL,
 			"%s: it is a %s image: GPU images are combined, a NIC image is for one "
 			"kernel and OFED",
-			input->name, role);
+			input->image.name, role);
 	/* They become parts of paths. */
 	xstrv_split(&krels, text, " ");
 	for (size_t i = 0; i < krels.count; i++) {
 		if (!krel_is_valid(krels.items[i]))
 			return error_set(error, -EINVAL, "%s: no kernel release can be '%s'",
-				input->name, krels.items[i]);
+				input->image.name, krels.items[i]);
 		xstrv_push_unique(&input->krels, krels.items[i]);
 	}
 	return krels.count && *input->version && *input->os
 		       ? 0
 		       : error_set(error, -EINVAL,
-				 "%s: its /" IMAGE_CONF " has no version, os or krel", input->name);
+				 "%s: its /" IMAGE_CONF " has no version, os or krel",
+				 input->image.name);
 }
 
-static int open_input(struct combine *combine, struct combine_input *input, struct error *error)
+static int open_input(
+	struct combine *combine, struct combine_input *input, const char *name, struct error *error)
 {
-	struct context *context = combine->context;
 	const struct combine_input *first = &combine->inputs[0];
-	char *folder;
-	int r = verify_input_identify(input->name, &input->what, error);
+	int r = verify_input_identify(name, &input->image, error);
 
 	if (r < 0)
 		return r;
-	input->folder = folder = xasprintf("%s/combine-XXXXXX", context->cache.run_path);
-	if (!mkdtemp(folder))
-		return error_set_errno(error, -errno, "%s", context->cache.run_path);
-	progress_step(&context->progress, input->name);
-	if (input->what.kind == VERIFY_STORAGE)
-		r = unpack_stored(input, error);
-	else if (input->what.kind == VERIFY_ARCHIVE || input->what.kind == VERIFY_LAYOUT)
-		r = unpack_file(
-			input, input->what.place, input->what.kind == VERIFY_ARCHIVE, error);
-	else
-		r = error_set(error, -EINVAL,
+	if (!verify_input_unpacks(&input->image))
+		return error_set(error, -EINVAL,
 			"%s: an image is wanted: its archive, its layout or its name in "
 			"containers-storage",
-			input->name);
+			name);
+	input->image.wanted = is_wanted;
+	r = verify_input_open(&input->image, combine->context, error);
 	if (r < 0)
 		return r;
-	input->fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (input->fd < 0)
-		return error_set_errno(error, -errno, "%s", folder);
 	r = read_conf(input, error);
 	if (r < 0)
 		return r;
@@ -185,17 +142,17 @@ static int open_input(struct combine *combine, struct combine_input *input, stru
 		return error_set(error, -EINVAL,
 			"%s has driver %s, %s has %s: one image holds one version of the driver, for "
 			"the userspace in it is of just one",
-			input->name, input->version, first->name, first->version);
-	if (fs_exists(input->fd, KIT) && !fs_exists(first->fd, KIT))
+			input->image.name, input->version, first->image.name, first->version);
+	if (fs_exists(input->image.fd, KIT) && !fs_exists(first->image.fd, KIT))
 		return error_set(error, -EINVAL,
 			"%s can compile on a node and %s cannot: name it first, for the new image "
 			"starts from the first",
-			input->name, first->name);
+			input->image.name, first->image.name);
 	if (strcmp(input->os, first->os) != 0)
 		return error_set(error, -EINVAL,
 			"%s is for %s, %s for %s: the operator asks for an image by the "
 			"distribution of the node",
-			input->name, input->os, first->name, first->os);
+			input->image.name, input->os, first->image.name, first->os);
 	return 0;
 }
 
@@ -208,7 +165,7 @@ static void peermem_free(struct peermem *peermem)
 	*peermem = (struct peermem){ 0 };
 }
 
-/* Do both fit the same OFEDs? Without versions only the OFED's own name can tell. */
+/* Do both fit the same OFEDs? Without versions only the OFED's own name counts. */
 static bool is_same(const struct peermem *a, const struct peermem *b)
 {
 	if (strcmp(a->ofed_exporter, b->ofed_exporter) != 0 || strcmp(a->crc, b->crc) != 0)
@@ -225,10 +182,10 @@ static int take(const struct combine *combine, struct combine_kernel *kernel,
 	uint32_t crc;
 	/* The interface that it demands, of the module itself: a text beside it could be another's.
 	 */
-	int r = elf_module_open(input->fd, peermem->module, &module, error);
+	int r = elf_module_open(input->image.fd, peermem->module, &module, error);
 
 	if (r < 0)
-		return error_prefix(error, r, "%s", input->name);
+		return error_prefix(error, r, "%s", input->image.name);
 	if (elf_module_version(module, PEERMEM_SYMBOL, &crc))
 		(void) snprintf(peermem->crc, sizeof(peermem->crc), "0x%08x", crc);
 	for (size_t i = 0; i < kernel->peermem_count; i++) {
@@ -240,7 +197,8 @@ static int take(const struct combine *combine, struct combine_kernel *kernel,
 		note = xasprintf(
 			"%s: its nvidia-peermem for %s (OFED %s) is left out: that of %s fits the same "
 			"interface of %s",
-			input->name, kernel->krel, peermem->ofed_version, kept->input->name,
+			input->image.name, kernel->krel, peermem->ofed_version,
+			kept->input->image.name,
 			*kept->ofed_exporter ? kept->ofed_exporter : "the kernel");
 		if (input != kept->input)
 			progress_note(&combine->context->progress, note);
@@ -248,7 +206,7 @@ static int take(const struct combine *combine, struct combine_kernel *kernel,
 	}
 	if (kernel->peermem_count == COMBINE_MAX)
 		return error_set(error, -EINVAL, "%s: more than %d nvidia-peermems for %s",
-			input->name, COMBINE_MAX, kernel->krel);
+			input->image.name, COMBINE_MAX, kernel->krel);
 	kernel->peermems[kernel->peermem_count++] = *peermem;
 	*peermem = (struct peermem){ 0 };
 	return 0;
@@ -265,10 +223,10 @@ static int take_folder(const struct combine *combine, struct combine_kernel *ker
 	};
 	_cleanup_free_ char *conf = xasprintf("%s/" KERNEL_FACTS_PEERMEM_CONF, folder);
 	_cleanup_free_ char *text = NULL;
-	int r = fs_read(input->fd, conf, 0, &text, NULL);
+	int r = fs_read(input->image.fd, conf, 0, &text, NULL);
 
 	if (r < 0)
-		return error_set_errno(error, r, "%s: %s", input->name, conf);
+		return error_set_errno(error, r, "%s: %s", input->image.name, conf);
 	kernel_facts_value(
 		text, "ofed_version", peermem.ofed_version, sizeof(peermem.ofed_version));
 	kernel_facts_value(
@@ -288,7 +246,7 @@ static int take_installed(const struct combine *combine, struct combine_kernel *
 		.symvers = xasprintf(KERNEL_FACTS_FOLDER "/%s/" KERNEL_FACTS_OFED, kernel->krel),
 	};
 
-	if (!fs_exists(input->fd, peermem.module))
+	if (!fs_exists(input->image.fd, peermem.module))
 		return 0;
 	read_value(input, kernel->krel, "ofed_version", peermem.ofed_version,
 		sizeof(peermem.ofed_version));
@@ -304,12 +262,12 @@ static int add_peermems(struct combine *combine, struct combine_kernel *kernel,
 	_cleanup_free_ char *folder =
 		xasprintf(KERNEL_FACTS_FOLDER "/%s/" KERNEL_FACTS_PEERMEM, kernel->krel);
 	_cleanup_strv_ struct strv names = { 0 };
-	int r = fs_list(input->fd, folder, &names);
+	int r = fs_list(input->image.fd, folder, &names);
 
 	if (r == -ENOENT)
 		return take_installed(combine, kernel, input, error);
 	if (r < 0)
-		return error_set_errno(error, r, "%s: %s", input->name, folder);
+		return error_set_errno(error, r, "%s: %s", input->image.name, folder);
 	/* "0", which is installed, first; there are fewer than ten of them in any image so far. */
 	for (size_t i = 0; i < names.count && r == 0; i++) {
 		_cleanup_free_ char *below = xasprintf("%s/%s", folder, names.items[i]);
@@ -346,7 +304,7 @@ static int list_modules(const struct combine_input *input, const char *krel, str
 {
 	_cleanup_strv_ struct strv paths = { 0 };
 	_cleanup_free_ char *folder = xasprintf("usr/lib/modules/%s/updates", krel);
-	int r = depends_list_modules(input->fd, folder, &paths);
+	int r = depends_list_modules(input->image.fd, folder, &paths);
 
 	for (size_t i = 0; i < paths.count && r == 0; i++) {
 		const char *path = paths.items[i];
@@ -355,12 +313,12 @@ static int list_modules(const struct combine_input *input, const char *krel, str
 
 		if (strcmp(name, KERNEL_FACTS_PEERMEM_MODULE) == 0)
 			continue;
-		r = image_set_id(input->fd, path, digest);
+		r = image_set_id(input->image.fd, path, digest);
 		if (r == 0)
 			xstrv_pushf(lines, "%s %s", name, digest);
 	}
 	strv_sort(lines);
-	return r < 0 ? error_set_errno(error, r, "%s: %s", input->name, folder) : 0;
+	return r < 0 ? error_set_errno(error, r, "%s: %s", input->image.name, folder) : 0;
 }
 
 static int same_modules(
@@ -385,8 +343,8 @@ static int same_modules(
 				"%s and %s both are for %s, and their modules differ beside "
 				"nvidia-peermem: %.*s. Build both with the same options, of the same "
 				"sources",
-				first->name, other->name, kernel->krel, (int) strcspn(odd, " "),
-				odd);
+				first->image.name, other->image.name, kernel->krel,
+				(int) strcspn(odd, " "), odd);
 	}
 	return 0;
 }
@@ -428,10 +386,8 @@ int combine_open(struct combine *combine, const struct strv *names, struct error
 		struct combine_input *input = &combine->inputs[combine->input_count++];
 		int r;
 
-		*input = (struct combine_input){
-			.name = names->items[i], .what = VERIFY_INPUT_CLOSED, .fd = -1
-		};
-		r = open_input(combine, input, error);
+		*input = (struct combine_input){ .image = VERIFY_INPUT_CLOSED };
+		r = open_input(combine, input, names->items[i], error);
 		for (size_t j = 0; j < input->krels.count && r == 0; j++)
 			r = add_kernel(combine, input, input->krels.items[j], error);
 		if (r < 0)
@@ -455,12 +411,8 @@ void combine_close(struct combine *combine)
 	}
 	free(combine->kernels);
 	for (size_t i = 0; i < combine->input_count; i++) {
-		struct combine_input *input = &combine->inputs[i];
-
-		cleanup_close(&input->fd);
-		free(input->folder);
-		verify_input_close(&input->what);
-		strv_free(&input->krels);
+		verify_input_close(&combine->inputs[i].image);
+		strv_free(&combine->inputs[i].krels);
 	}
 	free(combine->inputs);
 	*combine = (struct combine){ 0 };
@@ -489,7 +441,7 @@ static void stage_kernel_conf(const struct combine_kernel *kernel, struct stagin
 
 static void stage_peermem(const struct peermem *peermem, const char *folder, struct staging *root)
 {
-	const char *from = peermem->input->folder;
+	const char *from = peermem->input->image.folder;
 	_cleanup_free_ char *module = xasprintf("%s/" KERNEL_FACTS_PEERMEM_MODULE, folder);
 	_cleanup_free_ char *symvers = xasprintf("%s/" KERNEL_FACTS_OFED, folder);
 	_cleanup_free_ char *conf = xasprintf("%s/" KERNEL_FACTS_PEERMEM_CONF, folder);
@@ -507,7 +459,7 @@ static void stage_peermem(const struct peermem *peermem, const char *folder, str
 static void stage_kernel(
 	const struct combine *combine, const struct combine_kernel *kernel, struct staging *root)
 {
-	const char *from = kernel->from->folder;
+	const char *from = kernel->from->image.folder;
 	_cleanup_free_ char *modules = xasprintf("usr/lib/modules/%s", kernel->krel);
 	_cleanup_free_ char *facts = xasprintf(KERNEL_FACTS_FOLDER "/%s", kernel->krel);
 	_cleanup_free_ char *kept = xasprintf("%s/" KERNEL_FACTS_NVIDIA, facts);
@@ -584,7 +536,7 @@ static int describe(struct combine *combine, struct image *image, struct error *
 		_cleanup_strv_ struct strv names = { 0 };
 		size_t here;
 
-		(void) !depends_list_modules(kernel->from->fd, folder, &names);
+		(void) !depends_list_modules(kernel->from->image.fd, folder, &names);
 		here = names.count + (kernel->peermem_count > 1 ? kernel->peermem_count - 1 : 0);
 		count += here;
 		loading += strcmp(kernel->proof, "holds") == 0 ? here : 0;
@@ -609,21 +561,21 @@ static int base_id(const struct combine_input *input, char **ret_id, struct erro
 	const char *transport = "oci";
 	_cleanup_free_ char *source = NULL;
 
-	if (input->what.kind == VERIFY_STORAGE) {
-		*ret_id = buildah_image_id(input->what.place);
+	if (input->image.kind == VERIFY_STORAGE) {
+		*ret_id = buildah_image_id(input->image.place);
 		return *ret_id ? 0
 			       : error_set(error, -EINVAL, "%s: it is no longer in the storage",
-					 input->name);
+					 input->image.name);
 	}
-	if (input->what.kind == VERIFY_ARCHIVE) {
-		int r = local_image_open(input->what.place, true, &image, error);
+	if (input->image.kind == VERIFY_ARCHIVE) {
+		int r = local_image_open(input->image.place, true, &image, error);
 
 		if (r < 0)
 			return r;
 		/* What docker writes has no manifest with a digest. */
 		transport = *image.digest ? "oci-archive" : "docker-archive";
 	}
-	source = xasprintf("%s:%s", transport, input->what.place);
+	source = xasprintf("%s:%s", transport, input->image.place);
 	return buildah_pull(source, ret_id, error);
 }
 

@@ -2,8 +2,8 @@
 /*
  * Several GPU images as one: their kernels side by side, and of one kernel with several OFEDs the
  * nvidia-peermem of each (KERNEL_FACTS_PEERMEM in module/kernel_facts.h). The first image is what
- * the new one starts from: the others give it a layer of modules, so that who has the first has
- * most of it.
+ * the new one starts from: the others give it a layer of modules, so that a node with the
+ * first has most of it.
  */
 #pragma once
 
@@ -33,7 +33,7 @@ int combine_open(
 	struct combine *combine, const struct strv *names, struct error *error) _must_check_;
 void combine_close(struct combine *combine);
 
-/* Makes the image and puts it where combine->output says. The caller frees @ret. */
+/* Makes the image and puts it to combine->output. The caller frees @ret. */
 int combine_make(struct combine *combine, struct image *ret, bool *ret_changed,
 	struct error *error) _must_check_;
 

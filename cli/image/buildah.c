@@ -240,7 +240,7 @@ int buildah_bring(const char *archive, const char *id, struct error *error)
 	if (found)
 		return 0;
 	r = buildah_pull(source, &found, error);
-	if (r < 0 || strcmp(found, id) == 0)
+	if (r != 0 || strcmp(found, id) == 0)
 		return r;
 	return error_set(error, -EBADMSG, "%s: holds image %.12s, not %.12s", archive, found, id);
 }

@@ -162,8 +162,8 @@ int image_place(const char *folder, const struct image *image, bool *ret_changed
 }
 
 /*
- * The copy carries the time of what it was made of: that tells whether it is current. A hard link
- * into the cache is not a copy: who writes to it would write to the cache.
+ * The copy carries the time of what it was made of: by that it is current. A hard link into
+ * the cache is not a copy: a write to it would be one to the cache.
  */
 static bool is_current(const char *from, const char *to)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is said about a driver image: in the cache beside its archive, and in images.json. */
+/* The record of a driver image: in the cache beside its archive, and in images.json. */
 #pragma once
 
 #include <json-c/json.h>
@@ -37,18 +37,15 @@ struct image {
 	uint64_t size_bytes; /* of the archive */
 };
 
-/* Writes image.json in @folder. */
+/* image.json in @folder. */
 int image_write(const char *folder, const struct image *image, struct error *error) _must_check_;
-/* Reads it. The caller frees the image. */
 int image_read(const char *folder, struct image *ret, struct error *error) _must_check_;
-/* A new object with all fields. */
 json_object *image_to_json(const struct image *image);
-/* Does the proof hold for it? */
 bool image_is_proven(const struct image *image);
 void image_free(struct image *image);
 
 /*
- * What tells the modules in a folder below @root_fd from others: of their names and bytes, so that
+ * The identity of the modules in a folder below @root_fd: of their names and bytes, so that
  * it is the same for two builds that came out the same.
  */
 int image_set_id(int root_fd, const char *folder, char ret_id[HASH_HEX_SIZE]) _must_check_;
@@ -59,10 +56,10 @@ int image_archive(const char *run_path, const char *folder, struct image *image,
 
 /*
  * Makes @image's reference stand for @image in the local storage, whatever it stood for before: a
- * tag does not say which OFED an image was bound to, so the images of two OFEDs share one. An image
- * that was removed comes back from its archive in @folder. *ret_changed says whether anything
- * had to be done, *ret_before, which the caller frees, which image the reference stood for; NULL
- * for none or this one. -EBADMSG when the archive holds another image.
+ * tag does not name the OFED that an image was bound to, so the images of two OFEDs share one. An
+ * image that was removed comes back from its archive in @folder. *ret_changed: whether anything had
+ * to be done, *ret_before, which the caller frees, which image the reference stood for; NULL for
+ * none or this one. -EBADMSG when the archive holds another image.
  */
 int image_place(const char *folder, const struct image *image, bool *ret_changed, char **ret_before,
 	struct error *error) _must_check_;

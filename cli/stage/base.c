@@ -142,11 +142,14 @@ bool image_still_there(const char *output)
 	return id != NULL;
 }
 
-int image_name(const struct build *build, enum stage_id stage, char **ret_name, struct error *error)
+char *image_name(const struct build *build, enum stage_id stage, struct error *error)
 {
-	int r = read_name(stage_output(build, stage), ret_name);
+	char *name = NULL;
+	int r = read_name(stage_output(build, stage), &name);
 
-	return r < 0 ? error_set_errno(error, r, "%s", stage_output(build, stage)) : 0;
+	if (r < 0)
+		(void) error_set_errno(error, r, "%s", stage_output(build, stage));
+	return r < 0 ? NULL : name;
 }
 
 static int write_name(const struct stage_place *place, const char *name, struct error *error)
@@ -454,9 +457,9 @@ int toolchain_run(struct build *build, const struct stage *stage, const struct s
 	(void) stage;
 	if (build->options.common.offline)
 		return fail_offline(build, "the build container's image", error);
-	r = image_name(build, STAGE_BUILD_BASE, &base, error);
-	if (r < 0)
-		return r;
+	base = image_name(build, STAGE_BUILD_BASE, error);
+	if (!base)
+		return -EIO;
 	r = cache_new_folder(&build->context.cache, "toolchain-context", &folder);
 	if (r < 0)
 		return error_set_errno(error, r, "toolchain");
@@ -527,14 +530,14 @@ int kit_run(struct build *build, const struct stage *stage, const struct stage_p
 	_cleanup_free_ char *source = NULL;
 	_cleanup_free_ char *folder = NULL;
 	_cleanup_free_ char *path = NULL;
-	_cleanup_free_ char *base = NULL;
-	_cleanup_free_ char *runtime = NULL;
-	int r = image_name(build, STAGE_TOOLCHAIN, &base, error);
+	_cleanup_free_ char *base = image_name(build, STAGE_TOOLCHAIN, error);
+	_cleanup_free_ char *runtime =
+		kit->with_runtime ? image_name(build, STAGE_RUNTIME_BASE, error) : NULL;
+	int r;
 
-	if (r == 0 && kit->with_runtime)
-		r = image_name(build, STAGE_RUNTIME_BASE, &runtime, error);
-	if (r == 0)
-		r = source_tree(build, stage->driver, &source, error);
+	if (!base || (kit->with_runtime && !runtime))
+		return -EIO;
+	r = source_tree(build, stage->driver, &source, error);
 	if (r < 0)
 		return r;
 	r = cache_new_folder(&context->cache, "kit-context", &folder);

@@ -66,7 +66,7 @@ static int judge(struct build *build, struct error *error)
 	return 0;
 }
 
-/* Headers are enough to compile, and not to tell what else a module wants to be loaded first. */
+/* Headers are enough to compile, but do not show what a module wants to be loaded first. */
 static int check_modules(struct build *build, struct error *error)
 {
 	const struct lock *lock = &build->kernel.lock;

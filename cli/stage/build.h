@@ -29,14 +29,14 @@ enum driver {
 /* What was asked. */
 struct build_options {
 	struct common_options common;
-	const char *krel; /* or "newest"; NULL: the lock, bundle or --kernel-from tells */
+	const char *krel;                  /* or "newest"; NULL: by lock, bundle or --kernel-from */
 	const char *sources[DRIVER_COUNT]; /* tree, tarball, a word, or "none"; NULL: none */
 	const char *userspace; /* folder of NVIDIA's installer, unpacked; NULL: Debian's packages */
 	const char *output;    /* folder, "containers-storage:" or "oci-archive:FILE" */
 	const char *base;      /* image that the driver images start from; NULL: one is made */
 	const char *lock;      /* file to build from; no list is asked then */
 	const char *bundle;    /* file that has everything; implies common.offline */
-	const char *compiler;  /* "gcc-12": whatever the evidence says; NULL: by evidence */
+	const char *compiler;  /* "gcc-12": against the evidence; NULL: by evidence */
 	const char *sign_key;  /* file or "pkcs11:" URI; NULL: modules are not signed */
 	const char *sign_export; /* folder for digests, where the key is elsewhere; no image then */
 	const char *sign_import; /* that folder, with the signatures */
@@ -57,7 +57,8 @@ struct build_options {
  */
 bool build_options_start(int argc, char **argv, struct build_options *ret, int *ret_code);
 
-/* What only a GPU image takes wants one: -EINVAL. Asked again where a bundle says what is built. */
+/* What only a GPU image takes wants one: -EINVAL. Checked again where a bundle names what is built.
+ */
 int build_options_check_gpu(const struct build_options *options, struct error *error) _must_check_;
 void build_options_free(struct build_options *options);
 
@@ -161,9 +162,11 @@ struct cached *stage_cached(struct build *build, enum stage_id id);
  */
 #define IMAGE_NAME_FILE "image"
 bool image_still_there(const char *output);
-/* The name of the image that a stage's output stands for; the caller frees it. */
-int image_name(const struct build *build, enum stage_id stage, char **ret_name,
-	struct error *error) _must_check_;
+/*
+ * The name of the image that a stage's output stands for, freed by the caller; NULL where it cannot
+ * be read: callers return -EIO.
+ */
+char *image_name(const struct build *build, enum stage_id stage, struct error *error) _must_check_;
 
 /*
  * A digest of what this machine has: the state of the package lists (cache_refreshed()), what is in

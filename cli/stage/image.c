@@ -86,25 +86,23 @@ static int copy_kernel_modules(
 	_cleanup_strv_ struct strv paths = { 0 };
 	_cleanup_close_ int usr_fd =
 		openat(making->root.fd, "usr", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	_cleanup_close_ int kernel_fd = -1;
-	_cleanup_close_ int set_fd = -1;
-	_cleanup_close_ int other_fd = -1;
-	struct depends depends = { .krel = build->kernel.lock.krel };
-	int r = making->root.result;
+	_cleanup_close_ int kernel_fd = stage_open(build, STAGE_MODULES, error);
+	_cleanup_close_ int set_fd = stage_open(build, set, error);
+	_cleanup_close_ int other_fd = other != STAGE_COUNT ? stage_open(build, other, error) : -1;
+	const struct depends depends = {
+		.krel = build->kernel.lock.krel,
+		.kernel_fd = kernel_fd,
+		.set_fd = set_fd,
+		.other_fd = other_fd,
+	};
+	int r;
 
-	if (r == 0 && usr_fd < 0)
-		r = staging_fail(&making->root, -errno, "usr");
-	if (r == 0)
-		r = stage_open(build, STAGE_MODULES, &kernel_fd, error);
-	if (r == 0)
-		r = stage_open(build, set, &set_fd, error);
-	if (r == 0 && other != STAGE_COUNT)
-		r = stage_open(build, other, &other_fd, error);
-	if (r < 0)
-		return r;
-	depends.kernel_fd = kernel_fd;
-	depends.set_fd = set_fd;
-	depends.other_fd = other_fd;
+	if (making->root.result < 0)
+		return making->root.result;
+	if (usr_fd < 0)
+		return staging_fail(&making->root, -ENOENT, "usr");
+	if (kernel_fd < 0 || set_fd < 0 || (other != STAGE_COUNT && other_fd < 0))
+		return -EIO;
 	r = depends_closure(&depends, &paths, error);
 	return r < 0 ? r : depends_copy(&depends, &paths, usr_fd, error);
 }
@@ -226,12 +224,11 @@ static int read_module(const struct build *build, struct kernel_facts *facts, st
 	static const char *const folders[] = { "kernel/lib", "kernel" };
 	_cleanup_(elf_module_close) struct elf_module *module = NULL;
 	_cleanup_strv_ struct strv paths = { 0 };
-	_cleanup_close_ int fd = -1;
+	_cleanup_close_ int fd = stage_open(build, STAGE_MODULES, error);
 	const char *vermagic = build->kernel.record.vermagic;
-	int r = stage_open(build, STAGE_MODULES, &fd, error);
 
-	if (r < 0)
-		return r;
+	if (fd < 0)
+		return fd;
 	for (size_t i = 0; i < ARRAY_SIZE(folders) && !paths.count; i++) {
 		_cleanup_free_ char *folder =
 			xasprintf("lib/modules/%s/%s", build->kernel.lock.krel, folders[i]);
@@ -239,7 +236,7 @@ static int read_module(const struct build *build, struct kernel_facts *facts, st
 		(void) !depends_list_modules(fd, folder, &paths);
 	}
 	if (paths.count) {
-		r = elf_module_open(fd, paths.items[0], &module, error);
+		int r = elf_module_open(fd, paths.items[0], &module, error);
 		if (r < 0)
 			return r;
 		facts->struct_size = elf_module_struct_size(module);
@@ -255,13 +252,11 @@ static int write_facts(struct making *making, const char *to, struct error *erro
 	const char *config = build->kernel.record.config_source;
 	_cleanup_free_ char *config_text = NULL;
 	_cleanup_free_ char *text = NULL;
-	_cleanup_close_ int kernel_fd = -1;
+	_cleanup_close_ int kernel_fd = stage_open(build, STAGE_KERNEL, error);
 	_cleanup_close_ int build_fd = -1;
 	struct kernel_facts facts = { .struct_size = 0 };
-	int r = read_module(build, &facts, error);
+	int r = kernel_fd < 0 ? kernel_fd : read_module(build, &facts, error);
 
-	if (r == 0)
-		r = stage_open(build, STAGE_KERNEL, &kernel_fd, error);
 	if (r == 0)
 		r = kernel_tree_open(kernel_fd, build->kernel.lock.krel, &build_fd, error);
 	if (r < 0)
@@ -307,7 +302,7 @@ static int add_facts(struct making *making, struct error *error)
 
 /* ---- its root */
 
-/* For people who ask about the image, and for the init, which may have several kernels. */
+/* For people, and for the init, which may have several kernels. */
 static int write_conf(struct making *making, struct error *error)
 {
 	const struct build *build = making->build;
@@ -330,13 +325,13 @@ static int write_conf(struct making *making, struct error *error)
 	xstrv_pushf(&lines, "krel=%s", krel);
 	/* Of the modules: the node asks whether those that are loaded are still the image's. */
 	xstrv_pushf(&lines, "set=%s", id);
-	/* What the GPU image was bound to, so that the init can say why peermem will not fit. */
+	/* What the GPU image was bound to, so that the init can explain why peermem will not fit.
+	 */
 	if (making->other != STAGE_COUNT) {
-		r = set_value(build, making->other, "exporter", &exporter, error);
-		if (r == 0)
-			r = set_value(build, making->other, "version", &version, error);
-		if (r < 0)
-			return r;
+		exporter = set_value(build, making->other, "exporter", error);
+		version = set_value(build, making->other, "version", error);
+		if (!exporter || !version)
+			return -EIO;
 		xstrv_pushf(&lines, "ofed_exporter=%s", exporter);
 		xstrv_pushf(&lines, "ofed_version=%s", version);
 	}
@@ -400,9 +395,9 @@ static int copy_userspace(struct making *making, const char *folder, struct erro
 	r = staging_open(&userspace, folder, error);
 	if (r < 0 || making->nic || !stage_applies(build, STAGE_USERSPACE))
 		return r;
-	r = set_value(build, STAGE_USERSPACE, "version", &found, error);
-	if (r < 0)
-		return r;
+	found = set_value(build, STAGE_USERSPACE, "version", error);
+	if (!found)
+		return -EIO;
 	/* The library refuses to talk to a kernel module of another version. */
 	if (strcmp(found, making->image.version) != 0)
 		return error_set(error, -EINVAL,
@@ -427,29 +422,30 @@ static int describe(struct making *making, const char *role, struct error *error
 	const char *arch = arch_debian(build->kernel.lock.arch);
 	bool sources = build->options.sources_image;
 	struct image *image = &making->image;
-	_cleanup_free_ char *has_peermem = NULL;
-	_cleanup_free_ char *ofed = NULL;
 	_cleanup_free_ char *tag = NULL;
 	struct proof_result proof;
-	int r = set_value(build, making->set, "version", &image->version, error);
+	int r = proof_read(build, role, &proof, error);
 
-	if (r == 0)
-		r = proof_read(build, role, &proof, error);
-	if (r == 0 && !making->nic)
-		r = set_value(build, making->set, "peermem", &has_peermem, error);
-	if (r == 0 && !making->nic)
-		r = set_value(build, making->set, "ofed_version", &ofed, error);
 	if (r < 0)
 		return r;
 	image->role = xstrdup(role);
+	image->version = set_value(build, making->set, "version", error);
+	if (!image->version)
+		return -EIO;
 	image->proof = xstrdup(proof.verdict);
 	image->modules = xstrdup(proof.modules);
 	image->loading = xstrdup(proof.loading);
 	/* Which OFED the GPU image was bound to: images of two OFEDs share a tag. */
-	if (has_peermem && ofed)
-		image->peermem = xstrdup(!*has_peermem ? IMAGE_NO_PEERMEM
-					 : *ofed       ? ofed
-						       : IMAGE_KERNELS_PEERMEM);
+	if (!making->nic) {
+		_cleanup_free_ char *has = set_value(build, making->set, "peermem", error);
+		_cleanup_free_ char *ofed = set_value(build, making->set, "ofed_version", error);
+
+		if (!has || !ofed)
+			return -EIO;
+		image->peermem = xstrdup(!*has   ? IMAGE_NO_PEERMEM
+					 : *ofed ? ofed
+						 : IMAGE_KERNELS_PEERMEM);
+	}
 	/* The names that the operators' charts use by default: only the registry differs. */
 	tag = making->nic && sources ? tag_nic_sources(image->version, os->id, os->version_id, arch)
 	      : making->nic          ? tag_nic(image->version, krel, os->id, os->version_id, arch)
@@ -466,7 +462,7 @@ static int describe(struct making *making, const char *role, struct error *error
 	return 0;
 }
 
-/* An image that --force made says for ever what was known of it. */
+/* An image that --force made keeps what was known of it. */
 static void add_labels(const struct build *build, const struct image *image, struct strv *labels)
 {
 	xstrv_pushf(labels, "org.opencontainers.image.version=%s", image->version);
@@ -503,11 +499,11 @@ static int build_image(struct making *making, const struct stage_place *place, c
 			  : sources    ? "sources"
 				       : "precompiled",
 	};
-	_cleanup_free_ char *base = NULL;
-	int r = image_name(build, from, &base, error);
+	_cleanup_free_ char *base = image_name(build, from, error);
+	int r;
 
-	if (r < 0)
-		return r;
+	if (!base)
+		return -EIO;
 	xstrv_pushf(&made.arguments, "BASE=%s", base);
 	xstrv_pushf(&made.arguments, "KREL=%s", build->kernel.lock.krel);
 	xstrv_pushf(&made.arguments, "VERSION=%s", image->version);

@@ -18,7 +18,7 @@ static int take_kernel(void *target, const char *argument, struct error *error)
 	return 0;
 }
 
-/* What says which kernel is meant, and what such a thing excludes. */
+/* What names the kernel, and what such a thing excludes. */
 static int check_kernel(const struct build_options *options, struct error *error)
 {
 	bool named = options->lock || options->bundle || options->kernel_from.count;

@@ -19,7 +19,7 @@
 
 #define PROOF_RULES "proof-7" /* what passes: sets that older rules let pass are proven anew */
 
-#define KEY_ID_MIN 8 /* hex digits: less of an id tells nothing */
+#define KEY_ID_MIN 8 /* hex digits: less of an id proves nothing */
 #define ENROL                                                                                      \
 	"enrol the certificate of --sign-cert on the node (mokutil --import; or build its kernel " \
 	"with it, CONFIG_SYSTEM_TRUSTED_KEYS) and probe the node anew, or sign with a key that "   \
@@ -106,18 +106,16 @@ static int describe_kernel(struct proving *proving, struct error *error)
 {
 	const struct build *build = proving->build;
 	_cleanup_(kernel_node_free) struct kernel_node node = { 0 };
-	_cleanup_close_ int tree_fd = -1;
-	_cleanup_close_ int modules_fd = -1;
+	_cleanup_close_ int tree_fd = stage_open(build, STAGE_KERNEL, error);
+	_cleanup_close_ int modules_fd = stage_open(build, STAGE_MODULES, error);
 	_cleanup_close_ int build_fd = -1;
 	_cleanup_close_ int own_fd = -1;
 	struct verify_place place = VERIFY_PLACE_CLOSED;
 	char *krel = build->kernel.lock.krel;
-	int r = stage_open(build, STAGE_KERNEL, &tree_fd, error);
+	int r;
 
-	if (r == 0)
-		r = stage_open(build, STAGE_MODULES, &modules_fd, error);
-	if (r < 0)
-		return r;
+	if (tree_fd < 0 || modules_fd < 0)
+		return -EIO;
 	r = open_below(tree_fd, krel, "/build", &build_fd);
 	if (r == 0)
 		r = open_below(modules_fd, krel, "", &own_fd);
@@ -158,9 +156,8 @@ static int add_input(
 	input->name = xstrdup(name);
 	input->place = xstrdup(output);
 	input->folder = xstrdup(output);
-	r = stage_open(proving->build, id, &input->fd, error);
-	if (r == 0)
-		r = verify_input_list(input, error);
+	input->fd = stage_open(proving->build, id, error);
+	r = input->fd < 0 ? input->fd : verify_input_list(input, error);
 	return r < 0 ? r : modprobe_conf_read(input->fd, &proving->options, error);
 }
 

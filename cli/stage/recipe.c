@@ -80,22 +80,23 @@ int recipe_run(struct build *build, const struct recipe *recipe, const struct st
 	_cleanup_free_ char *program = xasprintf("/slipway/recipes/%s.sh", recipe->name);
 	_cleanup_free_ char *work_name = xasprintf("%s-work", recipe->name);
 	_cleanup_strv_ struct strv environment = { 0 };
-	_cleanup_free_ char *image = NULL;
+	_cleanup_free_ char *image = image_name(build, STAGE_TOOLCHAIN, error);
 	_cleanup_free_ char *work = NULL;
 	_cleanup_free_ char *empty = NULL;
 	_cleanup_free_ char *kept = NULL;
 	struct buildah_mount mounts[8] = { 0 };
 	size_t count = 0;
-	int r = cache_new_folder(&context->cache, work_name, &work);
+	int r;
 
+	if (!image)
+		return -EIO;
+	r = cache_new_folder(&context->cache, work_name, &work);
 	/* Stands for the patches where a source has none. */
 	if (r == 0)
 		r = cache_new_folder(&context->cache, "empty", &empty);
 	if (r < 0)
 		return error_set_errno(error, r, "recipe %s", recipe->name);
-	r = image_name(build, STAGE_TOOLCHAIN, &image, error);
-	if (r == 0)
-		r = stage_buildah(build, place, &buildah, error);
+	r = stage_buildah(build, place, &buildah, error);
 	if (r < 0)
 		return r;
 	mounts[count++] = (struct buildah_mount){ recipes, "/slipway/recipes", false };

@@ -34,7 +34,7 @@ typedef int stage_run_function(struct build *build, const struct stage *stage,
 
 struct stage {
 	const char *name;                /* in the cache and in messages */
-	enum exit_code failure;          /* where the errno does not tell more */
+	enum exit_code failure;          /* where the errno has no code of its own */
 	unsigned int inputs;             /* STAGE_BIT()s of outputs that it reads */
 	enum driver driver;              /* of a driver's stages: whose */
 	const char *base;                /* of the base images: "build" or "runtime" */
@@ -56,11 +56,13 @@ stage_run_function base_run, image_run, init_run, kit_run, proof_run, set_run, s
 bool stage_applies(const struct build *build, enum stage_id id);
 /* The stage's output folder, or that of the one that stands for it. */
 const char *stage_output(const struct build *build, enum stage_id id);
-/* Opens it. The caller closes it. */
-int stage_open(
-	const struct build *build, enum stage_id id, int *ret_fd, struct error *error) _must_check_;
-/* A value of the set.conf that a recipe left in it; the caller frees it. */
-int set_value(const struct build *build, enum stage_id stage, const char *key, char **ret_value,
+/* Opens it. The caller closes the descriptor; or a negative errno. */
+int stage_open(const struct build *build, enum stage_id id, struct error *error) _must_check_;
+/*
+ * A value of the set.conf that a recipe left in it, freed by the caller; NULL where it has none:
+ * callers return -EIO.
+ */
+char *set_value(const struct build *build, enum stage_id stage, const char *key,
 	struct error *error) _must_check_;
 
 /* ---- source.c: what the four drivers' sources are, and their two stages each */
@@ -104,8 +106,8 @@ int recipe_run(struct build *build, const struct recipe *recipe, const struct st
 /* Reads what --userspace names: NVIDIA's installer, unpacked, with all that the recipe wants. */
 int userspace_open(struct build *build, struct error *error) _must_check_;
 /*
- * Is it of the version that the modules will be of? The lock or their source tells; an archive is
- * unpacked for it. -EINVAL when not. A note says what a GPU image will lack of a userspace.
+ * Is it of the version that the modules will be of, by the lock or their source? An archive is
+ * unpacked for it. -EINVAL when not. A note reports what a GPU image will lack of a userspace.
  */
 int userspace_check(struct build *build, struct error *error) _must_check_;
 
@@ -160,14 +162,14 @@ int proof_read(const struct build *build, const char *of, struct proof_result *r
 	struct error *error) _must_check_;
 
 /*
- * -ENOEXEC when a module would be refused, -ENOMSG when that cannot be told, unless --force; then
+ * -ENOEXEC when a module would be refused, -ENOMSG when that is not known, unless --force; then
  * a report is left for people to look at.
  */
 int proof_judge(struct build *build, struct error *error) _must_check_;
 
 /*
  * ---- output.c: puts the images, the lock and the proof where --output says and prints how to use
- * them. Does nothing but say so when all of it is there already.
+ * them. Where all of it is there already, only that is printed.
  */
 int output_write(struct build *build, struct error *error) _must_check_;
 
@@ -187,9 +189,8 @@ int output_write(struct build *build, struct error *error) _must_check_;
 #define NODE_TOOL_FOLDER "usr/lib/slipway/tool"
 
 /*
- * Looks where the mirrors are, once the distribution is known; a note says when no node could ask
- * one of them. -EINVAL for images of another architecture; else an error is one of what says where
- * the mirrors are (mirrors.h).
+ * Looks where the mirrors are, once the distribution is known; a note warns when no node could ask
+ * one of them. -EINVAL for images of another architecture; else errors are mirrors.h's.
  */
 int node_tool_open(struct build *build, struct error *error) _must_check_;
 /* Is a mirror known that any node may ask? */

@@ -152,16 +152,16 @@ const char *stage_output(const struct build *build, enum stage_id id)
 				     : build->outputs[id].path;
 }
 
-int stage_open(const struct build *build, enum stage_id id, int *ret_fd, struct error *error)
+int stage_open(const struct build *build, enum stage_id id, struct error *error)
 {
 	const char *path = stage_output(build, id);
+	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
-	*ret_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	return *ret_fd < 0 ? error_set_errno(error, -errno, "%s", path) : 0;
+	return fd < 0 ? error_set_errno(error, -errno, "%s", path) : fd;
 }
 
-int set_value(const struct build *build, enum stage_id stage, const char *key, char **ret_value,
-	struct error *error)
+char *set_value(
+	const struct build *build, enum stage_id stage, const char *key, struct error *error)
 {
 	_cleanup_free_ char *path = xasprintf("%s/set.conf", stage_output(build, stage));
 	_cleanup_strv_ struct strv lines = { 0 };
@@ -169,15 +169,16 @@ int set_value(const struct build *build, enum stage_id stage, const char *key, c
 	size_t length = strlen(key);
 	int r = fs_read(AT_FDCWD, path, 0, &text, NULL);
 
-	if (r < 0)
-		return error_set_errno(error, r, "%s", path);
+	if (r < 0) {
+		(void) error_set_errno(error, r, "%s", path);
+		return NULL;
+	}
 	xstrv_split(&lines, text, "\n");
 	for (size_t i = 0; i < lines.count; i++)
-		if (strncmp(lines.items[i], key, length) == 0 && lines.items[i][length] == '=') {
-			*ret_value = xstrdup(lines.items[i] + length + 1);
-			return 0;
-		}
-	return error_set(error, -EINVAL, "%s: no %s= line in it", path, key);
+		if (strncmp(lines.items[i], key, length) == 0 && lines.items[i][length] == '=')
+			return xstrdup(lines.items[i] + length + 1);
+	(void) error_set(error, -EINVAL, "%s: no %s= line in it", path, key);
+	return NULL;
 }
 
 /* ---- keys */

@@ -146,7 +146,7 @@ static int read_version(const char *source, char **ret_version, struct error *er
 	return 0;
 }
 
-/* *ret is NULL where nothing tells: the recipe that compiles the source says so. */
+/* *ret is NULL where it is not known: the recipe that compiles the source reports that. */
 static int modules_version(struct build *build, char **ret, struct error *error)
 {
 	const struct lock_package *package = lock_find(&build->kernel.lock, LOCK_NVIDIA_SOURCE);

@@ -279,7 +279,10 @@ static int unpack_stored(
 /* Into a folder of this run. */
 static int unpack_input(struct verify_input *input, struct context *context, struct error *error)
 {
-	struct unpack unpack = { .wanted = is_wanted, .name_only = is_firmware };
+	struct unpack unpack = {
+		.wanted = input->wanted ? input->wanted : is_wanted,
+		.name_only = is_firmware,
+	};
 	int r;
 
 	input->folder = xasprintf("%s/verify-XXXXXX", context->cache.run_path);

@@ -31,6 +31,8 @@ struct verify_input {
 	bool image;          /* a whole one: firmware that is not in it is not there */
 	struct strv modules; /* sorted */
 	struct strv symvers; /* Module.symvers files */
+	/* What is unpacked; NULL: what the proof wants. */
+	bool (*wanted)(void *context, const char *path);
 	struct strv skipped; /* kernel releases whose modules were left out */
 	bool other_kernel;   /* none is of the wanted kernel, so all were taken */
 };
