@@ -70,52 +70,59 @@ void json_text_string(FILE *file, const char *text)
 	(void) fputc('"', file);
 }
 
-static void begin(struct json *json, const char *key)
+/* False: there is nothing to write to. */
+static bool begin(struct json *json, const char *key)
 {
+	if (!json)
+		return false;
 	if (json->comma)
 		(void) fputc(',', json->file);
 	json->comma = true;
-	if (!key)
-		return;
-	json_text_string(json->file, key);
-	(void) fputc(':', json->file);
+	if (key) {
+		json_text_string(json->file, key);
+		(void) fputc(':', json->file);
+	}
+	return true;
 }
 
 void json_write_open(struct json *json, const char *key, char bracket)
 {
-	begin(json, key);
+	if (!begin(json, key))
+		return;
 	(void) fputc(bracket, json->file);
 	json->comma = false;
 }
 
 void json_write_close(struct json *json, char bracket)
 {
+	if (!json)
+		return;
 	(void) fputc(bracket, json->file);
 	json->comma = true;
 }
 
 void json_write_text(struct json *json, const char *key, const char *text)
 {
-	begin(json, key);
-	json_text_string(json->file, text);
+	if (begin(json, key))
+		json_text_string(json->file, text);
 }
 
 void json_write_number(struct json *json, const char *key, long long number)
 {
-	begin(json, key);
-	(void) fprintf(json->file, "%lld", number);
+	if (begin(json, key))
+		(void) fprintf(json->file, "%lld", number);
 }
 
 void json_write_boolean(struct json *json, const char *key, bool value)
 {
-	begin(json, key);
-	(void) fputs(value ? "true" : "false", json->file);
+	if (begin(json, key))
+		(void) fputs(value ? "true" : "false", json->file);
 }
 
 void json_write_null(struct json *json, const char *key)
 {
-	begin(json, key);
-	(void) fputs("null", json->file);
+	if (begin(json, key))
+		(void) fputs("null", json->file);
 }
 
 void json_write_number_or_null(struct json *json, const char *key, long long number)
@@ -132,4 +139,12 @@ void json_write_text_or_null(struct json *json, const char *key, const char *tex
 		json_write_text(json, key, text);
 	else
 		json_write_null(json, key);
+}
+
+void json_write_list(struct json *json, const char *key, const struct strv *list)
+{
+	json_write_open(json, key, '[');
+	for (size_t i = 0; i < list->count; i++)
+		json_write_text(json, NULL, list->items[i]);
+	json_write_close(json, ']');
 }

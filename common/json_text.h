@@ -9,13 +9,18 @@
 #include <stddef.h>
 #include <stdio.h>
 
+#include "common/strv.h"
+
 /* Writes @text as a quoted JSON string; bytes that are not valid UTF-8 become U+FFFD. */
 void json_text_string(FILE *file, const char *text);
 
 /* Bytes of the UTF-8 sequence that @text begins with; 0 when it is not a valid one. */
 size_t json_text_utf8_length(const char *text);
 
-/* One object or array, value by value; commas and quoting come by themselves. */
+/*
+ * One object or array, value by value; commas and quoting come by themselves. All of the functions
+ * write nothing where @json is NULL: a caller that also has a form for people calls both.
+ */
 struct json {
 	FILE *file;
 	bool comma; /* something stands before the next value */
@@ -28,6 +33,8 @@ void json_write_text(struct json *json, const char *key, const char *text);
 void json_write_number(struct json *json, const char *key, long long number);
 void json_write_boolean(struct json *json, const char *key, bool value);
 void json_write_null(struct json *json, const char *key);
+/* An array of texts. */
+void json_write_list(struct json *json, const char *key, const struct strv *list);
 
 /* What may be unknown: null for a negative @number, for an empty or NULL @text. */
 void json_write_number_or_null(struct json *json, const char *key, long long number);

@@ -93,14 +93,19 @@ make_build() {
 
 # busybox brings sh and the small programs that the operators' probes run; kmod brings modprobe and lsmod; libc-bin brings
 # ldconfig, which NVIDIA's container toolkit calls in the driver root; iproute2 brings ip, rdma and devlink, which the network
-# operator's sosreport calls.
+# operator's sosreport calls; ibverbs-utils and its libraries bring ibv_devinfo and what slipway-init asks for RDMA devices. Of
+# these the files alone are taken: libibverbs1 depends on adduser, which would bring perl along.
 # The packages are unpacked and not configured: their scripts do nothing that an image needs. apt adds what the libraries
 # themselves depend on.
 make_runtime() {
+    # shellcheck disable=SC2016 # the hook's shell expands them
+    local verbs='cd "$1/tmp" && APT_CONFIG=$MMDEBSTRAP_APT_CONFIG apt-get -qq download libibverbs1 ibverbs-providers ibverbs-utils \
+        && for deb in ./*.deb; do dpkg-deb --extract "$deb" "$1" && rm "$deb" || exit 1; done'
     scratch=$(mktemp -d)
     trap 'rm -rf "$scratch"' EXIT
     mmdebstrap "${common[@]}" --format=directory --variant=extract \
         --include=base-files,libc6,libc-bin,libgcc-s1,busybox,kmod,libkmod2,liblzma5,libmnl0,libzstd1,zlib1g,iproute2 \
+        --include=libnl-3-200,libnl-route-3-200 --extract-hook="$verbs" \
         "$suite" "$scratch/root" "${sources[@]}"
     rm -f "$scratch/root/etc/apt/auth.conf.d/slipway.conf"
     "$(dirname "$(readlink -f "$0")")/trim-runtime.sh" "$scratch/root"

@@ -11,7 +11,7 @@
 
 /*
  * NVLink's fabric: the switches, what the driver made of them, whether NVLink is switched off,
- * whether somebody manages it, and what the GPUs say of it (nvml.h). Where the switches
+ * whether a fabric manager runs, and what the GPUs say of it (nvml.c). Where the switches
  * are in trays of their own (NVL72) or on the other side of a hypervisor, only the GPUs know.
  * Sources: open-gpu-kernel-modules
  * kernel-open/nvidia/{linux_nvswitch.c,nvlink_linux.c}.
@@ -27,7 +27,7 @@ enum management {
 	MANAGEMENT_NONE,      /* no switch to manage on this node */
 	MANAGEMENT_ELSEWHERE, /* the rack's own */
 	MANAGEMENT_RUNNING,   /* a fabric manager */
-	MANAGEMENT_MISSING,   /* switches, and nobody who manages them */
+	MANAGEMENT_MISSING,   /* switches, and no fabric manager */
 };
 
 struct facts {
@@ -38,11 +38,15 @@ struct facts {
 	long management_minor; /* of the capability that a fabric manager opens; -1: none */
 	struct process_seen manager, subnet_manager; /* pid 0: does not run */
 	bool socket;                                 /* the fabric manager's */
-	/* What the GPUs say themselves; -1: nobody could ask them, and why. */
-	int gpu_count;
-	char unasked[256];
+	int gpu_count;                               /* -1: not known, and why */
+	char why_unknown[256];
 	struct nvml_gpu gpus[NVML_GPUS];
 };
+
+static void json_write_pid(struct json *json, const char *key, const struct process_seen *process)
+{
+	json_write_number_or_null(json, key, process->pid ? process->pid : -1);
+}
 
 static void look_at_fabric(int root_fd, struct facts *facts)
 {
@@ -59,7 +63,7 @@ static void look_at_fabric(int root_fd, struct facts *facts)
 	facts->socket = fs_exists(root_fd, MANAGER_SOCKET);
 	(void) processes_of_program(root_fd, "nv-fabricmanager", &facts->manager, 1);
 	(void) processes_of_program(root_fd, "nvlsm", &facts->subnet_manager, 1);
-	facts->gpu_count = nvml_fabric(root_fd, facts->gpus, facts->unasked);
+	facts->gpu_count = nvml_fabric(root_fd, facts->gpus, facts->why_unknown);
 }
 
 static enum management management_of(const struct facts *facts)
@@ -75,22 +79,16 @@ static enum management management_of(const struct facts *facts)
 	return facts->fabric.kind == FABRIC_NONE ? MANAGEMENT_NONE : MANAGEMENT_MISSING;
 }
 
-static const char *const management_names[] = {
-	[MANAGEMENT_UNKNOWN] = "unknown",
-	[MANAGEMENT_OFF] = "off",
-	[MANAGEMENT_NONE] = "none",
-	[MANAGEMENT_ELSEWHERE] = "elsewhere",
-	[MANAGEMENT_RUNNING] = "running",
-	[MANAGEMENT_MISSING] = "missing",
-};
-
-static const char *const management_words[] = {
-	[MANAGEMENT_UNKNOWN] = "no driver is loaded",
-	[MANAGEMENT_OFF] = "NVLink is switched off (NvLinkDisable=1): nothing to manage",
-	[MANAGEMENT_NONE] = "no NVSwitch on this node: nothing to manage",
-	[MANAGEMENT_ELSEWHERE] = "the rack's switch trays manage NVLink",
-	[MANAGEMENT_RUNNING] = "a fabric manager runs",
-	[MANAGEMENT_MISSING] = "NO FABRIC MANAGER runs: CUDA will fail with error 802",
+static const struct {
+	const char *name, *text;
+} managements[] = {
+	[MANAGEMENT_UNKNOWN] = { "unknown", "no driver is loaded" },
+	[MANAGEMENT_OFF] = { "off", "NVLink is switched off (NvLinkDisable=1): nothing to manage" },
+	[MANAGEMENT_NONE] = { "none", "no NVSwitch on this node: nothing to manage" },
+	[MANAGEMENT_ELSEWHERE] = { "elsewhere", "the rack's switch trays manage NVLink" },
+	[MANAGEMENT_RUNNING] = { "running", "a fabric manager runs" },
+	[MANAGEMENT_MISSING] = { "missing",
+		"NO FABRIC MANAGER runs: CUDA will fail with error 802" },
 };
 
 static const char *const kind_names[] = {
@@ -100,72 +98,32 @@ static const char *const kind_names[] = {
 	[FABRIC_ELSEWHERE] = "elsewhere",
 };
 
-static void print_gpus_json(struct json *json, const struct facts *facts)
+static void print_gpu(struct json *json, const struct nvml_gpu *gpu)
 {
-	json_write_open(json, "gpus", '[');
-	for (int i = 0; i < facts->gpu_count; i++) {
-		const struct nvml_gpu *gpu = &facts->gpus[i];
+	const char *state = nvml_fabric_state_name(gpu->state);
 
-		json_write_open(json, NULL, '{');
-		json_write_text_or_null(json, "uuid", gpu->uuid);
-		json_write_text_or_null(
-			json, "state", *gpu->error ? "" : nvml_fabric_state_name(gpu->state));
-		json_write_number(json, "status", gpu->status);
-		json_write_number(json, "clique", gpu->clique);
-		json_write_text_or_null(json, "cluster", gpu->cluster);
-		json_write_text_or_null(json, "error", gpu->error);
-		json_write_close(json, '}');
-	}
-	json_write_close(json, ']');
-	json_write_text_or_null(json, "gpus_unknown", facts->gpu_count < 0 ? facts->unasked : "");
-}
-
-static void print_fabric_json(struct json *json, const struct facts *facts)
-{
-	json_write_open(json, "fabric", '{');
-	json_write_text(json, "kind", kind_names[facts->fabric.kind]);
-	json_write_text(json, "management", management_names[management_of(facts)]);
-	json_write_number(json, "switches", facts->fabric.switches);
-	json_write_number(json, "switches_driven", (long long) facts->driven);
-	if (facts->nvlink_disabled < 0)
-		json_write_null(json, "nvlink_disabled");
-	else
-		json_write_boolean(json, "nvlink_disabled", facts->nvlink_disabled > 0);
-	json_write_number_or_null(json, "management_minor", facts->management_minor);
-	json_write_number_or_null(
-		json, "fabric_manager_pid", facts->manager.pid ? facts->manager.pid : -1);
-	json_write_boolean(json, "fabric_manager_socket", facts->socket);
-	json_write_number_or_null(json, "subnet_manager_pid",
-		facts->subnet_manager.pid ? facts->subnet_manager.pid : -1);
-	print_gpus_json(json, facts);
+	json_write_open(json, NULL, '{');
+	json_write_text_or_null(json, "uuid", gpu->uuid);
+	json_write_text_or_null(json, "state", *gpu->error ? "" : state);
+	json_write_number(json, "status", gpu->status);
+	json_write_number(json, "clique", gpu->clique);
+	json_write_text_or_null(json, "cluster", gpu->cluster);
+	json_write_text_or_null(json, "error", gpu->error);
 	json_write_close(json, '}');
-}
 
-static void print_gpu(const struct nvml_gpu *gpu)
-{
-	(void) printf(STATUS_INDENT "%s: ", *gpu->uuid ? gpu->uuid : "a GPU");
+	status_print(json, STATUS_INDENT "%s: ", *gpu->uuid ? gpu->uuid : "a GPU");
 	if (*gpu->error)
-		(void) printf("fabric state not known: %s\n", gpu->error);
+		status_print(json, "fabric state not known: %s\n", gpu->error);
 	else if (gpu->state != NVML_FABRIC_COMPLETED)
-		(void) printf("fabric state %s\n", nvml_fabric_state_name(gpu->state));
+		status_print(json, "fabric state %s\n", state);
 	else
-		(void) printf("fabric state %s, status %d%s, clique %u, cluster %s\n",
-			nvml_fabric_state_name(gpu->state), gpu->status,
-			gpu->status ? " (FAILED)" : "", gpu->clique, gpu->cluster);
-}
-
-static void print_gpus(const struct facts *facts)
-{
-	if (facts->gpu_count < 0)
-		(void) printf(
-			STATUS_INDENT "fabric state of the GPUs not known: %s\n", facts->unasked);
-	for (int i = 0; i < facts->gpu_count; i++)
-		print_gpu(&facts->gpus[i]);
+		status_print(json, "fabric state %s, status %d%s, clique %u, cluster %s\n", state,
+			gpu->status, gpu->status ? " (FAILED)" : "", gpu->clique, gpu->cluster);
 }
 
 static void print_fabric(const struct facts *facts)
 {
-	(void) printf("fabric   %s", management_words[management_of(facts)]);
+	(void) printf("fabric   %s", managements[management_of(facts)].text);
 	if (facts->fabric.kind == FABRIC_NVSWITCH)
 		(void) printf("; %u NVSwitches, %zu of them driven", facts->fabric.switches,
 			facts->driven);
@@ -177,8 +135,37 @@ static void print_fabric(const struct facts *facts)
 	if (facts->subnet_manager.pid)
 		(void) printf("; nvlsm is process %d", (int) facts->subnet_manager.pid);
 	(void) putchar('\n');
-	if (facts->driver_loaded)
-		print_gpus(facts);
+	if (!facts->driver_loaded)
+		return;
+	if (facts->gpu_count < 0)
+		(void) printf(STATUS_INDENT "fabric state of the GPUs not known: %s\n",
+			facts->why_unknown);
+	for (int i = 0; i < facts->gpu_count; i++)
+		print_gpu(NULL, &facts->gpus[i]);
+}
+
+static void print_fabric_json(struct json *json, const struct facts *facts)
+{
+	json_write_open(json, "fabric", '{');
+	json_write_text(json, "kind", kind_names[facts->fabric.kind]);
+	json_write_text(json, "management", managements[management_of(facts)].name);
+	json_write_number(json, "switches", facts->fabric.switches);
+	json_write_number(json, "switches_driven", (long long) facts->driven);
+	if (facts->nvlink_disabled < 0)
+		json_write_null(json, "nvlink_disabled");
+	else
+		json_write_boolean(json, "nvlink_disabled", facts->nvlink_disabled > 0);
+	json_write_number_or_null(json, "management_minor", facts->management_minor);
+	json_write_pid(json, "fabric_manager_pid", &facts->manager);
+	json_write_boolean(json, "fabric_manager_socket", facts->socket);
+	json_write_pid(json, "subnet_manager_pid", &facts->subnet_manager);
+	json_write_open(json, "gpus", '[');
+	for (int i = 0; i < facts->gpu_count; i++)
+		print_gpu(json, &facts->gpus[i]);
+	json_write_close(json, ']');
+	json_write_text_or_null(
+		json, "gpus_unknown", facts->gpu_count < 0 ? facts->why_unknown : "");
+	json_write_close(json, '}');
 }
 
 void status_fabric(int root_fd, struct json *json)
@@ -223,7 +210,6 @@ struct imex {
 		int listening; /* 1, 0, or -1: cannot be seen */
 		struct process_seen owner;
 	} ports[ARRAY_SIZE(imex_ports)];
-	struct strv findings; /* what stands in the way */
 };
 
 static void look_at_imex(int root_fd, struct imex *imex)
@@ -247,95 +233,49 @@ static void look_at_imex(int root_fd, struct imex *imex)
 			port_is_listening(root_fd, imex_ports[i], &imex->ports[i].owner);
 }
 
-static int judge_channels(struct imex *imex)
+/* Lists what stands in the way. Without memory the rest is lost. */
+static int find_obstacles(const struct imex *imex, struct strv *findings)
 {
 	int r = 0;
 
-	if (imex->channels_major < 0)
-		r = strv_push(&imex->findings,
+	if (imex->driver_loaded && imex->channels_major < 0)
+		r = strv_push(findings,
 			imex->channel_count == 0
 				? "NVreg_ImexChannelCount=0 leaves no IMEX channel: take the "
 				  "parameter away"
 				: "/proc/devices has no nvidia-caps-imex-channels: this driver is "
 				  "too old for IMEX channels");
-	else if (imex->channel_count >= 0 && imex->channel_count != CHANNELS_EXPECTED)
-		r = strv_pushf(&imex->findings,
-			"NVreg_ImexChannelCount=%ld: the DRA driver counts on %d",
+	else if (imex->driver_loaded && imex->channel_count >= 0 &&
+		 imex->channel_count != CHANNELS_EXPECTED)
+		r = strv_pushf(findings, "NVreg_ImexChannelCount=%ld: the DRA driver counts on %d",
 			imex->channel_count, CHANNELS_EXPECTED);
-	if (r == 0 && imex->create_channel0 > 0)
-		r = strv_push(&imex->findings,
+	if (r == 0 && imex->driver_loaded && imex->create_channel0 > 0)
+		r = strv_push(findings,
 			"NVreg_CreateImexChannel0=1 gives channel 0 to everyone on the node: the "
 			"DRA driver makes the nodes itself");
-	return r;
-}
-
-/* The one that a ComputeDomain runs is in a pod. */
-static int judge_daemons(struct imex *imex)
-{
-	int r = 0;
-
 	for (size_t i = 0; r == 0 && i < imex->daemon_count; i++)
-		if (!imex->daemons[i].in_pod)
-			r = strv_pushf(&imex->findings,
+		if (!imex->daemons[i].in_pod) /* the one that a ComputeDomain runs is in a pod */
+			r = strv_pushf(findings,
 				"process %d is an " IMEX_PROGRAM
 				" of the host: it keeps ComputeDomains from theirs; stop and "
 				"disable that service",
 				(int) imex->daemons[i].pid);
-	return r;
-}
-
-static int judge_ports(struct imex *imex)
-{
-	int r = 0;
-
 	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(imex_ports); i++) {
 		const struct process_seen *owner = &imex->ports[i].owner;
+		char who[64] = "";
 
 		if (imex->ports[i].listening != 1 || strcmp(owner->command, IMEX_PROGRAM) == 0)
 			continue;
 		if (owner->pid)
-			r = strv_pushf(&imex->findings,
-				"TCP port %u, which " IMEX_PROGRAM " needs, is taken by process "
-				"%d (%s)",
-				imex_ports[i], (int) owner->pid, owner->command);
-		else
-			r = strv_pushf(&imex->findings,
-				"TCP port %u, which " IMEX_PROGRAM " needs, is taken",
-				imex_ports[i]);
+			(void) snprintf(who, sizeof(who), " by process %d (%s)", (int) owner->pid,
+				owner->command);
+		r = strv_pushf(findings, "TCP port %u, which " IMEX_PROGRAM " needs, is taken%s",
+			imex_ports[i], who);
 	}
 	return r;
 }
 
-/* Without memory a finding is lost, and so will be what comes after. */
-static void judge(struct imex *imex)
-{
-	int r = imex->driver_loaded ? judge_channels(imex) : 0;
-
-	if (r == 0)
-		r = judge_daemons(imex);
-	if (r == 0)
-		(void) judge_ports(imex);
-}
-
-static void print_ports_json(struct json *json, const struct imex *imex)
-{
-	json_write_open(json, "ports", '[');
-	for (size_t i = 0; i < ARRAY_SIZE(imex_ports); i++) {
-		json_write_open(json, NULL, '{');
-		json_write_number(json, "port", imex_ports[i]);
-		if (imex->ports[i].listening < 0)
-			json_write_null(json, "listening");
-		else
-			json_write_boolean(json, "listening", imex->ports[i].listening);
-		json_write_number_or_null(
-			json, "pid", imex->ports[i].owner.pid ? imex->ports[i].owner.pid : -1);
-		json_write_text_or_null(json, "command", imex->ports[i].owner.command);
-		json_write_close(json, '}');
-	}
-	json_write_close(json, ']');
-}
-
-static void print_imex_json(struct json *json, const struct imex *imex)
+static void print_imex_json(struct json *json, const struct imex *imex, const struct strv *findings)
 {
 	json_write_open(json, "imex", '{');
 	json_write_number_or_null(json, "channels_major", imex->channels_major);
@@ -352,24 +292,24 @@ static void print_imex_json(struct json *json, const struct imex *imex)
 		json_write_close(json, '}');
 	}
 	json_write_close(json, ']');
-	print_ports_json(json, imex);
-	json_write_open(json, "findings", '[');
-	for (size_t i = 0; i < imex->findings.count; i++)
-		json_write_text(json, NULL, imex->findings.items[i]);
+	json_write_open(json, "ports", '[');
+	for (size_t i = 0; i < ARRAY_SIZE(imex_ports); i++) {
+		json_write_open(json, NULL, '{');
+		json_write_number(json, "port", imex_ports[i]);
+		if (imex->ports[i].listening < 0)
+			json_write_null(json, "listening");
+		else
+			json_write_boolean(json, "listening", imex->ports[i].listening);
+		json_write_pid(json, "pid", &imex->ports[i].owner);
+		json_write_text_or_null(json, "command", imex->ports[i].owner.command);
+		json_write_close(json, '}');
+	}
 	json_write_close(json, ']');
+	json_write_list(json, "findings", findings);
 	json_write_close(json, '}');
 }
 
-static void print_daemon(const struct process_seen *daemon)
-{
-	char text[POD_TEXT_SIZE] = "the host's";
-
-	if (daemon->in_pod)
-		pod_text(&daemon->pod, text);
-	(void) printf(STATUS_INDENT IMEX_PROGRAM ": process %d, %s\n", (int) daemon->pid, text);
-}
-
-static void print_imex(const struct imex *imex)
+static void print_imex(const struct imex *imex, const struct strv *findings)
 {
 	if (!imex->driver_loaded)
 		(void) printf("imex     no driver is loaded");
@@ -380,21 +320,27 @@ static void print_imex(const struct imex *imex)
 			imex->channel_count, imex->channels_major, imex->channel_nodes);
 	(void) printf("; %zu " IMEX_PROGRAM " %s\n", imex->daemon_count,
 		imex->daemon_count == 1 ? "runs" : "run");
-	for (size_t i = 0; i < imex->daemon_count; i++)
-		print_daemon(&imex->daemons[i]);
-	for (size_t i = 0; i < imex->findings.count; i++)
-		(void) printf(STATUS_INDENT "! %s\n", imex->findings.items[i]);
+	for (size_t i = 0; i < imex->daemon_count; i++) {
+		char text[POD_TEXT_SIZE] = "the host's";
+
+		if (imex->daemons[i].in_pod)
+			pod_text(&imex->daemons[i].pod, text);
+		(void) printf(STATUS_INDENT IMEX_PROGRAM ": process %d, %s\n",
+			(int) imex->daemons[i].pid, text);
+	}
+	for (size_t i = 0; i < findings->count; i++)
+		(void) printf(STATUS_INDENT "! %s\n", findings->items[i]);
 }
 
 void status_imex(int root_fd, struct json *json)
 {
+	_cleanup_strv_ struct strv findings = { 0 };
 	struct imex imex = { .driver_loaded = false };
 
 	look_at_imex(root_fd, &imex);
-	judge(&imex);
+	(void) find_obstacles(&imex, &findings);
 	if (json)
-		print_imex_json(json, &imex);
+		print_imex_json(json, &imex, &findings);
 	else
-		print_imex(&imex);
-	strv_free(&imex.findings);
+		print_imex(&imex, &findings);
 }

@@ -68,60 +68,51 @@ static void user_space_version(int root_fd, char *version, size_t size)
 }
 
 /* What changes what containers can do with the GPU; the rest is in /proc/driver/nvidia/params. */
-static const char *const told_parameters[] = { "NvLinkDisable", "ImexChannelCount",
+static const char *const shown_parameters[] = { "NvLinkDisable", "ImexChannelCount",
 	"CreateImexChannel0", "EnableGpuFirmware", "ModifyDeviceFiles" };
-
-static void print_driver_json(struct json *json, int root_fd, const struct driver_version *version,
-	const char *user_space)
-{
-	char coherent[64];
-
-	procfs_value(root_fd, PROCFS_NVIDIA "/params", "CoherentGPUMemoryMode", coherent,
-		sizeof(coherent));
-	json_write_open(json, "driver", '{');
-	json_write_boolean(json, "loaded", version->loaded);
-	json_write_text_or_null(json, "version", version->text);
-	if (*version->text)
-		json_write_boolean(json, "open", version->open);
-	else
-		json_write_null(json, "open");
-	json_write_text_or_null(json, "user_space_version", user_space);
-	json_write_open(json, "parameters", '{');
-	for (size_t i = 0; i < ARRAY_SIZE(told_parameters); i++)
-		json_write_number_or_null(json, told_parameters[i],
-			procfs_nvidia_parameter(root_fd, told_parameters[i]));
-	json_write_text_or_null(json, "CoherentGPUMemoryMode", coherent);
-	json_write_close(json, '}');
-	json_write_close(json, '}');
-}
 
 void status_driver(int root_fd, struct json *json)
 {
 	struct driver_version version;
-	char user_space[64];
+	char user_space[64], coherent[64];
 
 	driver_version(root_fd, &version);
 	user_space_version(root_fd, user_space, sizeof(user_space));
-	if (json) {
-		print_driver_json(json, root_fd, &version, user_space);
-		return;
-	}
+	procfs_value(root_fd, PROCFS_NVIDIA "/params", "CoherentGPUMemoryMode", coherent,
+		sizeof(coherent));
+	json_write_open(json, "driver", '{');
+	json_write_boolean(json, "loaded", version.loaded);
+	json_write_text_or_null(json, "version", version.text);
+	if (*version.text)
+		json_write_boolean(json, "open", version.open);
+	else
+		json_write_null(json, "open");
+	json_write_text_or_null(json, "user_space_version", user_space);
+	json_write_open(json, "parameters", '{');
+	for (size_t i = 0; i < ARRAY_SIZE(shown_parameters); i++)
+		json_write_number_or_null(json, shown_parameters[i],
+			procfs_nvidia_parameter(root_fd, shown_parameters[i]));
+	json_write_text_or_null(json, "CoherentGPUMemoryMode", coherent);
+	json_write_close(json, '}');
+	json_write_close(json, '}');
+
 	if (!version.loaded)
-		(void) printf("driver   nvidia is not loaded");
+		status_print(json, "driver   nvidia is not loaded");
 	else if (*version.text)
-		(void) printf("driver   %s (%s kernel modules)", version.text,
+		status_print(json, "driver   %s (%s kernel modules)", version.text,
 			version.open ? "open" : "proprietary");
 	else
-		(void) printf(
+		status_print(json,
 			"driver   nvidia is loaded, of a version that /proc/driver/nvidia does "
 			"not tell");
 	if (*user_space && version.loaded && strcmp(user_space, version.text) != 0)
-		(void) printf("; BUT the user space in /" CONTRACT_DRIVER_ROOT
-			      " is of %s: programs will find a version mismatch",
+		status_print(json,
+			"; BUT the user space in /" CONTRACT_DRIVER_ROOT
+			" is of %s: programs will find a version mismatch",
 			user_space);
 	else if (*user_space)
-		(void) printf("; user space in /" CONTRACT_DRIVER_ROOT ": %s", user_space);
-	(void) putchar('\n');
+		status_print(json, "; user space in /" CONTRACT_DRIVER_ROOT ": %s", user_space);
+	status_print(json, "\n");
 }
 
 /* ---- PCI functions */
@@ -149,63 +140,6 @@ static void read_information(int root_fd, const char *address, struct gpu_inform
 		sizeof(information->excluded));
 }
 
-static bool has_node(int root_fd, const char *minor)
-{
-	char path[32];
-
-	(void) snprintf(path, sizeof(path), "dev/nvidia%s", minor);
-	return *minor && fs_exists(root_fd, path);
-}
-
-static void print_gpu_json(int root_fd, struct json *json, const struct pci_function *function)
-{
-	struct gpu_information information;
-
-	read_information(root_fd, function->address, &information);
-	json_write_text_or_null(json, "model", information.model);
-	json_write_text_or_null(json, "uuid", information.uuid);
-	json_write_text_or_null(json, "firmware", information.firmware);
-	json_write_number_or_null(
-		json, "minor", *information.minor ? strtol(information.minor, NULL, 10) : -1);
-	json_write_boolean(json, "node", has_node(root_fd, information.minor));
-	json_write_boolean(json, "excluded", strcmp(information.excluded, "Yes") == 0);
-}
-
-static void print_function_json(int root_fd, struct json *json, const struct pci_function *function)
-{
-	char id[16];
-
-	(void) snprintf(id, sizeof(id), "%04x:%04x", function->vendor, function->device);
-	json_write_open(json, NULL, '{');
-	json_write_text(json, "address", function->address);
-	json_write_text(json, "kind", pci_kind_name(function->kind));
-	json_write_text(json, "id", id);
-	json_write_text_or_null(json, "driver", function->driver);
-	json_write_number(json, "numa_node", function->numa_node);
-	if (function->kind == PCI_GPU)
-		print_gpu_json(root_fd, json, function);
-	json_write_close(json, '}');
-}
-
-static void print_gpu(int root_fd, const struct pci_function *function)
-{
-	struct gpu_information information;
-
-	read_information(root_fd, function->address, &information);
-	if (!*information.model) {
-		(void) printf("%s", strcmp(function->driver, "nvidia") == 0
-					    ? ", but /proc/driver/nvidia/gpus does not have it"
-					    : "");
-		return;
-	}
-	(void) printf(", %s, %s, GSP firmware %s", information.model, information.uuid,
-		*information.firmware ? information.firmware : "not told");
-	if (strcmp(information.excluded, "Yes") == 0)
-		(void) printf(", EXCLUDED by NVreg_ExcludedGpus");
-	if (!has_node(root_fd, information.minor))
-		(void) printf(", no /dev/nvidia%s here", information.minor);
-}
-
 /* A driver that is there and has not taken the card is what one looks for at night. */
 static const char *unwilling(int root_fd, const struct pci_function *function)
 {
@@ -216,19 +150,31 @@ static const char *unwilling(int root_fd, const struct pci_function *function)
 	return "";
 }
 
-static void print_function(int root_fd, const struct pci_function *function)
+static void print_gpu(int root_fd, const struct pci_function *function, struct json *json)
 {
-	(void) printf("%-8s %s [%04x:%04x]", pci_kind_name(function->kind), function->address,
-		function->vendor, function->device);
-	if (*function->driver)
-		(void) printf(" by %s", function->driver);
-	else
-		(void) printf(" by no driver%s", unwilling(root_fd, function));
-	if (function->kind == PCI_GPU)
-		print_gpu(root_fd, function);
-	if (function->numa_node >= 0)
-		(void) printf(", NUMA node %d", function->numa_node);
-	(void) putchar('\n');
+	struct gpu_information gpu;
+	bool excluded, node;
+	char path[32];
+
+	read_information(root_fd, function->address, &gpu);
+	excluded = strcmp(gpu.excluded, "Yes") == 0;
+	(void) snprintf(path, sizeof(path), "dev/nvidia%s", gpu.minor);
+	node = *gpu.minor && fs_exists(root_fd, path);
+	json_write_text_or_null(json, "model", gpu.model);
+	json_write_text_or_null(json, "uuid", gpu.uuid);
+	json_write_text_or_null(json, "firmware", gpu.firmware);
+	json_write_number_or_null(json, "minor", *gpu.minor ? strtol(gpu.minor, NULL, 10) : -1);
+	json_write_boolean(json, "node", node);
+	json_write_boolean(json, "excluded", excluded);
+
+	if (*gpu.model)
+		status_print(json, ", %s, %s, GSP firmware %s%s", gpu.model, gpu.uuid,
+			*gpu.firmware ? gpu.firmware : "not told",
+			excluded ? ", EXCLUDED by NVreg_ExcludedGpus" : "");
+	else if (strcmp(function->driver, "nvidia") == 0)
+		status_print(json, ", but /proc/driver/nvidia/gpus does not have it");
+	if (*gpu.model && !node)
+		status_print(json, ", no /dev/nvidia%s here", gpu.minor);
 }
 
 void status_devices(int root_fd, struct json *json)
@@ -236,18 +182,32 @@ void status_devices(int root_fd, struct json *json)
 	_cleanup_free_ struct pci_function *functions = NULL;
 	int count = pci_functions(root_fd, &functions);
 
-	if (json)
-		json_write_open(json, "devices", '[');
+	json_write_open(json, "devices", '[');
 	for (int i = 0; i < count; i++) {
-		if (json)
-			print_function_json(root_fd, json, &functions[i]);
-		else
-			print_function(root_fd, &functions[i]);
+		const struct pci_function *function = &functions[i];
+		const char *kind = pci_kind_name(function->kind);
+		char id[16];
+
+		(void) snprintf(id, sizeof(id), "%04x:%04x", function->vendor, function->device);
+		json_write_open(json, NULL, '{');
+		json_write_text(json, "address", function->address);
+		json_write_text(json, "kind", kind);
+		json_write_text(json, "id", id);
+		json_write_text_or_null(json, "driver", function->driver);
+		json_write_number(json, "numa_node", function->numa_node);
+		status_print(json, "%-8s %s [%s] by %s%s", kind, function->address, id,
+			*function->driver ? function->driver : "no driver",
+			*function->driver ? "" : unwilling(root_fd, function));
+		if (function->kind == PCI_GPU)
+			print_gpu(root_fd, function, json);
+		if (function->numa_node >= 0)
+			status_print(json, ", NUMA node %d", function->numa_node);
+		json_write_close(json, '}');
+		status_print(json, "\n");
 	}
-	if (json)
-		json_write_close(json, ']');
-	else if (count <= 0)
-		(void) printf("devices  no NVIDIA or Mellanox PCI function\n");
+	json_write_close(json, ']');
+	if (count <= 0)
+		status_print(json, "devices  no NVIDIA or Mellanox PCI function\n");
 }
 
 /* ---- daemons */
@@ -341,33 +301,10 @@ static void correct_state(int root_fd, pid_t supervisor, struct daemon_line *dae
 		(void) snprintf(daemon->state, sizeof(daemon->state), "gone");
 }
 
-static void print_history(const struct daemon_line *daemon)
+static void print_supervised(struct json *json, const struct daemon_line *daemon)
 {
-	bool is_up = strcmp(daemon->state, "up") == 0;
 	long left = daemon->again - (long) time(NULL);
 
-	if (daemon->restarts == 1)
-		(void) printf(", started again once");
-	else if (daemon->restarts)
-		(void) printf(", started again %ld times", daemon->restarts);
-	if (*daemon->last_exit)
-		(void) printf(", last ended with %s", daemon->last_exit);
-	if (daemon->again)
-		(void) printf(", the next start in %ld s", left > 0 ? left : 0);
-	if (*daemon->why && !is_up)
-		(void) printf(": %s", daemon->why);
-}
-
-static void print_ours(struct json *json, const struct daemon_line *daemon)
-{
-	if (!json) {
-		(void) printf("daemon   %s: %s", daemon->name, daemon->state);
-		if (daemon->pid)
-			(void) printf(", process %ld", daemon->pid);
-		print_history(daemon);
-		(void) putchar('\n');
-		return;
-	}
 	json_write_open(json, NULL, '{');
 	json_write_text(json, "name", daemon->name);
 	json_write_boolean(json, "supervised", true);
@@ -379,19 +316,28 @@ static void print_ours(struct json *json, const struct daemon_line *daemon)
 	json_write_number_or_null(json, "again", daemon->again ? daemon->again : -1);
 	json_write_text_or_null(json, "why", daemon->why);
 	json_write_close(json, '}');
+
+	status_print(json, "daemon   %s: %s", daemon->name, daemon->state);
+	if (daemon->pid)
+		status_print(json, ", process %ld", daemon->pid);
+	if (daemon->restarts == 1)
+		status_print(json, ", started again once");
+	else if (daemon->restarts)
+		status_print(json, ", started again %ld times", daemon->restarts);
+	if (*daemon->last_exit)
+		status_print(json, ", last ended with %s", daemon->last_exit);
+	if (daemon->again)
+		status_print(json, ", the next start in %ld s", left > 0 ? left : 0);
+	if (*daemon->why && strcmp(daemon->state, "up") != 0)
+		status_print(json, ": %s", daemon->why);
+	status_print(json, "\n");
 }
 
+/* What the host or another container started. */
 static void print_other(struct json *json, const char *name, const struct process_seen *process)
 {
-	if (!json) {
-		char text[POD_TEXT_SIZE] = "the host's";
+	char text[POD_TEXT_SIZE] = "the host's";
 
-		if (process->in_pod)
-			pod_text(&process->pod, text);
-		(void) printf("daemon   %s: process %d, %s: none of Slipway's roles started it\n",
-			name, (int) process->pid, text);
-		return;
-	}
 	json_write_open(json, NULL, '{');
 	json_write_text(json, "name", name);
 	json_write_boolean(json, "supervised", false);
@@ -399,6 +345,10 @@ static void print_other(struct json *json, const char *name, const struct proces
 	json_write_number(json, "pid", process->pid);
 	json_write_boolean(json, "in_pod", process->in_pod);
 	json_write_close(json, '}');
+	if (process->in_pod)
+		pod_text(&process->pod, text);
+	status_print(json, "daemon   %s: process %d, %s: none of Slipway's roles started it\n",
+		name, (int) process->pid, text);
 }
 
 static bool is_supervised(const char *text, pid_t pid)
@@ -411,45 +361,32 @@ static bool is_supervised(const char *text, pid_t pid)
 	return false;
 }
 
-/* What somebody else started: the host, or another container. */
-static size_t print_others(int root_fd, struct json *json, const char *text, pid_t supervisor)
-{
-	struct process_seen processes[PROCESSES_MAX];
-	size_t told = 0;
-
-	for (size_t i = 0; i < ARRAY_SIZE(known_daemons); i++) {
-		size_t count = processes_of_program(
-			root_fd, known_daemons[i], processes, ARRAY_SIZE(processes));
-
-		for (size_t j = 0; j < count; j++) {
-			if (is_supervised(text, processes[j].pid) ||
-				(supervisor &&
-					process_descends(root_fd, processes[j].pid, supervisor)))
-				continue;
-			print_other(json, known_daemons[i], &processes[j]);
-			told++;
-		}
-	}
-	return told;
-}
-
 void status_daemons(int root_fd, struct json *json)
 {
 	_cleanup_free_ char *text = daemon_lines_read(root_fd);
 	pid_t supervisor = find_supervisor(root_fd);
+	struct process_seen seen[PROCESSES_MAX];
 	struct daemon_line daemon;
 	const char *rest = text;
-	size_t told = 0;
+	bool none = true;
 
-	if (json)
-		json_write_open(json, "daemons", '[');
-	for (; daemon_line_next(&rest, &daemon); told++) {
+	json_write_open(json, "daemons", '[');
+	for (; daemon_line_next(&rest, &daemon); none = false) {
 		correct_state(root_fd, supervisor, &daemon);
-		print_ours(json, &daemon);
+		print_supervised(json, &daemon);
 	}
-	told += print_others(root_fd, json, text, supervisor);
-	if (json)
-		json_write_close(json, ']');
-	else if (!told)
-		(void) printf("daemons  none runs\n");
+	for (size_t i = 0; i < ARRAY_SIZE(known_daemons); i++) {
+		size_t count = processes_of_program(root_fd, known_daemons[i], seen, PROCESSES_MAX);
+
+		for (size_t j = 0; j < count; j++) {
+			if (is_supervised(text, seen[j].pid) ||
+				(supervisor && process_descends(root_fd, seen[j].pid, supervisor)))
+				continue;
+			print_other(json, known_daemons[i], &seen[j]);
+			none = false;
+		}
+	}
+	json_write_close(json, ']');
+	if (none)
+		status_print(json, "daemons  none runs\n");
 }

@@ -18,12 +18,6 @@
 /* ---- in a child: the library opens the GPUs, and one that is not in use has to be started for
  * that */
 
-/*
- * Declarations after NVIDIA's nvml.h (github.com/NVIDIA/go-nvml, gen/nvml/nvml.h): names, numbers
- * and layouts of what is asked here, nothing else. The library is never linked: a node may have
- * none, and its version has to be that of the driver that runs.
- */
-
 #define LIBRARY "libnvidia-ml.so.1"
 
 #define NVML_SUCCESS        0
@@ -68,13 +62,8 @@ struct nvml {
 	int (*fabric)(device handle, struct fabric_info *info);
 };
 
-static void *find_function(const struct nvml *nvml, const char *name)
-{
-	return dlsym(nvml->library, name);
-}
-
 /* POSIX has dlsym() return functions as object pointers; ISO C has no cast for that. */
-#define FIND(nvml, member, name) (*(void **) &(nvml)->member = find_function(nvml, name))
+#define FIND(nvml, member, name) (*(void **) &(nvml)->member = dlsym((nvml)->library, name))
 
 static bool has_functions(struct nvml *nvml)
 {

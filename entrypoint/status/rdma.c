@@ -255,8 +255,34 @@ static void refine(int root_fd, struct rdma_answer *answer)
 
 /* ---- both forms */
 
-static void print_json(struct json *json, const struct rdma_answer *answer)
+static void print_port(struct json *json, const struct rdma_port *port)
 {
+	json_write_open(json, NULL, '{');
+	json_write_number(json, "port", port->number);
+	json_write_text_or_null(json, "state", port->state);
+	json_write_text_or_null(json, "link_layer", port->link_layer);
+	json_write_number(json, "gid_count", port->gid_count);
+	json_write_open(json, "gids", '[');
+	for (unsigned i = 0; i < port->gid_count && i < GIDS_MAX; i++)
+		json_write_text(json, NULL, port->gids[i]);
+	json_write_close(json, ']');
+	json_write_close(json, '}');
+	status_print(json, "; port %u %s, %s, %u GID%s", port->number,
+		*port->state ? port->state : "unknown",
+		*port->link_layer ? port->link_layer : "link layer not known", port->gid_count,
+		port->gid_count == 1 ? "" : "s");
+}
+
+void status_rdma(int root_fd, struct json *json)
+{
+	_cleanup_free_ struct rdma_answer *answer = calloc(1, sizeof(*answer));
+
+	if (!answer) {
+		json_write_null(json, "rdma");
+		return;
+	}
+	read_devices(root_fd, answer);
+	refine(root_fd, answer);
 	json_write_open(json, "rdma", '[');
 	for (size_t i = 0; i < answer->count; i++) {
 		const struct rdma_device *device = &answer->devices[i];
@@ -266,58 +292,13 @@ static void print_json(struct json *json, const struct rdma_answer *answer)
 		json_write_text_or_null(json, "firmware", device->firmware);
 		json_write_boolean(json, "by_verbs", device->by_verbs);
 		json_write_open(json, "ports", '[');
-		for (unsigned k = 0; k < device->port_count; k++) {
-			const struct rdma_port *port = &device->ports[k];
-
-			json_write_open(json, NULL, '{');
-			json_write_number(json, "port", port->number);
-			json_write_text_or_null(json, "state", port->state);
-			json_write_text_or_null(json, "link_layer", port->link_layer);
-			json_write_number(json, "gid_count", port->gid_count);
-			json_write_open(json, "gids", '[');
-			for (unsigned g = 0; g < port->gid_count && g < GIDS_MAX; g++)
-				json_write_text(json, NULL, port->gids[g]);
-			json_write_close(json, ']');
-			json_write_close(json, '}');
-		}
+		status_print(json, "rdma     %s%s%s", device->name,
+			*device->firmware ? ", firmware " : "", device->firmware);
+		for (unsigned k = 0; k < device->port_count; k++)
+			print_port(json, &device->ports[k]);
 		json_write_close(json, ']');
 		json_write_close(json, '}');
+		status_print(json, "\n");
 	}
 	json_write_close(json, ']');
-}
-
-static void print_text(const struct rdma_answer *answer)
-{
-	for (size_t i = 0; i < answer->count; i++) {
-		const struct rdma_device *device = &answer->devices[i];
-
-		(void) printf("rdma     %s", device->name);
-		if (*device->firmware)
-			(void) printf(", firmware %s", device->firmware);
-		for (unsigned k = 0; k < device->port_count; k++) {
-			const struct rdma_port *port = &device->ports[k];
-
-			(void) printf("; port %u %s, %s, %u GID%s", port->number,
-				*port->state ? port->state : "unknown",
-				*port->link_layer ? port->link_layer : "link layer not known",
-				port->gid_count, port->gid_count == 1 ? "" : "s");
-		}
-		(void) putchar('\n');
-	}
-}
-
-void status_rdma(int root_fd, struct json *json)
-{
-	_cleanup_free_ struct rdma_answer *answer = calloc(1, sizeof(*answer));
-
-	if (answer) {
-		read_devices(root_fd, answer);
-		refine(root_fd, answer);
-	}
-	if (json && answer)
-		print_json(json, answer);
-	else if (json)
-		json_write_null(json, "rdma");
-	else if (answer)
-		print_text(answer);
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The parts of `slipway-init status`. Each looks at the node by itself (relative to a root
- * descriptor, read-only, without any of the vendor's programs, so that it also tells the truth of a
- * driver that somebody else loaded), and prints what it saw in two forms: lines for people on
- * stdout, each with its label in the first nine columns; with @json, members of the open object.
+ * descriptor, read-only, without any of the vendor's programs, so that it also sees a driver that
+ * another program loaded), and prints what it saw in one of two forms: lines for people on stdout,
+ * each with its label in the first nine columns; with @json, members of the open object.
  */
 #pragma once
 
@@ -18,6 +18,9 @@
 #define STATUS_INDENT "         "
 
 typedef void status_part(int root_fd, struct json *json);
+
+/* To stdout in the form for people; nothing where there is a @json. */
+void status_print(const struct json *json, const char *format, ...) _printf_(2, 3);
 
 /* status.c: how the NIC role's driver came to run, and what did not come back. */
 status_part status_nic;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The floor: what the kernel itself needs to take and to drop the modules. No dependency is
- * resolved, nothing is checked, proved, mounted, locked or told: what an init does on top of this
+ * resolved, nothing is checked, proved, mounted, locked or reported: what an init does on top of this
  * program's time is its own.
  */
 #include <fcntl.h>

@@ -45,7 +45,7 @@ in_root() {
         DRIVER_CONFIG_DIGEST=3271748789 chroot "$root" "$@"
 }
 
-# stopwatch_on SUBJECT OPTION…: floor is told of the flag that the others look for by themselves.
+# stopwatch_on SUBJECT OPTION…: floor is given the flag that the others look for by themselves.
 stopwatch_on() {
     local subject=$1 waits=''
     shift

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Stands for the shell entrypoint of NVIDIA's precompiled driver images, whose modules lie in the image as ours do: a
 # yardstick for `make bench`. Written for this bench from a description of what that entrypoint does (lock and pid file,
-# what an earlier life left, module parameters, modprobe by name, the driver's version by way of nvidia-smi, a look for
+# what a previous run left, module parameters, modprobe by name, the driver's version by way of nvidia-smi, a look for
 # switches, mount --rbind, a trap that compares reference counts and calls rmmod) and the driver manager's look for OFED in
 # front of it; none of its text is anyone else's. It runs under what the original runs under: bash, with GNU's grep and
 # coreutils, util-linux, kmod, awk and xargs (tests/bench/stock-programs).

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Starts a program that gets ready and stays, and tells in microseconds of CLOCK_MONOTONIC how long
+ * Starts a program that gets ready and stays, and prints in microseconds of CLOCK_MONOTONIC how long
  * it took to get ready and how long to go after SIGTERM, and its memory. It runs where its subject
  * runs and is the same for all subjects, so that what it costs itself cancels out of their ratios.
  * It polls nothing while it measures: inotify and a pidfd wake it.

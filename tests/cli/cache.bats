@@ -150,7 +150,7 @@ put_output() {
     [ -e "$cache/stages/used" ] && [ ! -e "$cache/stages/old" ] && [ -e "$cache/runs/1-living" ]
 }
 
-@test "a file that is on its way stays, what nobody fetches any more goes" {
+@test "a file that is on its way stays, what is no longer fetched goes" {
     digest=$(printf 'x%.0s' {1..64} | tr x a)
     put "blobs/partial/$digest.part" 100 40
     put "blobs/partial/${digest//a/b}.part" 100 40
@@ -251,7 +251,7 @@ living() {
     until [ -s "$BATS_TEST_TMPDIR/held" ]; do sleep 0.1; done
     env SLIPWAY_DATADIR="$repository" SLIPWAY_CACHE="$cache" "$SLIPWAY" cache verify >"$BATS_TEST_TMPDIR/said" 2>&1 3>&- &
     verifier=$!
-    # Waiting for that very lock, as the kernel tells.
+    # Waiting for that very lock, as the kernel shows.
     until grep -q -- "-> FLOCK .*:$(stat -c %i "$cache/blobs/partial/$digest.lock") " /proc/locks; do
         kill -0 "$verifier"
         sleep 0.1

@@ -180,7 +180,7 @@ make_layers() {
     says "it holds no image for"
 }
 
-@test "a folder that is somebody's is read and never linked to" {
+@test "a folder of the user's is read and never linked to" {
     make_root "$root" "$krel"
     kernel_from "$made" "$root"
     has_kernel
@@ -268,7 +268,7 @@ make_layers() {
         "linux-image-$krel"
 }
 
-@test "headers of a stranger's archive never bring files of this machine" {
+@test "headers of an untrusted archive never bring files of this machine" {
     local headers=$root/usr/src/linux-headers-$krel
     make_root "$root" "$krel"
     mkdir "$BATS_TEST_TMPDIR/private"
@@ -286,7 +286,7 @@ make_layers() {
     [ -z "$(ls "$cache/stages")" ]
 }
 
-@test "modules.order of a stranger's archive never names files of this machine" {
+@test "modules.order of an untrusted archive never names files of this machine" {
     local headers=$BATS_TEST_TMPDIR/headers/linux
     make_headers "$headers" "$krel"
     mkdir "$headers/fs" "$BATS_TEST_TMPDIR/victim"
@@ -325,7 +325,7 @@ make_layers() {
         "linux-headers-6.1.0-56-common" "the package with its headers is missing"
 }
 
-@test "a node of another name than its kernel's: whose tag the operators will ask for is told" {
+@test "a node of another name than its kernel's: whose tag the operators will ask for is reported" {
     load repository
     make_repository
     add_kernel 6.1.0-56-amd64
@@ -339,7 +339,7 @@ make_layers() {
         "ask for a tag that ends with acmeos3.1, this one's ends with debian12" "slipway-catalogue(5)"
 }
 
-@test "a bundle that somebody changed is refused" {
+@test "a bundle that was changed is refused" {
     make_root "$root" "$krel"
     run_slipway 0 probe --root "$root" -o "$BATS_TEST_TMPDIR/probe.tar.zst" --headers=no
     mkdir "$BATS_TEST_TMPDIR/changed"

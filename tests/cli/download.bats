@@ -169,7 +169,7 @@ works_again() {
     nothing_is_fetched
 }
 
-@test "--offline asks nobody, and takes what is there" {
+@test "--offline asks no server, and takes what is there" {
     lock_at ok
     build 21 --offline
     says "--offline" "linux-headers-6.1.0-56-"
@@ -286,7 +286,7 @@ start_tls() {
     start_tls
     lock_at ok
 
-    # An authority that nobody here knows is not "out of reach".
+    # An authority that is not known here is not "out of reach".
     build 13
     says "certificate" "does not prove to be the one that was asked for"
     export CURL_CA_BUNDLE=$BATS_TEST_TMPDIR/ca.pem
@@ -297,7 +297,7 @@ start_tls() {
     all_is_fetched
 }
 
-@test "a client certificate is shown to its mirror, also where that redirects to itself, and to nobody else" {
+@test "a client certificate is shown to its mirror, also where that redirects to itself, and to no other" {
     stop_httpd
     make_certificates
     start_tls

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# slipway explain: lines of logs, with and without the module at hand.
+# slipway explain: lines of logs, with and without the module.
 
 load helpers
 
@@ -97,7 +97,7 @@ only() {
     explained version-symbol kernel "$BATS_TEST_TMPDIR/dmesg.txt"
 }
 
-@test "lines that belong together are one finding; others are passed over" {
+@test "lines that belong together are one finding; others are skipped" {
     run_slipway 0 explain - <<'LOG'
 [   10.000000] mlx5_core 0000:01:00.0: firmware version: 22.36.1010
 [   12.345678] nvidia_peermem: disagrees about version of symbol ib_register_peer_memory_client
@@ -109,7 +109,7 @@ LOG
     [[ $output != *firmware* ]]
 }
 
-@test "the module and the kernel at hand: both CRCs and who exports" {
+@test "with the module and the kernel: both CRCs and who exports" {
     run_slipway 0 explain --module "$BATS_FILE_TMPDIR/peer.ko" --kernel "$BATS_FILE_TMPDIR/tree" \
         "$(elf_name): disagrees about version of symbol ib_register_peer_memory_client"
     says "was compiled for CRC 0x" "ib_core exports it with 0x11111111"
@@ -123,7 +123,7 @@ LOG
     symvers "$at/nvidia" 7 /build/nvidia/nvidia
     decides "ofed true"
     decides "ofed true" --module "$peer"
-    # Without the module nothing tells whether the headers were right.
+    # Without the module nothing shows whether the headers were right.
     decides "ofed true" --kernel "$at/fits"
     # The kernel has it too, and the module's other symbols fit that kernel: an OFED was missing or another.
     decides "ofed false" --module "$peer" --kernel "$at/fits"
@@ -139,7 +139,7 @@ LOG
     [ "$(jq -r '.findings[0] | "\(.input) \(.guessed)"' <<<"$output")" = "kernel false" ]
 }
 
-@test "a message that tells only that it failed: the load proof says why, and which input it was" {
+@test "a message that says only that it failed: the load proof says why, and which input it was" {
     local at=$BATS_TEST_TMPDIR failed="insmod: ERROR: could not insert module peer.ko:"
     printf '0x%08x\t%s\tvmlinux\tEXPORT_SYMBOL\t\n' 7 printk 0x8e6daf35 ib_register_peer_memory_client | kernel_of "$at/good"
     printf '0x%08x\tprintk\tvmlinux\tEXPORT_SYMBOL\t\n' 7 | kernel_of "$at/none"
@@ -181,7 +181,7 @@ elf_name() {
         "it is not the file that the kernel was given"
 }
 
-@test "a signature error with the module at hand says whether it is signed, and by whom" {
+@test "a signature error, with the module: says whether it is signed, and by whom" {
     cd "$BATS_TEST_TMPDIR" || return
     mkdir set
     cp "$BATS_FILE_TMPDIR/peer.ko" set
@@ -285,7 +285,7 @@ elf_name() {
     says "--module, --kernel and --with together tell"
 }
 
-@test "a refused key of a signed module: --trust tells damaged, another's and good apart" {
+@test "a refused key of a signed module: --trust distinguishes damaged, another's and good" {
     cd "$BATS_TEST_TMPDIR" || return
     local name said="insmod: ERROR: could not insert module set/peer.ko: Key was rejected by service"
     for name in own other; do

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A small server on loopback that misbehaves as it is told to.
+"""A small server on loopback that misbehaves on request.
 
     httpd.py --root DIR --port-file FILE [--log FILE] [--tls CERT KEY [--client-ca CA]]
 
 It serves DIR under a first path component that says how, so that /cut/500/debian is a mirror, too:
 
     /ok/PATH          as it should be: ranges, ETag, Last-Modified, conditional requests
-    /norange/PATH     ranges are passed over
-    /weak/PATH        no ETag: a changed file cannot be told
+    /norange/PATH     ranges are ignored
+    /weak/PATH        no ETag: a changed file cannot be detected
     /status/N/PATH    always HTTP N
     /busy/N/PATH      HTTP 503 to the first N requests for PATH, then ok
     /after/S/PATH     HTTP 503 with Retry-After: S to the first request, then ok

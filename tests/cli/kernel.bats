@@ -80,7 +80,7 @@ nothing_is_left() {
     nothing_is_left
 }
 
-@test "a package that a source needs and nobody has is named" {
+@test "a package that a source needs and no list has is named" {
     run_slipway 6 build --kernel newest
     says "nvidia-open-kernel-source: the package for nvidia-source is in no list"
 }

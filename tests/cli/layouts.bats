@@ -200,7 +200,7 @@ setup() {
     tells ubuntu22.04 ubuntu24.04 --os
 }
 
-@test "Oracle: a UEK is told by its own capability" {
+@test "Oracle: a UEK is found by its own capability" {
     resolve 0 5.15.0-302.167.6.el9uek.x86_64 --mirror "$served/oracle" "${key[@]}"
     has headers kernel-uek-devel /OL9/UEKR7/x86_64/kernel-uek-devel-5.15.0-302.167.6.el9uek.x86_64.rpm
     has modules kernel-uek-core .rpm

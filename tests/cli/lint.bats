@@ -26,7 +26,7 @@ lint() {
 
 set_option() { sed -i "/^CONFIG_${1%%=*}=/d" "$headers/.config" && echo "CONFIG_$1" >>"$headers/.config"; }
 
-@test "a good kernel is told with its compiler and vermagic" {
+@test "a good kernel is reported with its compiler and vermagic" {
     lint 0
     says "$krel (x86_64), made with gcc-12, vermagic \"$krel SMP mod_unload modversions \"" "0 errors, 0 warnings"
 }
@@ -56,7 +56,7 @@ set_option() { sed -i "/^CONFIG_${1%%=*}=/d" "$headers/.config" && echo "CONFIG_
         tr '\n' ' ')" = "24 debian12 mlx5-builtin error gcc-12 y " ]
 }
 
-@test "another compiler than the kernel's is a warning, a contradiction is told" {
+@test "another compiler than the kernel's is a warning, a contradiction is reported" {
     lint 0 --compiler gcc-11
     says "compiler-major-differs" "made with gcc-12, and modules will be with gcc-11"
     set_option GCC_VERSION=130200
@@ -71,7 +71,7 @@ set_option() { sed -i "/^CONFIG_${1%%=*}=/d" "$headers/.config" && echo "CONFIG_
     says "host-tools-foreign-arch" "for aarch64, this machine is x86_64"
 }
 
-@test "a damaged configuration is told with its line" {
+@test "a damaged configuration is reported with its line" {
     echo "<html>" >>"$headers/.config"
     lint 12
     says ".config: line 15" "does not start with CONFIG_"

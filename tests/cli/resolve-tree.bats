@@ -25,7 +25,7 @@ setup() {
 # Neither the folder nor a part of it, under any name.
 has_nothing() { [ -z "$(find "$BATS_TEST_TMPDIR" -maxdepth 1 -name 'tree*')" ]; }
 
-@test "the tree is there, works wherever it lies, and is nobody else's" {
+@test "the tree is there, works wherever it lies, and shares nothing with the cache" {
     run_slipway 0 resolve "$krel" --tree "$tree/"
     says "linux-headers-$krel"
     [ -f "$tree/lib/modules/$krel/build/include/linux/module.h" ]
@@ -33,7 +33,7 @@ has_nothing() { [ -z "$(find "$BATS_TEST_TMPDIR" -maxdepth 1 -name 'tree*')" ]; 
     [ -z "$(find "$tree" -lname '/*')" ]
     # A change of it is none of the cache.
     [ -z "$(find "$tree" -type f -links +1)" ]
-    # The kernel's own package is 70 MB that nobody needs here.
+    # The kernel's own package is 70 MB that nothing here needs.
     modules=$(sha256sum <"$mirror/pool/linux-image-${krel}_6.1.192-2_amd64.deb" | cut -d" " -f1)
     [ ! -e "$BATS_TEST_TMPDIR/cache/blobs/sha256/$modules" ]
     # From the cache, into an empty folder, with the lock beside it.
@@ -61,7 +61,7 @@ has_nothing() { [ -z "$(find "$BATS_TEST_TMPDIR" -maxdepth 1 -name 'tree*')" ]; 
     has_nothing
 }
 
-@test "folders that somebody has, and places that are none" {
+@test "folders that are in use, and places that are none" {
     mkdir "$tree"
     touch "$tree/mine"
     run_slipway 9 resolve "$krel" --tree "$tree"

@@ -143,7 +143,7 @@ sign_as_a_stranger() {
     works_again
 }
 
-@test "an index that a stranger signed: 13, also with --allow-unsigned and good lists in the cache" {
+@test "an index that an unknown key signed: 13, also with --allow-unsigned and good lists in the cache" {
     cp -a "$GNUPGHOME" "$BATS_TEST_TMPDIR/good-key"
     run_slipway 0 resolve 6.1.0-56-amd64
     cp -a "$mirror/dists/bookworm" "$BATS_TEST_TMPDIR/good"
@@ -258,7 +258,7 @@ sign_as_a_stranger() {
     run_slipway 0 resolve 6.1.0-56-amd64
 }
 
-@test "a mirror that nobody serves: 11, and newest is not guessed from the rest" {
+@test "a mirror that is not served: 11, and newest is not guessed from the rest" {
     add_repository updates bookworm-updates
     sed -i '/^\[repository updates\]/,$ s/^mirror = .*/mirror = other/; /^\[repository updates\]/,$ s/^origin = .*/origin = Nobody/' "$SLIPWAY_DATADIR/kernels/catalogue/debian12.ini"
     run_slipway 0 resolve 6.1.0-56-amd64 --mirror other=http://127.0.0.1:9

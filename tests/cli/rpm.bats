@@ -104,12 +104,12 @@ setup() {
     lint 3.10.0-957.12.2.el7.x86_64 --mirror "centos-vault=$served/centos" --keyring "$rpm_key"
 }
 
-@test "a package that nobody signed, or that was changed, is refused" {
+@test "an unsigned package, or one that was changed, is refused" {
     local tree=$BATS_TEST_TMPDIR/9/AppStream/x86_64/os
     mkdir -p "$BATS_TEST_TMPDIR/9"
     cp -a "$BATS_FILE_TMPDIR/www/rocky/9/." "$BATS_TEST_TMPDIR/9/"
     ours=(lint 5.14.0-503.11.1.el9_5.x86_64 --drivers nvidia --os rocky9 --mirror "rocky=$BATS_TEST_TMPDIR" --keyring "$rpm_key")
-    # Its list is made anew each time, so that only the package itself can tell.
+    # Its list is made anew each time, so that only the package itself shows it.
     printf x | dd of="$tree/kernel-devel-5.14.0-503.11.1.el9_5.x86_64.rpm" bs=1 seek=15000 conv=notrunc status=none
     createrepo_c --quiet "$tree"
     run_slipway 12 "${ours[@]}"
@@ -122,7 +122,7 @@ setup() {
     run_slipway 0 "${ours[@]}" --allow-unsigned
 }
 
-@test "a lock names neither a repository that nobody knows nor another package than there is" {
+@test "a lock names neither an unknown repository nor another package than there is" {
     local lock=$BATS_TEST_TMPDIR/lock.json changed=$BATS_TEST_TMPDIR/changed.json
     run_slipway 0 resolve 5.14.0-503.11.1.el9_5.x86_64 --os rocky9 "${rocky[@]}" -o "$lock"
     run_slipway 0 lint --lock "$lock" --drivers nvidia "${rocky[@]}"
@@ -161,7 +161,7 @@ setup() {
     went skipped vault-appstream
 }
 
-@test "CentOS 7's kernels are told to their minor release" {
+@test "CentOS 7's kernels are resolved to their minor release" {
     resolve 0 3.10.0-957.12.2.el7.x86_64 --mirror "centos-vault=$served/centos" --keyring "$rpm_key"
     has headers kernel-devel /7.6.1810/updates/x86_64/kernel-devel-3.10.0-957.12.2.el7.x86_64.rpm
     has modules kernel /7.6.1810/updates/x86_64/kernel-3.10.0-957.12.2.el7.x86_64.rpm
@@ -179,7 +179,7 @@ setup() {
     tells almalinux9 oracle9 rhel9 rocky9 --os
 }
 
-@test "a kernel that nobody has is refused with the nearest" {
+@test "a kernel that no list has is refused with the nearest" {
     resolve 5 5.14.0-503.12.1.el9_5.x86_64 --os rocky9 "${rocky[@]}"
     tells 5.14.0-503.11.1.el9_5.x86_64 5.14.0-503.15.1.el9_5.x86_64
 }
@@ -213,7 +213,7 @@ setup() {
     resolve 15 5.14.0-503.11.1.el9_5.x86_64 "${ours[@]}" --refresh
 }
 
-@test "a mirror that nobody knows is asked for by name" {
+@test "an unknown mirror is asked for by name" {
     resolve 25 5.14.0-503.11.1.el9_5.x86_64 --os rocky9
     tells rocky --mirror
     resolve 2 5.14.0-503.11.1.el9_5.x86_64 --os rocky9 --mirror "rocki=$served"

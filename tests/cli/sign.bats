@@ -160,7 +160,7 @@ split_signed() {
     [ -z "$(find "$set_of_modules" -name '*.slipway-*' -o -name '.slipway-*')" ]
 }
 
-@test "two runs on one folder: the second is told" {
+@test "two runs on one folder: the second is refused" {
     exec {lock}<"$set_of_modules"
     flock -x "$lock"
     run_slipway 2 sign --key rsa.key --cert rsa.pem --hash sha256 "$set_of_modules"

@@ -113,7 +113,7 @@ layer() {
     verify 3 bad/old.ko --kernel headers
 }
 
-@test "cannot tell is exit 4: a kernel whose exports nobody knows" {
+@test "cannot tell is exit 4: a kernel whose exports are not known" {
     cp -r headers "$work/headers"
     rm "$work/headers/Module.symvers"
     verify 4 set --kernel "$work/headers"
@@ -125,7 +125,7 @@ layer() {
     says "(doubt)"
 }
 
-@test "a kernel without MODVERSIONS is told as vermagic only" {
+@test "a kernel without MODVERSIONS is reported as vermagic only" {
     cp -r headers "$work/headers"
     sed -i /MODVERSIONS/d "$work/headers/.config"
     make_module "$work/m.ko" m "vermagic=$krel SMP mod_unload " layout= uses=printk
@@ -277,7 +277,7 @@ root() {
     verify 0 containers-storage:localhost/slipway-test:1 --kernel headers
     verify 2 localhost/slipway-test:2 --kernel headers
     says "localhost/slipway-test:2: neither a file or folder nor an image in containers-storage"
-    # The name of nothing, and nobody to ask.
+    # The name of nothing, and no list to ask.
     run env PATH=/nowhere SLIPWAY_DATADIR="$repository" SLIPWAY_CACHE="$BATS_TEST_TMPDIR/cache" "$SLIPWAY" verify no-such:1 --kernel headers
     echo "$output"
     [ "$status" -eq 10 ]
@@ -392,12 +392,12 @@ root() {
     grep -q "^option.*speed" <<<"$findings"
     run ! grep -q "there.bin" <<<"$findings"
     run ! grep -q "level" <<<"$findings"
-    # A folder of modules is no root: nobody knows what firmware will be there.
+    # A folder of modules is no root: what firmware will be there is not known.
     run_slipway 0 verify "$work/root/lib/modules/$krel/updates" --kernel headers --json
     run ! grep -q '"id":"firmware' <<<"$output"
 }
 
-@test "signatures: demanded, trusted, of a stranger, missing" {
+@test "signatures: demanded, trusted, of an unknown key, missing" {
     openssl req -x509 -noenc -days 30 -subj /CN=ours -newkey rsa:2048 -keyout "$work/ours.key" -out "$work/ours.pem" 2>/dev/null
     openssl req -x509 -noenc -days 30 -subj /CN=theirs -newkey rsa:2048 -keyout "$work/theirs.key" -out "$work/theirs.pem" 2>/dev/null
     cp -r set "$work/set"
@@ -467,7 +467,7 @@ root() {
     says "signature-unchecked (note)"
     verify 3 "$own" --kernel "$work/flipped" --enforce-signatures --trust "$work/k.pem"
     verify 4 "$own" --kernel "$work/kernel" --enforce-signatures
-    # A stranger's signature on a module of the tree is not the kernel's.
+    # An unknown key's signature on a module of the tree is not the kernel's.
     cp -r "$work/kernel" "$work/mixed"
     mixed=$work/mixed/lib/modules/$krel/kernel/lib
     make_module "$work/k/second.ko" second krel="$krel" intree=Y
@@ -512,7 +512,7 @@ root() {
     says "kernel $krel"
 }
 
-@test "a Module.symvers as --kernel tells what it can" {
+@test "a Module.symvers as --kernel decides what it can" {
     verify 4 set --kernel headers/Module.symvers
     says "kernel (no release), vermagic not known, 3 symbols" "note: headers/Module.symvers tells what the kernel exports"
     verify 3 bad --kernel headers/Module.symvers
@@ -544,7 +544,7 @@ root() {
     verify 22 set --kernel 'not a kernel'
 }
 
-@test "damaged symvers are told with their line" {
+@test "damaged symvers are reported with their line" {
     cp -r headers "$work/headers"
     echo "0x1 what" >>"$work/headers/Module.symvers"
     verify 12 set --kernel "$work/headers"
@@ -626,7 +626,7 @@ root() {
     says "is a bomb"
 }
 
-@test "two files of one name are told by their paths" {
+@test "two files of one name are named by their paths" {
     mkdir -p "$work/two/a" "$work/two/b"
     cp bad/old.ko "$work/two/a/"
     cp bad/old.ko "$work/two/b/"
@@ -714,7 +714,7 @@ root() {
 }
 
 # A sanitised slipway cannot run here: LeakSanitizer wants a real /proc.
-@test "--running asks this machine's kernel, whatever it can tell" {
+@test "--running asks this machine's kernel, whatever it shows" {
     local root=$BATS_TEST_TMPDIR/root release library
     release=$(uname -r)
     mkdir -p "$root"/{proc,sys/module,dev,etc,"lib/modules/$release/build"}
@@ -732,7 +732,7 @@ root() {
     says "kernel $release" "printk CRC 0x00000008" "the kernel exports 0x00000007"
     run chroot "$root" /slipway verify /fits.ko --running
     echo "$output"
-    # Nothing tells this kernel's vermagic.
+    # Nothing shows this kernel's vermagic.
     [ "$status" -eq 4 ]
     says "kernel $release" "vermagic not known" "cannot tell"
     # A kernel that was built without modules has a /proc, and no list of them in it.

@@ -16,7 +16,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* Whatever is wrong is told in words. */
+/* Whatever is wrong is reported in words. */
 static void check_rules(const struct elf_module *module)
 {
 	static const unsigned int versions[] = { 0x0601, 0x0604, 0x060c, 0x060d, 0x060e, 0x0703 };

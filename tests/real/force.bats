@@ -20,7 +20,7 @@ setup_file() {
         cp -r "$top/tests/real/smallest-ofed" "$sources/$name"
         sed -i '1s/(1\.0)/(1.0.force)/' "$sources/$name/debian/changelog"
     done
-    # What no kernel exports; modpost is told to let it pass.
+    # What no kernel exports; modpost is to let it pass.
     sed -i 's/ modules$/ KBUILD_MODPOST_WARN=1 modules/' "$sources/bad/makefile"
     printf 'extern void nobody_exports_this(void);\nvoid smallest_use(void);\nvoid smallest_use(void) { nobody_exports_this(); }\n' >>"$sources/bad/smallest.c"
     # Another module of the same version, so of the same tag.
@@ -28,7 +28,7 @@ setup_file() {
 }
 
 teardown_file() {
-    # A forced image is of no use to anybody later.
+    # A forced image is of no use later.
     [[ ! -e $folder/forced/images.json ]] || buildah rmi "$(jq -r '.images[0].reference' "$folder/forced/images.json")" >/dev/null
 }
 
@@ -102,7 +102,7 @@ id_of() {
     [[ $(id_of "$tag-unproven") == "$(jq -r '.images[0].id' "$folder/forced/images.json")" ]]
 }
 
-@test "a tag whose image had nvidia-peermem, and now has none, is warned of; an OFED without the interface is told in the recipe's words" {
+@test "a tag whose image had nvidia-peermem, and now has none, is warned of; an OFED without the interface is reported in the recipe's words" {
     local gpu=$sources/gpu to=$folder/gpu
     cp -r "$top/tests/real/smallest-nvidia" "$gpu"
     sed -i 's/"1\.0\\"/"2.0\\"/' "$gpu/Kbuild"

@@ -131,7 +131,7 @@ sets() { ls "$kept/modules"; }
     build | grep -q "compiled before: .*$first"
 }
 
-@test "ENABLE_NFSRDMA and options that somebody adds are inputs of their own" {
+@test "ENABLE_NFSRDMA and options that the user adds are inputs of their own" {
     # shellcheck disable=SC2016
     build ENABLE_NFSRDMA=true APPEND_DRIVER_BUILD_FLAGS='--without-knem --with-nfsrdma-mod $(reboot)' >"$BATS_TEST_TMPDIR/out"
     cat "$BATS_TEST_TMPDIR/out"
@@ -173,7 +173,7 @@ slow_image() {
     chmod +x "$slow/usr/lib/slipway/kit/recipes/ofed.sh"
 }
 
-# is_gone COMMAND: nobody runs it.
+# is_gone COMMAND: it does not run.
 is_gone() { ! pgrep -f "^$1"; }
 
 # wait_for SECONDS COMMAND…: until it succeeds.
@@ -238,7 +238,7 @@ bare_host() {
     rm "$NIC_HOST/lib/modules/$krel"/{build,source}
 }
 
-@test "a host without headers and no network: told what to install, and what was asked; headers in the container itself serve, too" {
+@test "a host without headers and no network: what to install and what was asked is named; headers in the container itself serve, too" {
     local ended=0 with=$BATS_TEST_TMPDIR/with
     bare_host
     build >"$BATS_TEST_TMPDIR/out" || ended=$?
@@ -314,7 +314,7 @@ bare_host() {
     grep -q "\[BUILD_FAILED\].*no package linux-headers-$other in the lists of debian12; the nearest there are: " "$BATS_TEST_TMPDIR/out"
 }
 
-@test "a tool that does not start, and one of an image that is broken: told in the words that there are" {
+@test "a tool that does not start, and one of an image that is broken: reported in its own words" {
     local ended=0 broken=$BATS_TEST_TMPDIR/broken
     bare_host
     cp -al "$image" "$broken"
@@ -333,7 +333,7 @@ bare_host() {
     grep -q '\[BUILD_FAILED\].*Install the package .*tool.conf names no os' "$BATS_TEST_TMPDIR/out"
 }
 
-@test "no room in the container, or on the host: told which, how much, and what the tool said; nothing of it stays" {
+@test "no room in the container, or on the host: which, how much, and what the tool said; nothing of it stays" {
     local ended=0
     bare_host
     NETWORK=yes build_in 'mount -t tmpfs -o mode=755,size=60m tmpfs /var/lib/slipway' >"$BATS_TEST_TMPDIR/out" || ended=$?
@@ -351,7 +351,7 @@ bare_host() {
     grep -q 'nothing stays: 0' "$BATS_TEST_TMPDIR/out"
 }
 
-@test "an inventory that is read-only by now: what it has is used, what it lacks is made in the container, which is told" {
+@test "an inventory that is read-only by now: what it has is used, what it lacks is made in the container, which is reported" {
     bare_host
     mkdir -p "$kept"/{modules,log}
     chmod 755 "$INVENTORY" "$kept"

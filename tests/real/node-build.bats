@@ -121,7 +121,7 @@ modules() { echo "$root/upper/usr/lib/modules/$krel"; }
     [[ -z $(find "$kept" -maxdepth 1 -name 'tmp-*') ]]
 }
 
-@test "a host without headers is told what to install" {
+@test "a host without headers: what to install is named" {
     local ended=0
     mv "$folder/host/lib/modules/$krel/build" "$BATS_TEST_TMPDIR/build"
     mv "$folder/host/usr/src/linux-headers-$krel" "$BATS_TEST_TMPDIR/headers"

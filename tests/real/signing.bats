@@ -29,7 +29,7 @@ setup() {
 }
 
 teardown_file() {
-    # This test's certificate is of no use to anybody later.
+    # This test's certificate is of no use later.
     find "$cache/stages" -maxdepth 1 -name 'ofed-signed-*' -newer "$folder/started" -exec rm -rf {} +
 }
 

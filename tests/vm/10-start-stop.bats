@@ -61,7 +61,7 @@ CASE
     [ "$status" -eq 0 ]
 }
 
-@test "the peermem container loads what the driver container has not, and its probe tells" {
+@test "the peermem container loads what the driver container has not, and its probe shows it" {
     run_case <<'CASE'
 . /test/drivers.sh
 simulate
@@ -81,7 +81,7 @@ CASE
     [ "$status" -eq 0 ]
 }
 
-@test "inbox RDMA modules make room for OFED's, which are told apart by build id" {
+@test "inbox RDMA modules make room for OFED's, which differ by build id" {
     run_case <<'CASE'
 . /test/drivers.sh
 simulate

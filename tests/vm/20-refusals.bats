@@ -9,7 +9,7 @@ setup_file() {
     use_drivers
 }
 
-@test "no NVIDIA device: told before anything is loaded" {
+@test "no NVIDIA device: refused before anything is loaded" {
     run_case <<'CASE'
 . /test/drivers.sh
 simulate gpu=0
@@ -37,12 +37,12 @@ CASE
     [[ $output == *"slipway build --kernel $VM_KREL --os debian12"* ]]
 }
 
-@test "a hostPath mount that is missing, or that nobody else sees: refused by name, never ready for nobody" {
+@test "a hostPath mount that is missing, or that is not shared: refused by name, never ready unseen" {
     run_case <<'CASE'
 . /test/drivers.sh
 simulate
 sed -i 's|^\(/run/nvidia .*\)rshared|\1rprivate|' /test/roles/gpu.mounts
-# As containerd makes the root where no mount is Bidirectional; a shared root would share all mounts anew, with nobody.
+# As containerd makes the root where no mount is Bidirectional; a shared root would share all mounts anew, with no peer.
 sed -i 's|^propagation=rshared|propagation=rprivate|' /test/roles/gpu.conf
 start gpu
 exits gpu 19 30

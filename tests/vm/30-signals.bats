@@ -94,7 +94,7 @@ CASE
     [[ $output == *"MODULE_IN_USE: nvidia_uvm is in use by process "*"(sleep, /dev/nvidia-uvm)"* ]]
 }
 
-@test "a pinned module: told as such, nothing half unloaded, and a retry succeeds" {
+@test "a pinned module: reported as such, nothing half unloaded, and a retry succeeds" {
     run_case <<'CASE'
 . /test/drivers.sh
 simulate

@@ -2,7 +2,7 @@
 # shellcheck disable=SC2154
 # SPDX-License-Identifier: Apache-2.0
 # The operator's kernelModuleConfig: /drivers/<module>.conf. Checked before anything is unloaded, applied, and applied
-# again when its contents change, which the operator's digest does not tell.
+# again when its contents change, which the operator's digest does not show.
 
 load drivers
 
@@ -10,7 +10,7 @@ setup_file() {
     use_drivers
 }
 
-@test "parameters reach the modules and whoever chroots into the driver root" {
+@test "parameters reach the modules and programs that chroot into the driver root" {
     run_case <<'CASE'
 . /test/drivers.sh
 mkdir /vm/drivers
@@ -29,7 +29,7 @@ grep -x 'RegistryDwords: "a=1;b=2"' /proc/driver/nvidia/params
 grep -x 'RmMsg: "x"' /proc/driver/nvidia/params
 [ "$(cat /sys/module/nvidia_uvm/parameters/uvm_perf_map_remote_on_eviction)" = 0 ] || fail "nvidia_uvm has another value"
 [ "$(cat /sys/module/nvidia_drm/parameters/modeset)" = Y ] || fail "nvidia_drm has another value"
-expect "the parameters are not told" container_log_has gpu 'parameters of nvidia: NVreg_EnableStreamMemOPs=1 NVreg_RegistryDwords="a=1;b=2" NVreg_RmMsg=x'
+expect "the parameters are not reported" container_log_has gpu 'parameters of nvidia: NVreg_EnableStreamMemOPs=1 NVreg_RegistryDwords="a=1;b=2" NVreg_RmMsg=x'
 container_log_has gpu '/drivers/nvidia-ghost.conf has no effect: the image has no module nvidia_ghost'
 refute "gridd.conf is the licence daemon's" container_log_has gpu gridd.conf
 rmmod nvidia_uvm

@@ -27,7 +27,7 @@ CASE
     [ "$status" -eq 0 ]
 }
 
-@test "nouveau that something uses, but that drives no NVIDIA device, is told and left" {
+@test "nouveau that something uses, but that drives no NVIDIA device, is reported and left" {
     run_case <<'CASE'
 . /test/drivers.sh
 simulate
@@ -35,7 +35,7 @@ host_load nouveau
 pin nouveau
 start gpu
 wait_ready gpu 60
-expect "not told" container_log_has gpu 'it stays loaded: nouveau is in use: 1 reference'
+expect "not reported" container_log_has gpu 'it stays loaded: nouveau is in use: 1 reference'
 expect_loaded nouveau
 expect_gpu_serves
 stop_clean gpu
@@ -44,7 +44,7 @@ CASE
     [ "$status" -eq 0 ]
 }
 
-@test "the only GPU is parked with pci-stub: told, not taken, and what was unloaded for nothing comes back" {
+@test "the only GPU is parked with pci-stub: reported, not taken, and what was unloaded for nothing comes back" {
     run_case <<'CASE'
 . /test/drivers.sh
 host_load pci-stub ids=10de:20b0

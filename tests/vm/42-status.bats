@@ -52,7 +52,7 @@ CASE
     [[ $output == *'slipway_peermem_loaded 1'* ]]
 }
 
-@test "a driver that the host loaded, and what stands in the way of IMEX: told without a role of ours" {
+@test "a driver that the host loaded, and what stands in the way of IMEX: reported without a role of ours" {
     run_case <<'CASE'
 . /test/drivers.sh
 simulate
@@ -77,4 +77,29 @@ CASE
     [ "$(jq -r '.imex.ports[1].listening, .imex.ports[1].command' <<<"$json")" = $'true\nnc' ]
     [[ $output == *"! process "*" is an nvidia-imex of the host: it keeps ComputeDomains from theirs"* ]]
     [[ $output == *"! TCP port 50005, which nvidia-imex needs, is taken by process "*"(nc)"* ]]
+}
+
+@test "RDMA devices: libibverbs answers for them, and ibv_devinfo is in the image" {
+    run_case <<'CASE'
+. /test/drivers.sh
+simulate
+host_load rdma_rxe
+host_load dummy
+host_load crc32_generic
+ip link add rdma0 type dummy
+ip link set rdma0 up
+ip address add 192.0.2.1/24 dev rdma0
+chroot /images/nic/rootfs rdma link add rxe0 type rxe netdev rdma0
+start gpu
+wait_ready gpu 90
+exec_in gpu ibv_devinfo -d rxe0
+exec_in gpu slipway-init status
+exec_in gpu slipway-init status --json
+chroot /images/nic/rootfs rdma link delete rxe0
+stop_clean gpu
+CASE
+    [ "$status" -eq 0 ]
+    json=$(status_json)
+    [ "$(jq -r '.rdma[0] | .name, .by_verbs, .ports[0].state, .ports[0].link_layer' <<<"$json")" = $'rxe0\ntrue\nACTIVE\nEthernet' ]
+    [[ $output == *'hca_id:'*'rxe0'*'PORT_ACTIVE'* ]]
 }

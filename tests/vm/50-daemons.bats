@@ -39,7 +39,7 @@ make_simfabric() {
     make -s -C "$tree/lib/modules/$krel/build" M="$BATS_FILE_TMPDIR/simfabric" modules
 }
 
-# nvidia-imex among them: nobody may start it.
+# nvidia-imex among them: it must not be started.
 add_doubles() {
     local name
     for name in usr/bin/{nv-fabricmanager,nvidia-gridd,nvidia-topologyd,nvidia-imex} opt/nvidia/nvlsm/sbin/nvlsm; do
@@ -66,7 +66,7 @@ PART
     run_case --add "$part" --add "$BATS_FILE_TMPDIR/simfabric/simfabric.ko" --add "$BATS_FILE_TMPDIR/simfabric/simport.ko"
 }
 
-@test "nvidia-persistenced: nobody waits for it, started again when it is killed, ended before the modules go" {
+@test "nvidia-persistenced: not waited for, started again when it is killed, ended before the modules go" {
     run_daemons <<'CASE'
 . /case/daemons.sh
 simulate
@@ -123,7 +123,7 @@ wait_exit gpu 20
 start gpu:gpu-doubles
 wait_ready gpu 90
 daemons_are Ready || fail "after a SIGKILL the status is $(cat /run/nvidia/validations/.driver-daemons-status)"
-refute "the new life counts the failures of the old one" container_log_has gpu 'daemon failed'
+refute "the new run counts the failures of the previous one" container_log_has gpu 'daemon failed'
 misbehave nv-fabricmanager.deaf
 stop gpu
 exits gpu 0 30
@@ -155,7 +155,7 @@ CASE
     [[ $output == *"DAEMON_FAILED: nv-fabricmanager does not come up: tried 3 times: nv-fabricmanager ended while it started, with exit code 3: \"switch 0 does not answer\""* ]]
 }
 
-@test "NVLink 5: told by the bridge's VPD, its modules loaded from the host, nvlsm before fabric manager with the port's GUID" {
+@test "NVLink 5: recognised by the bridge's VPD, its modules loaded from the host, nvlsm before fabric manager with the port's GUID" {
     run_daemons <<'CASE'
 . /case/daemons.sh
 simulate nic=0

@@ -96,7 +96,7 @@ wait_ready nic 120
 start peermem:gpu-stock stock-peermem
 exits stock-peermem 1 60
 container_log stock-peermem
-shown "the state is as it was, so nobody takes the full path, and peermem fails without a reason"
+shown "the state is as it was, so the full path is not taken, and peermem fails without a reason"
 kill_hard stock
 wait_exit stock 20
 stop_clean nic
@@ -146,7 +146,7 @@ stop_both
 CASE
 }
 
-@test "W4, W11 a kernel that takes signed modules only: refused at once and before anything is touched; nobody is told Ready" {
+@test "W4, W11 a kernel that takes signed modules only: refused at once and before anything is touched; never Ready" {
     fault <<'CASE'
 simulate
 echo 1 >/sys/module/module/parameters/sig_enforce
@@ -172,7 +172,7 @@ CASE
     [[ $output == *"SIGNATURE_REFUSED: "*"unsigned"*"sign it"* ]]
 }
 
-@test "W4 a device that nvidia cannot have: the start ends at once, and nobody is told that it is ready" {
+@test "W4 a device that nvidia cannot have: the start ends at once, and is never reported ready" {
     fault <<'CASE'
 simulate
 host_load pci-stub
@@ -248,7 +248,7 @@ expect_nothing_left
 CASE
 }
 
-@test "W7, W10 a kernel that the image has no modules for: told within seconds, with those it has and the operator's tag" {
+@test "W7, W10 a kernel that the image has no modules for: refused within seconds, with those it has and the operator's tag" {
     fault <<'CASE'
 simulate
 start gpu:gpu-elsewhere
@@ -266,7 +266,7 @@ simulate
 trace=/sys/kernel/debug/tracing
 echo 1 >$trace/events/sched/sched_process_exec/enable
 programs() { sed -n 's/.*filename=\([^ ]*\) .*/\1/p' $trace/trace | sort | uniq -c; }
-# What the harness itself runs is on this machine's root; the container's programs are told by the mount namespace.
+# What the harness itself runs is on this machine's root; the container's programs are known by the mount namespace.
 trace_of() {
     echo >$trace/trace
     "$@"
@@ -339,7 +339,7 @@ stop_clean gpu
 CASE
 }
 
-@test "W18 after a crash no flag, mount or firmware path of the life before misleads anyone" {
+@test "W18 after a crash no flag, mount or firmware path of the previous run misleads" {
     fault <<'CASE'
 simulate
 # the double

@@ -25,7 +25,7 @@ contract() {
     [ "$status" -eq 0 ]
 }
 
-@test "every variable of the operator, and those of users, at once: the driver starts, and no value of a secret is told" {
+@test "every variable of the operator, and those of users, at once: the driver starts, and no value of a secret is shown" {
     contract <<'CASE'
 simulate
 start gpu KERNEL_MODULE_TYPE=open OPEN_KERNEL_MODULES_ENABLED=true GDS_ENABLED=true GDRCOPY_ENABLED=true \
@@ -39,7 +39,7 @@ for name in KERNEL_MODULE_TYPE OPEN_KERNEL_MODULES_ENABLED RHCOS_IMAGE_MISSING R
     http_proxy https_proxy no_proxy UBUNTU_PRO_TOKEN DNF_RELEASEVER RHEL_VERSION; do
     container_log gpu | grep 'not needed' | grep -q "$name" || fail "not said: $name"
 done
-refute "a secret is told" grep -r hush /run/nvidia/slipway /run/nvidia/validations /vm/containers/gpu/now/log /var/log
+refute "a secret is shown" grep -r hush /run/nvidia/slipway /run/nvidia/validations /vm/containers/gpu/now/log /var/log
 probe gpu startup
 cat /run/nvidia/validations/.driver-ctr-ready
 stop_clean gpu
@@ -108,7 +108,7 @@ stop_clean gpu
 CASE
 }
 
-@test "the DaemonSet's memory limit of 300 MiB is enough, and what is used of it is told" {
+@test "the DaemonSet's memory limit of 300 MiB is enough, and what is used of it is reported" {
     contract <<'CASE'
 memory_limit=$((300 * 1024 * 1024))
 simulate

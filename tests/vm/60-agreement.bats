@@ -2,7 +2,7 @@
 # shellcheck disable=SC2154
 # SPDX-License-Identifier: Apache-2.0
 # The load proof says what the kernel says: the same modules, whole and damaged, are given to three kernels and to the
-# proof. agreement/README.md tells how. Variables: AGREEMENT_COUNT mutants a kernel, AGREEMENT_PRISTINE modules of its own,
+# proof. agreement/README.md describes how. Variables: AGREEMENT_COUNT mutants a kernel, AGREEMENT_PRISTINE modules of its own,
 # AGREEMENT_SIGNED mutants of signatures, AGREEMENT_SEED.
 
 load helpers

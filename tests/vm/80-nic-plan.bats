@@ -2,7 +2,7 @@
 # shellcheck disable=SC2154
 # SPDX-License-Identifier: Apache-2.0
 # What the NIC role decides before it touches anything: nothing to do, what differs, what stands in the way. And what it
-# says when somebody meddles with its driver afterwards. Of the network itself: 82 to 84.
+# reports when its driver is changed afterwards. Of the network itself: 82 to 84.
 
 load kill
 
@@ -10,7 +10,7 @@ setup_file() {
     use_kill_points
 }
 
-# What every case may want: the modules with the serial number of each load, who watches what the kernel tells, and what
+# What every case may want: the modules with the serial number of each load, who watches what the kernel reports, and what
 # a start leaves on the node beside the role's own folder.
 words() {
     cat <<'CASE'
@@ -38,8 +38,8 @@ heard_nothing() {
     kill "$listener" "$monitor"
     # A container's own coming and going is of no module and no device.
     grep -vE '/(cgroup|slab|mm/hugepages)' /tmp/uevents >/tmp/uevents.left || true
-    [ ! -s /tmp/uevents.left ] || fail "the kernel told of $(cat /tmp/uevents.left)"
-    [ ! -s /tmp/rtnetlink ] || fail "rtnetlink told of $(cat /tmp/rtnetlink)"
+    [ ! -s /tmp/uevents.left ] || fail "the kernel reported $(cat /tmp/uevents.left)"
+    [ ! -s /tmp/rtnetlink ] || fail "rtnetlink reported $(cat /tmp/rtnetlink)"
 }
 build_id() {
     hexdump -ve '1/1 "%02x"' "/sys/module/$1/notes/.note.gnu.build-id"
@@ -76,7 +76,7 @@ wait_ready nic 30
 heard_nothing
 loads | cmp - /tmp/loads || fail "modules were loaded anew"
 files | grep -v '/.driver-ready$' | cmp - /tmp/files || fail "files of the node changed"
-# Who listens does hear, when there is something.
+# The listener does receive, when there is something.
 listen
 unpin
 ip link set lo down
@@ -119,7 +119,7 @@ loads >/tmp/loads
 start nic
 wait_ready nic 30
 loads | cmp - /tmp/loads || fail "it was loaded anew"
-# A driver that somebody else loaded without it.
+# A driver that was loaded without it.
 kill_hard nic
 wait_exit nic 10
 rm /run/mellanox/drivers/slipway/nic.parameters
@@ -146,7 +146,7 @@ loads >/tmp/loads
 listen
 start nic
 refused
-grep -q 'ib_iser, rpcrdma (storage over RDMA)' /vm/containers/nic/now/log || fail "not told by itself"
+grep -q 'ib_iser, rpcrdma (storage over RDMA)' /vm/containers/nic/now/log || fail "not reported by itself"
 listen
 start nic UNLOAD_STORAGE_MODULES=true
 refused
@@ -216,7 +216,7 @@ CASE
     [[ $output == *"MODULE_IN_USE: nothing was touched: ib_core is in use: 1 reference(s)"* ]]
 }
 
-@test "a module that somebody unloads or replaces is reported, and so is that it came back" {
+@test "a module that is unloaded or replaced is reported, and so is that it came back" {
     run_case < <(words && cat <<'CASE'
 start nic
 wait_ready nic 90

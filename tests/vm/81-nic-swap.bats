@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # shellcheck disable=SC2154
 # SPDX-License-Identifier: Apache-2.0
-# The NIC container swaps the driver and has a way back: images nic and nic-other are two builds of OFED, and the guest has
+# The NIC container swaps the driver and can roll back: images nic and nic-other are two builds of OFED, and the guest has
 # the kernel's own modules. What goes wrong in the middle is meddle/'s doing.
 
 load drivers
@@ -109,7 +109,7 @@ expect_other_builds /tmp/inbox
 expect_other_builds /tmp/ofed
 expect_settled
 loaded rpcrdma || fail "rpcrdma has not come back on the other OFED: $(grep ^missing $journal)"
-refute "the files of the OFED before were not at hand" container_log_has other 'nowhere at hand'
+refute "the files of the OFED before were not found" container_log_has other 'nowhere at hand'
 [ "$(ls -d $kept/* | wc -l)" = 1 ] || fail "more than one set is kept"
 
 stop_clean other
@@ -197,7 +197,7 @@ CASE
     [[ $output == *"all came back"* ]]
 }
 
-@test "the same on the way back from a swap that was not finished: what went of the image's comes again" {
+@test "the same in the recovery of a swap that was not finished: what went of the image's comes again" {
     run_swap --timeout 400 <<'CASE'
 . /case/swap.sh
 simulate
@@ -299,7 +299,7 @@ CASE
     [[ $output == *"all came back"* ]]
 }
 
-@test "storage, third-party and auxiliary modules come back with their parameters, and one that is lost is told" {
+@test "storage, third-party and auxiliary modules come back with their parameters, and one that is lost is reported" {
     run_swap --timeout 300 <<'CASE'
 . /case/swap.sh
 simulate

@@ -165,12 +165,12 @@ ip link set eth0.7 up
 settle
 network_state /tmp/before
 
-# A life that saves and touches nothing: what somebody changes after it, the next life saves.
+# A life that saves and touches nothing: what is changed after it, the next run saves.
 nettool save run/journal e1000e
 ip address add 10.3.0.1/24 dev eth0.7
 network_state /tmp/before
 nettool save run/journal e1000e
-# A life that dies after the unload: the next one must not take a driver's fresh interfaces for what was.
+# A run that dies after the unload: the next one must not take a driver's fresh interfaces for what was.
 reload e1000e
 nettool save run/journal e1000e
 cp /run/journal /tmp/journal
@@ -188,7 +188,7 @@ nettool restore run/journal e1000e
 sleep 1
 kill "$monitor"
 # A neighbour's cache is what the kernel does by itself.
-if grep -vE 'STALE|DELAY|PROBE|REACHABLE|FAILED' /tmp/events; then fail "the kernel told of changes"; fi
+if grep -vE 'STALE|DELAY|PROBE|REACHABLE|FAILED' /tmp/events; then fail "the kernel reported changes"; fi
 
 for delay in 0.02 0.05 0.1 0.2; do
     reload e1000e
@@ -206,7 +206,7 @@ CASE
     [ "$status" -eq 0 ]
 }
 
-@test "what does not come is told, and the rest comes back" {
+@test "what does not come is reported, and the rest comes back" {
     run_links 2 <<'CASE'
 . /test/links.sh
 modprobe -a e1000e 8021q bridge
@@ -249,7 +249,7 @@ grep -q 'eth1: its name taken-by-another: ' /tmp/output
 ip link show taken-by-another | grep -q br1
 refute "a port without its master was set up" grep 'setting .* of a bridge' /tmp/output
 
-# What did not come is owed, and given back by the next start when it is there by then; the rest is the node's own again.
+# What did not come stays pending, and is restored by the next start when it is there by then; the rest is the node's own again.
 [ -e /run/journal ]
 ip link set eth1 mtu 3000
 echo >/sys/bus/pci/devices/0000:00:11.0/driver_override
@@ -263,7 +263,7 @@ ip route show 10.67.0.0/16 | tr '\n' ' ' | grep -q 'dev eth0.*dev here\|dev here
 [ "$(ip route show 10.67.0.0/16 | grep -c '^10.67')" = 1 ]
 [ ! -e /run/journal ]
 
-# One that nobody can read is put aside, and told.
+# One that cannot be read is put aside, and reported.
 printf 'slipway-network 1\nlink' >/run/journal
 refute "a damaged journal was taken" nettool restore run/journal e1000e
 [ -e /run/journal.damaged ]

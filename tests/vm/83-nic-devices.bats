@@ -60,8 +60,8 @@ sleep 1
 nettool restore-devices run/journal netdevsim
 sleep 1
 kill $monitors
-[ ! -s /tmp/events ] || fail "rtnetlink told of $(cat /tmp/events)"
-[ ! -s /tmp/devlink.events ] || fail "devlink told of $(cat /tmp/devlink.events)"
+[ ! -s /tmp/events ] || fail "rtnetlink reported $(cat /tmp/events)"
+[ ! -s /tmp/devlink.events ] || fail "devlink reported $(cat /tmp/devlink.events)"
 
 # A restore that is killed is finished by the next one.
 for delay in 0.05 0.1 0.2 0.3 0.5; do

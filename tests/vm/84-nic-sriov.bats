@@ -110,8 +110,8 @@ start nic:nic-1
 wait_ready nic 30
 # With the indexes: nothing was loaded anew.
 ip -o link | cmp - /tmp/links || fail "interfaces are new"
-[ ! -s /tmp/events ] || fail "rtnetlink told of $(cat /tmp/events)"
-[ ! -s /tmp/devlink.events ] || fail "devlink told of $(cat /tmp/devlink.events)"
+[ ! -s /tmp/events ] || fail "rtnetlink reported $(cat /tmp/events)"
+[ ! -s /tmp/devlink.events ] || fail "devlink reported $(cat /tmp/devlink.events)"
 # They listen: the first change is told.
 ip link set nic0p1 mtu 1601
 devlink dev param set netdevsim/netdevsim0 name flow_steering_mode value smfs cmode runtime

@@ -39,7 +39,7 @@ expect "netdevsim is not the image's" is_of nic-1 netdevsim
 refute "the rule runs a program" grep -i program /etc/udev/rules.d/77-mlnx-net-names.rules
 [ ! -e /etc/modprobe.d/blacklist-ofed-modules.conf ] || fail "the blacklist is still there"
 
-echo "==> cards come and go while nobody but udevd looks after names"
+echo "==> cards come and go while only udevd looks after names"
 kill -STOP "$(container_pid nic)"
 rmmod netdevsim
 insmod "/images/nic-1/rootfs/usr/lib/modules/$(uname -r)/updates/ofed/netdevsim.ko" devices=2 ports=2
@@ -211,7 +211,7 @@ exec_in nic sh -c 'ip -o link && devlink dev && rdma dev && dmesg | tail -n 1 &&
 probe nic startup
 probe nic liveness
 
-echo "==> killed, and started again: what is shown is the new one's, and somebody who looks finds it at any time"
+echo "==> killed, and started again: what is shown is the new one's, and is there at any time"
 before=$(grep " /run/mellanox/drivers/usr/src " /proc/self/mountinfo | cut -d' ' -f1)
 [ -e "$shown/default/Module.symvers" ]
 kill_hard nic
@@ -240,7 +240,7 @@ wait_exit second 60
 stop_clean nic
 [ "$(mounts_at /run/mellanox/drivers/usr/src)" = 0 ] || fail "still mounted"
 
-echo "==> a start that fails after another's life shows nothing"
+echo "==> a start that fails after a previous run shows nothing"
 start nic:nic-1
 wait_ready nic 120
 kill_hard nic

@@ -1,8 +1,8 @@
 #!/usr/bin/env bats
 # shellcheck disable=SC2030,SC2031,SC2154
 # SPDX-License-Identifier: Apache-2.0
-# SIGKILL at every kind of place of the NIC role's start and stop, and power failures: the next start finishes the job, and the
-# network is what it was. make check-full does it at random places.
+# SIGKILL in every phase of the NIC role's start and stop, and power failures: the next start finishes the job, and the
+# network is what it was. make check-full does it at the places between them, and at random ones.
 
 load simnet
 load kill
@@ -12,23 +12,13 @@ setup_file() {
     make_kill_points
 }
 
-# run_nic_kill [OPTION…] <CASE
-run_nic_kill() {
-    {
-        echo '. /case/simnet.sh; . /case/node.sh; . /case/kill.sh; . /case/node.sh; victim=nic; victim_image=nic:nic-1'
-        cat
-    } >"$BATS_TEST_TMPDIR/nic-case"
-    runner=run_simnet run_kill_case --add "$vm_folder/simnet/node.sh" "$@" <"$BATS_TEST_TMPDIR/nic-case"
-}
-
 @test "killed in a start, where something changed or is about to: the next start serves, with the network as it was" {
     VM_TIMEOUT=1200 run_nic_kill <<'CASE'
 boot_node
 configure_node
 network_state >/tmp/before
-for place in network:saved host-files:after phase:unloading swap-out:module:1 swap-out:after phase:loading swap-in:module:3 swap-in:after \
-    phase:dependents unblock:after phase:restoring network:devices network:links:masters restore-network:after swap:ready phase:committed \
-    keep-modules:before phase:none; do
+for place in host-files:after phase:unloading swap-out:module:1 phase:loading swap-in:module:3 phase:dependents phase:restoring \
+    network:links:masters phase:committed phase:none; do
     killed_in_start "$place"
     converges
     stop_clean nic
@@ -44,8 +34,7 @@ CASE
 boot_node
 configure_node
 network_state >/tmp/before
-for place in undo:tell-ready:after undo:restore-network:after phase:rollback undo:swap-in:module:1 undo:swap-in:after undo:swap-out:module:1 \
-    undo:swap-out:after swap:back undo:save-network:before; do
+for place in undo:restore-network:after phase:rollback undo:swap-in:module:1 undo:swap-out:module:1 swap:back; do
     killed_in_stop "$place"
     converges
     stop_clean nic
@@ -105,7 +94,7 @@ ls -l /var/opt/mofed-container/inventory/.slipway/network.journal
 echo "options netdevsim devices=many" >/etc/modprobe.d/zz-bad.conf
 start nic:nic-1
 [ "$(wait_exit nic 120)" != 0 ] || fail "a value that the kernel refuses was taken"
-container_log_has nic "^.*kept for the next start" || fail "nobody says that the state is kept"
+container_log_has nic "^.*kept for the next start" || fail "it is not reported that the state is kept"
 [ -e /var/opt/mofed-container/inventory/.slipway/network.journal ] || fail "the journal is gone"
 rm /etc/modprobe.d/zz-bad.conf
 CASE

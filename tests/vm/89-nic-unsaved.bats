@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # shellcheck disable=SC2030,SC2031,SC2154
 # SPDX-License-Identifier: Apache-2.0
-# What the NIC role does when the network's state cannot be saved, or when a life ends between the network's return and the end
+# What the NIC role does when the network's state cannot be saved, or when a run ends between the network's return and the end
 # of its swap.
 
 load simnet
@@ -34,7 +34,7 @@ expect_nic_serves
 mount -o remount,ro $inventory
 stop nic
 wait_exit nic 120
-container_log nic | grep -E 'cannot be saved|not saved' || fail "nobody says that nothing was saved"
+container_log nic | grep -E 'cannot be saved|not saved' || fail "it is not reported that nothing was saved"
 expect "OFED was unloaded" is_of nic-1 netdevsim
 expect_state /tmp/before "the network is not what it was"
 mount -o remount,rw $inventory
@@ -60,7 +60,7 @@ start nic:nic-1
 wait_ready nic 120
 expect "netdevsim is not the image's" is_of nic-1 netdevsim
 expect_state /tmp/before "the network is not what it was"
-container_log_has nic "^.*network.journal cannot be removed" || fail "nobody says that the journal stays"
+container_log_has nic "^.*network.journal cannot be removed" || fail "it is not reported that the journal stays"
 # It is done with all the same: what has changed since is not taken back.
 kill_hard nic
 wait_exit nic 20
@@ -78,7 +78,7 @@ CASE
     [ "$status" -eq 0 ]
 }
 
-@test "a life that was killed before its last step; the next one fails, or is stopped: the network is what it was" {
+@test "a run that was killed before its last step; the next one fails, or is stopped: the network is what it was" {
     VM_TIMEOUT=900 run_node <<'CASE'
 boot_node
 configure_node

@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # shellcheck disable=SC2154
 # SPDX-License-Identifier: Apache-2.0
-# What of a driver's interfaces other network namespaces and other parts of the kernel have: interfaces in a pod are told before and
+# What of a driver's interfaces other network namespaces and other parts of the kernel have: interfaces in a pod are reported before and
 # after; RDMA devices get their names back.
 
 load drivers
@@ -20,7 +20,7 @@ setup_file() {
     done
 }
 
-@test "an interface in a pod is told before and after, with its name" {
+@test "an interface in a pod is reported before and after, with its name" {
     run_case --nic 4 --add "$BATS_FILE_TMPDIR/tools" <<'CASE'
 . /test/links.sh
 modprobe e1000e
@@ -35,11 +35,11 @@ nettool save run/journal e1000e >/tmp/saved
 cat /tmp/saved
 grep "^$first: its interface net1 is in another network namespace (a pod's), and goes" /tmp/saved
 grep "^$second: its interface rail2 is in another network namespace (a pod's), and goes" /tmp/saved
-[ "$(wc -l </tmp/saved)" = 2 ] || fail "more is told than what is away"
+[ "$(wc -l </tmp/saved)" = 2 ] || fail "more is reported than what is in another namespace"
 # They did not go: nothing is lost.
 cp /run/journal /run/kept
 nettool restore run/journal e1000e >/tmp/restored || fail "$(cat /tmp/restored)"
-refute "what never went is told as lost" grep 'another network' /tmp/restored
+refute "what never went is reported as lost" grep 'another network' /tmp/restored
 mv /run/kept /run/journal
 reload e1000e
 status=0
@@ -93,7 +93,7 @@ CASE
     [ "$status" -eq 0 ]
 }
 
-@test "an IPv6 token is not saved, and told as a thing to be set again" {
+@test "an IPv6 token is not saved, and reported as a thing to be set again" {
     run_case --nic 2 --add "$BATS_FILE_TMPDIR/tools" <<'CASE'
 . /test/links.sh
 modprobe e1000e
@@ -113,7 +113,7 @@ CASE
 }
 
 # There is no ethtool in the guest: what it would have set is written into the journal.
-@test "what ethtool sets comes back: rings, coalescing, features; what a driver does not take is told" {
+@test "what ethtool sets comes back: rings, coalescing, features; what a driver does not take is reported" {
     run_case --nic 1 --add "$BATS_FILE_TMPDIR/tools" <<'CASE'
 . /test/links.sh
 modprobe e1000e

@@ -22,3 +22,12 @@ make_kill_points() {
 run_kill_case() {
     "${runner:-run_case}" --add "$kill_build/slipway-init" --add "$vm_folder/kill-case.sh:kill.sh" "$@"
 }
+
+# run_nic_kill [OPTION…] <CASE: the NIC role of the image nic-1 on the node of simnet.bash.
+run_nic_kill() {
+    {
+        echo '. /case/simnet.sh; . /case/kill.sh; . /case/node.sh; victim=nic; victim_image=nic:nic-1'
+        cat
+    } >"$BATS_TEST_TMPDIR/nic-case"
+    runner=run_simnet run_kill_case --add "$vm_folder/simnet/node.sh" "$@" <"$BATS_TEST_TMPDIR/nic-case"
+}

@@ -28,7 +28,7 @@ guest_module() {
     [ -s "$2" ] || { echo "the guest has no $1" >&2 && return 1; }
 }
 
-# $simnet/host: what lies over the guest's /lib/modules/<krel>, so that modprobe, and whoever asks for the inbox drivers,
+# $simnet/host: what lies over the guest's /lib/modules/<krel>, so that modprobe, and what asks for the inbox drivers,
 # finds netdevsim as one of the kernel's own. depmod in the guest would take 20 s a case.
 make_host_tree() {
     local lock new modules

@@ -15,7 +15,7 @@
  * before a module, "L <index> <message>" for each message of the kernel, "R <index> <errno>" (0:
  * loaded, and then its name and taints follow), "D <index> <errno>" where it could not be removed
  * again. The last line is "E". A crash of the kernel ends the machine (panic_on_oops=1), and
- * whoever reads this goes on behind the last S.
+ * the reader goes on behind the last S.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -57,7 +57,7 @@ static bool newest_module(char name[NAME_SIZE], char taints[NAME_SIZE])
 	return line[0];
 }
 
-/* Prints what the kernel has said since the last call; with @index < 0 it is passed over. */
+/* Prints what the kernel has said since the last call; with @index < 0 it is skipped. */
 static void tell_log(struct loader *loader, long index)
 {
 	char record[8192];

@@ -91,7 +91,7 @@ static bool first_section(struct image *image, struct dice *dice, char *detail)
 		section->sh_addr = 1;
 		break;
 	case 3:
-		section->sh_offset = UINT64_MAX; /* nobody asks for that */
+		section->sh_offset = UINT64_MAX; /* not asked for */
 		break;
 	default:
 		section->sh_link = UINT32_MAX;

@@ -1,13 +1,13 @@
 #!/usr/bin/env bats
 # shellcheck disable=SC2154
 # SPDX-License-Identifier: Apache-2.0
-# make check-full: SIGKILL at a hundred random places of start and stop, one life after the other on the same node; the start
+# make check-full: SIGKILL at a hundred random places of start and stop, one run after the other on the same node; the start
 # after each converges. KILL_SEED=N repeats a run.
 
 bats_require_minimum_version 1.5.0
 load ../kill
 
-# More places than a start and a stop have: now and then a life goes through whole.
+# More places than a start and a stop have: now and then a run goes through whole.
 places=60
 
 setup_file() {
@@ -22,7 +22,7 @@ numbers() {
         'BEGIN { srand(seed); for (i = 0; i < count; i++) printf "%d ", 1 + int(rand() * places) }'
 }
 
-# rounds PART COUNT PREPARE [KEY=VALUE…]: so many lives on one node; every third that serves is stopped, the others are killed.
+# rounds PART COUNT PREPARE [KEY=VALUE…]: so many runs on one node; every third that serves is stopped, the others are killed.
 rounds() {
     local part=$1 count=$2 prepare=$3
     shift 3

@@ -1,14 +1,14 @@
 #!/usr/bin/env bats
 # shellcheck disable=SC2030,SC2031,SC2154
 # SPDX-License-Identifier: Apache-2.0
-# make check-full: SIGKILL at a hundred random places of the NIC role's start and stop, one life after the other on a node whose
+# make check-full: SIGKILL at a hundred random places of the NIC role's start and stop, one run after the other on a node whose
 # network is worth keeping; the start after each converges. KILL_SEED=N repeats a run.
 
 bats_require_minimum_version 1.5.0
 load ../simnet
 load ../kill
 
-# More places than a start and a stop have: now and then a life goes through whole.
+# More places than a start and a stop have: now and then a run goes through whole.
 places=72
 
 setup_file() {
@@ -17,7 +17,7 @@ setup_file() {
     make_kill_points
 }
 
-# rounds PART COUNT: so many lives on one node; after every third the node gets its own driver back.
+# rounds PART COUNT: so many runs on one node; after every third the node gets its own driver back.
 rounds() {
     local part=$1 count=$2 numbers
     echo "KILL_SEED=$KILL_SEED" >&3
@@ -50,6 +50,39 @@ echo "\$round rounds converged"
 CASE
     [ "$status" -eq 0 ]
     [[ $output == *"$count rounds converged"* ]]
+}
+
+# At the places between those of the ordinary run, which has one or two of each phase.
+@test "killed in a start, between the phases: the next start serves, with the network as it was" {
+    VM_TIMEOUT=1200 run_nic_kill <<'CASE'
+boot_node
+configure_node
+network_state >/tmp/before
+for place in network:saved swap-out:after swap-in:after unblock:after network:devices restore-network:after swap:ready keep-modules:before; do
+    killed_in_start "$place"
+    converges
+    stop_clean nic
+    expect_inbox
+    forget_containers
+done
+CASE
+    [ "$status" -eq 0 ]
+}
+
+@test "killed in a stop, between the phases: the next start serves, and its stop gives the node's own driver back" {
+    VM_TIMEOUT=1200 run_nic_kill <<'CASE'
+boot_node
+configure_node
+network_state >/tmp/before
+for place in undo:tell-ready:after undo:swap-in:after undo:swap-out:after undo:save-network:before; do
+    killed_in_stop "$place"
+    converges
+    stop_clean nic
+    expect_inbox
+    forget_containers
+done
+CASE
+    [ "$status" -eq 0 ]
 }
 
 @test "34 random places" {

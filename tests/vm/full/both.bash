@@ -46,7 +46,7 @@ unpack_debs() {
 
 # proof_holds IMAGES: every module of both images will load on their kernel, and the images say so.
 proof_holds() {
-    jq -r '.counts | "# \(.modules) modules: \(.will_load) will load, \(.will_not_load) will not, \(.cannot_tell) cannot be told"' "$1/proof.json" >&3
+    jq -r '.counts | "# \(.modules) modules: \(.will_load) will load, \(.will_not_load) will not, \(.cannot_tell) cannot tell"' "$1/proof.json" >&3
     jq -e '.verdict == "will load" and .counts.modules > 0 and .counts.will_load == .counts.modules' "$1/proof.json" >/dev/null || {
         jq -r '(.modules[] | select(.verdict != "will load") | "\(.path): \(.verdict)", .findings[].text), .set.findings[].text' "$1/proof.json"
         return 1

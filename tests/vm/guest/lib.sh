@@ -27,7 +27,7 @@
 #   pin MODULE / unpin                  take / give back a reference that no holder explains
 #   device_node DRIVER PATH [MINOR]     make a node for a driver of /proc/devices
 #   hold PATH                           keep PATH open in a background process; its pid is in $held_pid
-#   free_kib                            prints the memory that nobody has, caches dropped, to some 100 KiB
+#   free_kib                            prints the free memory, caches dropped, to some 100 KiB
 #   node_disk                           from here on /etc and /var/opt/mofed-container/inventory are on the disk of run-vm
 #                                       --node-disk, as an earlier machine left them
 #   crash                               the power fails: what was not synced to the disk is lost. The case has passed so far

@@ -13,7 +13,7 @@
 #   kubelet NAME…                     from here on the probes of these containers run in the background, on their timings
 #   wait_probe NAME KIND RESULT SECONDS   until a probe (startup, liveness) of that container ended with `ok` or `failed`
 #   probes                            what ran: seconds of uptime, container, kind, ok or failed, exit code, milliseconds
-#   wait_pod_ready SECONDS            until the driver container has told its readiness and mounted its root
+#   wait_pod_ready SECONDS            until the driver container has reported its readiness and mounted its root
 #   kill_container NAME               SIGKILL of its first process; podman starts it again, as a kubelet does
 #   expect_pod_gone                   no container of the pod is left on the node, and nothing of its driver
 #

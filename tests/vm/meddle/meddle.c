@@ -44,7 +44,7 @@ static struct module *held;
 typedef struct module *(*find_module_fn)(const char *name);
 static find_module_fn find;
 
-/* find_module() is not exported; a kprobe on it tells where it is. */
+/* find_module() is not exported; a kprobe on it shows where it is. */
 static find_module_fn locate_find_module(void)
 {
 	struct kprobe probe = { .symbol_name = "find_module" };

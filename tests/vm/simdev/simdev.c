@@ -126,7 +126,7 @@ static void put(u8 *array, int where, int size, u32 value)
 		array[where + i] = value >> (8 * i);
 }
 
-/* A BAR tells its size by which of its address bits can be written. */
+/* A BAR shows its size by which of its address bits can be written. */
 static void add_bar(struct function *function, const struct bar *bar)
 {
 	int where = PCI_BASE_ADDRESS_0 + 4 * bar->index;

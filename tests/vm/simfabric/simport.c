@@ -2,7 +2,7 @@
 /*
  * simport: a test double for what mlx5_ib makes of simfabric's first bridge function: an InfiniBand
  * device with one port, on which a subnet manager may run. Nothing can be sent or received: every
- * object that somebody wants of it is refused. ib_umad makes its nodes for it, as for a real one.
+ * object that is asked of it is refused. ib_umad makes its nodes for it, as for a real one.
  *
  * It is loaded in the test VM only and is part of no image. The licence is the kernel's, because it
  * uses symbols that are exported to GPL modules only.

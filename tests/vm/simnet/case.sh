@@ -4,7 +4,7 @@
 #
 #   cards NUMBER [PORTS]     the node has so many cards, driven by its own (inbox) netdevsim: netdevsim0 …, eth0 …
 #   igb_cards                the cards of run-vm --pf, driven by the node's own igb and igbvf: 0000:01:00.0 …
-#   vfs DEVICE NUMBER        as somebody would who has just come: 0 first. DEVICE: netdevsim0, 0000:01:00.0
+#   vfs DEVICE NUMBER        as a user does: 0 first. DEVICE: netdevsim0, 0000:01:00.0
 #   is_inbox MODULE / is_of IMAGE MODULE     whose build is it that runs?
 #   network_state            prints what there is, a fact a line, in an order of its own and without what counts by itself
 #   expect_state FILE WORDS  within some seconds network_state prints FILE again; else shows the difference and ends the case
@@ -114,7 +114,7 @@ state_is() {
     cmp -s "$1" /tmp/state.now
 }
 
-# The kernel tells of a carrier a second late.
+# The kernel reports a carrier a second late.
 expect_state() {
     poll 10 state_is "$1" || {
         diff "$1" /tmp/state.now | grep "^[-+]" | head -n 100 || true

@@ -33,7 +33,7 @@ configure_node() {
     poll 20 is_settled || fail "the network does not settle"
 }
 
-# An interface has its own IPv6 address some time after its carrier, and uses it when nobody else does.
+# An interface has its own IPv6 address some time after its carrier, and uses it when no other node does.
 is_settled() {
     ! ip -6 address | grep -q tentative && ip -6 address show dev uplink | grep -q 'inet6 fe80' &&
         ip -6 address show dev uplink.100 | grep -q 'inet6 fe80' && ip -6 address show dev nic1 | grep -q 'inet6 fe80'

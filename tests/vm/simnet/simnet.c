@@ -2,7 +2,7 @@
 /*
  * simnet: a test double for what a network card is and the kernel's netdevsim is not.
  *
- * netdevsim makes a device when somebody writes to its new_device. A card is there when its driver
+ * netdevsim makes a device upon a write to its new_device. A card is there when its driver
  * comes: this file, which make-modules compiles into netdevsim, makes `devices` devices when the
  * module is loaded, as probing the PCI bus does. They are as unchanging as cards are: MAC addresses
  * and switch ids are those of the device and port, not random ones, and sriov_totalvfs says how
@@ -37,7 +37,7 @@ static struct settings {
 	char steering[5];
 } settings[MAX_DEVICES];
 
-/* Of devices that somebody makes by hand, all above the last share one place. */
+/* Of devices that are made by hand, all above the last share one place. */
 static struct settings *settings_of(struct devlink *devlink)
 {
 	struct nsim_dev *nsim_dev = devlink_priv(devlink);

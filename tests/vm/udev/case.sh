@@ -47,7 +47,7 @@ device_wants_driver() {
     udev_settled
 }
 
-# The first process of a pid name space cannot kill itself: it waits at its kill point for somebody who can.
+# The first process of a pid name space cannot kill itself: it waits at its kill point for a process that can.
 killed_there() {
     wait_log nic '^kill point ' 120
     kill_hard nic 2>/dev/null || true
