@@ -18,42 +18,28 @@
 #define MODULE_TRAILER_MARKER_SIZE (sizeof(MODULE_TRAILER_MARKER) - 1)
 #define MODULE_TRAILER_INFO_SIZE   ((size_t) 12)
 
-/* enum pkey_id_type of the kernel; those before CMS went in Linux 4.3. */
-enum module_trailer_type {
-	MODULE_TRAILER_PGP = 0,
-	MODULE_TRAILER_X509 = 1,
-	MODULE_TRAILER_CMS = 2,
-};
-
 struct module_trailer {
 	bool present;        /* false: no marker at the end, for the kernel an unsigned module */
 	size_t content_size; /* the first bytes, which are signed; all of them when unsigned */
 	size_t signature_offset;
 	size_t signature_size;
-	enum module_trailer_type type;
-	const char
-		*hash; /* of the types before CMS, as the kernel names it; else NULL: see cms.h */
-	/* Of MODULE_TRAILER_X509: who signed, and which key; borrowed, not NUL-terminated. */
-	const char *signer;
-	size_t signer_size;
-	const unsigned char *key_id;
-	size_t key_id_size;
 };
+
+#define MODULE_TRAILER_SIZE (MODULE_TRAILER_INFO_SIZE + MODULE_TRAILER_MARKER_SIZE)
 
 /*
  * Finds the signature of the module in @data. A module without one is no error. -EBADMSG with the
- * offset for a trailer that the kernel finds malformed; -ENOPKG for a type that no kernel knows.
- * @ret borrows from @data.
+ * offset for a trailer that the kernel finds malformed; -ENOPKG for any type but PKCS#7, of which
+ * no kernel since 4.3 knows another.
  */
 int module_trailer_read(const void *data, size_t size, struct module_trailer *ret,
 	struct error *error) _must_check_;
 
 /*
  * The same from the last @end_size bytes of a file of @file_size, which are MODULE_TRAILER_SIZE of
- * them unless the file has fewer: signer and key_id stay NULL. @ret is filled in on failure too,
- * as far as the kernel gets: content_size is then what lies in front of the marker.
+ * them unless the file has fewer. @ret is filled in on failure too, as far as the kernel gets:
+ * content_size is then what lies in front of the marker.
  */
-#define MODULE_TRAILER_SIZE (MODULE_TRAILER_INFO_SIZE + MODULE_TRAILER_MARKER_SIZE)
 int module_trailer_parse(const void *end, size_t end_size, uint64_t file_size,
 	struct module_trailer *ret, struct error *error) _must_check_;
 
@@ -62,9 +48,6 @@ int module_trailer_parse(const void *end, size_t end_size, uint64_t file_size,
  * UINT32_MAX.
  */
 void module_trailer_write(size_t signature_size, unsigned char trailer[MODULE_TRAILER_SIZE]);
-
-/* "PKCS#7", "X.509" or "PGP", as modinfo prints it. */
-const char *module_trailer_type_text(enum module_trailer_type type);
 
 /* ---- CMS */
 
@@ -114,9 +97,10 @@ int cms_read_signer(const void *data, size_t size, size_t offset, struct cms_fac
 int cms_read(const void *data, size_t size, size_t offset, struct cms_facts *ret,
 	struct error *error) _must_check_;
 
-/* For those who read the signatures of thousands of modules, most of which are of one signer. */
-
-/* What the last message said; zeroed, nothing. Messages of one signer differ in one value alone. */
+/*
+ * What the last message said, for those who read thousands, most of which are of one signer and
+ * differ in one value alone. Zeroed, nothing.
+ */
 struct cms_memo {
 	const struct cms_facts *facts;
 	const void *start; /* what was in front of the signature's value, which comes last */

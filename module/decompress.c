@@ -20,71 +20,34 @@
 #include "common/cleanup.h"
 #include "common/error.h"
 
-#define XZ_CALLS(X)                                                                                \
-	X(lzma_stream_decoder)                                                                     \
-	X(lzma_code)                                                                               \
-	X(lzma_end)
-
-#define GZIP_CALLS(X)                                                                              \
-	X(inflateInit2_)                                                                           \
-	X(inflate)                                                                                 \
-	X(inflateEnd)
-
-#define ZSTD_CALLS(X)                                                                              \
-	X(ZSTD_createDCtx)                                                                         \
-	X(ZSTD_decompressStream)                                                                   \
-	X(ZSTD_isError)                                                                            \
-	X(ZSTD_freeDCtx)
-
-/* NOLINTNEXTLINE(bugprone-macro-parentheses): the name of a member takes none */
-#define DECOMPRESS_MEMBER(name) __typeof__(&name) name;
-
-struct xz_calls {
-	XZ_CALLS(DECOMPRESS_MEMBER)
-};
-
-struct gzip_calls {
-	GZIP_CALLS(DECOMPRESS_MEMBER)
-};
-
-struct zstd_calls {
-	ZSTD_CALLS(DECOMPRESS_MEMBER)
-};
-
-#undef DECOMPRESS_MEMBER
-
-/* A function of a library, and where its address goes. */
-struct call {
-	const char *name;
-	void **place;
-};
-
-static int open_calls(
-	const char *library, const struct call *calls, size_t count, struct error *error)
+/* Opens a library, and puts the addresses of @names into @calls, which has as many members. */
+static int open_calls(const char *library, const char *const *names, size_t count, void *calls,
+	struct error *error)
 {
 	void *handle = dlopen(library, RTLD_LAZY | RTLD_LOCAL);
+	void **place = calls;
 
 	if (!handle)
 		return error_set(
 			error, -ELIBACC, "cannot be unpacked without %s: %s", library, dlerror());
 	for (size_t i = 0; i < count; i++) {
-		*calls[i].place = dlsym(handle, calls[i].name);
-		if (!*calls[i].place)
+		place[i] = dlsym(handle, names[i]);
+		if (!place[i])
 			return error_set(error, -ELIBBAD, "cannot be unpacked: %s has no %s",
-				library, calls[i].name);
+				library, names[i]);
 	}
 	return 0;
 }
-
-/* Of "calls", a variable where it is used. */
-#define CALL(function) { #function, (void **) (void *) &calls->function },
 
 #define FIRST_CAPACITY ((size_t) 256 * 1024)
 
 /* What xz -9 needs is half of this; a header may ask for 4 GiB. */
 #define XZ_MEMORY_LIMIT ((uint64_t) 128 * 1024 * 1024)
 
-/* A growing buffer that never holds more than limit + 1 bytes: one more tells "too large". */
+/*
+ * A growing buffer that never holds more than limit + 1 bytes: one more tells "too large". Behind
+ * the capacity is room for a NUL.
+ */
 struct output {
 	char *data;
 	size_t size;
@@ -132,7 +95,7 @@ static int output_grow(struct output *output)
 		return 0;
 	if (capacity > output->limit + 1)
 		capacity = output->limit + 1;
-	data = realloc(output->data, capacity);
+	data = realloc(output->data, capacity + 1);
 	if (!data)
 		return -ENOMEM;
 	output->data = data;
@@ -163,7 +126,11 @@ static int decode(decoder_step *step, void *state, struct input *input, struct o
 }
 
 struct xz_state {
-	struct xz_calls calls;
+	struct {
+		__typeof__(&lzma_stream_decoder) start;
+		__typeof__(&lzma_code) code;
+		__typeof__(&lzma_end) end;
+	} calls;
 	lzma_stream stream;
 };
 
@@ -177,7 +144,7 @@ static int xz_step(void *state, struct input *input, struct output *output)
 	stream->avail_in = input->size - input->used;
 	stream->next_out = (uint8_t *) output->data + output->size;
 	stream->avail_out = output->capacity - output->size;
-	r = xz->calls.lzma_code(stream, LZMA_RUN);
+	r = xz->calls.code(stream, LZMA_RUN);
 	input->used = input->size - stream->avail_in;
 	output->size = output->capacity - stream->avail_out;
 	if (r == LZMA_STREAM_END)
@@ -190,26 +157,24 @@ static int xz_step(void *state, struct input *input, struct output *output)
 static int unpack_xz(struct input *input, struct output *output, struct error *error)
 {
 	struct xz_state xz = { .stream = LZMA_STREAM_INIT };
-	struct xz_calls *calls = &xz.calls;
-	const struct call wanted[] = { XZ_CALLS(CALL) };
-	int r = open_calls("liblzma.so.5", wanted, ARRAY_SIZE(wanted), error);
+	static const char *const names[] = { "lzma_stream_decoder", "lzma_code", "lzma_end" };
+	int r = open_calls("liblzma.so.5", names, ARRAY_SIZE(names), &xz.calls, error);
 
 	if (r < 0)
 		return r;
-	if (xz.calls.lzma_stream_decoder(&xz.stream, XZ_MEMORY_LIMIT, 0) != LZMA_OK)
+	if (xz.calls.start(&xz.stream, XZ_MEMORY_LIMIT, 0) != LZMA_OK)
 		return -ENOMEM;
 	r = decode(xz_step, &xz, input, output);
-	xz.calls.lzma_end(&xz.stream);
+	xz.calls.end(&xz.stream);
 	return r;
 }
 
-static unsigned int at_most_uint(size_t size)
-{
-	return size > UINT_MAX ? UINT_MAX : (unsigned int) size;
-}
-
 struct gzip_state {
-	struct gzip_calls calls;
+	struct {
+		__typeof__(&inflateInit2_) start;
+		__typeof__(&inflate) inflate;
+		__typeof__(&inflateEnd) end;
+	} calls;
 	z_stream stream;
 };
 
@@ -217,8 +182,9 @@ static int gzip_step(void *state, struct input *input, struct output *output)
 {
 	struct gzip_state *gzip = state;
 	z_stream *stream = &gzip->stream;
-	unsigned int in = at_most_uint(input->size - input->used);
-	unsigned int out = at_most_uint(output->capacity - output->size);
+	size_t left = input->size - input->used, room = output->capacity - output->size;
+	unsigned int in = left < UINT_MAX ? (unsigned int) left : UINT_MAX;
+	unsigned int out = room < UINT_MAX ? (unsigned int) room : UINT_MAX;
 	int r;
 
 	stream->next_in = input->data + input->used;
@@ -238,23 +204,27 @@ static int gzip_step(void *state, struct input *input, struct output *output)
 static int unpack_gzip(struct input *input, struct output *output, struct error *error)
 {
 	struct gzip_state gzip = { .stream = { 0 } };
-	struct gzip_calls *calls = &gzip.calls;
-	const struct call wanted[] = { GZIP_CALLS(CALL) };
-	int r = open_calls("libz.so.1", wanted, ARRAY_SIZE(wanted), error);
+	static const char *const names[] = { "inflateInit2_", "inflate", "inflateEnd" };
+	int r = open_calls("libz.so.1", names, ARRAY_SIZE(names), &gzip.calls, error);
 
 	if (r < 0)
 		return r;
 	/* What inflateInit2() of zlib.h calls; 16 on top of the window bits: gzip framing only. */
-	if (gzip.calls.inflateInit2_(
-		    &gzip.stream, MAX_WBITS + 16, ZLIB_VERSION, (int) sizeof(z_stream)) != Z_OK)
+	if (gzip.calls.start(&gzip.stream, MAX_WBITS + 16, ZLIB_VERSION, (int) sizeof(z_stream)) !=
+		Z_OK)
 		return -ENOMEM;
 	r = decode(gzip_step, &gzip, input, output);
-	(void) gzip.calls.inflateEnd(&gzip.stream);
+	(void) gzip.calls.end(&gzip.stream);
 	return r;
 }
 
 struct zstd_state {
-	struct zstd_calls calls;
+	struct {
+		__typeof__(&ZSTD_createDCtx) start;
+		__typeof__(&ZSTD_decompressStream) decompress;
+		__typeof__(&ZSTD_isError) is_error;
+		__typeof__(&ZSTD_freeDCtx) end;
+	} calls;
 	ZSTD_DCtx *context;
 };
 
@@ -263,9 +233,9 @@ static int zstd_step(void *state, struct input *input, struct output *output)
 	const struct zstd_state *zstd = state;
 	ZSTD_inBuffer in = { input->data, input->size, input->used };
 	ZSTD_outBuffer out = { output->data, output->capacity, output->size };
-	size_t left = zstd->calls.ZSTD_decompressStream(zstd->context, &out, &in);
+	size_t left = zstd->calls.decompress(zstd->context, &out, &in);
 
-	if (zstd->calls.ZSTD_isError(left))
+	if (zstd->calls.is_error(left))
 		return -EINVAL;
 	input->used = in.pos;
 	output->size = out.pos;
@@ -275,19 +245,19 @@ static int zstd_step(void *state, struct input *input, struct output *output)
 static int unpack_zstd(struct input *input, struct output *output, struct error *error)
 {
 	struct zstd_state zstd = { .context = NULL };
-	struct zstd_calls *calls = &zstd.calls;
-	const struct call wanted[] = { ZSTD_CALLS(CALL) };
-	int r = open_calls("libzstd.so.1", wanted, ARRAY_SIZE(wanted), error);
+	static const char *const names[] = { "ZSTD_createDCtx", "ZSTD_decompressStream",
+		"ZSTD_isError", "ZSTD_freeDCtx" };
+	int r = open_calls("libzstd.so.1", names, ARRAY_SIZE(names), &zstd.calls, error);
 
 	if (r < 0)
 		return r;
 	/* NOLINTNEXTLINE(clang-analyzer-core.CallAndMessage): open_calls() sets all of them */
-	zstd.context = zstd.calls.ZSTD_createDCtx();
+	zstd.context = zstd.calls.start();
 	if (!zstd.context)
 		return -ENOMEM;
 	r = decode(zstd_step, &zstd, input, output);
 	/* NOLINTNEXTLINE(clang-analyzer-core.CallAndMessage): open_calls() sets all of them */
-	(void) zstd.calls.ZSTD_freeDCtx(zstd.context);
+	(void) zstd.calls.end(zstd.context);
 	return r;
 }
 
@@ -308,6 +278,7 @@ int decompress(enum decompress_format format, const void *data, size_t size, siz
 	int r = formats[format].unpack(&input, &output, error);
 
 	if (r == 0) {
+		output.data[output.size] = '\0';
 		*ret_data = output.data;
 		*ret_size = output.size;
 		return 0;

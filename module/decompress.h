@@ -22,9 +22,10 @@ enum decompress_format decompress_detect(const void *data, size_t size);
 
 /*
  * Unpacks @data, exactly one stream of @format (not DECOMPRESS_NONE), into a new buffer that the
- * caller frees. -EFBIG when the result is larger than @limit bytes, -EINVAL when the stream is
- * damaged, cut short or has bytes after its end, -ENOMEM, -ELIBACC and -ELIBBAD where the library
- * that unpacks it is missing; each with a message in @error.
+ * caller frees, with a NUL behind what @ret_size counts. -EFBIG when the result is larger than
+ * @limit bytes, -EINVAL when the stream is damaged, cut short or has bytes after its end, -ENOMEM,
+ * -ELIBACC and -ELIBBAD where the library that unpacks it is missing; each with a message in
+ * @error.
  */
 int decompress(enum decompress_format format, const void *data, size_t size, size_t limit,
 	char **ret_data, size_t *ret_size, struct error *error) _must_check_;

@@ -5,8 +5,9 @@
 #include <string.h>
 
 #include "common/hash.h"
+#include "module/sysmodule.h"
 
-/* Signatures have some 700 bytes; with certificates in them a few thousand. */
+/* Signatures have some 700 bytes; no kernel reads more, and cms_read() refuses it by its size. */
 #define SIGNATURE_SIZE_LIMIT ((size_t) 64 * 1024)
 
 /* Of a pool: what is read of most modules, with as much to spare. */
@@ -39,20 +40,7 @@ static int read_ident(struct elf_module *module, struct elf_parts *parts, struct
 	return 0;
 }
 
-/* Keeps what is wrong with a signature for those who ask: the module itself may be fine. */
-static int keep_trailer_error(struct elf_module *module, int code, const struct error *why)
-{
-	size_t size = strlen(why->text) + 1;
-	char *text = arena_alloc(module->memory, size);
-
-	if (!text)
-		return -ENOMEM;
-	module->trailer_code = code;
-	module->trailer_error = memcpy(text, why->text, size);
-	return 0;
-}
-
-/* In a pool what it says is kept; what it has to say of one that is damaged needs all of it. */
+/* In a pool what is read of it is kept; what is wrong with a damaged one needs all of it. */
 static int read_signature(struct elf_module *module, struct elf_file *file, struct error *error)
 {
 	const struct module_trailer *trailer = &module->trailer;
@@ -61,7 +49,7 @@ static int read_signature(struct elf_module *module, struct elf_file *file, stru
 	char *copy;
 	int r;
 
-	if (trailer->type != MODULE_TRAILER_CMS || trailer->signature_size > SIGNATURE_SIZE_LIMIT)
+	if (trailer->signature_size > SIGNATURE_SIZE_LIMIT)
 		return 0;
 	r = elf_file_map(file, trailer->signature_offset, trailer->signature_size, &bytes, error);
 	if (r < 0)
@@ -91,6 +79,7 @@ static int read_trailer(struct elf_module *module, struct elf_parts *parts, stru
 	size_t end_size = size < MODULE_TRAILER_SIZE ? (size_t) size : MODULE_TRAILER_SIZE;
 	struct error why = { 0 };
 	const char *end = NULL;
+	char *text;
 	int r = elf_file_map(parts->file, size - end_size, end_size, &end, error);
 
 	if (r < 0)
@@ -98,12 +87,15 @@ static int read_trailer(struct elf_module *module, struct elf_parts *parts, stru
 	r = module_trailer_parse(end, end_size, size, &module->trailer, &why);
 	module->content_size = module->trailer.content_size;
 	parts->size = module->content_size;
-	if (r < 0) {
-		if (keep_trailer_error(module, r, &why) < 0)
-			return error_set_errno(error, -ENOMEM, "cannot read");
-		return 0;
-	}
-	return module->trailer.present ? read_signature(module, parts->file, error) : 0;
+	if (r == 0)
+		return module->trailer.present ? read_signature(module, parts->file, error) : 0;
+	/* Kept for those who ask: the module itself may be fine. */
+	text = arena_alloc(module->memory, strlen(why.text) + 1);
+	if (!text)
+		return error_set_errno(error, -ENOMEM, "cannot read");
+	module->trailer_code = r;
+	module->trailer_error = memcpy(text, why.text, strlen(why.text) + 1);
+	return 0;
 }
 
 static unsigned int found_or_any(const struct elf_parts *parts, enum elf_known known)
@@ -189,33 +181,6 @@ static int read_content(
 	return 0;
 }
 
-/* The bytes of a GNU build id, and how many there are; 0: none. Linux include/uapi/linux/elf.h:
- * name and content are padded to four bytes each. */
-static size_t build_id_of(const struct elf_span *note, unsigned char id[BUILD_ID_SIZE_LIMIT])
-{
-	size_t offset = 0;
-	Elf64_Nhdr header;
-
-	while (note->size - offset >= sizeof(header)) {
-		size_t left, name_size;
-
-		memcpy(&header, note->data + offset, sizeof(header));
-		offset += sizeof(header);
-		left = note->size - offset;
-		name_size = ((size_t) header.n_namesz + 3) & ~(size_t) 3;
-		if (name_size > left || header.n_descsz > left - name_size)
-			return 0;
-		if (header.n_type == NT_GNU_BUILD_ID && header.n_descsz <= BUILD_ID_SIZE_LIMIT) {
-			memcpy(id, note->data + offset + name_size, header.n_descsz);
-			return header.n_descsz;
-		}
-		offset += name_size + (((size_t) header.n_descsz + 3) & ~(size_t) 3);
-		if (offset > note->size)
-			return 0;
-	}
-	return 0;
-}
-
 static int read_module(struct elf_module *module, struct elf_file *file, struct error *error)
 {
 	_cleanup_(elf_parts_done) struct elf_parts parts = { .file = file, .size = file->size };
@@ -233,18 +198,17 @@ static int read_module(struct elf_module *module, struct elf_file *file, struct 
 	r = elf_section_map(&parts, parts.found[ELF_BUILD_ID].any, &note, error);
 	if (r < 0)
 		return r;
-	module->build_id_size = build_id_of(&note, module->build_id);
+	module->build_id_size = build_id_of_notes(note.data, note.size, module->build_id);
 	r = read_info(module, &parts, error);
 	return r < 0 || module->brief ? r : read_content(module, &parts, error);
 }
 
-static int open_file(const struct elf_module *module, struct elf_file *file, struct error *error)
+static int open_file(const struct elf_module *module, struct elf_file *file, struct arena *memory,
+	struct error *error)
 {
 	if (module->data)
 		return elf_file_open_memory(file, module->data, module->data_size, error);
-	if (module->mapped)
-		return elf_file_open_mapped(file, module->dir_fd, module->path, error);
-	return elf_file_open(file, module->dir_fd, module->path, NULL, error);
+	return elf_file_open(file, module->dir_fd, module->path, module->mapped, memory, error);
 }
 
 static struct elf_module *new_module(const struct elf_module *source)
@@ -275,9 +239,7 @@ static int open_any(const struct elf_module *source, struct elf_module **ret, st
 
 	if (!module)
 		return error_set_errno(error, -ENOMEM, "%s", source->path);
-	r = module->pool ? elf_file_open(&file, module->dir_fd, module->path,
-				   &module->pool->passing, error)
-			 : open_file(module, &file, error);
+	r = open_file(module, &file, module->pool ? &module->pool->passing : NULL, error);
 	if (r == 0)
 		r = read_module(module, &file, error);
 	if (module->pool)
@@ -418,11 +380,6 @@ const struct elf_symbol_version *elf_module_versions(
 	return module->versions.items;
 }
 
-const struct elf_symbol_version *elf_module_layout(const struct elf_module *module)
-{
-	return module->layout;
-}
-
 bool elf_module_version(const struct elf_module *module, const char *symbol, uint32_t *ret_crc)
 {
 	const struct elf_versions *versions = &module->versions;
@@ -454,41 +411,14 @@ const struct elf_module_export *elf_module_exports(
 	return module->exports;
 }
 
-const struct symvers *elf_module_known(const struct elf_module *module)
-{
-	return module->known;
-}
-
 uint16_t elf_module_machine(const struct elf_module *module)
 {
 	return module->machine;
 }
 
-bool elf_module_is_read(const struct elf_module *module)
-{
-	return module->readable;
-}
-
 uint64_t elf_module_struct_size(const struct elf_module *module)
 {
 	return module->struct_size;
-}
-
-/* A signature that is too large to be kept. */
-static int read_large_cms(
-	const struct elf_module *module, struct cms_facts *ret_cms, struct error *error)
-{
-	const struct module_trailer *trailer = &module->trailer;
-	_cleanup_(elf_file_close) struct elf_file file = { .fd = -1 };
-	const char *bytes = NULL;
-	int r = open_file(module, &file, error);
-
-	if (r == 0)
-		r = elf_file_map(
-			&file, trailer->signature_offset, trailer->signature_size, &bytes, error);
-	if (r < 0)
-		return error_prefix(error, r, "%s", module->path);
-	return cms_read(bytes, trailer->signature_size, trailer->signature_offset, ret_cms, error);
 }
 
 int elf_module_trailer(const struct elf_module *module, struct cms_facts *ret_cms,
@@ -500,36 +430,23 @@ int elf_module_trailer(const struct elf_module *module, struct cms_facts *ret_cm
 	*ret_present = trailer->present || module->trailer_code < 0;
 	if (module->trailer_code < 0)
 		return error_set(error, module->trailer_code, "%s", module->trailer_error);
-	if (!trailer->present || trailer->type != MODULE_TRAILER_CMS)
+	if (!trailer->present)
 		return 0;
 	if (module->cms) {
 		*ret_cms = *module->cms;
 		return 0;
 	}
-	if (!module->signature)
-		return read_large_cms(module, ret_cms, error);
 	return cms_read(module->signature, trailer->signature_size, trailer->signature_offset,
 		ret_cms, error);
-}
-
-bool elf_module_info_is_seen(const struct elf_module *module, unsigned int version)
-{
-	return module->info_allocated || version >= V(6, 4);
-}
-
-int elf_module_check_stage(const struct elf_module *module, unsigned int version,
-	enum elf_stage stage, uint32_t *symbol, struct error *error)
-{
-	if (!module->readable)
-		return error_set(error, -ENOEXEC, "not a 64-bit little-endian module");
-	return elf_defects_find(&module->defects, version, stage, symbol, error);
 }
 
 int elf_module_check_format(
 	const struct elf_module *module, unsigned int version, struct error *error)
 {
+	if (!module->readable)
+		return error_set(error, -ENOEXEC, "not a 64-bit little-endian module");
 	for (enum elf_stage stage = ELF_STAGE_FILE; stage < ELF_STAGE_COUNT; stage++) {
-		int r = elf_module_check_stage(module, version, stage, NULL, error);
+		int r = elf_defects_find(&module->defects, version, stage, NULL, error);
 
 		if (r < 0)
 			return r;
@@ -543,7 +460,6 @@ int elf_module_check_format(
  */
 
 struct again {
-	char *data;
 	struct elf_file file;
 	struct elf_parts parts;
 };
@@ -552,25 +468,23 @@ static void again_done(struct again *again)
 {
 	elf_parts_done(&again->parts);
 	elf_file_close(&again->file);
-	free(again->data);
 }
 
 static int read_again(const struct elf_module *module, struct again *again, struct error *error)
 {
-	const char *header;
-	size_t size = 0;
-	int r = elf_module_bytes(module, &again->data, &size, error);
+	const char *bytes;
+	int r = open_file(module, &again->file, NULL, error);
 
 	if (r < 0)
 		return r;
-	r = elf_file_open_memory(&again->file, again->data, size, error);
+	if (module->content_size > again->file.size)
+		return error_set(error, -EINVAL, "changed while it was read");
+	r = elf_file_map(&again->file, 0, again->file.size, &bytes, error);
 	if (r < 0)
 		return r;
-	again->parts = (struct elf_parts){ .file = &again->file, .size = size };
-	r = elf_file_map(&again->file, 0, sizeof(again->parts.header), &header, error);
-	if (r < 0)
-		return r;
-	memcpy(&again->parts.header, header, sizeof(again->parts.header));
+	again->parts =
+		(struct elf_parts){ .file = &again->file, .size = (size_t) module->content_size };
+	memcpy(&again->parts.header, bytes, sizeof(again->parts.header));
 	return elf_parts_read(&again->parts, error);
 }
 
@@ -613,37 +527,38 @@ int elf_module_basic_versions(const struct elf_module *module, struct arena *mem
 	return r < 0 ? r : elf_versions_keep(ret, &all);
 }
 
-int elf_module_bytes(
-	const struct elf_module *module, char **ret_data, size_t *ret_size, struct error *error)
-{
-	_cleanup_(elf_file_close) struct elf_file file = { .fd = -1 };
-	int r = open_file(module, &file, error);
-
-	if (r == 0)
-		r = elf_file_take(&file, ret_data, ret_size, error);
-	return r < 0 ? error_prefix(error, r, "%s", module->path) : 0;
-}
-
 int elf_module_check_relocations(
 	const struct elf_module *module, unsigned int version, struct error *error)
 {
-	_cleanup_(elf_file_close) struct elf_file file = { .fd = -1 };
-	_cleanup_(elf_parts_done) struct elf_parts parts = { .file = &file,
-		.size = module->content_size };
-	const char *bytes;
+	_cleanup_(again_done) struct again again = { .file = { .fd = -1 } };
 	int r;
 
 	if (!module->readable)
 		return 0;
-	r = open_file(module, &file, error);
+	r = read_again(module, &again, error);
+	return r < 0 ? r : elf_relocations_check(&again.parts, version, error);
+}
+
+int elf_module_bytes(
+	const struct elf_module *module, char **ret_data, size_t *ret_size, struct error *error)
+{
+	_cleanup_(elf_file_close) struct elf_file file = { .fd = -1 };
+	const char *bytes = NULL;
+	int r = open_file(module, &file, NULL, error);
+
 	if (r < 0)
-		return r;
-	if (module->content_size > file.size)
-		return error_set(error, -EINVAL, "changed while it was read");
+		return error_prefix(error, r, "%s", module->path);
+	*ret_size = (size_t) file.size;
+	if (file.unpacked) {
+		*ret_data = TAKE_PTR(file.unpacked);
+		return 0;
+	}
 	r = elf_file_map(&file, 0, file.size, &bytes, error);
 	if (r < 0)
-		return r;
-	memcpy(&parts.header, bytes, sizeof(parts.header));
-	r = elf_parts_read(&parts, error);
-	return r < 0 ? r : elf_relocations_check(&parts, version, error);
+		return error_prefix(error, r, "%s", module->path);
+	*ret_data = malloc((size_t) file.size + 1);
+	if (!*ret_data)
+		return error_set_errno(error, -ENOMEM, "%s: cannot read", module->path);
+	memcpy(*ret_data, bytes, (size_t) file.size);
+	return 0;
 }

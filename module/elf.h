@@ -33,26 +33,16 @@ struct symvers_entry;
  * elf_module_close().
  */
 int elf_module_open(int dir_fd, const char *path, struct elf_module **ret, struct error *error);
-
 /*
- * The same for those who only want .modinfo (elf_module_info() and what stands on it) and the build
- * id: a few hundred bytes of a file of megabytes are read. Of all else the module has nothing, and
- * elf_module_check_format() and others must not be asked.
+ * Only .modinfo (elf_module_info() and what stands on it) and the build id: a few hundred bytes of
+ * a file of megabytes are read.
  */
 int elf_module_open_brief(
 	int dir_fd, const char *path, struct elf_module **ret, struct error *error);
-
-/*
- * The same as elf_module_open(), by mapping the file: elf_file_open_mapped() says what that costs
- * and spares. What reads the file again maps it again.
- */
+/* By mapping the file: for a process that can do with its death by SIGBUS should it shrink. */
 int elf_module_open_mapped(
 	int dir_fd, const char *path, struct elf_module **ret, struct error *error);
-
-/*
- * The same as elf_module_open() from a buffer, which the caller keeps until elf_module_close(): a
- * module out of an archive, packed or not. @name is for messages.
- */
+/* From a buffer, packed or not, which the caller keeps as long. @name is for messages. */
 int elf_module_open_memory(const void *data, size_t size, const char *name, struct elf_module **ret,
 	struct error *error);
 void elf_module_close(struct elf_module **module);
@@ -60,30 +50,27 @@ void elf_module_close(struct elf_module **module);
 /*
  * What modules share that one thread opens one after the other, thousands of them: the memory that
  * they lie in, and that into which files are read. @known, or NULL: a Module.symvers that nothing
- * adds to meanwhile; names of symbols that it has are not copied, and struct elf_undefined says
- * where in it they are: it outlives the modules, and all that borrows their names. The modules are
- * closed before elf_pool_free().
+ * adds to meanwhile and that outlives the modules; names of symbols that it has are not copied. The
+ * modules are closed before elf_pool_free().
  */
 int elf_pool_new(const struct symvers *known, struct elf_pool **ret) _must_check_;
 void elf_pool_free(struct elf_pool **pool);
-/* As elf_module_open(). */
 int elf_module_open_pooled(struct elf_pool *pool, int dir_fd, const char *path,
 	struct elf_module **ret, struct error *error) _must_check_;
-/* The pool's, of the module that was opened there; NULL of any other. */
-const struct symvers *elf_module_known(const struct elf_module *module);
+
+/* ---- what all that follows returns is borrowed from the module */
 
 /* The module's name as the kernel knows it ('-' is '_'), or NULL when it states none. */
 const char *elf_module_name(const struct elf_module *module);
+/* The path that it was opened by, for messages. */
+const char *elf_module_path(const struct elf_module *module);
 
-/* First value of a .modinfo key ("vermagic", "version", "license", …), or NULL. Borrowed. */
+/* First value of a .modinfo key ("vermagic", "version", "license", …), or NULL. */
 const char *elf_module_info(const struct elf_module *module, const char *key);
-/*
- * The value of @key after @previous, the first for NULL; NULL at the end. For loops over a key that
- * stands more than once, without memory. Borrowed.
- */
+/* The value of @key after @previous, the first for NULL; NULL at the end. */
 const char *elf_module_info_next(
 	const struct elf_module *module, const char *key, const char *previous);
-/* Appends every value of a .modinfo key ("firmware", "alias", "parm", …). */
+/* Appends copies of every value of a .modinfo key ("firmware", "alias", "parm", …). */
 int elf_module_info_all(const struct elf_module *module, const char *key, struct strv *values);
 /* Appends the names in "depends", with '-' as '_'. */
 int elf_module_depends(const struct elf_module *module, struct strv *names);
@@ -92,22 +79,23 @@ int elf_module_depends(const struct elf_module *module, struct strv *names);
 void elf_module_build_id(const struct elf_module *module, char hex[BUILD_ID_HEX_SIZE]);
 
 struct elf_symbol_version {
-	const char *name; /* borrowed from the module */
-	uint32_t crc;     /* what the module was compiled against */
-	bool wide;        /* damaged: more than 32 bits, which no kernel's CRC is equal to */
+	const char *name;
+	uint32_t crc; /* what the module was compiled against */
+	bool wide;    /* damaged: more than 32 bits, which no kernel's CRC is equal to */
 };
 
 /*
  * The symbol versions that the module demands, in the file's order, each name once: the extended
- * form where the file has both, as kernels since 6.14 take it. Borrowed.
+ * form where the file has both, as kernels since 6.14 take it.
  */
 const struct elf_symbol_version *elf_module_versions(
 	const struct elf_module *module, size_t *ret_count);
 
-/* The record for the layout of struct module, scripts/mod/modpost.c writes one for every module. */
+/*
+ * The record for the layout of struct module, whose symbol no symbol table names:
+ * scripts/mod/modpost.c writes one for every module.
+ */
 #define ELF_LAYOUT_SYMBOL "module_layout"
-/* That record, whose symbol no symbol table names; or NULL. */
-const struct elf_symbol_version *elf_module_layout(const struct elf_module *module);
 
 /* Finds one of them, by name. */
 bool elf_module_version(const struct elf_module *module, const char *symbol, uint32_t *ret_crc);
@@ -122,11 +110,8 @@ bool elf_module_has_versions(const struct elf_module *module, bool *ret_basic);
 /* Whether it has the extended form, in which a symbol may lack a version. */
 bool elf_module_has_extended_versions(const struct elf_module *module);
 
-/* The path that elf_module_open() was given, for messages. Borrowed. */
-const char *elf_module_path(const struct elf_module *module);
-
 struct elf_undefined {
-	const char *name;                         /* borrowed from the module */
+	const char *name;
 	const struct elf_symbol_version *version; /* what it demands of it, or NULL */
 	uint32_t number;     /* if known its place in what the pool has, for symvers_at() */
 	uint32_t index : 30; /* in the table of symbols */
@@ -137,12 +122,12 @@ struct elf_undefined {
 /* Of the name, as symvers_find_hashed() wants it. */
 uint32_t elf_undefined_hash(const struct elf_undefined *undefined);
 
-/* Undefined symbols that the kernel resolves, in the file's order. Borrowed. */
+/* Undefined symbols that the kernel resolves, in the file's order. */
 const struct elf_undefined *elf_module_undefined_symbols(
 	const struct elf_module *module, size_t *ret_count);
 
 struct elf_module_export {
-	const char *symbol;     /* borrowed from the module, as name_space */
+	const char *symbol;
 	const char *name_space; /* "" for none */
 	uint32_t crc;
 	uint32_t hash; /* of the symbol, as symvers_find_hashed() wants it */
@@ -151,15 +136,12 @@ struct elf_module_export {
 	const struct symvers_entry *known; /* of that symbol, in what the pool has, or NULL */
 };
 
-/* What it exports, sorted by name. Borrowed. */
+/* What it exports, sorted by name. */
 const struct elf_module_export *elf_module_exports(
 	const struct elf_module *module, size_t *ret_count);
 
 /* The ELF header's e_machine: EM_X86_64 and others of <elf.h>. */
 uint16_t elf_module_machine(const struct elf_module *module);
-
-/* Whether anything but that was read: false for files of 32-bit and big-endian machines. */
-bool elf_module_is_read(const struct elf_module *module);
 
 #define ELF_STRUCT_NAME_SIZE 56 /* of struct module's, with the NUL, on 64-bit machines */
 
@@ -184,10 +166,9 @@ int elf_module_bytes(const struct elf_module *module, char **ret_data, size_t *r
 	struct error *error) _must_check_;
 
 /*
- * The signature at the end of the file: whether there is one, and what it says of its signer
- * (signers is 0 where there is none or it is not of the CMS form). -EBADMSG and -ENOPKG as
- * module_trailer_read() and cms_read() have them. Reads the file again only for a signature of more
- * than 64 KiB.
+ * The signature at the end of the file: whether there is one, and what it states of its signer
+ * (signers is 0 where there is none). -EBADMSG and -ENOPKG as module_trailer_read() and cms_read()
+ * have them.
  */
 int elf_module_trailer(const struct elf_module *module, struct cms_facts *ret_cms,
 	bool *ret_present, struct error *error) _must_check_;
@@ -203,26 +184,6 @@ int elf_module_trailer(const struct elf_module *module, struct cms_facts *ret_cm
  */
 int elf_module_check_format(
 	const struct elf_module *module, unsigned int version, struct error *error) _must_check_;
-
-/* Whether this version sees .modinfo: before 6.4 only where the section takes memory. */
-bool elf_module_info_is_seen(const struct elf_module *module, unsigned int version);
-
-/* When the kernel looks: what it answers is what it minds first. */
-enum elf_stage {
-	ELF_STAGE_FILE,    /* before it looks at what .modinfo says */
-	ELF_STAGE_LAYOUT,  /* then, when it lays out the module's memory */
-	ELF_STAGE_SYMBOLS, /* among the undefined symbols, in the order of the table */
-	ELF_STAGE_RELOCATIONS,
-	ELF_STAGE_SYSFS, /* at last */
-	ELF_STAGE_COUNT,
-};
-
-/*
- * The part of elf_module_check_format() that is looked at in @stage. Of symbols: the first from
- * index *@symbol on, which is set to its index; @symbol may be NULL.
- */
-int elf_module_check_stage(const struct elf_module *module, unsigned int version,
-	enum elf_stage stage, uint32_t *symbol, struct error *error) _must_check_;
 
 /*
  * The same for the relocations of a module for x86-64, for which the file is read again, all of it.

@@ -48,7 +48,7 @@
 #define EXPORT_SIZE      12 /* struct kernel_symbol since SINCE_NAME_SPACES */
 #define STRUCT_NAME_SIZE 56
 #define NAME_LIMIT       1024 /* bytes of a section's name that are compared */
-#define SEEN_BITS        4096 /* so many that the names of most modules have one each */
+#define FEW_SLOTS        256  /* of the index of names: enough for most modules */
 
 /* Of those among the symbols, each of which may be the first that is asked for. */
 #define SYMBOL_LIMIT 64
@@ -98,6 +98,20 @@ _printf_(5, 6) static void mind(struct elf_defects *defects, unsigned int from, 
 	defects->last = defect;
 }
 
+/* What kernels refuse since @since, and read without a check before. */
+_printf_(3, 4) static void mind_since(
+	struct elf_defects *defects, unsigned int since, const char *format, ...)
+{
+	char text[TEXT_SIZE];
+	va_list arguments;
+
+	va_start(arguments, format);
+	(void) vsnprintf(text, sizeof(text), format, arguments);
+	va_end(arguments);
+	mind(defects, since, 0, -ENOEXEC, "%s", text);
+	mind(defects, 0, since, -EFAULT, "%s; " NOT_CHECKED, text);
+}
+
 int elf_defects_find(const struct elf_defects *defects, unsigned int version, enum elf_stage stage,
 	uint32_t *symbol, struct error *error)
 {
@@ -131,32 +145,17 @@ static const char *shown_name(const struct elf_parts *parts, unsigned int index)
 	return *name ? name : "without a name";
 }
 
-/* ---- before the kernel looks at what .modinfo says: ELF_STAGE_FILE */
-
-static void check_section_name(
-	const struct elf_parts *parts, struct elf_defects *defects, unsigned int index)
+/* What versions before @before read although it goes beyond the file. */
+static void mind_beyond(const struct elf_parts *parts, struct elf_defects *defects,
+	unsigned int before, const char *what, const Elf64_Shdr *section)
 {
-	const Elf64_Shdr *section = &parts->sections[index];
-	uint64_t names = parts->sections[parts->header.e_shstrndx].sh_offset;
-	bool has_bytes = section->sh_type != SHT_NULL && section->sh_type != SHT_NOBITS;
-
-	if (section->sh_name < parts->names_size)
-		return;
-	if (has_bytes && section->sh_flags & SHF_ALLOC) {
-		mind(defects, 0, 0, -ENOEXEC,
-			"the name of section %u is at %u of %llu bytes of names", index,
-			section->sh_name, ull(parts->names_size));
-		return;
-	}
-	if (section->sh_type != SHT_NULL)
-		mind(defects, SINCE_SPLIT, 0, -ENOEXEC,
-			"the name of section %u is at %u of %llu bytes of names", index,
-			section->sh_name, ull(parts->names_size));
-	if (section->sh_name >= parts->size - names)
-		mind(defects, 0, section->sh_type == SHT_NULL ? 0 : SINCE_SPLIT, -EFAULT,
-			"the name of section %u is at %u of %llu bytes of names; " NOT_CHECKED,
-			index, section->sh_name, ull(parts->names_size));
+	if (!elf_section_in_file(parts, section))
+		mind(defects, 0, before, -EFAULT,
+			"%s at offset %llu, %llu bytes, goes beyond the file's %llu; " NOT_CHECKED,
+			what, ull(section->sh_offset), ull(section->sh_size), ull(parts->size));
 }
+
+/* ---- before the kernel looks at what .modinfo states: ELF_STAGE_FILE */
 
 static void check_section_names(const struct elf_parts *parts, struct elf_defects *defects)
 {
@@ -169,8 +168,23 @@ static void check_section_names(const struct elf_parts *parts, struct elf_defect
 			parts->header.e_shstrndx, names->sh_type);
 	if (parts->section_facts.largest_name < parts->names_size)
 		return;
-	for (unsigned int i = 0; i < parts->header.e_shnum; i++)
-		check_section_name(parts, defects, i);
+	for (unsigned int i = 0; i < parts->header.e_shnum; i++) {
+		const Elf64_Shdr *section = &parts->sections[i];
+		bool has_bytes = section->sh_type != SHT_NULL && section->sh_type != SHT_NOBITS;
+		bool always = has_bytes && section->sh_flags & SHF_ALLOC;
+
+		if (section->sh_name < parts->names_size)
+			continue;
+		if (section->sh_type != SHT_NULL)
+			mind(defects, always ? 0 : SINCE_SPLIT, 0, -ENOEXEC,
+				"the name of section %u is at %u of %llu bytes of names", i,
+				section->sh_name, ull(parts->names_size));
+		if (!always && section->sh_name >= parts->size - names->sh_offset)
+			mind(defects, 0, section->sh_type == SHT_NULL ? 0 : SINCE_SPLIT, -EFAULT,
+				"the name of section %u is at %u of %llu bytes of "
+				"names; " NOT_CHECKED,
+				i, section->sh_name, ull(parts->names_size));
+	}
 }
 
 static void check_info(const struct elf_parts *parts, struct elf_defects *defects)
@@ -185,11 +199,8 @@ static void check_info(const struct elf_parts *parts, struct elf_defects *defect
 		mind(defects, 0, 0, -EFAULT,
 			"its section .modinfo at offset %llu is empty; " NOT_CHECKED,
 			ull(section->sh_offset));
-	if (found->any && !elf_section_in_file(parts, section))
-		mind(defects, 0, 0, -EFAULT,
-			"its section .modinfo at offset %llu, %llu bytes, goes beyond the file's "
-			"%llu; " NOT_CHECKED,
-			ull(section->sh_offset), ull(section->sh_size), ull(parts->size));
+	if (found->any)
+		mind_beyond(parts, defects, 0, "its section .modinfo", section);
 }
 
 static void check_module_section(const struct elf_parts *parts, struct elf_defects *defects)
@@ -203,12 +214,9 @@ static void check_module_section(const struct elf_parts *parts, struct elf_defec
 	if (!found->allocated)
 		mind(defects, 0, 0, -ENOEXEC,
 			"it has no section .gnu.linkonce.this_module that takes memory");
-	if (!found->any || parts->sections[found->any].sh_type != SHT_NOBITS)
-		return;
-	mind(defects, SINCE_UNIQUE, 0, -ENOEXEC,
-		"its section .gnu.linkonce.this_module has no bytes in the file");
-	mind(defects, 0, SINCE_UNIQUE, -EFAULT,
-		"its section .gnu.linkonce.this_module has no bytes in the file; " NOT_CHECKED);
+	if (found->any && parts->sections[found->any].sh_type == SHT_NOBITS)
+		mind_since(defects, SINCE_UNIQUE,
+			"its section .gnu.linkonce.this_module has no bytes in the file");
 }
 
 static void check_symbol_tables(const struct elf_parts *parts, struct elf_defects *defects)
@@ -230,28 +238,16 @@ static void check_symbol_tables(const struct elf_parts *parts, struct elf_defect
 			"the names of symbols are in section %u, which has type %u and is no "
 			"string table",
 			parts->strtab, strings->sh_type);
-	if (!elf_section_in_file(parts, strings))
-		mind(defects, 0, SINCE_SPLIT, -EFAULT,
-			"the names of symbols at offset %llu, %llu bytes, go beyond the file's "
-			"%llu; " NOT_CHECKED,
-			ull(strings->sh_offset), ull(strings->sh_size), ull(parts->size));
+	mind_beyond(parts, defects, SINCE_SPLIT, "the table of symbols' names", strings);
 }
 
-/* Whether there are as many names as CRCs, which are counted in whole ones. */
-static bool has_enough_names(const struct elf_span *crcs, const struct elf_span *names)
+static void check_versions(const struct elf_parts *parts, struct elf_defects *defects)
 {
-	const char *next = names->data;
-	size_t left = names->size;
+	unsigned int basic = parts->found[ELF_VERSIONS].allocated;
 
-	for (size_t i = 0; i < crcs->size / CRC_SIZE; i++) {
-		size_t used = strnlen(next, left) + 1;
-
-		if (used > left)
-			return false;
-		next += used;
-		left -= used;
-	}
-	return true;
+	if (basic)
+		mind_beyond(
+			parts, defects, 0, "its table of symbol versions", &parts->sections[basic]);
 }
 
 static void check_extended_versions(const struct elf_parts *parts, struct elf_defects *defects)
@@ -260,6 +256,8 @@ static void check_extended_versions(const struct elf_parts *parts, struct elf_de
 	unsigned int names_index = parts->found[ELF_VERSION_NAMES].allocated;
 	struct elf_span crcs, names;
 	struct error ignored;
+	const char *next;
+	size_t left;
 
 	if (!crcs_index && !names_index)
 		return;
@@ -276,26 +274,25 @@ static void check_extended_versions(const struct elf_parts *parts, struct elf_de
 			ull(parts->size));
 		return;
 	}
-	if (elf_section_map(parts, crcs_index, &crcs, &ignored) == 0 &&
-		elf_section_map(parts, names_index, &names, &ignored) == 0 &&
-		!has_enough_names(&crcs, &names))
-		mind(defects, SINCE_EXTENDED, 0, -ENOEXEC,
-			"it has %zu extended symbol versions but fewer names at offset %llu, %zu "
-			"bytes",
-			crcs.size / CRC_SIZE, ull(parts->sections[names_index].sh_offset),
-			names.size);
-}
+	if (elf_section_map(parts, crcs_index, &crcs, &ignored) < 0 ||
+		elf_section_map(parts, names_index, &names, &ignored) < 0)
+		return;
+	next = names.data;
+	left = names.size;
+	for (size_t i = 0; i < crcs.size / CRC_SIZE; i++) {
+		size_t used = strnlen(next, left) + 1;
 
-static void check_versions(const struct elf_parts *parts, struct elf_defects *defects)
-{
-	unsigned int index = parts->found[ELF_VERSIONS].allocated;
-	const Elf64_Shdr *section = &parts->sections[index];
-
-	if (index && !elf_section_in_file(parts, section))
-		mind(defects, 0, 0, -EFAULT,
-			"its symbol versions at offset %llu, %llu bytes, go beyond the file's "
-			"%llu; " NOT_CHECKED,
-			ull(section->sh_offset), ull(section->sh_size), ull(parts->size));
+		if (used > left) {
+			mind(defects, SINCE_EXTENDED, 0, -ENOEXEC,
+				"it has %zu extended symbol versions but fewer names at offset %llu, "
+				"%zu bytes",
+				crcs.size / CRC_SIZE, ull(parts->sections[names_index].sh_offset),
+				names.size);
+			return;
+		}
+		next += used;
+		left -= used;
+	}
 }
 
 static void check_strings(const struct elf_parts *parts, struct elf_defects *defects)
@@ -311,12 +308,13 @@ static void check_strings(const struct elf_parts *parts, struct elf_defects *def
 		wrong = "does not end with a NUL";
 	else
 		return;
-	mind(defects, SINCE_STRTAB, 0, -ENOEXEC, "the table of symbols' names at offset %llu %s",
-		ull(offset), wrong);
+	/* Without a NUL in front only the name of what has none is another. */
 	if (!parts->strings_size || parts->strings[parts->strings_size - 1])
-		mind(defects, 0, SINCE_STRTAB, -EFAULT,
-			"the table of symbols' names at offset %llu %s; " NOT_CHECKED, ull(offset),
-			wrong);
+		mind_since(defects, SINCE_STRTAB, "the table of symbols' names at offset %llu %s",
+			ull(offset), wrong);
+	else
+		mind(defects, SINCE_STRTAB, 0, -ENOEXEC,
+			"the table of symbols' names at offset %llu %s", ull(offset), wrong);
 }
 
 static void check_symbol_names(const struct elf_parts *parts, struct elf_defects *defects)
@@ -329,12 +327,9 @@ static void check_symbol_names(const struct elf_parts *parts, struct elf_defects
 		elf_symbol_at(parts, i, &symbol);
 		if (symbol.st_name < parts->strings_size)
 			continue;
-		mind(defects, SINCE_STRTAB, 0, -ENOEXEC,
+		mind_since(defects, SINCE_STRTAB,
 			"the name of symbol %zu is at %u of %llu bytes of names", i, symbol.st_name,
 			ull(parts->strings_size));
-		mind(defects, 0, SINCE_STRTAB, -EFAULT,
-			"the name of symbol %zu is at %u of %llu bytes of names; " NOT_CHECKED, i,
-			symbol.st_name, ull(parts->strings_size));
 	}
 }
 
@@ -360,40 +355,37 @@ static void check_flags(const struct elf_parts *parts, struct elf_defects *defec
 }
 
 /* layout_sections(): sizes are added up in 32 bits, alignments are taken for powers of two. */
-static void check_layout_of(const struct elf_parts *parts, struct elf_defects *defects,
-	unsigned int index, uint64_t *total)
-{
-	const Elf64_Shdr *section = &parts->sections[index];
-	uint64_t align = section->sh_addralign ? section->sh_addralign : 1;
-
-	if (section->sh_type == SHT_NULL && !elf_section_in_file(parts, section))
-		mind(defects, 0, 0, -EFAULT,
-			"section %u without a type, at offset %llu, %llu bytes, goes beyond the "
-			"file's %llu; " NOT_CHECKED,
-			index, ull(section->sh_offset), ull(section->sh_size), ull(parts->size));
-	else if (align & (align - 1) || align > UINT32_MAX)
-		mind(defects, 0, 0, -EFAULT,
-			"section %u (%s) has alignment %llu; this kernel does not check it, and "
-			"sections may come to lie on each other",
-			index, shown_name(parts, index), ull(align));
-	else if (section->sh_size > UINT32_MAX)
-		mind(defects, 0, 0, -EFAULT,
-			"section %u (%s) has %llu bytes, of which this kernel sees the lower 32 "
-			"bits",
-			index, shown_name(parts, index), ull(section->sh_size));
-	else
-		*total = ((*total + align - 1) & ~(align - 1)) + section->sh_size;
-}
-
 static void check_layout(const struct elf_parts *parts, struct elf_defects *defects)
 {
 	uint64_t total = 0;
 
 	if (!parts->section_facts.odd && parts->section_facts.memory <= MODULE_SPACE)
 		return;
-	for (unsigned int i = 0; i < parts->header.e_shnum; i++)
-		if (elf_section_is_loaded(parts, i) && i != parts->found[ELF_PERCPU].allocated)
-			check_layout_of(parts, defects, i, &total);
+	for (unsigned int i = 0; i < parts->header.e_shnum; i++) {
+		const Elf64_Shdr *section = &parts->sections[i];
+		uint64_t align = section->sh_addralign ? section->sh_addralign : 1;
+
+		if (!elf_section_is_loaded(parts, i) || i == parts->found[ELF_PERCPU].allocated)
+			continue;
+		if (section->sh_type == SHT_NULL && !elf_section_in_file(parts, section))
+			mind(defects, 0, 0, -EFAULT,
+				"section %u without a type, at offset %llu, %llu bytes, goes beyond "
+				"the file's %llu; " NOT_CHECKED,
+				i, ull(section->sh_offset), ull(section->sh_size),
+				ull(parts->size));
+		else if (align & (align - 1) || align > UINT32_MAX)
+			mind(defects, 0, 0, -EFAULT,
+				"section %u (%s) has alignment %llu; this kernel does not check it, "
+				"and sections may come to lie on each other",
+				i, shown_name(parts, i), ull(align));
+		else if (section->sh_size > UINT32_MAX)
+			mind(defects, 0, 0, -EFAULT,
+				"section %u (%s) has %llu bytes, of which this kernel sees the lower "
+				"32 bits",
+				i, shown_name(parts, i), ull(section->sh_size));
+		else
+			total = ((total + align - 1) & ~(align - 1)) + section->sh_size;
+	}
 	if (total > MODULE_SPACE)
 		mind(defects, 0, 0, -E2BIG,
 			"it takes %llu MiB of memory, more than modules can have",
@@ -459,11 +451,8 @@ static void check_percpu(const struct elf_parts *parts, struct elf_defects *defe
 			"its section .data..percpu has %llu bytes and alignment %llu, more than "
 			"modules can have",
 			ull(section->sh_size), ull(section->sh_addralign));
-	else if (section->sh_type != SHT_NOBITS && !elf_section_in_file(parts, section))
-		mind(defects, 0, 0, -EFAULT,
-			"its section .data..percpu at offset %llu, %llu bytes, goes beyond the "
-			"file's %llu; " NOT_CHECKED,
-			ull(section->sh_offset), ull(section->sh_size), ull(parts->size));
+	else if (section->sh_type != SHT_NOBITS)
+		mind_beyond(parts, defects, 0, "its section .data..percpu", section);
 }
 
 static void check_exports(const struct elf_parts *parts, struct elf_defects *defects)
@@ -592,51 +581,31 @@ static bool is_shown(const struct elf_parts *parts, unsigned int index)
 	       index == parts->strtab;
 }
 
-static uint32_t hash_of(const struct elf_parts *parts, unsigned int index)
-{
-	const char *name = elf_section_name(parts, index);
-
-	return name_hash_sized(name, strnlen(name, NAME_LIMIT));
-}
-
-/* Whether two may have one name: then it is worth to compare them. */
-static bool may_be_named_twice(const struct elf_parts *parts)
-{
-	uint64_t seen[SEEN_BITS / 64] = { 0 };
-
-	for (unsigned int i = 1; i < parts->header.e_shnum; i++) {
-		uint32_t bit;
-
-		if (!is_shown(parts, i))
-			continue;
-		bit = hash_of(parts, i) % SEEN_BITS;
-		if (seen[bit / 64] >> bit % 64 & 1)
-			return true;
-		seen[bit / 64] |= UINT64_C(1) << bit % 64;
-	}
-	return false;
-}
-
 /* The first section with the name of one before it, or 0. -ENOMEM. */
 static int find_named_twice(const struct elf_parts *parts)
 {
-	_cleanup_free_ uint32_t *slots = NULL; /* open addressing: a section, 0: free */
-	size_t mask = 127;
+	uint32_t few[FEW_SLOTS] = { 0 }; /* open addressing: a section, 0: free */
+	_cleanup_free_ uint32_t *many = NULL;
+	uint32_t *slots = few;
+	size_t mask = FEW_SLOTS - 1;
 
 	while (mask < (size_t) parts->header.e_shnum * 2)
 		mask = mask * 2 + 1;
-	slots = calloc(mask + 1, sizeof(*slots));
-	if (!slots)
-		return -ENOMEM;
+	if (mask >= FEW_SLOTS) {
+		many = calloc(mask + 1, sizeof(*many));
+		if (!many)
+			return -ENOMEM;
+		slots = many;
+	}
 	for (unsigned int i = 1; i < parts->header.e_shnum; i++) {
+		const char *name = elf_section_name(parts, i);
 		size_t place;
 
 		if (!is_shown(parts, i))
 			continue;
-		place = hash_of(parts, i) & mask;
+		place = name_hash_sized(name, strnlen(name, NAME_LIMIT)) & mask;
 		for (; slots[place]; place = (place + 1) & mask)
-			if (strncmp(elf_section_name(parts, slots[place]),
-				    elf_section_name(parts, i), NAME_LIMIT) == 0)
+			if (strncmp(elf_section_name(parts, slots[place]), name, NAME_LIMIT) == 0)
 				return (int) i;
 		slots[place] = i;
 	}
@@ -646,7 +615,7 @@ static int find_named_twice(const struct elf_parts *parts)
 /* add_sect_attrs() of kernel/module/sysfs.c; before 6.12 its failures were ignored. */
 static void check_shown_names(const struct elf_parts *parts, struct elf_defects *defects)
 {
-	int twice = may_be_named_twice(parts) ? find_named_twice(parts) : 0;
+	int twice = find_named_twice(parts);
 
 	if (twice < 0)
 		defects->no_memory = true;
@@ -732,11 +701,6 @@ struct target {
 	struct budget *budget;
 };
 
-struct fit {
-	bool always;
-	bool never;
-};
-
 static size_t size_of_type(uint64_t type)
 {
 	switch (type) {
@@ -753,37 +717,40 @@ static size_t size_of_type(uint64_t type)
 	}
 }
 
-/* Does every value, or none, from @low to @high fit into 32 bits? */
-static struct fit fit_range(uint64_t type, int64_t low, int64_t high)
-{
-	int64_t least = type == R_X86_64_32 ? 0 : INT32_MIN;
-	int64_t most = type == R_X86_64_32 ? (int64_t) UINT32_MAX : INT32_MAX;
+enum fit { FITS, FITS_NEVER, FITS_SOMETIMES };
 
-	return (struct fit){ low >= least && high <= most, high < least || low > most };
-}
-
-static struct fit fit_value(
+/* Does every value, none or some of them fit into 32 bits? */
+static enum fit fit_value(
 	const struct elf_parts *parts, const Elf64_Rela *relocation, const Elf64_Sym *symbol)
 {
 	uint64_t type = ELF64_R_TYPE(relocation->r_info);
 	int64_t sum = (int64_t) (symbol->st_value + (uint64_t) relocation->r_addend);
+	int64_t least = type == R_X86_64_32 ? 0 : INT32_MIN;
+	int64_t most = type == R_X86_64_32 ? (int64_t) UINT32_MAX : INT32_MAX;
+	int64_t low = sum, high = sum;
 
 	if (type != R_X86_64_32 && type != R_X86_64_32S)
-		return (struct fit){ true, false };
-	if (symbol->st_shndx == SHN_ABS)
-		return fit_range(type, sum, sum);
-	if (sum > OFFSET_LIMIT || sum < -OFFSET_LIMIT)
-		return (struct fit){ false, true };
-	/* The kernel's symbols lie lower, those of CPUs may lie at 0: the addend alone is judged.
-	 */
-	if (symbol->st_shndx == SHN_UNDEF || symbol->st_shndx >= parts->header.e_shnum ||
-		symbol->st_shndx == parts->found[ELF_PERCPU].allocated)
-		return (struct fit){ true, false };
-	/* What is not loaded is far away, in the kernel's copy of the file. */
-	if (!elf_section_is_loaded(parts, symbol->st_shndx) && symbol->st_shndx != parts->symtab &&
-		symbol->st_shndx != parts->strtab)
-		return (struct fit){ false, true };
-	return fit_range(type, MODULES_LOWEST + sum, MODULES_HIGHEST + sum);
+		return FITS;
+	if (symbol->st_shndx != SHN_ABS) {
+		if (sum > OFFSET_LIMIT || sum < -OFFSET_LIMIT)
+			return FITS_NEVER;
+		/*
+		 * The kernel's symbols lie lower, those of CPUs may lie at 0: the addend alone is
+		 * judged.
+		 */
+		if (symbol->st_shndx == SHN_UNDEF || symbol->st_shndx >= parts->header.e_shnum ||
+			symbol->st_shndx == parts->found[ELF_PERCPU].allocated)
+			return FITS;
+		/* What is not loaded is far away, in the kernel's copy of the file. */
+		if (!elf_section_is_loaded(parts, symbol->st_shndx) &&
+			symbol->st_shndx != parts->symtab && symbol->st_shndx != parts->strtab)
+			return FITS_NEVER;
+		low += MODULES_LOWEST;
+		high += MODULES_HIGHEST;
+	}
+	if (low >= least && high <= most)
+		return FITS;
+	return high < least || low > most ? FITS_NEVER : FITS_SOMETIMES;
 }
 
 static bool is_zero(const struct target *target, uint64_t offset, size_t size)
@@ -818,25 +785,26 @@ static int check_value(const struct target *target, size_t index, const Elf64_Re
 	struct error *error)
 {
 	uint64_t type = ELF64_R_TYPE(relocation->r_info);
-	struct fit fit;
 	Elf64_Sym symbol;
 	int r = check_index(target, index, relocation, error);
 
 	if (r < 0)
 		return r;
 	elf_symbol_at(target->parts, ELF64_R_SYM(relocation->r_info), &symbol);
-	fit = fit_value(target->parts, relocation, &symbol);
-	if (fit.never)
+	switch (fit_value(target->parts, relocation, &symbol)) {
+	case FITS_NEVER:
 		return error_set(error, -ENOEXEC,
 			"the relocation at offset %llu, of type %llu, has a value that is too "
 			"large for it",
 			place_of(target, index), ull(type));
-	if (!fit.always)
+	case FITS_SOMETIMES:
 		return error_set(error, -EFAULT,
 			"the relocation at offset %llu, of type %llu, has a value that may be too "
 			"large for it: it depends on where the kernel puts the module",
 			place_of(target, index), ull(type));
-	return 0;
+	default:
+		return 0;
+	}
 }
 
 static int check_relocation(const struct target *target, size_t index, const Elf64_Rela *relocation,

@@ -142,7 +142,7 @@ static int open_plain(
 	return map ? map_first(file, error) : read_first(file, error);
 }
 
-static int open_any(struct elf_file *file, int dir_fd, const char *path, bool map,
+int elf_file_open(struct elf_file *file, int dir_fd, const char *path, bool map,
 	struct arena *memory, struct error *error)
 {
 	int r;
@@ -153,17 +153,6 @@ static int open_any(struct elf_file *file, int dir_fd, const char *path, bool ma
 	if (r < 0)
 		elf_file_close(file);
 	return r;
-}
-
-int elf_file_open(struct elf_file *file, int dir_fd, const char *path, struct arena *memory,
-	struct error *error)
-{
-	return open_any(file, dir_fd, path, false, memory, error);
-}
-
-int elf_file_open_mapped(struct elf_file *file, int dir_fd, const char *path, struct error *error)
-{
-	return open_any(file, dir_fd, path, true, NULL, error);
 }
 
 int elf_file_open_memory(struct elf_file *file, const void *data, size_t size, struct error *error)
@@ -211,26 +200,6 @@ int elf_file_map(struct elf_file *file, uint64_t offset, uint64_t size, const ch
 	return 0;
 }
 
-int elf_file_take(struct elf_file *file, char **ret_data, size_t *ret_size, struct error *error)
-{
-	char *data = TAKE_PTR(file->unpacked);
-
-	if (!data) {
-		const char *bytes = NULL;
-		int r = elf_file_map(file, 0, file->size, &bytes, error);
-
-		if (r < 0 || !bytes)
-			return r;
-		data = malloc((size_t) file->size + 1);
-		if (!data)
-			return error_set_errno(error, -ENOMEM, "cannot read");
-		memcpy(data, bytes, (size_t) file->size);
-	}
-	*ret_data = data;
-	*ret_size = (size_t) file->size;
-	return 0;
-}
-
 /*
  * ---- the headers of a module file, and what every kernel demands of them: elf_validity_check() of
  * Linux 6.1 and elf_validity_cache_sechdrs(), _secstrings() of later ones, kernel/module/main.c.
@@ -255,9 +224,13 @@ static const char *const known_names[ELF_KNOWN_COUNT] = {
 	[ELF_PERCPU] = ".data..percpu",
 };
 
-static int check_header(struct elf_parts *parts, struct error *error)
+/* The ELF header and the table of sections. */
+static int read_section_table(struct elf_parts *parts, struct error *error)
 {
 	const Elf64_Ehdr *header = &parts->header;
+	size_t size = (size_t) header->e_shnum * sizeof(Elf64_Shdr);
+	const char *bytes;
+	int r;
 
 	if (header->e_type != ET_REL)
 		return error_set(error, -EINVAL,
@@ -268,8 +241,7 @@ static int check_header(struct elf_parts *parts, struct error *error)
 		return error_set(error, -EINVAL,
 			"damaged: section headers of %u bytes by offset %zu, where they have %zu",
 			header->e_shentsize, offsetof(Elf64_Ehdr, e_shentsize), sizeof(Elf64_Shdr));
-	if (header->e_shoff >= parts->size ||
-		(uint64_t) header->e_shnum * sizeof(Elf64_Shdr) > parts->size - header->e_shoff)
+	if (header->e_shoff >= parts->size || size > parts->size - header->e_shoff)
 		return error_set(error, -EINVAL,
 			"cut short: its section table at offset %llu, %u sections, goes beyond "
 			"the file's %llu bytes",
@@ -278,15 +250,7 @@ static int check_header(struct elf_parts *parts, struct error *error)
 		return error_set(error, -EINVAL,
 			"damaged: the names of sections are in section %u by offset %zu, of %u",
 			header->e_shstrndx, offsetof(Elf64_Ehdr, e_shstrndx), header->e_shnum);
-	return 0;
-}
-
-static int read_section_table(struct elf_parts *parts, struct error *error)
-{
-	size_t size = (size_t) parts->header.e_shnum * sizeof(Elf64_Shdr);
-	const char *bytes;
-	int r = elf_file_map(parts->file, parts->header.e_shoff, size, &bytes, error);
-
+	r = elf_file_map(parts->file, header->e_shoff, size, &bytes, error);
 	if (r < 0)
 		return r;
 	/* NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult): it is set */
@@ -296,7 +260,7 @@ static int read_section_table(struct elf_parts *parts, struct error *error)
 	}
 	parts->copied = malloc(size);
 	if (!parts->copied)
-		return error_set_errno(error, -ENOMEM, "%u sections", parts->header.e_shnum);
+		return error_set_errno(error, -ENOMEM, "%u sections", header->e_shnum);
 	memcpy(parts->copied, bytes, size);
 	parts->sections = parts->copied;
 	return 0;
@@ -392,17 +356,11 @@ const char *elf_section_name(const struct elf_parts *parts, unsigned int index)
 /* By the letter that counts: most names are .text…, .rela… and .rodata…, which none of ours is. */
 static bool may_be_known(const char *name)
 {
-	switch (name[*name == '.']) {
-	case '_':
+	char letter = name[*name == '.'];
+
+	if (letter == '_')
 		return name[1] == '_' && (name[2] == 'k' || name[2] == 'v');
-	case 'd':
-	case 'g':
-	case 'm':
-	case 'n':
-		return true;
-	default:
-		return false;
-	}
+	return letter == 'd' || letter == 'g' || letter == 'm' || letter == 'n';
 }
 
 static void note_section(struct elf_parts *parts, unsigned int index)
@@ -422,6 +380,7 @@ static void note_section(struct elf_parts *parts, unsigned int index)
 			found->any = index;
 		if (!found->allocated && parts->sections[index].sh_flags & SHF_ALLOC)
 			found->allocated = index;
+		return;
 	}
 }
 
@@ -597,11 +556,8 @@ const char *elf_symbol_name(const struct elf_parts *parts, const Elf64_Sym *symb
 
 int elf_parts_read_headers(struct elf_parts *parts, struct error *error)
 {
-	int r = check_header(parts, error);
+	int r = read_section_table(parts, error);
 
-	if (r < 0)
-		return r;
-	r = read_section_table(parts, error);
 	if (r < 0)
 		return r;
 	survey_sections(parts);

@@ -19,8 +19,6 @@
 /* struct module of 64-bit machines begins with an enum and a list_head. */
 #define STRUCT_NAME_OFFSET 24
 
-#define BUILD_ID_SIZE_LIMIT ((BUILD_ID_HEX_SIZE - 1) / 2)
-
 /* For "%llu". */
 static inline unsigned long long ull(uint64_t number)
 {
@@ -49,17 +47,13 @@ struct elf_file {
 };
 
 /*
- * All leave @file empty on failure; messages do not name the file. @memory, or NULL: where what is
- * read lies; it is the caller's to take back after elf_file_close().
+ * Both leave @file empty on failure; messages do not name the file. @map: for a process that can do
+ * with its death by SIGBUS should the file shrink; what elf_file_map() gives is neither copied nor
+ * read before it is looked at. @memory, or NULL: where what is read lies; it is the caller's to
+ * take back after elf_file_close().
  */
-int elf_file_open(struct elf_file *file, int dir_fd, const char *path, struct arena *memory,
-	struct error *error) _must_check_;
-/*
- * The same, mapped: for a process that can do with its death by SIGBUS should the file shrink. What
- * elf_file_map() gives is neither copied nor read before it is looked at.
- */
-int elf_file_open_mapped(
-	struct elf_file *file, int dir_fd, const char *path, struct error *error) _must_check_;
+int elf_file_open(struct elf_file *file, int dir_fd, const char *path, bool map,
+	struct arena *memory, struct error *error) _must_check_;
 int elf_file_open_memory(
 	struct elf_file *file, const void *data, size_t size, struct error *error) _must_check_;
 void elf_file_close(struct elf_file *file);
@@ -70,10 +64,6 @@ void elf_file_close(struct elf_file *file);
  */
 int elf_file_map(struct elf_file *file, uint64_t offset, uint64_t size, const char **ret,
 	struct error *error) _must_check_;
-
-/* Hands over the whole content in a buffer of its own, which the caller frees. */
-int elf_file_take(
-	struct elf_file *file, char **ret_data, size_t *ret_size, struct error *error) _must_check_;
 
 /* ---- .modinfo: "key=value" strings, found as the kernel's get_next_modinfo() finds them */
 
@@ -262,6 +252,16 @@ int elf_undefined_read(const struct elf_parts *parts, struct elf_versions *versi
 
 /* ---- elf_check.c: what versions of the kernel mind beyond that */
 
+/* When the kernel looks: what it answers is what it minds first. */
+enum elf_stage {
+	ELF_STAGE_FILE,    /* before it looks at what .modinfo states */
+	ELF_STAGE_LAYOUT,  /* then, when it lays out the module's memory */
+	ELF_STAGE_SYMBOLS, /* among the undefined symbols, in the order of the table */
+	ELF_STAGE_RELOCATIONS,
+	ELF_STAGE_SYSFS, /* at last */
+	ELF_STAGE_COUNT,
+};
+
 /* What a range of kernel versions minds. */
 struct elf_defect {
 	struct elf_defect *next;
@@ -283,7 +283,10 @@ struct elf_defects {
 
 /* Fills in @defects. Never fails but with -ENOMEM. */
 int elf_check(const struct elf_parts *parts, struct elf_defects *defects) _must_check_;
-/* As elf_module_check_stage(). */
+/*
+ * The part of elf_module_check_format() that is looked at in @stage. Of symbols: the first from
+ * index *@symbol on, which is set to its index; @symbol may be NULL.
+ */
 int elf_defects_find(const struct elf_defects *defects, unsigned int version, enum elf_stage stage,
 	uint32_t *symbol, struct error *error) _must_check_;
 void elf_defects_free(struct elf_defects *defects);
@@ -326,11 +329,11 @@ struct elf_module {
 	size_t undefined_count;
 	struct elf_module_export *exports;
 	size_t export_count;
-	unsigned char build_id[BUILD_ID_SIZE_LIMIT];
+	unsigned char build_id[(BUILD_ID_HEX_SIZE - 1) / 2];
 	size_t build_id_size;
 	struct elf_defects defects;
-	struct module_trailer trailer; /* of a signature; without what it borrows */
-	int trailer_code;              /* what is wrong with it, as elf_module_trailer() says it */
+	struct module_trailer trailer;
+	int trailer_code; /* what is wrong with it, as elf_module_trailer() says it */
 	const char *trailer_error;
 	const char *signature;       /* its CMS bytes; NULL when there are none or too many */
 	const struct cms_facts *cms; /* what these say, in place of them; or NULL */

@@ -88,31 +88,26 @@ int elf_versions_read_basic(struct elf_versions *versions, const struct elf_span
 	return 0;
 }
 
-/* The names, of which the last one has an end, too. */
-static const char *end_names(const struct elf_span *names, const struct elf_memory *memory)
-{
-	char *copy;
-
-	if (names->size && !names->data[names->size - 1])
-		return names->data;
-	copy = arena_alloc(memory->index, names->size + 1);
-	if (copy && names->size)
-		memcpy(copy, names->data, names->size);
-	if (copy)
-		copy[names->size] = '\0';
-	return copy;
-}
-
 int elf_versions_read_extended(struct elf_versions *versions, const struct elf_span *crcs,
 	const struct elf_span *names, const struct elf_memory *memory)
 {
 	size_t count = crcs->size / EXT_CRC_SIZE;
-	const char *text = end_names(names, memory);
+	const char *text = names->data;
 	size_t offset = 0;
 
+	/* The last name may have no end. */
+	if (!names->size || names->data[names->size - 1]) {
+		char *copy = arena_alloc(memory->index, names->size + 1);
+
+		if (!copy)
+			return -ENOMEM;
+		memcpy(copy, names->data, names->size);
+		copy[names->size] = '\0';
+		text = copy;
+	}
 	if (count > names->size)
 		count = names->size; /* of which each takes a byte at least */
-	if (!text || allocate_versions(versions, count, memory) < 0)
+	if (allocate_versions(versions, count, memory) < 0)
 		return -ENOMEM;
 	for (size_t i = 0; i < count && offset < names->size; i++) {
 		const char *name = text + offset;
@@ -129,14 +124,15 @@ static const char *version_name(const void *versions, size_t i)
 	return ((const struct elf_versions *) versions)->items[i].name;
 }
 
-/* Returns how many bytes the names have that are not known. */
-static size_t look_up_known(struct elf_versions *versions, const struct symvers *known)
+int elf_versions_keep(struct elf_versions *versions, const struct elf_memory *memory)
 {
 	size_t size = versions->names_size;
+	char *next;
 
-	symvers_find_many(
-		known, versions->count, versions->hashes, version_name, versions, versions->known);
-	for (size_t i = 0; i < versions->count; i++) {
+	if (memory->known)
+		symvers_find_many(memory->known, versions->count, versions->hashes, version_name,
+			versions, versions->known);
+	for (size_t i = 0; memory->known && i < versions->count; i++) {
 		struct elf_symbol_version *item = &versions->items[i];
 
 		if (!versions->known[i])
@@ -144,17 +140,12 @@ static size_t look_up_known(struct elf_versions *versions, const struct symvers 
 		size -= strlen(item->name) + 1;
 		item->name = versions->known[i]->symbol;
 	}
-	return size;
-}
-
-int elf_versions_keep(struct elf_versions *versions, const struct elf_memory *memory)
-{
-	size_t size = memory->known ? look_up_known(versions, memory->known) : versions->names_size;
-	char *next = size ? arena_alloc(memory->kept, size) : NULL;
-
-	if (size && !next)
+	if (!size)
+		return 0;
+	next = arena_alloc(memory->kept, size);
+	if (!next)
 		return -ENOMEM;
-	for (size_t i = 0; size && i < versions->count; i++) {
+	for (size_t i = 0; i < versions->count; i++) {
 		const char *name = versions->items[i].name;
 
 		if (versions->known && versions->known[i])
@@ -243,64 +234,41 @@ static size_t list_undefined(const struct elf_parts *parts, const struct elf_ver
 	return rest;
 }
 
-/* What @known has of it, whose place stands for the hash then; or NULL. */
-static void note_known(
-	struct elf_undefined *item, const struct symvers *known, const struct symvers_entry *entry)
-{
-	if (!entry)
-		return;
-	item->known = true;
-	item->number = (uint32_t) (entry - symvers_at(known, 0));
-}
-
-/* Names as their versions have them. */
-static void share_names(const struct elf_versions *versions, const struct symvers *known,
-	struct elf_undefined *items, size_t count)
-{
-	for (size_t i = 0; i < count; i++) {
-		struct elf_undefined *item = &items[i];
-
-		if (!item->version)
-			continue;
-		item->name = item->version->name;
-		if (known)
-			note_known(item, known, versions->known[item->version - versions->items]);
-	}
-}
-
-/* Those of which no version is demanded are copied. */
-static int copy_names(
-	const struct elf_memory *memory, struct elf_undefined *items, size_t count, size_t size)
-{
-	char *next = arena_alloc(memory->kept, size);
-
-	for (size_t i = 0; next && i < count; i++) {
-		struct elf_undefined *item = &items[i];
-		const char *name = item->name;
-
-		if (item->version)
-			continue;
-		if (memory->known)
-			note_known(item, memory->known,
-				symvers_find_hashed(memory->known, name, item->number));
-		item->name = next;
-		next = stpcpy(next, name) + 1;
-	}
-	return next ? 0 : -ENOMEM;
-}
-
 int elf_undefined_read(const struct elf_parts *parts, struct elf_versions *versions,
 	const struct elf_memory *memory, struct elf_undefined **ret, size_t *ret_count)
 {
+	const struct symvers *known = memory->known;
 	size_t count = parts->symbol_facts.undefined;
 	struct elf_undefined *items = arena_alloc(memory->kept, count * sizeof(*items));
 	size_t rest = items ? list_undefined(parts, versions, items) : SIZE_MAX;
+	char *next;
 
 	if (rest == SIZE_MAX || elf_versions_keep(versions, memory) < 0)
 		return -ENOMEM;
-	share_names(versions, memory->known, items, count);
-	if (rest && copy_names(memory, items, count, rest) < 0)
+	next = rest ? arena_alloc(memory->kept, rest) : NULL;
+	if (rest && !next)
 		return -ENOMEM;
+	/* Names are those of their versions; those of which none is demanded are copied. */
+	for (size_t i = 0; i < count; i++) {
+		struct elf_undefined *item = &items[i];
+		const struct symvers_entry *entry = NULL;
+		const char *name = item->name;
+
+		if (item->version) {
+			item->name = item->version->name;
+			if (known)
+				entry = versions->known[item->version - versions->items];
+		} else {
+			if (known)
+				entry = symvers_find_hashed(known, name, item->number);
+			item->name = next;
+			next = stpcpy(next, name) + 1;
+		}
+		/* Its place stands for the hash then. */
+		item->known = entry != NULL;
+		if (entry)
+			item->number = (uint32_t) (entry - symvers_at(known, 0));
+	}
 	*ret = items;
 	*ret_count = count;
 	return 0;
@@ -460,12 +428,33 @@ static void note_sign(const struct elf_parts *parts, void *context, const Elf64_
 	signs->misfits[3] += is_misfit(offset, 24, 8, text);
 }
 
-static int relocate_by(const struct elf_parts *parts, unsigned int section, relocated *note,
+static bool relocates(const struct elf_parts *parts, unsigned int section, unsigned int target)
+{
+	return parts->sections[section].sh_type == SHT_RELA &&
+	       parts->sections[section].sh_info == target;
+}
+
+/*
+ * Calls @note for each relocation of section @target. Linkers make one section of them, mostly the
+ * one behind it: of more, which elf_check.c doubts, one counts, so that no file makes us read its
+ * bytes a thousand times.
+ */
+static int relocate(const struct elf_parts *parts, unsigned int target, relocated *note,
 	void *context, struct error *error)
 {
+	const unsigned int count = parts->header.e_shnum;
+	unsigned int section = target + 1;
 	struct elf_span span;
-	int r = elf_section_map(parts, section, &span, error);
+	int r;
 
+	if (!target)
+		return 0;
+	if (section >= count || !relocates(parts, section, target))
+		for (section = 1; section < count && !relocates(parts, section, target);)
+			section++;
+	if (section >= count)
+		return 0;
+	r = elf_section_map(parts, section, &span, error);
 	if (r < 0)
 		return r;
 	for (size_t i = 0; i < span.size / sizeof(Elf64_Rela); i++) {
@@ -481,45 +470,9 @@ static int relocate_by(const struct elf_parts *parts, unsigned int section, relo
 	return 0;
 }
 
-static bool relocates(const struct elf_parts *parts, unsigned int section, unsigned int target)
-{
-	return parts->sections[section].sh_type == SHT_RELA &&
-	       parts->sections[section].sh_info == target;
-}
-
-/*
- * Calls @note for each relocation of section @target. Linkers make one section of them: of more,
- * which elf_check.c doubts, one counts, so that no file makes us read its bytes a thousand times.
- */
-static int relocate(const struct elf_parts *parts, unsigned int target, relocated *note,
-	void *context, struct error *error)
-{
-	const unsigned int count = parts->header.e_shnum;
-
-	/* Mostly the one behind it. */
-	if (target && target + 1 < count && relocates(parts, target + 1, target))
-		return relocate_by(parts, target + 1, note, context, error);
-	for (unsigned int i = 1; target && i < count; i++)
-		if (relocates(parts, i, target))
-			return relocate_by(parts, i, note, context, error);
-	return 0;
-}
-
-/* Of 64 bits only beside addresses, where there are so many and none lies at an odd 32 bits. */
-static int find_crc_size(const struct elf_parts *parts, struct table *table, struct error *error)
-{
-	struct signs signs = { 0 };
-	int r = relocate(parts, table->crcs, note_sign, &signs, error);
-
-	table->crc_size = sizeof(uint32_t);
-	if (table->field_size == sizeof(uint64_t) && !signs.odd &&
-		parts->sections[table->crcs].sh_size / sizeof(uint64_t) >= table->count)
-		table->crc_size = sizeof(uint64_t);
-	return r;
-}
-
 static int read_crcs(const struct elf_parts *parts, struct table *table, struct error *error)
 {
+	struct signs signs = { 0 };
 	struct elf_span span;
 	int r;
 
@@ -528,9 +481,13 @@ static int read_crcs(const struct elf_parts *parts, struct table *table, struct 
 	r = elf_section_map(parts, table->crcs, &span, error);
 	if (r < 0)
 		return r;
-	r = find_crc_size(parts, table, error);
+	r = relocate(parts, table->crcs, note_sign, &signs, error);
 	if (r < 0)
 		return r;
+	/* Of 64 bits only beside addresses, where there are so many and none lies at an odd 32. */
+	if (table->field_size == sizeof(uint64_t) && !signs.odd &&
+		parts->sections[table->crcs].sh_size / sizeof(uint64_t) >= table->count)
+		table->crc_size = sizeof(uint64_t);
 	for (size_t i = 0; i < table->count && i < span.size / table->crc_size; i++) {
 		memcpy(&table->items[i].crc, span.data + i * table->crc_size, sizeof(uint32_t));
 		table->items[i].has_crc = true;
@@ -567,11 +524,13 @@ static int compare_exports(const void *a, const void *b)
 	return strcmp(left->symbol, right->symbol);
 }
 
-/* Drops the ones without a name; returns how many bytes the names of the others take. */
-static size_t drop_nameless(
-	struct elf_module_export *items, size_t *count, const struct symvers *known)
+/* Drops the ones without a name, copies the names and sorts by them. */
+static int keep_exports(
+	struct elf_module_export *items, size_t *count, const struct elf_memory *memory)
 {
+	const struct symvers *known = memory->known;
 	size_t kept = 0, size = 1;
+	char *next;
 
 	for (size_t i = 0; i < *count; i++) {
 		struct elf_module_export *item = &items[kept];
@@ -587,18 +546,10 @@ static size_t drop_nameless(
 		kept++;
 	}
 	*count = kept;
-	return size;
-}
-
-/* Copies the names and sorts by them. */
-static int keep_exports(
-	struct elf_module_export *items, size_t *count, const struct elf_memory *memory)
-{
-	char *next = arena_alloc(memory->kept, drop_nameless(items, count, memory->known));
-
+	next = arena_alloc(memory->kept, size);
 	if (!next)
 		return -ENOMEM;
-	for (size_t i = 0; i < *count; i++) {
+	for (size_t i = 0; i < kept; i++) {
 		const char *symbol = items[i].symbol;
 		const char *name_space = items[i].name_space;
 
@@ -608,7 +559,7 @@ static int keep_exports(
 		items[i].name_space = next;
 		next = stpcpy(next, name_space) + 1;
 	}
-	qsort(items, *count, sizeof(*items), compare_exports);
+	qsort(items, kept, sizeof(*items), compare_exports);
 	return 0;
 }
 

@@ -2,7 +2,6 @@
 #include "module/elf_internal.h"
 
 #include <stdbool.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define ALIAS "alias="
@@ -18,13 +17,15 @@ static uint32_t mark_of(const char *key, size_t length)
 	       (uint32_t) bytes[length - 1] | 1u << 31;
 }
 
-static struct modinfo_entry make_entry(const struct modinfo *info, size_t offset, size_t length)
+static bool is_alias(const char *text)
 {
-	const char *text = info->text + offset;
-	const char *equals = memchr(text, '=', length);
+	return *text == *ALIAS && strncmp(text, ALIAS, strlen(ALIAS)) == 0;
+}
 
-	return (struct modinfo_entry){ (uint32_t) offset,
-		equals ? mark_of(text, (size_t) (equals - text)) : 0 };
+/* Which of modinfo.first[] is of a mark. */
+static size_t class_of(uint32_t mark)
+{
+	return (mark * 0x9e3779b1U) >> 26;
 }
 
 /* The next string that begins before @size, at or after @offset; @size at the end. */
@@ -35,82 +36,41 @@ static size_t skip_padding(const struct modinfo *info, size_t offset, size_t siz
 	return offset;
 }
 
-/* Lists the strings, as far as there is @room; returns how many there are. */
-static size_t list_strings(
-	const struct modinfo *info, size_t size, struct modinfo_entry *entries, size_t room)
+static size_t next_string(const struct modinfo *info, size_t offset, size_t size)
 {
-	size_t offset = skip_padding(info, 0, size);
-	size_t count = 0;
-
-	while (offset < size) {
-		size_t length = strlen(info->text + offset);
-
-		if (count < room)
-			entries[count] = make_entry(info, offset, length);
-		count++;
-		offset = skip_padding(info, offset + length + 1, size);
-	}
-	return count;
+	return skip_padding(info, offset + strlen(info->text + offset) + 1, size);
 }
 
-static bool is_alias(const struct modinfo *info, const struct modinfo_entry *entry)
-{
-	return entry->mark == mark_of(ALIAS, strlen(ALIAS) - 1) &&
-	       memcmp(info->text + entry->offset, ALIAS, strlen(ALIAS)) == 0;
-}
-
-/* Which of modinfo.first[] is of a mark. */
-static size_t class_of(uint32_t mark)
-{
-	return (mark * 0x9e3779b1U) >> 26;
-}
-
-static void note_first(struct modinfo *info, size_t place)
-{
-	uint8_t *first = &info->first[class_of(info->entries[place].mark)];
-
-	if (!*first)
-		*first = place < UINT8_MAX ? (uint8_t) (place + 1) : UINT8_MAX;
-}
-
-/* Keeps the aliases behind the others; both in the file's order. */
-static int keep_entries(struct modinfo *info, const struct modinfo_entry *entries, size_t count,
-	struct arena *memory)
-{
-	size_t others = 0, aliases = 0;
-
-	info->entries = arena_alloc(memory, count * sizeof(*entries));
-	if (!info->entries)
-		return -ENOMEM;
-	for (size_t i = 0; i < count; i++) {
-		if (is_alias(info, &entries[i])) {
-			info->alias_count++;
-			continue;
-		}
-		info->entries[others] = entries[i];
-		note_first(info, others++);
-	}
-	for (size_t i = 0; i < count && aliases < info->alias_count; i++)
-		if (is_alias(info, &entries[i]))
-			info->entries[others + aliases++] = entries[i];
-	info->count = count;
-	return 0;
-}
-
-/* Most modules have some 20 strings: more are walked twice. */
+/* The aliases stand behind the others; both in the file's order. */
 static int index_strings(struct modinfo *info, size_t size, struct arena *memory)
 {
-	struct modinfo_entry few[128];
-	_cleanup_free_ struct modinfo_entry *many = NULL;
-	size_t count = list_strings(info, size, few, ARRAY_SIZE(few));
+	const size_t start = skip_padding(info, 0, size);
+	size_t others = 0, aliases;
 
-	if (count <= ARRAY_SIZE(few))
-		return keep_entries(info, few, count, memory);
-	many = calloc(count, sizeof(*many));
-	if (!many)
+	for (size_t offset = start; offset < size; offset = next_string(info, offset, size)) {
+		info->count++;
+		info->alias_count += is_alias(info->text + offset);
+	}
+	info->entries = arena_alloc(memory, info->count * sizeof(*info->entries));
+	if (!info->entries)
 		return -ENOMEM;
-	(void) list_strings(info, size, many, count);
-	return keep_entries(info, many, count, memory);
+	aliases = info->count - info->alias_count;
+	for (size_t offset = start; offset < size; offset = next_string(info, offset, size)) {
+		const char *text = info->text + offset;
+		const char *equals = strchr(text, '=');
+		struct modinfo_entry entry = { (uint32_t) offset,
+			equals ? mark_of(text, (size_t) (equals - text)) : 0 };
+		uint8_t *first = &info->first[class_of(entry.mark)];
+
+		if (is_alias(text)) {
+			info->entries[aliases++] = entry;
+			continue;
+		}
+		if (!*first)
+			*first = others < UINT8_MAX ? (uint8_t) (others + 1) : UINT8_MAX;
+		info->entries[others++] = entry;
+	}
+	return 0;
 }
 
 int modinfo_read(

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Findings, and what the kernel asks of a module before it looks at its symbols, and after. */
 #include "module/proof_internal.h"
 
 #include <elf.h>
@@ -9,181 +10,10 @@
 #include "module/symvers.h"
 
 #define MODULE_NAME_SPACE "module:"
-
-/* ---- how the kernel compares the strings that modules and kernels state */
-
-/* license_is_gpl_compatible() of Linux include/linux/license.h. */
-bool proof_license_is_gpl(const char *license)
-{
-	static const char *const compatible[] = { "GPL", "GPL v2", "GPL and additional rights",
-		"Dual BSD/GPL", "Dual MIT/GPL", "Dual MPL/GPL" };
-
-	for (size_t i = 0; license && i < ARRAY_SIZE(compatible); i++)
-		if (strcmp(license, compatible[i]) == 0)
-			return true;
-	return false;
-}
-
-size_t proof_trimmed(const char *text)
-{
-	size_t length = strlen(text);
-
-	while (length && text[length - 1] == ' ')
-		length--;
-	return length;
-}
-
-bool proof_has_word(const char *text, const char *word)
-{
-	size_t length = strlen(word);
-
-	for (text += strspn(text, " "); *text; text += strspn(text, " ")) {
-		size_t found = strcspn(text, " ");
-
-		if (found == length && strncmp(text, word, length) == 0)
-			return true;
-		text += found;
-	}
-	return false;
-}
-
-/*
- * A kernel's own string ends with a space, or with the hash of a randomised layout. One that does
- * not was cut by who read it, and then the end says nothing.
- */
-static bool is_whole(const char *vermagic)
-{
-	size_t length = strlen(vermagic);
-
-	return (length && vermagic[length - 1] == ' ') || strstr(vermagic, " RANDSTRUCT_");
-}
-
-/* same_magic() of kernel/module/version.c. */
-bool proof_same_magic(const char *ours, const char *theirs, bool skip_release)
-{
-	if (skip_release) {
-		ours += strcspn(ours, " ");
-		theirs += strcspn(theirs, " ");
-	}
-	if (is_whole(theirs))
-		return strcmp(ours, theirs) == 0;
-	return proof_trimmed(ours) == proof_trimmed(theirs) &&
-	       strncmp(ours, theirs, proof_trimmed(ours)) == 0;
-}
-
-bool proof_same_release(const char *ours, const char *theirs)
-{
-	size_t length = strcspn(ours, " ");
-
-	return length == strcspn(theirs, " ") && strncmp(ours, theirs, length) == 0;
-}
-
-static bool ends_with(const char *text, size_t length, const char *end)
-{
-	size_t size = strlen(end);
-
-	return length > size && strncmp(text + length - size, end, size) == 0;
-}
-
-/* "6.1.0-56-cloud-amd64", "6.12.48+deb13-arm64", with a vermagic's rest behind it or not. */
-bool proof_is_debian(const char *release)
-{
-	size_t length = release ? strcspn(release, " ") : 0;
-	const char *mark = release ? strstr(release, "+deb") : NULL;
-
-	return ends_with(release, length, "-amd64") || ends_with(release, length, "-arm64") ||
-	       (mark && mark < release + length);
-}
-
-bool proof_is_module_name_space(const char *name_space)
-{
-	return strncmp(name_space, MODULE_NAME_SPACE, strlen(MODULE_NAME_SPACE)) == 0;
-}
-
-/* Compares like the kernel's mod_strncmp(): '-' and '_' are one. */
-static bool same_module_name(const char *left, const char *right, size_t length)
-{
-	for (size_t i = 0; i < length; i++) {
-		char l = left[i] == '-' ? '_' : left[i];
-		char r = right[i] == '-' ? '_' : right[i];
-
-		if (l != r)
-			return false;
-	}
-	return true;
-}
-
-/* verify_module_namespace(): a star stands for any end. */
-bool proof_name_space_names(const char *name_space, const char *module)
-{
-	const char *next = name_space + strlen(MODULE_NAME_SPACE);
-	size_t module_length = strlen(module);
-
-	while (*next) {
-		size_t field = strcspn(next, ",");
-		bool star = field && next[field - 1] == '*';
-		size_t length = star ? field - 1 : field;
-
-		if (length <= module_length && (star || length == module_length) &&
-			same_module_name(next, module, length))
-			return true;
-		next += field;
-		next += *next == ',';
-	}
-	return false;
-}
-
-void proof_exporter_name(const char *path, char name[PROOF_NAME_SIZE])
-{
-	module_name_copy(path, strlen(path), name, PROOF_NAME_SIZE);
-}
-
-bool proof_same_module(const char *left, const char *right)
-{
-	const char *slash = strrchr(left, '/');
-
-	left = slash ? slash + 1 : left;
-	slash = strrchr(right, '/');
-	right = slash ? slash + 1 : right;
-	return strlen(left) == strlen(right) && same_module_name(left, right, strlen(left));
-}
-
-const char *proof_machine_text(uint16_t machine, char number[16])
-{
-	static const struct {
-		uint16_t machine;
-		const char *text;
-	} known[] = { { EM_X86_64, "x86-64" }, { EM_AARCH64, "arm64" }, { EM_386, "i386" },
-		{ EM_ARM, "arm" }, { EM_PPC64, "ppc64" }, { EM_S390, "s390" },
-		{ EM_RISCV, "riscv" }, { EM_MIPS, "mips" } };
-
-	for (size_t i = 0; i < ARRAY_SIZE(known); i++)
-		if (known[i].machine == machine)
-			return known[i].text;
-	(void) snprintf(number, 16, "machine %u", machine);
-	return number;
-}
-
-unsigned int proof_version(const char *krel)
-{
-	unsigned long major, minor;
-	char *end;
-
-	if (!krel || *krel < '0' || *krel > '9')
-		return 0;
-	major = strtoul(krel, &end, 10);
-	if (*end != '.' || end[1] < '0' || end[1] > '9' || major > 255)
-		return 0;
-	minor = strtoul(end + 1, NULL, 10);
-	return minor > 255 ? 0 : PROOF_VERSION(major, minor);
-}
+#define UNREADABLE_CURE   "make it readable and try again"
+#define FORMAT_CURE       "build it, or copy it, anew"
 
 /* ---- findings */
-
-static char *copy_or_null(const char *text)
-{
-	return text ? strdup(text) : NULL;
-}
 
 static void finding_free(struct proof_finding *finding)
 {
@@ -193,95 +23,96 @@ static void finding_free(struct proof_finding *finding)
 	free(finding->cure);
 }
 
-static struct proof_finding *new_finding(struct proof *proof)
+_printf_(8, 0) static int append(struct proof *proof, const char *name, enum proof_weight weight,
+	const char *id, int answer, const char *cure, const struct proof_about *about,
+	const char *format, va_list arguments)
 {
-	struct proof_finding *findings = proof->findings;
+	static const struct proof_about nothing = { .symbol = NULL };
+	struct proof_finding *finding = proof->findings;
+	_cleanup_free_ char *text = NULL;
+	size_t count = proof->count;
 
 	/* Grows at powers of two, so that the count alone tells the capacity. */
-	if (proof->count >= 2 && (proof->count & (proof->count - 1)))
-		return &findings[proof->count];
-	findings =
-		reallocarray(findings, proof->count < 2 ? 2 : proof->count * 2, sizeof(*findings));
-	if (!findings)
-		return NULL;
-	proof->findings = findings;
-	return &findings[proof->count];
-}
-
-static int fill_finding(struct proof_finding *finding, const char *name,
-	const struct proof_draft *draft, const char *text)
-{
-	*finding = (struct proof_finding){
-		.id = draft->id,
-		.weight = draft->weight,
-		.answer = draft->weight == PROOF_NOTE ? 0 : draft->answer,
-		.symbol = copy_or_null(draft->symbol),
-		.exporter = copy_or_null(draft->exporter),
-		.has_crcs = draft->has_crcs,
-		.wanted_crc = draft->wanted_crc,
-		.found_crc = draft->found_crc,
-		.cure = strdup(draft->cure && draft->weight != PROOF_NOTE ? draft->cure : ""),
-	};
-	if (asprintf(&finding->text, "%s%s%s", name, *name ? ": " : "", text) < 0)
-		finding->text = NULL;
-	if (!finding->text || !finding->cure || (draft->symbol && !finding->symbol) ||
-		(draft->exporter && !finding->exporter))
-		return -ENOMEM;
-	return 0;
-}
-
-_printf_(4, 0) static int append(struct proof *proof, const char *name,
-	const struct proof_draft *draft, const char *format, va_list arguments)
-{
-	struct proof_finding *finding = new_finding(proof);
-	_cleanup_free_ char *text = NULL;
-
-	if (!finding)
-		return -ENOMEM;
+	if (count < 2 || !(count & (count - 1))) {
+		finding = reallocarray(finding, count < 2 ? 2 : count * 2, sizeof(*finding));
+		if (!finding)
+			return -ENOMEM;
+		proof->findings = finding;
+	}
 	if (vasprintf(&text, format, arguments) < 0) {
 		text = NULL;
 		return -ENOMEM;
 	}
-	proof->count++; /* what it has, also of a half-filled one, is freed with the others */
-	return fill_finding(finding, name, draft, text);
+	if (!about)
+		about = &nothing;
+	finding += proof->count++; /* what it has, also of a half-filled one, is freed */
+	*finding = (struct proof_finding){
+		.id = id,
+		.weight = weight,
+		.answer = weight == PROOF_NOTE ? 0 : answer,
+		.symbol = about->symbol ? strdup(about->symbol) : NULL,
+		.exporter = about->exporter ? strdup(about->exporter) : NULL,
+		.has_crcs = about->has_crcs,
+		.wanted_crc = about->wanted_crc,
+		.found_crc = about->found_crc,
+		.cure = strdup(cure && weight != PROOF_NOTE ? cure : ""),
+	};
+	if (asprintf(&finding->text, "%s%s%s", name, *name ? ": " : "", text) < 0)
+		finding->text = NULL;
+	return finding->text && finding->cure && (!about->symbol || finding->symbol) &&
+			       (!about->exporter || finding->exporter)
+		       ? 0
+		       : -ENOMEM;
 }
 
-int proof_append(struct proof *proof, const char *name, const struct proof_draft *draft,
-	const char *format, ...)
+int proof_append(struct proof *proof, const char *name, enum proof_weight weight, const char *id,
+	int answer, const char *cure, const struct proof_about *about, const char *format, ...)
 {
 	va_list arguments;
 	int r;
 
-	if (draft->weight == PROOF_REFUSAL && proof->verdict != PROOF_WILL_NOT_LOAD) {
+	if (weight == PROOF_REFUSAL && proof->verdict != PROOF_WILL_NOT_LOAD) {
 		proof->verdict = PROOF_WILL_NOT_LOAD;
-		proof->answer = draft->answer;
+		proof->answer = answer;
 	}
 	va_start(arguments, format);
-	r = append(proof, name, draft, format, arguments);
+	r = append(proof, name, weight, id, answer, cure, about, format, arguments);
 	va_end(arguments);
 	return r;
 }
 
-int proof_add(struct proof_trial *trial, const struct proof_draft *draft, const char *format, ...)
+int proof_add(struct proof_trial *trial, enum proof_weight weight, const char *id, int answer,
+	const char *cure, const struct proof_about *about, const char *format, ...)
 {
 	va_list arguments;
 	int r;
 
 	/* The first refusal is the kernel's answer, but simplify_symbols() keeps the last. */
-	if (draft->weight == PROOF_REFUSAL &&
+	if (weight == PROOF_REFUSAL &&
 		(!trial->proof.answer || (trial->among_symbols && trial->answered_symbols))) {
-		trial->proof.answer = draft->answer;
+		trial->proof.answer = answer;
 		trial->answered_symbols = trial->among_symbols;
 	}
 	va_start(arguments, format);
-	r = append(&trial->proof, trial->name, draft, format, arguments);
+	r = append(&trial->proof, trial->name, weight, id, answer, cure, about, format, arguments);
 	va_end(arguments);
 	return r;
 }
 
-/* Stable, and linear where nothing is out of place: findings are few. */
-static void sort_findings(struct proof *proof)
+int proof_add_note(struct proof_trial *trial, const char *id, const char *format, ...)
 {
+	va_list arguments;
+	int r;
+
+	va_start(arguments, format);
+	r = append(&trial->proof, trial->name, PROOF_NOTE, id, 0, NULL, NULL, format, arguments);
+	va_end(arguments);
+	return r;
+}
+
+void proof_conclude(struct proof *proof)
+{
+	/* Stable, and linear where nothing is out of place: findings are few. */
 	for (size_t i = 1; i < proof->count; i++) {
 		struct proof_finding moved = proof->findings[i];
 		size_t place = i;
@@ -290,18 +121,15 @@ static void sort_findings(struct proof *proof)
 			proof->findings[place] = proof->findings[place - 1];
 		proof->findings[place] = moved;
 	}
-}
-
-void proof_conclude(struct proof *proof)
-{
-	sort_findings(proof);
 	proof->verdict = PROOF_WILL_LOAD;
-	if (proof->count && proof->findings[0].weight == PROOF_REFUSAL)
+	if (!proof->count)
+		return;
+	if (proof->findings[0].weight == PROOF_REFUSAL)
 		proof->verdict = PROOF_WILL_NOT_LOAD;
-	else if (proof->count && proof->findings[0].weight == PROOF_DOUBT)
+	else if (proof->findings[0].weight == PROOF_DOUBT)
 		proof->verdict = PROOF_CANNOT_TELL;
 	/* A refusal's is there already; of doubts the first one's counts. */
-	if (!proof->answer && proof->count)
+	if (!proof->answer)
 		proof->answer = proof->findings[0].answer;
 }
 
@@ -314,254 +142,6 @@ enum proof_weight proof_weight_without(enum proof_option option)
 	};
 
 	return weights[option];
-}
-
-const char *proof_module_label(const struct elf_module *module)
-{
-	const char *name = elf_module_name(module);
-	const char *slash = strrchr(elf_module_path(module), '/');
-
-	if (name)
-		return name;
-	return slash ? slash + 1 : elf_module_path(module);
-}
-
-bool proof_kernel_has_modversions(const struct proof_kernel *kernel)
-{
-	if (kernel->vermagic)
-		return proof_has_word(kernel->vermagic, "modversions");
-	return kernel->symvers && symvers_find(kernel->symvers, PROOF_LAYOUT);
-}
-
-/* Files that --with names, or what is loaded, tell of modules only. */
-bool proof_exports_known(const struct proof_kernel *kernel)
-{
-	const struct symvers *symvers = kernel->symvers;
-
-	if (!symvers)
-		return false;
-	if (symvers_find_hashed(symvers, PROOF_LAYOUT, PROOF_LAYOUT_HASH))
-		return true;
-	for (size_t i = 0; !proof_kernel_has_modversions(kernel) && i < symvers_count(symvers); i++)
-		if (strcmp(symvers_at(symvers, i)->module, "vmlinux") == 0)
-			return true;
-	return false;
-}
-
-static unsigned int version_of(const struct proof_kernel *kernel)
-{
-	if (kernel->version)
-		return kernel->version;
-	return proof_version(kernel->krel ? kernel->krel : kernel->vermagic);
-}
-
-static int doubt_reading(struct proof_trial *trial, int code, const struct error *error)
-{
-	const struct proof_draft draft = { .id = "unreadable",
-		.weight = PROOF_DOUBT,
-		.answer = ENOEXEC,
-		.cure = "make it readable and try again" };
-
-	return code == -ENOMEM ? code : proof_add(trial, &draft, "%s", error->text);
-}
-
-/* Kernels before 6.14 know nothing of the extended form. */
-static int look_at_versions(struct proof_trial *trial)
-{
-	bool reads_extended = !trial->version || trial->version >= PROOF_VERSION(6, 14);
-	bool extended = elf_module_has_extended_versions(trial->module);
-	struct error error = { 0 };
-	bool basic = false;
-	int r;
-
-	(void) elf_module_has_versions(trial->module, &basic);
-	trial->has_extended = reads_extended && extended;
-	trial->has_versions = basic || trial->has_extended;
-	trial->reads_basic = basic && extended && !reads_extended;
-	if (!trial->reads_basic)
-		return 0;
-	r = elf_module_basic_versions(trial->module, &trial->basic_memory, &trial->basic, &error);
-	return r < 0 ? doubt_reading(trial, r, &error) : 0;
-}
-
-/* Where the whole file is read anyway, what was changed after the build counts. */
-static int look_at_name(struct proof_trial *trial, char name[ELF_STRUCT_NAME_SIZE])
-{
-	struct error error = { 0 };
-	int r;
-
-	trial->struct_name = trial->name;
-	if (trial->kernel->relocations && elf_module_struct_size(trial->module)) {
-		r = elf_module_struct_name(trial->module, name, &error);
-		if (r < 0)
-			return doubt_reading(trial, r, &error);
-		if (*name)
-			trial->struct_name = name;
-	}
-	trial->proprietary = trial->proprietary || proof_is_license_offender(trial->struct_name);
-	return 0;
-}
-
-static int no_modules_at_all(struct proof_trial *trial)
-{
-	const struct proof_draft draft = { .id = "modules",
-		.weight = PROOF_REFUSAL,
-		.answer = ENOSYS,
-		.cure = "use a kernel with CONFIG_MODULES" };
-
-	return trial->kernel->modules == PROOF_NO
-		       ? proof_add(trial, &draft, "this kernel takes no modules at all")
-		       : 0;
-}
-
-/* What is no module for this kernel taints nothing. */
-static void drop_notes(struct proof *proof)
-{
-	size_t kept = 0;
-
-	for (size_t i = 0; i < proof->count; i++) {
-		struct proof_finding finding = proof->findings[i];
-
-		if (finding.weight == PROOF_NOTE)
-			finding_free(&finding);
-		else
-			proof->findings[kept++] = finding;
-	}
-	proof->count = kept;
-	proof->unchecked = false;
-}
-
-static int judge(struct proof_trial *trial)
-{
-	/* In the order of load_module(). */
-	static int (*const parts[])(struct proof_trial *) = {
-		no_modules_at_all,
-		proof_judge_signature,
-		proof_judge_file,
-		proof_judge_blacklist,
-		proof_judge_layout,
-		proof_judge_vermagic,
-		proof_judge_livepatch,
-		proof_judge_memory,
-		proof_note_taints,
-		proof_judge_own_exports,
-		proof_judge_imports,
-		proof_judge_symbols,
-		proof_note_release,
-		proof_judge_relocations,
-		proof_judge_duplicates,
-		proof_judge_built_in,
-		proof_judge_sysfs,
-	};
-
-	for (size_t i = 0; i < ARRAY_SIZE(parts); i++) {
-		int r = parts[i](trial);
-
-		if (r < 0)
-			return r;
-		/* Of a file that is no module for this kernel the rest says nothing. */
-		if (parts[i] == proof_judge_file && trial->unfit) {
-			drop_notes(&trial->proof);
-			break;
-		}
-	}
-	return 0;
-}
-
-int proof_module_among(const struct elf_module *module, const struct proof_kernel *kernel,
-	const struct proof_overlay *overlay, struct proof *ret)
-{
-	struct proof_trial trial = {
-		.module = module,
-		.kernel = kernel,
-		.overlay = overlay,
-		.name = proof_module_label(module),
-		.version = version_of(kernel),
-		.machine = elf_module_machine(module),
-		.modversions = proof_kernel_has_modversions(kernel),
-		.exports_known = proof_exports_known(kernel),
-		.proprietary = proof_is_proprietary(module),
-		.finds_known = overlay && overlay->find_known && kernel->symvers &&
-			       elf_module_known(module) == kernel->symvers,
-	};
-	char name[ELF_STRUCT_NAME_SIZE];
-	int r = look_at_versions(&trial);
-
-	if (r == 0)
-		r = look_at_name(&trial, name);
-	/* A licence that the kernel does not see is "unspecified" to it. */
-	if (trial.version && !elf_module_info_is_seen(module, trial.version))
-		trial.proprietary = true;
-	if (r == 0)
-		r = judge(&trial);
-	arena_free(&trial.basic_memory);
-	if (r < 0) {
-		proof_free(&trial.proof);
-		return r;
-	}
-	proof_conclude(&trial.proof);
-	*ret = trial.proof;
-	return 0;
-}
-
-int proof_module(
-	const struct elf_module *module, const struct proof_kernel *kernel, struct proof *ret)
-{
-	return proof_module_among(module, kernel, NULL, ret);
-}
-
-static int judge_unreadable(struct proof_trial *trial, int code, const struct error *open_error)
-{
-	/* What elf_module_open() minds of the file itself, not what kept it from reading it. */
-	bool refused = code == -EINVAL || code == -ENOEXEC || code == -EBADMSG ||
-		       code == -ENODATA || code == -EFBIG;
-	bool is_empty = code == -ENODATA || (trial->data && !trial->data_size);
-	const struct proof_draft draft = {
-		.id = refused ? "format" : "unreadable",
-		.weight = refused ? PROOF_REFUSAL : PROOF_DOUBT,
-		.answer = is_empty ? EINVAL : ENOEXEC, /* kernel_read_file() */
-		.cure = refused ? "build it, or copy it, anew" : "make it readable and try again",
-	};
-	const char *text = open_error->text;
-	size_t length = strlen(trial->name);
-
-	/* Most messages begin with the name that we put in front. */
-	if (strncmp(text, trial->name, length) == 0 && strncmp(text + length, ": ", 2) == 0)
-		text += length + 2;
-	return proof_add(trial, &draft, "%s", text);
-}
-
-int proof_unreadable_bytes(const char *name, const void *data, size_t size,
-	const struct proof_kernel *kernel, int code, const struct error *open_error,
-	struct proof *ret)
-{
-	struct proof_trial trial = { .name = name, .data = data, .data_size = size };
-	int r = 0;
-
-	if (kernel && size) {
-		trial.kernel = kernel;
-		trial.version = version_of(kernel);
-		r = proof_judge_signature(&trial);
-	}
-	if (r == 0)
-		r = judge_unreadable(&trial, code, open_error);
-	if (r < 0) {
-		proof_free(&trial.proof);
-		return r;
-	}
-	proof_conclude(&trial.proof);
-	*ret = trial.proof;
-	return 0;
-}
-
-int proof_unreadable(const char *name, int code, const struct error *open_error, struct proof *ret)
-{
-	return proof_unreadable_bytes(name, NULL, 0, NULL, code, open_error, ret);
-}
-
-int proof_answer(const struct proof *proof)
-{
-	return proof->answer;
 }
 
 void proof_free(struct proof *proof)
@@ -601,4 +181,640 @@ char *proof_finding_line(const struct proof_finding *finding)
 	if (asprintf(&line, "%s%s%s", finding->text, *finding->cure ? ": " : "", finding->cure) < 0)
 		return NULL;
 	return line;
+}
+
+/* ---- names, as the kernel compares them */
+
+void proof_exporter_name(const char *path, char name[PROOF_NAME_SIZE])
+{
+	module_name_copy(path, strlen(path), name, PROOF_NAME_SIZE);
+}
+
+bool proof_same_chars(const char *left, const char *right, size_t length)
+{
+	for (size_t i = 0; i < length; i++)
+		if ((left[i] == '-' ? '_' : left[i]) != (right[i] == '-' ? '_' : right[i]))
+			return false;
+	return true;
+}
+
+bool proof_same_module(const char *left, const char *right)
+{
+	const char *slash = strrchr(left, '/');
+
+	left = slash ? slash + 1 : left;
+	slash = strrchr(right, '/');
+	right = slash ? slash + 1 : right;
+	return strlen(left) == strlen(right) && proof_same_chars(left, right, strlen(left));
+}
+
+bool proof_is_module_name_space(const char *name_space)
+{
+	return strncmp(name_space, MODULE_NAME_SPACE, strlen(MODULE_NAME_SPACE)) == 0;
+}
+
+/* Before 6.4 the kernel sees .modinfo only where the section takes memory. */
+static bool info_is_seen(const struct proof_trial *trial)
+{
+	return !trial->version || trial->module->info_allocated ||
+	       trial->version >= PROOF_VERSION(6, 4);
+}
+
+const char *proof_info(const struct proof_trial *trial, const char *key, const char *previous)
+{
+	return info_is_seen(trial) ? elf_module_info_next(trial->module, key, previous) : NULL;
+}
+
+/* ---- the file itself: what elf.h finds, and the machine */
+
+static const char *machine_text(uint16_t machine, char number[16])
+{
+	static const struct {
+		uint16_t machine;
+		const char *text;
+	} known[] = { { EM_X86_64, "x86-64" }, { EM_AARCH64, "arm64" }, { EM_386, "i386" },
+		{ EM_ARM, "arm" }, { EM_PPC64, "ppc64" }, { EM_S390, "s390" },
+		{ EM_RISCV, "riscv" }, { EM_MIPS, "mips" } };
+
+	for (size_t i = 0; i < ARRAY_SIZE(known); i++)
+		if (known[i].machine == machine)
+			return known[i].text;
+	(void) snprintf(number, 16, "machine %u", machine);
+	return number;
+}
+
+/* @text without "@name: " in front, which the finding has there anyway. */
+static const char *without_prefix(const char *text, const char *name)
+{
+	size_t length = strlen(name);
+
+	return strncmp(text, name, length) == 0 && strncmp(text + length, ": ", 2) == 0
+		       ? text + length + 2
+		       : text;
+}
+
+/* What elf_module_check_format() and its like answer; -EFAULT: this version does not look there. */
+static int add_defect(
+	struct proof_trial *trial, int code, const char *prefix, const struct error *error)
+{
+	int answer = -code;
+
+	if (code == -ENOMEM)
+		return code;
+	if (code == -E2BIG)
+		answer = ENOMEM;
+	else if (code == -EFAULT)
+		answer = ENOEXEC;
+	return proof_add(trial, PROOF_REFUSAL, "format", answer, FORMAT_CURE, NULL, "%s%s%s",
+		prefix, without_prefix(error->text, elf_module_path(trial->module)),
+		code == -EFAULT ? ": this kernel does not look, and may not survive it" : "");
+}
+
+static int judge_stage(struct proof_trial *trial, enum elf_stage stage)
+{
+	struct error error = { 0 };
+	int r = elf_defects_find(&trial->module->defects, trial->version, stage, NULL, &error);
+
+	return r < 0 ? add_defect(trial, r, "", &error) : 0;
+}
+
+/* layout_and_allocate() and find_module_sections(), behind check_modinfo(). */
+static int judge_memory(struct proof_trial *trial)
+{
+	return judge_stage(trial, ELF_STAGE_LAYOUT);
+}
+
+/* mod_sysfs_setup(), behind all others. */
+static int judge_sysfs(struct proof_trial *trial)
+{
+	return judge_stage(trial, ELF_STAGE_SYSFS);
+}
+
+int proof_judge_places(struct proof_trial *trial, uint32_t before, uint32_t *next)
+{
+	while (*next < before) {
+		struct error error = { 0 };
+		int r = elf_defects_find(
+			&trial->module->defects, trial->version, ELF_STAGE_SYMBOLS, next, &error);
+
+		if (r == 0)
+			*next = UINT32_MAX;
+		if (*next >= before)
+			return 0;
+		r = add_defect(trial, r, "", &error);
+		if (r < 0)
+			return r;
+		(*next)++;
+	}
+	return 0;
+}
+
+/* apply_relocations(), after the symbols. */
+static int judge_relocations(struct proof_trial *trial)
+{
+	struct error error = { 0 };
+	int r = judge_stage(trial, ELF_STAGE_RELOCATIONS);
+
+	if (r < 0 || !trial->kernel->relocations)
+		return r;
+	r = elf_module_check_relocations(trial->module, trial->version, &error);
+	return r < 0 ? add_defect(trial, r, "damaged: ", &error) : 0;
+}
+
+/* 1: no file that this kernel looks into. */
+static int judge_file(struct proof_trial *trial)
+{
+	uint16_t machine = elf_module_machine(trial->module);
+	uint16_t wanted = trial->kernel->machine;
+	uint64_t ours = elf_module_struct_size(trial->module);
+	uint64_t theirs = trial->kernel->struct_size;
+	bool looks = trial->version >= PROOF_VERSION(6, 4); /* elf_validity_cache_index_mod() */
+	enum proof_weight weight = PROOF_REFUSAL;
+	char our_machine[16], their_machine[16];
+	struct error error = { 0 };
+	int r;
+
+	if (wanted && wanted != machine)
+		return proof_add(trial, PROOF_REFUSAL, "machine", ENOEXEC,
+			       "build it for the kernel's architecture", NULL,
+			       "built for %s, but the kernel is of %s",
+			       machine_text(machine, our_machine),
+			       machine_text(wanted, their_machine)) < 0
+			       ? -ENOMEM
+			       : 1;
+	/* Of its own architecture that kernel may well take it. */
+	if (!trial->module->readable)
+		return proof_add(trial, PROOF_DOUBT, "machine", ENOEXEC,
+			       "try it on a node of that kernel: 64-bit little-endian ones are "
+			       "read",
+			       NULL, "built for %s, whose modules are not read here",
+			       machine_text(machine, our_machine)) < 0
+			       ? -ENOMEM
+			       : 1;
+	r = elf_defects_find(&trial->module->defects, trial->version, ELF_STAGE_FILE, NULL, &error);
+	if (r < 0)
+		return add_defect(trial, r, "", &error) < 0 ? -ENOMEM : 1;
+	if (!theirs || !ours || ours == theirs)
+		return 0;
+	if (!trial->version)
+		weight = PROOF_DOUBT;
+	else if (!looks && ours > theirs)
+		weight = PROOF_NOTE;
+	return proof_add(trial, weight, "struct-size", ENOEXEC, proof_rebuild(trial), NULL,
+		"its struct module has %llu bytes, but the kernel's has %llu%s", ull(ours),
+		ull(theirs),
+		!looks && ours < theirs ? ": this kernel does not look, and writes beyond it" : "");
+}
+
+/* ---- what its .modinfo says: check_modinfo(), setup_modinfo(), module_augment_kernel_taints() */
+
+static int judge_modules(struct proof_trial *trial)
+{
+	if (trial->kernel->modules != PROOF_NO)
+		return 0;
+	return proof_add(trial, PROOF_REFUSAL, "modules", ENOSYS,
+		"use a kernel with CONFIG_MODULES", NULL, "this kernel takes no modules at all");
+}
+
+static int judge_blacklist(struct proof_trial *trial)
+{
+	const struct strv *names = trial->kernel->blacklist;
+
+	if (!names || !strv_contains(names, trial->name))
+		return 0;
+	return proof_add(trial, PROOF_REFUSAL, "blacklisted", EPERM,
+		"take its name out of module_blacklist= on the kernel's command line", NULL,
+		"the kernel was started with it in module_blacklist=");
+}
+
+bool proof_foreign_release(
+	const struct proof_trial *trial, const char **ret_ours, const char **ret_theirs)
+{
+	const char *ours = proof_info(trial, "vermagic", NULL);
+	const char *theirs =
+		trial->kernel->vermagic ? trial->kernel->vermagic : trial->kernel->krel;
+	size_t length;
+
+	*ret_ours = ours;
+	*ret_theirs = theirs;
+	if (!ours || !theirs)
+		return false;
+	length = strcspn(ours, " ");
+	return length != strcspn(theirs, " ") || strncmp(ours, theirs, length) != 0;
+}
+
+/* No user builds the kernel's own modules against its headers. */
+const char *proof_rebuild(const struct proof_trial *trial)
+{
+	if (trial->set && set_is_kernels(trial->set, trial->name) &&
+		proof_info(trial, "intree", NULL))
+		return "take this kernel's own";
+	return "rebuild it against the headers of this kernel";
+}
+
+/* Length without the spaces at the end: readers often cut the one that ends the kernel's own. */
+static size_t trimmed(const char *text)
+{
+	size_t length = strlen(text);
+
+	while (length && text[length - 1] == ' ')
+		length--;
+	return length;
+}
+
+/* same_magic() of kernel/module/version.c. */
+static bool same_magic(const char *ours, const char *theirs, bool skip_release)
+{
+	size_t length;
+
+	if (skip_release) {
+		ours += strcspn(ours, " ");
+		theirs += strcspn(theirs, " ");
+	}
+	/*
+	 * A kernel's own string ends with a space, or with the hash of a randomised layout. Of one
+	 * that does not the reader cut the end, and that says nothing then.
+	 */
+	length = strlen(theirs);
+	if ((length && theirs[length - 1] == ' ') || strstr(theirs, " RANDSTRUCT_"))
+		return strcmp(ours, theirs) == 0;
+	return trimmed(ours) == trimmed(theirs) && strncmp(ours, theirs, trimmed(ours)) == 0;
+}
+
+static int judge_vermagic(struct proof_trial *trial)
+{
+	static const char unknown[] = "vermagic-unknown";
+	static const char cure[] = "give one of the kernel's own modules, or its record";
+	const char *ours = proof_info(trial, "vermagic", NULL);
+	const char *theirs = trial->kernel->vermagic;
+	bool basic = false;
+
+	if (!ours)
+		return proof_add(trial, proof_weight_without(trial->kernel->force_load),
+			"no-vermagic", ENOEXEC,
+			"build it with the kernel's own Makefile (make -C <headers> M=…)", NULL,
+			"states no vermagic: only a kernel with CONFIG_MODULE_FORCE_LOAD takes it");
+	if (!theirs && !proof_foreign_release(trial, &ours, &theirs))
+		return proof_add(trial, PROOF_DOUBT, unknown, ENOEXEC, cure, NULL,
+			"the kernel's vermagic is not known");
+	if (!trial->kernel->vermagic)
+		return proof_add(trial, PROOF_DOUBT, unknown, ENOEXEC, cure, NULL,
+			"the kernel's vermagic is not known: built for %.*s, not for %.*s, it loads "
+			"only where the kernel has CONFIG_MODVERSIONS and every symbol version "
+			"agrees",
+			(int) strcspn(ours, " "), ours, (int) strcspn(theirs, " "), theirs);
+	/* The extended form alone does not excuse another release. */
+	(void) elf_module_has_versions(trial->module, &basic);
+	if (!same_magic(ours, theirs, trial->modversions && basic)) {
+		trial->said_release = true;
+		return proof_add(trial, PROOF_REFUSAL, "vermagic", ENOEXEC, proof_rebuild(trial),
+			NULL, "built for vermagic \"%.*s\", but the kernel's is \"%.*s\"",
+			(int) trimmed(ours), ours, (int) trimmed(theirs), theirs);
+	}
+	if (trial->modversions)
+		return 0;
+	return proof_add_note(trial, "vermagic-only",
+		"vermagic only: the kernel has no CONFIG_MODVERSIONS, so that nothing tells whether "
+		"its symbols are those that the module was built for");
+}
+
+/* After the symbols, which decide: where they do not agree a refusal has said so already. */
+static int note_release(struct proof_trial *trial)
+{
+	const char *ours, *theirs;
+	bool agree = trial->exports_known && !trial->unknown_crcs;
+
+	if (!trial->modversions || trial->version_differs || !trial->kernel->vermagic ||
+		!proof_foreign_release(trial, &ours, &theirs))
+		return 0;
+	return proof_add_note(trial, "release",
+		agree ? "built for release %.*s, which may differ from %.*s as their symbol "
+			"versions agree"
+		      : "built for release %.*s, not for %.*s: it loads only where all their symbol "
+			"versions agree",
+		(int) strcspn(ours, " "), ours, (int) strcspn(theirs, " "), theirs);
+}
+
+static int judge_livepatch(struct proof_trial *trial)
+{
+	if (!proof_info(trial, "livepatch", NULL))
+		return 0;
+	return proof_add(trial, proof_weight_without(trial->kernel->livepatch), "livepatch",
+		ENOEXEC, "use a kernel with CONFIG_LIVEPATCH", NULL,
+		"a live patch: only a kernel with CONFIG_LIVEPATCH takes it, and is tainted by it");
+}
+
+/* check_export_symbol_versions(): exports without CRCs would undo the others' checks. */
+static int judge_own_exports(struct proof_trial *trial)
+{
+	size_t count;
+	const struct elf_module_export *exports = elf_module_exports(trial->module, &count);
+
+	for (size_t i = 0; trial->modversions && i < count; i++)
+		if (!exports[i].has_crc)
+			return proof_add(trial, proof_weight_without(trial->kernel->force_load),
+				"exports-without-versions", ENOEXEC, proof_rebuild(trial),
+				&(struct proof_about){ .symbol = exports[i].symbol },
+				"exports %s without a version: only a kernel with "
+				"CONFIG_MODULE_FORCE_LOAD takes it, and is tainted by it",
+				exports[i].symbol);
+	return 0;
+}
+
+/* setup_modinfo(), since 6.16: which modules may use such a name space is stated at the export. */
+static int judge_imports(struct proof_trial *trial)
+{
+	const char *import = NULL;
+
+	if (trial->version && trial->version < PROOF_VERSION(6, 16))
+		return 0;
+	while ((import = proof_info(trial, "import_ns", import)))
+		if (proof_is_module_name_space(import))
+			return proof_add(trial, trial->version ? PROOF_REFUSAL : PROOF_DOUBT,
+				"module-import", EPERM,
+				"take that MODULE_IMPORT_NS() out of its source", NULL,
+				"imports name space %s, which kernels since 6.16 refuse", import);
+	return 0;
+}
+
+/* mod_sysfs_init(): the name is that of a folder in /sys/module. */
+static int judge_built_in(struct proof_trial *trial)
+{
+	const struct proof_kernel *kernel = trial->kernel;
+	const char *cure = "look whether the running kernel has that folder";
+	enum proof_weight weight = PROOF_DOUBT;
+
+	if (trial->set ? !set_is_built_in(trial->set, trial->struct_name)
+		       : !kernel->builtin || !strv_contains(kernel->builtin, trial->struct_name))
+		return 0;
+	if (kernel->builtin_shown) {
+		weight = strv_contains(kernel->builtin_shown, trial->struct_name) ? PROOF_REFUSAL
+										  : PROOF_NOTE;
+		cure = "use a kernel that has it as a module";
+	}
+	return proof_add(trial, weight, "built-in", EINVAL, cure, NULL,
+		"the kernel has %s built in, and refuses the module where that has a folder in "
+		"/sys/module",
+		trial->struct_name);
+}
+
+/* Modules that the kernel knows by name to claim a licence that is not theirs. */
+static bool is_license_offender(const char *name)
+{
+	return strcmp(name, "driverloader") == 0 || strcmp(name, "lve") == 0;
+}
+
+bool proof_is_proprietary(const struct elf_module *module)
+{
+	/* license_is_gpl_compatible() of Linux include/linux/license.h. */
+	static const char *const compatible[] = { "GPL", "GPL v2", "GPL and additional rights",
+		"Dual BSD/GPL", "Dual MIT/GPL", "Dual MPL/GPL" };
+	const char *license = elf_module_info(module, "license");
+	const char *name = elf_module_name(module);
+
+	if (name && is_license_offender(name))
+		return true;
+	for (size_t i = 0; license && i < ARRAY_SIZE(compatible); i++)
+		if (strcmp(license, compatible[i]) == 0)
+			return false;
+	return true;
+}
+
+static int note_taints(struct proof_trial *trial)
+{
+	static const struct {
+		const char *key;
+		bool when_absent;
+		const char *id;
+		const char *text;
+	} taints[] = {
+		{ "intree", true, "out-of-tree",
+			"built out of the kernel's tree: it taints the kernel (O)" },
+		{ "staging", false, "staging",
+			"of the kernel's staging tree: it taints the kernel (C)" },
+		{ "test", false, "test", "a test module: it taints the kernel (N)" },
+		{ "retpoline", true, "retpoline",
+			"compiled without retpolines, which the kernel complains of in its log" },
+	};
+	const char *license = proof_info(trial, "license", NULL);
+
+	for (size_t i = 0; i < ARRAY_SIZE(taints); i++) {
+		if (strcmp(taints[i].id, "retpoline") == 0 && trial->kernel->retpoline != PROOF_YES)
+			continue;
+		if (!proof_info(trial, taints[i].key, NULL) == taints[i].when_absent &&
+			proof_add_note(trial, taints[i].id, "%s", taints[i].text) < 0)
+			return -ENOMEM;
+	}
+	if (!trial->proprietary)
+		return 0;
+	return proof_add_note(trial, "proprietary",
+		"its licence \"%s\" is not the GPL's kind: it taints the kernel (P)",
+		license ? license : "unspecified");
+}
+
+/* ---- the kernel */
+
+unsigned int proof_version(const char *krel)
+{
+	unsigned long major, minor;
+	char *end;
+
+	if (!krel || *krel < '0' || *krel > '9')
+		return 0;
+	major = strtoul(krel, &end, 10);
+	if (*end != '.' || end[1] < '0' || end[1] > '9' || major > 255)
+		return 0;
+	minor = strtoul(end + 1, NULL, 10);
+	return minor > 255 ? 0 : PROOF_VERSION(major, minor);
+}
+
+bool proof_kernel_has_modversions(const struct proof_kernel *kernel)
+{
+	static const char word[] = "modversions";
+	const char *text = kernel->vermagic;
+
+	if (!text)
+		return kernel->symvers && symvers_find(kernel->symvers, ELF_LAYOUT_SYMBOL);
+	for (text += strspn(text, " "); *text; text += strspn(text, " ")) {
+		size_t length = strcspn(text, " ");
+
+		if (length == sizeof(word) - 1 && strncmp(text, word, length) == 0)
+			return true;
+		text += length;
+	}
+	return false;
+}
+
+/* Files that --with names, or what is loaded, tell of modules only. */
+bool proof_exports_known(const struct proof_kernel *kernel)
+{
+	const struct symvers *symvers = kernel->symvers;
+
+	if (!symvers)
+		return false;
+	if (symvers_find_hashed(symvers, ELF_LAYOUT_SYMBOL, PROOF_LAYOUT_HASH))
+		return true;
+	if (proof_kernel_has_modversions(kernel))
+		return false;
+	for (size_t i = 0; i < symvers_count(symvers); i++)
+		if (strcmp(symvers_at(symvers, i)->module, "vmlinux") == 0)
+			return true;
+	return false;
+}
+
+static unsigned int version_of(const struct proof_kernel *kernel)
+{
+	if (kernel->version)
+		return kernel->version;
+	return proof_version(kernel->krel ? kernel->krel : kernel->vermagic);
+}
+
+/* ---- one module */
+
+/* What of the file depends on the kernel: versions, and the name that was changed after the build.
+ */
+static int look_at_file(struct proof_trial *trial, char name[ELF_STRUCT_NAME_SIZE])
+{
+	/* Kernels before 6.14 know nothing of the extended form. */
+	bool reads_extended = !trial->version || trial->version >= PROOF_VERSION(6, 14);
+	bool extended = elf_module_has_extended_versions(trial->module);
+	struct error error = { 0 };
+	bool basic = false;
+	int r = 0;
+
+	(void) elf_module_has_versions(trial->module, &basic);
+	trial->has_extended = reads_extended && extended;
+	trial->has_versions = basic || trial->has_extended;
+	trial->reads_basic = basic && extended && !reads_extended;
+	trial->struct_name = trial->name;
+	if (trial->reads_basic)
+		r = elf_module_basic_versions(
+			trial->module, &trial->basic_memory, &trial->basic, &error);
+	/* Where the whole file is read anyway, the name in struct module counts. */
+	if (r == 0 && trial->kernel->relocations && elf_module_struct_size(trial->module)) {
+		r = elf_module_struct_name(trial->module, name, &error);
+		if (r == 0 && *name)
+			trial->struct_name = name;
+	}
+	/* A licence that the kernel does not see is "unspecified" to it. */
+	if (!info_is_seen(trial) || is_license_offender(trial->struct_name))
+		trial->proprietary = true;
+	if (r == 0 || r == -ENOMEM)
+		return r;
+	return proof_add(
+		trial, PROOF_DOUBT, "unreadable", ENOEXEC, UNREADABLE_CURE, NULL, "%s", error.text);
+}
+
+static int judge(struct proof_trial *trial)
+{
+	/* In the order of load_module(). */
+	static int (*const parts[])(struct proof_trial *) = {
+		judge_modules,
+		proof_judge_signature,
+		judge_file,
+		judge_blacklist,
+		proof_judge_layout,
+		judge_vermagic,
+		judge_livepatch,
+		judge_memory,
+		note_taints,
+		judge_own_exports,
+		judge_imports,
+		proof_judge_symbols,
+		note_release,
+		judge_relocations,
+		proof_judge_duplicates,
+		judge_built_in,
+		judge_sysfs,
+	};
+	struct proof *proof = &trial->proof;
+	size_t kept = 0;
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(parts); i++)
+		r = parts[i](trial);
+	if (r <= 0)
+		return r;
+	/* What is no module for this kernel taints nothing. */
+	for (size_t i = 0; i < proof->count; i++)
+		if (proof->findings[i].weight == PROOF_NOTE)
+			finding_free(&proof->findings[i]);
+		else
+			proof->findings[kept++] = proof->findings[i];
+	proof->count = kept;
+	proof->unchecked = false;
+	return 0;
+}
+
+static int finish(struct proof_trial *trial, int r, struct proof *ret)
+{
+	arena_free(&trial->basic_memory);
+	if (r < 0) {
+		proof_free(&trial->proof);
+		return r;
+	}
+	proof_conclude(&trial->proof);
+	*ret = trial->proof;
+	return 0;
+}
+
+int proof_module_among(const struct elf_module *module, const struct proof_kernel *kernel,
+	struct set_view *set, struct proof *ret)
+{
+	const char *slash = strrchr(elf_module_path(module), '/');
+	struct proof_trial trial = {
+		.module = module,
+		.kernel = kernel,
+		.set = set,
+		.name = elf_module_name(module),
+		.version = version_of(kernel),
+		.modversions = proof_kernel_has_modversions(kernel),
+		.exports_known = proof_exports_known(kernel),
+		.proprietary = proof_is_proprietary(module),
+		.finds_known = set && kernel->symvers && module->known == kernel->symvers,
+	};
+	char name[ELF_STRUCT_NAME_SIZE];
+	int r;
+
+	/* One that is too old to state its name has its file's. */
+	if (!trial.name)
+		trial.name = slash ? slash + 1 : elf_module_path(module);
+	r = look_at_file(&trial, name);
+	return finish(&trial, r < 0 ? r : judge(&trial), ret);
+}
+
+int proof_module(
+	const struct elf_module *module, const struct proof_kernel *kernel, struct proof *ret)
+{
+	return proof_module_among(module, kernel, NULL, ret);
+}
+
+int proof_unreadable_bytes(const char *name, const void *data, size_t size,
+	const struct proof_kernel *kernel, int code, const struct error *open_error,
+	struct proof *ret)
+{
+	struct proof_trial trial = { .name = name, .data = data, .data_size = size };
+	/* What elf_module_open() minds of the file itself, not what kept it from reading it. */
+	bool refused = code == -EINVAL || code == -ENOEXEC || code == -EBADMSG ||
+		       code == -ENODATA || code == -EFBIG;
+	bool is_empty = code == -ENODATA || (data && !size);
+	int r = 0;
+
+	if (kernel && size) {
+		trial.kernel = kernel;
+		trial.version = version_of(kernel);
+		r = proof_judge_signature(&trial);
+	}
+	if (r == 0)
+		r = proof_add(&trial, refused ? PROOF_REFUSAL : PROOF_DOUBT,
+			refused ? "format" : "unreadable",
+			is_empty ? EINVAL : ENOEXEC, /* kernel_read_file() */
+			refused ? FORMAT_CURE : UNREADABLE_CURE, NULL, "%s",
+			without_prefix(open_error->text, name));
+	return finish(&trial, r, ret);
+}
+
+int proof_unreadable(const char *name, int code, const struct error *open_error, struct proof *ret)
+{
+	return proof_unreadable_bytes(name, NULL, 0, NULL, code, open_error, ret);
 }

@@ -46,16 +46,14 @@ struct proof {
 	enum proof_verdict verdict;
 	struct proof_finding *findings; /* worst first; of one weight in the kernel's order */
 	size_t count;
-	int answer;     /* see proof_answer() */
+	/*
+	 * What finit_module(2) answers, as a positive errno; 0 when the module will load. With
+	 * doubts only it is the answer if they all come true. The kernel answers with its first
+	 * refusal, but of its refusals of symbols with the last.
+	 */
+	int answer;
 	bool unchecked; /* signed, and it was not checked whether the signature fits */
 };
-
-/*
- * What finit_module(2) answers, as a positive errno; 0 when the module will load. With doubts only
- * it is the answer if they all come true. The kernel answers with its first refusal, but of its
- * refusals of symbols with the last.
- */
-int proof_answer(const struct proof *proof);
 
 /* An option of the kernel that may not be known. */
 enum proof_option { PROOF_UNKNOWN, PROOF_NO, PROOF_YES };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of the load proof share; others include module/proof.h. */
+/* The load proof from inside, of one module and of a set; others include module/proof.h. */
 #pragma once
 
 #include "common/hash.h"
@@ -7,9 +7,7 @@
 #include "module/proof.h"
 
 #define PROOF_NAME_SIZE   64 /* the kernel's MODULE_NAME_LEN, with the NUL */
-#define PROOF_LAYOUT      ELF_LAYOUT_SYMBOL
-#define PROOF_LAYOUT_HASH name_hash(PROOF_LAYOUT)
-#define PROOF_REBUILD     "rebuild it against the headers of this kernel"
+#define PROOF_LAYOUT_HASH name_hash(ELF_LAYOUT_SYMBOL)
 
 /* Who exports a symbol and how, from a Module.symvers or another module. Borrowed. */
 struct proof_export {
@@ -27,39 +25,16 @@ struct proof_export {
 	bool in_name_space;
 };
 
-/* What goes before the kernel's own exports: those of the other members of a set. */
-struct proof_overlay {
-	void *context;
-	bool (*find)(void *context, const char *symbol, uint32_t hash, struct proof_export *ret);
-	/*
-	 * The same of an entry of the kernel's symvers, by its place, without a look at its name:
-	 * who exports it now, be it a member or the kernel. NULL: it has to be found by name.
-	 */
-	const struct proof_export *(*find_known)(void *context, size_t entry);
-	/*
-	 * Notes that @export is used, and whether it may stay unresolved. Not asked of what the
-	 * kernel itself exports. 0 or -ENOMEM.
-	 */
-	int (*use)(void *context, const struct proof_export *export, bool weak);
-	/* Whether a member takes the place of the kernel's module @path. */
-	bool (*replaces)(void *context, const char *path);
-	/* Whether the kernel has a module of this name. */
-	bool (*is_kernels)(void *context, const char *name);
-	/* Whether that is built in. */
-	bool (*is_built_in)(void *context, const char *name);
-};
-
 /* One proof while it is made. */
 struct proof_trial {
 	const struct elf_module *module; /* NULL: data could not be opened as one */
 	const void *data;
 	size_t data_size;
 	const struct proof_kernel *kernel;
-	const struct proof_overlay *overlay; /* or NULL */
-	const char *name;                    /* for messages and the blacklist: that in .modinfo */
-	const char *struct_name; /* what the kernel goes by; the same unless it was changed */
-	unsigned int version;    /* of the kernel's rules; 0: not known */
-	uint16_t machine;
+	struct set_view *set;      /* the set that it goes with, or NULL */
+	const char *name;          /* for messages and the blacklist: that in .modinfo */
+	const char *struct_name;   /* what the kernel goes by; the same unless it was changed */
+	unsigned int version;      /* of the kernel's rules; 0: not known */
 	bool modversions;          /* the kernel's */
 	bool has_versions;         /* of a form that this kernel reads */
 	bool has_extended;         /* of the form that it prefers then */
@@ -79,60 +54,40 @@ struct proof_trial {
 	const char *first_missing; /* the first of these */
 	bool version_differs;      /* a symbol's is not the one that it was built for */
 	bool said_release;         /* that it was built for another one, in a refusal */
-	bool unfit;                /* no file that this kernel looks into */
 	struct proof proof;
 };
 
-/* A finding before its text: what proof_add() copies. */
-struct proof_draft {
-	const char *id;
-	enum proof_weight weight;
-	int answer;
+/* The symbol or module that a finding is about, where it is about one. */
+struct proof_about {
 	const char *symbol;
 	const char *exporter;
 	bool has_crcs;
 	uint32_t wanted_crc, found_crc;
-	const char *cure;
 };
 
-/* Appends a finding, "<name>: <text>". 0 or -ENOMEM. */
-int proof_add(struct proof_trial *trial, const struct proof_draft *draft, const char *format, ...)
+/* Appends a finding, "<name>: <text>". @about may be NULL. 0 or -ENOMEM. */
+int proof_add(struct proof_trial *trial, enum proof_weight weight, const char *id, int answer,
+	const char *cure, const struct proof_about *about, const char *format, ...)
+	_printf_(7, 8) _must_check_;
+int proof_add_note(struct proof_trial *trial, const char *id, const char *format, ...)
 	_printf_(3, 4) _must_check_;
 /* Appends to a proof that is concluded; proof_conclude() has to follow. */
-int proof_append(struct proof *proof, const char *name, const struct proof_draft *draft,
-	const char *format, ...) _printf_(4, 5) _must_check_;
+int proof_append(struct proof *proof, const char *name, enum proof_weight weight, const char *id,
+	int answer, const char *cure, const struct proof_about *about, const char *format, ...)
+	_printf_(8, 9) _must_check_;
 /* Sorts by weight, keeping the order within one, and sets the verdict. */
 void proof_conclude(struct proof *proof);
 
-/* PROOF_NO is a refusal, PROOF_UNKNOWN a doubt, PROOF_YES a note. */
-enum proof_weight proof_weight_without(enum proof_option option);
-/* Its own name, or its file's where it is too old to state one. */
-const char *proof_module_label(const struct elf_module *module);
+/* ---- proof.c; what returns int: 0 or -ENOMEM */
 
 int proof_module_among(const struct elf_module *module, const struct proof_kernel *kernel,
-	const struct proof_overlay *overlay, struct proof *ret) _must_check_;
-
-/* proof_rules.c: elf_module_info_next(), as the kernel sees .modinfo. */
+	struct set_view *set, struct proof *ret) _must_check_;
+/* PROOF_NO is a refusal, PROOF_UNKNOWN a doubt, PROOF_YES a note. */
+enum proof_weight proof_weight_without(enum proof_option option);
+/* elf_module_info_next(), as the kernel sees .modinfo. */
 const char *proof_info(const struct proof_trial *trial, const char *key, const char *previous);
-
-/* The parts, which judge() of proof.c asks in the kernel's order; 0 or -ENOMEM. */
-int proof_judge_signature(struct proof_trial *trial);
-int proof_judge_file(struct proof_trial *trial);
-int proof_judge_blacklist(struct proof_trial *trial);
-int proof_judge_memory(struct proof_trial *trial);
-int proof_judge_sysfs(struct proof_trial *trial);
+/* What is wrong with symbols themselves, up to @before. *@next: where to go on. */
 int proof_judge_places(struct proof_trial *trial, uint32_t before, uint32_t *next);
-int proof_judge_layout(struct proof_trial *trial);
-int proof_judge_vermagic(struct proof_trial *trial);
-int proof_judge_livepatch(struct proof_trial *trial);
-int proof_judge_own_exports(struct proof_trial *trial);
-int proof_judge_imports(struct proof_trial *trial);
-int proof_judge_symbols(struct proof_trial *trial);
-int proof_judge_relocations(struct proof_trial *trial);
-int proof_judge_duplicates(struct proof_trial *trial);
-int proof_judge_built_in(struct proof_trial *trial);
-int proof_note_taints(struct proof_trial *trial);
-int proof_note_release(struct proof_trial *trial);
 /* Whether it was built for another release than the kernel's, and both are known. */
 bool proof_foreign_release(
 	const struct proof_trial *trial, const char **ret_ours, const char **ret_theirs);
@@ -140,35 +95,131 @@ bool proof_foreign_release(
 const char *proof_rebuild(const struct proof_trial *trial);
 /* Whether all that the kernel itself exports is known. */
 bool proof_exports_known(const struct proof_kernel *kernel);
+bool proof_is_proprietary(const struct elf_module *module);
+/* The last component of a path, '-' as '_'. */
+void proof_exporter_name(const char *path, char name[PROOF_NAME_SIZE]);
+/* Whether @length bytes are the same to the kernel: '-' and '_' are one. */
+bool proof_same_chars(const char *left, const char *right, size_t length);
+/* Whether these are one module: a path or a name each. */
+bool proof_same_module(const char *left, const char *right);
+bool proof_is_module_name_space(const char *name_space);
 
-/* Names that the kernel knows to claim a licence that is not theirs. */
-bool proof_is_license_offender(const char *name);
+/* ---- proof_signature.c, proof_symbols.c; 0 or -ENOMEM */
 
+int proof_judge_signature(struct proof_trial *trial);
+int proof_judge_layout(struct proof_trial *trial);
+int proof_judge_symbols(struct proof_trial *trial);
+int proof_judge_duplicates(struct proof_trial *trial);
 /* How the kernel exports what @entry is about. */
 void proof_export_of(const struct proof_kernel *kernel, const struct symvers_entry *entry,
 	struct proof_export *ret);
-/* What exports a symbol. @hash: as elf_undefined_hash() has it. */
-bool proof_find_export(const struct proof_trial *trial, const char *symbol, uint32_t hash,
-	struct proof_export *ret);
-/* @wanted: what the module was built for, or NULL. 0 or -ENOMEM. */
-int proof_judge_version(struct proof_trial *trial, const struct proof_export *export,
-	const struct elf_symbol_version *wanted, int answer);
-bool proof_is_proprietary(const struct elf_module *module);
 
-/* ---- how the kernel compares the strings that modules and kernels state */
-bool proof_license_is_gpl(const char *license);
-bool proof_has_word(const char *text, const char *word);
-/* Length without the spaces at the end: readers often cut the one that ends the kernel's own. */
-size_t proof_trimmed(const char *text);
-bool proof_same_magic(const char *ours, const char *theirs, bool skip_release);
-/* Whether the part before the first space is the same. */
-bool proof_same_release(const char *ours, const char *theirs);
-bool proof_is_debian(const char *release);
-/* Whether a "module:a,b*" name space names the module. */
-bool proof_name_space_names(const char *name_space, const char *module);
-bool proof_is_module_name_space(const char *name_space);
-/* The last component of a path, '-' as '_'. */
-void proof_exporter_name(const char *path, char name[PROOF_NAME_SIZE]);
-/* Whether these are one module: a path or a name each; '-' and '_' are one. */
-bool proof_same_module(const char *left, const char *right);
-const char *proof_machine_text(uint16_t machine, char number[16]);
+/* ---- set.c: the other members of a set, as one of them sees them; before the kernel's exports */
+
+/* What exports a symbol. @hash: as elf_undefined_hash() has it. */
+bool set_find(struct set_view *view, const char *symbol, uint32_t hash, struct proof_export *ret);
+/*
+ * Who exports an entry of the kernel's symvers now, be it a member or the kernel, by its place
+ * there: without a look at its name. NULL: it has to be found by name.
+ */
+const struct proof_export *set_find_known(struct set_view *view, size_t entry);
+/* Notes that the export found last is used, and whether it may stay unresolved. 0 or -ENOMEM. */
+int set_use(struct set_view *view, const struct proof_export *export, bool weak);
+/* Whether a member takes the place of the kernel's module @path. */
+bool set_replaces(const struct set_view *view, const char *path);
+/* Whether the kernel has a module of this name, and whether that is built in. */
+bool set_is_kernels(const struct set_view *view, const char *name);
+bool set_is_built_in(const struct set_view *view, const char *name);
+
+/* ---- a set from inside. Members go by their place in it. */
+
+#define SET_NONE UINT32_MAX
+
+/* Names to numbers: open addressing, the keys are borrowed. Zeroed, it is empty. */
+struct set_table {
+	struct set_slot {
+		const char *key; /* NULL: free */
+		uint32_t hash;
+		uint32_t number;
+	} * slots;
+	size_t slot_count; /* a power of two, more than twice what it holds */
+};
+
+/* What a module of the kernel is. */
+enum { SET_LOADABLE, SET_BUILT_IN };
+
+/* One member has to be loaded after another. */
+struct set_edge {
+	uint32_t to;
+	bool hard; /* by a symbol that must be there; else it is only better so */
+};
+
+struct set_node {
+	const char *label; /* for messages; "" never */
+	char *own_name;    /* of one that states none, or whose file cannot be read; or NULL */
+	struct set_edge *edges;
+	uint32_t edge_count, edge_capacity;
+	struct strv relied; /* the kernel's modules that it uses, and no member is */
+	bool proprietary;
+	bool shadowed; /* another file of that name is loaded in its place */
+	bool in_cycle;
+	bool has_other_needs; /* in depends or softdep, than members */
+	uint32_t position;    /* in the order; SET_NONE: in none */
+};
+
+struct set_work {
+	struct proof_set *set;
+	struct set_node *nodes;
+	struct set_table names;   /* of members, to the one that is loaded */
+	struct set_table kernel;  /* names of the kernel's modules, to what they are */
+	struct set_table symbols; /* to a place in exports */
+	struct set_export {
+		const struct elf_module_export *export;
+		uint32_t member;
+	} * exports;
+	size_t export_count;
+	/* Who exports what the kernel's symvers has, entry by entry; NULL where that has nothing.
+	 */
+	struct set_known {
+		struct proof_export export; /* without an exporter: look for its name */
+		uint32_t member;            /* or SET_NONE: the kernel's */
+	} * known;
+	struct set_duplicate {
+		const char *symbol; /* that two members export */
+		uint32_t first, second;
+	} * duplicates;
+	size_t duplicate_count;
+	struct strv softdeps;        /* names in softdep that are no module's; may come twice */
+	struct set_table by_softdep; /* to a place in these */
+	bool *has_alias;             /* which of these are a member's alias */
+	struct set_users {
+		uint32_t *first; /* the users of member i are up to first[i + 1] */
+		struct set_edge *items;
+	} users;
+	uint32_t *order; /* members that can be loaded, in their order */
+	size_t order_count;
+};
+
+static inline const struct elf_module *set_module(const struct set_work *work, uint32_t member)
+{
+	return work->set->members[member].module;
+}
+
+/* Room for @count keys. */
+int set_table_init(struct set_table *table, size_t count) _must_check_;
+/* Puts @key unless it is there; returns the number that it has now. */
+uint32_t set_table_put(struct set_table *table, const char *key, uint32_t number);
+uint32_t set_table_find(const struct set_table *table, const char *key); /* or SET_NONE */
+int set_add_edge(struct set_work *work, uint32_t from, uint32_t to, bool hard) _must_check_;
+
+/* set_order.c; 0 or -ENOMEM: an order in which all load: work->order. */
+int set_sort(struct set_work *work) _must_check_;
+/* Refuses, or doubts, what needs a member that is refused, or doubted. */
+int set_spread(struct set_work *work) _must_check_;
+
+/* set_rules.c; 0 or -ENOMEM: edges of depends and softdep. */
+int set_add_soft_edges(struct set_work *work, uint32_t member) _must_check_;
+int set_judge_duplicates(struct set_work *work) _must_check_;
+int set_judge_kernel(struct set_work *work) _must_check_;
+int set_judge_facts(struct set_work *work) _must_check_;
+int set_judge_options(struct set_work *work) _must_check_;

@@ -153,7 +153,7 @@ static int read_trailer(const struct proof_trial *trial, struct opinion *opinion
 			trial->module, &opinion->cms, &opinion->present, &opinion->why);
 	r = module_trailer_read(trial->data, trial->data_size, &trailer, &opinion->why);
 	opinion->present = r == 0 && trailer.present;
-	if (r < 0 || !trailer.present || trailer.type != MODULE_TRAILER_CMS)
+	if (r < 0 || !trailer.present)
 		return r;
 	return cms_read((const char *) trial->data + trailer.signature_offset,
 		trailer.signature_size, trailer.signature_offset, &opinion->cms, &opinion->why);
@@ -174,9 +174,6 @@ static int form_opinion(const struct proof_trial *trial, struct opinion *opinion
 		return opinion->code;
 	if (opinion->code == 0 && !opinion->present)
 		opinion->code = error_set(&opinion->why, -ENODATA, "unsigned");
-	else if (opinion->code == 0 && !opinion->cms.signers)
-		opinion->code = error_set(
-			&opinion->why, -ENOPKG, "signed in a way that no kernel since 4.3 checks");
 	if (opinion->code == 0)
 		opinion->code = check_form(opinion, trial->version);
 	if (opinion->code < 0)
@@ -203,64 +200,58 @@ static const char *id_of(int code)
 	}
 }
 
-/* "sign --replace" where there is a signature: else it is an error. */
-static const char *cure_of(int code)
-{
-	return code == -ENODATA ? "sign it with a key that the kernel trusts (slipway sign)"
-				: "sign it with a key that the kernel trusts (slipway sign "
-				  "--replace)";
-}
-
 /* Where it could not be seen whether signatures are enforced. */
 static int doubt_enforced(struct proof_trial *trial, int code, const char *why)
 {
-	const struct proof_draft draft = {
-		.id = id_of(code),
-		.weight = PROOF_DOUBT,
-		.answer = EPERM,
-		.cure = "let it be seen (mount securityfs at /sys/kernel/security, run "
-			"privileged), or sign it with a key that the kernel trusts (slipway sign)"
-	};
-
-	return proof_add(trial, &draft,
+	return proof_add(trial, PROOF_DOUBT, id_of(code), EPERM,
+		"let it be seen (mount securityfs at /sys/kernel/security, run privileged), or sign "
+		"it with a key that the kernel trusts (slipway sign)",
+		NULL,
 		"%s, and whether the kernel enforces signatures is not known here: neither "
 		"module.sig_enforce nor lockdown could be seen in full",
 		why);
 }
 
+static const char *enforced_text(const struct proof_trust *trust)
+{
+	return trust->enforced_by ? trust->enforced_by : "signatures are enforced";
+}
+
 static int judge_tolerated(struct proof_trial *trial, const struct opinion *opinion)
 {
 	const struct proof_trust *trust = &trial->kernel->trust;
-	const struct proof_draft draft = { .id = id_of(opinion->code),
-		.weight = trust->enforced ? PROOF_REFUSAL : PROOF_NOTE,
-		.answer = trust->lockdown ? EPERM : EKEYREJECTED,
-		.cure = cure_of(opinion->code) };
+	/* "sign --replace" where there is a signature: else it is an error. */
+	const char *cure = opinion->code == -ENODATA
+				   ? "sign it with a key that the kernel trusts (slipway sign)"
+				   : "sign it with a key that the kernel trusts (slipway sign "
+				     "--replace)";
 
 	if (trust->enforced)
-		return proof_add(trial, &draft,
+		return proof_add(trial, PROOF_REFUSAL, id_of(opinion->code),
+			trust->lockdown ? EPERM : EKEYREJECTED, cure, NULL,
 			"%s, and the kernel takes only what it can trust (%s)", opinion->why.text,
-			trust->enforced_by ? trust->enforced_by : "signatures are enforced");
+			enforced_text(trust));
 	if (trust->enforced_unknown)
 		return doubt_enforced(trial, opinion->code, opinion->why.text);
 	/* What is no module taints nothing. */
 	if (trial->kernel->module_sig != PROOF_YES || !trial->module)
 		return 0;
-	return proof_add(trial, &draft, "%s: it taints the kernel (E)", opinion->why.text);
+	return proof_add_note(
+		trial, id_of(opinion->code), "%s: it taints the kernel (E)", opinion->why.text);
 }
 
 static int judge_fatal(struct proof_trial *trial, const struct opinion *opinion)
 {
 	bool enforced = trial->kernel->trust.enforced;
-	const struct proof_draft draft = { .id = id_of(opinion->code),
-		.weight = trial->kernel->module_sig == PROOF_YES || enforced ? PROOF_REFUSAL
-									     : PROOF_DOUBT,
-		.answer = -opinion->code,
-		/* Without a signature it would be refused as well where they are enforced. */
-		.cure = enforced ? "sign it anew (slipway sign --replace)"
-				 : "sign it anew (slipway sign --replace), or strip the signature "
-				   "(strip --strip-debug)" };
+	bool checked = trial->kernel->module_sig == PROOF_YES || enforced;
 
-	return proof_add(trial, &draft,
+	/* Without a signature it would be refused as well where they are enforced. */
+	return proof_add(trial, checked ? PROOF_REFUSAL : PROOF_DOUBT, id_of(opinion->code),
+		-opinion->code,
+		enforced ? "sign it anew (slipway sign --replace)"
+			 : "sign it anew (slipway sign --replace), or strip the signature (strip "
+			   "--strip-debug)",
+		NULL,
 		"%s: a kernel with CONFIG_MODULE_SIG refuses it, also where it enforces nothing",
 		opinion->why.text);
 }
@@ -268,87 +259,70 @@ static int judge_fatal(struct proof_trial *trial, const struct opinion *opinion)
 static int doubt_key(struct proof_trial *trial, const struct opinion *opinion)
 {
 	const struct proof_trust *trust = &trial->kernel->trust;
-	const struct proof_draft draft = { .id = "signature-key",
-		.weight = PROOF_DOUBT,
-		.answer = trust->lockdown ? EPERM : EKEYREJECTED,
-		.cure = opinion->unlisted
-				? trust->unlisted
-				: "say which certificates the kernel trusts (--trust CERT)" };
-	const char *why = trust->enforced_by ? trust->enforced_by : "signatures are enforced";
 
-	if (opinion->unlisted)
-		return proof_add(trial, &draft,
-			"signed by %s, whose key is not among those that the kernel was seen to "
-			"have, as it must be (%s)",
-			signer_of(&opinion->cms), why);
-	if (opinion->no_certificate)
-		return proof_add(trial, &draft,
-			"signed by %s; no certificate to check it against was given, and the "
-			"kernel takes only what it can trust (%s)",
-			signer_of(&opinion->cms), why);
-	return proof_add(trial, &draft,
-		"signed by %s, and it is not known whether the kernel has the key, as it must (%s)",
-		signer_of(&opinion->cms), why);
+	return proof_add(trial, PROOF_DOUBT, "signature-key",
+		trust->lockdown ? EPERM : EKEYREJECTED,
+		opinion->unlisted ? trust->unlisted
+				  : "say which certificates the kernel trusts (--trust CERT)",
+		NULL,
+		opinion->unlisted
+			? "signed by %s, whose key is not among those that the kernel was seen to "
+			  "have, as it must be (%s)"
+		: opinion->no_certificate
+			? "signed by %s; no certificate to check it against was given, and the "
+			  "kernel takes only what it can trust (%s)"
+			: "signed by %s, and it is not known whether the kernel has the key, as it "
+			  "must (%s)",
+		signer_of(&opinion->cms), enforced_text(trust));
 }
 
-/*
- * Of modules of the kernel's tree, which come signed by the thousand, the set says it once: see
- * proof.unchecked.
- */
-static int note_unchecked(struct proof_trial *trial, const struct opinion *opinion)
+static int judge_good(struct proof_trial *trial, const struct opinion *opinion)
 {
-	const struct proof_draft draft = { .id = "signature-unchecked", .weight = PROOF_NOTE };
+	const struct proof_trust *trust = &trial->kernel->trust;
 	const char *signer = signer_of(&opinion->cms);
+	struct error why;
 
+	if (trust->enforced && (opinion->unlisted || (opinion->unchecked && opinion->unknown_key)))
+		return doubt_key(trial, opinion);
+	if (!opinion->unchecked)
+		return 0;
+	if (opinion->unknown_key && trust->enforced_unknown) {
+		(void) error_set(
+			&why, 0, "signed by %s, whose key the kernel is not known to have", signer);
+		return doubt_enforced(trial, -ENOKEY, why.text);
+	}
 	if (!trial->module)
 		return 0;
+	/*
+	 * Of modules of the kernel's tree, which come signed by the thousand, the set reports it
+	 * once: see proof.unchecked.
+	 */
 	trial->proof.unchecked = true;
 	if (opinion->own)
 		return 0;
 	if (!opinion->unknown_key)
-		return proof_add(trial, &draft,
+		return proof_add_note(trial, "signature-unchecked",
 			"signed by %s, whose key the kernel has; whether the signature fits was "
 			"not checked",
 			signer);
 	if (proof_info(trial, "intree", NULL))
 		return 0;
-	return proof_add(trial, &draft,
+	return proof_add_note(trial, "signature-unchecked",
 		"signed by %s, which was not checked: a kernel without the key is tainted (E), and "
 		"one with the key refuses a wrong signature",
 		signer);
 }
 
-static int judge_good(struct proof_trial *trial, const struct opinion *opinion)
-{
-	if (opinion->unlisted && trial->kernel->trust.enforced)
-		return doubt_key(trial, opinion);
-	if (!opinion->unchecked)
-		return 0;
-	if (opinion->unknown_key && trial->kernel->trust.enforced)
-		return doubt_key(trial, opinion);
-	if (opinion->unknown_key && trial->kernel->trust.enforced_unknown) {
-		struct error why;
-
-		(void) error_set(&why, 0, "signed by %s, whose key the kernel is not known to have",
-			signer_of(&opinion->cms));
-		return doubt_enforced(trial, -ENOKEY, why.text);
-	}
-	return note_unchecked(trial, opinion);
-}
-
 int proof_judge_signature(struct proof_trial *trial)
 {
 	struct opinion opinion = { 0 };
-	const struct proof_draft unreadable = { .id = "unreadable",
-		.weight = PROOF_DOUBT,
-		.answer = EKEYREJECTED,
-		.cure = "make it readable and try again" };
 
 	if (trial->kernel->module_sig == PROOF_NO)
 		return 0;
 	if (form_opinion(trial, &opinion) < 0)
-		return proof_add(
-			trial, &unreadable, "its signature cannot be read: %s", opinion.why.text);
+		return proof_add(trial, PROOF_DOUBT, "unreadable", EKEYREJECTED,
+			"make it readable and try again", NULL, "its signature cannot be read: %s",
+			opinion.why.text);
 	switch (opinion.code) {
 	case 0:
 		return judge_good(trial, &opinion);

@@ -14,7 +14,7 @@
 /* ---- symbols that nothing is known to export, and other releases */
 
 /* Before what shows it, that is the first thing to know: "built for A, not for B: ". */
-static void release_text(struct proof_trial *trial, char *text, size_t size)
+static void release_text(struct proof_trial *trial, char text[RELEASES_SIZE])
 {
 	const char *ours, *theirs;
 
@@ -22,39 +22,18 @@ static void release_text(struct proof_trial *trial, char *text, size_t size)
 	if (trial->said_release || !proof_foreign_release(trial, &ours, &theirs))
 		return;
 	trial->said_release = true;
-	(void) snprintf(text, size, "built for %.*s, not for %.*s: ", (int) strcspn(ours, " "),
-		ours, (int) strcspn(theirs, " "), theirs);
-}
-
-/* The interface by which GPU memory goes to the network without the host's. */
-static bool is_peer_memory(const char *symbol)
-{
-	return strcmp(symbol, "ib_register_peer_memory_client") == 0 ||
-	       strcmp(symbol, "ib_unregister_peer_memory_client") == 0;
-}
-
-static const char *cure_missing(const struct proof_trial *trial, const char *symbol)
-{
-	const char *ours, *theirs;
-
-	if (is_peer_memory(symbol))
-		return "give the OFED that exports it too (the NIC image, or its Module.symvers by "
-		       "--with); this module matters only where GPUDirect RDMA is asked for";
-	if (proof_foreign_release(trial, &ours, &theirs))
-		return proof_rebuild(trial);
-	return "rebuild it, or load the module that exports it first";
+	(void) snprintf(text, RELEASES_SIZE,
+		"built for %.*s, not for %.*s: ", (int) strcspn(ours, " "), ours,
+		(int) strcspn(theirs, " "), theirs);
 }
 
 /* What the kernel exports is one thing that is not known, however many symbols hang on it. */
 static int doubt_exports(struct proof_trial *trial)
 {
 	const char *krel = trial->kernel->krel;
+	const struct proof_about about = { .symbol = trial->modversions ? ELF_LAYOUT_SYMBOL
+									: trial->first_missing };
 	char cure[256], count[32] = "";
-	const struct proof_draft draft = { .id = "symvers",
-		.weight = PROOF_DOUBT,
-		.answer = trial->modversions ? ENOEXEC : ENOENT,
-		.symbol = trial->modversions ? PROOF_LAYOUT : trial->first_missing,
-		.cure = cure };
 
 	if (trial->exports_known ||
 		(!trial->missing && !(trial->modversions && trial->has_versions)))
@@ -64,58 +43,49 @@ static int doubt_exports(struct proof_trial *trial)
 		krel ? krel : "RELEASE");
 	if (trial->missing > 1)
 		(void) snprintf(count, sizeof(count), " and %zu more", trial->missing - 1);
-	return proof_add(trial, &draft, "nothing tells what the kernel exports: it needs %s%s",
-		trial->missing ? trial->first_missing : PROOF_LAYOUT, count);
-}
-
-static int refuse_replaced(struct proof_trial *trial, const char *symbol, const char *path)
-{
-	char exporter[PROOF_NAME_SIZE];
-	const struct proof_draft draft = { .id = "symbol-missing",
-		.weight = PROOF_REFUSAL,
-		.answer = ENOENT,
-		.symbol = symbol,
-		.exporter = exporter,
-		.cure = "rebuild it against the set that it is loaded with" };
-
-	proof_exporter_name(path, exporter);
-	return proof_add(trial, &draft,
-		"needs %s, which the kernel's own %s exports, but not the one that takes its place",
-		symbol, exporter);
+	return proof_add(trial, PROOF_DOUBT, "symvers", trial->modversions ? ENOEXEC : ENOENT, cure,
+		&about, "nothing tells what the kernel exports: it needs %s%s",
+		trial->missing ? trial->first_missing : ELF_LAYOUT_SYMBOL, count);
 }
 
 static int judge_missing(struct proof_trial *trial, const char *symbol)
 {
-	const struct proof_overlay *overlay = trial->overlay;
+	static const char id[] = "symbol-missing";
 	const struct symvers_entry *entry =
 		trial->kernel->symvers ? symvers_find(trial->kernel->symvers, symbol) : NULL;
-	const struct proof_draft draft = { .id = "symbol-missing",
-		.weight = PROOF_REFUSAL,
-		.answer = ENOENT,
-		.symbol = symbol,
-		.cure = cure_missing(trial, symbol) };
-	char release[RELEASES_SIZE];
+	const char *cure = "rebuild it, or load the module that exports it first";
+	char exporter[PROOF_NAME_SIZE], release[RELEASES_SIZE];
+	struct proof_about about = { .symbol = symbol };
+	const char *ours, *theirs;
 
-	if (entry && overlay && overlay->replaces(overlay->context, entry->module))
-		return refuse_replaced(trial, symbol, entry->module);
+	if (entry && trial->set && set_replaces(trial->set, entry->module)) {
+		proof_exporter_name(entry->module, exporter);
+		about.exporter = exporter;
+		return proof_add(trial, PROOF_REFUSAL, id, ENOENT,
+			"rebuild it against the set that it is loaded with", &about,
+			"needs %s, which the kernel's own %s exports, but not the one that takes its "
+			"place",
+			symbol, exporter);
+	}
 	if (!trial->exports_known) {
 		if (trial->missing++ == 0)
 			trial->first_missing = symbol;
 		return 0;
 	}
-	release_text(trial, release, sizeof(release));
-	return proof_add(trial, &draft,
+	/* The interface by which GPU memory goes to the network without the host's. */
+	if (strcmp(symbol, "ib_register_peer_memory_client") == 0 ||
+		strcmp(symbol, "ib_unregister_peer_memory_client") == 0)
+		cure = "give the OFED that exports it too (the NIC image, or its Module.symvers by "
+		       "--with); this module matters only where GPUDirect RDMA is asked for";
+	else if (proof_foreign_release(trial, &ours, &theirs))
+		cure = proof_rebuild(trial);
+	release_text(trial, release);
+	return proof_add(trial, PROOF_REFUSAL, id, ENOENT, cure, &about,
 		"%sneeds %s, which neither the kernel nor a module loaded before it exports",
 		release, symbol);
 }
 
 /* ---- what exports a symbol, and how */
-
-static bool entry_is_gpl(const struct symvers_entry *entry)
-{
-	return strcmp(entry->export, "EXPORT_SYMBOL_GPL") == 0 ||
-	       strcmp(entry->export, "EXPORT_UNUSED_SYMBOL_GPL") == 0;
-}
 
 static bool is_tainted(const struct proof_kernel *kernel, const char *path)
 {
@@ -125,15 +95,6 @@ static bool is_tainted(const struct proof_kernel *kernel, const char *path)
 		return false;
 	proof_exporter_name(path, name);
 	return strv_contains(kernel->proprietary, name);
-}
-
-/*
- * inherit_taint() came with 5.9, and from there to the older kernels that were maintained in 2021:
- * of these a release does not tell.
- */
-static bool may_not_inherit(const struct proof_trial *trial)
-{
-	return trial->version && trial->version < PROOF_VERSION(5, 9);
 }
 
 void proof_export_of(const struct proof_kernel *kernel, const struct symvers_entry *entry,
@@ -146,7 +107,8 @@ void proof_export_of(const struct proof_kernel *kernel, const struct symvers_ent
 		.crc = entry->crc,
 		.has_crc = entry->has_crc,
 		.crc_unknown = !entry->has_crc,
-		.gpl = entry_is_gpl(entry),
+		.gpl = strcmp(entry->export, "EXPORT_SYMBOL_GPL") == 0 ||
+		       strcmp(entry->export, "EXPORT_UNUSED_SYMBOL_GPL") == 0,
 		.gpl_unknown = !*entry->export,
 		.proprietary = is_tainted(kernel, entry->module),
 		.vmlinux = strcmp(entry->module, "vmlinux") == 0,
@@ -154,79 +116,69 @@ void proof_export_of(const struct proof_kernel *kernel, const struct symvers_ent
 	};
 }
 
-bool proof_find_export(const struct proof_trial *trial, const char *symbol, uint32_t hash,
+static bool find_export(const struct proof_trial *trial, const char *symbol, uint32_t hash,
 	struct proof_export *ret)
 {
-	const struct proof_overlay *overlay = trial->overlay;
 	const struct symvers_entry *entry;
 
-	if (overlay && overlay->find(overlay->context, symbol, hash, ret))
+	if (trial->set && set_find(trial->set, symbol, hash, ret))
 		return true;
 	if (!trial->kernel->symvers)
 		return false;
 	entry = symvers_find_hashed(trial->kernel->symvers, symbol, hash);
-	if (!entry || (overlay && overlay->replaces(overlay->context, entry->module)))
+	if (!entry || (trial->set && set_replaces(trial->set, entry->module)))
 		return false;
 	proof_export_of(trial->kernel, entry, ret);
 	return true;
 }
 
-static const char *rebuild_against(const struct proof_trial *trial,
-	const struct proof_export *export, const char *exporter, char *text, size_t size)
+/* What to call the exporter in a text: @name has its name then. */
+static const char *exporter_text(const struct proof_export *export, char name[PROOF_NAME_SIZE])
 {
-	const char *where = "that the kernel has";
-	const char *ours, *theirs;
-
-	if (export->vmlinux || proof_foreign_release(trial, &ours, &theirs))
-		return proof_rebuild(trial);
-	if (export->member)
-		where = "of this set";
-	else if (trial->kernel->running)
-		where = "that is loaded";
-	(void) snprintf(text, size, "rebuild it against the %s %s", exporter, where);
-	return text;
+	proof_exporter_name(export->exporter, name);
+	return export->vmlinux ? "the kernel" : name;
 }
 
 static int refuse_version(struct proof_trial *trial, const struct proof_export *export,
 	const struct elf_symbol_version *wanted, int answer)
 {
-	char exporter[PROOF_NAME_SIZE], cure[PROOF_NAME_SIZE + 64], release[RELEASES_SIZE];
-	struct proof_draft draft = { .id = "symbol-version",
-		.weight = PROOF_REFUSAL,
-		.answer = answer,
-		.symbol = export->symbol,
+	char exporter[PROOF_NAME_SIZE], text[PROOF_NAME_SIZE + 64], release[RELEASES_SIZE];
+	const char *by = exporter_text(export, exporter);
+	const struct proof_about about = { .symbol = export->symbol,
 		.exporter = exporter,
 		.has_crcs = true,
 		.wanted_crc = wanted->crc,
 		.found_crc = export->crc };
-	const char *who = export->vmlinux ? "the kernel" : exporter;
+	const char *where = "that the kernel has";
+	const char *cure = text;
+	const char *ours, *theirs;
 
-	proof_exporter_name(export->exporter, exporter);
-	draft.cure = rebuild_against(trial, export, exporter, cure, sizeof(cure));
+	if (export->member)
+		where = "of this set";
+	else if (trial->kernel->running)
+		where = "that is loaded";
+	if (export->vmlinux || proof_foreign_release(trial, &ours, &theirs))
+		cure = proof_rebuild(trial);
+	else
+		(void) snprintf(
+			text, sizeof(text), "rebuild it against the %s %s", exporter, where);
 	trial->version_differs = true;
 	if (wanted->wide)
-		return proof_add(trial, &draft,
+		return proof_add(trial, PROOF_REFUSAL, "symbol-version", answer, cure, &about,
 			"damaged: its CRC of %s has more than 32 bits, but %s exports 0x%08x",
-			export->symbol, who, export->crc);
-	release_text(trial, release, sizeof(release));
-	if (*release)
-		return proof_add(trial, &draft,
-			"%sit wants %s with CRC 0x%08x, but %s exports 0x%08x", release,
-			export->symbol, wanted->crc, who, export->crc);
-	return proof_add(trial, &draft, "built for %s CRC 0x%08x, but %s exports 0x%08x",
-		export->symbol, wanted->crc, who, export->crc);
+			export->symbol, by, export->crc);
+	release_text(trial, release);
+	return proof_add(trial, PROOF_REFUSAL, "symbol-version", answer, cure, &about,
+		*release ? "%sit wants %s with CRC 0x%08x, but %s exports 0x%08x"
+			 : "%sbuilt for %s CRC 0x%08x, but %s exports 0x%08x",
+		release, export->symbol, wanted->crc, by, export->crc);
 }
 
-/* Of the kernel as a whole it is said once, at the end. */
+/* Of the kernel as a whole it is reported once, at the end. */
 static int doubt_version(struct proof_trial *trial, const struct proof_export *export, int answer)
 {
 	char exporter[PROOF_NAME_SIZE];
-	const struct proof_draft draft = { .id = "symbol-crc-unknown",
-		.weight = PROOF_DOUBT,
-		.answer = answer,
-		.symbol = export->symbol,
-		.exporter = exporter,
-		.cure = "give the Module.symvers or the file of the module that is loaded" };
+	const struct proof_about about = { .symbol = export->symbol, .exporter = exporter };
 
 	if (export->vmlinux) {
 		if (trial->unknown_crcs++ == 0)
@@ -234,62 +186,68 @@ static int doubt_version(struct proof_trial *trial, const struct proof_export *e
 		return 0;
 	}
 	proof_exporter_name(export->exporter, exporter);
-	return proof_add(trial, &draft, "the CRC of %s, which %s exports, is not known",
-		export->symbol, exporter);
+	return proof_add(trial, PROOF_DOUBT, "symbol-crc-unknown", answer,
+		"give the Module.symvers or the file of the module that is loaded", &about,
+		"the CRC of %s, which %s exports, is not known", export->symbol, exporter);
 }
 
 static int doubt_versions_of_kernel(struct proof_trial *trial)
 {
-	const struct proof_draft draft = { .id = "symbol-crc-unknown",
-		.weight = PROOF_DOUBT,
-		.answer = EINVAL,
-		.symbol = trial->unknown_crc,
-		.exporter = "vmlinux",
-		.cure = "give the kernel's Module.symvers" };
+	static const char id[] = "symbol-crc-unknown";
+	static const char cure[] = "give the kernel's Module.symvers";
+	const struct proof_about about = { .symbol = trial->unknown_crc, .exporter = "vmlinux" };
 
 	if (!trial->unknown_crcs)
 		return 0;
 	if (trial->unknown_crcs == 1)
-		return proof_add(trial, &draft,
+		return proof_add(trial, PROOF_DOUBT, id, EINVAL, cure, &about,
 			"the CRC of %s, which the kernel exports, is not known",
 			trial->unknown_crc);
-	return proof_add(trial, &draft,
+	return proof_add(trial, PROOF_DOUBT, id, EINVAL, cure, &about,
 		"the CRCs of %s and %zu other symbols that the kernel exports are not known",
 		trial->unknown_crc, trial->unknown_crcs - 1);
 }
 
-static enum proof_option takes_missing_versions(const struct proof_trial *trial)
+/* "6.1.0-56-cloud-amd64", "6.12.48+deb13-arm64", with a vermagic's rest behind it or not. */
+static bool is_debian(const char *release)
 {
-	const struct proof_kernel *kernel = trial->kernel;
-	const char *release = kernel->krel ? kernel->krel : kernel->vermagic;
+	static const char *const ends[] = { "-amd64", "-arm64" };
+	size_t length = strcspn(release, " ");
+	const char *mark = strstr(release, "+deb");
 
-	if (kernel->missing_versions == PROOF_UNKNOWN && release && proof_is_debian(release))
-		return PROOF_NO;
-	return kernel->missing_versions;
+	for (size_t i = 0; i < ARRAY_SIZE(ends); i++) {
+		size_t size = strlen(ends[i]);
+
+		if (length > size && strncmp(release + length - size, ends[i], size) == 0)
+			return true;
+	}
+	return mark && mark < release + length;
 }
 
-/* The extended form's reader passes over what it does not list. */
+/* The extended form's reader skips what it does not list. */
 static int judge_missing_version(
 	struct proof_trial *trial, const struct proof_export *export, int answer)
 {
+	const struct proof_kernel *kernel = trial->kernel;
+	const char *release = kernel->krel ? kernel->krel : kernel->vermagic;
+	enum proof_option takes = kernel->missing_versions;
 	char exporter[PROOF_NAME_SIZE];
-	const struct proof_draft draft = { .id = "symbol-without-version",
-		.weight = proof_weight_without(takes_missing_versions(trial)),
-		.answer = answer,
-		.symbol = export->symbol,
-		.exporter = exporter,
-		.cure = "rebuild it with the Module.symvers of all that it uses" };
+	const char *by = exporter_text(export, exporter);
+	const struct proof_about about = { .symbol = export->symbol, .exporter = exporter };
 
 	if (trial->has_extended)
 		return 0;
-	proof_exporter_name(export->exporter, exporter);
-	return proof_add(trial, &draft,
+	if (takes == PROOF_UNKNOWN && release && is_debian(release))
+		takes = PROOF_NO;
+	return proof_add(trial, proof_weight_without(takes), "symbol-without-version", answer,
+		"rebuild it with the Module.symvers of all that it uses", &about,
 		"has no version for %s, which %s exports: Linux takes that with a warning, Debian's "
 		"kernels refuse it",
-		export->symbol, export->vmlinux ? "the kernel" : exporter);
+		export->symbol, by);
 }
 
-int proof_judge_version(struct proof_trial *trial, const struct proof_export *export,
+/* @wanted: what the module was built for, or NULL. */
+static int judge_version(struct proof_trial *trial, const struct proof_export *export,
 	const struct elf_symbol_version *wanted, int answer)
 {
 	/* As it mostly is. */
@@ -301,48 +259,89 @@ int proof_judge_version(struct proof_trial *trial, const struct proof_export *ex
 		return 0; /* as for a module that was forced in */
 	if (!wanted)
 		return judge_missing_version(trial, export, answer);
-	if (wanted->wide)
-		return refuse_version(trial, export, wanted, answer);
-	if (export->crc_unknown)
+	if (!wanted->wide && export->crc_unknown)
 		return doubt_version(trial, export, answer);
-	return wanted->crc == export->crc ? 0 : refuse_version(trial, export, wanted, answer);
+	return refuse_version(trial, export, wanted, answer);
 }
 
-static bool imports(const struct proof_trial *trial, const char *name_space)
+/* Every module depends on the layout of struct module, although no symbol table says so. */
+int proof_judge_layout(struct proof_trial *trial)
 {
-	const char *import = NULL;
+	struct proof_export layout;
 
-	while ((import = proof_info(trial, "import_ns", import)))
-		if (strcmp(import, name_space) == 0)
+	if (!trial->modversions)
+		return 0;
+	if (!trial->has_versions)
+		return proof_add(trial, proof_weight_without(trial->kernel->force_load),
+			"no-versions", ENOEXEC,
+			"rebuild it with the kernel's Module.symvers at hand", NULL,
+			"has no symbol versions, which this kernel checks: only a kernel with "
+			"CONFIG_MODULE_FORCE_LOAD takes it, and is tainted by it");
+	/* What the kernel exports is not known then: reported once, behind the symbols. */
+	if (!find_export(trial, ELF_LAYOUT_SYMBOL, PROOF_LAYOUT_HASH, &layout))
+		return 0;
+	return judge_version(trial, &layout,
+		trial->reads_basic
+			? elf_versions_find(&trial->basic, ELF_LAYOUT_SYMBOL, PROOF_LAYOUT_HASH)
+			: trial->module->layout,
+		ENOEXEC);
+}
+
+/* verify_module_namespace(): "module:a,b*"; a star stands for any end. */
+static bool names_module(const char *name_space, const char *module)
+{
+	const char *next = strchr(name_space, ':') + 1;
+	size_t module_length = strlen(module);
+
+	while (*next) {
+		size_t field = strcspn(next, ",");
+		bool star = field && next[field - 1] == '*';
+		size_t length = star ? field - 1 : field;
+
+		if (length <= module_length && (star || length == module_length) &&
+			proof_same_chars(next, module, length))
 			return true;
+		next += field;
+		next += *next == ',';
+	}
 	return false;
 }
 
 static int judge_imported(struct proof_trial *trial, const struct proof_export *export)
 {
-	bool for_modules = proof_is_module_name_space(export->name_space) &&
-			   (!trial->version || trial->version >= PROOF_VERSION(6, 16));
+	enum proof_weight weight = proof_weight_without(trial->kernel->missing_imports);
+	const struct proof_about about = { .symbol = export->symbol };
+	const char *import = NULL;
 	char cure[256];
-	struct proof_draft draft = { .id = "name-space",
-		.weight = proof_weight_without(trial->kernel->missing_imports),
-		.answer = EINVAL,
-		.symbol = export->symbol,
-		.cure = for_modules ? "use a driver source that does without that symbol" : cure };
 
-	if (for_modules ? proof_name_space_names(export->name_space, trial->struct_name)
-			: imports(trial, export->name_space))
-		return 0;
-	(void) snprintf(
-		cure, sizeof(cure), "add MODULE_IMPORT_NS(%s) to its source", export->name_space);
-	if (for_modules)
-		return proof_add(trial, &draft,
+	if (proof_is_module_name_space(export->name_space) &&
+		(!trial->version || trial->version >= PROOF_VERSION(6, 16))) {
+		if (names_module(export->name_space, trial->struct_name))
+			return 0;
+		return proof_add(trial, weight, "name-space", EINVAL,
+			"use a driver source that does without that symbol", &about,
 			"uses %s, which is exported to %s only: only a kernel with "
 			"CONFIG_MODULE_ALLOW_MISSING_NAMESPACE_IMPORTS takes it",
 			export->symbol, strchr(export->name_space, ':') + 1);
-	return proof_add(trial, &draft,
+	}
+	while ((import = proof_info(trial, "import_ns", import)))
+		if (strcmp(import, export->name_space) == 0)
+			return 0;
+	(void) snprintf(
+		cure, sizeof(cure), "add MODULE_IMPORT_NS(%s) to its source", export->name_space);
+	return proof_add(trial, weight, "name-space", EINVAL, cure, &about,
 		"uses %s of name space %s without importing it: only a kernel with "
 		"CONFIG_MODULE_ALLOW_MISSING_NAMESPACE_IMPORTS takes it",
 		export->symbol, export->name_space);
+}
+
+/*
+ * inherit_taint() came with 5.9, and from there to the older kernels that were maintained in 2021:
+ * of these a release does not tell.
+ */
+static bool may_not_inherit(const struct proof_trial *trial)
+{
+	return trial->version && trial->version < PROOF_VERSION(5, 9);
 }
 
 /* The kernel does not show such a symbol: as good as missing. */
@@ -350,50 +349,38 @@ static int judge_hidden(struct proof_trial *trial, const struct proof_export *ex
 {
 	const char *license = proof_info(trial, "license", NULL);
 	bool certain = export->gpl && !(trial->inherited && may_not_inherit(trial));
+	enum proof_weight weight = certain ? PROOF_REFUSAL : PROOF_DOUBT;
+	const char *cure = export->gpl ? "use a driver source with a compatible licence"
+				       : "give the kernel's Module.symvers";
 	char exporter[PROOF_NAME_SIZE];
-	const struct proof_draft draft = { .id = "gpl-only",
-		.weight = certain ? PROOF_REFUSAL : PROOF_DOUBT,
-		.answer = ENOENT,
-		.symbol = export->symbol,
-		.exporter = exporter,
-		.cure = export->gpl ? "use a driver source with a compatible licence"
-				    : "give the kernel's Module.symvers" };
-	const char *who = export->vmlinux ? "the kernel" : exporter;
+	const char *by = exporter_text(export, exporter);
+	const struct proof_about about = { .symbol = export->symbol, .exporter = exporter };
 
-	proof_exporter_name(export->exporter, exporter);
 	if (trial->inherited)
-		return proof_add(trial, &draft,
+		return proof_add(trial, weight, "gpl-only", ENOENT, cure, &about,
 			"uses a proprietary module, and so loses sight of %s, which %s exports to "
 			"GPL-compatible modules only%s",
-			export->symbol, who, certain ? "" : SOME_BEFORE_5_9);
-	return proof_add(trial, &draft,
+			export->symbol, by, certain ? "" : SOME_BEFORE_5_9);
+	return proof_add(trial, weight, "gpl-only", ENOENT, cure, &about,
 		export->gpl
 			? "its licence \"%s\" is not compatible with the GPL, but %s exports %s "
 			  "to such modules only"
 			: "its licence \"%s\" is not compatible with the GPL, and it is not "
 			  "known whether %s exports %s to such modules only",
-		license ? license : "unspecified", who, export->symbol);
+		license ? license : "unspecified", by, export->symbol);
 }
 
-/* inherit_taint(): who uses GPL-only symbols may not use a proprietary module's. */
+/* inherit_taint(): what uses GPL-only symbols may not use a proprietary module's. */
 static int judge_taint(struct proof_trial *trial, const struct proof_export *export)
 {
 	char exporter[PROOF_NAME_SIZE];
+	const struct proof_about about = { .symbol = export->symbol, .exporter = exporter };
 	bool certain = !may_not_inherit(trial);
-	const struct proof_draft refused = { .id = "tainted-exporter",
-		.weight = certain ? PROOF_REFUSAL : PROOF_DOUBT,
-		.answer = ENOENT,
-		.symbol = export->symbol,
-		.exporter = exporter,
-		.cure = "use a driver source that needs only one of both" };
-	const struct proof_draft inherits = { .id = "inherits-taint",
-		.weight = PROOF_NOTE,
-		.symbol = export->symbol,
-		.exporter = exporter };
 
 	proof_exporter_name(export->exporter, exporter);
 	if (trial->uses_gpl_only)
-		return proof_add(trial, &refused,
+		return proof_add(trial, certain ? PROOF_REFUSAL : PROOF_DOUBT, "tainted-exporter",
+			ENOENT, "use a driver source that needs only one of both", &about,
 			"uses GPL-only symbols, and so may not use %s of the proprietary module "
 			"%s%s",
 			export->symbol, exporter, certain ? "" : SOME_BEFORE_5_9);
@@ -401,25 +388,15 @@ static int judge_taint(struct proof_trial *trial, const struct proof_export *exp
 		return 0;
 	trial->proprietary = true;
 	trial->inherited = true;
-	return proof_add(trial, &inherits,
+	return proof_add(trial, PROOF_NOTE, "inherits-taint", 0, NULL, &about,
 		"uses %s of the proprietary module %s: it counts as proprietary too",
 		export->symbol, exporter);
 }
 
-static const struct elf_symbol_version *wanted_of(
-	const struct proof_trial *trial, const struct elf_undefined *undefined)
-{
-	if (trial->reads_basic)
-		return elf_versions_find(
-			&trial->basic, undefined->name, elf_undefined_hash(undefined));
-	return undefined->version;
-}
-
 /* The order is the kernel's, in resolve_symbol(): what it cannot see it does not compare. */
 static int judge_export(struct proof_trial *trial, const struct proof_export *export,
-	const struct elf_undefined *undefined)
+	const struct elf_symbol_version *wanted, bool weak)
 {
-	bool weak = undefined->weak;
 	size_t before;
 	int r;
 
@@ -431,69 +408,54 @@ static int judge_export(struct proof_trial *trial, const struct proof_export *ex
 	if (export->proprietary && judge_taint(trial, export) < 0)
 		return -ENOMEM;
 	before = trial->proof.count;
-	r = proof_judge_version(trial, export, wanted_of(trial, undefined), EINVAL);
+	r = judge_version(trial, export, wanted, EINVAL);
 	if (r < 0 || trial->proof.count != before || !export->in_name_space)
 		return r;
 	return judge_imported(trial, export);
 }
 
 /*
- * Assemblers before 2.37 leave _GLOBAL_OFFSET_TABLE_ behind, and the kernel passes over it on x86;
+ * Assemblers before 2.37 leave _GLOBAL_OFFSET_TABLE_ behind, and the kernel skips it on x86;
  * on 64-bit PowerPC .TOC. is the module's own (dedotify() of arch/powerpc/kernel/module_64.c).
  */
 static bool is_ignored(const struct proof_trial *trial, const char *symbol)
 {
-	if (trial->machine == EM_PPC64 && strcmp(symbol, ".TOC.") == 0)
-		return true;
-	return (trial->machine == EM_X86_64 || trial->machine == EM_386) &&
+	uint16_t machine = elf_module_machine(trial->module);
+
+	if (machine == EM_PPC64)
+		return strcmp(symbol, ".TOC.") == 0;
+	return (machine == EM_X86_64 || machine == EM_386) &&
 	       strcmp(symbol, "_GLOBAL_OFFSET_TABLE_") == 0;
-}
-
-/* @room: for what is not ready; NULL when nothing exports it. */
-static const struct proof_export *find_undefined(const struct proof_trial *trial,
-	const struct elf_undefined *undefined, struct proof_export *room)
-{
-	const struct proof_overlay *overlay = trial->overlay;
-	const struct proof_export *known = NULL;
-
-	if (trial->finds_known && undefined->known)
-		known = overlay->find_known(overlay->context, undefined->number);
-	if (known)
-		return known;
-	return proof_find_export(trial, undefined->name, elf_undefined_hash(undefined), room)
-		       ? room
-		       : NULL;
-}
-
-/* Nothing of it matters to this module but the CRC, and that fits: as of most symbols. */
-static bool is_plain(const struct proof_trial *trial, const struct proof_export *export,
-	const struct elf_undefined *undefined)
-{
-	const struct elf_symbol_version *wanted = wanted_of(trial, undefined);
-
-	return wanted && wanted->crc == export->crc && export->has_crc && !wanted->wide &&
-	       !export->in_name_space && !export->proprietary && !trial->proprietary;
 }
 
 static int judge_symbol(struct proof_trial *trial, const struct elf_undefined *undefined)
 {
-	const struct proof_overlay *overlay = trial->overlay;
+	const struct elf_symbol_version *wanted = undefined->version;
+	const struct proof_export *export = NULL;
 	struct proof_export room;
-	const struct proof_export *export = find_undefined(trial, undefined, &room);
 
+	if (trial->finds_known && undefined->known)
+		export = set_find_known(trial->set, undefined->number);
+	if (!export && find_export(trial, undefined->name, elf_undefined_hash(undefined), &room))
+		export = &room;
 	/* One that binds weakly may be absent, but is checked like any other where it is there. */
 	if (!export)
 		return undefined->weak || is_ignored(trial, undefined->name)
 			       ? 0
 			       : judge_missing(trial, undefined->name);
-	if (overlay && (export->member || !export->vmlinux) &&
-		overlay->use(overlay->context, export, undefined->weak) < 0)
+	if (trial->set && (export->member || !export->vmlinux) &&
+		set_use(trial->set, export, undefined->weak) < 0)
 		return -ENOMEM;
-	if (is_plain(trial, export, undefined)) {
+	if (trial->reads_basic)
+		wanted = elf_versions_find(
+			&trial->basic, undefined->name, elf_undefined_hash(undefined));
+	/* Mostly nothing of it matters to this module but the CRC, and that fits. */
+	if (wanted && wanted->crc == export->crc && export->has_crc && !wanted->wide &&
+		!export->in_name_space && !export->proprietary && !trial->proprietary) {
 		trial->uses_gpl_only = trial->uses_gpl_only || export->gpl;
 		return 0;
 	}
-	return judge_export(trial, export, undefined);
+	return judge_export(trial, export, wanted, undefined->weak);
 }
 
 int proof_judge_symbols(struct proof_trial *trial)
@@ -521,48 +483,38 @@ int proof_judge_symbols(struct proof_trial *trial)
 static int refuse_duplicate(struct proof_trial *trial, const struct symvers_entry *entry)
 {
 	char exporter[PROOF_NAME_SIZE];
-	bool there = strcmp(entry->module, "vmlinux") == 0 || trial->kernel->running;
-	bool unknown = entry->partial && strcmp(entry->module, "vmlinux") != 0;
-	const struct proof_draft draft = { .id = "duplicate-export",
-		/* Of one that is not identified it is likely, not known. */
-		.weight = !there    ? PROOF_NOTE
-			  : unknown ? PROOF_DOUBT
-				    : PROOF_REFUSAL,
-		.answer = ENOEXEC,
-		.symbol = entry->symbol,
-		.exporter = exporter,
-		.cure = "unload, or do without, one of both" };
+	const struct proof_about about = { .symbol = entry->symbol, .exporter = exporter };
+	bool vmlinux = strcmp(entry->module, "vmlinux") == 0;
+	enum proof_weight weight = PROOF_REFUSAL;
 
 	proof_exporter_name(entry->module, exporter);
-	return proof_add(trial, &draft,
-		there ? "exports %s, which %s exports already"
-		      : "exports %s, as %s does: the kernel takes only one of both",
-		entry->symbol, exporter);
+	if (!vmlinux && !trial->kernel->running)
+		return proof_add(trial, PROOF_NOTE, "duplicate-export", 0, NULL, &about,
+			"exports %s, as %s does: the kernel takes only one of both", entry->symbol,
+			exporter);
+	/* Of one that is not identified it is likely, not known. */
+	if (!vmlinux && entry->partial)
+		weight = PROOF_DOUBT;
+	return proof_add(trial, weight, "duplicate-export", ENOEXEC,
+		"unload, or do without, one of both", &about,
+		"exports %s, which %s exports already", entry->symbol, exporter);
 }
 
-/* What the kernel's symvers has of a symbol that the module exports, or NULL. */
-static const struct symvers_entry *exported_already(
-	const struct proof_trial *trial, const struct elf_module_export *export)
-{
-	const struct symvers *symvers = trial->kernel->symvers;
-
-	if (elf_module_known(trial->module) == symvers)
-		return export->known;
-	return symvers_find_hashed(symvers, export->symbol, export->hash);
-}
-
-/* Who is replaced by this very module, or by another of its set, is not there any more. */
+/* What is replaced by this very module, or by another of its set, is not there any more. */
 int proof_judge_duplicates(struct proof_trial *trial)
 {
-	const struct proof_overlay *overlay = trial->overlay;
+	const struct symvers *symvers = trial->kernel->symvers;
+	bool known = trial->module->known == symvers;
 	size_t count;
 	const struct elf_module_export *exports = elf_module_exports(trial->module, &count);
 
-	for (size_t i = 0; trial->kernel->symvers && i < count; i++) {
-		const struct symvers_entry *entry = exported_already(trial, &exports[i]);
+	for (size_t i = 0; symvers && i < count; i++) {
+		const struct symvers_entry *entry =
+			known ? exports[i].known
+			      : symvers_find_hashed(symvers, exports[i].symbol, exports[i].hash);
 
 		if (!entry || proof_same_module(entry->module, trial->struct_name) ||
-			(overlay && overlay->replaces(overlay->context, entry->module)))
+			(trial->set && set_replaces(trial->set, entry->module)))
 			continue;
 		if (refuse_duplicate(trial, entry) < 0)
 			return -ENOMEM;

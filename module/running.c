@@ -21,17 +21,10 @@ static int compare_names(const void *a, const void *b)
 	return strcmp(left->name, right->name);
 }
 
-/* "(POE)" at the end of the line: the letters; "+" and "-" say that it comes or goes. */
-static char *read_taint(const char *text)
-{
-	size_t length = *text == '(' ? strcspn(text + 1, ")+-") : 0;
-
-	return strndup(length ? text + 1 : "", length);
-}
-
 /*
  * "name size references holders state address taint": Linux kernel/module/procfs.c: m_show();
- * without CONFIG_MODULE_UNLOAD the references are "-".
+ * without CONFIG_MODULE_UNLOAD the references are "-". The taint is "(POE)", where "+" and "-" mean
+ * that it comes or goes.
  */
 static int parse_line(char *line, struct loaded *ret)
 {
@@ -41,32 +34,26 @@ static int parse_line(char *line, struct loaded *ret)
 
 	while (count < ARRAY_SIZE(fields) && (field = strsep(&line, " ")))
 		fields[count++] = field;
-	*ret = (struct loaded){ .name = strdup(fields[0]), .taint = read_taint(fields[6]) };
+	fields[6] += *fields[6] == '(';
+	*ret = (struct loaded){ .name = strdup(fields[0]),
+		.taint = strndup(fields[6], strcspn(fields[6], ")+-")) };
 	ret->facts.references = fields[2][0] == '-' ? -1 : (int) strtol(fields[2], NULL, 10);
 	return ret->name && ret->taint ? 0 : -ENOMEM;
 }
 
 static int parse_lines(struct running *running, char *text)
 {
-	size_t capacity = 0;
+	size_t capacity = 1;
 	char *line;
 
-	while ((line = strsep(&text, "\n"))) {
-		if (!*line)
-			continue;
-		if (running->loaded_count == capacity) {
-			size_t larger = capacity ? capacity * 2 : 128;
-			struct loaded *items =
-				reallocarray(running->loaded, larger, sizeof(*items));
-
-			if (!items)
-				return -ENOMEM;
-			running->loaded = items;
-			capacity = larger;
-		}
-		if (parse_line(line, &running->loaded[running->loaded_count++]) < 0)
+	for (const char *at = text; (at = strchr(at, '\n')); at++)
+		capacity++;
+	running->loaded = calloc(capacity, sizeof(*running->loaded));
+	if (!running->loaded)
+		return -ENOMEM;
+	while ((line = strsep(&text, "\n")))
+		if (*line && parse_line(line, &running->loaded[running->loaded_count++]) < 0)
 			return -ENOMEM;
-	}
 	return 0;
 }
 
@@ -193,65 +180,57 @@ static void copy_or(char *to, size_t size, const char *text, const char *otherwi
 	(void) snprintf(to, size, "%s", text ? text : otherwise);
 }
 
-static void read_names(struct running *running)
+char *running_read_in_tree(
+	const struct running *running, size_t tree, const char *path, size_t *ret_size)
 {
-	const struct running_sources *sources = &running->sources;
-	struct utsname system;
+	_cleanup_free_ char *real = NULL;
+	char *text = NULL;
 
-	(void) uname(&system);
-	copy_or(running->krel, sizeof(running->krel), sources->krel, system.release);
-	copy_or(running->machine, sizeof(running->machine), sources->machine, system.machine);
-	copy_or(running->build, sizeof(running->build), sources->build, system.version);
+	if (chase(running->trees[tree].fd, path, &real) < 0 ||
+		fs_read(running->trees[tree].fd, real, CONFIG_SIZE_LIMIT, &text, ret_size) < 0)
+		return NULL;
+	return text;
 }
 
-/* A configuration, packed or not. -ENOENT and the like: it is not there. */
-static int read_config(int dir_fd, const char *path, struct kernel_options *ret)
+/* A configuration, packed or not; NULL: it is not there. */
+static bool read_config(const char *data, size_t size, struct kernel_options *ret)
 {
-	_cleanup_free_ char *data = NULL;
+	enum decompress_format format = data ? decompress_detect(data, size) : DECOMPRESS_NONE;
 	_cleanup_free_ char *text = NULL;
-	enum decompress_format format;
 	struct error ignored;
-	char *terminated;
-	size_t size, unpacked;
-	int r = fs_read(dir_fd, path, CONFIG_SIZE_LIMIT, &data, &size);
 
-	if (r < 0)
-		return r;
-	format = decompress_detect(data, size);
-	if (format == DECOMPRESS_NONE) {
-		kernel_options_of_config(data, ret);
-		return 0;
-	}
-	r = decompress(format, data, size, CONFIG_SIZE_LIMIT, &text, &unpacked, &ignored);
-	if (r < 0)
-		return r;
-	terminated = realloc(text, unpacked + 1);
-	if (!terminated)
-		return -ENOMEM;
-	text = terminated;
-	text[unpacked] = '\0';
-	kernel_options_of_config(text, ret);
-	return 0;
+	if (!data)
+		return false;
+	if (format != DECOMPRESS_NONE &&
+		decompress(format, data, size, CONFIG_SIZE_LIMIT, &text, &size, &ignored) < 0)
+		return false;
+	kernel_options_of_config(text ? text : data, ret);
+	return true;
 }
 
 /* What the running kernel shows itself is best; then what lies where its package put it. */
-static int find_config(const struct running *running, struct kernel_options *ret)
+static bool find_config(const struct running *running, struct kernel_options *ret)
 {
-	_cleanup_strv_ struct strv paths = { 0 };
-	int r = read_config(running->root_fd, "proc/config.gz", ret);
+	static const char *const places[][2] = { { "lib/modules/", "/config" },
+		{ "boot/config-", "" }, { "lib/modules/", "/build/.config" } };
+	_cleanup_free_ char *shown = NULL;
+	char path[PATH_MAX];
+	size_t size = 0;
 
-	if (strv_pushf(&paths, "lib/modules/%s/config", running->krel) < 0 ||
-		strv_pushf(&paths, "boot/config-%s", running->krel) < 0 ||
-		strv_pushf(&paths, "lib/modules/%s/build/.config", running->krel) < 0)
-		return -ENOMEM;
-	for (size_t i = 0; r < 0 && i < running->tree_count; i++)
-		for (size_t j = 0; r < 0 && j < paths.count; j++) {
-			_cleanup_free_ char *real = NULL;
+	if (fs_read(running->root_fd, "proc/config.gz", CONFIG_SIZE_LIMIT, &shown, &size) == 0 &&
+		read_config(shown, size, ret))
+		return true;
+	for (size_t i = 0; i < running->tree_count; i++)
+		for (size_t j = 0; j < ARRAY_SIZE(places); j++) {
+			_cleanup_free_ char *data = NULL;
 
-			if (chase(running->trees[i].fd, paths.items[j], &real) == 0)
-				r = read_config(running->trees[i].fd, real, ret);
+			(void) snprintf(path, sizeof(path), "%s%s%s", places[j][0], running->krel,
+				places[j][1]);
+			data = running_read_in_tree(running, i, path, &size);
+			if (read_config(data, size, ret))
+				return true;
 		}
-	return r;
+	return false;
 }
 
 enum proof_option running_has_lockdown(const struct running *running)
@@ -262,7 +241,7 @@ enum proof_option running_has_lockdown(const struct running *running)
 		strcmp(running->facts.build, running->build) == 0 &&
 		running->facts.options.lockdown != PROOF_UNKNOWN)
 		return running->facts.options.lockdown;
-	return find_config(running, &options) < 0 ? PROOF_UNKNOWN : options.lockdown;
+	return find_config(running, &options) ? options.lockdown : PROOF_UNKNOWN;
 }
 
 static void read_facts(struct running *running)
@@ -278,8 +257,8 @@ static void read_facts(struct running *running)
 		options = facts->options;
 		kernel->vermagic = *facts->vermagic ? facts->vermagic : NULL;
 		kernel->struct_size = facts->struct_size;
-	} else if (find_config(running, &options) < 0) {
-		options = (struct kernel_options){ 0 };
+	} else {
+		(void) find_config(running, &options);
 	}
 	kernel->krel = running->krel;
 	kernel->version = proof_version(running->krel);
@@ -302,13 +281,8 @@ static int read_builtin(struct running *running)
 	char path[PATH_MAX];
 
 	(void) snprintf(path, sizeof(path), "lib/modules/%s/modules.builtin", running->krel);
-	for (size_t i = 0; !text && i < running->tree_count; i++) {
-		_cleanup_free_ char *real = NULL;
-
-		if (chase(running->trees[i].fd, path, &real) == 0 &&
-			fs_read(running->trees[i].fd, real, 0, &text, NULL) < 0)
-			text = NULL;
-	}
+	for (size_t i = 0; !text && i < running->tree_count; i++)
+		text = running_read_in_tree(running, i, path, NULL);
 	for (const char *line = text; line && *line;) {
 		size_t length = strcspn(line, "\n");
 		char name[NAME_MAX];
@@ -369,9 +343,14 @@ static int publish(struct running *running)
 
 static int look(struct running *running, struct error *error)
 {
+	const struct running_sources *sources = &running->sources;
+	struct utsname system;
 	int r;
 
-	read_names(running);
+	(void) uname(&system);
+	copy_or(running->krel, sizeof(running->krel), sources->krel, system.release);
+	copy_or(running->machine, sizeof(running->machine), sources->machine, system.machine);
+	copy_or(running->build, sizeof(running->build), sources->build, system.version);
 	if (running_open_trees(running) < 0)
 		return error_set_errno(error, -ENOMEM, "running kernel");
 	r = read_loaded(running, error);

@@ -7,7 +7,7 @@
  * (Documentation/ABI/testing/sysfs-module), sys/module/module/parameters/sig_enforce,
  * sys/kernel/security/lockdown.
  *
- * A Module.symvers says what a build exports; a node may run another. So every loaded module whose
+ * A Module.symvers lists what a build exports; a node may run another. So every loaded module whose
  * exports matter is identified: its build id (srcversion where it has none) is that of a file in
  * one of the trees, and then the exports and CRCs in that file count. Of one that no file explains
  * it is not known what it exports: its symbols are there without a CRC, which the proof answers
@@ -116,13 +116,10 @@ int running_read_keyring(int32_t keyring, int32_t *ret, size_t count);
 
 /* For proof_module() and proof_set_run(). Borrowed, as all below. */
 const struct proof_kernel *running_kernel(const struct running *running);
-
 /* For proof_set.kernel_modules: loaded ones that stay, and built-in ones. */
 const struct strv *running_modules(const struct running *running);
-
 /* False: no symvers was found, and symbols cannot be judged (kernel->symvers is NULL then). */
 bool running_has_symvers(const struct running *running);
-
 /*
  * Is the kernel the build that the symvers and facts are of? PROOF_NO: it was rebuilt under the
  * same name, and *ret_why is a sentence with the evidence; PROOF_UNKNOWN: no evidence either way.

@@ -9,14 +9,17 @@
 
 #include <fcntl.h>
 #include <limits.h>
+#include <stdarg.h>
 #include <string.h>
 
-#include "common/path.h"
+#include "common/clock.h"
 #include "common/fs.h"
+#include "common/path.h"
 #include "module/symvers.h"
 #include "module/sysmodule.h"
 
-#define WALK_DEPTH 8
+#define WALK_DEPTH     8
+#define TREE_SEARCH_MS 10000 /* 4,000 plain files take 0.1 s, packed ones may take this long */
 
 static const char *const suffixes[] = { ".ko", ".ko.xz", ".ko.zst", ".ko.gz" };
 
@@ -51,34 +54,25 @@ void running_close_trees(struct running *running)
 	free(running->trees);
 }
 
-/* "updates/dkms/nvidia-uvm.ko.xz" → "nvidia_uvm"; false for what is no module file. */
-static bool module_of_path(const char *path, size_t length, char name[NAME_MAX])
-{
-	const char *slash = memrchr(path, '/', length);
-	const char *base = slash ? slash + 1 : path;
-	const char *dot = memmem(base, length - (size_t) (base - path), ".ko", 3);
-
-	if (!dot || dot == base || dot - base >= NAME_MAX)
-		return false;
-	module_name_copy(base, (size_t) (dot - base), name, NAME_MAX);
-	return true;
-}
-
+/* "updates/dkms/nvidia-uvm.ko.xz" may be that of nvidia_uvm. */
 static int push_candidate(struct running *running, size_t tree, const char *path, size_t length)
 {
-	_cleanup_free_ char *copy = NULL;
+	_cleanup_free_ char *copy = strndup(path, length);
 	struct loaded *loaded;
 	char name[NAME_MAX];
 	size_t *trees;
+	char *end;
 
-	if (!module_of_path(path, length, name))
+	if (!copy)
+		return -ENOMEM;
+	module_name_copy(path, length, name, sizeof(name));
+	end = strstr(name, ".ko");
+	if (!end)
 		return 0;
+	*end = '\0';
 	loaded = running_find_loaded(running, name);
 	if (!loaded || loaded->file)
 		return 0;
-	copy = strndup(path, length);
-	if (!copy)
-		return -ENOMEM;
 	trees = reallocarray(loaded->candidate_trees, loaded->candidates.count + 1, sizeof(*trees));
 	if (!trees)
 		return -ENOMEM;
@@ -138,15 +132,10 @@ static int try_file(
 /* modules.dep of a tree, which the caller frees; NULL where there is none. */
 static char *read_index(const struct running *running, size_t tree)
 {
-	_cleanup_free_ char *real = NULL;
 	char path[PATH_MAX];
-	char *text = NULL;
 
 	(void) snprintf(path, sizeof(path), "lib/modules/%s/modules.dep", running->krel);
-	if (chase(running->trees[tree].fd, path, &real) < 0 ||
-		fs_read(running->trees[tree].fd, real, 0, &text, NULL) < 0)
-		return NULL;
-	return text;
+	return running_read_in_tree(running, tree, path, NULL);
 }
 
 static int index_tree(struct running *running, size_t tree)
@@ -157,9 +146,8 @@ static int index_tree(struct running *running, size_t tree)
 		return 0;
 	running->trees[tree].indexed = true;
 	text = read_index(running, tree);
-	if (!text)
-		return 0; /* no such tree: it explains nothing */
-	for (const char *line = text; *line;) {
+	/* Without such a tree: it explains nothing. */
+	for (const char *line = text; line && *line;) {
 		if (push_candidate(running, tree, line, strcspn(line, ":\n")) < 0)
 			return -ENOMEM;
 		line += strcspn(line, "\n");
@@ -168,7 +156,11 @@ static int index_tree(struct running *running, size_t tree)
 	return 0;
 }
 
-int running_each_kernel_file(struct running *running, size_t tree,
+/*
+ * Opens the kernel's own modules of a tree one after the other, until @visit returns other than 0.
+ * Files that cannot be read are skipped. Returns what @visit returned last, or -ENOMEM.
+ */
+static int each_kernel_file(struct running *running, size_t tree,
 	int (*visit)(void *context, const struct elf_module *file), void *context)
 {
 	_cleanup_free_ char *text = read_index(running, tree);
@@ -225,19 +217,6 @@ static int walk_tree(struct running *running, size_t tree)
 	return 0;
 }
 
-static int try_kernel_path(
-	const struct running *running, struct loaded *loaded, size_t tree, const char *in_kernel)
-{
-	char path[PATH_MAX];
-
-	for (size_t i = 0; in_kernel && !loaded->file && i < ARRAY_SIZE(suffixes); i++) {
-		(void) snprintf(path, sizeof(path), "kernel/%s%s", in_kernel, suffixes[i]);
-		if (try_file(running, loaded, tree, path) < 0)
-			return -ENOMEM;
-	}
-	return 0;
-}
-
 static int try_candidates(const struct running *running, struct loaded *loaded, size_t tree)
 {
 	for (size_t i = 0; !loaded->file && i < loaded->candidates.count; i++)
@@ -247,7 +226,7 @@ static int try_candidates(const struct running *running, struct loaded *loaded, 
 	return 0;
 }
 
-bool running_is_image(const struct running *running, size_t tree)
+static bool is_image(const struct running *running, size_t tree)
 {
 	const char *image = running->sources.image_tree;
 
@@ -261,8 +240,7 @@ int running_open_native(
 
 	for (size_t i = 0; path && loaded->of_kernel && i < running->tree_count; i++) {
 		_cleanup_(elf_module_close) struct elf_module *file = NULL;
-		int r = running_is_image(running, i) ? -ENOENT
-						     : open_file(running, i, path + 1, &file);
+		int r = is_image(running, i) ? -ENOENT : open_file(running, i, path + 1, &file);
 
 		if (r == -ENOMEM)
 			return r;
@@ -297,8 +275,13 @@ int running_explain(struct running *running, struct loaded *loaded, const char *
 	loaded->looked = true;
 	running_identify(running, loaded);
 	for (size_t i = 0; !loaded->file && i < running->tree_count; i++) {
-		if (try_kernel_path(running, loaded, i, in_kernel) < 0)
-			return -ENOMEM;
+		for (size_t j = 0; in_kernel && !loaded->file && j < ARRAY_SIZE(suffixes); j++) {
+			char path[PATH_MAX];
+
+			(void) snprintf(path, sizeof(path), "kernel/%s%s", in_kernel, suffixes[j]);
+			if (try_file(running, loaded, i, path) < 0)
+				return -ENOMEM;
+		}
 		if (!loaded->file && index_tree(running, i) < 0)
 			return -ENOMEM;
 		if (try_candidates(running, loaded, i) < 0)
@@ -333,4 +316,268 @@ int running_explain_all(struct running *running)
 		if (running_explain(running, &running->loaded[i], hints[i]) < 0)
 			return -ENOMEM;
 	return 0;
+}
+
+/*
+ * ---- is the running kernel the build that the symvers are of? A name is no proof: distributions
+ * and users rebuild a kernel under the name that it had. Evidence, cheapest first: the text that
+ * the build left in the kernel and in its headers (UTS_VERSION); then the modules that the kernel
+ * has taken: each states what it was built for, and was compared when it was loaded.
+ */
+
+/* What was loaded by force ('F') was not compared. */
+static bool is_evidence(const struct loaded *loaded)
+{
+	return loaded->file && !strchr(loaded->taint, 'F');
+}
+
+/* The first evidence is enough. */
+_printf_(2, 3) static void set_rebuilt(struct running *running, const char *format, ...)
+{
+	va_list arguments;
+
+	if (running->same_build == PROOF_NO)
+		return;
+	running->same_build = PROOF_NO;
+	va_start(arguments, format);
+	(void) vsnprintf(running->why.text, sizeof(running->why.text), format, arguments);
+	va_end(arguments);
+}
+
+static bool of_vmlinux(const struct symvers_entry *entry)
+{
+	return strcmp(entry->module, "vmlinux") == 0;
+}
+
+/* The kernel took this CRC: it is what it exports. */
+static int take_crc(struct running *running, const struct loaded *loaded,
+	const struct elf_symbol_version *version)
+{
+	const struct symvers_entry *known = symvers_find(running->there, version->name);
+	struct symvers_entry entry;
+
+	if (!known || !of_vmlinux(known) || !known->has_crc)
+		return 0;
+	running->compared = true;
+	if (known->crc == version->crc)
+		return 0;
+	set_rebuilt(running,
+		"the running kernel is not the build of %s that was compiled against: it took %s "
+		"with CRC 0x%08x for %s, and the build's Module.symvers has 0x%08x",
+		running->krel, loaded->name, version->crc, version->name, known->crc);
+	entry = *known;
+	entry.crc = version->crc;
+	return symvers_put(running->there, &entry);
+}
+
+static int compare_crcs(struct running *running)
+{
+	for (size_t i = 0; i < running->loaded_count; i++) {
+		const struct elf_symbol_version *versions;
+		size_t count;
+
+		if (!is_evidence(&running->loaded[i]))
+			continue;
+		versions = elf_module_versions(running->loaded[i].file, &count);
+		for (size_t j = 0; j < count; j++)
+			if (take_crc(running, &running->loaded[i], &versions[j]) < 0)
+				return -ENOMEM;
+	}
+	return 0;
+}
+
+static bool has_evidence(const struct running *running, const char *symbol)
+{
+	uint32_t crc;
+
+	for (size_t i = 0; i < running->loaded_count; i++)
+		if (is_evidence(&running->loaded[i]) &&
+			elf_module_version(running->loaded[i].file, symbol, &crc))
+			return true;
+	return false;
+}
+
+/* The tree has a file of the kernel's own for it, and that is another build than what is loaded. */
+static bool contradicts(const struct loaded *loaded, size_t tree)
+{
+	for (size_t i = 0; !loaded->file && i < loaded->candidates.count; i++)
+		if (loaded->candidate_trees[i] == tree &&
+			strncmp(loaded->candidates.items[i], "kernel/", 7) == 0)
+			return true;
+	return false;
+}
+
+/* Is the tree that of the running kernel? Something loaded is of it, and nothing speaks against. */
+static bool is_trees_kernel(const struct running *running, size_t tree)
+{
+	bool some = false;
+
+	for (size_t i = 0; i < running->loaded_count; i++) {
+		const struct loaded *loaded = &running->loaded[i];
+
+		if (contradicts(loaded, tree))
+			return false;
+		some = some || (is_evidence(loaded) && loaded->of_kernel && loaded->tree == tree);
+	}
+	return some;
+}
+
+static int list_without_evidence(const struct running *running, struct strv *symbols)
+{
+	size_t count = symvers_count(running->there);
+
+	for (size_t i = 0; i < count; i++) {
+		const struct symvers_entry *entry = symvers_at(running->there, i);
+
+		if (of_vmlinux(entry) && entry->has_crc && !has_evidence(running, entry->symbol) &&
+			strv_push(symbols, entry->symbol) < 0)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+struct tree_search {
+	struct running *running;
+	struct strv symbols; /* still without evidence */
+	uint64_t deadline_ms;
+};
+
+/* The files of a tree were built together: one that is loaded vouches for the others. */
+static int ask_file(void *context, const struct elf_module *file)
+{
+	struct tree_search *search = context;
+
+	for (size_t i = search->symbols.count; i-- > 0;) {
+		struct elf_symbol_version version = { .name = search->symbols.items[i] };
+		const struct loaded taken = { .name = (char *) (uintptr_t) "its own modules" };
+
+		if (!elf_module_version(file, version.name, &version.crc))
+			continue;
+		if (take_crc(search->running, &taken, &version) < 0)
+			return -ENOMEM;
+		strv_remove(&search->symbols, i);
+	}
+	return !search->symbols.count || clock_monotonic_ms() > search->deadline_ms;
+}
+
+static int ask_tree(struct tree_search *search)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && search->symbols.count && i < search->running->tree_count; i++)
+		if (is_trees_kernel(search->running, i))
+			r = each_kernel_file(search->running, i, ask_file, search);
+	return r < 0 ? r : 0;
+}
+
+static int put_doubts(struct running *running, const struct strv *symbols)
+{
+	size_t count = symvers_count(running->there);
+
+	for (size_t i = 0; i < symbols->count; i++) {
+		struct symvers_entry entry = *symvers_find(running->there, symbols->items[i]);
+
+		entry.has_crc = false;
+		if (symvers_put(running->there, &entry) < 0)
+			return -ENOMEM;
+	}
+	if (!symbols->count)
+		return 0;
+	set_rebuilt(running,
+		"the running %s is another build (\"%s\") than the one that was compiled against "
+		"(\"%s\"), and no module of it vouches for %zu of %zu symbols, %s among them",
+		running->krel, running->build, running->facts.build, symbols->count, count,
+		symbols->items[0]);
+	return 0;
+}
+
+/*
+ * Another build than the one compiled against. It may well fit: distributions rebuild kernels under
+ * one name as long as the CRCs stay. So the kernel's own modules are asked: those that are loaded,
+ * then those in the tree that they are of. What none of them vouches for is not known.
+ */
+static int doubt_without_evidence(struct running *running)
+{
+	struct tree_search search = { .running = running,
+		.deadline_ms = clock_monotonic_ms() + TREE_SEARCH_MS };
+	int r = list_without_evidence(running, &search.symbols);
+
+	/* What was caught is to be refused, not to be cleared. */
+	if (r == 0 && running->same_build != PROOF_NO)
+		r = ask_tree(&search);
+	if (r == 0)
+		r = put_doubts(running, &search.symbols);
+	strv_free(&search.symbols);
+	return r;
+}
+
+/*
+ * That what is loaded is of the node's tree says nothing of the image: one of the image's own files
+ * of the kernel has to be what is loaded, or CRCs were compared.
+ */
+static bool is_proven(const struct running *running)
+{
+	if (running->compared || !running->sources.image_tree)
+		return true;
+	for (size_t i = 0; i < running->loaded_count; i++)
+		if (is_evidence(&running->loaded[i]) && running->loaded[i].of_kernel &&
+			is_image(running, running->loaded[i].tree))
+			return true;
+	return false;
+}
+
+static int look_closer(struct running *running, bool other_build)
+{
+	const struct loaded *evidence = NULL;
+	const char *vermagic;
+
+	if (running_explain_all(running) < 0 || compare_crcs(running) < 0)
+		return -ENOMEM;
+	for (size_t i = 0; !evidence && i < running->loaded_count; i++)
+		if (is_evidence(&running->loaded[i]) && running->loaded[i].of_kernel)
+			evidence = &running->loaded[i];
+	/* What the kernel compares modules with, by one that it took. */
+	vermagic = evidence ? elf_module_info(evidence->file, "vermagic") : NULL;
+	if (vermagic) {
+		if (running->has_facts && *running->facts.vermagic &&
+			strcmp(running->facts.vermagic, vermagic) != 0)
+			set_rebuilt(running,
+				"the running kernel is not the build of %s that was compiled "
+				"against: its %s has vermagic \"%s\", the build has \"%s\"",
+				running->krel, evidence->name, vermagic, running->facts.vermagic);
+		running->kernel.vermagic = vermagic;
+		running->kernel.struct_size = elf_module_struct_size(evidence->file);
+	}
+	if (other_build || running->same_build == PROOF_NO) {
+		if (!proof_kernel_has_modversions(&running->kernel))
+			/* Without CRCs no module is evidence: the kernel takes all that has its
+			 * name. */
+			set_rebuilt(running,
+				"the running %s is another build (\"%s\") than the one that was "
+				"compiled against (\"%s\"), and without CONFIG_MODVERSIONS nothing "
+				"tells whether they agree",
+				running->krel, running->build, running->facts.build);
+		else if (doubt_without_evidence(running) < 0)
+			return -ENOMEM;
+	}
+	if (running->same_build == PROOF_UNKNOWN && evidence && is_proven(running))
+		running->same_build = PROOF_YES;
+	return 0;
+}
+
+int running_compare_build(struct running *running)
+{
+	bool known = running->has_facts && *running->facts.build && *running->build;
+	int r;
+
+	if (!running->there)
+		return 0;
+	if (!known || strcmp(running->facts.build, running->build) != 0)
+		return look_closer(running, known);
+	/* The very build: what is open already is compared all the same, it costs nothing. */
+	r = compare_crcs(running);
+	if (r == 0 && running->same_build == PROOF_NO)
+		return look_closer(running, true);
+	running->same_build = PROOF_YES;
+	return r;
 }

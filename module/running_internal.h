@@ -8,8 +8,6 @@
 #include "module/kernel_facts.h"
 #include "module/running.h"
 
-/* What the files module/running*.c share. */
-
 /* A loaded module, with what was found out about it. */
 struct loaded {
 	struct running_module facts;
@@ -63,7 +61,6 @@ struct running {
 	enum proof_option same_build;
 	bool compared;    /* a CRC of the kernel's with one that it took */
 	struct error why; /* of same_build == PROOF_NO */
-	char enforced_by[64];
 	struct proof_kernel kernel;
 };
 
@@ -73,6 +70,9 @@ struct running {
 struct loaded *running_find_loaded(const struct running *running, const char *name);
 /* Of CONFIG_SECURITY_LOCKDOWN_LSM. A build's facts count for that very build only. */
 enum proof_option running_has_lockdown(const struct running *running);
+/* A file of a tree, by its path there; NULL where there is none that can be read. */
+char *running_read_in_tree(
+	const struct running *running, size_t tree, const char *path, size_t *ret_size);
 /* Reads the kernel's own symvers in whole, in place of what is there. */
 int running_read_whole(struct running *running, struct error *error) _must_check_;
 
@@ -88,22 +88,16 @@ void running_identify(const struct running *running, struct loaded *loaded);
  */
 int running_explain(
 	struct running *running, struct loaded *loaded, const char *in_kernel) _must_check_;
+/* Whether the kernel is the build that the symvers are of. */
+int running_compare_build(struct running *running) _must_check_;
 /* Looks for the files of all that are loaded. */
 int running_explain_all(struct running *running) _must_check_;
-bool running_is_image(const struct running *running, size_t tree);
 /*
  * Opens the node's own file of a module of the kernel that an image may hold too. -ENOENT: the node
  * has none of that build.
  */
 int running_open_native(const struct running *running, const struct loaded *loaded,
 	struct elf_module **ret) _must_check_;
-/*
- * Opens the kernel's own modules of a tree one after the other, until @visit says other than 0.
- * Files that cannot be read are skipped. Returns what @visit returned last, or -ENOMEM.
- */
-int running_each_kernel_file(struct running *running, size_t tree,
-	int (*visit)(void *context, const struct elf_module *file), void *context) _must_check_;
-
 /* ---- running_trust.c: 0 or -ENOMEM */
 
 int running_read_trust(struct running *running) _must_check_;
@@ -115,6 +109,3 @@ int running_add_signers(struct running *running) _must_check_;
 
 /* running_symbols.c: fills running->there. */
 int running_find_exports(struct running *running, struct error *error) _must_check_;
-
-/* running_build.c: whether the kernel is the build that the symvers are of. 0 or -ENOMEM. */
-int running_compare_build(struct running *running) _must_check_;

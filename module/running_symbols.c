@@ -45,21 +45,13 @@ static const struct elf_module_export *find_export(
 	return NULL;
 }
 
-static const struct running_claim *find_claim(
-	const struct running *running, const struct loaded *loaded, const char *symbol)
+/* 1, or -ENOMEM. */
+static int put(struct running *running, const struct symvers_entry *entry)
 {
-	for (size_t i = 0; i < running->sources.claim_count; i++) {
-		const struct running_claim *claim = &running->sources.claims[i];
-
-		if (strcmp(claim->module, loaded->name) == 0 && *claim->build_id &&
-			strcmp(claim->build_id, loaded->build_id) == 0 &&
-			strcmp(claim->symbol, symbol) == 0)
-			return claim;
-	}
-	return NULL;
+	return symvers_put_borrowed(running->there, entry) < 0 ? -ENOMEM : 1;
 }
 
-/* What a driver's own symvers says of a loaded module that no file explains. */
+/* What a driver's own symvers lists of a loaded module that no file explains. */
 static const struct symvers_entry *find_driver_entry(const struct running *running,
 	const char *symbol, uint32_t hash, struct loaded **ret_loaded)
 {
@@ -76,89 +68,62 @@ static const struct symvers_entry *find_driver_entry(const struct running *runni
 	return entry;
 }
 
-static int put_file_export(struct running *running, const struct loaded *loaded,
-	const struct elf_module_export *export)
-{
-	return symvers_put_borrowed(running->there,
-		&(struct symvers_entry){
-			.symbol = export->symbol,
-			.module = loaded->name,
-			.export = export->gpl ? "EXPORT_SYMBOL_GPL" : "EXPORT_SYMBOL",
-			.name_space = export->name_space,
-			.crc = export->crc,
-			.has_crc = export->has_crc,
-		});
-}
-
 /* Exported by that module, it is not known with which CRC. */
 static int put_unknown(struct running *running, const char *symbol, const char *module)
 {
+	const struct symvers_entry entry = {
+		.symbol = symbol, .module = module, .export = "", .name_space = "", .partial = true
+	};
+
 	if (strv_push_unique(&running->unidentified, module) < 0)
 		return -ENOMEM;
-	return symvers_put(running->there, &(struct symvers_entry){
-						   .symbol = symbol,
-						   .module = module,
-						   .export = "",
-						   .name_space = "",
-						   .partial = true,
-					   });
+	return symvers_put(running->there, &entry);
 }
 
-static int put_claim(struct running *running, const struct running_claim *claim)
-{
-	return symvers_put_borrowed(running->there, &(struct symvers_entry){
-							    .symbol = claim->symbol,
-							    .module = claim->module,
-							    .export = "EXPORT_SYMBOL",
-							    .name_space = "",
-							    .crc = claim->crc,
-							    .has_crc = true,
-						    });
-}
-
-static bool find_voucher(const struct running *running, const struct loaded *loaded)
+/* Its loader reported that it is of the build that driver_symvers are of. Asked once of each. */
+static bool is_vouched_for(const struct running *running, struct loaded *loaded)
 {
 	const struct strv *builds = running->sources.driver_builds;
 	size_t length = strlen(loaded->name);
 
+	if (loaded->asked_vouched)
+		return loaded->vouched;
+	loaded->asked_vouched = true;
+	running_identify(running, loaded);
 	for (size_t i = 0; builds && *loaded->build_id && i < builds->count; i++) {
 		const char *item = builds->items[i];
 
 		if (strncmp(item, loaded->name, length) == 0 && item[length] == ' ' &&
 			strcmp(item + length + 1, loaded->build_id) == 0)
-			return true;
+			loaded->vouched = true;
 	}
-	return false;
-}
-
-/* Who loaded it says that it is of the build that driver_symvers are of. Asked once of each. */
-static bool is_vouched_for(const struct running *running, struct loaded *loaded)
-{
-	if (!loaded->asked_vouched) {
-		running_identify(running, loaded);
-		loaded->vouched = find_voucher(running, loaded);
-	}
-	loaded->asked_vouched = true;
 	return loaded->vouched;
 }
 
 /* By a claim about this very build, without a look at files. */
 static int put_by_claim(struct running *running, struct loaded *loaded, const char *symbol)
 {
-	const struct running_claim *claim;
 	const struct symvers_entry *entry;
 	struct loaded *lister;
 
 	running_identify(running, loaded);
-	claim = find_claim(running, loaded, symbol);
-	if (claim)
-		return put_claim(running, claim) < 0 ? -ENOMEM : 1;
+	for (size_t i = 0; i < running->sources.claim_count; i++) {
+		const struct running_claim *claim = &running->sources.claims[i];
+
+		if (strcmp(claim->module, loaded->name) == 0 && *claim->build_id &&
+			strcmp(claim->build_id, loaded->build_id) == 0 &&
+			strcmp(claim->symbol, symbol) == 0)
+			return put(running, &(struct symvers_entry){ .symbol = claim->symbol,
+						    .module = claim->module,
+						    .export = "EXPORT_SYMBOL",
+						    .name_space = "",
+						    .crc = claim->crc,
+						    .has_crc = true });
+	}
 	if (!is_vouched_for(running, loaded))
 		return 0;
 	entry = find_driver_entry(running, symbol, name_hash(symbol), &lister);
-	if (!entry || lister != loaded)
-		return 0;
-	return symvers_put_borrowed(running->there, entry) < 0 ? -ENOMEM : 1;
+	return entry && lister == loaded ? put(running, entry) : 0;
 }
 
 /*
@@ -178,7 +143,12 @@ static int put_loaded(
 	export = find_export(loaded->file, symbol);
 	if (!export)
 		return 0;
-	return put_file_export(running, loaded, export) < 0 ? -ENOMEM : 1;
+	return put(running, &(struct symvers_entry){ .symbol = export->symbol,
+				    .module = loaded->name,
+				    .export = export->gpl ? "EXPORT_SYMBOL_GPL" : "EXPORT_SYMBOL",
+				    .name_space = export->name_space,
+				    .crc = export->crc,
+				    .has_crc = export->has_crc });
 }
 
 /* @entry: what find_driver_entry() found of @loaded. */
@@ -190,7 +160,7 @@ static int put_found(
 	if (r < 0 || loaded->file)
 		return r; /* its file has not the symbol, whatever the driver's list says */
 	loaded->facts.by_claim = !is_vouched_for(running, loaded);
-	return symvers_put_borrowed(running->there, entry) < 0 ? -ENOMEM : 1;
+	return put(running, entry);
 }
 
 static int put_by_driver(struct running *running, const char *symbol)
@@ -207,28 +177,20 @@ static int compare_items(const void *name, const void *item)
 	return strcmp(name, *(char *const *) item);
 }
 
-/* The list is sorted. */
-static bool is_built_in(const struct running *running, const char *module)
-{
-	const struct strv *builtin = &running->builtin;
-
-	if (strcmp(module, "vmlinux") == 0)
-		return true;
-	return builtin->count && bsearch(module, builtin->items, builtin->count,
-					 sizeof(*builtin->items), compare_items);
-}
-
-/* Who exports the entry, as things are here. */
+/* What exports the entry, as things are here. */
 static const struct exporter *ask_exporter(
 	struct running *running, const struct symvers_entry *entry)
 {
 	struct exporter *asked = &running->asked;
+	const struct strv *builtin = &running->builtin; /* sorted */
 
 	if (asked->path == entry->module)
 		return asked;
 	asked->path = entry->module;
 	symvers_module_name(entry, asked->name, sizeof(asked->name));
-	asked->built_in = is_built_in(running, asked->name);
+	asked->built_in = strcmp(asked->name, "vmlinux") == 0 ||
+			  (builtin->count && bsearch(asked->name, builtin->items, builtin->count,
+						     sizeof(*builtin->items), compare_items));
 	asked->loaded = running_find_loaded(running, asked->name);
 	return asked;
 }
@@ -256,7 +218,7 @@ static int put_given(struct running *running, const char *symbol, uint32_t hash)
 	return r;
 }
 
-/* ---- all of it: for who judges modules that are not known yet */
+/* ---- all of it: for modules that are not known yet */
 
 /* What @from lists under the module's name; @known: with its CRCs. Returns how many, or -ENOMEM. */
 static int put_all_listed(struct running *running, const struct symvers *from,
@@ -304,27 +266,22 @@ static int find_everything(struct running *running)
 	return 0;
 }
 
-/* How many symbols what is to be loaded uses and exports. */
-static void count_symbols(const struct running *running, size_t *used, size_t *exported)
-{
-	*used = *exported = 0;
-	for (size_t i = 0; i < running->sources.module_count; i++) {
-		size_t count;
-
-		(void) elf_module_undefined_symbols(running->sources.modules[i], &count);
-		*used += count;
-		(void) elf_module_exports(running->sources.modules[i], &count);
-		*exported += count;
-	}
-}
-
 /* What is to be loaded exports, by name: each of their symbols is looked for there. */
-static int index_members(struct running *running, size_t room)
+static int index_members(struct running *running)
 {
-	if (symvers_new(&running->members) < 0 || symvers_reserve(running->members, room) < 0)
+	size_t used = 0, exported = 0, count;
+
+	for (size_t i = 0; i < running->sources.module_count; i++) {
+		(void) elf_module_undefined_symbols(running->sources.modules[i], &count);
+		used += count;
+		(void) elf_module_exports(running->sources.modules[i], &count);
+		exported += count;
+	}
+	if (symvers_new(&running->there) < 0 || symvers_reserve(running->there, used) < 0 ||
+		symvers_new(&running->members) < 0 ||
+		symvers_reserve(running->members, exported) < 0)
 		return -ENOMEM;
 	for (size_t i = 0; i < running->sources.module_count; i++) {
-		size_t count;
 		const struct elf_module_export *exports =
 			elf_module_exports(running->sources.modules[i], &count);
 
@@ -336,7 +293,7 @@ static int index_members(struct running *running, size_t room)
 	return 0;
 }
 
-/* By what the kernel's symvers says of the symbol. 1: done, 0: it is not there, -ENOMEM. */
+/* By the kernel's symvers. 1: done, 0: it is not there, -ENOMEM. */
 static int put_by_kernel(struct running *running, const char *symbol)
 {
 	return put_given(running, symbol, name_hash(symbol));
@@ -407,12 +364,12 @@ static bool has_unidentified(const struct running *running)
 	return false;
 }
 
-/* Calls @put for each symbol; those that it does not find go to @rest. */
+/* Calls @find for each symbol; those that it does not find go to @rest. */
 static int put_each(struct running *running, const struct strv *symbols, struct strv *rest,
-	int (*put)(struct running *running, const char *symbol))
+	int (*find)(struct running *running, const char *symbol))
 {
 	for (size_t i = 0; i < symbols->count; i++) {
-		int r = put(running, symbols->items[i]);
+		int r = find(running, symbols->items[i]);
 
 		if (r < 0 || (r == 0 && strv_push(rest, symbols->items[i]) < 0))
 			return -ENOMEM;
@@ -438,43 +395,33 @@ static int put_by_depends(struct running *running, const char *symbol)
 	return r ? r : put_by_driver(running, symbol);
 }
 
-/* Modules that were not there when the part was made may use more of it. */
-static int ask_whole(struct running *running, struct strv *symbols, struct error *error)
-{
-	_cleanup_strv_ struct strv rest = { 0 };
-	int r;
-
-	running->part = TAKE_PTR(running->given);
-	running->asked.path = NULL;
-	r = running_read_whole(running, error);
-	if (r < 0)
-		return r;
-	if (!running->given)
-		running->given = TAKE_PTR(running->part);
-	if (put_each(running, symbols, &rest, put_by_kernel) < 0)
-		return -ENOMEM;
-	strv_free(symbols);
-	*symbols = rest;
-	rest = (struct strv){ 0 };
-	return 0;
-}
-
 /*
  * Symbols that are not where the kernel's symvers has them: a driver that is not the kernel's may
  * be there. The likely ones first; to look for all files is dear.
  */
 static int resolve_rest(struct running *running, const struct strv *unresolved, struct error *error)
 {
+	_cleanup_strv_ struct strv likely = { 0 };
 	_cleanup_strv_ struct strv unlikely = { 0 };
 	_cleanup_strv_ struct strv rest = { 0 };
 	int r;
 
-	if (put_each(running, unresolved, &unlikely, put_by_depends) < 0)
+	if (put_each(running, unresolved, &likely, put_by_depends) < 0)
 		return -ENOMEM;
-	if (unlikely.count && running->given_is_part) {
-		r = ask_whole(running, &unlikely, error);
+	/* Modules that were not there when the part was made may use more of the whole. */
+	if (likely.count && running->given_is_part) {
+		running->part = TAKE_PTR(running->given);
+		running->asked.path = NULL;
+		r = running_read_whole(running, error);
 		if (r < 0)
 			return r;
+		if (!running->given)
+			running->given = TAKE_PTR(running->part);
+		if (put_each(running, &likely, &unlikely, put_by_kernel) < 0)
+			return -ENOMEM;
+	} else {
+		unlikely = likely;
+		likely = (struct strv){ 0 };
 	}
 	if (!unlikely.count)
 		return 0;
@@ -488,8 +435,7 @@ static int resolve_rest(struct running *running, const struct strv *unresolved, 
 
 /* Drivers that are not the kernel's, are loaded, stay and export something. */
 struct unidentified {
-	struct loaded *
-		*items; /* those of which a file may tell more than a list that is vouched for */
+	struct loaded **items; /* those of which a file may tell more than a list that is proven */
 	size_t count;
 	bool listed; /* there are others, all of whose exports stand in running->drivers */
 };
@@ -562,12 +508,14 @@ static int place_export(struct running *running, const struct unidentified *othe
 	return r < 0 ? r : 0;
 }
 
-/* Whose exports the drivers' lists have. Lines have no order, and the few paths are asked first. */
-static int find_listed(const struct running *running, struct strv *names)
+/* A driver of which neither a file nor a list tells what it exports. 1: there is one. */
+static int find_unlisted(const struct running *running)
 {
 	_cleanup_strv_ struct strv paths = { 0 };
+	_cleanup_strv_ struct strv listed = { 0 };
 	size_t count = running->drivers ? symvers_count(running->drivers) : 0;
 
+	/* Lines have no order, and the few paths are asked first. */
 	for (size_t i = 0; i < count; i++) {
 		const struct symvers_entry *entry = symvers_at(running->drivers, i);
 		char name[NAME_MAX];
@@ -575,19 +523,9 @@ static int find_listed(const struct running *running, struct strv *names)
 		if (strv_contains(&paths, entry->module))
 			continue;
 		symvers_module_name(entry, name, sizeof(name));
-		if (strv_push(&paths, entry->module) < 0 || strv_push(names, name) < 0)
+		if (strv_push(&paths, entry->module) < 0 || strv_push(&listed, name) < 0)
 			return -ENOMEM;
 	}
-	return 0;
-}
-
-/* Somebody's driver, of which neither a file nor a list tells what it exports. 1: there is one. */
-static int find_unlisted(const struct running *running)
-{
-	_cleanup_strv_ struct strv listed = { 0 };
-
-	if (find_listed(running, &listed) < 0)
-		return -ENOMEM;
 	for (size_t i = 0; i < running->loaded_count; i++) {
 		struct loaded *loaded = &running->loaded[i];
 
@@ -631,19 +569,13 @@ static int place_exports(struct running *running)
 static int find_used(struct running *running, struct error *error)
 {
 	_cleanup_strv_ struct strv unresolved = { 0 };
-	size_t used, exported;
+	int r = 0;
 
-	count_symbols(running, &used, &exported);
-	if (symvers_new(&running->there) < 0 || symvers_reserve(running->there, used) < 0 ||
-		index_members(running, exported) < 0 || place_all(running, &unresolved) < 0)
+	if (index_members(running) < 0 || place_all(running, &unresolved) < 0)
 		return -ENOMEM;
-	if (unresolved.count) {
-		int r = resolve_rest(running, &unresolved, error);
-
-		if (r < 0)
-			return r;
-	}
-	return place_exports(running);
+	if (unresolved.count)
+		r = resolve_rest(running, &unresolved, error);
+	return r < 0 ? r : place_exports(running);
 }
 
 int running_find_exports(struct running *running, struct error *error)

@@ -110,7 +110,7 @@ static bool is_member(const struct members *members, enum standing standing, int
 	return false;
 }
 
-/* A description is no proof: anybody may add a key of any name to a keyring of his own. */
+/* A description is no proof: any process may add a key of any name to a keyring of its own. */
 static int push_key(struct running *running, const struct key *key, const struct members *members)
 {
 	struct strv *keys = NULL;
@@ -122,17 +122,6 @@ static int push_key(struct running *running, const struct key *key, const struct
 	else if (is_member(members, PERHAPS, key->serial) || members->hidden)
 		keys = &running->maybe_keys;
 	return keys ? strv_pushf(keys, "%.*s", key->length, key->text) : 0;
-}
-
-static int push_keys(struct running *running, const char *text, const struct members *members)
-{
-	for (const char *line = text; *line; line = next_line(line)) {
-		struct key key = parse_key(line);
-
-		if (strncmp(key.type, "asymmetri", 9) == 0 && push_key(running, &key, members) < 0)
-			return -ENOMEM;
-	}
-	return 0;
 }
 
 static int read_keys(struct running *running)
@@ -151,12 +140,18 @@ static int read_keys(struct running *running)
 		if (strncmp(key.type, "keyring", 7) == 0)
 			read_members(running, &key, members);
 	}
-	/* Who is not shown the kernel's keyrings is not shown its keys either: unknown. */
+	/* Where the kernel's keyrings are not shown its keys are not either: unknown. */
 	if (!members->shown)
 		return 0;
 	trust->keys = &running->keys;
 	trust->maybe_keys = &running->maybe_keys;
-	return push_keys(running, text, members);
+	for (const char *line = text; *line; line = next_line(line)) {
+		struct key key = parse_key(line);
+
+		if (strncmp(key.type, "asymmetri", 9) == 0 && push_key(running, &key, members) < 0)
+			return -ENOMEM;
+	}
+	return 0;
 }
 
 /*
@@ -164,44 +159,30 @@ static int read_keys(struct running *running)
  * (security/lockdown/lockdown.c: the level in force stands in brackets), and which keys it has.
  */
 
-enum lockdown { LOCKDOWN_UNKNOWN, LOCKDOWN_NONE, LOCKDOWN_INTEGRITY, LOCKDOWN_CONFIDENTIALITY };
-
-/* "none [integrity] confidentiality". */
-static enum lockdown parse_lockdown(const char *text)
-{
-	static const struct {
-		const char *word;
-		enum lockdown level;
-	} levels[] = {
-		{ "[none]", LOCKDOWN_NONE },
-		{ "[integrity]", LOCKDOWN_INTEGRITY },
-		{ "[confidentiality]", LOCKDOWN_CONFIDENTIALITY },
-	};
-
-	for (size_t i = 0; i < ARRAY_SIZE(levels); i++)
-		if (strstr(text, levels[i].word))
-			return levels[i].level;
-	return LOCKDOWN_UNKNOWN;
-}
-
 /*
- * A securityfs without the file is of a kernel without the lockdown module, or with it off; a
- * folder of sysfs where none is mounted is empty.
+ * What lockdown demands, "" for nothing, or NULL where that is not known. A securityfs without the
+ * file is of a kernel without the lockdown module, or with it off; a folder of sysfs where none is
+ * mounted is empty.
  */
-static enum lockdown read_lockdown(const struct running *running)
+static const char *read_lockdown(const struct running *running)
 {
 	_cleanup_strv_ struct strv names = { 0 };
-	_cleanup_free_ char *line = NULL;
+	_cleanup_free_ char *line = NULL; /* "none [integrity] confidentiality" */
 	int fd = running->sources.security_fd;
 	bool own = fd > 0;
 
 	if (fs_read_line(own ? fd : running->root_fd,
-		    own ? "lockdown" : "sys/kernel/security/lockdown", &line) == 0)
-		return parse_lockdown(line);
+		    own ? "lockdown" : "sys/kernel/security/lockdown", &line) == 0) {
+		if (strstr(line, "[none]"))
+			return "";
+		if (strstr(line, "[integrity]"))
+			return "lockdown=integrity";
+		return strstr(line, "[confidentiality]") ? "lockdown=confidentiality" : NULL;
+	}
 	if (fs_list(own ? fd : running->root_fd, own ? "." : "sys/kernel/security", &names) == 0 &&
 		(own || names.count))
-		return LOCKDOWN_NONE;
-	return running_has_lockdown(running) == PROOF_NO ? LOCKDOWN_NONE : LOCKDOWN_UNKNOWN;
+		return "";
+	return running_has_lockdown(running) == PROOF_NO ? "" : NULL;
 }
 
 /*
@@ -226,20 +207,18 @@ static void judge_trust(struct running *running)
 {
 	struct proof_trust *trust = &running->kernel.trust;
 	enum proof_option enforced = read_enforced(running);
-	enum lockdown lockdown = read_lockdown(running);
+	const char *lockdown = read_lockdown(running);
 
-	trust->enforced = enforced == PROOF_YES;
-	if (trust->enforced) {
+	trust->enforced = true;
+	if (enforced == PROOF_YES) {
 		trust->enforced_by = "module.sig_enforce";
-	} else if (lockdown == LOCKDOWN_INTEGRITY || lockdown == LOCKDOWN_CONFIDENTIALITY) {
-		trust->enforced = true;
+	} else if (lockdown && *lockdown) {
 		trust->lockdown = true;
-		(void) snprintf(running->enforced_by, sizeof(running->enforced_by), "lockdown=%s",
-			lockdown == LOCKDOWN_INTEGRITY ? "integrity" : "confidentiality");
-		trust->enforced_by = running->enforced_by;
+		trust->enforced_by = lockdown;
 	} else {
+		trust->enforced = false;
 		/* The safe side: a Secure Boot node is locked down, seen or not. */
-		trust->enforced_unknown = enforced == PROOF_UNKNOWN || lockdown == LOCKDOWN_UNKNOWN;
+		trust->enforced_unknown = enforced == PROOF_UNKNOWN || !lockdown;
 	}
 }
 
@@ -293,16 +272,6 @@ static int add_signer(struct strv *keys, const char *issuer, const char *serial)
 	return strv_push_unique(keys, text);
 }
 
-/* By the certificate that the build knew. */
-static int add_cert(struct running *running, const struct running_cert *cert)
-{
-	if (has_key(&running->keys, cert->key_id))
-		return add_signer(&running->keys, cert->issuer, cert->serial);
-	if (has_key(&running->maybe_keys, cert->key_id))
-		return add_signer(&running->maybe_keys, cert->issuer, cert->serial);
-	return 0;
-}
-
 /* The very thing that is to be judged is no evidence. */
 static bool is_of_set(const struct running *running, const struct loaded *loaded)
 {
@@ -350,9 +319,17 @@ int running_add_signers(struct running *running)
 
 	if (!trust->enforced && !trust->enforced_unknown)
 		return 0;
-	for (size_t i = 0; i < sources->cert_count; i++)
-		if (add_cert(running, &sources->certs[i]) < 0)
+	for (size_t i = 0; i < sources->cert_count; i++) {
+		const struct running_cert *cert = &sources->certs[i];
+		struct strv *keys = NULL;
+
+		if (has_key(&running->keys, cert->key_id))
+			keys = &running->keys;
+		else if (has_key(&running->maybe_keys, cert->key_id))
+			keys = &running->maybe_keys;
+		if (keys && add_signer(keys, cert->issuer, cert->serial) < 0)
 			return -ENOMEM;
+	}
 	if (running_explain_all(running) < 0)
 		return -ENOMEM;
 	for (size_t i = 0; i < running->loaded_count; i++)

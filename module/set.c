@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "module/set_internal.h"
+#include "module/proof_internal.h"
 
+#include <limits.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -78,76 +79,48 @@ static void table_done(struct set_table *table)
 /* "5.14.0-503.el9.x86_64", "6.11.4-301.fc41.x86_64" */
 static bool has_own_search(const char *krel)
 {
-	static const char *const marks[] = { ".el", ".fc" };
+	const char *found = krel ? strstr(krel, ".el") : NULL;
 
-	for (size_t i = 0; krel && i < ARRAY_SIZE(marks); i++) {
-		const char *found = strstr(krel, marks[i]);
-
-		if (found && found[3] >= '0' && found[3] <= '9')
-			return true;
-	}
-	return false;
+	if (krel && !found)
+		found = strstr(krel, ".fc");
+	return found && found[3] >= '0' && found[3] <= '9';
 }
 
-/* The path below lib/modules/<krel>; the path itself where it names no such folder. */
-static const char *below_release(const char *path)
-{
-	const char *found = strstr(path, MODULES);
-
-	if (!found || (found != path && found[-1] != '/' && found[-1] != ':'))
-		return path;
-	found = strchr(found + strlen(MODULES), '/');
-	return found ? found + 1 : path;
-}
-
-static unsigned int rank_below(const char *path)
+/* By the folder below lib/modules/<krel>; what has no line of its own is "built-in" to depmod. */
+static unsigned int rank_of(const char *path)
 {
 	static const char *const folders[] = { "updates/", "extra/", "kernel/", "weak-updates/" };
+	const char *found = strstr(path, MODULES);
 
+	if (found && (found == path || found[-1] == '/' || found[-1] == ':')) {
+		found = strchr(found + strlen(MODULES), '/');
+		path = found ? found + 1 : path;
+	}
 	for (unsigned int i = 0; i < ARRAY_SIZE(folders); i++)
 		if (strncmp(path, folders[i], strlen(folders[i])) == 0)
 			return i;
-	return 2; /* whatever has no line of its own is "built-in" to depmod */
-}
-
-static bool rank(const char *krel, const char *first, const char *second, bool *ret_certain)
-{
-	unsigned int first_rank = rank_below(below_release(first));
-	unsigned int second_rank = rank_below(below_release(second));
-
-	*ret_certain =
-		first_rank != second_rank && (!first_rank || !second_rank || has_own_search(krel));
-	return second_rank < first_rank;
-}
-
-/* "updates/x/ib-core.ko.xz" as "ib_core". */
-static char *name_of_path(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-	char *name = strdup(slash ? slash + 1 : path);
-	char *end;
-
-	if (!name)
-		return NULL;
-	end = strstr(name, ".ko");
-	if (end)
-		*end = '\0';
-	for (char *dash = name; (dash = strchr(dash, '-'));)
-		*dash = '_';
-	return name;
+	return 2;
 }
 
 static int name_member(struct set_work *work, uint32_t member)
 {
 	const struct elf_module *module = set_module(work, member);
 	struct set_node *node = &work->nodes[member];
+	const char *path = work->set->members[member].path;
+	char name[NAME_MAX];
+	char *end;
 
 	node->position = SET_NONE;
 	node->label = module ? elf_module_name(module) : NULL;
 	node->proprietary = module && proof_is_proprietary(module);
 	if (node->label)
 		return 0;
-	node->own_name = name_of_path(work->set->members[member].path);
+	/* "updates/x/ib-core.ko.xz" as "ib_core". */
+	module_name_copy(path, strlen(path), name, sizeof(name));
+	end = strstr(name, ".ko");
+	if (end)
+		*end = '\0';
+	node->own_name = strdup(name);
 	node->label = node->own_name;
 	return node->label ? 0 : -ENOMEM;
 }
@@ -167,45 +140,32 @@ static bool same_bytes(const struct set_work *work, uint32_t a, uint32_t b)
 	       sizes[0] == sizes[1] && memcmp(first, second, sizes[0]) == 0;
 }
 
-static int note_copy(struct set_work *work, uint32_t taken, uint32_t left)
-{
-	const struct proof_draft draft = { .id = "duplicate-name", .weight = PROOF_NOTE };
-
-	return proof_append(&work->set->findings, work->nodes[taken].label, &draft,
-		"two files have this name, %s and %s, and they are equal",
-		work->set->members[taken].path, work->set->members[left].path);
-}
-
-static int note_same_name(struct set_work *work, uint32_t taken, uint32_t left, bool certain)
-{
-	const struct proof_draft draft = { .id = "duplicate-name",
-		.weight = certain ? PROOF_NOTE : PROOF_DOUBT,
-		.answer = EEXIST,
-		.cure = "remove the one that is not wanted" };
-
-	return proof_append(&work->set->findings, work->nodes[taken].label, &draft,
-		certain ? "two files have this name, %s and %s: depmod takes the first"
-			: "two files have this name, %s and %s, and only one of them is loaded",
-		work->set->members[taken].path, work->set->members[left].path);
-}
-
+/* Which of two of one name is loaded. */
 static int choose_of_name(struct set_work *work, uint32_t earlier, uint32_t later)
 {
 	const struct proof_member *members = work->set->members;
-	bool certain;
-	bool later_wins =
-		rank(work->set->kernel->krel, members[earlier].path, members[later].path, &certain);
-	uint32_t taken = later_wins ? later : earlier;
+	const char *label = work->nodes[earlier].label;
+	unsigned int first = rank_of(members[earlier].path);
+	unsigned int second = rank_of(members[later].path);
+	bool certain =
+		first != second && (!first || !second || has_own_search(work->set->kernel->krel));
+	uint32_t taken = second < first ? later : earlier;
+	uint32_t left = second < first ? earlier : later;
 
-	work->nodes[later_wins ? earlier : later].shadowed = true;
-	if (later_wins) {
-		const char *key = work->nodes[earlier].label;
-
-		find_slot(&work->names, key, name_hash(key))->number = later;
-	}
-	if (!certain && same_bytes(work, earlier, later))
-		return note_copy(work, earlier, later);
-	return note_same_name(work, taken, later_wins ? earlier : later, certain);
+	work->nodes[left].shadowed = true;
+	find_slot(&work->names, label, name_hash(label))->number = taken;
+	if (certain)
+		return proof_append(&work->set->findings, label, PROOF_NOTE, "duplicate-name", 0,
+			NULL, NULL, "two files have this name, %s and %s: depmod takes the first",
+			members[taken].path, members[left].path);
+	if (same_bytes(work, earlier, later))
+		return proof_append(&work->set->findings, label, PROOF_NOTE, "duplicate-name", 0,
+			NULL, NULL, "two files have this name, %s and %s, and they are equal",
+			members[earlier].path, members[later].path);
+	return proof_append(&work->set->findings, label, PROOF_DOUBT, "duplicate-name", EEXIST,
+		"remove the one that is not wanted", NULL,
+		"two files have this name, %s and %s, and only one of them is loaded",
+		members[taken].path, members[left].path);
 }
 
 static int name_kernel(struct set_work *work)
@@ -244,23 +204,6 @@ static int name_members(struct set_work *work)
 	return name_kernel(work);
 }
 
-static int note_duplicate(
-	struct set_work *work, const char *symbol, uint32_t first, uint32_t second)
-{
-	size_t count = work->duplicate_count;
-	struct set_duplicate *duplicates = work->duplicates;
-
-	/* Grows at powers of two. */
-	if ((count & (count - 1)) == 0) {
-		duplicates = reallocarray(duplicates, count ? count * 2 : 1, sizeof(*duplicates));
-		if (!duplicates)
-			return -ENOMEM;
-		work->duplicates = duplicates;
-	}
-	duplicates[work->duplicate_count++] = (struct set_duplicate){ symbol, first, second };
-	return 0;
-}
-
 static int collect_of(struct set_work *work, uint32_t member)
 {
 	size_t count;
@@ -271,18 +214,29 @@ static int collect_of(struct set_work *work, uint32_t member)
 		uint32_t place = (uint32_t) work->export_count;
 		uint32_t holder =
 			table_put_hashed(&work->symbols, exports[i].symbol, exports[i].hash, place);
+		struct set_duplicate *duplicates = work->duplicates;
+		size_t noted = work->duplicate_count;
 
-		if (holder == place)
+		if (holder == place) {
 			work->exports[work->export_count++] =
 				(struct set_export){ &exports[i], member };
-		else if (note_duplicate(
-				 work, exports[i].symbol, work->exports[holder].member, member) < 0)
-			return -ENOMEM;
+			continue;
+		}
+		/* Grows at powers of two. */
+		if ((noted & (noted - 1)) == 0) {
+			duplicates = reallocarray(
+				duplicates, noted ? noted * 2 : 1, sizeof(*duplicates));
+			if (!duplicates)
+				return -ENOMEM;
+			work->duplicates = duplicates;
+		}
+		duplicates[work->duplicate_count++] = (struct set_duplicate){ exports[i].symbol,
+			work->exports[holder].member, member };
 	}
 	return 0;
 }
 
-/* Of files that depmod passes over nothing is loaded. */
+/* Of files that depmod skips nothing is loaded. */
 static bool exports_anything(const struct set_work *work, uint32_t member)
 {
 	return set_module(work, member) && !work->nodes[member].shadowed;
@@ -317,6 +271,8 @@ static void work_done(struct set_work *work)
 	free(work->exports);
 	free(work->known);
 	free(work->duplicates);
+	free(work->users.first);
+	free(work->users.items);
 	free(work->order);
 	free(work->has_alias);
 	strv_free(&work->softdeps);
@@ -383,17 +339,6 @@ static void know_kernels(struct set_work *work)
 	}
 }
 
-/* In the kernel's symvers, or NULL. */
-static const struct symvers_entry *entry_of(
-	const struct symvers *symvers, const struct set_work *work, const struct set_export *export)
-{
-	const struct elf_module_export *found = export->export;
-
-	if (elf_module_known(set_module(work, export->member)) == symvers)
-		return found->known;
-	return symvers_find_hashed(symvers, found->symbol, found->hash);
-}
-
 static int look_up_kernel(struct set_work *work)
 {
 	const struct symvers *symvers = work->set->kernel->symvers;
@@ -407,9 +352,12 @@ static int look_up_kernel(struct set_work *work)
 		return -ENOMEM;
 	for (size_t i = 0; i < work->export_count; i++) {
 		const struct set_export *export = &work->exports[i];
-		const struct symvers_entry *entry = entry_of(symvers, work, export);
+		const struct elf_module_export *found = export->export;
+		const struct symvers_entry *entry = found->known;
 		struct set_known *known;
 
+		if (set_module(work, export->member)->known != symvers)
+			entry = symvers_find_hashed(symvers, found->symbol, found->hash);
 		if (!entry)
 			continue;
 		known = &work->known[entry - symvers_at(symvers, 0)];
@@ -428,11 +376,10 @@ struct pool {
 	atomic_int failed; /* 0 or -ENOMEM */
 };
 
-/* What the overlay's functions get. */
-struct view {
+struct set_view {
 	struct set_work *work;
 	uint32_t self;
-	uint32_t found; /* who exports what find() found last, or SET_NONE */
+	uint32_t found; /* the member that exports what was found last, or SET_NONE */
 };
 
 int set_add_edge(struct set_work *work, uint32_t from, uint32_t to, bool hard)
@@ -457,9 +404,8 @@ int set_add_edge(struct set_work *work, uint32_t from, uint32_t to, bool hard)
 	return 0;
 }
 
-static bool find(void *context, const char *symbol, uint32_t hash, struct proof_export *ret)
+bool set_find(struct set_view *view, const char *symbol, uint32_t hash, struct proof_export *ret)
 {
-	struct view *view = context;
 	uint32_t place = table_find_hashed(&view->work->symbols, symbol, hash);
 	const struct set_export *found;
 
@@ -475,9 +421,8 @@ static bool find(void *context, const char *symbol, uint32_t hash, struct proof_
 }
 
 /* What the member itself exports it does not see. */
-static const struct proof_export *find_known(void *context, size_t entry)
+const struct proof_export *set_find_known(struct set_view *view, size_t entry)
 {
-	struct view *view = context;
 	const struct set_known *known = &view->work->known[entry];
 
 	if (!known->export.exporter || known->member == view->self)
@@ -486,55 +431,47 @@ static const struct proof_export *find_known(void *context, size_t entry)
 	return &known->export;
 }
 
-static int use(void *context, const struct proof_export *export, bool weak)
+/* One that binds weakly does without a module of the kernel. */
+int set_use(struct set_view *view, const struct proof_export *export, bool weak)
 {
-	const struct view *view = context;
+	char name[PROOF_NAME_SIZE];
 
-	if (view->found == SET_NONE)
-		return weak || export->vmlinux ? 0
-					       : set_rely(view->work, view->self, export->exporter);
-	return set_add_edge(view->work, view->self, view->found, !weak);
+	if (view->found != SET_NONE)
+		return set_add_edge(view->work, view->self, view->found, !weak);
+	if (weak || export->vmlinux)
+		return 0;
+	proof_exporter_name(export->exporter, name);
+	if (set_table_find(&view->work->names, name) != SET_NONE)
+		return 0;
+	return strv_push_unique(&view->work->nodes[view->self].relied, name);
 }
 
 /* By a member of the same name; a module whose file cannot be read leaves the kernel's in place. */
-static bool replaces(void *context, const char *path)
+bool set_replaces(const struct set_view *view, const char *path)
 {
-	const struct view *view = context;
-
 	return is_replaced(view->work, path);
 }
 
-static bool is_kernels(void *context, const char *name)
+bool set_is_kernels(const struct set_view *view, const char *name)
 {
-	const struct view *view = context;
-
 	return set_table_find(&view->work->kernel, name) != SET_NONE;
 }
 
-static bool is_built_in(void *context, const char *name)
+bool set_is_built_in(const struct set_view *view, const char *name)
 {
-	const struct view *view = context;
-
 	return set_table_find(&view->work->kernel, name) == SET_BUILT_IN;
 }
 
 static int prove(struct set_work *work, uint32_t member)
 {
 	struct proof_member *proved = &work->set->members[member];
-	struct view view = { .work = work, .self = member, .found = SET_NONE };
-	const struct proof_overlay overlay = { .context = &view,
-		.find = find,
-		.find_known = find_known,
-		.use = use,
-		.replaces = replaces,
-		.is_kernels = is_kernels,
-		.is_built_in = is_built_in };
+	struct set_view view = { .work = work, .self = member, .found = SET_NONE };
 
 	if (!proved->module)
 		return 0;
 	proof_free(&proved->proof);
 	work->nodes[member].edge_count = 0;
-	if (proof_module_among(proved->module, work->set->kernel, &overlay, &proved->proof) < 0)
+	if (proof_module_among(proved->module, work->set->kernel, &view, &proved->proof) < 0)
 		return -ENOMEM;
 	return set_add_soft_edges(work, member);
 }
@@ -578,29 +515,25 @@ static int prove_all(struct set_work *work)
 	return atomic_load(&pool.failed);
 }
 
-static bool inherits_taint(const struct proof *proof)
-{
-	for (size_t i = 0; i < proof->count; i++)
-		if (strcmp(proof->findings[i].id, "inherits-taint") == 0)
-			return true;
-	return false;
-}
-
-/* Who turned out to be proprietary by what it uses is so for those that use it. */
+/* What turned out to be proprietary by what it uses is so for those that use it. */
 static bool spread_taint(struct set_work *work)
 {
 	bool changed = false;
 
 	for (size_t i = 0; i < work->set->member_count; i++) {
 		const struct proof_member *member = &work->set->members[i];
-		size_t count = 0;
 
-		if (!member->module || work->nodes[i].proprietary ||
-			!inherits_taint(&member->proof))
+		if (!member->module || work->nodes[i].proprietary)
 			continue;
-		work->nodes[i].proprietary = true;
-		(void) elf_module_exports(member->module, &count);
-		changed = changed || count;
+		for (size_t j = 0; j < member->proof.count; j++) {
+			size_t count;
+
+			if (strcmp(member->proof.findings[j].id, "inherits-taint") != 0)
+				continue;
+			work->nodes[i].proprietary = true;
+			(void) elf_module_exports(member->module, &count);
+			changed = changed || count;
+		}
 	}
 	return changed;
 }
@@ -611,26 +544,6 @@ static int prove_members(struct set_work *work)
 		if (look_up_kernel(work) < 0 || prove_all(work) < 0)
 			return -ENOMEM;
 	} while (spread_taint(work));
-	return 0;
-}
-
-static int judge(struct set_work *work)
-{
-	static int (*const parts[])(struct set_work *) = {
-		name_members,
-		collect_exports,
-		prove_members,
-		set_sort,
-		set_judge_duplicates,
-		set_spread,
-		set_judge_kernel,
-		set_judge_facts,
-		set_judge_options,
-	};
-
-	for (size_t i = 0; i < ARRAY_SIZE(parts); i++)
-		if (parts[i](work) < 0)
-			return -ENOMEM;
 	return 0;
 }
 
@@ -669,13 +582,26 @@ static void count_verdicts(struct proof_set *set)
 
 int proof_set_run(struct proof_set *set, struct error *error)
 {
+	static int (*const parts[])(struct set_work *) = {
+		name_members,
+		collect_exports,
+		prove_members,
+		set_sort,
+		set_judge_duplicates,
+		set_spread,
+		set_judge_kernel,
+		set_judge_facts,
+		set_judge_options,
+		list_order,
+	};
 	_cleanup_(work_done) struct set_work work = { .set = set };
 
 	if (set->member_count >= SET_NONE)
 		return error_set(error, -E2BIG, "%zu modules are more than a set may have",
 			set->member_count);
-	if (judge(&work) < 0 || list_order(&work) < 0)
-		return error_set_errno(error, -ENOMEM, "%zu modules", set->member_count);
+	for (size_t i = 0; i < ARRAY_SIZE(parts); i++)
+		if (parts[i](&work) < 0)
+			return error_set_errno(error, -ENOMEM, "%zu modules", set->member_count);
 	count_verdicts(set);
 	return 0;
 }

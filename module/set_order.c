@@ -1,26 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* An order in which the members load, what goes in circles, and what falls with what it needs. */
-#include "module/set_internal.h"
+#include "module/proof_internal.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* The edges the other way round: users of member i are users[first[i]] up to users[first[i + 1]].
- */
-struct users {
-	uint32_t *first;
-	struct set_edge *items;
-};
-
-static void users_done(struct users *users)
-{
-	free(users->first);
-	free(users->items);
-}
-
-static int users_build(const struct set_work *work, struct users *users)
+/* The edges the other way round. */
+static int list_users(struct set_work *work)
 {
 	size_t count = work->set->member_count, edges = 0;
+	struct set_users *users = &work->users;
 	uint32_t *next;
 
 	for (size_t i = 0; i < count; i++)
@@ -45,71 +34,37 @@ static int users_build(const struct set_work *work, struct users *users)
 	return 0;
 }
 
-/* Two queues of members: those that nothing holds, and those that only soft dependencies hold. */
 struct sorting {
-	struct users users;
-	uint32_t *hard_left, *soft_left; /* edges to members that are not in the order yet */
-	uint32_t *free, *soft;
-	size_t free_count, free_next, soft_count, soft_next;
+	uint32_t *left[2]; /* by hard or not: edges to members that are not in the order yet */
+	struct queue {
+		uint32_t *items;
+		size_t count, next;
+	} queues[2]; /* members that nothing holds, and that only soft dependencies hold */
 };
-
-static void sorting_done(struct sorting *sorting)
-{
-	users_done(&sorting->users);
-	free(sorting->hard_left);
-	free(sorting->soft_left);
-	free(sorting->free);
-	free(sorting->soft);
-}
 
 static void queue(struct sorting *sorting, uint32_t member)
 {
-	if (sorting->hard_left[member])
-		return;
-	if (sorting->soft_left[member])
-		sorting->soft[sorting->soft_count++] = member;
-	else
-		sorting->free[sorting->free_count++] = member;
-}
+	struct queue *queue = &sorting->queues[sorting->left[false][member] != 0];
 
-static int sorting_start(const struct set_work *work, struct sorting *sorting)
-{
-	size_t count = work->set->member_count;
-
-	sorting->hard_left = calloc(count + 1, sizeof(uint32_t));
-	sorting->soft_left = calloc(count + 1, sizeof(uint32_t));
-	sorting->free = calloc(count + 1, sizeof(uint32_t));
-	sorting->soft = calloc(count + 1, sizeof(uint32_t));
-	if (!sorting->hard_left || !sorting->soft_left || !sorting->free || !sorting->soft ||
-		users_build(work, &sorting->users) < 0)
-		return -ENOMEM;
-	for (size_t i = 0; i < count; i++)
-		for (uint32_t j = 0; j < work->nodes[i].edge_count; j++)
-			(work->nodes[i].edges[j].hard ? sorting->hard_left
-						      : sorting->soft_left)[i]++;
-	for (size_t i = 0; i < count; i++)
-		queue(sorting, (uint32_t) i);
-	return 0;
+	if (!sorting->left[true][member])
+		queue->items[queue->count++] = member;
 }
 
 static void place(struct set_work *work, struct sorting *sorting, uint32_t member)
 {
-	const struct users *users = &sorting->users;
+	const struct set_users *users = &work->users;
 
 	work->nodes[member].position = (uint32_t) work->order_count;
 	work->order[work->order_count++] = member;
 	for (uint32_t i = users->first[member]; i < users->first[member + 1]; i++) {
 		const struct set_edge *user = &users->items[i];
-		bool was_soft = !sorting->hard_left[user->to];
+		bool was_soft = !sorting->left[true][user->to];
 
-		if (user->hard)
-			sorting->hard_left[user->to]--;
-		else
-			sorting->soft_left[user->to]--;
+		sorting->left[user->hard][user->to]--;
 		if (work->nodes[user->to].position != SET_NONE)
 			continue;
 		/* It is among the soft ones already, unless it has become free. */
-		if (!was_soft || !sorting->soft_left[user->to])
+		if (!was_soft || !sorting->left[false][user->to])
 			queue(sorting, user->to);
 	}
 }
@@ -117,56 +72,45 @@ static void place(struct set_work *work, struct sorting *sorting, uint32_t membe
 /* The next one to load, or SET_NONE: what is left then goes in circles. */
 static uint32_t take(const struct set_work *work, struct sorting *sorting)
 {
-	while (sorting->free_next < sorting->free_count) {
-		uint32_t member = sorting->free[sorting->free_next++];
+	for (size_t i = 0; i < ARRAY_SIZE(sorting->queues); i++) {
+		struct queue *queue = &sorting->queues[i];
 
-		if (work->nodes[member].position == SET_NONE)
-			return member;
-	}
-	while (sorting->soft_next < sorting->soft_count) {
-		uint32_t member = sorting->soft[sorting->soft_next++];
+		while (queue->next < queue->count) {
+			uint32_t member = queue->items[queue->next++];
 
-		if (work->nodes[member].position == SET_NONE)
-			return member;
+			if (work->nodes[member].position == SET_NONE)
+				return member;
+		}
 	}
 	return SET_NONE;
 }
 
-/* "a -> b -> a". */
-static char *draw_cycle(const struct set_work *work, const uint32_t *next, uint32_t start)
+static int report_cycle(struct set_work *work, const uint32_t *next, uint32_t start)
 {
 	_cleanup_strv_ struct strv names = { 0 };
+	_cleanup_free_ char *drawn = NULL; /* "a -> b -> a" */
+	static const char cure[] = "take one of these dependencies out of the sources";
 	uint32_t member = start;
 
 	do {
 		if (strv_push(&names, work->nodes[member].label) < 0)
-			return NULL;
+			return -ENOMEM;
 		member = next[member];
 	} while (member != start);
 	if (strv_push(&names, work->nodes[start].label) < 0)
-		return NULL;
-	return strv_join(&names, " -> ");
-}
-
-static int report_cycle(struct set_work *work, const uint32_t *next, uint32_t start)
-{
-	_cleanup_free_ char *drawn = draw_cycle(work, next, start);
-	const struct proof_draft draft = { .id = "cycle",
-		.weight = PROOF_REFUSAL,
-		.answer = ENOENT,
-		.cure = "take one of these dependencies out of the sources" };
-	uint32_t member = start;
-
-	if (!drawn || proof_append(&work->set->findings, "", &draft,
-			      "%s: each needs a symbol of the next, so that none can be the first",
-			      drawn) < 0)
+		return -ENOMEM;
+	drawn = strv_join(&names, " -> ");
+	if (!drawn ||
+		proof_append(&work->set->findings, "", PROOF_REFUSAL, "cycle", ENOENT, cure, NULL,
+			"%s: each needs a symbol of the next, so that none can be the first",
+			drawn) < 0)
 		return -ENOMEM;
 	do {
 		struct proof *proof = &work->set->members[member].proof;
 
 		work->nodes[member].in_cycle = true;
-		if (proof_append(proof, work->nodes[member].label, &draft, "needs itself: %s",
-			    drawn) < 0)
+		if (proof_append(proof, work->nodes[member].label, PROOF_REFUSAL, "cycle", ENOENT,
+			    cure, NULL, "needs itself: %s", drawn) < 0)
 			return -ENOMEM;
 		proof_conclude(proof);
 		member = next[member];
@@ -213,42 +157,46 @@ static int find_cycles(struct set_work *work)
 
 int set_sort(struct set_work *work)
 {
-	_cleanup_(sorting_done) struct sorting sorting = { 0 };
+	size_t count = work->set->member_count;
+	_cleanup_free_ uint32_t *room = calloc(4 * (count + 1), sizeof(*room));
+	struct sorting sorting = { { room, room + count },
+		{ { .items = room + 2 * count }, { .items = room + 3 * count } } };
 	uint32_t member;
 
-	work->order = calloc(work->set->member_count + 1, sizeof(*work->order));
-	if (!work->order || sorting_start(work, &sorting) < 0)
+	work->order = calloc(count + 1, sizeof(*work->order));
+	if (!room || !work->order || list_users(work) < 0)
 		return -ENOMEM;
+	for (size_t i = 0; i < count; i++)
+		for (uint32_t j = 0; j < work->nodes[i].edge_count; j++)
+			sorting.left[work->nodes[i].edges[j].hard][i]++;
+	for (size_t i = 0; i < count; i++)
+		queue(&sorting, (uint32_t) i);
 	while ((member = take(work, &sorting)) != SET_NONE)
 		place(work, &sorting, member);
-	return work->order_count == work->set->member_count ? 0 : find_cycles(work);
+	return work->order_count == count ? 0 : find_cycles(work);
 }
 
-/* In a circle each needs one that is refused; that is said already. */
 static int judge_user(struct set_work *work, uint32_t user, uint32_t needed, bool refused)
 {
 	struct proof *proof = &work->set->members[user].proof;
-	const char *label = work->nodes[user].label;
+	const char *name = work->nodes[needed].label;
+	const struct proof_about about = { .exporter = name };
 	char cure[PROOF_NAME_SIZE + 32];
-	const struct proof_draft draft = { .id = "needs-refused",
-		.weight = refused ? PROOF_REFUSAL : PROOF_DOUBT,
-		.answer = ENOENT,
-		.exporter = work->nodes[needed].label,
-		.cure = cure };
 
-	(void) snprintf(cure, sizeof(cure), "see what is said of %s", work->nodes[needed].label);
-	if (proof_append(proof, label, &draft,
+	(void) snprintf(cure, sizeof(cure), "see what is said of %s", name);
+	if (proof_append(proof, work->nodes[user].label, refused ? PROOF_REFUSAL : PROOF_DOUBT,
+		    "needs-refused", ENOENT, cure, &about,
 		    refused ? "needs %s, which will not load"
 			    : "needs %s, of which it cannot be told whether it loads",
-		    work->nodes[needed].label) < 0)
+		    name) < 0)
 		return -ENOMEM;
 	proof_conclude(proof);
 	return 0;
 }
 
-static int spread_verdict(struct set_work *work, const struct users *users,
-	enum proof_verdict verdict, uint32_t *waiting)
+static int spread_verdict(struct set_work *work, enum proof_verdict verdict, uint32_t *waiting)
 {
+	const struct set_users *users = &work->users;
 	size_t count = 0;
 
 	for (uint32_t i = 0; i < work->set->member_count; i++)
@@ -260,6 +208,7 @@ static int spread_verdict(struct set_work *work, const struct users *users,
 			uint32_t user = users->items[i].to;
 			enum proof_verdict before = work->set->members[user].proof.verdict;
 
+			/* In a cycle each needs one that is refused; that is reported already. */
 			if (!users->items[i].hard || work->nodes[user].in_cycle ||
 				(verdict == PROOF_CANNOT_TELL && before == PROOF_WILL_NOT_LOAD))
 				continue;
@@ -274,12 +223,9 @@ static int spread_verdict(struct set_work *work, const struct users *users,
 
 int set_spread(struct set_work *work)
 {
-	_cleanup_(users_done) struct users users = { 0 };
 	_cleanup_free_ uint32_t *waiting = calloc(work->set->member_count + 1, sizeof(*waiting));
 
-	if (!waiting || users_build(work, &users) < 0)
+	if (!waiting || spread_verdict(work, PROOF_WILL_NOT_LOAD, waiting) < 0)
 		return -ENOMEM;
-	if (spread_verdict(work, &users, PROOF_WILL_NOT_LOAD, waiting) < 0)
-		return -ENOMEM;
-	return spread_verdict(work, &users, PROOF_CANNOT_TELL, waiting);
+	return spread_verdict(work, PROOF_CANNOT_TELL, waiting);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What only shows between modules, and what a set leaves to the kernel. */
-#include "module/set_internal.h"
+#include "module/proof_internal.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,6 +11,7 @@
 #define WORD_SIZE   256 /* longer than any module's name */
 #define NAMES_SHOWN 12
 #define UNCHECKED   "signature-unchecked"
+#define LEAVE_OUT   "leave one of both out"
 
 /* Does something with a name ('_') that a member depends on. 0 or -ENOMEM. */
 typedef int visit_name(struct set_work *work, uint32_t member, const char *name);
@@ -104,15 +106,13 @@ static bool is_there(const struct set_work *work, const char *name)
 static int judge_depends(struct set_work *work, uint32_t member, const char *name)
 {
 	bool refused = work->set->members[member].proof.verdict == PROOF_WILL_NOT_LOAD;
-	const struct proof_draft draft = { .id = "depends-missing",
-		.weight = refused ? PROOF_REFUSAL : PROOF_NOTE,
-		.answer = ENOENT,
-		.exporter = name,
-		.cure = "add that module to the set" };
+	const struct proof_about about = { .exporter = name };
 
 	if (is_there(work, name) || kernel_exports_of(work, name))
 		return 0;
-	return proof_append(&work->set->findings, work->nodes[member].label, &draft,
+	return proof_append(&work->set->findings, work->nodes[member].label,
+		refused ? PROOF_REFUSAL : PROOF_NOTE, "depends-missing", ENOENT,
+		"add that module to the set", &about,
 		refused ? "depends on %s, which neither the set nor the kernel has"
 			: "depends on %s, which neither the set nor the kernel has, but needs no "
 			  "symbol of it",
@@ -125,18 +125,15 @@ static int collect_softdep(struct set_work *work, uint32_t member, const char *n
 	return is_there(work, name) ? 0 : strv_push(&work->softdeps, name);
 }
 
-/* Only what looks like a module's name can be by_softdep for: not "pci:v…" and not "snd-card-*". */
+/* Only what looks like a module's name can be a softdep: not "pci:v…" and not "snd-card-*". */
 static uint32_t find_softdep(const struct set_work *work, const char *alias)
 {
+	size_t length = strcspn(alias, ":*/");
 	char name[PROOF_NAME_SIZE];
-	size_t length = 0;
 
-	for (; alias[length]; length++) {
-		if (length + 1 >= sizeof(name) || alias[length] == ':' || alias[length] == '*')
-			return SET_NONE;
-		name[length] = alias[length] == '-' ? '_' : alias[length];
-	}
-	name[length] = '\0';
+	if (length >= sizeof(name) || alias[length])
+		return SET_NONE;
+	module_name_copy(alias, length, name, sizeof(name));
 	return set_table_find(&work->by_softdep, name);
 }
 
@@ -171,45 +168,40 @@ static int match_aliases(struct set_work *work)
 /* Of a name that is no module's it takes the kernel's aliases to tell, which we have not. */
 static int judge_softdep(struct set_work *work, uint32_t member, const char *name)
 {
-	const struct proof_draft draft = {
-		.id = "softdep-missing", .weight = PROOF_NOTE, .exporter = name
-	};
+	const struct proof_about about = { .exporter = name };
 	uint32_t softdep = set_table_find(&work->by_softdep, name);
 
 	if (softdep == SET_NONE || work->has_alias[softdep])
 		return 0;
-	return proof_append(&work->set->findings, work->nodes[member].label, &draft,
+	return proof_append(&work->set->findings, work->nodes[member].label, PROOF_NOTE,
+		"softdep-missing", 0, NULL, &about,
 		"wishes for %s before it, which is the name of no module", name);
-}
-
-static int judge_firmware(struct set_work *work, uint32_t member)
-{
-	const struct proof_set *set = work->set;
-	const struct elf_module *module = set_module(work, member);
-	const char *name = NULL;
-	const struct proof_draft draft = { .id = "firmware-missing", .weight = PROOF_NOTE };
-
-	while (set->firmware_there && (name = elf_module_info_next(module, "firmware", name)))
-		if (!set->firmware_there(set->firmware_context, name) &&
-			proof_append(&work->set->findings, work->nodes[member].label, &draft,
-				"may ask for the firmware %s, which is not there", name) < 0)
-			return -ENOMEM;
-	return 0;
 }
 
 int set_judge_facts(struct set_work *work)
 {
+	const struct proof_set *set = work->set;
+
 	if (match_aliases(work) < 0)
 		return -ENOMEM;
-	for (uint32_t i = 0; i < work->set->member_count; i++) {
-		if (!set_module(work, i) || work->nodes[i].shadowed)
+	for (uint32_t i = 0; i < set->member_count; i++) {
+		const struct elf_module *module = set_module(work, i);
+		const char *name = NULL;
+
+		if (!module || work->nodes[i].shadowed)
 			continue;
 		if (work->nodes[i].has_other_needs &&
 			(visit_depends(work, i, judge_depends) < 0 ||
 				visit_softdeps(work, i, judge_softdep) < 0))
 			return -ENOMEM;
-		if (judge_firmware(work, i) < 0)
-			return -ENOMEM;
+		while (set->firmware_there &&
+			(name = elf_module_info_next(module, "firmware", name)))
+			if (!set->firmware_there(set->firmware_context, name) &&
+				proof_append(&work->set->findings, work->nodes[i].label, PROOF_NOTE,
+					"firmware-missing", 0, NULL, NULL,
+					"may ask for the firmware %s, which is not there",
+					name) < 0)
+				return -ENOMEM;
 	}
 	return 0;
 }
@@ -221,31 +213,21 @@ static int refuse_later(struct set_work *work, const struct set_duplicate *dupli
 	uint32_t later = second_later ? duplicate->second : duplicate->first;
 	uint32_t earlier = second_later ? duplicate->first : duplicate->second;
 	struct proof *proof = &work->set->members[later].proof;
-	const struct proof_draft draft = { .id = "duplicate-export",
-		.weight = PROOF_REFUSAL,
-		.answer = ENOEXEC,
-		.symbol = duplicate->symbol,
-		.exporter = work->nodes[earlier].label,
-		.cure = "leave one of both out" };
+	const char *first = work->nodes[earlier].label, *second = work->nodes[later].label;
+	const struct proof_about about = { .symbol = duplicate->symbol, .exporter = first };
 
 	if (work->set->members[earlier].proof.verdict == PROOF_WILL_NOT_LOAD)
 		return 0;
-	if (proof_append(proof, work->nodes[later].label, &draft,
-		    "exports %s, which %s exports already", duplicate->symbol,
-		    work->nodes[earlier].label) < 0)
+	if (proof_append(proof, second, PROOF_REFUSAL, "duplicate-export", ENOEXEC, LEAVE_OUT,
+		    &about, "exports %s, which %s exports already", duplicate->symbol, first) < 0)
 		return -ENOMEM;
 	proof_conclude(proof);
-	return proof_append(&work->set->findings, "", &draft,
-		"%s and %s both export %s: the kernel takes only the first",
-		work->nodes[earlier].label, work->nodes[later].label, duplicate->symbol);
+	return proof_append(&work->set->findings, "", PROOF_REFUSAL, "duplicate-export", ENOEXEC,
+		LEAVE_OUT, &about, "%s and %s both export %s: the kernel takes only the first",
+		first, second, duplicate->symbol);
 }
 
-static bool is_note_of_twice(const struct proof_finding *finding)
-{
-	return finding->weight == PROOF_NOTE && strcmp(finding->id, "duplicate-export") == 0;
-}
-
-/* Whether a member uses a kernel's module, which then will be loaded: who, or SET_NONE. */
+/* The member that uses a kernel's module, which then will be loaded; or SET_NONE. */
 static uint32_t find_user(const struct set_work *work, const char *kernel_module)
 {
 	for (uint32_t i = 0; i < work->set->member_count; i++) {
@@ -274,20 +256,20 @@ static int harden_note(struct set_work *work, uint32_t member)
 
 	for (size_t i = 0; i < proof->count; i++) {
 		const struct proof_finding *noted = &proof->findings[i];
-		struct proof_draft draft = { .id = noted->id,
-			.weight = PROOF_REFUSAL,
-			.answer = ENOEXEC,
-			.symbol = noted->symbol,
-			.exporter = noted->exporter,
-			.cure = "leave one of both out" };
-		uint32_t user =
-			is_note_of_twice(noted) ? find_user(work, noted->exporter) : SET_NONE;
+		const struct proof_about about = { .symbol = noted->symbol,
+			.exporter = noted->exporter };
+		uint32_t user;
 
+		if (noted->weight != PROOF_NOTE || strcmp(noted->id, "duplicate-export") != 0)
+			continue;
+		user = find_user(work, noted->exporter);
 		if (user == SET_NONE)
 			continue;
-		if (proof_append(proof, work->nodes[member].label, &draft,
-			    "exports %s, which the kernel's %s exports too, and that is loaded for %s",
-			    draft.symbol, draft.exporter, work->nodes[user].label) < 0)
+		if (proof_append(proof, work->nodes[member].label, PROOF_REFUSAL,
+			    "duplicate-export", ENOEXEC, LEAVE_OUT, &about,
+			    "exports %s, which the kernel's %s exports too, and that is loaded for "
+			    "%s",
+			    about.symbol, about.exporter, work->nodes[user].label) < 0)
 			return -ENOMEM;
 		proof_conclude(proof);
 		return 0;
@@ -317,33 +299,13 @@ int set_judge_duplicates(struct set_work *work)
 
 /* ---- what a set leaves to the kernel: modules that it relies on and does not have, signatures */
 
-/* By the proof's reading of symbols; one that binds weakly does without. 0 or -ENOMEM. */
-int set_rely(struct set_work *work, uint32_t member, const char *exporter)
-{
-	char name[PROOF_NAME_SIZE];
-
-	if (strcmp(exporter, "vmlinux") == 0)
-		return 0;
-	proof_exporter_name(exporter, name);
-	if (set_table_find(&work->names, name) != SET_NONE)
-		return 0;
-	return strv_push_unique(&work->nodes[member].relied, name);
-}
-
-static bool is_module_of_kernel(const struct set_work *work, const char *name)
-{
-	const struct strv *builtin = work->set->kernel->builtin;
-
-	return set_table_find(&work->names, name) == SET_NONE &&
-	       set_table_find(&work->kernel, name) != SET_NONE &&
-	       !(builtin && strv_contains(builtin, name));
-}
-
 /* Where it is not known what exports what there is still what the build wrote down. */
 static int rely_on_depends(struct set_work *work, uint32_t member, const char *name)
 {
-	return is_module_of_kernel(work, name) ? strv_push_unique(&work->nodes[member].relied, name)
-					       : 0;
+	if (set_table_find(&work->names, name) != SET_NONE ||
+		set_table_find(&work->kernel, name) != SET_LOADABLE)
+		return 0;
+	return strv_push_unique(&work->nodes[member].relied, name);
 }
 
 static int collect_relied(struct set_work *work)
@@ -367,36 +329,26 @@ static int collect_relied(struct set_work *work)
 	return 0;
 }
 
-static char *list_names(const struct strv *names)
-{
-	const struct strv shown = { .items = names->items,
-		.count = names->count < NAMES_SHOWN ? names->count : NAMES_SHOWN };
-	_cleanup_free_ char *joined = strv_join(&shown, ", ");
-	char *listed = NULL;
-
-	if (!joined || names->count <= NAMES_SHOWN)
-		return joined ? strdup(joined) : NULL;
-	return asprintf(&listed, "%s and %zu more", joined, names->count - NAMES_SHOWN) < 0
-		       ? NULL
-		       : listed;
-}
-
 static int note_relied(struct set_work *work)
 {
-	const struct proof_draft draft = { .id = "kernel-modules", .weight = PROOF_NOTE };
-	_cleanup_free_ char *names = NULL;
+	const struct strv *names = &work->set->relied;
+	const struct strv shown = { .items = names->items,
+		.count = names->count < NAMES_SHOWN ? names->count : NAMES_SHOWN };
+	_cleanup_free_ char *listed = strv_join(&shown, ", ");
+	char more[32] = "";
 
-	if (!work->set->relied.count)
+	if (!names->count)
 		return 0;
-	names = list_names(&work->set->relied);
-	if (!names)
+	if (!listed)
 		return -ENOMEM;
-	return proof_append(&work->set->findings, "", &draft,
+	if (names->count > NAMES_SHOWN)
+		(void) snprintf(more, sizeof(more), " and %zu more", names->count - NAMES_SHOWN);
+	return proof_append(&work->set->findings, "", PROOF_NOTE, "kernel-modules", 0, NULL, NULL,
 		work->set->kernel->running
-			? "relies on modules that are loaded already, and are not in the set: %s"
+			? "relies on modules that are loaded already, and are not in the set: %s%s"
 			: "relies on modules that are not in the set, and have to be on the node, "
-			  "of the kernel's own tree or of what --with names: %s",
-		names);
+			  "of the kernel's own tree or of what --with names: %s%s",
+		listed, more);
 }
 
 static bool says_so_itself(const struct proof *proof)
@@ -410,7 +362,6 @@ static bool says_so_itself(const struct proof *proof)
 /* Those that the proof of the module itself leaves to us: of the kernel's tree. */
 static int note_unchecked(struct set_work *work)
 {
-	const struct proof_draft draft = { .id = UNCHECKED, .weight = PROOF_NOTE };
 	size_t count = 0;
 
 	for (size_t i = 0; i < work->set->member_count; i++) {
@@ -420,7 +371,7 @@ static int note_unchecked(struct set_work *work)
 	}
 	if (!count)
 		return 0;
-	return proof_append(&work->set->findings, "", &draft,
+	return proof_append(&work->set->findings, "", PROOF_NOTE, UNCHECKED, 0, NULL, NULL,
 		"the %s of %zu module%s of the kernel's tree %s not checked: --trust CERT names a "
 		"certificate to check against",
 		count == 1 ? "signature" : "signatures", count, count == 1 ? "" : "s",
@@ -436,19 +387,6 @@ int set_judge_kernel(struct set_work *work)
 
 /* ---- options in modprobe.d for parameters that do not exist: the kernel warns, and goes on */
 
-/* parameq(): '-' and '_' are one. Of "parmtype=name:int" the name is compared. */
-static bool names_parameter(const char *entry, const char *name, size_t length)
-{
-	for (size_t i = 0; i < length; i++) {
-		char wanted = name[i] == '-' ? '_' : name[i];
-		char found = entry[i] == '-' ? '_' : entry[i];
-
-		if (wanted != found)
-			return false;
-	}
-	return entry[length] == ':';
-}
-
 /* The macros of moduleparam.h write parmtype for each parameter, and parm only with a description.
  */
 static bool has_parameter(const struct elf_module *module, const char *name, size_t length)
@@ -459,7 +397,9 @@ static bool has_parameter(const struct elf_module *module, const char *name, siz
 		const char *entry = NULL;
 
 		while ((entry = elf_module_info_next(module, keys[i], entry)))
-			if (names_parameter(entry, name, length))
+			/* "parmtype=name:int" */
+			if (strcspn(entry, ":") == length && entry[length] &&
+				proof_same_chars(entry, name, length))
 				return true;
 	}
 	return false;
@@ -472,27 +412,20 @@ static bool is_for_all(const char *name, size_t length)
 	       (length == strlen("async_probe") && strncmp(name, "async_probe", length) == 0);
 }
 
-static int collect_parameters(const struct elf_module *module, struct strv *names)
-{
-	const char *entry = NULL;
-
-	while ((entry = elf_module_info_next(module, "parmtype", entry)))
-		if (strv_pushf(names, "%.*s", (int) strcspn(entry, ":"), entry) < 0)
-			return -ENOMEM;
-	return 0;
-}
-
 static int report_option(struct set_work *work, uint32_t member, const char *name, size_t length)
 {
-	const struct proof_draft draft = { .id = "option-unknown", .weight = PROOF_NOTE };
 	_cleanup_strv_ struct strv names = { 0 };
 	_cleanup_free_ char *given = strndup(name, length);
-	const char *meant;
+	const char *entry = NULL, *meant;
 
-	if (!given || collect_parameters(set_module(work, member), &names) < 0)
+	while ((entry = elf_module_info_next(set_module(work, member), "parmtype", entry)))
+		if (strv_pushf(&names, "%.*s", (int) strcspn(entry, ":"), entry) < 0)
+			return -ENOMEM;
+	if (!given)
 		return -ENOMEM;
 	meant = nearest_word(&names, given);
-	return proof_append(&work->set->findings, work->nodes[member].label, &draft,
+	return proof_append(&work->set->findings, work->nodes[member].label, PROOF_NOTE,
+		"option-unknown", 0, NULL, NULL,
 		"modprobe.d sets %s, which is none of its parameters%s%s%s", given,
 		meant ? " (is it " : "", meant ? meant : "", meant ? "?)" : "");
 }
@@ -509,14 +442,12 @@ static const char *skip_option(const char *text)
 
 static int judge_line(struct set_work *work, const char *line)
 {
-	_cleanup_free_ char *name = strndup(line, strcspn(line, " \t"));
-	const char *option = line + strcspn(line, " \t");
+	size_t name_length = strcspn(line, " \t");
+	const char *option = line + name_length;
+	char name[NAME_MAX];
 	uint32_t member;
 
-	if (!name)
-		return -ENOMEM;
-	for (char *dash = name; (dash = strchr(dash, '-'));)
-		*dash = '_';
+	module_name_copy(line, name_length, name, sizeof(name));
 	member = set_table_find(&work->names, name);
 	if (member == SET_NONE || !set_module(work, member))
 		return 0;

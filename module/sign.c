@@ -1,41 +1,107 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "module/sign_internal.h"
+#define OPENSSL_SUPPRESS_DEPRECATED /* engines */
+#include "module/sign.h"
 
 #include <limits.h>
+#include <openssl/bio.h>
+#include <openssl/cms.h>
 #include <openssl/core_names.h>
 #include <openssl/ec.h>
 #include <openssl/err.h>
+#include <openssl/evp.h>
 #include <openssl/pem.h>
+#include <openssl/provider.h>
+#include <openssl/store.h>
+#include <openssl/ui.h>
+#include <openssl/x509.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "common/fs.h"
+#include "common/hash.h"
+
+#if !defined(OPENSSL_NO_ENGINE) && __has_include(<openssl/engine.h>)
+#include <openssl/engine.h>
+#define HAVE_ENGINE 1
+#else
+#define HAVE_ENGINE 0
+#endif
+
+struct module_cert {
+	STACK_OF(X509) * all;
+	char *name;
+};
+
+struct module_key {
+	EVP_PKEY *key;
+	OSSL_LIB_CTX *context;            /* that the key lives in; NULL: the default one */
+	void (*close_token)(void *token); /* after the key is gone; NULL: there is none */
+	void *token;
+};
+
+static inline void cleanup_bio(BIO **bio)
+{
+	(void) BIO_free(*bio);
+}
+
+static inline void cleanup_cms(CMS_ContentInfo **cms)
+{
+	CMS_ContentInfo_free(*cms);
+}
+
+static inline void cleanup_x509_list(STACK_OF(X509) * *list)
+{
+	sk_X509_pop_free(*list, X509_free);
+}
+
+static inline void cleanup_md(EVP_MD **md)
+{
+	EVP_MD_free(*md);
+}
+
+/*
+ * Like error_set(), with ": " and libcrypto's own reason at the end, whose queue is emptied: its
+ * first error is the cause. The reasons name kinds of failure only, never bytes of keys or
+ * passwords.
+ */
+_printf_(3, 4) static int ssl_failed(struct error *error, int code, const char *format, ...)
+{
+	unsigned long cause = ERR_peek_error();
+	const char *reason = ERR_reason_error_string(cause);
+	char text[ERROR_TEXT_SIZE];
+	va_list list;
+
+	va_start(list, format);
+	(void) vsnprintf(text, sizeof(text), format, list);
+	va_end(list);
+	ERR_clear_error();
+	if (!reason)
+		return error_set(error, code, "%s", text);
+	return error_set(error, code, "%s: %s", text, reason);
+}
 
 /* Certificates, and whether a signer may sign for a kernel. */
 
 #define CERT_LIMIT ((size_t) 4 << 20) /* a bundle of all the world's roots has 200 KiB */
 
-static int add_certificate(STACK_OF(X509) * all, X509 *certificate)
-{
-	if (sk_X509_push(all, certificate))
-		return 0;
-	X509_free(certificate);
-	return -ENOMEM;
-}
-
 /* A DER file is one certificate; in a PEM file texts may stand between several. */
 static int parse_certificates(BIO *in, STACK_OF(X509) * all)
 {
 	X509 *one = d2i_X509_bio(in, NULL);
-	int r = 0;
+	bool der = one;
 
-	if (one)
-		return add_certificate(all, one);
-	(void) BIO_reset(in);
-	while (r == 0 && (one = PEM_read_bio_X509(in, NULL, NULL, NULL)))
-		r = add_certificate(all, one);
+	if (!der) {
+		(void) BIO_reset(in);
+		one = PEM_read_bio_X509(in, NULL, NULL, NULL);
+	}
+	for (; one; one = der ? NULL : PEM_read_bio_X509(in, NULL, NULL, NULL))
+		if (!sk_X509_push(all, one)) {
+			X509_free(one);
+			return -ENOMEM;
+		}
 	ERR_clear_error();
-	return r;
+	return 0;
 }
 
 static char *subject(const X509 *certificate)
@@ -105,12 +171,10 @@ const char *module_cert_name(const struct module_cert *cert)
 void module_cert_key_id(const struct module_cert *cert, char hex[CMS_ID_HEX_SIZE])
 {
 	const ASN1_OCTET_STRING *id = X509_get0_subject_key_id(sk_X509_value(cert->all, 0));
-	const unsigned char *bytes = id ? ASN1_STRING_get0_data(id) : NULL;
-	int size = id ? ASN1_STRING_length(id) : 0;
+	size_t size = id ? (size_t) ASN1_STRING_length(id) : 0;
+	size_t limit = (CMS_ID_HEX_SIZE - 1) / 2;
 
-	hex[0] = '\0';
-	for (int i = 0; i < size && 2 * i + 2 < CMS_ID_HEX_SIZE; i++)
-		(void) snprintf(hex + (size_t) 2 * (size_t) i, 3, "%02x", bytes[i]);
+	hex_copy(id ? ASN1_STRING_get0_data(id) : NULL, size < limit ? size : limit, hex);
 }
 
 int module_cert_fingerprint(
@@ -120,9 +184,8 @@ int module_cert_fingerprint(
 	unsigned int size = 0;
 
 	if (!X509_digest(sk_X509_value(cert->all, 0), EVP_sha256(), digest, &size))
-		return sign_ssl_failed(error, -ENOMEM, "certificate %s", cert->name);
-	for (unsigned int i = 0; i < size; i++)
-		(void) snprintf(ret + (size_t) i * 2, 3, "%02x", digest[i]);
+		return ssl_failed(error, -ENOMEM, "certificate %s", cert->name);
+	hex_copy(digest, size, ret);
 	return 0;
 }
 
@@ -134,7 +197,7 @@ static int check_kind(const struct module_cert *cert, struct error *error)
 	char curve[64] = "";
 
 	if (!key)
-		return sign_ssl_failed(error, -EINVAL, "certificate %s has no key", cert->name);
+		return ssl_failed(error, -EINVAL, "certificate %s has no key", cert->name);
 	if (EVP_PKEY_is_a(key, "RSA"))
 		return 0;
 	if (EVP_PKEY_is_a(key, "EC") &&
@@ -191,7 +254,7 @@ static int fetch_hash(const char *name, OSSL_LIB_CTX *context, EVP_MD **ret_md, 
 	*ret_md = EVP_MD_fetch(context, name, NULL);
 	if (*ret_md)
 		return 0;
-	return sign_ssl_failed(error, -EINVAL, "hash %s: OpenSSL does not have it", name);
+	return ssl_failed(error, -EINVAL, "hash %s: OpenSSL does not have it", name);
 }
 
 int module_digest(const char *hash, const void *data, size_t size, unsigned char *digest,
@@ -205,7 +268,7 @@ int module_digest(const char *hash, const void *data, size_t size, unsigned char
 		return r;
 	if (EVP_MD_get_size(md) > MODULE_DIGEST_SIZE ||
 		!EVP_Digest(data, size, digest, &length, md, NULL))
-		return sign_ssl_failed(error, -EIO, "hash %s", hash);
+		return ssl_failed(error, -EIO, "hash %s", hash);
 	*ret_size = length;
 	return 0;
 }
@@ -219,7 +282,7 @@ static int encode(
 	unsigned char *end = bytes;
 
 	if (!bytes || i2d_CMS_ContentInfo(cms, &end) != length)
-		return sign_ssl_failed(error, -ENOMEM, "cannot encode the signature");
+		return ssl_failed(error, -ENOMEM, "cannot encode the signature");
 	*ret_size = (size_t) length;
 	*ret_cms = TAKE_PTR(bytes);
 	return 0;
@@ -241,7 +304,7 @@ static int start(const struct module_signer *signer, EVP_PKEY *key, CMS_ContentI
 	info = cms ? CMS_add1_signer(cms, sk_X509_value(signer->cert->all, 0), key, md, SIGN_FLAGS)
 		   : NULL;
 	if (!info)
-		return sign_ssl_failed(
+		return ssl_failed(
 			error, -EIO, "cannot start a signature as %s", signer->cert->name);
 	*ret_cms = TAKE_PTR(cms);
 	if (ret_info)
@@ -263,7 +326,7 @@ int module_sign(const struct module_signer *signer, const void *content, size_t 
 		return r;
 	in = BIO_new_mem_buf(content, (int) size);
 	if (!in || CMS_final(cms, in, NULL, SIGN_FLAGS) != 1)
-		return sign_ssl_failed(error, -EIO,
+		return ssl_failed(error, -EIO,
 			"the key did not sign (is its token still there, and may it sign?)");
 	return encode(cms, ret_cms, ret_size, error);
 }
@@ -341,32 +404,6 @@ static int wrong_value(
 		"stripped, after it was signed",
 		*facts->issuer ? facts->issuer : facts->key_id, facts->algorithm, facts->hash,
 		trailer->content_size);
-}
-
-static int check_form(const struct cms_facts *facts, struct error *error)
-{
-	if (facts->has_content)
-		return error_set(error, -EBADMSG,
-			"its signature holds what it signs, which the kernel refuses: sign it "
-			"detached");
-	if (facts->has_attributes)
-		return error_set(error, -EKEYREJECTED,
-			"its signature has signed attributes, which the kernel refuses: sign it "
-			"without (openssl cms -noattr)");
-	return 0;
-}
-
-static int check_value(const void *content, const struct module_trailer *trailer,
-	CMS_ContentInfo *cms, STACK_OF(X509) * all, const struct cms_facts *facts,
-	struct error *error)
-{
-	_cleanup_(cleanup_bio) BIO *in = BIO_new_mem_buf(content, (int) trailer->content_size);
-
-	if (!in)
-		return error_set_errno(error, -ENOMEM, "signature");
-	if (CMS_verify(cms, all, NULL, in, NULL, VERIFY_FLAGS) == 1)
-		return 0;
-	return wrong_value(facts, trailer, error);
 }
 
 /* ---- a single signer with a common key, byte by byte as the kernel does: it looks at nothing else
@@ -460,15 +497,22 @@ static int verify_cms(const unsigned char *module, const struct module_trailer *
 {
 	_cleanup_(cleanup_x509_list) STACK_OF(X509) *all = sk_X509_new_null();
 	_cleanup_(cleanup_cms) CMS_ContentInfo *cms = NULL;
+	_cleanup_(cleanup_bio) BIO *in = NULL;
 	const unsigned char *bytes = module + trailer->signature_offset;
 	struct cms_signer signer = { 0 };
 	int r = cms_read_signer(
 		bytes, trailer->signature_size, trailer->signature_offset, facts, &signer, error);
 
-	if (r == 0)
-		r = check_form(facts, error);
 	if (r < 0)
 		return r;
+	if (facts->has_content)
+		return error_set(error, -EBADMSG,
+			"its signature holds what it signs, which the kernel refuses: sign it "
+			"detached");
+	if (facts->has_attributes)
+		return error_set(error, -EKEYREJECTED,
+			"its signature has signed attributes, which the kernel refuses: sign it "
+			"without (openssl cms -noattr)");
 	ERR_clear_error();
 	if (!all || collect(certs, count, all) < 0)
 		return error_set_errno(error, -ENOMEM, "signature");
@@ -476,10 +520,17 @@ static int verify_cms(const unsigned char *module, const struct module_trailer *
 		return check_plain(module, trailer, all, facts, &signer, error);
 	cms = d2i_CMS_ContentInfo(NULL, &bytes, (long) trailer->signature_size);
 	if (!cms)
-		return sign_ssl_failed(error, -EBADMSG, "damaged signature at offset %zu",
+		return ssl_failed(error, -EBADMSG, "damaged signature at offset %zu",
 			trailer->signature_offset);
 	r = find_signer(cms, all, facts, error);
-	return r < 0 ? r : check_value(module, trailer, cms, all, facts, error);
+	if (r < 0)
+		return r;
+	in = BIO_new_mem_buf(module, (int) trailer->content_size);
+	if (!in)
+		return error_set_errno(error, -ENOMEM, "signature");
+	if (CMS_verify(cms, all, NULL, in, NULL, VERIFY_FLAGS) == 1)
+		return 0;
+	return wrong_value(facts, trailer, error);
 }
 
 int module_signature_verify(const void *module, size_t size, struct module_cert *const *certs,
@@ -495,14 +546,284 @@ int module_signature_verify(const void *module, size_t size, struct module_cert 
 		return r;
 	if (!trailer.present)
 		return error_set(error, -ENODATA, "unsigned");
-	if (trailer.type != MODULE_TRAILER_CMS)
-		return error_set(error, -ENOPKG,
-			"signed with %s: no kernel since 4.3 checks anything but PKCS#7",
-			module_trailer_type_text(trailer.type));
 	if (size > INT_MAX)
 		return error_set(error, -EFBIG, "larger than a module may be: %zu bytes", size);
 	r = verify_cms(module, &trailer, certs, count, &facts, error);
 	if (ret_facts)
 		*ret_facts = facts;
 	return r;
+}
+
+/* ---- private keys: in files, and in PKCS#11 tokens */
+
+#define PKCS11_SCHEME "pkcs11:"
+#define TOKEN_LIBRARY "pkcs11" /* the name of the provider and of the engine */
+
+/* The password, and whether it was asked for. */
+struct password {
+	const char *text; /* NULL: none was given */
+	bool wanted;
+};
+
+/* For functions that take a pem_password_cb or, through the UI, ask for a PIN. */
+static int give_password(char *buffer, int size, int writing, void *context)
+{
+	struct password *password = context;
+	size_t length;
+
+	(void) writing;
+	if (!password)
+		return -1;
+	password->wanted = true;
+	length = password->text ? strlen(password->text) : 0;
+	if (!password->text || length > (size_t) size)
+		return -1;
+	memcpy(buffer, password->text, length);
+	return (int) length;
+}
+
+/* The first private key of an OSSL_STORE; NULL when there is none. Closes the store. */
+static EVP_PKEY *store_key(void *opened)
+{
+	OSSL_STORE_CTX *store = opened;
+	EVP_PKEY *key = NULL;
+
+	(void) OSSL_STORE_expect(store, OSSL_STORE_INFO_PKEY);
+	while (!key && !OSSL_STORE_eof(store)) {
+		OSSL_STORE_INFO *info = OSSL_STORE_load(store);
+
+		if (!info && OSSL_STORE_error(store))
+			break;
+		if (info && OSSL_STORE_INFO_get_type(info) == OSSL_STORE_INFO_PKEY)
+			key = OSSL_STORE_INFO_get1_PKEY(info);
+		OSSL_STORE_INFO_free(info);
+	}
+	(void) OSSL_STORE_close(store);
+	return key;
+}
+
+/*
+ * ---- keys in a PKCS#11 token. OpenSSL 3's way is a provider (package pkcs11-provider); where that
+ * is not installed, as in plain Debian 12, the older engine (libengine-pkcs11-openssl) does the
+ * same. Which PKCS#11 library is driven is theirs to find: p11-kit's by default, or
+ * PKCS11_MODULE_PATH (engine) and PKCS11_PROVIDER_MODULE (provider).
+ */
+
+/* The provider, with OpenSSL's own beside it for everything that the token does not do. */
+struct provider {
+	OSSL_LIB_CTX *context;
+	OSSL_PROVIDER *token;
+	OSSL_PROVIDER *own;
+};
+
+static void provider_close(void *closing)
+{
+	struct provider *provider = closing;
+
+	if (provider->own)
+		(void) OSSL_PROVIDER_unload(provider->own);
+	if (provider->token)
+		(void) OSSL_PROVIDER_unload(provider->token);
+	OSSL_LIB_CTX_free(provider->context);
+	free(provider);
+}
+
+/*
+ * Opened in a context of its own: tokens in software use OpenSSL's default one themselves, and
+ * would come back to the provider, and to their own locks, if it were there. NULL: not installed.
+ */
+static struct provider *provider_open(void)
+{
+	struct provider *provider = calloc(1, sizeof(*provider));
+
+	if (!provider)
+		return NULL;
+	provider->context = OSSL_LIB_CTX_new();
+	if (provider->context) {
+		provider->own = OSSL_PROVIDER_load(provider->context, "default");
+		provider->token = OSSL_PROVIDER_load(provider->context, TOKEN_LIBRARY);
+	}
+	ERR_clear_error();
+	if (provider->own && provider->token)
+		return provider;
+	provider_close(provider);
+	return NULL;
+}
+
+static int token_failed(const char *uri, const struct password *password, struct error *error)
+{
+	if (!password->text)
+		return ssl_failed(error, password->wanted ? -EACCES : -ENOKEY,
+			"%s: the token shows no such private key without a PIN: --password-file, "
+			"--password-fd or --password-env",
+			uri);
+	return ssl_failed(error, -ENOKEY,
+		"%s: the token shows no such private key, or the PIN is another one", uri);
+}
+
+static int open_by_provider(const char *uri, UI_METHOD *method, struct password *password,
+	struct module_key *key, struct error *error)
+{
+	OSSL_STORE_CTX *store =
+		OSSL_STORE_open_ex(uri, key->context, NULL, method, password, NULL, NULL, NULL);
+
+	if (store)
+		key->key = store_key(store);
+	if (!key->key)
+		return token_failed(uri, password, error);
+	ERR_clear_error();
+	return 0;
+}
+
+#if HAVE_ENGINE
+static void finish_engine(void *engine)
+{
+	(void) ENGINE_finish(engine);
+}
+
+static int open_by_engine(const char *uri, UI_METHOD *method, struct password *password,
+	struct module_key *key, struct error *error)
+{
+	ENGINE *engine;
+	int ready;
+
+	ENGINE_load_builtin_engines();
+	engine = ENGINE_by_id(TOKEN_LIBRARY);
+	if (!engine) {
+		ERR_clear_error();
+		return error_set(error, -ENOPKG,
+			"%s: OpenSSL has neither a pkcs11 provider nor a pkcs11 engine: install "
+			"pkcs11-provider or libengine-pkcs11-openssl",
+			uri);
+	}
+	ready = ENGINE_init(engine);
+	(void) ENGINE_free(engine);
+	if (!ready)
+		return ssl_failed(
+			error, -ENOPKG, "%s: the pkcs11 engine cannot reach a token", uri);
+	key->token = engine;
+	key->close_token = finish_engine;
+	(void) ENGINE_ctrl_cmd_string(engine, "QUIET", NULL, 0); /* we say ourselves what failed */
+	if (password->text && !ENGINE_ctrl_cmd_string(engine, "PIN", password->text, 0))
+		return ssl_failed(error, -EACCES, "%s: the engine takes no PIN", uri);
+	key->key = ENGINE_load_private_key(engine, uri, method, password);
+	if (!key->key)
+		return token_failed(uri, password, error);
+	ERR_clear_error();
+	return 0;
+}
+#else
+static int open_by_engine(const char *uri, UI_METHOD *method, struct password *password,
+	struct module_key *key, struct error *error)
+{
+	(void) method;
+	(void) password;
+	(void) key;
+	return error_set(
+		error, -ENOPKG, "%s: OpenSSL has no pkcs11 provider: install pkcs11-provider", uri);
+}
+#endif
+
+static int open_token(
+	const char *uri, struct password *password, struct module_key *key, struct error *error)
+{
+	struct provider *provider;
+	UI_METHOD *method;
+	int r;
+
+	/* A command line is seen by every user of the machine, and ends up in logs. */
+	if (strstr(uri, "pin-value"))
+		return error_set(error, -EINVAL,
+			"the pkcs11: URI holds the PIN, which every process can see there: give it "
+			"with --password-file, --password-fd or --password-env");
+	method = UI_UTIL_wrap_read_pem_callback(give_password, 0);
+	if (!method)
+		return error_set_errno(error, -ENOMEM, "PKCS#11");
+	provider = provider_open();
+	if (provider) {
+		key->context = provider->context;
+		key->token = provider;
+		key->close_token = provider_close;
+		r = open_by_provider(uri, method, password, key, error);
+	} else {
+		r = open_by_engine(uri, method, password, key, error);
+	}
+	UI_destroy_method(method);
+	return r;
+}
+
+/* ---- files */
+
+static int password_failed(const char *path, const struct password *password, struct error *error)
+{
+	ERR_clear_error();
+	if (!password->text)
+		return error_set(error, -EACCES,
+			"%s: the key has a passphrase, and none was given: --password-file, "
+			"--password-fd or --password-env",
+			path);
+	return error_set(
+		error, -EACCES, "%s: its passphrase is another one, or the file is damaged", path);
+}
+
+static int open_file(
+	const char *path, struct password *password, struct module_key *key, struct error *error)
+{
+	_cleanup_(cleanup_bio) BIO *file = NULL;
+	UI_METHOD *method;
+	OSSL_STORE_CTX *store;
+
+	errno = 0;
+	file = BIO_new_file(path, "rb");
+	if (!file) {
+		ERR_clear_error();
+		return error_set(error, errno == ENOENT || errno == ENOTDIR ? -ENOENT : -ENOKEY,
+			"%s: cannot open the key: %s", path, strerror(errno));
+	}
+	method = UI_UTIL_wrap_read_pem_callback(give_password, 0);
+	store = method ? OSSL_STORE_attach(
+				 file, "file", NULL, NULL, method, password, NULL, NULL, NULL)
+		       : NULL;
+	if (store)
+		key->key = store_key(store);
+	UI_destroy_method(method);
+	if (key->key) {
+		ERR_clear_error();
+		return 0;
+	}
+	if (password->wanted)
+		return password_failed(path, password, error);
+	return ssl_failed(error, -EINVAL,
+		"%s: no private key in it: a PEM, PKCS#8 or PKCS#12 file is wanted", path);
+}
+
+int module_key_open(
+	const char *where, const char *password, struct module_key **ret, struct error *error)
+{
+	_cleanup_(module_key_free) struct module_key *key = calloc(1, sizeof(*key));
+	struct password answer = { .text = password };
+	int r;
+
+	if (!key)
+		return error_set_errno(error, -ENOMEM, "%s", where);
+	ERR_clear_error();
+	if (strncmp(where, PKCS11_SCHEME, strlen(PKCS11_SCHEME)) == 0)
+		r = open_token(where, &answer, key, error);
+	else
+		r = open_file(where, &answer, key, error);
+	if (r == 0)
+		*ret = TAKE_PTR(key);
+	return r;
+}
+
+void module_key_free(struct module_key **key)
+{
+	struct module_key *closing = TAKE_PTR(*key);
+
+	if (!closing)
+		return;
+	EVP_PKEY_free(closing->key);
+	if (closing->close_token)
+		closing->close_token(closing->token);
+	free(closing);
 }

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What symvers.c and symvers_add.c share. */
 #include "module/symvers.h"
 
 #include <ctype.h>
@@ -7,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/arena.h"
 #include "common/fs.h"
 #include "common/hash.h"
 #include "module/decompress.h"
@@ -15,12 +15,6 @@
 struct symvers_text {
 	struct symvers_text *next;
 	char *bytes;
-};
-
-struct symvers_entries {
-	struct symvers_entry *items;
-	size_t count;
-	size_t capacity;
 };
 
 /* Of the index: the hash lies beside, so that most of what is not meant needs no look at the entry.
@@ -33,9 +27,12 @@ struct symvers_slot {
 /* Entries in file order, and an open-addressed index of them by symbol. */
 struct symvers {
 	struct symvers_text *texts;
-	struct symvers_entries entries;
+	struct arena memory; /* of all other strings */
+	struct symvers_entry *entries;
+	size_t count;
+	size_t capacity;
 	struct symvers_slot *slots;
-	size_t slot_count; /* a power of two, at least twice entries.count */
+	size_t slot_count; /* a power of two, at least twice the count */
 };
 
 /* A distribution's file has 25,000 lines and 1.5 MB; what collides in the index takes its time. */
@@ -43,6 +40,7 @@ struct symvers {
 
 #define FIELD_COUNT 5
 #define FIND_BATCH  64 /* names that are looked for together */
+#define NAMES_CHUNK ((size_t) 16 * 1024)
 
 /* A distribution's System.map has 200,000 lines and 8 MB. */
 #define MAP_SIZE_LIMIT ((size_t) 64 * 1024 * 1024)
@@ -60,30 +58,10 @@ static struct symvers_slot *find_slot(
 		const struct symvers_slot *slot = &symvers->slots[place];
 
 		if (slot->hash == hash &&
-			strcmp(symvers->entries.items[slot->place - 1].symbol, symbol) == 0)
+			strcmp(symvers->entries[slot->place - 1].symbol, symbol) == 0)
 			break;
 	}
 	return &symvers->slots[place];
-}
-
-static void free_entries(struct symvers_entries *entries)
-{
-	free(entries->items);
-	*entries = (struct symvers_entries){ 0 };
-}
-
-static int reserve_entries(struct symvers_entries *entries, size_t capacity)
-{
-	struct symvers_entry *items;
-
-	if (capacity <= entries->capacity)
-		return 0;
-	items = reallocarray(entries->items, capacity, sizeof(*items));
-	if (!items)
-		return -ENOMEM;
-	entries->items = items;
-	entries->capacity = capacity;
-	return 0;
 }
 
 static bool known_export(const char *text)
@@ -97,32 +75,21 @@ static bool known_export(const char *text)
 	return false;
 }
 
-static int hex_digit(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	if (c >= 'a' && c <= 'f')
-		return c - 'a' + 10;
-	return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
 /* "0x" and up to eight digits. */
 static bool parse_crc(const char *text, uint32_t *ret_crc)
 {
 	uint32_t crc = 0;
-	size_t i = 2;
+	size_t length = 2;
 
 	if (text[0] != '0' || text[1] != 'x')
 		return false;
-	for (; text[i]; i++) {
-		int digit = hex_digit(text[i]);
+	for (; isxdigit((unsigned char) text[length]); length++) {
+		char c = text[length];
 
-		if (digit < 0 || i >= strlen("0x12345678"))
-			return false;
-		crc = crc << 4 | (uint32_t) digit;
+		crc = crc << 4 | (uint32_t) (c <= '9' ? c - '0' : (c | ' ') - 'a' + 10);
 	}
 	*ret_crc = crc;
-	return i > 2;
+	return length > 2 && length <= strlen("0x12345678") && !text[length];
 }
 
 /* Cuts @line at its tabs; an empty field stays a field. Returns how many there are. */
@@ -188,35 +155,6 @@ static size_t count_lines(const char *text, size_t size)
 	return count;
 }
 
-static int parse_text(char *text, size_t size, struct symvers_entries *entries, struct error *error)
-{
-	char *line = text, *text_end = text + size;
-
-	if (reserve_entries(entries, count_lines(text, size)) < 0 || !entries->items)
-		return error_set_errno(error, -ENOMEM, "%zu bytes", size);
-	for (size_t number = 1; line < text_end; number++) {
-		char *end = memchr(line, '\n', (size_t) (text_end - line));
-		struct symvers_entry *entry;
-		const char *wrong;
-
-		if (!end)
-			end = text_end;
-		*end = '\0';
-		wrong = parse_line(line, &entries->items[entries->count]);
-		if (wrong)
-			return error_set(error, -EINVAL,
-				"line %zu %s: not a Module.symvers, or a damaged one", number,
-				wrong);
-		/* Lines of one module mostly stand together: its name is one string then. */
-		entry = &entries->items[entries->count];
-		if (entries->count && strcmp(entry[-1].module, entry->module) == 0)
-			entry->module = entry[-1].module;
-		entries->count++;
-		line = end + 1;
-	}
-	return 0;
-}
-
 static int reserve_slots(struct symvers *symvers, size_t entry_count)
 {
 	size_t slot_count = 1024;
@@ -244,6 +182,27 @@ static int reserve_slots(struct symvers *symvers, size_t entry_count)
 	return 0;
 }
 
+/* Room for @count entries in all. */
+static int reserve_entries(struct symvers *symvers, size_t count)
+{
+	size_t capacity = symvers->capacity * 2 > count ? symvers->capacity * 2 : count;
+	struct symvers_entry *entries;
+
+	if (count <= symvers->capacity)
+		return 0;
+	entries = reallocarray(symvers->entries, capacity, sizeof(*entries));
+	if (!entries)
+		return -ENOMEM;
+	symvers->entries = entries;
+	symvers->capacity = capacity;
+	return 0;
+}
+
+int symvers_reserve(struct symvers *symvers, size_t count)
+{
+	return reserve_slots(symvers, count) < 0 ? -ENOMEM : reserve_entries(symvers, count);
+}
+
 /* There is room for it. */
 static void put_entry(struct symvers *symvers, struct symvers_entry entry, uint32_t hash)
 {
@@ -251,114 +210,93 @@ static void put_entry(struct symvers *symvers, struct symvers_entry entry, uint3
 
 	slot->hash = hash;
 	if (!slot->place)
-		slot->place = (uint32_t) ++symvers->entries.count;
-	symvers->entries.items[slot->place - 1] = entry;
-}
-
-/* The first entries stay where they are, but for those that a later one of the name replaces. */
-static void take_over(struct symvers *symvers, struct symvers_entries *added)
-{
-	size_t count = added->count;
-
-	free_entries(&symvers->entries);
-	symvers->entries = *added;
-	symvers->entries.count = 0;
-	*added = (struct symvers_entries){ 0 };
-	for (size_t i = 0; i < count; i++)
-		put_entry(symvers, symvers->entries.items[i],
-			name_hash(symvers->entries.items[i].symbol));
-}
-
-/*
- * Adds the entries of one source, where each wins over what is there; may take them over. Cannot
- * fail half-way: room is made first.
- */
-static int merge_entries(struct symvers *symvers, struct symvers_entries *added)
-{
-	size_t count = symvers->entries.count + added->count;
-	size_t capacity = symvers->entries.capacity;
-
-	if (reserve_slots(symvers, count) < 0)
-		return -ENOMEM;
-	if (!symvers->entries.count && added->capacity && added->capacity >= capacity) {
-		take_over(symvers, added);
-		return 0;
-	}
-	/* Twice as much at once: entries may come one by one. */
-	if (count > capacity)
-		capacity = count > capacity * 2 ? count : capacity * 2;
-	if (reserve_entries(&symvers->entries, capacity) < 0)
-		return -ENOMEM;
-	for (size_t i = 0; i < added->count; i++)
-		put_entry(symvers, added->items[i], name_hash(added->items[i].symbol));
-	return 0;
-}
-
-int symvers_reserve(struct symvers *symvers, size_t count)
-{
-	if (reserve_slots(symvers, count) < 0)
-		return -ENOMEM;
-	return reserve_entries(&symvers->entries, count);
+		slot->place = (uint32_t) ++symvers->count;
+	symvers->entries[slot->place - 1] = entry;
 }
 
 int symvers_put_hashed(struct symvers *symvers, const struct symvers_entry *entry, uint32_t hash)
 {
-	size_t count = symvers->entries.count + 1;
-	size_t capacity = symvers->entries.capacity;
-
-	if (count > capacity)
-		capacity = capacity ? capacity * 2 : 64;
-	if (reserve_slots(symvers, count) < 0 || reserve_entries(&symvers->entries, capacity) < 0)
+	if (symvers_reserve(symvers, symvers->count + 1) < 0)
 		return -ENOMEM;
 	put_entry(symvers, *entry, hash);
 	return 0;
 }
 
+int symvers_put_borrowed(struct symvers *symvers, const struct symvers_entry *entry)
+{
+	return symvers_put_hashed(symvers, entry, name_hash(entry->symbol));
+}
+
+/* Lists the lines behind the entries that are there, which stay as they are should one be wrong. */
+static int parse_text(
+	struct symvers *symvers, char *text, size_t size, size_t *ret_count, struct error *error)
+{
+	struct symvers_entry *entries;
+	char *line = text, *text_end = text + size;
+	size_t count = 0;
+
+	if (reserve_entries(symvers, symvers->count + count_lines(text, size)) < 0)
+		return error_set_errno(error, -ENOMEM, "%zu bytes", size);
+	entries = symvers->entries + symvers->count;
+	for (; line < text_end; count++) {
+		char *end = memchr(line, '\n', (size_t) (text_end - line));
+		const char *wrong;
+
+		if (!end)
+			end = text_end;
+		*end = '\0';
+		wrong = parse_line(line, &entries[count]);
+		if (wrong)
+			return error_set(error, -EINVAL,
+				"line %zu %s: not a Module.symvers, or a damaged one", count + 1,
+				wrong);
+		/* Lines of one module mostly stand together: its name is one string then. */
+		if (count && strcmp(entries[count - 1].module, entries[count].module) == 0)
+			entries[count].module = entries[count - 1].module;
+		line = end + 1;
+	}
+	*ret_count = count;
+	return 0;
+}
+
+/* Each line wins over an entry of its symbol; @bytes are kept on success. */
 static int add_text(struct symvers *symvers, char *bytes, size_t size, struct error *error)
 {
-	_cleanup_(free_entries) struct symvers_entries added = { 0 };
 	struct symvers_text *text;
+	size_t first = symvers->count, count = 0;
 	int r;
 
 	if (strlen(bytes) != size)
 		return error_set(error, -EINVAL,
 			"has a NUL byte at offset %zu: not a Module.symvers", strlen(bytes));
-	r = parse_text(bytes, size, &added, error);
+	r = parse_text(symvers, bytes, size, &count, error);
 	if (r < 0)
 		return r;
-	text = calloc(1, sizeof(*text));
-	if (!text || merge_entries(symvers, &added) < 0) {
-		free(text);
-		return error_set_errno(error, -ENOMEM, "%zu symbols", added.count);
-	}
-	text->bytes = bytes;
-	text->next = symvers->texts;
+	text = arena_alloc(&symvers->memory, sizeof(*text));
+	if (!text || reserve_slots(symvers, first + count) < 0)
+		return error_set_errno(error, -ENOMEM, "%zu symbols", count);
+	/* None moves up: those that replace another leave room. */
+	for (size_t i = first; i < first + count; i++)
+		put_entry(symvers, symvers->entries[i], name_hash(symvers->entries[i].symbol));
+	*text = (struct symvers_text){ symvers->texts, bytes };
 	symvers->texts = text;
 	return 0;
 }
 
-/* Replaces packed @bytes by what they hold, with a NUL at the end as fs_read() has it. */
+/* Replaces packed @bytes by what they hold. */
 static int unpack(char **bytes, size_t *size, struct error *error)
 {
 	enum decompress_format format = decompress_detect(*bytes, *size);
-	_cleanup_free_ char *unpacked = NULL;
-	size_t unpacked_size;
-	char *text;
+	char *unpacked;
 	int r;
 
 	if (format == DECOMPRESS_NONE)
 		return 0;
-	r = decompress(format, *bytes, *size, FILE_SIZE_LIMIT, &unpacked, &unpacked_size, error);
+	r = decompress(format, *bytes, *size, FILE_SIZE_LIMIT, &unpacked, size, error);
 	if (r < 0)
 		return r;
-	text = realloc(unpacked, unpacked_size + 1);
-	if (!text)
-		return error_set_errno(error, -ENOMEM, "cannot unpack");
-	unpacked = NULL;
-	text[unpacked_size] = '\0';
 	free(*bytes);
-	*bytes = text;
-	*size = unpacked_size;
+	*bytes = unpacked;
 	return 0;
 }
 
@@ -379,20 +317,6 @@ int symvers_add(struct symvers *symvers, int dir_fd, const char *path, struct er
 	return 0;
 }
 
-int symvers_open(int dir_fd, const char *path, struct symvers **ret, struct error *error)
-{
-	_cleanup_(symvers_close) struct symvers *symvers = calloc(1, sizeof(*symvers));
-	int r;
-
-	if (!symvers)
-		return error_set_errno(error, -ENOMEM, "%s", path);
-	r = symvers_add(symvers, dir_fd, path, error);
-	if (r < 0)
-		return r;
-	*ret = TAKE_PTR(symvers);
-	return 0;
-}
-
 int symvers_new(struct symvers **ret)
 {
 	struct symvers *symvers = calloc(1, sizeof(*symvers));
@@ -401,8 +325,22 @@ int symvers_new(struct symvers **ret)
 		free(symvers);
 		return -ENOMEM;
 	}
+	symvers->memory.chunk_size = NAMES_CHUNK;
 	*ret = symvers;
 	return 0;
+}
+
+int symvers_open(int dir_fd, const char *path, struct symvers **ret, struct error *error)
+{
+	_cleanup_(symvers_close) struct symvers *symvers = NULL;
+	int r;
+
+	if (symvers_new(&symvers) < 0)
+		return error_set_errno(error, -ENOMEM, "%s", path);
+	r = symvers_add(symvers, dir_fd, path, error);
+	if (r == 0)
+		*ret = TAKE_PTR(symvers);
+	return r;
 }
 
 const struct symvers_entry *symvers_find_hashed(
@@ -410,12 +348,12 @@ const struct symvers_entry *symvers_find_hashed(
 {
 	uint32_t place = find_slot(symvers, symbol, hash)->place;
 
-	return place ? &symvers->entries.items[place - 1] : NULL;
+	return place ? &symvers->entries[place - 1] : NULL;
 }
 
 /*
- * Index, entry and name lie far apart, each in memory that is not at hand: what is there for all of
- * a batch is asked for first, so that they need not be waited for one by one.
+ * Index, entry and name lie far apart, each in memory that is not in the cache: what is there for
+ * all of a batch is asked for first, so that they need not be waited for one by one.
  */
 static void prefetch_batch(const struct symvers *symvers, const uint32_t *hashes, size_t count)
 {
@@ -427,7 +365,7 @@ static void prefetch_batch(const struct symvers *symvers, const uint32_t *hashes
 	for (size_t i = 0; i < count; i++) {
 		uint32_t place = symvers->slots[hashes[i] & mask].place;
 
-		entries[i] = &symvers->entries.items[place ? place - 1 : 0];
+		entries[i] = &symvers->entries[place ? place - 1 : 0];
 		__builtin_prefetch(entries[i]);
 	}
 	for (size_t i = 0; i < count; i++)
@@ -441,7 +379,7 @@ void symvers_find_many(const struct symvers *symvers, size_t count, const uint32
 	for (size_t first = 0; first < count; first += FIND_BATCH) {
 		size_t end = count - first < FIND_BATCH ? count : first + FIND_BATCH;
 
-		if (symvers->entries.count)
+		if (symvers->count)
 			prefetch_batch(symvers, hashes + first, end - first);
 		for (size_t i = first; i < end; i++)
 			found[i] = symvers_find_hashed(symvers, name(context, i), hashes[i]);
@@ -455,12 +393,12 @@ const struct symvers_entry *symvers_find(const struct symvers *symvers, const ch
 
 size_t symvers_count(const struct symvers *symvers)
 {
-	return symvers->entries.count;
+	return symvers->count;
 }
 
 const struct symvers_entry *symvers_at(const struct symvers *symvers, size_t index)
 {
-	return &symvers->entries.items[index];
+	return &symvers->entries[index];
 }
 
 void symvers_close(struct symvers **symvers)
@@ -469,14 +407,10 @@ void symvers_close(struct symvers **symvers)
 
 	if (!closing)
 		return;
-	while (closing->texts) {
-		struct symvers_text *text = closing->texts;
-
-		closing->texts = text->next;
+	for (struct symvers_text *text = closing->texts; text; text = text->next)
 		free(text->bytes);
-		free(text);
-	}
-	free_entries(&closing->entries);
+	arena_free(&closing->memory);
+	free(closing->entries);
 	free(closing->slots);
 	free(closing);
 }
@@ -488,108 +422,63 @@ void symvers_module_name(const struct symvers_entry *entry, char *name, size_t s
 
 /* ---- entries that are no lines of a Module.symvers: of modules, of a System.map, single ones */
 
-static char *copy_string(char **next, const char *text)
+/* NULL without memory. */
+static const char *keep(struct symvers *symvers, const char *text, size_t length)
 {
-	char *copy = *next;
+	char *copy = arena_alloc(&symvers->memory, length + 1);
 
-	*next = stpcpy(copy, text) + 1;
-	return copy;
-}
-
-/* The module's own name, or its file's where it is too old to state one. */
-static size_t module_stem(const struct elf_module *module, const char **ret_name)
-{
-	const char *name = elf_module_name(module);
-	const char *slash;
-
-	if (!name) {
-		slash = strrchr(elf_module_path(module), '/');
-		name = slash ? slash + 1 : elf_module_path(module);
-	}
-	*ret_name = name;
-	return strcspn(name, ".");
-}
-
-/* Makes room for @count entries and @size bytes of their strings, at *@ret_bytes. */
-static struct symvers_text *new_text(
-	struct symvers_entries *added, size_t count, size_t size, char **ret_bytes)
-{
-	struct symvers_text *text = calloc(1, sizeof(*text));
-
-	if (!text || reserve_entries(added, count) < 0 || !(text->bytes = malloc(size))) {
-		free(text);
+	if (!copy)
 		return NULL;
-	}
-	*ret_bytes = text->bytes;
-	return text;
-}
-
-static int merge_text(
-	struct symvers *symvers, struct symvers_text *text, struct symvers_entries *added)
-{
-	if (merge_entries(symvers, added) < 0) {
-		free(text->bytes);
-		free(text);
-		return -ENOMEM;
-	}
-	text->next = symvers->texts;
-	symvers->texts = text;
-	return 0;
-}
-
-int symvers_add_module(struct symvers *symvers, const struct elf_module *module)
-{
-	_cleanup_(free_entries) struct symvers_entries added = { 0 };
-	size_t count, size, stem_size;
-	const struct elf_module_export *exports = elf_module_exports(module, &count);
-	struct symvers_text *text;
-	const char *stem;
-	char *next, *name;
-
-	stem_size = module_stem(module, &stem);
-	size = stem_size + 1;
-	for (size_t i = 0; i < count; i++)
-		size += strlen(exports[i].symbol) + strlen(exports[i].name_space) + 2;
-	text = new_text(&added, count, size, &name);
-	if (!text)
-		return -ENOMEM;
-	memcpy(name, stem, stem_size);
-	name[stem_size] = '\0';
-	next = name + stem_size + 1;
-	for (size_t i = 0; i < count; i++)
-		added.items[added.count++] = (struct symvers_entry){
-			.symbol = copy_string(&next, exports[i].symbol),
-			.module = name,
-			.export = exports[i].gpl ? "EXPORT_SYMBOL_GPL" : "EXPORT_SYMBOL",
-			.name_space = copy_string(&next, exports[i].name_space),
-			.crc = exports[i].crc,
-			.has_crc = exports[i].has_crc,
-		};
-	return merge_text(symvers, text, &added);
+	copy[length] = '\0';
+	return memcpy(copy, text, length);
 }
 
 int symvers_put(struct symvers *symvers, const struct symvers_entry *entry)
 {
-	_cleanup_(free_entries) struct symvers_entries added = { 0 };
-	size_t size = strlen(entry->symbol) + strlen(entry->module) + strlen(entry->export) +
-		      strlen(entry->name_space) + 4;
-	char *next = NULL;
-	struct symvers_text *text = new_text(&added, 1, size, &next);
+	struct symvers_entry kept = *entry;
 
-	if (!text)
+	kept.symbol = keep(symvers, entry->symbol, strlen(entry->symbol));
+	kept.module = keep(symvers, entry->module, strlen(entry->module));
+	kept.export = keep(symvers, entry->export, strlen(entry->export));
+	kept.name_space = keep(symvers, entry->name_space, strlen(entry->name_space));
+	if (!kept.symbol || !kept.module || !kept.export || !kept.name_space)
 		return -ENOMEM;
-	added.items[0] = *entry;
-	added.items[0].symbol = copy_string(&next, entry->symbol);
-	added.items[0].module = copy_string(&next, entry->module);
-	added.items[0].export = copy_string(&next, entry->export);
-	added.items[0].name_space = copy_string(&next, entry->name_space);
-	added.count = 1;
-	return merge_text(symvers, text, &added);
+	return symvers_put_borrowed(symvers, &kept);
 }
 
-int symvers_put_borrowed(struct symvers *symvers, const struct symvers_entry *entry)
+int symvers_add_module(struct symvers *symvers, const struct elf_module *module)
 {
-	return symvers_put_hashed(symvers, entry, name_hash(entry->symbol));
+	size_t count;
+	const struct elf_module_export *exports = elf_module_exports(module, &count);
+	const char *name = elf_module_name(module);
+
+	/* One that is too old to state its name has its file's. */
+	if (!name) {
+		const char *slash = strrchr(elf_module_path(module), '/');
+
+		name = slash ? slash + 1 : elf_module_path(module);
+	}
+	name = keep(symvers, name, strcspn(name, "."));
+	if (!name || symvers_reserve(symvers, symvers->count + count) < 0)
+		return -ENOMEM;
+	for (size_t i = 0; i < count; i++) {
+		const struct elf_module_export *export = &exports[i];
+		struct symvers_entry entry = {
+			.symbol = keep(symvers, export->symbol, strlen(export->symbol)),
+			.module = name,
+			.export = export->gpl ? "EXPORT_SYMBOL_GPL" : "EXPORT_SYMBOL",
+			.name_space = *export->name_space ? keep(symvers, export->name_space,
+								    strlen(export->name_space))
+							  : "",
+			.crc = export->crc,
+			.has_crc = export->has_crc,
+		};
+
+		if (!entry.symbol || !entry.name_space)
+			return -ENOMEM;
+		put_entry(symvers, entry, export->hash);
+	}
+	return 0;
 }
 
 /* ---- System.map */
@@ -605,8 +494,7 @@ struct system_map {
 	char *text;
 	struct line *lines;
 	size_t count;
-	struct symvers *crcs;           /* of the __crc_ symbols */
-	const struct line *start, *end; /* of the GPL-only exports; NULL for newer kernels */
+	struct symvers *crcs; /* of the __crc_ symbols */
 };
 
 static void free_map(struct system_map *map)
@@ -676,21 +564,21 @@ static int read_map(struct system_map *map, int dir_fd, const char *path, struct
 }
 
 /* Of several lines of a name the first counts. Since 5.19 the symbol is only the CRC's place. */
-static int index_map(struct system_map *map)
+static int add_map(struct symvers *symvers, struct system_map *map)
 {
+	const size_t prefix = strlen(ENTRY_PREFIX);
+	const struct line *start = NULL, *end = NULL; /* the GPL-only exports */
+
 	if (symvers_new(&map->crcs) < 0)
 		return -ENOMEM;
 	for (size_t i = 0; i < map->count; i++) {
 		const struct line *line = &map->lines[i];
 		struct symvers_entry crc = { .crc = (uint32_t) line->address };
 
-		/* NOLINTNEXTLINE(clang-analyzer-core.NonNullParamChecker): not empty */
-		if (!map->start && strcmp(line->name, "__start___ksymtab_gpl") == 0)
-			map->start = line;
-		/* NOLINTNEXTLINE(clang-analyzer-core.NonNullParamChecker): not empty */
-		if (!map->end && strcmp(line->name, "__stop___ksymtab_gpl") == 0)
-			map->end = line;
-		/* NOLINTNEXTLINE(clang-analyzer-core.NonNullParamChecker): not empty */
+		if (!start && strcmp(line->name, "__start___ksymtab_gpl") == 0)
+			start = line;
+		if (!end && strcmp(line->name, "__stop___ksymtab_gpl") == 0)
+			end = line;
 		if (strncmp(line->name, CRC_PREFIX, strlen(CRC_PREFIX)) != 0)
 			continue;
 		crc.symbol = line->name + strlen(CRC_PREFIX);
@@ -700,55 +588,33 @@ static int index_map(struct system_map *map)
 			symvers_put_borrowed(map->crcs, &crc) < 0)
 			return -ENOMEM;
 	}
-	return 0;
-}
-
-/* The linker's marks around the GPL-only table went with it: SINCE_FLAGS of elf_check.c. */
-static const char *export_text(const struct system_map *map, const struct line *line)
-{
-	if (!map->start || !map->end)
-		return "";
-	return line->address >= map->start->address && line->address < map->end->address
-		       ? "EXPORT_SYMBOL_GPL"
-		       : "EXPORT_SYMBOL";
-}
-
-static int add_map(struct symvers *symvers, const struct system_map *map)
-{
-	_cleanup_(free_entries) struct symvers_entries added = { 0 };
-	const size_t prefix = strlen(ENTRY_PREFIX);
-	size_t count = 0, size = 1;
-	struct symvers_text *text;
-	char *next;
-
-	for (size_t i = 0; i < map->count; i++)
-		if (strncmp(map->lines[i].name, ENTRY_PREFIX, prefix) == 0) {
-			count++;
-			size += strlen(map->lines[i].name + prefix) + 1;
-		}
-	text = new_text(&added, count, size, &next);
-	if (!text)
-		return -ENOMEM;
 	for (size_t i = 0; i < map->count; i++) {
 		const struct line *line = &map->lines[i];
+		const char *symbol = line->name + prefix;
+		struct symvers_entry entry = {
+			.module = "vmlinux", .export = "", .name_space = "", .partial = true
+		};
 		const struct symvers_entry *crc;
 
-		if (strncmp(line->name, ENTRY_PREFIX, prefix) != 0 || !line->name[prefix] ||
-			symvers_find(symvers, line->name + prefix))
+		if (strncmp(line->name, ENTRY_PREFIX, prefix) != 0 || !*symbol ||
+			symvers_find(symvers, symbol))
 			continue;
-		crc = symvers_find(map->crcs, line->name + prefix);
-		/* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): not empty */
-		added.items[added.count++] = (struct symvers_entry){
-			.symbol = copy_string(&next, line->name + prefix),
-			.module = "vmlinux",
-			.export = export_text(map, line),
-			.name_space = "",
-			.crc = crc && crc->has_crc ? crc->crc : 0,
-			.has_crc = crc && crc->has_crc,
-			.partial = true,
-		};
+		crc = symvers_find(map->crcs, symbol);
+		if (crc && crc->has_crc) {
+			entry.crc = crc->crc;
+			entry.has_crc = true;
+		}
+		/* The linker's marks around that table went with it: SINCE_FLAGS of elf_check.c. */
+		if (start && end)
+			entry.export =
+				line->address >= start->address && line->address < end->address
+					? "EXPORT_SYMBOL_GPL"
+					: "EXPORT_SYMBOL";
+		entry.symbol = keep(symvers, symbol, strlen(symbol));
+		if (!entry.symbol || symvers_put_borrowed(symvers, &entry) < 0)
+			return -ENOMEM;
 	}
-	return merge_text(symvers, text, &added);
+	return 0;
 }
 
 int symvers_add_system_map(
@@ -759,7 +625,7 @@ int symvers_add_system_map(
 
 	if (r < 0)
 		return error_prefix(error, r, "%s", path);
-	if (index_map(&map) < 0 || add_map(symvers, &map) < 0)
+	if (add_map(symvers, &map) < 0)
 		return error_set_errno(error, -ENOMEM, "%s: %zu symbols", path, map.count);
 	return 0;
 }

@@ -26,39 +26,34 @@ struct symvers_entry {
 	bool partial;           /* of a System.map: the name space is not known either */
 };
 
-/* An empty one, to be filled by what follows. */
+/* An empty one. */
 int symvers_new(struct symvers **ret) _must_check_;
-
 /*
  * Reads a file, also one packed as .gz, .xz or .zst. A malformed line is -EINVAL with path, line
- * number and what is wrong in @error. Symbols stay in file order; a later file may be added with
- * symvers_add().
+ * number and what is wrong in @error. Symbols stay in file order.
  */
 int symvers_open(int dir_fd, const char *path, struct symvers **ret, struct error *error);
-/* Adds another file; where both name a symbol, the later one wins, as modpost's -e does. */
+/* Adds another file. What is added wins over what is there, here and below, as with modpost -e. */
 int symvers_add(struct symvers *symvers, int dir_fd, const char *path, struct error *error);
-/*
- * Adds what a module file exports, under its own name; as symvers_add() does, it wins over what is
- * there. Copies. -ENOMEM.
- */
+/* Adds what a module file exports, under its own name. Copies. -ENOMEM. */
 int symvers_add_module(struct symvers *symvers, const struct elf_module *module) _must_check_;
 /*
  * Adds what vmlinux exports by its System.map (nm -n, "ADDRESS TYPE NAME" a line: Linux
- * scripts/mksysmap), where no entry says so yet: a Module.symvers knows more. Copies. -EINVAL with
+ * scripts/mksysmap), where no entry names it yet: a Module.symvers knows more. Copies. -EINVAL with
  * path, line number and what is wrong in @error; -ENODATA for the line that Debian ships in its
  * place, which names the package that has the real one; -ENOMEM.
  */
 int symvers_add_system_map(
 	struct symvers *symvers, int dir_fd, const char *path, struct error *error) _must_check_;
-/* Adds one entry, which wins over what is there. Copies. -ENOMEM. */
+/* Adds one entry. Copies. -ENOMEM. */
 int symvers_put(struct symvers *symvers, const struct symvers_entry *entry) _must_check_;
-/* The same, its strings borrowed until symvers_close(). */
+/* The same, its strings borrowed until symvers_close(). @hash: of the symbol, by name_hash(). */
 int symvers_put_borrowed(struct symvers *symvers, const struct symvers_entry *entry) _must_check_;
 int symvers_put_hashed(
 	struct symvers *symvers, const struct symvers_entry *entry, uint32_t hash) _must_check_;
 /* NULL when nothing exports it. Borrowed until the next symvers_add() or symvers_close(). */
 const struct symvers_entry *symvers_find(const struct symvers *symvers, const char *symbol);
-/* The same with the symbol's hash, by name_hash(): elf_undefined_hash() has it. */
+/* The same with the symbol's hash. */
 const struct symvers_entry *symvers_find_hashed(
 	const struct symvers *symvers, const char *symbol, uint32_t hash);
 /*

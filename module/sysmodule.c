@@ -2,6 +2,7 @@
 #include "module/sysmodule.h"
 
 #include <ctype.h>
+#include <elf.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdbool.h>
@@ -107,30 +108,42 @@ int sysmodule_list(int root_fd, struct strv *names)
 	return r;
 }
 
-/*
- * An ELF note (System V gABI, "Note Section"): three 32-bit words (name size, description size,
- * type), the name padded to four bytes ("GNU"), then the description: the id.
- */
+size_t build_id_of_notes(const char *notes, size_t size, unsigned char id[BUILD_ID_SIZE])
+{
+	size_t offset = 0;
+	Elf64_Nhdr header;
+
+	while (size - offset >= sizeof(header)) {
+		size_t left, name_size;
+
+		memcpy(&header, notes + offset, sizeof(header));
+		offset += sizeof(header);
+		left = size - offset;
+		name_size = ((size_t) header.n_namesz + 3) & ~(size_t) 3;
+		if (name_size > left || header.n_descsz > left - name_size)
+			return 0;
+		if (header.n_type == NT_GNU_BUILD_ID && header.n_descsz <= BUILD_ID_SIZE) {
+			memcpy(id, notes + offset + name_size, header.n_descsz);
+			return header.n_descsz;
+		}
+		offset += name_size + (((size_t) header.n_descsz + 3) & ~(size_t) 3);
+		if (offset > size)
+			return 0;
+	}
+	return 0;
+}
+
 void sysmodule_build_id(int root_fd, const char *name, char hex[BUILD_ID_HEX_SIZE])
 {
-	_cleanup_free_ char *note = NULL;
-	uint32_t name_size, id_size;
+	_cleanup_free_ char *notes = NULL;
+	unsigned char id[BUILD_ID_SIZE];
 	char path[PATH_MAX];
-	size_t offset;
 	size_t size;
 
 	hex[0] = '\0';
 	module_path(path, name, BUILD_ID_NOTE);
-	if (fs_read(root_fd, path, 4096, &note, &size) < 0 || size < 12)
-		return;
-	memcpy(&name_size, note, sizeof(name_size));
-	memcpy(&id_size, note + 4, sizeof(id_size));
-	if (name_size > 64)
-		return;
-	offset = 12 + ((size_t) name_size + 3) / 4 * 4;
-	if (id_size > (BUILD_ID_HEX_SIZE - 1) / 2 || size < offset || size - offset < id_size)
-		return;
-	hex_copy(note + offset, id_size, hex);
+	if (fs_read(root_fd, path, 4096, &notes, &size) == 0)
+		hex_copy(id, build_id_of_notes(notes, size, id), hex);
 }
 
 bool sysmodule_exports_nothing(int root_fd, const char *name)

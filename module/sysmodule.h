@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the running kernel says of its modules in /sys/module: state, use, holders, identity.
+ * What the running kernel shows of its modules in /sys/module: state, use, holders, identity.
  * All of it is relative to a root descriptor. Names use '_'.
  */
 #pragma once
@@ -29,11 +29,16 @@ int sysmodule_holders(int root_fd, const char *name, struct strv *holders) _must
 int sysmodule_list(int root_fd, struct strv *names) _must_check_;
 
 /*
- * The GNU build id of the loaded module in lower-case hex, from its notes, or "" when it cannot be
- * told. It identifies the very file that was loaded, also where srcversion is missing (that needs
+ * The GNU build id of the loaded module in lower-case hex, from its notes, or "" when it is not
+ * known. It identifies the very file that was loaded, also where srcversion is missing (that needs
  * MODULE_VERSION or CONFIG_MODULE_SRCVERSION_ALL).
  */
 void sysmodule_build_id(int root_fd, const char *name, char hex[BUILD_ID_HEX_SIZE]);
+
+#define BUILD_ID_SIZE ((BUILD_ID_HEX_SIZE - 1) / 2)
+
+/* The bytes of the build id in @size bytes of ELF notes, and how many there are; 0: none. */
+size_t build_id_of_notes(const char *notes, size_t size, unsigned char id[BUILD_ID_SIZE]);
 
 /*
  * True when the kernel shows the module's sections (/sys/module/<name>/sections, for root) and none
@@ -49,8 +54,7 @@ bool sysmodule_exports_nothing(int root_fd, const char *name);
  * ask once, when nothing cheaper can tell, and never in a loop.
  */
 
-/* Hears of @symbol, which @owner exports ("vmlinux": it is global there). Non-zero ends the search.
- */
+/* Gets @symbol, which @owner exports ("vmlinux": it is global there). Non-zero ends the search. */
 typedef int kallsyms_listener(void *context, const char *symbol, const char *owner);
 
 /*

@@ -25,7 +25,7 @@ static int read_signature(struct explain_files *files, struct verify *verify, st
 	if (r < 0)
 		return r;
 	r = module_trailer_read(data, size, &trailer, &why);
-	if (r == 0 && trailer.present && trailer.type == MODULE_TRAILER_CMS)
+	if (r == 0 && trailer.present)
 		r = cms_read(data + trailer.signature_offset, trailer.signature_size,
 			trailer.signature_offset, &facts, &why);
 	if (r < 0) {
@@ -39,8 +39,7 @@ static int read_signature(struct explain_files *files, struct verify *verify, st
 		return 0;
 	}
 	files->signed_state = EXPLAIN_SIGNED;
-	files->signature = xasprintf("%s is signed with %s by %s%s%s, %s with %s", path,
-		module_trailer_type_text(trailer.type),
+	files->signature = xasprintf("%s is signed with PKCS#7 by %s%s%s, %s with %s", path,
 		*facts.issuer ? facts.issuer : "an unnamed key",
 		*facts.serial ? ", serial " : ", key id ",
 		*facts.serial ? facts.serial : facts.key_id, facts.algorithm, facts.hash);

@@ -84,7 +84,7 @@ static json_object *module_json(const struct proof_member *member)
 	json_add(object, "path", json_text(member->path));
 	json_add(object, "name", module ? json_text(elf_module_name(module)) : NULL);
 	json_add(object, "verdict", json_text(proof_verdict_text(member->proof.verdict)));
-	json_add(object, "answer", errno_name(proof_answer(&member->proof)));
+	json_add(object, "answer", errno_name(member->proof.answer));
 	json_add(object, "version", info(module, "version"));
 	json_add(object, "vermagic", info(module, "vermagic"));
 	json_add(object, "srcversion", info(module, "srcversion"));

@@ -45,12 +45,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	}
 	if (!trailer.present)
 		return trailer.content_size == size ? 0 : (abort(), 0);
-	if (trailer.content_size + trailer.signer_size + trailer.key_id_size !=
-			trailer.signature_offset ||
+	if (trailer.content_size != trailer.signature_offset ||
 		trailer.signature_offset + trailer.signature_size >= size)
 		abort();
-	if (trailer.type == MODULE_TRAILER_CMS)
-		read_cms(data + trailer.signature_offset, trailer.signature_size,
-			trailer.signature_offset);
+	read_cms(data + trailer.signature_offset, trailer.signature_size, trailer.signature_offset);
 	return 0;
 }

@@ -225,12 +225,12 @@ static void what_is_no_module_at_all_has_a_verdict(void **state)
 	(void) state;
 	assert_int_equal(proof_unreadable("x.ko", -EINVAL, &error, &damaged), 0);
 	assert_int_equal(damaged.verdict, PROOF_WILL_NOT_LOAD);
-	assert_int_equal(proof_answer(&damaged), ENOEXEC);
+	assert_int_equal(damaged.answer, ENOEXEC);
 	assert_string_equal(damaged.findings[0].text, "x.ko: cut short");
 	assert_int_equal(proof_unreadable("x.ko", -EACCES, &error, &hidden), 0);
 	assert_int_equal(hidden.verdict, PROOF_CANNOT_TELL);
 	assert_int_equal(proof_unreadable("x.ko", -ENODATA, &error, &empty), 0);
-	assert_int_equal(proof_answer(&empty), EINVAL);
+	assert_int_equal(empty.answer, EINVAL);
 }
 
 static void releases_are_versions(void **state)

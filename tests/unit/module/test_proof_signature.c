@@ -49,7 +49,7 @@ static void expect(const struct folder *folder, const unsigned char *tail,
 			if (strncmp(proof.findings[i].id, "signature", 9) == 0 ||
 				strcmp(proof.findings[i].id, "unsigned") == 0)
 				fail_msg("unexpected finding: %s", proof.findings[i].text);
-	assert_int_equal(proof_answer(&proof), answer);
+	assert_int_equal(proof.answer, answer);
 }
 
 static void unsigned_modules_taint_or_are_refused(void **state)
@@ -388,14 +388,14 @@ static void the_signature_comes_before_the_format(void **state)
 	assert_int_equal(proof_unreadable_bytes(
 				 "x.ko", tail, sizeof(tail), &kernel, -EINVAL, &why, &damaged),
 		0);
-	assert_int_equal(proof_answer(&damaged), EBADMSG);
+	assert_int_equal(damaged.answer, EBADMSG);
 	assert_int_equal(proof_unreadable_bytes("x.ko", "x", 1, &kernel, -EINVAL, &why, &bare), 0);
-	assert_int_equal(proof_answer(&bare), ENOEXEC);
+	assert_int_equal(bare.answer, ENOEXEC);
 	assert_int_equal(
 		proof_unreadable_bytes("x.ko", "x", 1, &strict, -EINVAL, &why, &refused), 0);
-	assert_int_equal(proof_answer(&refused), EKEYREJECTED);
+	assert_int_equal(refused.answer, EKEYREJECTED);
 	assert_int_equal(proof_unreadable_bytes("x.ko", "", 0, &strict, -EINVAL, &why, &empty), 0);
-	assert_int_equal(proof_answer(&empty), EINVAL);
+	assert_int_equal(empty.answer, EINVAL);
 }
 
 int main(void)

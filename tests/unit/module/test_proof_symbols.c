@@ -96,10 +96,10 @@ static void the_answer_is_the_last_symbols_and_the_layout_comes_first(void **sta
 			(struct proof_kernel){ 0 });
 
 	assert_int_equal(one.findings[0].answer + one.findings[1].answer, ENOENT + EINVAL);
-	assert_int_equal(proof_answer(&one), one.findings[1].answer);
-	assert_int_equal(proof_answer(&other), other.findings[1].answer);
-	assert_int_not_equal(proof_answer(&one), proof_answer(&other));
-	assert_int_equal(proof_answer(&layout), ENOEXEC);
+	assert_int_equal(one.answer, one.findings[1].answer);
+	assert_int_equal(other.answer, other.findings[1].answer);
+	assert_int_not_equal(one.answer, other.answer);
+	assert_int_equal(layout.answer, ENOEXEC);
 }
 
 static void a_crc_finding_has_both_and_the_exporter(void **state)
@@ -158,7 +158,7 @@ static void a_proprietary_modules_symbols_taint_who_uses_them(void **state)
 	expect_plain(*state, "peer", ALL, kernel, "inherits-taint", PROOF_NOTE, 0);
 	/* With GPL-only symbols too, the order in the file decides who is refused. */
 	assert_int_equal(proof.verdict, PROOF_WILL_NOT_LOAD);
-	assert_int_equal(proof_answer(&proof), ENOENT);
+	assert_int_equal(proof.answer, ENOENT);
 	assert_true(finding_of(&proof, "tainted-exporter") || finding_of(&proof, "gpl-only"));
 	expect_plain(*state, "peer", gpl, (struct proof_kernel){ 0 }, NULL, PROOF_NOTE, 0);
 }

@@ -43,11 +43,9 @@ static void what_is_written_is_found(void **state)
 	(void) state;
 	assert_int_equal(module_trailer_read(module, size, &trailer, &error), 0);
 	assert_true(trailer.present);
-	assert_int_equal(trailer.type, MODULE_TRAILER_CMS);
 	assert_int_equal(trailer.content_size, strlen(CONTENT));
 	assert_int_equal(trailer.signature_offset, strlen(CONTENT));
 	assert_int_equal(trailer.signature_size, 3);
-	assert_null(trailer.hash);
 }
 
 /* The kernel compares with file size less marker and info: equal is too large as well. */
@@ -105,7 +103,7 @@ static void an_unknown_type_is_not_damage(void **state)
 	assert_contains(error.text, "type 9");
 }
 
-static void before_4_3_signer_and_key_id_came_first(void **state)
+static void the_types_before_4_3_are_not_checked(void **state)
 {
 	static const char module[] = "body"
 				     "Me"
@@ -117,14 +115,9 @@ static void before_4_3_signer_and_key_id_came_first(void **state)
 	struct error error = { 0 };
 
 	(void) state;
-	assert_int_equal(module_trailer_read(module, sizeof(module) - 1, &trailer, &error), 0);
-	assert_int_equal(trailer.type, MODULE_TRAILER_X509);
-	assert_string_equal(trailer.hash, "sha256");
-	assert_int_equal(trailer.content_size, 4);
-	assert_int_equal(trailer.signer_size, 2);
-	assert_memory_equal(trailer.signer, "Me", 2);
-	assert_int_equal(trailer.key_id_size, 3);
-	assert_memory_equal(trailer.key_id, "\x01\x02\x03", 3);
+	assert_int_equal(
+		module_trailer_read(module, sizeof(module) - 1, &trailer, &error), -ENOPKG);
+	assert_contains(error.text, "type 1");
 }
 
 /* SignedData by subject key id, with sha256 and ecdsa-with-SHA256; the value is two bytes. */
@@ -231,7 +224,7 @@ int main(void)
 		cmocka_unit_test(a_marker_alone_is_refused),
 		cmocka_unit_test(bytes_that_have_to_be_zero_are_named),
 		cmocka_unit_test(an_unknown_type_is_not_damage),
-		cmocka_unit_test(before_4_3_signer_and_key_id_came_first),
+		cmocka_unit_test(the_types_before_4_3_are_not_checked),
 		cmocka_unit_test(a_signer_may_be_named_by_key_id),
 		cmocka_unit_test(every_cut_is_refused_with_a_place),
 		cmocka_unit_test(unknown_algorithms_are_shown_as_numbers),

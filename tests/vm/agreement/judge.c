@@ -261,7 +261,7 @@ static const char *verdict_text(const struct proof *proof, char text[VERDICT_SIZ
 
 	if (proof->verdict != PROOF_WILL_NOT_LOAD)
 		return proof_verdict_text(proof->verdict);
-	(void) snprintf(text, VERDICT_SIZE, "not: %s", answer_text(proof_answer(proof), name));
+	(void) snprintf(text, VERDICT_SIZE, "not: %s", answer_text(proof->answer, name));
 	return text;
 }
 
@@ -277,7 +277,7 @@ static void tell(FILE *file, struct judge *judge, const struct one *one, const s
 
 static void count(struct judge *judge, const struct one *one, const struct proof *proof)
 {
-	int answer = judge->results[one->index].answer, ours = proof_answer(proof);
+	int answer = judge->results[one->index].answer, ours = proof->answer;
 	bool agrees;
 
 	if (one->action == 'D') {
