@@ -111,9 +111,7 @@ static void print_json(const struct verb *verb, const struct lint *lint, enum ex
 	json_add(root, "os", json_text(verb->context.os.os));
 	json_add(root, "findings", lint_json(lint));
 	json_add(root, "record", kernel_record_json(&verb->kernel.record));
-	(void) puts(json_object_to_json_string_ext(
-		root, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE));
-	(void) json_object_put(root);
+	json_print_line(root);
 }
 
 /* Sets the context's failure to EXIT_CODE_LINT where a finding is an error. */

@@ -224,10 +224,8 @@ static void print_json(const struct verb *verb, const struct error *error)
 		const struct trace_entry *entry = &trace->entries[i];
 		json_object *object = json_object_new_object();
 
-		json_add(object, "outcome", json_text(trace_outcome_text(entry->outcome)));
-		json_add(object, "repository", json_text(entry->repository));
-		json_add(object, "text", json_text(entry->text));
-		json_add(object, "url", json_text(entry->url));
+		json_add_texts(object, "outcome", trace_outcome_text(entry->outcome), "repository",
+			entry->repository, "text", entry->text, "url", entry->url, NULL);
 		(void) json_object_array_add(places, object);
 	}
 	json_add(root, "trace", places);

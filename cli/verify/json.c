@@ -59,11 +59,8 @@ static json_object *signer_json(const struct elf_module *module)
 		!facts.signers)
 		return NULL;
 	object = json_object_new_object();
-	json_add(object, "issuer", json_text(facts.issuer));
-	json_add(object, "serial", json_text(facts.serial));
-	json_add(object, "key_id", json_text(facts.key_id));
-	json_add(object, "algorithm", json_text(facts.algorithm));
-	json_add(object, "hash", json_text(facts.hash));
+	json_add_texts(object, "issuer", facts.issuer, "serial", facts.serial, "key_id",
+		facts.key_id, "algorithm", facts.algorithm, "hash", facts.hash, NULL);
 	return object;
 }
 
@@ -99,9 +96,8 @@ static json_object *kernel_json(const struct verify_kernel *kernel)
 	const struct proof_kernel *facts = &kernel->facts;
 	json_object *object = json_object_new_object();
 
-	json_add(object, "krel", json_text(kernel->krel));
-	json_add(object, "vermagic", json_text(facts->vermagic));
-	json_add(object, "vermagic_source", json_text(kernel->vermagic_source));
+	json_add_texts(object, "krel", kernel->krel, "vermagic", facts->vermagic, "vermagic_source",
+		kernel->vermagic_source, NULL);
 	json_add(object, "modversions",
 		json_object_new_boolean(proof_kernel_has_modversions(facts)));
 	json_add(object, "symbols", number(facts->symvers ? symvers_count(facts->symvers) : 0));

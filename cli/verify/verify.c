@@ -27,16 +27,17 @@
 void verify_members_free(struct verify_members *members)
 {
 	for (size_t i = 0; i < members->count; i++) {
-		elf_module_close(&members->modules[i]);
-		free(members->paths[i]);
+		struct elf_module *module =
+			(struct elf_module *) (uintptr_t) members->items[i].module;
+
+		elf_module_close(&module);
+		free((void *) (uintptr_t) members->items[i].path);
 	}
 	for (size_t i = 0; i < members->pool_count; i++)
 		elf_pool_free(&members->pools[i]);
 	free(members->pools);
 	free(members->items);
-	free(members->modules);
 	free(members->inputs);
-	free(members->paths);
 	*members = (struct verify_members){ 0 };
 }
 
@@ -50,17 +51,17 @@ struct opening {
 
 static int open_one(struct opening *opening, struct elf_pool *pool, size_t i)
 {
-	struct verify_members *members = opening->members;
-	int dir_fd = members->inputs[i]->fd;
+	struct proof_member *member = &opening->members->items[i];
+	int dir_fd = opening->members->inputs[i]->fd;
+	struct elf_module *module = NULL;
 	_cleanup_free_ char *data = NULL;
 	_cleanup_free_ char *unpacked = NULL;
 	struct error error = { 0 }, ignored = { 0 };
 	enum decompress_format format;
 	size_t size = 0;
-	int r = elf_module_open_pooled(
-		pool, dir_fd, opening->below[i], &members->modules[i], &error);
+	int r = elf_module_open_pooled(pool, dir_fd, opening->below[i], &module, &error);
 
-	members->items[i].module = members->modules[i];
+	member->module = module;
 	if (r == -ENOMEM || r == 0)
 		return r;
 	/* What is no module may still have a signature, which the kernel judges first. */
@@ -71,8 +72,8 @@ static int open_one(struct opening *opening, struct elf_pool *pool, size_t i)
 		unpacked = TAKE_PTR(data);
 	else if (decompress(format, data, size, BYTES_LIMIT, &unpacked, &size, &ignored) < 0)
 		size = 0;
-	return proof_unreadable_bytes(members->paths[i], unpacked, size, opening->kernel, r, &error,
-		&members->items[i].proof);
+	return proof_unreadable_bytes(
+		member->path, unpacked, size, opening->kernel, r, &error, &member->proof);
 }
 
 static void *open_some(void *context)
@@ -100,9 +101,7 @@ void verify_members_open(const struct verify_input *inputs, size_t input_count,
 	jobs = jobs < 1 ? 1 : jobs > JOBS_MAX ? JOBS_MAX : jobs;
 	*ret = (struct verify_members){
 		.items = xcalloc(count, sizeof(*ret->items)),
-		.modules = xcalloc(count, sizeof(struct elf_module *)),
 		.inputs = xcalloc(count, sizeof(struct verify_input *)),
-		.paths = xcalloc(count, sizeof(*ret->paths)),
 		.pools = xcalloc(jobs, sizeof(struct elf_pool *)),
 	};
 	opening.below = xcalloc(count, sizeof(*opening.below));
@@ -114,11 +113,10 @@ void verify_members_open(const struct verify_input *inputs, size_t input_count,
 			opening.below[at] = path;
 			ret->inputs[at] = &inputs[i];
 			/* As it was named; of several inputs a path says whose it is. */
-			ret->paths[at] = inputs[i].kind == VERIFY_MODULE ? xstrdup(inputs[i].name)
-					 : input_count == 1
-						 ? xstrdup(path)
-						 : xasprintf("%s:%s", inputs[i].name, path);
-			ret->items[at].path = ret->paths[at];
+			ret->items[at].path =
+				inputs[i].kind == VERIFY_MODULE ? xstrdup(inputs[i].name)
+				: input_count == 1              ? xstrdup(path)
+						   : xasprintf("%s:%s", inputs[i].name, path);
 		}
 	for (; ret->pool_count < jobs; ret->pool_count++)
 		if (elf_pool_new(kernel->symvers, &ret->pools[ret->pool_count]) < 0)

@@ -165,10 +165,8 @@ int verify_trust_judge(
 /* --- the modules of all inputs as members of one set --- */
 
 struct verify_members {
-	struct proof_member *items;         /* for proof_set.members */
-	struct elf_module **modules;        /* of each; NULL where it could not be opened */
+	struct proof_member *items; /* for proof_set.members; they own their modules and paths */
 	const struct verify_input **inputs; /* of each */
-	char **paths;                       /* as people see them */
 	size_t count;
 	struct elf_pool **pools; /* that the modules lie in */
 	size_t pool_count;
