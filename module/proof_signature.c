@@ -38,31 +38,25 @@ static bool is_nameless(const char *algorithm)
 	return *algorithm >= '0' && *algorithm <= '9';
 }
 
-/* pkcs7_sig_note_digest_algo(): what went and what came with 6.7. */
-static bool knows_hash(const char *hash, unsigned int version)
-{
-	bool since = !version || version >= PROOF_VERSION(6, 7);
-
-	if (strcmp(hash, "md5") == 0)
-		return !since || !version;
-	return !is_nameless(hash) && (since || strncmp(hash, "sha3-", 5) != 0);
-}
-
-/* pkcs7_sig_note_pkey_algo() */
-static bool knows_algorithm(const char *algorithm, unsigned int version)
-{
-	if (strncmp(algorithm, "ml-dsa", 6) == 0)
-		return !version || version >= PROOF_VERSION(7, 0);
-	return !is_nameless(algorithm) && strcmp(algorithm, "rsassa-pss") != 0 &&
-	       strcmp(algorithm, "ed25519") != 0;
-}
-
 /* pkcs7_verify() and verify_pkcs7_signature() mind these whatever the signer. */
 static int check_form(struct opinion *opinion, unsigned int version)
 {
 	const struct cms_facts *cms = &opinion->cms;
+	bool before_6_7 = version && version < PROOF_VERSION(6, 7);
+	bool before_7_0 = version && version < PROOF_VERSION(7, 0);
+	/* pkcs7_sig_note_digest_algo(): what went and what came with 6.7;
+	 * pkcs7_sig_note_pkey_algo(). */
+	bool knows_hash = strcmp(cms->hash, "md5") == 0
+				  ? before_6_7 || !version
+				  : !is_nameless(cms->hash) &&
+					    !(before_6_7 && strncmp(cms->hash, "sha3-", 5) == 0);
+	bool knows_algorithm = strncmp(cms->algorithm, "ml-dsa", 6) == 0
+				       ? !before_7_0
+				       : !is_nameless(cms->algorithm) &&
+						 strcmp(cms->algorithm, "rsassa-pss") != 0 &&
+						 strcmp(cms->algorithm, "ed25519") != 0;
 
-	if (!knows_hash(cms->hash, version) || !knows_algorithm(cms->algorithm, version))
+	if (!knows_hash || !knows_algorithm)
 		return error_set(&opinion->why, -ENOPKG,
 			"signed with %s and %s, which the kernel does not know", cms->algorithm,
 			cms->hash);

@@ -92,31 +92,21 @@ static bool parse_crc(const char *text, uint32_t *ret_crc)
 	return length > 2 && length <= strlen("0x12345678") && !text[length];
 }
 
-/* Cuts @line at its tabs; an empty field stays a field. Returns how many there are. */
-static size_t split_fields(char *line, const char *fields[FIELD_COUNT])
-{
-	size_t count = 0;
-
-	while (line) {
-		char *tab = strchr(line, '\t');
-
-		if (tab)
-			*tab++ = '\0';
-		if (count < FIELD_COUNT)
-			fields[count] = line;
-		count++;
-		line = tab;
-	}
-	return count;
-}
-
-/* Says what is wrong with the line, or NULL when @entry is filled. */
+/* Cuts the line at its tabs. What is wrong with it, or NULL when @entry is filled. */
 static const char *parse_line(char *line, struct symvers_entry *entry)
 {
 	const char *fields[FIELD_COUNT] = { "", "", "", "", "" };
-	size_t count = split_fields(line, fields);
-	bool known = count >= FIELD_COUNT - 1 && known_export(fields[3]);
+	size_t count = 0;
+	bool known;
 
+	while (line) {
+		char *field = strsep(&line, "\t");
+
+		if (count < FIELD_COUNT)
+			fields[count] = field;
+		count++;
+	}
+	known = count >= FIELD_COUNT - 1 && known_export(fields[3]);
 	if (count < FIELD_COUNT - 1 || count > FIELD_COUNT)
 		return "has not 4 or 5 fields between tabs";
 	if (!parse_crc(fields[0], &entry->crc))
@@ -283,37 +273,28 @@ static int add_text(struct symvers *symvers, char *bytes, size_t size, struct er
 	return 0;
 }
 
-/* Replaces packed @bytes by what they hold. */
-static int unpack(char **bytes, size_t *size, struct error *error)
-{
-	enum decompress_format format = decompress_detect(*bytes, *size);
-	char *unpacked;
-	int r;
-
-	if (format == DECOMPRESS_NONE)
-		return 0;
-	r = decompress(format, *bytes, *size, FILE_SIZE_LIMIT, &unpacked, size, error);
-	if (r < 0)
-		return r;
-	free(*bytes);
-	*bytes = unpacked;
-	return 0;
-}
-
 int symvers_add(struct symvers *symvers, int dir_fd, const char *path, struct error *error)
 {
 	_cleanup_free_ char *bytes = NULL;
+	_cleanup_free_ char *unpacked = NULL;
+	enum decompress_format format;
 	size_t size = 0;
 	int r = fs_read(dir_fd, path, FILE_SIZE_LIMIT, &bytes, &size);
 
 	if (r < 0)
 		return error_set_errno(error, r, "%s: cannot read symbol versions", path);
-	r = unpack(&bytes, &size, error);
+	format = decompress_detect(bytes, size);
+	if (format != DECOMPRESS_NONE)
+		r = decompress(format, bytes, size, FILE_SIZE_LIMIT, &unpacked, &size, error);
 	if (r == 0)
-		r = add_text(symvers, bytes, size, error);
+		r = add_text(symvers, unpacked ? unpacked : bytes, size, error);
 	if (r < 0)
 		return error_prefix(error, r, "%s", path);
-	(void) TAKE_PTR(bytes); /* symvers->texts has it now */
+	/* symvers->texts has it now. */
+	if (unpacked)
+		unpacked = NULL;
+	else
+		bytes = NULL;
 	return 0;
 }
 
