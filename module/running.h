@@ -25,7 +25,7 @@
 
 struct running;
 
-/* What is vouched for: the module of this build id exports the symbol with this CRC. */
+/* What its loader knows: the module of this build id exports the symbol with this CRC. */
 struct running_claim {
 	const char *module;
 	const char *build_id;
