@@ -57,14 +57,12 @@ void running_close_trees(struct running *running)
 /* "updates/dkms/nvidia-uvm.ko.xz" may be that of nvidia_uvm. */
 static int push_candidate(struct running *running, size_t tree, const char *path, size_t length)
 {
-	_cleanup_free_ char *copy = strndup(path, length);
+	_cleanup_free_ char *copy = NULL;
 	struct loaded *loaded;
 	char name[NAME_MAX];
 	size_t *trees;
 	char *end;
 
-	if (!copy)
-		return -ENOMEM;
 	module_name_copy(path, length, name, sizeof(name));
 	end = strstr(name, ".ko");
 	if (!end)
@@ -73,10 +71,12 @@ static int push_candidate(struct running *running, size_t tree, const char *path
 	loaded = running_find_loaded(running, name);
 	if (!loaded || loaded->file)
 		return 0;
+	copy = strndup(path, length);
 	trees = reallocarray(loaded->candidate_trees, loaded->candidates.count + 1, sizeof(*trees));
-	if (!trees)
+	if (trees)
+		loaded->candidate_trees = trees;
+	if (!copy || !trees)
 		return -ENOMEM;
-	loaded->candidate_trees = trees;
 	trees[loaded->candidates.count] = tree;
 	return strv_push(&loaded->candidates, copy);
 }

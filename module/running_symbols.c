@@ -355,13 +355,12 @@ static int put_owner(void *context, const char *symbol, const char *owner)
 	return put_unknown(running, symbol, loaded->name);
 }
 
-static bool has_unidentified(const struct running *running)
+/* At last, by what the kernel itself shows, though not with which CRC. */
+static int ask_kallsyms(struct running *running, const struct strv *symbols)
 {
-	for (size_t i = 0; i < running->loaded_count; i++)
-		if (!running->loaded[i].file && !running->loaded[i].facts.gone &&
-			!has_no_exports(running, &running->loaded[i]))
-			return true;
-	return false;
+	int r = kallsyms_search(running->root_fd, symbols, put_owner, running);
+
+	return r == -ENOMEM ? r : 0;
 }
 
 /* Calls @find for each symbol; those that it does not find go to @rest. */
@@ -427,10 +426,13 @@ static int resolve_rest(struct running *running, const struct strv *unresolved, 
 		return 0;
 	if (running_explain_all(running) < 0 || put_each(running, &unlikely, &rest, put_by_any) < 0)
 		return -ENOMEM;
-	if (!rest.count || !running->sources.kallsyms || !has_unidentified(running))
+	if (!rest.count || !running->sources.kallsyms)
 		return 0;
-	r = kallsyms_search(running->root_fd, &rest, put_owner, running);
-	return r == -ENOMEM ? r : 0;
+	for (size_t i = 0; i < running->loaded_count; i++)
+		if (!running->loaded[i].file && !running->loaded[i].facts.gone &&
+			!has_no_exports(running, &running->loaded[i]))
+			return ask_kallsyms(running, &rest);
+	return 0;
 }
 
 /* Drivers that are not the kernel's, are loaded, stay and export something. */
@@ -560,10 +562,7 @@ static int place_exports(struct running *running)
 	if (!rest.count || !running->sources.kallsyms)
 		return 0;
 	r = find_unlisted(running);
-	if (r <= 0)
-		return r;
-	r = kallsyms_search(running->root_fd, &rest, put_owner, running);
-	return r == -ENOMEM ? r : 0;
+	return r <= 0 ? r : ask_kallsyms(running, &rest);
 }
 
 static int find_used(struct running *running, struct error *error)
