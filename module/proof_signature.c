@@ -153,31 +153,6 @@ static int read_trailer(const struct proof_trial *trial, struct opinion *opinion
 		trailer.signature_size, trailer.signature_offset, &opinion->cms, &opinion->why);
 }
 
-/* What says something of the signature, and not of our reading it. */
-static bool is_opinion(int code)
-{
-	return code == 0 || code == -EBADMSG || code == -ENOPKG || code == -EINVAL ||
-	       code == -EMSGSIZE;
-}
-
-/* Fails only when it could not look. */
-static int form_opinion(const struct proof_trial *trial, struct opinion *opinion)
-{
-	opinion->code = read_trailer(trial, opinion);
-	if (!is_opinion(opinion->code))
-		return opinion->code;
-	if (opinion->code == 0 && !opinion->present)
-		opinion->code = error_set(&opinion->why, -ENODATA, "unsigned");
-	if (opinion->code == 0)
-		opinion->code = check_form(opinion, trial->version);
-	if (opinion->code < 0)
-		return 0;
-	if (trial->kernel->trust.verify)
-		return ask_crypto(trial, opinion);
-	ask_keys(&trial->kernel->trust, opinion);
-	return 0;
-}
-
 static const char *id_of(int code)
 {
 	switch (code) {
@@ -307,16 +282,32 @@ static int judge_good(struct proof_trial *trial, const struct opinion *opinion)
 		signer);
 }
 
+static int doubt_reading(struct proof_trial *trial, const struct opinion *opinion)
+{
+	return proof_add(trial, PROOF_DOUBT, "unreadable", EKEYREJECTED,
+		"make it readable and try again", NULL, "its signature cannot be read: %s",
+		opinion->why.text);
+}
+
 int proof_judge_signature(struct proof_trial *trial)
 {
 	struct opinion opinion = { 0 };
+	int r;
 
 	if (trial->kernel->module_sig == PROOF_NO)
 		return 0;
-	if (form_opinion(trial, &opinion) < 0)
-		return proof_add(trial, PROOF_DOUBT, "unreadable", EKEYREJECTED,
-			"make it readable and try again", NULL, "its signature cannot be read: %s",
-			opinion.why.text);
+	r = read_trailer(trial, &opinion);
+	if (r == 0 && !opinion.present)
+		r = error_set(&opinion.why, -ENODATA, "unsigned");
+	else if (r == 0)
+		r = check_form(&opinion, trial->version);
+	else if (r != -EBADMSG && r != -ENOPKG && r != -EINVAL && r != -EMSGSIZE)
+		return doubt_reading(trial, &opinion); /* no word about the signature */
+	opinion.code = r;
+	if (r == 0 && !trial->kernel->trust.verify)
+		ask_keys(&trial->kernel->trust, &opinion);
+	else if (r == 0 && ask_crypto(trial, &opinion) < 0)
+		return doubt_reading(trial, &opinion);
 	switch (opinion.code) {
 	case 0:
 		return judge_good(trial, &opinion);

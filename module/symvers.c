@@ -503,31 +503,9 @@ static bool parse_map_line(char *text, struct line *line)
 	return *line->name;
 }
 
-static int parse_map(struct system_map *map, size_t size, struct error *error)
-{
-	map->lines = calloc(count_lines(map->text, size), sizeof(*map->lines));
-	if (!map->lines)
-		return error_set_errno(error, -ENOMEM, "cannot read");
-	for (char *text = map->text; *text;) {
-		char *end = text + strcspn(text, "\n");
-		bool last = *end == '\0';
-
-		*end = '\0';
-		if (!parse_map_line(text, &map->lines[map->count]))
-			return error_set(error, -EINVAL,
-				"line %zu is no address, type and name: not a System.map, or a "
-				"damaged one",
-				map->count + 1);
-		map->count++;
-		text = last ? end : end + 1;
-	}
-	if (!map->count)
-		return error_set(error, -EINVAL, "empty: not a System.map");
-	return 0;
-}
-
 static int read_map(struct system_map *map, int dir_fd, const char *path, struct error *error)
 {
+	char *line, *rest;
 	size_t size = 0;
 	int r = fs_read(dir_fd, path, MAP_SIZE_LIMIT, &map->text, &size);
 
@@ -541,7 +519,19 @@ static int read_map(struct system_map *map, int dir_fd, const char *path, struct
 		return error_set(error, -ENODATA,
 			"a note in place of the map: %.*s: give that package's file",
 			(int) strcspn(map->text, "\n"), map->text);
-	return parse_map(map, size, error);
+	if (!size)
+		return error_set(error, -EINVAL, "empty: not a System.map");
+	map->lines = calloc(count_lines(map->text, size), sizeof(*map->lines));
+	if (!map->lines)
+		return error_set_errno(error, -ENOMEM, "cannot read");
+	rest = map->text;
+	while ((line = strsep(&rest, "\n")) && (*line || rest))
+		if (!parse_map_line(line, &map->lines[map->count++]))
+			return error_set(error, -EINVAL,
+				"line %zu is no address, type and name: not a System.map, or a "
+				"damaged one",
+				map->count);
+	return 0;
 }
 
 /* Of several lines of a name the first counts. Since 5.19 the symbol is only the CRC's place. */
