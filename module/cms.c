@@ -410,7 +410,7 @@ static void read_signers(struct reader *reader, struct der signers, unsigned int
 {
 	if (reader->code == 0 && !signers.size)
 		reader->code = error_set(reader->error, -EBADMSG,
-			"damaged signature: nobody signed at offset %zu", signers.offset);
+			"damaged signature: it has no signer at offset %zu", signers.offset);
 	while (reader->code == 0 && signers.size) {
 		struct cms_facts other = { 0 };
 		struct cms_signer other_signer = { 0 };

@@ -9,7 +9,7 @@
 #define PROOF_NAME_SIZE   64 /* the kernel's MODULE_NAME_LEN, with the NUL */
 #define PROOF_LAYOUT_HASH name_hash(ELF_LAYOUT_SYMBOL)
 
-/* Who exports a symbol and how, from a Module.symvers or another module. Borrowed. */
+/* What exports a symbol and how, from a Module.symvers or another module. Borrowed. */
 struct proof_export {
 	const char *symbol;
 	const char *exporter;   /* "vmlinux", or a path or name of a module */

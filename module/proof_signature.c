@@ -29,7 +29,7 @@ static const char *signer_of(const struct cms_facts *cms)
 {
 	if (*cms->issuer)
 		return cms->issuer;
-	return *cms->key_id ? cms->key_id : "somebody";
+	return *cms->key_id ? cms->key_id : "an unnamed key";
 }
 
 /* A number instead of a name: cms.c does not know it, nor does any kernel. */

@@ -81,23 +81,23 @@ static int put_unknown(struct running *running, const char *symbol, const char *
 }
 
 /* Its loader reported that it is of the build that driver_symvers are of. Asked once of each. */
-static bool is_vouched_for(const struct running *running, struct loaded *loaded)
+static bool is_listed_build(const struct running *running, struct loaded *loaded)
 {
 	const struct strv *builds = running->sources.driver_builds;
 	size_t length = strlen(loaded->name);
 
-	if (loaded->asked_vouched)
-		return loaded->vouched;
-	loaded->asked_vouched = true;
+	if (loaded->asked_listed)
+		return loaded->listed;
+	loaded->asked_listed = true;
 	running_identify(running, loaded);
 	for (size_t i = 0; builds && *loaded->build_id && i < builds->count; i++) {
 		const char *item = builds->items[i];
 
 		if (strncmp(item, loaded->name, length) == 0 && item[length] == ' ' &&
 			strcmp(item + length + 1, loaded->build_id) == 0)
-			loaded->vouched = true;
+			loaded->listed = true;
 	}
-	return loaded->vouched;
+	return loaded->listed;
 }
 
 /* By a claim about this very build, without a look at files. */
@@ -120,7 +120,7 @@ static int put_by_claim(struct running *running, struct loaded *loaded, const ch
 						    .crc = claim->crc,
 						    .has_crc = true });
 	}
-	if (!is_vouched_for(running, loaded))
+	if (!is_listed_build(running, loaded))
 		return 0;
 	entry = find_driver_entry(running, symbol, name_hash(symbol), &lister);
 	return entry && lister == loaded ? put(running, entry) : 0;
@@ -159,7 +159,7 @@ static int put_found(
 
 	if (r < 0 || loaded->file)
 		return r; /* its file has not the symbol, whatever the driver's list says */
-	loaded->facts.by_claim = !is_vouched_for(running, loaded);
+	loaded->facts.by_claim = !is_listed_build(running, loaded);
 	return put(running, entry);
 }
 
@@ -459,7 +459,7 @@ static int find_unidentified(struct running *running, struct unidentified *other
 		if (loaded->facts.gone || !strchr(loaded->taint, 'O'))
 			continue;
 		/* The build id is one look, what is in sections is three. */
-		if (running->drivers && is_vouched_for(running, loaded))
+		if (running->drivers && is_listed_build(running, loaded))
 			others->listed = true;
 		else if (!has_no_exports(running, loaded))
 			others->items[others->count++] = loaded;

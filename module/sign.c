@@ -373,7 +373,8 @@ static int no_key(const struct cms_facts *facts, int count, struct error *error)
 		(void) snprintf(certificates, sizeof(certificates),
 			"none of the %d certificates given", count);
 	return error_set(error, -ENOKEY, "signed by %s, %s %s, which is %s",
-		*facts->issuer ? facts->issuer : "somebody", *facts->serial ? "serial" : "key id",
+		*facts->issuer ? facts->issuer : "an unnamed key",
+		*facts->serial ? "serial" : "key id",
 		*facts->serial ? facts->serial : facts->key_id, certificates);
 }
 
