@@ -546,12 +546,14 @@ static int add_map(struct symvers *symvers, struct system_map *map)
 		const struct line *line = &map->lines[i];
 		struct symvers_entry crc = { .crc = (uint32_t) line->address };
 
+		/* NOLINTBEGIN(clang-analyzer-core.NonNullParamChecker): each line has a name */
 		if (!start && strcmp(line->name, "__start___ksymtab_gpl") == 0)
 			start = line;
 		if (!end && strcmp(line->name, "__stop___ksymtab_gpl") == 0)
 			end = line;
 		if (strncmp(line->name, CRC_PREFIX, strlen(CRC_PREFIX)) != 0)
 			continue;
+		/* NOLINTEND(clang-analyzer-core.NonNullParamChecker) */
 		crc.symbol = line->name + strlen(CRC_PREFIX);
 		crc.has_crc =
 			toupper((unsigned char) line->type) == 'A' && line->address <= UINT32_MAX;
